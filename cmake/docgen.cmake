@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is made from the list of options at build time: the man page and the shell completions. Include
+# it from the top folder, after add_subdirectory(launcher). docs/options.md is committed; the
+# target `options_table` writes it anew after a change of launcher/model/settings.def.
+
+# Of the cli room only what it needs, so that the documents do not wait for every other room.
+set(cli_dir ${PROJECT_SOURCE_DIR}/launcher/cli)
+add_executable(hvdrun-docgen
+  ${cli_dir}/tools/docgen_main.c ${cli_dir}/docgen.c ${cli_dir}/docgen_man.c
+  ${cli_dir}/docgen_shell.c ${cli_dir}/describe.c ${cli_dir}/spelling.c ${cli_dir}/suggest.c)
+target_link_libraries(hvdrun-docgen PRIVATE room_model)
+
+set(docgen_dir ${PROJECT_BINARY_DIR}/generated/docs)
+file(MAKE_DIRECTORY ${docgen_dir})
+set(docgen_files)
+function(hvdrun_document kind file)
+  # A half-written file must not look finished, hence the copy.
+  add_custom_command(
+    OUTPUT ${docgen_dir}/${file}
+    COMMAND hvdrun-docgen ${kind} > ${docgen_dir}/${file}.new
+    COMMAND ${CMAKE_COMMAND} -E rename ${docgen_dir}/${file}.new ${docgen_dir}/${file}
+    DEPENDS hvdrun-docgen
+    VERBATIM)
+  set(docgen_files ${docgen_files} ${docgen_dir}/${file} PARENT_SCOPE)
+endfunction()
+hvdrun_document(man hvdrun.1)
+hvdrun_document(bash hvdrun.bash)
+hvdrun_document(zsh _hvdrun)
+hvdrun_document(fish hvdrun.fish)
+add_custom_target(documents ALL DEPENDS ${docgen_files})
+
+add_custom_target(options_table
+  COMMAND hvdrun-docgen table > ${PROJECT_SOURCE_DIR}/docs/options.md
+  DEPENDS hvdrun-docgen
+  VERBATIM)
+
+install(FILES ${docgen_dir}/hvdrun.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${docgen_dir}/hvdrun.bash RENAME hvdrun
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${docgen_dir}/_hvdrun DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${docgen_dir}/hvdrun.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# For `hvdrun --version`: the libraries it was built with.
+set(library_versions "")
+foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yaml:libyaml pmix:PMIx hwloc:hwloc)
+  string(REPLACE ":" ";" pair ${library})
+  list(GET pair 0 key)
+  list(GET pair 1 name)
+  if(dep_${key}_VERSION)
+    string(APPEND library_versions "  ${name} ${dep_${key}_VERSION}\\n")
+  endif()
+endforeach()
+set_source_files_properties(${PROJECT_SOURCE_DIR}/launcher/cli/about.c
+  TARGET_DIRECTORY room_cli
+  PROPERTIES COMPILE_DEFINITIONS "HVDRUN_LIBRARY_VERSIONS=\"${library_versions}\"")

@@ -1,0 +1,95 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What hvdrun needs on Debian 12 and Ubuntu 24.04, in one place, and how to install what is missing.
+# Sourced by examples/quickstart.sh and tests/run.sh; runs nothing by itself.
+
+# shellcheck disable=SC2034 # used by the scripts that source this
+packages_to_build=(
+    build-essential cmake ninja-build pkg-config
+    libevent-dev libpmix-dev libhwloc-dev libinih-dev libyaml-dev libjansson-dev libssl-dev
+    libprotobuf-c-dev protobuf-c-compiler
+    openmpi-bin libopenmpi-dev # for the examples
+)
+
+# shellcheck disable=SC2034
+packages_to_test=(
+    libcmocka-dev mpich libmpich-dev python3 git procps
+    shellcheck groff-base man-db
+)
+
+# Used when the distribution has them; the tests that need them skip otherwise.
+# shellcheck disable=SC2034
+packages_to_test_if_any=(clang-format-14)
+
+packages_installed() { # NAME
+    [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
+}
+
+# Prints those of the given packages that are not installed, on one line.
+packages_missing() { # NAME...
+    local name missing=()
+    for name in "$@"; do
+        packages_installed "$name" || missing+=("$name")
+    done
+    echo "${missing[*]}"
+}
+
+# packages_as_root COMMAND...: runs it as root, through sudo when need be. A password is asked for
+# only when there is a person to ask.
+packages_as_root() {
+    if [[ $EUID -eq 0 ]]; then
+        "$@"
+    elif [[ -t 0 ]]; then
+        sudo "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+# packages_apt ARGUMENT...: apt-get without questions. Its output is kept from the reader unless it
+# fails.
+packages_apt() {
+    local log status=0
+    log="$(mktemp)"
+    packages_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 \
+        -o Acquire::Retries=3 "$@" >"$log" 2>&1 </dev/null || status=$?
+    if [[ $status -ne 0 ]]; then
+        tail -n 20 "$log" >&2
+    fi
+    rm -f "$log"
+    return "$status"
+}
+
+# packages_install NAME...: installs what is missing of them, and says so. Nothing missing: does and
+# says nothing. Returns 1, after one line that names the command to run, when it cannot.
+packages_install() {
+    local missing wanted
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        echo "packages: this is not Debian or Ubuntu, so nothing is installed; needed are: $*" >&2
+        return 0
+    fi
+    missing="$(packages_missing "$@")"
+    [[ -n "$missing" ]] || return 0
+    if [[ $EUID -ne 0 ]] && ! { command -v sudo && { [[ -t 0 ]] || sudo -n true; }; } &>/dev/null; then
+        echo "packages: cannot install without root; run this first: apt-get install $missing" >&2
+        return 1
+    fi
+    read -ra wanted <<<"$missing"
+    echo "packages: installing with apt: $missing"
+    if ! { packages_apt update && packages_apt install -y --no-install-recommends "${wanted[@]}"; }; then
+        echo "packages: apt failed; run this and try again: apt-get install $missing" >&2
+        return 1
+    fi
+}
+
+# packages_install_if_any NAME...: installs those that the distribution has; never fails.
+packages_install_if_any() {
+    local name have=()
+    command -v apt-cache >/dev/null || return 0
+    for name in "$@"; do
+        if ! packages_installed "$name" && apt-cache show "$name" &>/dev/null; then
+            have+=("$name")
+        fi
+    done
+    [[ ${#have[@]} -eq 0 ]] || packages_install "${have[@]}" || true
+}
