@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill(struct error *err, int status, int errnum, const char *format, va_list args)
+{
+    if (err == NULL)
+        return;
+    err->status = status;
+    err->errnum = errnum;
+    int used = vsnprintf(err->text, sizeof(err->text), format, args);
+    if (errnum == 0 || used < 0 || (size_t)used >= sizeof(err->text))
+        return;
+    char reason[128];
+    snprintf(err->text + used, sizeof(err->text) - (size_t)used, ": %s",
+             strerror_r(errnum, reason, sizeof(reason)));
+}
+
+int error_set(struct error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(err, 0, 0, format, args);
+    va_end(args);
+    return -1;
+}
+
+int error_status(struct error *err, int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(err, status, 0, format, args);
+    va_end(args);
+    return -1;
+}
+
+int error_errno(struct error *err, int errnum, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(err, 0, errnum, format, args);
+    va_end(args);
+    return -1;
+}
+
+int error_wrap(struct error *err, const char *format, ...)
+{
+    if (err == NULL)
+        return -1;
+    char inner[ERROR_TEXT_MAX];
+    memcpy(inner, err->text, sizeof(inner));
+    va_list args;
+    va_start(args, format);
+    int used = vsnprintf(err->text, sizeof(err->text), format, args);
+    va_end(args);
+    if (used >= 0 && (size_t)used < sizeof(err->text))
+        snprintf(err->text + used, sizeof(err->text) - (size_t)used, ": %.*s",
+                 ERROR_TEXT_MAX - 4 - used, inner);
+    return -1;
+}

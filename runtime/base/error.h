@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one error value of the tree.
+ *
+ * A function that can fail takes `struct error *err` as its last argument and returns -1 (or NULL)
+ * after it has filled it, once, where the failure happens. Callers may add context with
+ * error_wrap(), at most once per layer. Only main (or the agent's top) prints it.
+ *
+ * The text is one line: what failed, the cause, the remedy. `status` is the exit status the
+ * launcher ends with if nobody decides otherwise (0 = not chosen: see docs/exit-status.md).
+ */
+#pragma once
+
+#define ERROR_TEXT_MAX 1024
+
+struct error {
+    int status;
+    int errnum; /* errno at the place of failure, 0 when none was involved */
+    char text[ERROR_TEXT_MAX];
+};
+
+#define ERROR_INIT \
+    {              \
+        .text = "" \
+    }
+
+/* Fills `err` (which may be NULL) and returns -1, so that `return error_set(...)` reads well. */
+int error_set(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As error_set, with an exit status from base/status.h. */
+int error_status(struct error *err, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* As error_set, and appends ": " and the text of `errnum`. */
+int error_errno(struct error *err, int errnum, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "context: " in front of the text. Returns -1. */
+int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File descriptors: every one we make is close-on-exec; EINTR never leaves this file. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define AUTO_FD __attribute__((cleanup(fd_close_at)))
+
+void fd_close(int *fd);         /* closes when >= 0, sets -1, keeps errno */
+void fd_close_at(int *fd);      /* for AUTO_FD */
+int fd_nonblock(int fd);        /* -1 and errno */
+int fd_pipe(int ends[2]);       /* O_CLOEXEC; -1 and errno */
+int fd_socketpair(int ends[2]); /* AF_UNIX stream, O_CLOEXEC, blocking; -1 and errno */
+int fd_write_all(int fd, const void *bytes, size_t length); /* blocking fd; -1 and errno */
+ssize_t fd_read(int fd, void *bytes, size_t length);        /* read() without EINTR */
+ssize_t fd_write(int fd, const void *bytes, size_t length); /* write() without EINTR */
+
+/* Appends the whole file to `out` (whose limit bounds it). The error names the path. */
+int fd_read_file(const char *path, struct buf *out, struct error *err);

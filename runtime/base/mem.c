@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+static _Noreturn void out_of_memory(void)
+{
+    static const char text[] = "hvdrun: out of memory; the job is being ended\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+    (void)ignored;
+    _exit(STATUS_LAUNCHER);
+}
+
+void *mem_alloc(size_t size)
+{
+    void *block = calloc(1, size > 0 ? size : 1);
+    if (block == NULL)
+        out_of_memory();
+    return block;
+}
+
+void *mem_array(size_t count, size_t size)
+{
+    void *block = calloc(count > 0 ? count : 1, size > 0 ? size : 1);
+    if (block == NULL)
+        out_of_memory();
+    return block;
+}
+
+void *mem_resize(void *old, size_t size)
+{
+    void *block = realloc(old, size > 0 ? size : 1);
+    if (block == NULL)
+        out_of_memory();
+    return block;
+}
+
+void *mem_resize_array(void *old, size_t count, size_t size)
+{
+    if (size > 0 && count > SIZE_MAX / size)
+        out_of_memory();
+    return mem_resize(old, count * size);
+}
+
+char *mem_strdup(const char *text)
+{
+    return text == NULL ? NULL : mem_dup(text, strlen(text) + 1);
+}
+
+char *mem_strndup(const char *text, size_t length)
+{
+    size_t used = strnlen(text, length);
+    char *copy = mem_alloc(used + 1);
+    memcpy(copy, text, used);
+    return copy;
+}
+
+void *mem_dup(const void *bytes, size_t size)
+{
+    void *copy = mem_alloc(size);
+    if (size > 0)
+        memcpy(copy, bytes, size);
+    return copy;
+}
+
+char *mem_printf(const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&text, format, args);
+    va_end(args);
+    if (length < 0)
+        out_of_memory();
+    return text;
+}
+
+void mem_free_at(void *pointer_to_pointer)
+{
+    void *block;
+    memcpy(&block, pointer_to_pointer, sizeof(block));
+    free(block);
+}

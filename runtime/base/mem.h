@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocation that never returns NULL.
+ *
+ * Policy: a launcher process that runs out of memory says so in one line and ends with
+ * STATUS_LAUNCHER. That is safe because every process of a job is watched by another one that
+ * cleans up after it (docs/design.md, "nothing survives"); unwinding through code that itself
+ * needs memory would be less so.
+ */
+#pragma once
+
+#include <stddef.h>
+
+void *mem_alloc(size_t size);               /* zeroed */
+void *mem_array(size_t count, size_t size); /* zeroed, overflow-checked */
+void *mem_resize(void *old, size_t size);   /* as realloc */
+void *mem_resize_array(void *old, size_t count, size_t size);
+char *mem_strdup(const char *text); /* NULL stays NULL */
+char *mem_strndup(const char *text, size_t length);
+void *mem_dup(const void *bytes, size_t size);
+char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* For __attribute__((cleanup)): frees the pointer that the argument points to. */
+void mem_free_at(void *pointer_to_pointer);
+#define AUTO_FREE __attribute__((cleanup(mem_free_at)))

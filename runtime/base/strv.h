@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A growable, NULL-ended vector of strings it owns: argument lists, environments, word lists.
+ */
+#pragma once
+
+#include <stddef.h>
+
+struct strv {
+    char **items; /* NULL-ended when count > 0; use strv_items() for a never-NULL view */
+    size_t count, room;
+};
+
+#define STRV_INIT \
+    {             \
+        0         \
+    }
+#define AUTO_STRV __attribute__((cleanup(strv_destroy)))
+
+void strv_destroy(struct strv *v); /* leaves an empty vector */
+void strv_add(struct strv *v, const char *text);
+void strv_add_take(struct strv *v, char *text);
+void strv_add_n(struct strv *v, const char *text, size_t length);
+void strv_printf(struct strv *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void strv_copy(struct strv *to, char *const *from); /* appends; `from` may be NULL */
+char *const *strv_items(const struct strv *v);      /* NULL-ended, never NULL; borrowed */
+
+/* Views of the vector as an environment ("NAME=value"). */
+const char *strv_env_get(const struct strv *v, const char *name); /* borrowed; NULL when unset */
+void strv_env_set(struct strv *v, const char *name, const char *value);
+void strv_env_put(struct strv *v, const char *pair); /* "NAME=value" */
+void strv_env_unset(struct strv *v, const char *name);
