@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Output credit: how many bytes each node may send (D4). Pure.
+ *
+ * Policy: one budget for the whole job bounds what the driver may have to keep when its reader is
+ * slow. Every node starts with a small window; a node that uses its window up while its bytes are
+ * being consumed has it doubled, as long as the windows together stay within the budget. So a busy
+ * link is filled, and idle nodes cost nothing. Grants are cumulative byte counts since the link
+ * came up: losing or repeating one does no harm.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CREDIT_BUDGET ((uint64_t)64 << 20)
+#define CREDIT_WINDOW_MIN ((uint64_t)64 << 10)
+#define CREDIT_WINDOW_START ((uint64_t)1 << 20)
+
+struct credit_budget {
+    uint64_t total, handed_out; /* handed_out: the sum of all windows */
+};
+
+struct credit {
+    struct credit_budget *budget;
+    uint64_t window;
+    uint64_t granted, received, consumed; /* cumulative */
+};
+
+void credit_budget_init(struct credit_budget *budget, uint64_t total);
+
+/* A node's first window, for a job of `nodes` nodes. */
+void credit_init(struct credit *credit, struct credit_budget *budget, uint64_t nodes);
+void credit_release(struct credit *credit); /* the node has gone */
+
+/* false: the node sent more than it was granted, or more was consumed than came: a broken peer. */
+bool credit_received(struct credit *credit, uint64_t bytes);
+
+/* true: `granted` has been raised and is to be sent to the node. */
+bool credit_consumed(struct credit *credit, uint64_t bytes);

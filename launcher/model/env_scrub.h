@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What of the launcher's environment workers get, and what the user adds to it. Pure.
+ *
+ * Dropped everywhere: names that say who a worker of an outer launcher is (they lie to ours),
+ * secrets, shell functions, the terminal session's SSH_*, options of the launcher itself. Dropped
+ * on other hosts: what only means something here (DISPLAY, TMPDIR, visible devices...). Slurm's
+ * rank-like names are kept: worker_env rewrites them. docs/environment.md has the lists.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/strv.h"
+
+/* Appends what is passed on of `env` (NULL-ended "NAME=value"). `same_host`: for workers of this
+ * machine. `few`: --no-env, only the handful of names without which programs do not run. */
+void env_scrub(char *const *env, bool same_host, bool few, struct strv *out);
+
+/* Is the variable `name` (up to '=' or its end) passed on? */
+bool env_scrub_keeps(const char *name, bool same_host, bool few);
+
+/* One -x: "NAME=value", "NAME" (its value in `env`, even if it would be dropped) or "PREFIX*" (all
+ * that begin so). Puts the result into `out`. Returns the number of variables set; 0 means that
+ * `env` has none, worth a warning; -1 for a word that is no name. */
+int env_spec_apply(const char *spec, char *const *env, struct strv *out, struct error *err);
+
+/*
+ * --env-file: the bytes of `file` (its name, for errors "file:line: ..."). Lines are NAME=value
+ * with an optional `export ` in front; blank lines and lines that begin with # are skipped. A value
+ * in single quotes is taken as it is; in double quotes \n \t \" \\ \$ are escapes; without quotes
+ * it ends at a # after a blank, and blanks around it are dropped. Nothing is expanded. Puts into
+ * `out`.
+ */
+int env_file_parse(const char *bytes, size_t length, const char *file, struct strv *out,
+                   struct error *err);

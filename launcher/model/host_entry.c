@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/host_entry.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "model/hostlist_range.h"
+
+#define SHOWN_MAX (sizeof(((struct host_shown *)NULL)->text) - 4)
+
+struct host_shown host_entry_show(const char *text, size_t length)
+{
+    struct host_shown shown = {{0}};
+    size_t used = length < SHOWN_MAX ? length : SHOWN_MAX;
+    for (size_t i = 0; i < used; i++)
+        shown.text[i] = '?';
+    for (size_t i = 0; i < used; i++)
+        if (text[i] >= 0x20 && text[i] < 0x7f)
+            shown.text[i] = text[i];
+    if (length > used)
+        memcpy(shown.text + used, "...", 4);
+    return shown;
+}
+
+int host_entry_slots(const char *text, size_t length, int *out, struct error *err)
+{
+    char digits[16] = "";
+    int64_t value = 0;
+    if (length < sizeof(digits))
+        memcpy(digits, text, length);
+    /* the first character is looked at because parse_int takes a sign */
+    bool number = digits[0] >= '0' && digits[0] <= '9';
+    if (!number || parse_int(digits, 1, HOSTS_SLOTS_MAX, &value, NULL) < 0)
+        return error_status(err, STATUS_USAGE,
+                            "'%s' is not a slot count; expected a whole number from 1 to %d",
+                            host_entry_show(text, length).text, HOSTS_SLOTS_MAX);
+    *out = (int)value;
+    return 0;
+}
+
+static bool is_ipv6(const char *text, size_t length)
+{
+    char address[INET6_ADDRSTRLEN] = "";
+    const char *scope = memchr(text, '%', length);
+    size_t used = scope == NULL ? length : (size_t)(scope - text);
+    if (used >= sizeof(address) || memchr(text, '\0', used) != NULL)
+        return false;
+    memcpy(address, text, used);
+    struct in6_addr binary;
+    bool scoped_well = scope == NULL || length - used > 1;
+    return scoped_well && name_is_safe(text, length) && inet_pton(AF_INET6, address, &binary) == 1;
+}
+
+/* `[fe80::1]` or `[fe80::1]:2`; `close` is the bracket that ends the address. */
+static int split_ipv6(const char *text, size_t length, const char *close, struct host_entry *out,
+                      struct error *err)
+{
+    out->name = text + 1;
+    out->name_length = (size_t)(close - out->name);
+    out->ipv6 = true;
+    if (!is_ipv6(out->name, out->name_length))
+        return error_status(err, STATUS_USAGE,
+                            "not an IPv6 address in the brackets; expected one as in [fe80::1]:4");
+    const char *after = close + 1;
+    size_t left = length - (size_t)(after - text);
+    if (left == 0)
+        return 0;
+    if (*after != ':')
+        return error_status(err, STATUS_USAGE,
+                            "text after the bracket; expected :SLOTS as in [fe80::1]:4");
+    out->slots_given = true;
+    return host_entry_slots(after + 1, left - 1, &out->slots, err);
+}
+
+int host_entry_split(const char *text, size_t length, struct host_entry *out, struct error *err)
+{
+    *out = (struct host_entry){.name = text, .name_length = length, .slots = 1};
+    if (text[0] == '[') {
+        const char *close = memchr(text, ']', length);
+        if (close == NULL)
+            return error_status(err, STATUS_USAGE,
+                                "a bracket is not closed; expected [ADDRESS]:SLOTS or a range");
+        if (memchr(text, ':', (size_t)(close - text)) != NULL)
+            return split_ipv6(text, length, close, out, err);
+    }
+    const char *colon = memchr(text, ':', length);
+    if (colon == NULL)
+        return 0;
+    size_t after = length - (size_t)(colon + 1 - text);
+    if (memchr(colon + 1, ':', after) != NULL)
+        return error_status(err, STATUS_USAGE,
+                            "more than one colon; expected HOST:SLOTS, and an IPv6 address in "
+                            "brackets, as in [fe80::1]:4");
+    out->name_length = (size_t)(colon - text);
+    out->slots_given = true;
+    return host_entry_slots(colon + 1, after, &out->slots, err);
+}
+
+struct adding {
+    struct host_list *list;
+    const struct host_entry *entry;
+};
+
+static int add_name(void *context, const char *name, struct error *err)
+{
+    const struct adding *adding = context;
+    if (!name_is_safe(name, strlen(name)))
+        return error_status(err, STATUS_USAGE,
+                            "not a host name; expected letters, digits, '.', '_', '%%' and '-', "
+                            "the first one not '-'");
+    hosts_add(adding->list, name, adding->entry->slots, adding->entry->slots_given);
+    return 0;
+}
+
+int host_entry_add(const struct host_entry *entry, size_t *budget, struct host_list *list,
+                   struct error *err)
+{
+    struct adding adding = {.list = list, .entry = entry};
+    if (memchr(entry->name, '\0', entry->name_length) != NULL)
+        return error_status(err, STATUS_USAGE, "a NUL byte; expected a host name");
+    if (entry->ipv6) {
+        char *name AUTO_FREE = mem_strndup(entry->name, entry->name_length);
+        return add_name(&adding, name, err);
+    }
+    return hostlist_expand(entry->name, entry->name_length, budget, add_name, &adding, err);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host lists: `-H` text and hostfile bytes in, an ordered list of names and slots out. Pure.
+ *
+ * Rule (as horovodrun): a host without a slot count has 1 slot; a host that appears again adds its
+ * slots to the first appearance. Names are checked by name_is_safe() (D14).
+ *
+ * An entry is NAME or NAME:SLOTS. NAME may hold ranges (model/hostlist_range.h): `node[01-16]:4`.
+ * An IPv6 address stands in brackets, `[fe80::1%eth0]:2`; an entry that starts with a bracket with
+ * a colon inside is one. All errors have STATUS_USAGE and name the entry; what stood before the bad
+ * entry stays in the list, which the caller destroys as usual.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define HOSTS_SLOTS_MAX 1000000 /* of one entry */
+#define HOSTS_RANGE_MAX 100000  /* names that the ranges of one -H or hostfile may stand for */
+
+struct host {
+    char *name; /* as the user wrote it, without brackets */
+    int slots;
+    bool slots_given; /* somewhere a slot count was written for it */
+};
+
+/* All zero is an empty list. Read `items` and `count`; change them through hosts_add() only. */
+struct host_list {
+    struct host *items;
+    size_t count, room;
+    uint32_t *index; /* hash table over the names: position + 1, 0 = free */
+    size_t index_room;
+};
+
+/* `text` as given to -H: "a:4,b:4", "[fe80::1]:2", "node[01-16]:4". Blanks around an entry are
+ * fine, an empty entry is an error. Appends to `out`. */
+int hosts_parse(const char *text, struct host_list *out, struct error *err);
+
+/* A hostfile's bytes: one host per line, horovodrun's `host slots=N`, `host:N`, plain names,
+ * comments (#) and blank lines; CRLF and a byte order mark are fine. `max_slots=N` (`max-slots`) is
+ * checked and otherwise ignored. Errors say `file:line`. A file without a host is an error. Appends
+ * to `out`. */
+int hosts_parse_file(const char *bytes, size_t length, const char *file, struct host_list *out,
+                     struct error *err);
+
+/* Appends, or adds the slots to the host of this name (sums stop at INT_MAX). Constant time. */
+void hosts_add(struct host_list *list, const char *name, int slots, bool slots_given);
+const struct host *hosts_find(const struct host_list *list, const char *name); /* NULL: none */
+int hosts_slots(const struct host_list *list); /* all slots together, at most INT_MAX */
+void hosts_destroy(struct host_list *list);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/liveness.h"
+
+void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int64_t now_ms)
+{
+    *l = (struct liveness){.suspect_ms = suspect_ms < lost_ms ? suspect_ms : lost_ms,
+                           .lost_ms = lost_ms,
+                           .heard_ms = now_ms,
+                           .ticked_ms = now_ms,
+                           .state = LIVENESS_ALIVE};
+}
+
+void liveness_heard(struct liveness *l, int64_t now_ms)
+{
+    l->heard_ms = now_ms;
+    if (l->state == LIVENESS_SUSPECT)
+        l->state = LIVENESS_ALIVE;
+}
+
+enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms)
+{
+    /* A tick that is late by more than half the suspicion time says that we did not look, not that
+     * the peer was silent. */
+    bool stalled = now_ms - l->ticked_ms > LIVENESS_PERIOD_MS + l->suspect_ms / 2;
+    l->ticked_ms = now_ms;
+    if (l->suspended || l->state == LIVENESS_LOST)
+        return l->state;
+    if (stalled)
+        liveness_heard(l, now_ms);
+    int64_t silence = now_ms - l->heard_ms;
+    if (silence >= l->lost_ms)
+        l->state = LIVENESS_LOST;
+    else if (silence >= l->suspect_ms)
+        l->state = LIVENESS_SUSPECT;
+    return l->state;
+}
+
+void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms)
+{
+    l->suspended = suspended;
+    l->ticked_ms = now_ms;
+    liveness_heard(l, now_ms);
+}
+
+int64_t liveness_silence_ms(const struct liveness *l, int64_t now_ms)
+{
+    return now_ms - l->heard_ms;
+}

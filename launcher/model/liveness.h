@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Liveness of the other end of a link (D5). Pure: time is a parameter.
+ *
+ * Rule: silence of `suspect_ms` makes the peer suspect, of `lost_ms` lost; any frame makes it alive
+ * again. A detector that finds that it was itself stalled (its ticks came much too late) restarts
+ * the peer's clock, since the silence may be its own. While suspended, no time passes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LIVENESS_PERIOD_MS 1000
+#define LIVENESS_SUSPECT_MS 5000
+
+enum liveness_state { LIVENESS_ALIVE, LIVENESS_SUSPECT, LIVENESS_LOST };
+
+struct liveness {
+    int64_t suspect_ms, lost_ms;
+    int64_t heard_ms; /* when the peer was last heard of */
+    int64_t ticked_ms;
+    enum liveness_state state;
+    bool suspended;
+};
+
+void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int64_t now_ms);
+void liveness_heard(struct liveness *l, int64_t now_ms);
+/* To be called every LIVENESS_PERIOD_MS. Returns the state after it. */
+enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms);
+void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms);
+int64_t liveness_silence_ms(const struct liveness *l, int64_t now_ms);

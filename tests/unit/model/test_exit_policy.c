@@ -1,0 +1,852 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/status.h"
+#include "model/exit_policy.h"
+
+#define MS 1000000
+#define NODES 4
+#define RANKS_PER_NODE 2
+#define RANKS (NODES * RANKS_PER_NODE)
+
+/* Ranks 0 1 on node a, 2 3 on b, 4 5 on c, 6 7 on d. Times are in milliseconds. */
+struct fixture {
+    struct plan *plan;
+    struct exit_policy *policy;
+    struct verdict verdict;
+};
+
+static struct fixture begin(enum exit_rule rule)
+{
+    struct host_list hosts = {0};
+    struct app_list apps = {0};
+    struct error err = ERROR_INIT;
+    app_list_add(&apps);
+    assert_int_equal(hosts_parse("a:2,b:2,c:2,d:2", &hosts, &err), 0);
+    struct plan_request request = {.hosts = &hosts, .apps = &apps};
+    struct fixture f = {.plan = plan_create(&request, &err)};
+    assert_non_null(f.plan);
+    app_list_destroy(&apps);
+    hosts_destroy(&hosts);
+    f.policy = exit_policy_create(rule, f.plan);
+    for (int r = 0; r < RANKS; r++)
+        exit_policy_started(f.policy, r);
+    return f;
+}
+
+static void end(struct fixture *f)
+{
+    exit_policy_destroy(f->policy);
+    plan_destroy(f->plan);
+}
+
+static bool exits(struct fixture *f, int rank, int code, double ms)
+{
+    struct exit_event event = {.rank = rank, .code = code, .when_ns = (int64_t)(ms * MS)};
+    return exit_policy_exited(f->policy, &event);
+}
+
+static bool dies(struct fixture *f, int rank, int signal, double ms)
+{
+    struct exit_event event = {
+        .rank = rank, .signaled = true, .code = signal, .when_ns = (int64_t)(ms * MS)};
+    return exit_policy_exited(f->policy, &event);
+}
+
+/* As exits() and dies() (signal > 0), on a clock that is known to 0.5 ms. */
+static bool ends_about(struct fixture *f, int rank, int code, int signal, double ms)
+{
+    struct exit_event event = {
+        .rank = rank,
+        .signaled = signal > 0,
+        .code = signal > 0 ? signal : code,
+        .when_ns = (int64_t)(ms * MS),
+        .uncertainty_ns = MS / 2,
+    };
+    return exit_policy_exited(f->policy, &event);
+}
+
+static bool aborts(struct fixture *f, int rank, int code, const char *message, double ms)
+{
+    struct exit_event event = {.rank = rank, .code = code, .when_ns = (int64_t)(ms * MS)};
+    return exit_policy_aborted(f->policy, &event, message);
+}
+
+static void kill_all(struct fixture *f, double ms)
+{
+    for (int n = 0; n < NODES; n++)
+        exit_policy_killed(f->policy, n, (int64_t)(ms * MS));
+}
+
+/* Everyone who has no status yet ends by `signal` then. */
+static void rest_die(struct fixture *f, int signal, double ms)
+{
+    for (int r = 0; r < RANKS; r++)
+        if (exit_policy_rank_status(f->policy, r) < 0)
+            assert_false(dies(f, r, signal, ms));
+}
+
+static void rest_exit(struct fixture *f, int code, double ms)
+{
+    for (int r = 0; r < RANKS; r++)
+        if (exit_policy_rank_status(f->policy, r) < 0)
+            exits(f, r, code, ms);
+}
+
+static void expect(struct fixture *f, int status, enum exit_cause cause, int rank,
+                   const char *explanation)
+{
+    exit_policy_verdict(f->policy, &f->verdict);
+    assert_string_equal(f->verdict.explanation, explanation);
+    assert_int_equal(f->verdict.status, status);
+    assert_string_equal(exit_cause_name(f->verdict.cause), exit_cause_name(cause));
+    assert_int_equal(f->verdict.rank, rank);
+    if (rank >= 0) {
+        assert_int_equal(f->verdict.node, rank / RANKS_PER_NODE);
+        assert_int_equal(exit_policy_role(f->policy, rank), ROLE_CAUSE);
+    }
+}
+
+static void expect_roles(struct fixture *f, const char *const roles[RANKS])
+{
+    for (int r = 0; r < RANKS; r++)
+        assert_string_equal(exit_role_name(exit_policy_role(f->policy, r)), roles[r]);
+}
+
+static void test_all_well(void **state)
+{
+    (void)state;
+    for (enum exit_rule rule = EXIT_FIRST; rule <= EXIT_RANK0; rule++) {
+        struct fixture f = begin(rule);
+        for (int r = 0; r < RANKS; r++)
+            assert_false(exits(&f, r, 0, r));
+        expect(&f, 0, CAUSE_NONE, -1, "8 ranks ended well");
+        for (int r = 0; r < RANKS; r++)
+            assert_int_equal(exit_policy_role(f.policy, r), ROLE_OK);
+        end(&f);
+    }
+}
+
+static void test_first_bad_exit_starts_the_teardown_once(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_false(exits(&f, 0, 0, 5));
+    assert_true(exits(&f, 3, 7, 10));
+    assert_false(exits(&f, 4, 9, 10.5));
+    kill_all(&f, 11);
+    rest_die(&f, SIGTERM, 12);
+    expect(&f, 7, CAUSE_EXIT, 3, "rank 3 exited with code 7");
+    assert_false(f.verdict.tie);
+    const char *const roles[] = {"ok",     "consequence", "consequence", "cause",
+                                 "failed", "consequence", "consequence", "consequence"};
+    expect_roles(&f, roles);
+    assert_int_equal(exit_policy_rank_status(f.policy, 1), 128 + SIGTERM);
+    end(&f);
+}
+
+static void test_signal_death(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    struct exit_event event = {
+        .rank = 6, .signaled = true, .code = SIGSEGV, .core = true, .when_ns = 4 * MS};
+    assert_true(exit_policy_exited(f.policy, &event));
+    kill_all(&f, 5);
+    rest_die(&f, SIGKILL, 6);
+    expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was ended by SIGSEGV (core dumped)");
+    end(&f);
+    f = begin(EXIT_FIRST);
+    assert_true(dies(&f, 0, 40, 4));
+    rest_exit(&f, 0, 5);
+    expect(&f, 168, CAUSE_SIGNAL, 0, "rank 0 was ended by signal 40");
+    end(&f);
+}
+
+/* The news of the first failure comes last, from a slow link. */
+static void test_order_of_news_does_not_matter(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_true(exits(&f, 0, 1, 20));
+    kill_all(&f, 30);
+    rest_die(&f, SIGKILL, 31);
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
+    end(&f);
+    f = begin(EXIT_FIRST);
+    assert_true(exits(&f, 0, 1, 20));
+    exit_policy_killed(f.policy, 0, 21 * MS);
+    assert_false(exits(&f, 7, 3, 10));
+    kill_all(&f, 30);
+    rest_die(&f, SIGKILL, 31);
+    expect(&f, 3, CAUSE_EXIT, 7, "rank 7 exited with code 3");
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
+    end(&f);
+}
+
+static void test_consequences_are_told_by_their_own_node(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_MAX);
+    assert_true(exits(&f, 0, 1, 10));
+    exit_policy_killed(f.policy, 0, 11 * MS);
+    exit_policy_killed(f.policy, 1, 20 * MS);
+    exit_policy_killed(f.policy, 1, 25 * MS); /* a second kill does not move the first */
+    assert_false(exits(&f, 2, 40, 19));       /* before its node was reached: causal */
+    assert_false(exits(&f, 3, 90, 21));       /* after it, though before the second kill */
+    exit_policy_killed(f.policy, 2, 12 * MS);
+    exit_policy_killed(f.policy, 3, 12 * MS);
+    assert_false(exits(&f, 1, 80, 12));
+    rest_die(&f, SIGKILL, 30);
+    expect(&f, 40, CAUSE_EXIT, 0,
+           "rank 0 exited with code 1; status 40 is that of rank 2, the highest");
+    const char *const roles[] = {"cause",       "consequence", "failed",      "consequence",
+                                 "consequence", "consequence", "consequence", "consequence"};
+    expect_roles(&f, roles);
+    end(&f);
+}
+
+static void test_max_keeps_a_first_failure_that_is_the_highest(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_MAX);
+    assert_true(exits(&f, 5, 9, 1));
+    assert_false(exits(&f, 6, 2, 2));
+    rest_exit(&f, 0, 3);
+    expect(&f, 9, CAUSE_EXIT, 5, "rank 5 exited with code 9");
+    end(&f);
+}
+
+static void test_tie_crash_beats_exit(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_true(ends_about(&f, 2, 1, 0, 10.0));
+    assert_false(ends_about(&f, 5, 0, SIGSEGV, 10.3));
+    rest_exit(&f, 0, 20);
+    expect(&f, 139, CAUSE_SIGNAL, 5,
+           "rank 5 was ended by SIGSEGV; ranks 2 and 5 failed within 0.3 ms of each other; 5 named "
+           "because it crashed");
+    assert_true(f.verdict.tie);
+    assert_int_equal(exit_policy_role(f.policy, 2), ROLE_FAILED);
+    end(&f);
+}
+
+static void test_tie_lowest_rank(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    ends_about(&f, 7, 3, 0, 10.0);
+    ends_about(&f, 5, 2, 0, 10.9);
+    ends_about(&f, 0, 1, 0, 10.01);
+    rest_exit(&f, 0, 20);
+    expect(
+        &f, 1, CAUSE_EXIT, 0,
+        "rank 0 exited with code 1; ranks 0, 5 and 7 failed within 0.9 ms of each other; 0 named "
+        "because it is the lowest rank");
+    end(&f);
+    f = begin(EXIT_FIRST); /* two crashes: the lower one */
+    ends_about(&f, 6, 0, SIGBUS, 10.0);
+    ends_about(&f, 4, 0, SIGSEGV, 10.0);
+    rest_exit(&f, 0, 20);
+    expect(&f, 139, CAUSE_SIGNAL, 4,
+           "rank 4 was ended by SIGSEGV; ranks 4 and 6 failed at the same moment; 4 named because "
+           "it is the lowest rank");
+    end(&f);
+}
+
+static void test_no_tie_beyond_the_uncertainty(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    ends_about(&f, 2, 1, 0, 10.0);
+    ends_about(&f, 5, 0, SIGSEGV, 11.1);
+    rest_exit(&f, 0, 20);
+    expect(&f, 1, CAUSE_EXIT, 2, "rank 2 exited with code 1");
+    assert_false(f.verdict.tie);
+    end(&f);
+}
+
+/* Both clocks are one clock: the offset's error is no reason for doubt. */
+static void test_exits_of_one_node_are_compared_exactly(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    ends_about(&f, 4, 1, 0, 10.0);
+    ends_about(&f, 5, 0, SIGABRT, 10.1);
+    rest_exit(&f, 0, 20);
+    expect(&f, 1, CAUSE_EXIT, 4, "rank 4 exited with code 1");
+    end(&f);
+    /* nor can the second failure of another node have been the first of all */
+    f = begin(EXIT_FIRST);
+    ends_about(&f, 0, 1, 0, 10.0);
+    ends_about(&f, 5, 2, 0, 10.1);
+    ends_about(&f, 4, 0, SIGSEGV, 10.2);
+    rest_exit(&f, 0, 20);
+    expect(&f, 1, CAUSE_EXIT, 0,
+           "rank 0 exited with code 1; ranks 0 and 5 failed within 0.1 ms of each other; 0 named "
+           "because it is the lowest rank");
+    end(&f);
+    /* stamped alike: collected in one turn */
+    f = begin(EXIT_FIRST);
+    ends_about(&f, 4, 1, 0, 10.0);
+    ends_about(&f, 5, 0, SIGSEGV, 10.0);
+    rest_exit(&f, 0, 20);
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_int_equal(f.verdict.rank, 5);
+    assert_true(f.verdict.tie);
+    end(&f);
+}
+
+/* One tie for each pair: who is named, rank 0 (on node a) or rank 2 (on b). */
+static void test_grades(void **state)
+{
+    (void)state;
+    static const struct {
+        int signal0, signal2; /* 0: exits with 1 */
+        int named;
+    } cases[] = {
+        {0, SIGBUS, 2},        {0, SIGILL, 2},        {0, SIGFPE, 2},        {0, SIGSYS, 2},
+        {0, SIGTRAP, 2},       {0, SIGKILL, 2},       {0, SIGABRT, 2},       {0, SIGPIPE, 0},
+        {0, SIGTERM, 0},       {SIGTERM, SIGABRT, 2}, {SIGABRT, SIGSEGV, 2}, {SIGABRT, SIGKILL, 2},
+        {SIGKILL, SIGSEGV, 0}, {SIGSEGV, SIGABRT, 0}, {SIGABRT, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f = begin(EXIT_FIRST);
+        ends_about(&f, 0, 1, cases[i].signal0, 10.0);
+        ends_about(&f, 2, 1, cases[i].signal2, 10.0);
+        rest_exit(&f, 0, 20);
+        exit_policy_verdict(f.policy, &f.verdict);
+        if (f.verdict.rank != cases[i].named)
+            fail_msg("case %zu: rank %d named", i, f.verdict.rank);
+        assert_true(f.verdict.tie);
+        end(&f);
+    }
+}
+
+static void test_killed_from_outside_is_said(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    ends_about(&f, 0, 1, 0, 10.0);
+    ends_about(&f, 2, 0, SIGKILL, 10.2);
+    rest_exit(&f, 0, 20);
+    expect(&f, 137, CAUSE_SIGNAL, 2,
+           "rank 2 was ended by SIGKILL; ranks 0 and 2 failed within 0.2 ms of each other; 2 named "
+           "because it was killed from outside");
+    end(&f);
+}
+
+static void test_many_in_a_tie(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    for (int r = 0; r < RANKS; r++)
+        ends_about(&f, r, 1, 0, 10.0);
+    expect(&f, 1, CAUSE_EXIT, 0,
+           "rank 0 exited with code 1; ranks 0, 1, 2, 3 and 4 more failed at the same moment; 0 "
+           "named because it is the lowest rank");
+    end(&f);
+}
+
+static void test_abort(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_true(aborts(&f, 3, 42, "bad\nmatrix\n", 10));
+    assert_false(exits(&f, 3, 1, 11)); /* what the process then exits with is no news */
+    kill_all(&f, 12);
+    rest_die(&f, SIGTERM, 13);
+    expect(&f, 42, CAUSE_ABORT, 3, "rank 3 aborted the job with code 42: bad matrix");
+    assert_int_equal(exit_policy_rank_status(f.policy, 3), 42);
+    end(&f);
+    f = begin(EXIT_FIRST); /* the exit is heard before the abort that explains it */
+    assert_true(exits(&f, 3, 1, 10));
+    kill_all(&f, 11);
+    assert_false(aborts(&f, 3, 42, NULL, 12));
+    rest_die(&f, SIGTERM, 13);
+    expect(&f, 42, CAUSE_ABORT, 3, "rank 3 aborted the job with code 42");
+    end(&f);
+    f = begin(EXIT_FIRST); /* even an exit with 0 */
+    assert_false(exits(&f, 3, 0, 10));
+    assert_true(aborts(&f, 3, 0, NULL, 11));
+    rest_exit(&f, 0, 13);
+    expect(&f, 1, CAUSE_ABORT, 3, "rank 3 aborted the job with code 0");
+    end(&f);
+    f = begin(EXIT_FIRST);
+    aborts(&f, 3, -1, NULL, 11);
+    rest_exit(&f, 0, 13);
+    expect(&f, 255, CAUSE_ABORT, 3, "rank 3 aborted the job with code -1");
+    end(&f);
+}
+
+/* MPI's default error handler aborts where a peer has died: the peer is the cause. */
+static void test_abort_after_a_crash_elsewhere(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_true(dies(&f, 0, SIGSEGV, 10));
+    assert_false(aborts(&f, 3, 16, "peer lost", 14));
+    kill_all(&f, 20);
+    rest_die(&f, SIGTERM, 21);
+    expect(&f, 139, CAUSE_SIGNAL, 0, "rank 0 was ended by SIGSEGV");
+    assert_int_equal(exit_policy_role(f.policy, 3), ROLE_FAILED);
+    end(&f);
+    f = begin(EXIT_FIRST); /* an abort in a TERM handler is our own doing */
+    assert_true(exits(&f, 0, 1, 10));
+    kill_all(&f, 11);
+    assert_false(aborts(&f, 3, 16, NULL, 14));
+    assert_int_equal(exit_policy_role(f.policy, 3), ROLE_CONSEQUENCE);
+    end(&f);
+}
+
+static void test_exec_failure(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    struct exit_event event = {.rank = 2, .code = STATUS_NOT_FOUND, .when_ns = MS};
+    assert_true(exit_policy_exec_failed(f.policy, &event, "./trian: No such file or directory"));
+    assert_false(exits(&f, 2, 127, 2));
+    kill_all(&f, 3);
+    rest_die(&f, SIGTERM, 4);
+    expect(&f, 127, CAUSE_EXEC, 2,
+           "rank 2 could not be executed: ./trian: No such file or directory");
+    end(&f);
+}
+
+static void test_node_lost(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_false(exits(&f, 4, 0, 5));
+    assert_true(exit_policy_node_lost(f.policy, 2, 10 * MS, "no heartbeat for 30 s"));
+    assert_false(exit_policy_node_lost(f.policy, 2, 10 * MS, "again"));
+    kill_all(&f, 40);
+    for (int r = 0; r < RANKS; r++)
+        if (r / RANKS_PER_NODE != 2)
+            dies(&f, r, SIGTERM, 41);
+    expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1, "node c was lost: no heartbeat for 30 s");
+    assert_int_equal(f.verdict.node, 2);
+    const char *const roles[] = {"consequence", "consequence", "consequence", "consequence",
+                                 "ok",          "lost",        "consequence", "consequence"};
+    expect_roles(&f, roles);
+    assert_int_equal(exit_policy_rank_status(f.policy, 5), -1);
+    end(&f);
+}
+
+/* Peers fail of a node's silence before we give it up: it was lost when it was last heard. */
+static void test_node_lost_goes_before_its_victims(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_true(exits(&f, 0, 1, 2000));
+    exit_policy_killed(f.policy, 0, 2001 * MS);
+    exit_policy_killed(f.policy, 1, 2001 * MS);
+    exit_policy_killed(f.policy, 3, 2001 * MS);
+    assert_false(exit_policy_node_lost(f.policy, 2, (int64_t)1000 * MS, NULL));
+    for (int r = 0; r < RANKS; r++)
+        if (r / RANKS_PER_NODE != 2)
+            dies(&f, r, SIGTERM, 2002);
+    expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1, "node c was lost");
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
+    end(&f);
+}
+
+/* An agent whose connection ends after it did what we asked for is no cause. */
+static void test_node_lost_in_the_teardown(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_MAX);
+    assert_true(exits(&f, 0, 3, 10));
+    kill_all(&f, 11);
+    assert_false(exit_policy_node_lost(f.policy, 3, 12 * MS, NULL));
+    for (int r = 0; r < 6; r++)
+        dies(&f, r, SIGTERM, 12);
+    expect(&f, 3, CAUSE_EXIT, 0, "rank 0 exited with code 3");
+    assert_int_equal(exit_policy_role(f.policy, 7), ROLE_LOST);
+    end(&f);
+}
+
+/* Stamped with one turn of the agent's loop: collected before the kill was sent. */
+static void test_an_exit_at_the_time_of_the_kill_is_causal(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    exit_policy_killed(f.policy, 1, 10 * MS);
+    exits(&f, 2, 5, 10);
+    exits(&f, 3, 6, 10.001);
+    kill_all(&f, 11);
+    rest_die(&f, SIGTERM, 12);
+    expect(&f, 5, CAUSE_EXIT, 2, "rank 2 exited with code 5");
+    assert_int_equal(exit_policy_role(f.policy, 3), ROLE_CONSEQUENCE);
+    end(&f);
+}
+
+static void test_launcher_failure_in_the_teardown(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_MAX);
+    assert_true(exits(&f, 0, 3, 10));
+    kill_all(&f, 11);
+    exit_policy_launcher(f.policy, STATUS_LAUNCHER, 12 * MS, "the report could not be written");
+    rest_die(&f, SIGTERM, 13);
+    expect(&f, 3, CAUSE_EXIT, 0, "rank 0 exited with code 3");
+    end(&f);
+    f = begin(EXIT_FIRST); /* nothing else is wrong: then it counts after all */
+    kill_all(&f, 11);
+    exit_policy_launcher(f.policy, STATUS_LAUNCHER, 12 * MS, "no memory");
+    rest_die(&f, SIGTERM, 13);
+    expect(&f, STATUS_LAUNCHER, CAUSE_LAUNCHER, -1, "no memory");
+    end(&f);
+}
+
+static void test_timeouts(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    exit_policy_launcher(f.policy, STATUS_TIMEOUT, 100 * MS, "the job ran longer than 100 ms");
+    exit_policy_launcher(f.policy, STATUS_LAUNCHER, 101 * MS, "and then this");
+    kill_all(&f, 101);
+    rest_die(&f, SIGTERM, 102);
+    expect(&f, STATUS_TIMEOUT, CAUSE_TIMEOUT, -1, "the job ran longer than 100 ms");
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_CONSEQUENCE);
+    end(&f);
+    f = begin(EXIT_FIRST); /* a failure just before it, heard just after it */
+    exit_policy_launcher(f.policy, STATUS_TIMEOUT, 100 * MS, "too long");
+    assert_false(exits(&f, 1, 5, 99));
+    kill_all(&f, 101);
+    rest_die(&f, SIGTERM, 102);
+    expect(&f, 5, CAUSE_EXIT, 1, "rank 1 exited with code 5");
+    end(&f);
+}
+
+static void test_start_timeout_and_internal_failure(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    exit_policy_destroy(f.policy);
+    f.policy = exit_policy_create(EXIT_FIRST, f.plan); /* nobody started */
+    exit_policy_launcher(f.policy, STATUS_START_TIMEOUT, 30 * MS, "node b did not answer");
+    expect(&f, STATUS_START_TIMEOUT, CAUSE_START_TIMEOUT, -1, "node b did not answer");
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_NOT_STARTED);
+    assert_int_equal(exit_policy_rank_status(f.policy, 0), -1);
+    end(&f);
+    f = begin(EXIT_FIRST);
+    exit_policy_launcher(f.policy, STATUS_LAUNCHER, 30 * MS, NULL);
+    kill_all(&f, 31);
+    rest_die(&f, SIGTERM, 32);
+    expect(&f, STATUS_LAUNCHER, CAUSE_LAUNCHER, -1, "the launcher failed");
+    end(&f);
+}
+
+static void test_interrupted(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    exit_policy_interrupted(f.policy, SIGINT, 50 * MS);
+    exit_policy_interrupted(f.policy, SIGTERM, 60 * MS); /* the first one stays */
+    assert_false(dies(&f, 0, SIGINT, 51));               /* the others keep their grace */
+    assert_false(exits(&f, 1, 130, 52));
+    assert_false(dies(&f, 2, SIGSEGV, 53));
+    kill_all(&f, 70);
+    rest_die(&f, SIGKILL, 71);
+    expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
+    assert_int_equal(exit_policy_role(f.policy, 1), ROLE_CONSEQUENCE);
+    end(&f);
+    f = begin(EXIT_FIRST);
+    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    rest_die(&f, SIGTERM, 51);
+    expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
+    end(&f);
+    f = begin(EXIT_MAX); /* max looks at causal failures only */
+    exit_policy_interrupted(f.policy, SIGINT, 50 * MS);
+    rest_die(&f, SIGKILL, 51);
+    expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
+    end(&f);
+}
+
+static void test_failure_before_the_interruption(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    exit_policy_interrupted(f.policy, SIGINT, 50 * MS);
+    assert_false(exits(&f, 6, 4, 49));
+    rest_die(&f, SIGINT, 51);
+    expect(&f, 4, CAUSE_EXIT, 6, "rank 6 exited with code 4");
+    end(&f);
+    /* a doubtful clock says "before", but it died of the very signal */
+    f = begin(EXIT_FIRST);
+    exit_policy_interrupted(f.policy, SIGINT, 50 * MS);
+    assert_false(ends_about(&f, 6, 0, SIGINT, 49.9));
+    rest_die(&f, SIGINT, 51);
+    expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
+    end(&f);
+}
+
+static void test_a_job_that_deals_with_the_signal(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    rest_exit(&f, 0, 60);
+    expect(&f, 0, CAUSE_NONE, -1, "8 ranks ended well");
+    end(&f);
+    f = begin(EXIT_FIRST); /* all but one */
+    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    exits(&f, 7, 3, 55);
+    rest_exit(&f, 0, 60);
+    expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
+    end(&f);
+}
+
+static void test_rank0_rule(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_RANK0); /* rank 0 was done before another one failed */
+    assert_false(exits(&f, 0, 0, 5));
+    assert_true(exits(&f, 3, 7, 10));
+    kill_all(&f, 11);
+    rest_die(&f, SIGTERM, 12);
+    expect(&f, 0, CAUSE_EXIT, 3, "rank 3 exited with code 7; status 0 is that of rank 0");
+    end(&f);
+    f = begin(EXIT_RANK0); /* rank 0 fails later, but by itself */
+    exits(&f, 3, 7, 10);
+    exits(&f, 0, 2, 10.5);
+    kill_all(&f, 11);
+    rest_die(&f, SIGTERM, 12);
+    expect(&f, 2, CAUSE_EXIT, 3, "rank 3 exited with code 7; status 2 is that of rank 0");
+    end(&f);
+    f = begin(EXIT_RANK0); /* killed by us: the cause counts */
+    exits(&f, 3, 7, 10);
+    kill_all(&f, 11);
+    rest_die(&f, SIGTERM, 12);
+    expect(&f, 7, CAUSE_EXIT, 3, "rank 3 exited with code 7");
+    end(&f);
+    f = begin(EXIT_RANK0);
+    exits(&f, 0, 2, 10);
+    rest_exit(&f, 0, 12);
+    expect(&f, 2, CAUSE_EXIT, 0, "rank 0 exited with code 2");
+    end(&f);
+    f = begin(EXIT_RANK0); /* it dealt with the signal, the others did not */
+    exit_policy_interrupted(f.policy, SIGINT, 4 * MS);
+    exits(&f, 0, 0, 5);
+    rest_die(&f, SIGINT, 5);
+    expect(&f, 0, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT; status 0 is that of rank 0");
+    end(&f);
+}
+
+static void test_rank0_rule_does_not_hide_our_failures(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_RANK0);
+    exits(&f, 0, 0, 5);
+    exit_policy_node_lost(f.policy, 1, 10 * MS, NULL);
+    kill_all(&f, 11);
+    rest_die(&f, SIGTERM, 12);
+    expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1, "node b was lost");
+    end(&f);
+    f = begin(EXIT_RANK0);
+    exits(&f, 0, 0, 5);
+    exits(&f, 7, 3, 9);
+    exit_policy_node_lost(f.policy, 1, 10 * MS, NULL);
+    kill_all(&f, 11);
+    rest_die(&f, SIGTERM, 12);
+    expect(&f, STATUS_NODE_LOST, CAUSE_EXIT, 7,
+           "rank 7 exited with code 3; status 121 because a node was lost as well");
+    end(&f);
+    f = begin(EXIT_RANK0);
+    exits(&f, 0, 0, 5);
+    exit_policy_launcher(f.policy, STATUS_TIMEOUT, 10 * MS, "too long");
+    kill_all(&f, 11);
+    rest_die(&f, SIGTERM, 12);
+    expect(&f, STATUS_TIMEOUT, CAUSE_TIMEOUT, -1, "too long");
+    end(&f);
+}
+
+static void test_a_rank_without_a_status_is_a_failure(void **state)
+{
+    (void)state;
+    for (enum exit_rule rule = EXIT_FIRST; rule <= EXIT_RANK0; rule++) {
+        struct fixture f = begin(rule);
+        for (int r = 0; r < RANKS; r++)
+            if (r != 5)
+                exits(&f, r, 0, r);
+        expect(&f, STATUS_LAUNCHER, CAUSE_NO_STATUS, 5, "rank 5 ended without a status");
+        end(&f);
+    }
+    struct fixture f = begin(EXIT_FIRST);
+    exit_policy_destroy(f.policy);
+    f.policy = exit_policy_create(EXIT_FIRST, f.plan);
+    for (int r = 1; r < RANKS; r++)
+        exits(&f, r, 0, r);
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_NOT_STARTED);
+    expect(&f, STATUS_LAUNCHER, CAUSE_NO_STATUS, 0, "rank 0 was never started");
+    end(&f);
+}
+
+/* Killed for a reason that nobody told the policy: never a success. */
+static void test_kills_without_a_reason(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    kill_all(&f, 10);
+    rest_die(&f, SIGTERM, 11);
+    expect(&f, STATUS_LAUNCHER, CAUSE_LAUNCHER, -1,
+           "the launcher ended the job without a recorded reason");
+    end(&f);
+}
+
+static void test_nonsense_is_harmless(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_false(exits(&f, -1, 1, 1));
+    assert_false(exits(&f, RANKS, 1, 1));
+    assert_false(exit_policy_node_lost(f.policy, NODES, 1, NULL));
+    assert_false(exit_policy_node_lost(f.policy, -1, 1, NULL));
+    exit_policy_started(f.policy, RANKS);
+    exit_policy_killed(f.policy, NODES, 1);
+    exit_policy_killed(f.policy, -1, 1);
+    assert_int_equal(exit_policy_role(f.policy, RANKS), ROLE_NONE);
+    assert_int_equal(exit_policy_rank_status(f.policy, -1), -1);
+    const int64_t odd[] = {INT64_MIN, INT64_MAX};
+    for (int i = 0; i < 2; i++) {
+        struct exit_event event = {
+            .rank = i * 2, .code = 1, .when_ns = odd[i], .uncertainty_ns = odd[1 - i]};
+        exit_policy_exited(f.policy, &event);
+    }
+    assert_false(exits(&f, 0, 0, 3)); /* a second exit of one rank is no news */
+    assert_int_equal(exit_policy_rank_status(f.policy, 0), 1);
+    rest_exit(&f, 0, 20);
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_int_equal(f.verdict.status, 1);
+    end(&f);
+    exit_policy_destroy(NULL);
+}
+
+static void test_long_texts_stay_one_short_line(void **state)
+{
+    (void)state;
+    char text[4096];
+    for (size_t i = 0; i + 2 < sizeof(text); i += 2)
+        memcpy(text + i, "\xc3\xa4", 2);
+    text[0] = '\t';
+    text[1] = 'x';
+    text[sizeof(text) - 2] = '\0';
+    struct fixture f = begin(EXIT_FIRST);
+    aborts(&f, 1, 3, text, 1);
+    rest_exit(&f, 0, 2);
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_null(strchr(f.verdict.explanation, '\t'));
+    size_t length = strlen(f.verdict.explanation);
+    assert_in_range(length, 100, 300);
+    assert_string_equal(f.verdict.explanation + length - 2, "\xc3\xa4");
+    end(&f);
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 33;
+}
+
+/* What must hold whatever happens, over many random histories: the status is 0 only when nobody
+ * failed and everyone was heard; the teardown starts at most once; the order of the news does not
+ * change the verdict. */
+static void test_random_histories(void **state)
+{
+    (void)state;
+    uint64_t seed = 20261121;
+    for (int round = 0; round < 2000; round++) {
+        struct fixture f = begin(EXIT_FIRST), g = begin(EXIT_FIRST);
+        struct exit_event events[RANKS];
+        int starts = 0, bad = 0;
+        for (int r = 0; r < RANKS; r++) {
+            uint64_t kind = next_random(&seed) % 4;
+            events[r] = (struct exit_event){
+                .rank = r,
+                .signaled = kind == 0,
+                .code = kind == 0   ? SIGTERM
+                        : kind == 1 ? (int)(next_random(&seed) % 256)
+                                    : 0,
+                .when_ns = (int64_t)(next_random(&seed) % 50),
+                .uncertainty_ns = (int64_t)(next_random(&seed) % 10),
+            };
+            bad += events[r].signaled || events[r].code != 0;
+        }
+        for (int n = 0; n < NODES; n++) {
+            int64_t when = 10 + (int64_t)(next_random(&seed) % 50);
+            exit_policy_killed(g.policy, n, when);
+            for (int l = 0; l < RANKS_PER_NODE; l++)
+                starts += exit_policy_exited(f.policy, &events[n * RANKS_PER_NODE + l]);
+            exit_policy_killed(f.policy, n, when);
+        }
+        for (int r = RANKS - 1; r >= 0; r--)
+            exit_policy_exited(g.policy, &events[r]);
+        assert_in_range(starts, 0, 1);
+        exit_policy_verdict(f.policy, &f.verdict);
+        exit_policy_verdict(g.policy, &g.verdict);
+        assert_string_equal(f.verdict.explanation, g.verdict.explanation);
+        assert_int_equal(f.verdict.status, g.verdict.status);
+        assert_int_equal(f.verdict.status == 0, bad == 0);
+        end(&f);
+        end(&g);
+    }
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_string_equal(exit_rule_name(EXIT_RANK0), "rank0");
+    assert_string_equal(exit_cause_name(CAUSE_NODE_LOST), "node-lost");
+    assert_string_equal(exit_role_name(ROLE_NOT_STARTED), "not-started");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_well),
+        cmocka_unit_test(test_first_bad_exit_starts_the_teardown_once),
+        cmocka_unit_test(test_signal_death),
+        cmocka_unit_test(test_order_of_news_does_not_matter),
+        cmocka_unit_test(test_consequences_are_told_by_their_own_node),
+        cmocka_unit_test(test_max_keeps_a_first_failure_that_is_the_highest),
+        cmocka_unit_test(test_tie_crash_beats_exit),
+        cmocka_unit_test(test_tie_lowest_rank),
+        cmocka_unit_test(test_no_tie_beyond_the_uncertainty),
+        cmocka_unit_test(test_exits_of_one_node_are_compared_exactly),
+        cmocka_unit_test(test_grades),
+        cmocka_unit_test(test_killed_from_outside_is_said),
+        cmocka_unit_test(test_many_in_a_tie),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_abort_after_a_crash_elsewhere),
+        cmocka_unit_test(test_exec_failure),
+        cmocka_unit_test(test_node_lost),
+        cmocka_unit_test(test_node_lost_goes_before_its_victims),
+        cmocka_unit_test(test_node_lost_in_the_teardown),
+        cmocka_unit_test(test_an_exit_at_the_time_of_the_kill_is_causal),
+        cmocka_unit_test(test_launcher_failure_in_the_teardown),
+        cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_start_timeout_and_internal_failure),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_failure_before_the_interruption),
+        cmocka_unit_test(test_a_job_that_deals_with_the_signal),
+        cmocka_unit_test(test_rank0_rule),
+        cmocka_unit_test(test_rank0_rule_does_not_hide_our_failures),
+        cmocka_unit_test(test_a_rank_without_a_status_is_a_failure),
+        cmocka_unit_test(test_kills_without_a_reason),
+        cmocka_unit_test(test_nonsense_is_harmless),
+        cmocka_unit_test(test_long_texts_stay_one_short_line),
+        cmocka_unit_test(test_random_histories),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The superset, variable by variable, for a plan with unequal nodes that was worked out by hand:
+ *
+ *   node a: ranks 0 1 2 3   node b: ranks 4 5 6 7   node c: ranks 8 9
+ *   apps:   ./first (np 3: ranks 0-2), ./second (np 7: ranks 3-9)
+ *
+ * Local ranks 0 and 1 exist on three nodes (cross size 3), 2 and 3 on two.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "model/env_scrub.h"
+#include "model/option.h"
+#include "model/worker_env.h"
+
+static const int sizes[] = {4, 4, 2};
+static const int app_np[] = {3, 7};
+
+static struct worker_env_job job_of_node_b(const struct strv *base, const struct strv *knobs)
+{
+    return (struct worker_env_job){.job_id = "hvdrun-a-77",
+                                   .epoch = 3,
+                                   .restart_count = 2,
+                                   .max_restarts = 5,
+                                   .size = 10,
+                                   .node_count = 3,
+                                   .node_index = 1,
+                                   .first_rank = 4,
+                                   .local_size = 4,
+                                   .hostname = "b",
+                                   .machine = "x86_64",
+                                   .node_sizes = sizes,
+                                   .node_names = "a,b,c",
+                                   .rendezvous_addr = "127.0.0.1",
+                                   .rendezvous_port = 4567,
+                                   .iface = "eth0",
+                                   .ifaces = "eth0,eth1",
+                                   .master_addr = "10.0.0.1",
+                                   .master_port = 29400,
+                                   .jax_port = 29401,
+                                   .runtime_dir = "/run/hvdrun-x",
+                                   .cpus_allowed = 9,
+                                   .base = base,
+                                   .knobs = knobs,
+                                   .app_count = 2,
+                                   .app_np = app_np};
+}
+
+/* Rank 6: node b's third, of the second app; local rank 2 exists on a and b. */
+static const struct worker_env_rank rank6 = {.rank = 6,
+                                             .local_rank = 2,
+                                             .cross_rank = 1,
+                                             .cross_size = 2,
+                                             .mpi = MPI_NONE,
+                                             .command = "./second",
+                                             .arguments = "-x 1",
+                                             .wdir = "/home/u"};
+
+/* The value of a name; fails the test when the name comes twice. */
+static const char *value_of(char *const *items, const char *name)
+{
+    const char *found = NULL;
+    size_t length = strlen(name);
+    for (; *items != NULL; items++) {
+        if (strncmp(*items, name, length) == 0 && (*items)[length] == '=') {
+            assert_null(found);
+            found = *items + length + 1;
+        }
+    }
+    return found;
+}
+
+static void assert_no_doubles(char *const *items)
+{
+    for (; *items != NULL; items++) {
+        char *name = mem_strndup(*items, strcspn(*items, "="));
+        assert_non_null(value_of(items, name));
+        free(name);
+    }
+}
+
+static size_t count_of(char *const *items)
+{
+    size_t count = 0;
+    while (items[count] != NULL)
+        count++;
+    return count;
+}
+
+struct expected {
+    const char *name, *value;
+};
+
+static void assert_values(char *const *items, const struct expected *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *value = value_of(items, list[i].name);
+        if (value == NULL && list[i].value != NULL)
+            fail_msg("%s is not set", list[i].name);
+        if (value != NULL && list[i].value == NULL)
+            fail_msg("%s is set to %s", list[i].name, value);
+        if (value != NULL && strcmp(value, list[i].value) != 0)
+            fail_msg("%s is %s instead of %s", list[i].name, value, list[i].value);
+    }
+}
+#define ASSERT_VALUES(items, list) assert_values((items), (list), sizeof(list) / sizeof((list)[0]))
+
+/* What every kind of worker gets. Nothing else: the test counts. */
+static const struct expected everybody[] = {
+    {"HVDRUN_RANK", "6"},
+    {"HVDRUN_SIZE", "10"},
+    {"HVDRUN_LOCAL_RANK", "2"},
+    {"HVDRUN_LOCAL_SIZE", "4"},
+    {"HVDRUN_HOSTNAME", "b"},
+    {"HVDRUN_JOB_ID", "hvdrun-a-77"},
+    {"HVDRUN_EPOCH", "3"},
+    {"HOROVOD_HOSTNAME", "b"},
+    {"HOROVOD_RANK", "6"},
+    {"HOROVOD_SIZE", "10"},
+    {"HOROVOD_LOCAL_RANK", "2"},
+    {"HOROVOD_LOCAL_SIZE", "4"},
+    {"HOROVOD_CROSS_RANK", "1"},
+    {"HOROVOD_CROSS_SIZE", "2"},
+    {"HOROVOD_CONTROLLER", "gloo"},
+    {"HOROVOD_CPU_OPERATIONS", "gloo"},
+    {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "127.0.0.1"},
+    {"HOROVOD_GLOO_RENDEZVOUS_PORT", "4567"},
+    {"HOROVOD_GLOO_IFACE", "eth0"},
+    {"GLOO_SOCKET_IFNAME", "eth0"},
+    {"NCCL_SOCKET_IFNAME", "eth0,eth1"},
+    {"PYTHONUNBUFFERED", "1"},
+    {"RANK", "6"},
+    {"WORLD_SIZE", "10"},
+    {"LOCAL_RANK", "2"},
+    {"LOCAL_WORLD_SIZE", "4"},
+    {"GROUP_RANK", "1"},
+    {"GROUP_WORLD_SIZE", "3"},
+    {"ROLE_RANK", "6"},
+    {"ROLE_WORLD_SIZE", "10"},
+    {"ROLE_NAME", "default"},
+    {"MASTER_ADDR", "10.0.0.1"},
+    {"MASTER_PORT", "29400"},
+    {"TORCHELASTIC_RESTART_COUNT", "2"},
+    {"TORCHELASTIC_MAX_RESTARTS", "5"},
+    {"TORCHELASTIC_RUN_ID", "hvdrun-a-77"},
+    {"TORCHELASTIC_ERROR_FILE", "/run/hvdrun-x/error.3.6.json"},
+    {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+    {"CROSS_RANK", "1"},
+    {"CROSS_SIZE", "3"},
+    {"LOCAL_SIZE", "4"},
+    {"JAX_COORDINATOR_ADDRESS", "10.0.0.1:29401"},
+    {"JAX_PROCESS_ID", "6"},
+    {"JAX_NUM_PROCESSES", "10"},
+    {"OMPI_COMM_WORLD_RANK", "6"},
+    {"OMPI_COMM_WORLD_SIZE", "10"},
+    {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+    {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+    {"OMPI_COMM_WORLD_NODE_RANK", "2"},
+    {"MPI_LOCALRANKID", "2"},
+    {"MPI_LOCALNRANKS", "4"},
+    {"OMP_NUM_THREADS", "2"}, /* 9 CPUs for 4 ranks */
+    {"no_proxy", "127.0.0.1,10.0.0.1"},
+    {"NO_PROXY", "127.0.0.1,10.0.0.1"},
+};
+#define EVERYBODY (sizeof(everybody) / sizeof(everybody[0]))
+
+static void test_superset(void **state)
+{
+    (void)state;
+    struct worker_env_job job = job_of_node_b(NULL, NULL);
+    struct worker_env *env = worker_env_create(&job);
+    struct worker_vars *vars = worker_env_rank(env, &rank6);
+    char *const *items = worker_vars_items(vars);
+    assert_no_doubles(items);
+    ASSERT_VALUES(items, everybody);
+    assert_int_equal(count_of(items), EVERYBODY);
+    static const struct expected absent[] = {{"TORCHELASTIC_USE_AGENT_STORE", NULL},
+                                             {"HOROVOD_ELASTIC", NULL},
+                                             {"PMI_RANK", NULL},
+                                             {"PRTE_LAUNCHED", NULL},
+                                             {"JSM_JSRUN_PORT", NULL},
+                                             {"SLURM_PROCID", NULL},
+                                             {"OMPI_MCA_mpi_yield_when_idle", NULL},
+                                             {"TF_CONFIG", NULL},
+                                             {"CUDA_VISIBLE_DEVICES", NULL}};
+    ASSERT_VALUES(items, absent);
+    char *file = worker_env_error_file(&job, 6);
+    assert_string_equal(file, value_of(items, "TORCHELASTIC_ERROR_FILE"));
+    free(file);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+/* The last rank of the job, on the small node, as another env of the same process. */
+static void test_small_node(void **state)
+{
+    (void)state;
+    struct worker_env_job job = job_of_node_b(NULL, NULL);
+    job.node_index = 2;
+    job.first_rank = 8;
+    job.local_size = 2;
+    job.hostname = "c";
+    job.cpus_allowed = 1;
+    struct worker_env *env = worker_env_create(&job);
+    const struct worker_env_rank rank9 = {
+        .rank = 9, .local_rank = 1, .cross_rank = 2, .cross_size = 3};
+    struct worker_vars *vars = worker_env_rank(env, &rank9);
+    static const struct expected expected[] = {
+        {"HOROVOD_RANK", "9"},       {"HOROVOD_LOCAL_RANK", "1"}, {"HOROVOD_LOCAL_SIZE", "2"},
+        {"HOROVOD_CROSS_RANK", "2"}, {"HOROVOD_CROSS_SIZE", "3"}, {"HOROVOD_HOSTNAME", "c"},
+        {"GROUP_RANK", "2"},         {"CROSS_RANK", "2"},         {"LOCAL_WORLD_SIZE", "2"},
+        {"OMP_NUM_THREADS", "1"},    {"MPI_LOCALNRANKS", "2"}};
+    ASSERT_VALUES(worker_vars_items(vars), expected);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+static void test_pmix_kind(void **state)
+{
+    (void)state;
+    struct worker_env_job job = job_of_node_b(NULL, NULL);
+    struct worker_env *env = worker_env_create(&job);
+    char *const extra[] = {(char *)"PMIX_NAMESPACE=hvdrun-a-77@1", (char *)"PMIX_RANK=6",
+                           (char *)"PRTE_LAUNCHED=yes", (char *)"rubbish", NULL};
+    struct worker_env_rank rank = rank6;
+    rank.mpi = MPI_PMIX;
+    rank.extra = extra;
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    char *const *items = worker_vars_items(vars);
+    static const struct expected pmix[] = {{"OMPI_UNIVERSE_SIZE", "10"},
+                                           {"OMPI_WORLD_SIZE", "10"},
+                                           {"OMPI_WORLD_LOCAL_SIZE", "4"},
+                                           {"OMPI_NUM_APP_CTX", "2"},
+                                           {"OMPI_APP_CTX_NUM_PROCS", "3 7"},
+                                           {"OMPI_FIRST_RANKS", "0 3"},
+                                           {"OMPI_FILE_LOCATION", "/run/hvdrun-x"},
+                                           {"OMPI_COMMAND", "./second"},
+                                           {"OMPI_ARGV", "-x 1"},
+                                           {"OMPI_MCA_num_procs", "10"},
+                                           {"OMPI_MCA_initial_wdir", "/home/u"},
+                                           {"OMPI_MCA_cpu_type", "x86_64"},
+                                           {"OMPI_MCA_num_restarts", "2"},
+                                           {"OMPI_MCA_orte_tmpdir_base", "/run/hvdrun-x"},
+                                           {"JSM_JSRUN_PORT", "1"},
+                                           /* the PMIx room has the last word */
+                                           {"PRTE_LAUNCHED", "yes"},
+                                           {"PMIX_NAMESPACE", "hvdrun-a-77@1"},
+                                           {"PMIX_RANK", "6"}};
+    assert_no_doubles(items);
+    ASSERT_VALUES(items, everybody);
+    ASSERT_VALUES(items, pmix);
+    assert_int_equal(count_of(items), EVERYBODY + sizeof(pmix) / sizeof(pmix[0]));
+    for (size_t i = 0; items[i] != NULL; i++)
+        assert_int_not_equal(strncmp(items[i], "PMI_", 4), 0);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+static void test_pmi1_kind(void **state)
+{
+    (void)state;
+    struct worker_env_job job = job_of_node_b(NULL, NULL);
+    struct worker_env *env = worker_env_create(&job);
+    char *const extra[] = {(char *)"PMI_FD=7", NULL};
+    struct worker_env_rank rank = rank6;
+    rank.mpi = MPI_PMI1;
+    rank.extra = extra;
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    char *const *items = worker_vars_items(vars);
+    static const struct expected pmi[] = {{"PMI_RANK", "6"}, {"PMI_SIZE", "10"}, {"PMI_FD", "7"}};
+    ASSERT_VALUES(items, pmi);
+    assert_int_equal(count_of(items), EVERYBODY + 3);
+    for (size_t i = 0; items[i] != NULL; i++)
+        assert_int_not_equal(strncmp(items[i], "PMIX_", 5), 0);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+static void test_mpi_controller(void **state)
+{
+    (void)state;
+    struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
+    strv_add(&base, "HOROVOD_CPU_OPERATIONS=gloo");
+    struct worker_env_job job = job_of_node_b(&base, NULL);
+    job.mpi_controller = true;
+    job.elastic = true;
+    struct worker_env *env = worker_env_create(&job);
+    struct worker_vars *vars = worker_env_rank(env, &rank6);
+    static const struct expected expected[] = {{"HOROVOD_CONTROLLER", "mpi"},
+                                               {"HOROVOD_CPU_OPERATIONS", NULL},
+                                               {"HOROVOD_GLOO_RENDEZVOUS_ADDR", NULL},
+                                               {"HOROVOD_GLOO_RENDEZVOUS_PORT", NULL},
+                                               {"HOROVOD_ELASTIC", "1"},
+                                               {"HOROVOD_RANK", "6"}};
+    ASSERT_VALUES(worker_vars_items(vars), expected);
+    worker_vars_destroy(vars);
+    /* even the user's word does not make the mix that crashes */
+    strv_add(&user, "HOROVOD_CPU_OPERATIONS=gloo");
+    struct worker_env_rank rank = rank6;
+    rank.app_env = &user;
+    vars = worker_env_rank(env, &rank);
+    assert_null(value_of(worker_vars_items(vars), "HOROVOD_CPU_OPERATIONS"));
+    worker_vars_destroy(vars);
+    strv_env_set(&user, "HOROVOD_CPU_OPERATIONS", "ccl");
+    vars = worker_env_rank(env, &rank);
+    assert_string_equal(value_of(worker_vars_items(vars), "HOROVOD_CPU_OPERATIONS"), "ccl");
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+static void test_precedence(void **state)
+{
+    (void)state;
+    struct strv base AUTO_STRV = STRV_INIT, knobs AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
+    static const char *const inherited[] = {"A=base",
+                                            "A=second",
+                                            "B=base",
+                                            "C=base",
+                                            "HOROVOD_CYCLE_TIME=9",
+                                            "RANK=0",
+                                            "OMP_NUM_THREADS=16",
+                                            "MASTER_ADDR=old",
+                                            "NCCL_SOCKET_IFNAME=ib0",
+                                            "HOROVOD_CPU_OPERATIONS=ccl",
+                                            "PATH=/bin",
+                                            "rubbish",
+                                            "=C:=x",
+                                            "PYTHONUNBUFFERED="};
+    for (size_t i = 0; i < sizeof(inherited) / sizeof(inherited[0]); i++)
+        strv_add(&base, inherited[i]);
+    strv_add(&knobs, "HOROVOD_CYCLE_TIME=5");
+    strv_add(&knobs, "B=knob");
+    static const char *const given[] = {"B=user", "RANK=99", "MASTER_PORT=1", "HVDRUN_SIZE=2",
+                                        "NEW=1",  "NEW=2",   "SLURM_PROCID=5"};
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
+        strv_add(&user, given[i]);
+    struct worker_env_job job = job_of_node_b(&base, &knobs);
+    struct worker_env *env = worker_env_create(&job);
+    struct worker_env_rank rank = rank6;
+    rank.app_env = &user;
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    char *const *items = worker_vars_items(vars);
+    static const struct expected expected[] = {
+        {"A", "base"}, /* getenv() finds the first of two */
+        {"B", "user"},
+        {"C", "base"},
+        {"NEW", "2"},
+        {"PATH", "/bin"},
+        {"HOROVOD_CYCLE_TIME", "5"},
+        {"RANK", "6"},
+        {"HVDRUN_SIZE", "10"},
+        {"OMP_NUM_THREADS", "16"},
+        {"MASTER_ADDR", "10.0.0.1"},
+        {"MASTER_PORT", "1"},
+        {"NCCL_SOCKET_IFNAME", "ib0"}, /* ours was only chosen, not asked for */
+        {"HOROVOD_CPU_OPERATIONS", "gloo"},
+        {"PYTHONUNBUFFERED", ""},
+        {"SLURM_PROCID", NULL}};
+    assert_no_doubles(items);
+    ASSERT_VALUES(items, expected);
+    for (size_t i = 0; items[i] != NULL; i++)
+        assert_true(items[i][0] != '=' && strchr(items[i], '=') != NULL);
+    worker_vars_destroy(vars);
+    /* the same env serves a rank without the user's variables */
+    vars = worker_env_rank(env, &rank6);
+    assert_string_equal(value_of(worker_vars_items(vars), "B"), "knob");
+    assert_null(value_of(worker_vars_items(vars), "NEW"));
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+    job.ifaces_from_flag = true;
+    env = worker_env_create(&job);
+    vars = worker_env_rank(env, &rank);
+    assert_string_equal(value_of(worker_vars_items(vars), "NCCL_SOCKET_IFNAME"), "eth0,eth1");
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+static void test_slurm_is_rewritten_only_when_inherited(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"SLURM_PROCID",         "SLURM_LOCALID",
+                                        "SLURM_NODEID",         "SLURM_NTASKS",
+                                        "SLURM_NPROCS",         "SLURM_NTASKS_PER_NODE",
+                                        "SLURM_GTIDS",          "SLURM_STEP_NUM_NODES",
+                                        "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",
+                                        "SLURM_TASKS_PER_NODE", "SLURM_STEP_NODELIST"};
+    static const struct expected expected[] = {{"SLURM_PROCID", "6"},
+                                               {"SLURM_LOCALID", "2"},
+                                               {"SLURM_NODEID", "1"},
+                                               {"SLURM_NTASKS", "10"},
+                                               {"SLURM_NPROCS", "10"},
+                                               {"SLURM_NTASKS_PER_NODE", "4"},
+                                               {"SLURM_GTIDS", "4,5,6,7"},
+                                               {"SLURM_STEP_NUM_NODES", "3"},
+                                               {"SLURM_STEP_NUM_TASKS", "10"},
+                                               {"SLURM_STEP_TASKS_PER_NODE", "4(x2),2"},
+                                               {"SLURM_TASKS_PER_NODE", "4(x2),2"},
+                                               {"SLURM_STEP_NODELIST", "a,b,c"},
+                                               {"SLURM_JOB_ID", "812"}};
+    struct strv base AUTO_STRV = STRV_INIT;
+    strv_add(&base, "SLURM_JOB_ID=812");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        strv_printf(&base, "%s=0", names[i]);
+    struct worker_env_job job = job_of_node_b(&base, NULL);
+    struct worker_env *env = worker_env_create(&job);
+    struct worker_vars *vars = worker_env_rank(env, &rank6);
+    ASSERT_VALUES(worker_vars_items(vars), expected);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+    /* what is not known is left out rather than wrong */
+    job.node_sizes = NULL;
+    job.node_names = NULL;
+    env = worker_env_create(&job);
+    vars = worker_env_rank(env, &rank6);
+    assert_null(value_of(worker_vars_items(vars), "SLURM_TASKS_PER_NODE"));
+    assert_null(value_of(worker_vars_items(vars), "SLURM_STEP_NODELIST"));
+    assert_string_equal(value_of(worker_vars_items(vars), "SLURM_PROCID"), "6");
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+static void assert_no_proxy(const char *base_pair, const char *base_pair2, const char *user_pair,
+                            const char *small, const char *big)
+{
+    struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
+    if (base_pair != NULL)
+        strv_add(&base, base_pair);
+    if (base_pair2 != NULL)
+        strv_add(&base, base_pair2);
+    if (user_pair != NULL)
+        strv_add(&user, user_pair);
+    struct worker_env_job job = job_of_node_b(&base, NULL);
+    struct worker_env *env = worker_env_create(&job);
+    struct worker_env_rank rank = rank6;
+    rank.app_env = &user;
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    assert_string_equal(value_of(worker_vars_items(vars), "no_proxy"), small);
+    assert_string_equal(value_of(worker_vars_items(vars), "NO_PROXY"), big);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+static void test_no_proxy(void **state)
+{
+    (void)state;
+    assert_no_proxy("no_proxy=.corp", NULL, NULL, ".corp,127.0.0.1,10.0.0.1",
+                    ".corp,127.0.0.1,10.0.0.1");
+    assert_no_proxy("no_proxy=a", "NO_PROXY=b, 127.0.0.1", NULL, "a,127.0.0.1,10.0.0.1",
+                    "b, 127.0.0.1,10.0.0.1");
+    assert_no_proxy("NO_PROXY=*", NULL, NULL, "*", "*");
+    assert_no_proxy("no_proxy=127.0.0.10", NULL, NULL, "127.0.0.10,127.0.0.1,10.0.0.1",
+                    "127.0.0.10,127.0.0.1,10.0.0.1");
+    assert_no_proxy("no_proxy=a", NULL, "no_proxy=mine", "mine,127.0.0.1,10.0.0.1",
+                    "a,127.0.0.1,10.0.0.1");
+}
+
+static void test_what_the_job_does_not_have(void **state)
+{
+    (void)state;
+    struct worker_env_job job = {.job_id = "j",
+                                 .size = 1,
+                                 .node_count = 1,
+                                 .local_size = 1,
+                                 .hostname = "h",
+                                 .yield_when_idle = true};
+    struct worker_env *env = worker_env_create(&job);
+    const struct worker_env_rank rank = {.cross_size = 1, .mpi = MPI_PMIX};
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    static const struct expected expected[] = {{"HOROVOD_GLOO_RENDEZVOUS_ADDR", NULL},
+                                               {"HOROVOD_GLOO_RENDEZVOUS_PORT", NULL},
+                                               {"HOROVOD_GLOO_IFACE", NULL},
+                                               {"NCCL_SOCKET_IFNAME", NULL},
+                                               {"MASTER_ADDR", NULL},
+                                               {"MASTER_PORT", NULL},
+                                               {"JAX_COORDINATOR_ADDRESS", NULL},
+                                               {"TORCHELASTIC_ERROR_FILE", NULL},
+                                               {"OMPI_FILE_LOCATION", NULL},
+                                               {"OMPI_COMMAND", NULL},
+                                               {"OMP_NUM_THREADS", NULL},
+                                               {"no_proxy", NULL},
+                                               {"OMPI_MCA_mpi_yield_when_idle", "1"},
+                                               {"RANK", "0"}};
+    ASSERT_VALUES(worker_vars_items(vars), expected);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+    job.master_addr = "fe80::1";
+    job.jax_port = 5;
+    env = worker_env_create(&job);
+    vars = worker_env_rank(env, &rank);
+    assert_string_equal(value_of(worker_vars_items(vars), "JAX_COORDINATOR_ADDRESS"),
+                        "[fe80::1]:5");
+    assert_string_equal(value_of(worker_vars_items(vars), "MASTER_ADDR"), "fe80::1");
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+    worker_env_destroy(NULL);
+    worker_vars_destroy(NULL);
+}
+
+/* A large environment and many ranks: every rank its own numbers, all others shared. */
+static void test_many(void **state)
+{
+    (void)state;
+    struct strv base AUTO_STRV = STRV_INIT;
+    for (int i = 0; i < 2000; i++)
+        strv_printf(&base, "VARIABLE_%d=%d", i, i);
+    struct worker_env_job job = job_of_node_b(&base, NULL);
+    job.local_size = 1000;
+    struct worker_env *env = worker_env_create(&job);
+    struct worker_vars *vars[1000];
+    for (int i = 0; i < 1000; i++) {
+        const struct worker_env_rank rank = {.rank = 4 + i, .local_rank = i, .cross_size = 1};
+        vars[i] = worker_env_rank(env, &rank);
+    }
+    for (int i = 0; i < 1000; i += 333) {
+        char text[16];
+        snprintf(text, sizeof(text), "%d", 4 + i);
+        assert_string_equal(value_of(worker_vars_items(vars[i]), "RANK"), text);
+        assert_string_equal(value_of(worker_vars_items(vars[i]), "VARIABLE_1999"), "1999");
+    }
+    for (int i = 0; i < 1000; i++)
+        worker_vars_destroy(vars[i]);
+    worker_env_destroy(env);
+}
+
+/* A worker's variable must never be read as an option by a launcher inside the worker. */
+static void test_names(void **state)
+{
+    (void)state;
+    bool inherited = false;
+    size_t own = 0;
+    for (size_t i = 0; worker_env_name(i, NULL) != NULL; i++) {
+        const char *name = worker_env_name(i, &inherited);
+        assert_int_equal(option_of_variable(name, strlen(name)), OPT_TOTAL);
+        assert_true(worker_env_is_rank_variable(name));
+        assert_int_equal(inherited, strncmp(name, "SLURM_", 6) == 0);
+        own += strncmp(name, "HVDRUN_", 7) == 0;
+    }
+    assert_int_equal(own, 7);
+    assert_true(worker_env_is_rank_variable("RANK=5"));
+    assert_false(worker_env_is_rank_variable("RANKS"));
+    assert_false(worker_env_is_rank_variable("RAN"));
+    assert_false(worker_env_is_rank_variable("OMP_NUM_THREADS"));
+}
+
+/* docs/environment.md names every variable. */
+static void test_documented(void **state)
+{
+    (void)state;
+    const char *source = getenv("HVDRUN_SOURCE");
+    if (source == NULL)
+        skip();
+    char *path AUTO_FREE = mem_printf("%s/docs/environment.md", source);
+    struct buf text AUTO_BUF = BUF_INIT(1 << 20);
+    struct error err = ERROR_INIT;
+    assert_int_equal(fd_read_file(path, &text, &err), 0);
+    for (size_t i = 0; worker_env_name(i, NULL) != NULL; i++) {
+        if (strstr(buf_text(&text), worker_env_name(i, NULL)) == NULL)
+            fail_msg("docs/environment.md does not name %s", worker_env_name(i, NULL));
+    }
+    for (size_t i = 0; i < EVERYBODY; i++) {
+        if (strstr(buf_text(&text), everybody[i].name) == NULL)
+            fail_msg("docs/environment.md does not name %s", everybody[i].name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_superset),
+        cmocka_unit_test(test_small_node),
+        cmocka_unit_test(test_pmix_kind),
+        cmocka_unit_test(test_pmi1_kind),
+        cmocka_unit_test(test_mpi_controller),
+        cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_slurm_is_rewritten_only_when_inherited),
+        cmocka_unit_test(test_no_proxy),
+        cmocka_unit_test(test_what_the_job_does_not_have),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_documented),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
