@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <paths.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+
+enum step {
+    STEP_NONE,
+    STEP_PARENT,
+    STEP_SESSION,
+    STEP_FDS,
+    STEP_LIMIT,
+    STEP_CPUS,
+    STEP_WDIR,
+    STEP_EXEC
+};
+
+static const char *const step_names[] = {
+    [STEP_NONE] = "start",
+    [STEP_PARENT] = "watch its parent",
+    [STEP_SESSION] = "make a session",
+    [STEP_FDS] = "set up its descriptors",
+    [STEP_LIMIT] = "set a limit",
+    [STEP_CPUS] = "bind to its CPUs",
+    [STEP_WDIR] = "enter",
+    [STEP_EXEC] = "execute",
+};
+
+struct failure {
+    enum step step;
+    int errnum;
+};
+
+/* Runs in the child, which shares our memory until exec: it only makes system calls, and tells its
+ * failure through `failure`. */
+static void child_fail(volatile struct failure *failure, enum step step)
+{
+    failure->step = step;
+    failure->errnum = errno;
+    _exit(STATUS_NOT_EXECUTABLE);
+}
+
+static void child_fds(const struct child_spec *spec, volatile struct failure *failure)
+{
+    int moved[3];
+    /* First out of the way of 0..2, so that no dup2 overwrites a source of a later one. */
+    for (int i = 0; i < 3; i++) {
+        moved[i] = spec->fds[i];
+        if (moved[i] <= 2 && moved[i] != i)
+            moved[i] = fcntl(moved[i], F_DUPFD_CLOEXEC, 3);
+        if (moved[i] < 0)
+            child_fail(failure, STEP_FDS);
+    }
+    for (int i = 0; i < 3; i++) {
+        int result = moved[i] == i ? fcntl(i, F_SETFD, 0) : dup2(moved[i], i);
+        if (result < 0)
+            child_fail(failure, STEP_FDS);
+    }
+    if (spec->keep_fd >= 0 && fcntl(spec->keep_fd, F_SETFD, 0) < 0)
+        child_fail(failure, STEP_FDS);
+}
+
+static void child_limits(const struct child_spec *spec, volatile struct failure *failure)
+{
+    for (size_t i = 0; i < spec->limit_count; i++) {
+        struct rlimit limit;
+        __rlimit_resource_t resource = (__rlimit_resource_t)spec->limits[i].resource;
+        if (getrlimit(resource, &limit) < 0)
+            child_fail(failure, STEP_LIMIT);
+        rlim_t soft = spec->limits[i].soft;
+        if (soft > limit.rlim_max)
+            soft = limit.rlim_max; /* this node allows less: as much as it allows */
+        if (soft == limit.rlim_cur)
+            continue;
+        limit.rlim_cur = soft;
+        if (setrlimit(resource, &limit) < 0)
+            child_fail(failure, STEP_LIMIT);
+    }
+}
+
+static void child_exec(const struct child_spec *spec, volatile struct failure *failure)
+{
+    execve(spec->path, spec->argv, spec->envp);
+    if (errno != ENOEXEC || spec->script_shell == NULL)
+        child_fail(failure, STEP_EXEC);
+    size_t count = 0;
+    while (spec->argv[count] != NULL)
+        count++;
+    const char *argv[count + 2];
+    argv[0] = spec->script_shell;
+    argv[1] = spec->path;
+    for (size_t i = 1; i <= count; i++)
+        argv[i + 1] = spec->argv[i];
+    execve(spec->script_shell, (char *const *)argv, spec->envp);
+    child_fail(failure, STEP_EXEC);
+}
+
+static void child_main(const struct child_spec *spec, pid_t parent,
+                       volatile struct failure *failure)
+{
+    if (spec->die_with_parent) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            child_fail(failure, STEP_PARENT);
+    }
+    if (setsid() < 0)
+        child_fail(failure, STEP_SESSION);
+    if (spec->controlling_terminal && ioctl(spec->fds[0], TIOCSCTTY, 0) < 0)
+        child_fail(failure, STEP_SESSION);
+    child_fds(spec, failure);
+    child_limits(spec, failure);
+    if (spec->cpus != NULL && sched_setaffinity(0, spec->cpus_size, spec->cpus) < 0)
+        child_fail(failure, STEP_CPUS);
+    if (spec->wdir != NULL && chdir(spec->wdir) < 0)
+        child_fail(failure, STEP_WDIR);
+    signal(SIGPIPE, SIG_DFL); /* the one signal that we ignore ourselves */
+    sigprocmask(SIG_SETMASK, spec->mask, NULL);
+    child_exec(spec, failure);
+}
+
+pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *err)
+{
+    volatile struct failure failure = {STEP_NONE, 0};
+    pid_t parent = getpid();
+    pid_t pid = vfork();
+    if (pid == 0)
+        child_main(spec, parent, &failure);
+    if (in_exec != NULL)
+        *in_exec = failure.step == STEP_EXEC;
+    if (pid > 0 && failure.step == STEP_NONE)
+        return pid;
+    int errnum = pid < 0 ? errno : failure.errnum;
+    const char *object = failure.step == STEP_WDIR ? spec->wdir : spec->path;
+    error_errno(err, errnum, "cannot %s%s%s", step_names[failure.step], object == NULL ? "" : " ",
+                object == NULL ? "" : object);
+    if (err != NULL)
+        err->status = errnum == ENOENT && failure.step == STEP_EXEC ? STATUS_NOT_FOUND
+                                                                    : STATUS_NOT_EXECUTABLE;
+    return -1;
+}
+
+/* 0, or the errno that says why `path` cannot be executed. */
+static int check_executable(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return errno;
+    if (S_ISDIR(info.st_mode))
+        return EISDIR;
+    return access(path, X_OK) == 0 ? 0 : errno;
+}
+
+static char *not_executable(const char *path, int errnum, struct error *err)
+{
+    error_errno(err, errnum, "cannot execute %s", path);
+    if (err != NULL)
+        err->status =
+            errnum == ENOENT || errnum == ENOTDIR ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+    return NULL;
+}
+
+char *child_find(const char *command, const char *search, const char *wdir, struct error *err)
+{
+    if (strchr(command, '/') != NULL) {
+        bool relative = command[0] != '/' && wdir != NULL;
+        char *path = relative ? mem_printf("%s/%s", wdir, command) : mem_strdup(command);
+        int errnum = check_executable(path);
+        if (errnum == 0)
+            return path;
+        not_executable(path, errnum, err);
+        mem_free_at(&path);
+        return NULL;
+    }
+    if (search == NULL)
+        search = _PATH_DEFPATH;
+    char *denied AUTO_FREE = NULL;
+    int denied_errnum = 0;
+    for (const char *at = search; *command != '\0';) {
+        size_t length = strcspn(at, ":");
+        char *path = length == 0 ? mem_printf("%s/%s", wdir == NULL ? "." : wdir, command)
+                                 : mem_printf("%.*s/%s", (int)length, at, command);
+        int errnum = check_executable(path);
+        if (errnum == 0)
+            return path;
+        if (errnum == EACCES && denied == NULL) {
+            denied = mem_strdup(path);
+            denied_errnum = errnum;
+        }
+        mem_free_at(&path);
+        if (at[length] == '\0')
+            break;
+        at += length + 1;
+    }
+    if (denied != NULL)
+        return not_executable(denied, denied_errnum, err);
+    error_status(err, STATUS_NOT_FOUND, "cannot find '%s' along PATH (%s)", command, search);
+    return NULL;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting a child process by vfork + exec.
+ *
+ * Policy: the child begins a session of its own, gets descriptors 0, 1, 2 and at most one more (all
+ * others are close-on-exec), the user's signal mask and soft limits, and, if asked, SIGKILL when
+ * the thread that spawned it ends (so only the main thread may call this). The check of getppid()
+ * after prctl() closes the gap in which the parent may already have died. vfork: nothing is copied,
+ * and the parent waits until the program runs, so a failed exec comes back as an error with the
+ * step that failed.
+ */
+#pragma once
+
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct child_limit {
+    int resource; /* RLIMIT_* */
+    rlim_t soft;
+};
+
+struct child_spec {
+    const char *path; /* resolved: PATH is not searched */
+    char *const *argv;
+    char *const *envp;
+    const char *wdir;          /* NULL: where we are */
+    int fds[3];                /* what becomes 0, 1 and 2 */
+    int keep_fd;               /* one more descriptor, under its own number (> 2); -1: none */
+    bool controlling_terminal; /* fds[0] is a terminal that becomes the session's */
+    bool die_with_parent;
+    const sigset_t *mask;             /* for the child */
+    const struct child_limit *limits; /* soft limits to set */
+    size_t limit_count;
+    const cpu_set_t *cpus;    /* NULL: inherited */
+    size_t cpus_size;         /* bytes of `cpus` */
+    const char *script_shell; /* runs the file when the kernel says ENOEXEC, as execvp(3) does */
+};
+
+/* The pid, or -1: err->errnum says why and the text which step failed. `*in_exec` (may be NULL)
+ * tells whether it was the exec itself. */
+pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *err);
+
+/* Finds `command` as execvp(3) would, along `search` (a PATH value; NULL: the default one), from
+ * folder `wdir` when the name has a slash and is relative. Returns the path (the caller's) or NULL,
+ * with STATUS_NOT_FOUND or STATUS_NOT_EXECUTABLE. */
+char *child_find(const char *command, const char *search, const char *wdir, struct error *err);

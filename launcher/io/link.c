@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define READ_CHUNK (256u << 10)
+#define IN_LIMIT ((size_t)FRAME_BODY_MAX + FRAME_HEADER_SIZE + READ_CHUNK)
+#define WHOLE_BODY_MAX ((size_t)64 << 20) /* of a body that comes in parts */
+
+struct link {
+    struct loop *loop;
+    int read_fd, write_fd;
+    struct loop_fd *read_watch, *write_watch;
+    struct buf in, out;
+    struct buf parts; /* the beginning of a body that came in PART frames */
+    uint32_t node;
+    const struct link_ops *ops;
+    void *context;
+    bool flush_deferred;
+    bool dead;      /* closed() was called */
+    bool destroyed; /* link_destroy() was called while a callback ran or a flush was deferred */
+    int busy;       /* callbacks on the stack */
+};
+
+static void link_free(struct link *link)
+{
+    if (link->busy > 0 || link->flush_deferred)
+        return;
+    buf_destroy(&link->in);
+    buf_destroy(&link->out);
+    buf_destroy(&link->parts);
+    free(link);
+}
+
+/* Stops all traffic; the descriptors are closed at once so that the peer sees it. */
+static void link_shut(struct link *link)
+{
+    loop_fd_destroy(link->read_watch);
+    loop_fd_destroy(link->write_watch);
+    link->read_watch = link->write_watch = NULL;
+    if (link->write_fd == link->read_fd)
+        link->write_fd = -1;
+    fd_close(&link->read_fd);
+    fd_close(&link->write_fd);
+}
+
+static void link_fail(struct link *link, const char *reason)
+{
+    if (link->dead || link->destroyed)
+        return;
+    link->dead = true;
+    link_shut(link);
+    link->busy++;
+    link->ops->closed(link->context, reason);
+    link->busy--;
+    if (link->destroyed)
+        link_free(link);
+}
+
+/* Hands one frame out, with the parts that came before it. -1: the parts are over the limit. */
+static int link_deliver(struct link *link, struct frame_header *header, const uint8_t *body)
+{
+    if (header->type != FRAME_PART && link->parts.length == 0) {
+        link->ops->frame(link->context, header, body);
+        return 0;
+    }
+    if (buf_append(&link->parts, body, header->length) < 0)
+        return -1;
+    if (header->type == FRAME_PART)
+        return 0;
+    header->length = (uint32_t)link->parts.length;
+    link->ops->frame(link->context, header, (const uint8_t *)buf_text(&link->parts));
+    buf_destroy(&link->parts);
+    return 0;
+}
+
+/* One frame at a time out of the input; false when the link was closed meanwhile. */
+static bool link_parse(struct link *link)
+{
+    while (link->in.length >= FRAME_HEADER_SIZE) {
+        const uint8_t *start = (const uint8_t *)buf_text(&link->in);
+        struct frame_header header;
+        struct error err = ERROR_INIT;
+        if (frame_header_get(start, &header, &err) < 0) {
+            link_fail(link, err.text);
+            return false;
+        }
+        if (link->in.length < FRAME_HEADER_SIZE + header.length)
+            return true;
+        size_t used = FRAME_HEADER_SIZE + header.length;
+        if (link_deliver(link, &header, start + FRAME_HEADER_SIZE) < 0) {
+            link_fail(link, "the other side sent a message that is too large");
+            return false;
+        }
+        if (link->dead || link->destroyed)
+            return false;
+        buf_consume(&link->in, used);
+    }
+    return true;
+}
+
+static void link_readable(void *context, int what)
+{
+    (void)what;
+    struct link *link = context;
+    void *place = buf_reserve(&link->in, READ_CHUNK);
+    ssize_t got = fd_read(link->read_fd, place, READ_CHUNK);
+    if (got < 0 && errno == EAGAIN)
+        return;
+    link->busy++;
+    if (got > 0) {
+        buf_commit(&link->in, (size_t)got);
+        link_parse(link);
+    } else if (got < 0 && errno != ECONNRESET) {
+        char reason[128];
+        link_fail(link, strerror_r(errno, reason, sizeof(reason)));
+    } else {
+        link_fail(link, got < 0 ? "connection reset" : NULL);
+    }
+    link->busy--;
+    if (link->destroyed)
+        link_free(link);
+}
+
+bool link_flush(struct link *link)
+{
+    while (link->out.length > 0 && !link->dead) {
+        ssize_t put = fd_write(link->write_fd, buf_text(&link->out), link->out.length);
+        if (put > 0) {
+            buf_consume(&link->out, (size_t)put);
+        } else if (errno == EAGAIN) {
+            loop_fd_watch(link->write_watch, LOOP_WRITE);
+            return false;
+        } else {
+            /* The reading side tells the owner, after it has handed out what still comes in. */
+            buf_clear(&link->out);
+        }
+    }
+    if (!link->dead)
+        loop_fd_watch(link->write_watch, 0);
+    return true;
+}
+
+static void link_writable(void *context, int what)
+{
+    (void)what;
+    struct link *link = context;
+    if (link_flush(link) && link->ops->drained != NULL && !link->dead)
+        link->ops->drained(link->context);
+}
+
+static void flush_deferred(void *context)
+{
+    struct link *link = context;
+    link->flush_deferred = false;
+    if (link->destroyed)
+        link_free(link);
+    else if (!link->dead)
+        link_flush(link);
+}
+
+static void overflow(void *context)
+{
+    struct link *link = context;
+    link->flush_deferred = false;
+    if (link->destroyed)
+        link_free(link);
+    else
+        link_fail(link, "the other side does not read");
+}
+
+static void flush_later(struct link *link)
+{
+    if (link->flush_deferred || link->dead)
+        return;
+    link->flush_deferred = true;
+    loop_defer(link->loop, flush_deferred, link);
+}
+
+struct link *link_create(struct loop *loop, int read_fd, int write_fd, const struct link_ops *ops,
+                         void *context, struct error *err)
+{
+    if (fd_nonblock(read_fd) < 0 || fd_nonblock(write_fd) < 0) {
+        error_errno(err, errno, "cannot set up a link");
+        return NULL;
+    }
+    struct link *link = mem_alloc(sizeof(*link));
+    *link = (struct link){.loop = loop,
+                          .read_fd = read_fd,
+                          .write_fd = write_fd,
+                          .in = BUF_INIT(IN_LIMIT),
+                          .out = BUF_INIT(LINK_QUEUE_MAX),
+                          .parts = BUF_INIT(WHOLE_BODY_MAX),
+                          .node = FRAME_NODE_NONE,
+                          .ops = ops,
+                          .context = context};
+    link->read_watch = loop_fd_create(loop, read_fd, link_readable, link);
+    link->write_watch = loop_fd_create(loop, write_fd, link_writable, link);
+    loop_fd_watch(link->read_watch, LOOP_READ);
+    return link;
+}
+
+void link_destroy(struct link *link)
+{
+    if (link == NULL || link->destroyed)
+        return;
+    if (!link->dead)
+        link_shut(link);
+    link->destroyed = true;
+    link_free(link);
+}
+
+void link_set_node(struct link *link, uint32_t node)
+{
+    link->node = node;
+}
+
+size_t link_queued(const struct link *link)
+{
+    return link->out.length;
+}
+
+/* Room for one frame, or NULL after the link was given up. */
+static uint8_t *frame_reserve(struct link *link, size_t body)
+{
+    if (link->dead || link->destroyed)
+        return NULL;
+    uint8_t *place = buf_reserve(&link->out, FRAME_HEADER_SIZE + body);
+    if (place == NULL && !link->flush_deferred) {
+        link->flush_deferred = true;
+        loop_defer(link->loop, overflow, link);
+    }
+    return place;
+}
+
+static void frame_commit(struct link *link, uint8_t *place, enum frame_type type, uint32_t epoch,
+                         size_t body)
+{
+    struct frame_header header = {.version = FRAME_VERSION,
+                                  .type = (uint8_t)type,
+                                  .length = (uint32_t)body,
+                                  .node = link->node,
+                                  .epoch = epoch};
+    frame_header_put(&header, place);
+    buf_commit(&link->out, FRAME_HEADER_SIZE + body);
+    flush_later(link);
+}
+
+static void link_send_one(struct link *link, enum frame_type type, uint32_t epoch, const void *body,
+                          size_t length)
+{
+    uint8_t *place = frame_reserve(link, length);
+    if (place == NULL)
+        return;
+    if (length > 0)
+        memcpy(place + FRAME_HEADER_SIZE, body, length);
+    frame_commit(link, place, type, epoch, length);
+}
+
+void link_send(struct link *link, enum frame_type type, uint32_t epoch, const void *body,
+               size_t length)
+{
+    const uint8_t *at = body;
+    for (; length > FRAME_BODY_MAX; at += FRAME_BODY_MAX, length -= FRAME_BODY_MAX)
+        link_send_one(link, FRAME_PART, epoch, at, FRAME_BODY_MAX);
+    link_send_one(link, type, epoch, at, length);
+}
+
+void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
+                       const ProtobufCMessage *message)
+{
+    size_t length = protobuf_c_message_get_packed_size(message);
+    if (length > FRAME_BODY_MAX) {
+        uint8_t *packed AUTO_FREE = mem_alloc(length);
+        protobuf_c_message_pack(message, packed);
+        link_send(link, type, epoch, packed, length);
+        return;
+    }
+    uint8_t *place = frame_reserve(link, length);
+    if (place == NULL)
+        return;
+    protobuf_c_message_pack(message, place + FRAME_HEADER_SIZE);
+    frame_commit(link, place, type, epoch, length);
+}
+
+uint8_t *link_data_reserve(struct link *link, size_t room)
+{
+    uint8_t *place = frame_reserve(link, FRAME_DATA_PREFIX + room);
+    return place == NULL ? NULL : place + FRAME_HEADER_SIZE + FRAME_DATA_PREFIX;
+}
+
+void link_data_commit(struct link *link, enum frame_type type, uint32_t epoch,
+                      const struct frame_data *data, size_t length)
+{
+    uint8_t *place = buf_reserve(&link->out, FRAME_HEADER_SIZE + FRAME_DATA_PREFIX + length);
+    frame_data_put(data, place + FRAME_HEADER_SIZE);
+    frame_commit(link, place, type, epoch, FRAME_DATA_PREFIX + length);
+}

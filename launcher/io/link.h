@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A link: frames in both directions over a pair of descriptors (or one socket twice).
+ *
+ * Sending never blocks and never fails for the caller: frames are queued and written at the end of
+ * the loop turn; what the kernel does not take waits. The queue is bounded by what callers may have
+ * in flight (credit for output; control frames are small); a peer that lets it grow beyond
+ * LINK_QUEUE_MAX is taken for broken and the link is closed.
+ * Receiving never stops: only credit holds a sender back (D4).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "io/loop.h"
+#include "wire/frame.h"
+
+#define LINK_QUEUE_MAX ((size_t)192 << 20)
+
+struct link;
+
+struct link_ops {
+    /* `body` is borrowed for the call. The callback may send; it may destroy the link. */
+    void (*frame)(void *context, const struct frame_header *header, const uint8_t *body);
+    /* Called once, and nothing after it. `reason` is NULL at a clean end of file. */
+    void (*closed)(void *context, const char *reason);
+    /* May be NULL. Called when a queue that had to wait for the kernel is empty again. */
+    void (*drained)(void *context);
+};
+
+/* Takes both descriptors (which may be equal) and makes them non-blocking. */
+struct link *link_create(struct loop *loop, int read_fd, int write_fd, const struct link_ops *ops,
+                         void *context, struct error *err);
+void link_destroy(struct link *link); /* what is queued is lost: see link_flush() */
+
+void link_set_node(struct link *link, uint32_t node); /* for the headers of what is sent */
+void link_send(struct link *link, enum frame_type type, uint32_t epoch, const void *body,
+               size_t length);
+void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
+                       const ProtobufCMessage *message);
+
+/* A data frame whose bytes the caller writes in place: reserve room for up to `room` bytes, fill
+ * some of them, commit how many. Nothing may be sent on this link in between. */
+uint8_t *link_data_reserve(struct link *link, size_t room);
+void link_data_commit(struct link *link, enum frame_type type, uint32_t epoch,
+                      const struct frame_data *data, size_t length);
+
+size_t link_queued(const struct link *link); /* bytes that the kernel has not taken yet */
+bool link_flush(struct link *link);          /* tries to write all now; true when nothing is left */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one place that waits for child processes. A process of ours is a subreaper: besides the
+ * children it started it inherits orphans of its workers, which are reaped too and make it possible
+ * to tell "nothing is left" from one system call.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "io/loop.h"
+
+struct reaper;
+
+struct reaper_exit {
+    pid_t pid;
+    int wait_status; /* as waitpid(2) gives it */
+    struct rusage usage;
+    int64_t when_ns; /* monotonic, when it was reaped */
+};
+
+/* Needs SIGCHLD blocked and handed to reaper_collect() by the owner's signal callback. `exited` is
+ * called for watched and for inherited children alike. */
+struct reaper *reaper_create(void (*exited)(void *context, const struct reaper_exit *exit),
+                             void *context);
+void reaper_destroy(struct reaper *reaper);
+void reaper_collect(struct reaper *reaper); /* reaps all that have ended */
+bool reaper_has_children(void);             /* false: no process is left below us */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/frame.h"
+
+#include <endian.h>
+#include <string.h>
+
+static void put32(uint8_t *out, uint32_t value)
+{
+    value = htobe32(value);
+    memcpy(out, &value, sizeof(value));
+}
+
+static void put64(uint8_t *out, uint64_t value)
+{
+    value = htobe64(value);
+    memcpy(out, &value, sizeof(value));
+}
+
+static uint32_t get32(const uint8_t *in)
+{
+    uint32_t value;
+    memcpy(&value, in, sizeof(value));
+    return be32toh(value);
+}
+
+static uint64_t get64(const uint8_t *in)
+{
+    uint64_t value;
+    memcpy(&value, in, sizeof(value));
+    return be64toh(value);
+}
+
+const char *frame_name(uint8_t type)
+{
+    switch (type) {
+#define FRAME_NAME(name, number) \
+    case name: return #name + sizeof("FRAME_") - 1;
+        FRAME_LIST(FRAME_NAME)
+#undef FRAME_NAME
+    default: return "unknown";
+    }
+}
+
+static int type_is_known(uint8_t type)
+{
+    switch (type) {
+#define FRAME_KNOWN(name, number) case name:
+        FRAME_LIST(FRAME_KNOWN)
+#undef FRAME_KNOWN
+        return 1;
+    default: return 0;
+    }
+}
+
+void frame_header_put(const struct frame_header *header, uint8_t out[FRAME_HEADER_SIZE])
+{
+    out[0] = header->version;
+    out[1] = header->type;
+    out[2] = out[3] = 0;
+    put32(out + 4, header->length);
+    put32(out + 8, header->node);
+    put32(out + 12, header->epoch);
+}
+
+int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *header,
+                     struct error *err)
+{
+    *header = (struct frame_header){.version = in[0],
+                                    .type = in[1],
+                                    .length = get32(in + 4),
+                                    .node = get32(in + 8),
+                                    .epoch = get32(in + 12)};
+    if (header->version != FRAME_VERSION)
+        return error_set(err,
+                         "the other side speaks protocol %d and this program %d; install the "
+                         "same version of hvdrun on both",
+                         header->version, FRAME_VERSION);
+    if (!type_is_known(header->type))
+        return error_set(err, "unknown frame type %d", header->type);
+    if (header->length > FRAME_BODY_MAX)
+        return error_set(err, "a %s frame of %u bytes is over the limit of %u",
+                         frame_name(header->type), header->length, FRAME_BODY_MAX);
+    return 0;
+}
+
+void frame_data_put(const struct frame_data *data, uint8_t out[FRAME_DATA_PREFIX])
+{
+    put32(out, data->rank);
+    memset(out + 4, 0, 4);
+    out[4] = data->stream;
+    put64(out + 8, data->offset);
+    put64(out + 16, data->when_ns);
+}
+
+int frame_data_get(const uint8_t *body, uint32_t length, struct frame_data *data, struct error *err)
+{
+    if (length < FRAME_DATA_PREFIX)
+        return error_set(err, "a data frame of %u bytes is too short", length);
+    if (body[4] > 2)
+        return error_set(err, "a data frame names stream %d", body[4]);
+    *data = (struct frame_data){.rank = get32(body),
+                                .stream = body[4],
+                                .offset = get64(body + 8),
+                                .when_ns = get64(body + 16)};
+    return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames: what travels between driver and agents (D3).
+ *
+ * Header, 16 bytes, network byte order:
+ *   0 version (1)  1 type (1)  2 flags (2, zero)  4 body length (4)  8 node (4)  12 epoch (4)
+ * A body is at most FRAME_BODY_MAX bytes; a larger one is sent as PART frames that come directly
+ * before the frame they belong to and hold the beginning of its body. Control bodies are messages
+ * of control.proto. OUTPUT and STDIN bodies are raw: 0 rank (4)  4 stream (1)  5 zero (3)  8 offset
+ * of the first byte in the stream (8) 16 sender's monotonic time, ns (8)  24 bytes... with stream 1
+ * = stdout, 2 = stderr, 0 = stdin. A STDIN frame without bytes is end of file; so is an OUTPUT
+ * frame. Every frame about workers carries its epoch; a stale one is dropped.
+ */
+#pragma once
+
+#include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define FRAME_VERSION 1
+#define FRAME_HEADER_SIZE 16
+#define FRAME_BODY_MAX (1u << 20)
+#define FRAME_NODE_NONE UINT32_MAX
+
+/* clang-format off */
+#define FRAME_LIST(X)                                                                              \
+    X(FRAME_HELLO, 1) X(FRAME_WELCOME, 2) X(FRAME_PREPARE, 3) X(FRAME_READY, 4) X(FRAME_START, 5)  \
+    X(FRAME_STARTED, 6) X(FRAME_EXITED, 7) X(FRAME_FINISHED, 8) X(FRAME_OUTPUT, 9)                 \
+    X(FRAME_OUTPUT_CREDIT, 10) X(FRAME_STDIN, 11) X(FRAME_STDIN_CREDIT, 12) X(FRAME_SIGNAL, 13)    \
+    X(FRAME_END, 14) X(FRAME_KILLING, 15) X(FRAME_ENDED, 16) X(FRAME_QUIT, 17)                     \
+    X(FRAME_HEARTBEAT, 18) X(FRAME_HEARTBEAT_REPLY, 19) X(FRAME_SUSPEND, 20)                       \
+    X(FRAME_SUSPENDED, 21) X(FRAME_RESUME, 22) X(FRAME_LOG, 23) X(FRAME_KV_REQUEST, 24)            \
+    X(FRAME_KV_REPLY, 25) X(FRAME_KV_DROPPED, 26) X(FRAME_ABORT, 28)       \
+    X(FRAME_STATE_REQUEST, 29) X(FRAME_STATE_REPORT, 30) X(FRAME_WINDOW_SIZE, 31)                  \
+    X(FRAME_TERMINATE, 32) X(FRAME_PART, 33)
+/* clang-format on */
+
+enum frame_type {
+#define FRAME_ENUM(name, number) name = (number),
+    FRAME_LIST(FRAME_ENUM)
+#undef FRAME_ENUM
+};
+
+struct frame_header {
+    uint8_t version;
+    uint8_t type;
+    uint32_t length;
+    uint32_t node;
+    uint32_t epoch;
+};
+
+const char *frame_name(uint8_t type); /* "unknown" for an unknown one */
+
+void frame_header_put(const struct frame_header *header, uint8_t out[FRAME_HEADER_SIZE]);
+
+/* -1: another version, an unknown type or too long a body; the text says which. */
+int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *header,
+                     struct error *err);
+
+#define FRAME_DATA_PREFIX 24
+
+struct frame_data {
+    uint32_t rank;
+    uint8_t stream;
+    uint64_t offset;
+    uint64_t when_ns;
+};
+
+void frame_data_put(const struct frame_data *data, uint8_t out[FRAME_DATA_PREFIX]);
+int frame_data_get(const uint8_t *body, uint32_t length, struct frame_data *data,
+                   struct error *err);
