@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/backlog.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static struct backlog_chunk *add(struct backlog *backlog, int rank, int stream, size_t length)
+{
+    struct backlog_chunk *chunk = mem_alloc(sizeof(*chunk) + length);
+    chunk->rank = rank;
+    chunk->stream = stream;
+    chunk->length = length;
+    if (backlog->last != NULL)
+        backlog->last->next = chunk;
+    else
+        backlog->first = chunk;
+    backlog->last = chunk;
+    backlog->put++;
+    return chunk;
+}
+
+void backlog_put(struct backlog *backlog, int rank, int stream, const void *bytes, size_t length,
+                 int64_t wall_ns)
+{
+    struct backlog_chunk *chunk = add(backlog, rank, stream, length);
+    chunk->wall_ns = wall_ns;
+    memcpy(chunk->bytes, bytes, length);
+}
+
+void backlog_put_end(struct backlog *backlog, int rank, int stream)
+{
+    add(backlog, rank, stream, 0)->end = true;
+}
+
+void backlog_drop_first(struct backlog *backlog)
+{
+    struct backlog_chunk *chunk = backlog->first;
+    backlog->first = chunk->next;
+    if (backlog->first == NULL)
+        backlog->last = NULL;
+    backlog->done++;
+    free(chunk);
+}
+
+void backlog_destroy(struct backlog *backlog)
+{
+    while (backlog->first != NULL)
+        backlog_drop_first(backlog);
+}

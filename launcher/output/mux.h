@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The streams of all ranks: makes lines of their bytes, puts labels before them, and sends them to
+ * the console and to the files. Time is a parameter; bytes leave into the sink.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "output/output.h"
+#include "output/sink.h"
+
+struct console;
+struct mux;
+
+/* Does something stand before the lines? (Decides how the console is made.) */
+bool mux_labelled(const struct output_config *config);
+
+struct mux *mux_create(struct sink *sink, const struct output_config *config, struct error *err);
+void mux_attach(struct mux *mux, struct console *console); /* before the first byte */
+void mux_destroy(struct mux *mux);
+
+void mux_bytes(struct mux *mux, int rank, int stream, const char *bytes, size_t length,
+               int64_t wall_ns, int64_t now_ms);
+void mux_end(struct mux *mux, int rank, int stream);
+
+int64_t mux_due_ms(const struct mux *mux); /* when to call tick; -1: nothing waits */
+void mux_tick(struct mux *mux, int64_t now_ms);
+
+void mux_flush(struct mux *mux);  /* shows lines that wait for their equals */
+void mux_finish(struct mux *mux); /* ends all streams that have not ended */

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/output.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "output/backlog.h"
+#include "output/console.h"
+#include "output/mux.h"
+#include "output/sink.h"
+#include "output/tail.h"
+
+/* Raw bytes become lines in slices of this size, so that the queue passes its limit by little even
+ * when the lines are short and the labels long. */
+#define SLICE (64 * 1024)
+
+struct flush {
+    struct flush *next;
+    uint64_t chunks; /* backlog chunks that must have been done first */
+    uint64_t ticket; /* then this place in the sink's queue */
+    bool has_ticket;
+    void (*done)(void *context);
+    void *context;
+};
+
+struct output_file {
+    struct output_file *next;
+    struct output *output;
+    struct target *target;
+};
+
+struct output {
+    struct loop *loop;
+    struct output_ops ops;
+    void *context;
+    int ranks, raw_rank;
+    enum log_level level;
+    struct sink *sink;
+    struct console *console;
+    struct mux *mux;
+    struct tail *tails; /* by rank; NULL until the first byte of stderr */
+    struct backlog backlog;
+    struct loop_timer *submit_timer; /* hands over what this turn of the loop has appended */
+    struct loop_timer *due_timer;
+    int64_t due_ms; /* what due_timer is set for */
+    struct flush *flushes;
+    struct output_file *files;
+};
+
+/* ---- handing over ---- */
+
+/* Something has been appended, or begins to wait. */
+static void arm(struct output *output)
+{
+    if (!loop_timer_is_set(output->submit_timer))
+        loop_timer_set(output->submit_timer, 0);
+    int64_t due = mux_due_ms(output->mux);
+    if (due < 0)
+        return;
+    if (loop_timer_is_set(output->due_timer) && output->due_ms <= due)
+        return;
+    output->due_ms = due;
+    loop_timer_set(output->due_timer, due - loop_now_ms(output->loop));
+}
+
+static void hand_over(struct output *output)
+{
+    console_settle(output->console);
+    sink_submit(output->sink);
+}
+
+static void wake_later(struct output *output)
+{
+    struct flush *flush = output->flushes;
+    uint64_t ticket = flush != NULL && flush->has_ticket ? flush->ticket : 0;
+    size_t below = output->backlog.first != NULL ? OUTPUT_QUEUE_MAX / 2 : 0;
+    if (ticket != 0 || below != 0)
+        sink_wake(output->sink, below, ticket);
+}
+
+/* The callback may destroy the output, so it comes last; one flush per call. */
+static void check_flushes(struct output *output)
+{
+    struct flush *flush = output->flushes;
+    if (flush == NULL)
+        return;
+    if (!flush->has_ticket && output->backlog.done >= flush->chunks) {
+        mux_flush(output->mux);
+        hand_over(output);
+        flush->ticket = sink_ticket(output->sink);
+        flush->has_ticket = true;
+    }
+    if (!flush->has_ticket || !sink_reached(output->sink, flush->ticket)) {
+        wake_later(output);
+        return;
+    }
+    output->flushes = flush->next;
+    struct flush call = *flush;
+    free(flush);
+    if (output->flushes != NULL)
+        arm(output);
+    call.done(call.context);
+}
+
+/* Makes lines of the first bytes that wait; returns how many bytes of which rank. */
+static size_t take_slice(struct output *output, int *rank)
+{
+    struct backlog_chunk *chunk = output->backlog.first;
+    size_t slice = chunk->length - chunk->taken < SLICE ? chunk->length - chunk->taken : SLICE;
+    *rank = chunk->rank;
+    if (chunk->end)
+        mux_end(output->mux, chunk->rank, chunk->stream);
+    else
+        mux_bytes(output->mux, chunk->rank, chunk->stream, chunk->bytes + chunk->taken, slice,
+                  chunk->wall_ns, loop_now_ms(output->loop));
+    chunk->taken += slice;
+    if (chunk->taken == chunk->length)
+        backlog_drop_first(&output->backlog);
+    return slice;
+}
+
+static void pump(struct output *output)
+{
+    while (output->backlog.first != NULL && sink_queued(output->sink) < OUTPUT_QUEUE_MAX) {
+        int rank;
+        size_t taken = take_slice(output, &rank);
+        if (taken > 0)
+            output->ops.consumed(output->context, rank, taken);
+    }
+}
+
+static void on_drained(void *context)
+{
+    struct output *output = context;
+    if (output->backlog.first != NULL) {
+        pump(output);
+        arm(output);
+    }
+    wake_later(output);
+    check_flushes(output);
+}
+
+static void on_submit(void *context)
+{
+    struct output *output = context;
+    hand_over(output);
+    wake_later(output);
+    check_flushes(output);
+}
+
+static void on_due(void *context)
+{
+    struct output *output = context;
+    mux_tick(output->mux, loop_now_ms(output->loop));
+    arm(output);
+}
+
+static void on_failed(void *context, struct target *target, int errnum)
+{
+    struct output *output = context;
+    for (int i = 0; i < 2; i++) {
+        if (output->console->target[i] != target)
+            continue;
+        AUTO_FREE char *text = mem_printf("cannot write to %s: %s; what comes for it is dropped",
+                                          sink_target_name(target), strerrordesc_np(errnum));
+        output->ops.failed(output->context, (enum output_stream)i, errnum, text);
+        return;
+    }
+    AUTO_FREE char *text =
+        mem_printf("cannot write '%s': %s; the file stays incomplete and the job goes on",
+                   sink_target_name(target), strerrordesc_np(errnum));
+    output_message(output, LOG_WARNING, text);
+}
+
+/* ---- life ---- */
+
+struct output *output_create(struct loop *loop, const struct output_config *config,
+                             const struct output_ops *ops, void *context, struct error *err)
+{
+    static const struct sink_ops sink_ops = {.drained = on_drained, .failed = on_failed};
+    tzset(); /* localtime_r() need not do it */
+    struct output *output = mem_alloc(sizeof(*output));
+    output->loop = loop;
+    output->ops = *ops;
+    output->context = context;
+    output->ranks = config->ranks;
+    output->raw_rank = config->raw_rank;
+    output->level = config->quiet ? LOG_ERROR : config->verbose ? LOG_DEBUG : LOG_NOTICE;
+    output->sink = sink_create(loop, &sink_ops, output);
+    output->mux = mux_create(output->sink, config, err);
+    if (output->mux == NULL) {
+        sink_destroy(output->sink, 0);
+        free(output);
+        return NULL;
+    }
+    output->console = console_create(output->sink, config, mux_labelled(config));
+    mux_attach(output->mux, output->console);
+    output->submit_timer = loop_timer_create(loop, on_submit, output);
+    output->due_timer = loop_timer_create(loop, on_due, output);
+    return output;
+}
+
+static void free_lists(struct output *output)
+{
+    while (output->flushes != NULL) {
+        struct flush *flush = output->flushes;
+        output->flushes = flush->next;
+        free(flush);
+    }
+    while (output->files != NULL)
+        output_file_close(output->files);
+    for (int rank = 0; output->tails != NULL && rank < output->ranks; rank++)
+        tail_destroy(&output->tails[rank]);
+    free(output->tails);
+}
+
+bool output_destroy(struct output *output, int64_t wait_ms)
+{
+    if (output == NULL)
+        return true;
+    int rank;
+    while (output->backlog.first != NULL)
+        take_slice(output, &rank);
+    mux_finish(output->mux);
+    console_finish(output->console);
+    free_lists(output);
+    loop_timer_destroy(output->submit_timer);
+    loop_timer_destroy(output->due_timer);
+    bool written = sink_destroy(output->sink, wait_ms);
+    mux_destroy(output->mux);
+    console_destroy(output->console);
+    free(output);
+    return written;
+}
+
+/* ---- what the ranks say ---- */
+
+static void remember(struct output *output, int rank, enum output_stream stream, const void *bytes,
+                     size_t length)
+{
+    if (stream != OUTPUT_STDERR && rank != output->raw_rank)
+        return;
+    if (output->tails == NULL)
+        output->tails = mem_array((size_t)output->ranks, sizeof(*output->tails));
+    tail_add(&output->tails[rank], bytes, length);
+}
+
+void output_bytes(struct output *output, int rank, enum output_stream stream, const void *bytes,
+                  size_t length, int64_t wall_ns)
+{
+    if (rank < 0 || rank >= output->ranks || length == 0)
+        return;
+    remember(output, rank, stream, bytes, length);
+    const char *at = bytes;
+    size_t taken = 0;
+    int64_t now_ms = loop_now_ms(output->loop);
+    while (taken < length && output->backlog.first == NULL &&
+           sink_queued(output->sink) < OUTPUT_QUEUE_MAX) {
+        size_t slice = length - taken < SLICE ? length - taken : SLICE;
+        mux_bytes(output->mux, rank, stream, at + taken, slice, wall_ns, now_ms);
+        taken += slice;
+    }
+    if (taken < length) {
+        bool first = output->backlog.first == NULL;
+        backlog_put(&output->backlog, rank, stream, at + taken, length - taken, wall_ns);
+        if (first)
+            wake_later(output);
+    }
+    arm(output);
+    if (taken > 0)
+        output->ops.consumed(output->context, rank, taken);
+}
+
+void output_end(struct output *output, int rank, enum output_stream stream)
+{
+    if (rank < 0 || rank >= output->ranks)
+        return;
+    if (output->backlog.first != NULL)
+        backlog_put_end(&output->backlog, rank, stream);
+    else
+        mux_end(output->mux, rank, stream);
+    arm(output);
+}
+
+const char *output_tail(struct output *output, int rank)
+{
+    if (output->tails == NULL || rank < 0 || rank >= output->ranks)
+        return "";
+    return tail_text(&output->tails[rank]);
+}
+
+/* ---- what the launcher says ---- */
+
+void output_message(struct output *output, enum log_level level, const char *line)
+{
+    if (level > output->level)
+        return;
+    if (level > LOG_ERROR && sink_queued(output->sink) > 2 * OUTPUT_QUEUE_MAX)
+        return;
+    AUTO_FREE char *text = mem_printf("hvdrun: %s\n", line);
+    output_block(output, text);
+}
+
+void output_block(struct output *output, const char *text)
+{
+    console_text(output->console, OUTPUT_STDERR, text);
+    arm(output);
+}
+
+void output_print(struct output *output, const char *text)
+{
+    console_text(output->console, OUTPUT_STDOUT, text);
+    arm(output);
+}
+
+void output_progress(struct output *output, const char *text)
+{
+    surface_progress(output->console->surface[OUTPUT_STDERR], OUTPUT_STDERR, text);
+    arm(output);
+}
+
+void output_flush(struct output *output, void (*done)(void *context), void *context)
+{
+    struct flush *flush = mem_alloc(sizeof(*flush));
+    flush->chunks = output->backlog.put;
+    flush->done = done;
+    flush->context = context;
+    struct flush **end = &output->flushes;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = flush;
+    arm(output);
+}
+
+/* ---- files of other rooms ---- */
+
+struct output_file *output_file_open(struct output *output, const char *path, bool append)
+{
+    struct output_file *file = mem_alloc(sizeof(*file));
+    file->output = output;
+    file->target = sink_file(output->sink, path, append);
+    sink_open(output->sink, file->target);
+    file->next = output->files;
+    output->files = file;
+    arm(output);
+    return file;
+}
+
+void output_file_write(struct output_file *file, const void *bytes, size_t length)
+{
+    sink_append(file->output->sink, file->target, bytes, length);
+    arm(file->output);
+}
+
+void output_file_close(struct output_file *file)
+{
+    if (file == NULL)
+        return;
+    struct output *output = file->output;
+    struct output_file **place = &output->files;
+    while (*place != file)
+        place = &(*place)->next;
+    *place = file->next;
+    sink_close(output->sink, file->target);
+    arm(output);
+    free(file);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One thread that writes, behind a queue (D4): terminals, pipes, files on a dead file server block
+ * it and nobody else.
+ *
+ * Bytes are collected in blocks with sink_append() and handed over when a block is full, or by
+ * sink_submit() as soon as everything before is written; they are written in the order in which
+ * they were appended, over all targets. The thread starts with the first block. A target that fails
+ * for good is reported once and dropped; the others go on. The queue itself has no limit: callers
+ * look at sink_queued().
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "io/loop.h"
+
+struct sink;
+struct target;
+
+struct sink_ops {
+    void (*drained)(void *context); /* what sink_wake() asked for has come */
+    void (*failed)(void *context, struct target *target, int errnum);
+};
+
+struct sink *sink_create(struct loop *loop, const struct sink_ops *ops, void *context);
+
+/* Writes what is queued, waiting at most `wait_ms`, and ends the thread. False: it is blocked in a
+ * write; it ends by itself when that write returns. No callback runs after this. */
+bool sink_destroy(struct sink *sink, int64_t wait_ms);
+
+/* Targets live as long as the sink. Neither of these calls touches the file or descriptor. */
+struct target *sink_descriptor(struct sink *sink, int fd, const char *name);
+struct target *sink_file(struct sink *sink, const char *path, bool append);
+const char *sink_target_name(const struct target *target); /* its path */
+
+void sink_append(struct sink *sink, struct target *target, const void *bytes, size_t length);
+void sink_open(struct sink *sink, struct target *target);  /* makes the file, even if it is empty */
+void sink_close(struct sink *sink, struct target *target); /* after what has been appended */
+void sink_submit(struct sink *sink);
+
+size_t sink_queued(const struct sink *sink); /* bytes appended and not written yet */
+
+/* A place in the queue: everything appended so far. Reached when it is written or dropped. */
+uint64_t sink_ticket(const struct sink *sink);
+bool sink_reached(const struct sink *sink, uint64_t ticket);
+
+/* Calls drained() once, from the loop: when at most `below` bytes are queued, or `ticket` is
+ * reached. A later call replaces the earlier one. Pass 0 for a ticket that is not wanted. */
+void sink_wake(struct sink *sink, size_t below, uint64_t ticket);

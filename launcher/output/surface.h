@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One place where lines of many streams meet: a terminal, a pipe, or a file that several ranks
+ * share. It remembers what stands unfinished at its end, so that no text ever lands inside
+ * somebody else's line. Pure: bytes leave through append().
+ *
+ * - A part of a line (lines.h) is shown as it comes. Its owner goes on behind it; anybody else
+ * first ends it with a newline, and the owner later goes on with its label and SURFACE_CONTINUED.
+ * - A line that ends with \r (a progress bar) is live on a terminal: whatever comes next, of whom
+ *   ever, replaces it. Elsewhere it becomes a line of its own, and an empty one vanishes.
+ * - The last line of a stream gets the newline that it lacks.
+ * - With `bytes` (no label, and not a terminal) nothing is changed: \r and a missing last newline
+ *   stay, only the newline that separates two owners is added.
+ * - The progress line of the launcher itself is erased before other text and drawn again by
+ *   surface_settle(), when the last line is finished.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "output/lines.h"
+
+#define SURFACE_CONTINUED "..."
+
+struct surface;
+
+struct surface_config {
+    bool live;  /* a terminal that understands \r and "erase to the end of the line" */
+    bool crlf;  /* the terminal is in raw mode: every \n needs a \r */
+    bool bytes; /* see above */
+    void (*append)(void *context, int stream, const void *bytes, size_t length);
+    int (*columns)(void *context); /* width of the terminal, 0 = unknown; may be NULL */
+    void *context;
+};
+
+struct surface *surface_create(const struct surface_config *config);
+void surface_destroy(struct surface *surface);
+
+/* `stream` is passed on to append(); `owner` is any number >= 0 that names the stream of a rank;
+ * `label` stands before the line as it is. */
+void surface_piece(struct surface *surface, int stream, int owner, const char *label,
+                   size_t label_length, const struct lines_piece *piece);
+
+/* Bytes as they are (a rank with a terminal of its own). */
+void surface_raw(struct surface *surface, int stream, int owner, const char *bytes, size_t length);
+
+/* Whole lines of the launcher itself; a missing last newline is added. */
+void surface_text(struct surface *surface, int stream, const char *text, size_t length);
+
+/* Sets (or with NULL removes) the progress line. Not on a live surface: nothing. */
+void surface_progress(struct surface *surface, int stream, const char *text);
+void surface_settle(struct surface *surface); /* after a batch of text */
+void surface_finish(struct surface *surface); /* nothing more comes: leaves a clean last line */
+
+/* How many bytes of a text fit into `columns`, counting code points and leaving out escape
+ * sequences; never cuts a UTF-8 sequence. */
+size_t surface_fit(const char *text, size_t length, int columns);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define GIVE_UP_MS 500 /* how long a wait may go on before give_up is looked at */
+
+struct target *target_descriptor(int fd, const char *name)
+{
+    struct target *target = mem_alloc(sizeof(*target));
+    target->fd = fd;
+    target->path = mem_strdup(name);
+    return target;
+}
+
+struct target *target_file(const char *path, bool append)
+{
+    struct target *target = target_descriptor(-1, path);
+    target->is_file = true;
+    target->append = append;
+    return target;
+}
+
+void target_destroy(struct target *target)
+{
+    if (target == NULL)
+        return;
+    free(target->path);
+    free(target);
+}
+
+static void unlink_open(struct target_set *set, struct target *target)
+{
+    if (target->newer != NULL)
+        target->newer->older = target->older;
+    else
+        set->newest = target->older;
+    if (target->older != NULL)
+        target->older->newer = target->newer;
+    else
+        set->oldest = target->newer;
+    target->newer = target->older = NULL;
+    set->open--;
+}
+
+static void link_open(struct target_set *set, struct target *target)
+{
+    target->older = set->newest;
+    if (set->newest != NULL)
+        set->newest->newer = target;
+    else
+        set->oldest = target;
+    set->newest = target;
+    set->open++;
+}
+
+/* Some file systems (NFS, quotas) tell of a failed write only here. */
+static void shut(struct target_set *set, struct target *target)
+{
+    unlink_open(set, target);
+    int result = close(target->fd);
+    target->fd = -1;
+    if (result != 0 && errno != EINTR && target->errnum == 0)
+        target->errnum = errno;
+}
+
+static void make_folders(const char *path)
+{
+    char *copy = mem_strdup(path);
+    for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(copy, 0777); /* whether it worked shows when the file is opened */
+        *slash = '/';
+    }
+    free(copy);
+}
+
+static int try_open(const struct target *target)
+{
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
+    flags |= target->append ? O_APPEND : O_TRUNC;
+    int fd;
+    do
+        fd = open(target->path, flags, 0666);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static int open_file(struct target_set *set, struct target *target)
+{
+    if (set->open >= set->open_max && set->oldest != NULL)
+        shut(set, set->oldest);
+    target->fd = try_open(target);
+    if (target->fd < 0 && errno == ENOENT && strchr(target->path, '/') != NULL) {
+        make_folders(target->path);
+        target->fd = try_open(target);
+    }
+    while (target->fd < 0 && (errno == EMFILE || errno == ENFILE) && set->oldest != NULL) {
+        shut(set, set->oldest);
+        target->fd = try_open(target);
+    }
+    if (target->fd < 0)
+        return -1;
+    target->append = true; /* from now on */
+    link_open(set, target);
+    return 0;
+}
+
+/* The descriptor is shared with others, who may have made it non-blocking. */
+static int wait_writable(const struct target_set *set, int fd)
+{
+    struct pollfd pollfd = {.fd = fd, .events = POLLOUT};
+    for (;;) {
+        int ready = poll(&pollfd, 1, GIVE_UP_MS);
+        if (ready > 0)
+            return 0;
+        if (ready < 0 && errno != EINTR)
+            return -1;
+        if (atomic_load(set->give_up)) {
+            errno = ECANCELED;
+            return -1;
+        }
+    }
+}
+
+static int write_all(const struct target_set *set, int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t written = write(fd, bytes, length);
+        if (written > 0) {
+            bytes += written;
+            length -= (size_t)written;
+        } else if (written == 0) {
+            errno = EIO;
+            return -1;
+        } else if (errno == EAGAIN) {
+            if (wait_writable(set, fd) != 0)
+                return -1;
+        } else if (errno != EINTR) {
+            return -1;
+        }
+        if (atomic_load(set->give_up) && length > 0) {
+            errno = ECANCELED;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* -1 the first time that it is asked about a target that has failed. */
+static int tell(struct target *target)
+{
+    bool news = target->errnum != 0 && !target->told;
+    target->told = target->errnum != 0;
+    return news ? -1 : 0;
+}
+
+static int fail(struct target_set *set, struct target *target)
+{
+    target->errnum = errno;
+    if (target->is_file && target->fd >= 0)
+        shut(set, target);
+    return tell(target);
+}
+
+int target_write(struct target_set *set, struct target *target, const char *bytes, size_t length)
+{
+    if (target->errnum != 0 || target->closed)
+        return tell(target);
+    if (target->is_file && target->fd < 0) {
+        if (open_file(set, target) != 0)
+            return fail(set, target);
+    } else if (target->is_file && set->newest != target) {
+        unlink_open(set, target);
+        link_open(set, target);
+    }
+    return write_all(set, target->fd, bytes, length) == 0 ? 0 : fail(set, target);
+}
+
+int target_close(struct target_set *set, struct target *target)
+{
+    target->closed = true;
+    if (target->is_file && target->fd >= 0)
+        shut(set, target);
+    return tell(target);
+}

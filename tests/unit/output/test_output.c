@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole room with its loop and its thread: pipes, slow and gone readers, full disks, files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "output/output.h"
+
+#define WALL (INT64_C(1793502359) * 1000000000)
+#define LIMIT_MS 20000
+
+/* Reads a descriptor to its end. */
+struct reader {
+    pthread_t thread;
+    int fd;
+    struct buf text;
+};
+
+static void *read_all(void *context)
+{
+    struct reader *reader = context;
+    char bytes[65536];
+    for (;;) {
+        ssize_t got = fd_read(reader->fd, bytes, sizeof(bytes));
+        if (got <= 0)
+            return NULL;
+        buf_append(&reader->text, bytes, (size_t)got);
+    }
+}
+
+struct rig {
+    struct loop *loop;
+    struct output *output;
+    struct output_config config;
+    int out[2], err[2]; /* pipes */
+    struct reader readers[2];
+    size_t consumed[4];
+    int failures, failed_errnum;
+    enum output_stream failed_stream;
+    char failed_text[200];
+    int flushed;
+    struct loop_timer *timer;
+    bool timed_out;
+};
+
+static void on_consumed(void *context, int rank, size_t bytes)
+{
+    struct rig *rig = context;
+    if (rank < 4)
+        rig->consumed[rank] += bytes;
+}
+
+static void on_failed(void *context, enum output_stream stream, int errnum, const char *text)
+{
+    struct rig *rig = context;
+    rig->failures++;
+    rig->failed_stream = stream;
+    rig->failed_errnum = errnum;
+    snprintf(rig->failed_text, sizeof(rig->failed_text), "%s", text);
+}
+
+static void on_timeout(void *context)
+{
+    struct rig *rig = context;
+    rig->timed_out = true;
+    loop_stop(rig->loop);
+}
+
+static void rig_start(struct rig *rig, struct output_config config)
+{
+    *rig = (struct rig){.loop = loop_create(NULL), .config = config};
+    assert_int_equal(fd_pipe(rig->out), 0);
+    assert_int_equal(fd_pipe(rig->err), 0);
+    if (rig->config.ranks == 0)
+        rig->config.ranks = 4;
+    rig->config.raw_rank = config.raw_rank == 0 ? -1 : config.raw_rank - 1; /* 0: none, r + 1 */
+    if (rig->config.out_fd == 0)
+        rig->config.out_fd = rig->out[1];
+    if (rig->config.err_fd == 0)
+        rig->config.err_fd = rig->err[1];
+    const struct output_ops ops = {.consumed = on_consumed, .failed = on_failed};
+    struct error err = ERROR_INIT;
+    rig->output = output_create(rig->loop, &rig->config, &ops, rig, &err);
+    assert_string_equal(err.text, "");
+    rig->timer = loop_timer_create(rig->loop, on_timeout, rig);
+}
+
+static void rig_read(struct rig *rig)
+{
+    int *ends[] = {&rig->out[0], &rig->err[0]};
+    for (int i = 0; i < 2; i++) {
+        rig->readers[i].fd = *ends[i];
+        buf_init(&rig->readers[i].text, 1 << 28);
+        pthread_create(&rig->readers[i].thread, NULL, read_all, &rig->readers[i]);
+    }
+}
+
+static void run_for(struct rig *rig, int64_t ms)
+{
+    rig->timed_out = false;
+    loop_timer_set(rig->timer, ms);
+    loop_run(rig->loop);
+    loop_timer_clear(rig->timer);
+}
+
+static void on_flushed(void *context)
+{
+    struct rig *rig = context;
+    rig->flushed++;
+    loop_stop(rig->loop);
+}
+
+static void flush(struct rig *rig)
+{
+    output_flush(rig->output, on_flushed, rig);
+    run_for(rig, LIMIT_MS);
+    assert_false(rig->timed_out);
+}
+
+static void rig_end(struct rig *rig)
+{
+    assert_true(output_destroy(rig->output, LIMIT_MS));
+    fd_close(&rig->out[1]);
+    fd_close(&rig->err[1]);
+    for (int i = 0; i < 2 && rig->readers[i].fd != 0; i++)
+        pthread_join(rig->readers[i].thread, NULL);
+    fd_close(&rig->out[0]);
+    fd_close(&rig->err[0]);
+    loop_timer_destroy(rig->timer);
+    loop_destroy(rig->loop);
+}
+
+static void rig_free(struct rig *rig)
+{
+    buf_destroy(&rig->readers[0].text);
+    buf_destroy(&rig->readers[1].text);
+}
+
+static void expect(struct rig *rig, const char *out, const char *err)
+{
+    assert_string_equal(buf_text(&rig->readers[0].text), out);
+    assert_string_equal(buf_text(&rig->readers[1].text), err);
+    rig_free(rig);
+}
+
+static void say(struct rig *rig, int rank, enum output_stream stream, const char *text)
+{
+    output_bytes(rig->output, rank, stream, text, strlen(text), WALL);
+}
+
+static void wait_for_text(int fd, const char *text)
+{
+    char bytes[256];
+    size_t length = 0;
+    while (length < strlen(text)) {
+        struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+        assert_int_equal(poll(&pollfd, 1, LIMIT_MS), 1);
+        ssize_t got = fd_read(fd, bytes + length, sizeof(bytes) - 1 - length);
+        assert_true(got > 0);
+        length += (size_t)got;
+    }
+    bytes[length] = '\0';
+    assert_string_equal(bytes, text);
+}
+
+/* ---- lines ---- */
+
+static void labelled_lines(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    rig_read(&rig);
+    say(&rig, 1, OUTPUT_STDOUT, "one\ntw");
+    say(&rig, 3, OUTPUT_STDERR, "oops\n");
+    say(&rig, 0, OUTPUT_STDOUT, "zero\n");
+    say(&rig, 1, OUTPUT_STDOUT, "o\nrest");
+    output_end(rig.output, 1, OUTPUT_STDOUT);
+    output_message(rig.output, LOG_NOTICE, "job ended");
+    output_message(rig.output, LOG_INFO, "not without --verbose");
+    output_print(rig.output, "table\nrow");
+    flush(&rig);
+    assert_int_equal(rig.consumed[1], 12);
+    assert_string_equal(output_tail(rig.output, 3), "oops");
+    assert_string_equal(output_tail(rig.output, 0), "");
+    rig_end(&rig);
+    expect(&rig,
+           "[1]<stdout>:one\n[0]<stdout>:zero\n[1]<stdout>:two\n[1]<stdout>:rest\ntable\nrow\n",
+           "[3]<stderr>:oops\nhvdrun: job ended\n");
+}
+
+static void options(void **state)
+{
+    (void)state;
+    struct rig rig;
+    static const char *const hosts[] = {"a", "a", "b", "b"};
+    static const int local_ranks[] = {0, 1, 0, 1};
+    rig_start(&rig, (struct output_config){.hosts = hosts,
+                                           .local_ranks = local_ranks,
+                                           .label = "%h.%l ",
+                                           .timestamp = true,
+                                           .merge_stderr = true,
+                                           .ranks_shown = "0,2-3",
+                                           .quiet = true});
+    rig_read(&rig);
+    say(&rig, 0, OUTPUT_STDOUT, "x\n");
+    say(&rig, 1, OUTPUT_STDOUT, "hidden\n");
+    say(&rig, 3, OUTPUT_STDERR, "y\n");
+    output_message(rig.output, LOG_WARNING, "not with --quiet");
+    output_message(rig.output, LOG_ERROR, "but errors");
+    flush(&rig);
+    assert_int_equal(rig.consumed[1], 7);
+    rig_end(&rig);
+    expect(&rig, "Sun Nov  1 03:05:59 2026a.0 x\nSun Nov  1 03:05:59 2026b.1 y\n",
+           "hvdrun: but errors\n");
+
+    rig_start(&rig, (struct output_config){.color = OUTPUT_COLOR_ALWAYS, .verbose = true});
+    rig_read(&rig);
+    say(&rig, 0, OUTPUT_STDOUT, "x\n");
+    output_message(rig.output, LOG_DEBUG, "details");
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "\033[36m[0]<stdout>:\033[0mx\n", "hvdrun: details\n");
+}
+
+static void wrong_options(void **state)
+{
+    (void)state;
+    struct loop *loop = loop_create(NULL);
+    const struct output_ops ops = {.consumed = on_consumed, .failed = on_failed};
+    const struct output_config wrong[] = {
+        {.ranks = 2, .raw_rank = -1, .label = "%x"},
+        {.ranks = 2, .raw_rank = -1, .ranks_shown = "0,2"},
+        {.ranks = 2, .raw_rank = -1, .files = "log.%q"},
+    };
+    static const char *const named[] = {"--label", "--ranks", "--output-filename"};
+    for (int i = 0; i < 3; i++) {
+        struct error err = ERROR_INIT;
+        assert_null(output_create(loop, &wrong[i], &ops, NULL, &err));
+        assert_non_null(strstr(err.text, named[i]));
+        assert_int_equal(err.status, 2);
+    }
+    loop_destroy(loop);
+}
+
+static void without_labels_bytes_stay(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.no_label = true, .ranks = 1});
+    rig_read(&rig);
+    output_bytes(rig.output, 0, OUTPUT_STDOUT, "a\0b\r\xff\n\r\r\nlast", 13, WALL);
+    output_end(rig.output, 0, OUTPUT_STDOUT);
+    flush(&rig);
+    rig_end(&rig);
+    assert_int_equal(rig.readers[0].text.length, 13);
+    assert_memory_equal(buf_text(&rig.readers[0].text), "a\0b\r\xff\n\r\r\nlast", 13);
+    rig_free(&rig);
+}
+
+static void a_partial_line_is_shown(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    say(&rig, 0, OUTPUT_STDOUT, "Name: ");
+    run_for(&rig, 1000);
+    wait_for_text(rig.out[0], "[0]<stdout>:Name: ");
+    say(&rig, 1, OUTPUT_STDOUT, "x\n");
+    say(&rig, 0, OUTPUT_STDOUT, "Bob\n");
+    flush(&rig);
+    wait_for_text(rig.out[0], "\n[1]<stdout>:x\n[0]<stdout>:...Bob\n");
+    rig_end(&rig);
+}
+
+static void collapsed(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.collapse = true});
+    rig_read(&rig);
+    for (int rank = 0; rank < 4; rank++)
+        say(&rig, rank, OUTPUT_STDOUT, rank == 2 ? "same\nother\n" : "same\n");
+    say(&rig, 1, OUTPUT_STDERR, "part");
+    output_end(rig.output, 1, OUTPUT_STDERR);
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "[0-3]: same\n[2]<stdout>:other\n", "[1]<stderr>:part\n");
+}
+
+static void on_a_terminal(void **state)
+{
+    (void)state;
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+        skip();
+    int side = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(side >= 0);
+    setenv("TERM", "xterm", 1);
+    unsetenv("NO_COLOR");
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.out_fd = side, .err_fd = side});
+    output_progress(rig.output, "2 of 4 ready");
+    flush(&rig);
+    wait_for_text(terminal, "2 of 4 ready");
+    say(&rig, 0, OUTPUT_STDOUT, "5%\r6%\n");
+    flush(&rig);
+    wait_for_text(terminal, "\r\033[K\033[36m[0]<stdout>:\033[0m5%"
+                            "\r\033[K\033[36m[0]<stdout>:\033[0m6%\r\n2 of 4 ready");
+    output_progress(rig.output, NULL);
+    rig_end(&rig);
+    setenv("NO_COLOR", "1", 1);
+    rig_start(&rig, (struct output_config){.out_fd = side, .err_fd = side, .raw_rank = 2});
+    say(&rig, 1, OUTPUT_STDOUT, "(gdb) ");
+    say(&rig, 0, OUTPUT_STDERR, "x\n");
+    flush(&rig);
+    rig_end(&rig);
+    wait_for_text(terminal, "\r\033[K(gdb) \r\r\n[0]<stderr>:x\r\r\n");
+    close(side);
+    close(terminal);
+}
+
+/* ---- back-pressure ---- */
+
+static void a_stalled_reader_holds_the_rest_back(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 2});
+    size_t chunk_length = 256 * 1024, total = 0;
+    char *chunk = malloc(chunk_length);
+    AUTO_BUF struct buf wanted = BUF_INIT(1 << 28);
+    for (int i = 0; i < 64; i++) {
+        int length = 0;
+        while ((size_t)length < chunk_length - 32)
+            length += snprintf(chunk + length, 32, "%d of %d\n", length, i);
+        output_bytes(rig.output, i % 2, OUTPUT_STDOUT, chunk, (size_t)length, WALL);
+        total += (size_t)length;
+        for (char *line = chunk; line < chunk + length; line = strchr(line, '\n') + 1)
+            buf_printf(&wanted, "[%d]<stdout>:%.*s", i % 2, (int)strcspn(line, "\n") + 1, line);
+    }
+    output_end(rig.output, 0, OUTPUT_STDOUT);
+    output_end(rig.output, 1, OUTPUT_STDOUT);
+    run_for(&rig, 50);
+    size_t consumed = rig.consumed[0] + rig.consumed[1];
+    assert_true(consumed > 0 && consumed <= OUTPUT_QUEUE_MAX);
+    rig_read(&rig);
+    flush(&rig);
+    assert_int_equal(rig.consumed[0] + rig.consumed[1], total);
+    rig_end(&rig);
+    assert_int_equal(rig.readers[0].text.length, wanted.length);
+    assert_memory_equal(buf_text(&rig.readers[0].text), buf_text(&wanted), wanted.length);
+    free(chunk);
+    rig_free(&rig);
+}
+
+/* Without the loop's timers: what is held comes out because it is too much. */
+static void unfinished_lines_of_many_ranks_are_bounded(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 320});
+    size_t length = 60000;
+    char *line = malloc(length);
+    memset(line, 'x', length);
+    struct pollfd pollfd = {.fd = rig.out[0], .events = POLLIN};
+    for (int rank = 0; rank < 270; rank++) /* 15.4 MiB */
+        output_bytes(rig.output, rank, OUTPUT_STDOUT, line, length, WALL);
+    assert_int_equal(poll(&pollfd, 1, 20), 0);
+    for (int rank = 270; rank < 320; rank++)
+        output_bytes(rig.output, rank, OUTPUT_STDOUT, line, length, WALL);
+    assert_int_equal(poll(&pollfd, 1, LIMIT_MS), 1);
+    free(line);
+    rig_read(&rig);
+    rig_end(&rig);
+    size_t count = 0;
+    for (size_t i = 0; i < rig.readers[0].text.length; i++)
+        count += buf_text(&rig.readers[0].text)[i] == 'x';
+    assert_int_equal(count, 320 * length);
+    rig_free(&rig);
+}
+
+static int threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    int count = -2; /* . and .. */
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void destroy_does_not_hang(void **state)
+{
+    (void)state;
+    int before = threads();
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 1, .no_label = true});
+    char *large = calloc(1, 1 << 20);
+    output_bytes(rig.output, 0, OUTPUT_STDOUT, large, 1 << 20, WALL);
+    free(large);
+    run_for(&rig, 50);
+    assert_false(output_destroy(rig.output, 50));
+    fd_close(&rig.out[0]); /* lets the thread go, which then frees all by itself */
+    for (int64_t until = clock_mono_ms() + LIMIT_MS; threads() > before;) {
+        assert_true(clock_mono_ms() < until);
+        poll(NULL, 0, 5);
+    }
+    loop_timer_destroy(rig.timer);
+    loop_destroy(rig.loop);
+    /* rig.out[1] stays open: whoever gives up on the thread leaves it its descriptors */
+    fd_close(&rig.err[0]);
+    fd_close(&rig.err[1]);
+}
+
+static void flushes_come_in_order_and_only_when_written(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 1});
+    flush(&rig); /* nothing to write is written at once */
+    char *large = malloc(1 << 20);
+    memset(large, '\n', 1 << 20);
+    output_bytes(rig.output, 0, OUTPUT_STDOUT, large, 1 << 20, WALL);
+    free(large);
+    output_flush(rig.output, on_flushed, &rig);
+    run_for(&rig, 50);
+    assert_true(rig.timed_out);
+    assert_int_equal(rig.flushed, 1);
+    rig_read(&rig);
+    run_for(&rig, LIMIT_MS);
+    assert_int_equal(rig.flushed, 2);
+    assert_int_equal(rig.consumed[0], 1 << 20);
+    rig_end(&rig);
+    assert_int_equal(rig.readers[0].text.length, (size_t)13 << 20);
+    rig_free(&rig);
+}
+
+/* ---- failures ---- */
+
+static void a_reader_that_has_gone(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    fd_close(&rig.out[0]);
+    say(&rig, 0, OUTPUT_STDOUT, "x\n");
+    say(&rig, 0, OUTPUT_STDERR, "y\n");
+    flush(&rig);
+    say(&rig, 0, OUTPUT_STDOUT, "x\n");
+    flush(&rig);
+    assert_int_equal(rig.failures, 1);
+    assert_int_equal(rig.failed_stream, OUTPUT_STDOUT);
+    assert_int_equal(rig.failed_errnum, EPIPE);
+    assert_non_null(strstr(rig.failed_text, "standard output: Broken pipe"));
+    wait_for_text(rig.err[0], "[0]<stderr>:y\n");
+    rig_end(&rig);
+}
+
+static void somebody_elses_nonblock(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 1, .no_label = true});
+    fd_nonblock(rig.out[1]);
+    char *large = malloc(1 << 20);
+    memset(large, 'x', 1 << 20);
+    large[(1 << 20) - 1] = '\n';
+    output_bytes(rig.output, 0, OUTPUT_STDOUT, large, 1 << 20, WALL);
+    free(large);
+    run_for(&rig, 20);
+    rig_read(&rig);
+    flush(&rig);
+    assert_int_equal(rig.failures, 0);
+    assert_true((fcntl(rig.out[1], F_GETFL) & O_NONBLOCK) != 0); /* left as it was */
+    assert_true((fcntl(rig.err[1], F_GETFL) & O_NONBLOCK) == 0);
+    rig_end(&rig);
+    assert_int_equal(rig.readers[0].text.length, 1 << 20);
+    rig_free(&rig);
+}
+
+static void a_full_disk_is_said_once(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    rig_read(&rig);
+    struct output_file *file = output_file_open(rig.output, "/dev/full", true);
+    for (int i = 0; i < 3; i++) {
+        output_file_write(file, "x", 1);
+        say(&rig, 0, OUTPUT_STDOUT, "console\n");
+        flush(&rig);
+    }
+    output_file_close(file);
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "[0]<stdout>:console\n[0]<stdout>:console\n[0]<stdout>:console\n",
+           "hvdrun: cannot write '/dev/full': No space left on device; the file stays incomplete "
+           "and the job goes on\n");
+}
+
+/* ---- files ---- */
+
+static char folder[] = "/tmp/hvdrun-test-XXXXXX";
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+    (void)stat, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void expect_file(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    AUTO_BUF struct buf content = BUF_INIT(1 << 20);
+    assert_int_equal(fd_read_file(path, &content, NULL), 0);
+    assert_string_equal(buf_text(&content), text);
+}
+
+static void write_files(const char *where, bool merge)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "%s/%s", folder, where);
+    struct rig rig;
+    rig_start(&rig, (struct output_config){
+                        .files = text, .merge_stderr = merge, .ranks = 11, .ranks_shown = "1"});
+    rig_read(&rig);
+    say(&rig, 3, OUTPUT_STDOUT, "1%\r2%");
+    say(&rig, 3, OUTPUT_STDERR, "error\n");
+    say(&rig, 3, OUTPUT_STDOUT, "\nend");
+    for (int rank = 0; rank < 11; rank++) {
+        output_end(rig.output, rank, OUTPUT_STDOUT);
+        output_end(rig.output, rank, OUTPUT_STDERR);
+        output_end(rig.output, rank, OUTPUT_STDERR);
+    }
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "", "");
+}
+
+static void a_folder_of_files(void **state)
+{
+    (void)state;
+    write_files("dir", false);
+    expect_file("dir/rank.03/stdout", "1%\r2%\nend");
+    expect_file("dir/rank.03/stderr", "error\n");
+    expect_file("dir/rank.10/stderr", "");
+    write_files("merged", true);
+    expect_file("merged/rank.03/stdout", "1%\r\nerror\n2%\nend");
+    expect_file("merged/rank.00/stdout", "");
+}
+
+static void files_by_pattern(void **state)
+{
+    (void)state;
+    write_files("by.%r.%s", false);
+    expect_file("by.3.stdout", "1%\r2%\nend");
+    write_files("deep/all.%s", false);
+    expect_file("deep/all.stdout", "1%\r2%\nend");
+    expect_file("deep/all.stderr", "error\n");
+}
+
+static void files_of_other_rooms(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof(path), "%s/reports/events", folder);
+    struct rig rig;
+    for (int i = 0; i < 2; i++) {
+        rig_start(&rig, (struct output_config){0});
+        struct output_file *file = output_file_open(rig.output, path, i == 1);
+        output_file_write(file, "event\n", 6);
+        if (i == 0)
+            output_file_close(file); /* the second one is closed by destroy */
+        rig_end(&rig);
+    }
+    output_file_close(NULL);
+    expect_file("reports/events", "event\nevent\n");
+}
+
+int main(void)
+{
+    setenv("TZ", "UTC", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labelled_lines),
+        cmocka_unit_test(options),
+        cmocka_unit_test(wrong_options),
+        cmocka_unit_test(without_labels_bytes_stay),
+        cmocka_unit_test(a_partial_line_is_shown),
+        cmocka_unit_test(collapsed),
+        cmocka_unit_test(on_a_terminal),
+        cmocka_unit_test(a_stalled_reader_holds_the_rest_back),
+        cmocka_unit_test(unfinished_lines_of_many_ranks_are_bounded),
+        cmocka_unit_test(destroy_does_not_hang),
+        cmocka_unit_test(flushes_come_in_order_and_only_when_written),
+        cmocka_unit_test(a_reader_that_has_gone),
+        cmocka_unit_test(somebody_elses_nonblock),
+        cmocka_unit_test(a_full_disk_is_said_once),
+        cmocka_unit_test(a_folder_of_files),
+        cmocka_unit_test(files_by_pattern),
+        cmocka_unit_test(files_of_other_rooms),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files by path: folders, many at a time, failures that are told once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "output/target.h"
+
+static char folder[] = "/tmp/hvdrun-test-XXXXXX";
+static atomic_bool give_up;
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+    (void)stat, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct target *file(const char *name, bool append)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return target_file(path, append);
+}
+
+static void expect(const struct target *target, const char *text)
+{
+    AUTO_BUF struct buf content = BUF_INIT(1 << 20);
+    assert_int_equal(fd_read_file(target->path, &content, NULL), 0);
+    assert_string_equal(buf_text(&content), text);
+}
+
+static int open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void folders_are_made(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct target *target = file("a/b/c", false);
+    assert_int_equal(target_write(&set, target, "", 0), 0);
+    expect(target, "");
+    assert_int_equal(target_write(&set, target, "hello", 5), 0);
+    expect(target, "hello");
+    assert_int_equal(target_close(&set, target), 0);
+    assert_int_equal(set.open, 0);
+    assert_int_equal(target_write(&set, target, "late", 4), 0); /* swallowed */
+    expect(target, "hello");
+    target_destroy(target);
+    target = file("a/b/c", true);
+    target_write(&set, target, " again", 6);
+    target_close(&set, target);
+    expect(target, "hello again");
+    target_destroy(target);
+    target = file("a/b/c", false);
+    target_write(&set, target, "new", 3);
+    target_close(&set, target);
+    expect(target, "new");
+    target_destroy(target);
+}
+
+static void few_descriptors_for_many_files(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct target *targets[30];
+    int before = open_descriptors();
+    for (int i = 0; i < 30; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "many/%d", i);
+        targets[i] = file(name, false);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 30; i++) {
+            assert_int_equal(target_write(&set, targets[i], "xyz" + round, 1), 0);
+            assert_int_equal(target_write(&set, targets[0], ".", 1), 0);
+            assert_true(set.open <= 4);
+            assert_true(open_descriptors() <= before + 4);
+        }
+    }
+    for (int i = 0; i < 30; i++) {
+        assert_int_equal(target_close(&set, targets[i]), 0);
+        if (i > 0)
+            expect(targets[i], "xyz");
+        target_destroy(targets[i]);
+    }
+    assert_int_equal(set.open, 0);
+    assert_null(set.newest);
+    assert_null(set.oldest);
+}
+
+static void failures_are_told_once(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct target *full = target_file("/dev/full", true);
+    assert_int_equal(target_write(&set, full, "x", 1), -1);
+    assert_int_equal(full->errnum, ENOSPC);
+    assert_int_equal(target_write(&set, full, "x", 1), 0);
+    assert_int_equal(target_close(&set, full), 0);
+    assert_int_equal(set.open, 0);
+    target_destroy(full);
+
+    struct target *below_file = file("plain", false);
+    assert_int_equal(target_write(&set, below_file, "x", 1), 0);
+    struct target *wrong = file("plain/below", false);
+    assert_int_equal(target_write(&set, wrong, "x", 1), -1);
+    assert_int_equal(wrong->errnum, ENOTDIR);
+    assert_int_equal(target_write(&set, wrong, "x", 1), 0);
+    target_close(&set, below_file);
+    target_destroy(below_file);
+    target_destroy(wrong);
+}
+
+static void a_closed_pipe_is_a_failure(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    int ends[2];
+    assert_int_equal(fd_pipe(ends), 0);
+    struct target *target = target_descriptor(ends[1], "a pipe");
+    assert_int_equal(target_write(&set, target, "x", 1), 0);
+    fd_close(&ends[0]);
+    assert_int_equal(target_write(&set, target, "x", 1), -1);
+    assert_int_equal(target->errnum, EPIPE);
+    target_close(&set, target);
+    assert_int_not_equal(fcntl(ends[1], F_GETFD), -1); /* not ours to close */
+    target_destroy(target);
+    fd_close(&ends[1]);
+}
+
+static void giving_up_ends_a_wait(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    int ends[2];
+    assert_int_equal(fd_pipe(ends), 0);
+    fd_nonblock(ends[1]); /* as somebody else may have done it */
+    struct target *target = target_descriptor(ends[1], "a pipe");
+    char *large = calloc(1, 1 << 20);
+    atomic_store(&give_up, true);
+    assert_int_equal(target_write(&set, target, large, 1 << 20), -1);
+    assert_int_equal(target->errnum, ECANCELED);
+    atomic_store(&give_up, false);
+    free(large);
+    target_destroy(target);
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_are_made),       cmocka_unit_test(few_descriptors_for_many_files),
+        cmocka_unit_test(failures_are_told_once), cmocka_unit_test(a_closed_pipe_is_a_failure),
+        cmocka_unit_test(giving_up_ends_a_wait),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
