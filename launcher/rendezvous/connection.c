@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rendezvous/connection.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "rendezvous/http.h"
+
+enum { READ_CHUNK = 64 * 1024 };
+
+enum state {
+    READING,   /* the request */
+    WAITING,   /* for the answer; a read can only bring the news that the client has gone */
+    WRITING,   /* the rest of the answer */
+    LINGERING, /* a refusal is written; what still comes is thrown away, since closing on unread
+                * bytes would reset the connection and take the refusal with it */
+};
+
+struct rendezvous_connection {
+    struct rendezvous_connection *next, *previous; /* in *busy */
+    struct rendezvous_connection_list *busy;
+    struct loop *loop;
+    struct loop_fd *watch; /* NULL until the loop is needed */
+    int fd;
+    enum state state;
+    bool refused;
+    uint64_t token;
+    int64_t active_ms;
+    struct http_parser *parser; /* NULL once its request was handed out and answered */
+    struct buf output;
+    void (*ready)(void *context, uint64_t token, int what);
+    void *context;
+};
+
+static void list_remove(struct rendezvous_connection *connection)
+{
+    struct rendezvous_connection_list *list = connection->busy;
+    if (connection->previous == NULL && list->first != connection)
+        return; /* it waits, and is not in the list */
+    if (connection->previous != NULL)
+        connection->previous->next = connection->next;
+    else
+        list->first = connection->next;
+    if (connection->next != NULL)
+        connection->next->previous = connection->previous;
+    else
+        list->last = connection->previous;
+    connection->next = connection->previous = NULL;
+}
+
+/* Something moved: the deadline starts again, at the end of the list. */
+static void list_renew(struct rendezvous_connection *connection)
+{
+    list_remove(connection);
+    connection->active_ms = loop_now_ms(connection->loop);
+    connection->previous = connection->busy->last;
+    if (connection->previous != NULL)
+        connection->previous->next = connection;
+    else
+        connection->busy->first = connection;
+    connection->busy->last = connection;
+}
+
+struct rendezvous_connection *
+rendezvous_connection_create(struct loop *loop, int fd, uint64_t token,
+                             struct rendezvous_connection_list *busy,
+                             void (*ready)(void *context, uint64_t token, int what), void *context)
+{
+    struct rendezvous_connection *connection = mem_alloc(sizeof(*connection));
+    *connection = (struct rendezvous_connection){
+        .loop = loop, .fd = fd, .token = token, .busy = busy, .ready = ready, .context = context};
+    connection->parser = http_parser_create(RENDEZVOUS_BODY_MAX);
+    buf_init(&connection->output, (size_t)RENDEZVOUS_BODY_MAX + HTTP_HEAD_MAX);
+    list_renew(connection);
+    return connection;
+}
+
+void rendezvous_connection_destroy(struct rendezvous_connection *connection)
+{
+    if (connection == NULL)
+        return;
+    list_remove(connection);
+    loop_fd_destroy(connection->watch);
+    fd_close(&connection->fd);
+    http_parser_destroy(connection->parser);
+    buf_destroy(&connection->output);
+    free(connection);
+}
+
+static void watch_ready(void *context, int what)
+{
+    struct rendezvous_connection *connection = context;
+    connection->ready(connection->context, connection->token, what);
+}
+
+static void watch(struct rendezvous_connection *connection, int what)
+{
+    if (connection->watch == NULL)
+        connection->watch =
+            loop_fd_create(connection->loop, connection->fd, watch_ready, connection);
+    loop_fd_watch(connection->watch, what);
+}
+
+static enum rendezvous_step take_bytes(struct rendezvous_connection *connection, const char *bytes,
+                                       size_t length)
+{
+    list_renew(connection);
+    switch (http_parser_feed(connection->parser, bytes, length)) {
+    case HTTP_BAD: return RENDEZVOUS_STEP_MALFORMED;
+    case HTTP_DONE:
+        connection->state = WAITING;
+        list_remove(connection);
+        return RENDEZVOUS_STEP_REQUEST;
+    case HTTP_MORE: break;
+    }
+    return RENDEZVOUS_STEP_WAIT;
+}
+
+/* One read, in all states but WRITING. */
+static enum rendezvous_step do_read(struct rendezvous_connection *connection)
+{
+    char chunk[READ_CHUNK];
+    ssize_t got = fd_read(connection->fd, chunk, sizeof(chunk));
+    if (got < 0 && errno == EAGAIN) {
+        watch(connection, LOOP_READ);
+        return RENDEZVOUS_STEP_WAIT;
+    }
+    if (got <= 0)
+        return connection->state == WAITING ? RENDEZVOUS_STEP_DROPPED : RENDEZVOUS_STEP_CLOSE;
+    enum rendezvous_step step = RENDEZVOUS_STEP_WAIT;
+    if (connection->state == READING)
+        step = take_bytes(connection, chunk, (size_t)got);
+    if (step == RENDEZVOUS_STEP_WAIT)
+        watch(connection, LOOP_READ);
+    return step;
+}
+
+void rendezvous_connection_hold(struct rendezvous_connection *connection)
+{
+    watch(connection, LOOP_READ);
+}
+
+static enum rendezvous_step after_write(struct rendezvous_connection *connection)
+{
+    if (!connection->refused)
+        return RENDEZVOUS_STEP_CLOSE;
+    shutdown(connection->fd, SHUT_WR);
+    connection->state = LINGERING;
+    watch(connection, LOOP_READ);
+    return RENDEZVOUS_STEP_WAIT;
+}
+
+static enum rendezvous_step do_write(struct rendezvous_connection *connection)
+{
+    ssize_t sent = send(connection->fd, buf_text(&connection->output), connection->output.length,
+                        MSG_NOSIGNAL);
+    if (sent < 0)
+        return errno == EAGAIN || errno == EINTR ? RENDEZVOUS_STEP_WAIT : RENDEZVOUS_STEP_CLOSE;
+    buf_consume(&connection->output, (size_t)sent);
+    list_renew(connection);
+    return connection->output.length > 0 ? RENDEZVOUS_STEP_WAIT : after_write(connection);
+}
+
+enum rendezvous_step rendezvous_connection_ready(struct rendezvous_connection *connection, int what)
+{
+    if (connection->state == WRITING)
+        return do_write(connection);
+    return (what & LOOP_READ) != 0 ? do_read(connection) : RENDEZVOUS_STEP_WAIT;
+}
+
+enum rendezvous_step rendezvous_connection_answer(struct rendezvous_connection *connection,
+                                                  int status, const void *body, size_t length)
+{
+    char head[HTTP_HEAD_MAX];
+    size_t head_length = http_response_head(head, status, length);
+    struct iovec parts[2] = {{head, head_length}, {(void *)(uintptr_t)body, length}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = length > 0 ? 2 : 1};
+    ssize_t result = sendmsg(connection->fd, &message, MSG_NOSIGNAL);
+    if (result < 0 && errno != EAGAIN && errno != EINTR)
+        return RENDEZVOUS_STEP_CLOSE;
+    size_t sent = result < 0 ? 0 : (size_t)result;
+    connection->state = WRITING;
+    list_renew(connection);
+    if (sent == head_length + length)
+        return after_write(connection);
+    size_t of_head = sent < head_length ? sent : head_length, of_body = sent - of_head;
+    if (buf_append(&connection->output, head + of_head, head_length - of_head) < 0 ||
+        buf_append(&connection->output, (const char *)body + of_body, length - of_body) < 0)
+        return RENDEZVOUS_STEP_CLOSE; /* longer than any blob that was ever taken in */
+    watch(connection, LOOP_WRITE);
+    return RENDEZVOUS_STEP_WAIT;
+}
+
+enum rendezvous_step rendezvous_connection_refuse(struct rendezvous_connection *connection)
+{
+    connection->refused = true;
+    return rendezvous_connection_answer(connection, http_parser_status(connection->parser), NULL,
+                                        0);
+}
+
+uint64_t rendezvous_connection_token(const struct rendezvous_connection *connection)
+{
+    return connection->token;
+}
+
+bool rendezvous_connection_is_waiting(const struct rendezvous_connection *connection)
+{
+    return connection->state == WAITING;
+}
+
+const struct rendezvous_request *
+rendezvous_connection_request(const struct rendezvous_connection *connection)
+{
+    return http_parser_request(connection->parser);
+}
+
+struct rendezvous_connection *
+rendezvous_connection_first(const struct rendezvous_connection_list *busy)
+{
+    return busy->first;
+}
+
+int64_t rendezvous_connection_active_ms(const struct rendezvous_connection *connection)
+{
+    return connection->active_ms;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One client of the rendezvous server: reads its request, waits for the answer, writes it, ends.
+ * Each step tells the server what comes next; the server alone destroys connections.
+ *
+ * A connection is in the server's list of busy ones, in order of its last activity, except while
+ * its complete request waits for an answer: then it has no deadline.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/loop.h"
+#include "rendezvous/request.h"
+
+enum rendezvous_step {
+    RENDEZVOUS_STEP_WAIT,      /* nothing to do until the loop calls */
+    RENDEZVOUS_STEP_REQUEST,   /* the request is complete: hand it out */
+    RENDEZVOUS_STEP_MALFORMED, /* call rendezvous_connection_refuse() */
+    RENDEZVOUS_STEP_DROPPED,   /* the client has gone while it waited */
+    RENDEZVOUS_STEP_CLOSE,     /* finished, or gone before its request was complete */
+};
+
+struct rendezvous_connection;
+
+struct rendezvous_connection_list {
+    struct rendezvous_connection *first, *last;
+};
+
+/* Owns `fd`, a non-blocking socket. `ready` is called from the loop. */
+struct rendezvous_connection *
+rendezvous_connection_create(struct loop *loop, int fd, uint64_t token,
+                             struct rendezvous_connection_list *busy,
+                             void (*ready)(void *context, uint64_t token, int what), void *context);
+void rendezvous_connection_destroy(struct rendezvous_connection *connection);
+
+enum rendezvous_step rendezvous_connection_ready(struct rendezvous_connection *connection,
+                                                 int what);
+/* The answer did not come at once: from now on the loop notices when the client goes. */
+void rendezvous_connection_hold(struct rendezvous_connection *connection);
+/* To a connection that waits; the body is copied as far as it is not sent at once. */
+enum rendezvous_step rendezvous_connection_answer(struct rendezvous_connection *connection,
+                                                  int status, const void *body, size_t length);
+enum rendezvous_step rendezvous_connection_refuse(struct rendezvous_connection *connection);
+
+uint64_t rendezvous_connection_token(const struct rendezvous_connection *connection);
+bool rendezvous_connection_is_waiting(const struct rendezvous_connection *connection);
+const struct rendezvous_request *
+rendezvous_connection_request(const struct rendezvous_connection *connection);
+
+struct rendezvous_connection *
+rendezvous_connection_first(const struct rendezvous_connection_list *busy); /* idle the longest */
+int64_t rendezvous_connection_active_ms(const struct rendezvous_connection *connection);

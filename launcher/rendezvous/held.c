@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rendezvous/held.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "rendezvous/table.h"
+
+struct waiter {
+    struct waiter *newer, *older;     /* all waiters, in order of arrival */
+    struct waiter *sibling, *brother; /* those of the same key: next and previous */
+    struct rendezvous_source source;
+    int64_t deadline_ms;
+    char *path; /* "scope/key": neither part holds a '/' */
+};
+
+struct rendezvous_held {
+    struct waiter *oldest, *newest;
+    struct rendezvous_table *by_path;   /* the first waiter of each key */
+    struct rendezvous_table *by_source; /* all waiters */
+};
+
+struct source_key {
+    uint64_t node, id; /* no padding: these bytes are a hash key */
+};
+
+static struct source_key source_key(struct rendezvous_source source)
+{
+    return (struct source_key){.node = source.node, .id = source.id};
+}
+
+struct rendezvous_held *rendezvous_held_create(void)
+{
+    struct rendezvous_held *held = mem_alloc(sizeof(*held));
+    held->by_path = rendezvous_table_create();
+    held->by_source = rendezvous_table_create();
+    return held;
+}
+
+static void remove_waiter(struct rendezvous_held *held, struct waiter *waiter)
+{
+    if (waiter->older != NULL)
+        waiter->older->newer = waiter->newer;
+    else
+        held->oldest = waiter->newer;
+    if (waiter->newer != NULL)
+        waiter->newer->older = waiter->older;
+    else
+        held->newest = waiter->older;
+
+    size_t length = strlen(waiter->path);
+    if (waiter->sibling != NULL)
+        waiter->sibling->brother = waiter->brother;
+    if (waiter->brother != NULL)
+        waiter->brother->sibling = waiter->sibling;
+    else if (waiter->sibling != NULL)
+        rendezvous_table_put(held->by_path, waiter->path, length, waiter->sibling);
+    else
+        rendezvous_table_remove(held->by_path, waiter->path, length);
+
+    struct source_key key = source_key(waiter->source);
+    rendezvous_table_remove(held->by_source, &key, sizeof(key));
+    free(waiter->path);
+    free(waiter);
+}
+
+void rendezvous_held_destroy(struct rendezvous_held *held)
+{
+    if (held == NULL)
+        return;
+    while (held->oldest != NULL)
+        remove_waiter(held, held->oldest);
+    rendezvous_table_destroy(held->by_path, NULL);
+    rendezvous_table_destroy(held->by_source, NULL);
+    free(held);
+}
+
+void rendezvous_held_add(struct rendezvous_held *held, const char *scope, const char *key,
+                         struct rendezvous_source source, int64_t deadline_ms)
+{
+    rendezvous_held_drop(held, source); /* a repeated request replaces the first */
+    struct waiter *waiter = mem_alloc(sizeof(*waiter));
+    waiter->source = source;
+    waiter->deadline_ms = deadline_ms;
+    waiter->path = mem_printf("%s/%s", scope, key);
+    waiter->older = held->newest;
+    if (held->newest != NULL)
+        held->newest->newer = waiter;
+    else
+        held->oldest = waiter;
+    held->newest = waiter;
+
+    waiter->sibling =
+        rendezvous_table_put(held->by_path, waiter->path, strlen(waiter->path), waiter);
+    if (waiter->sibling != NULL)
+        waiter->sibling->brother = waiter;
+    struct source_key by = source_key(source);
+    rendezvous_table_put(held->by_source, &by, sizeof(by), waiter);
+}
+
+bool rendezvous_held_drop(struct rendezvous_held *held, struct rendezvous_source source)
+{
+    struct source_key key = source_key(source);
+    struct waiter *waiter = rendezvous_table_get(held->by_source, &key, sizeof(key));
+    if (waiter == NULL)
+        return false;
+    remove_waiter(held, waiter);
+    return true;
+}
+
+void rendezvous_held_drop_node(struct rendezvous_held *held, uint32_t node)
+{
+    struct waiter *waiter = held->oldest;
+    while (waiter != NULL) {
+        struct waiter *next = waiter->newer;
+        if (waiter->source.node == node)
+            remove_waiter(held, waiter);
+        waiter = next;
+    }
+}
+
+bool rendezvous_held_take(struct rendezvous_held *held, const char *scope, const char *key,
+                          struct rendezvous_source *source)
+{
+    AUTO_FREE char *path = mem_printf("%s/%s", scope, key);
+    struct waiter *waiter = rendezvous_table_get(held->by_path, path, strlen(path));
+    if (waiter == NULL)
+        return false;
+    *source = waiter->source;
+    remove_waiter(held, waiter);
+    return true;
+}
+
+bool rendezvous_held_take_due(struct rendezvous_held *held, int64_t now_ms,
+                              struct rendezvous_source *source)
+{
+    if (held->oldest == NULL || held->oldest->deadline_ms > now_ms)
+        return false;
+    *source = held->oldest->source;
+    remove_waiter(held, held->oldest);
+    return true;
+}
+
+int64_t rendezvous_held_deadline(const struct rendezvous_held *held)
+{
+    return held->oldest == NULL ? -1 : held->oldest->deadline_ms;
+}

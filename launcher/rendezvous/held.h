@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GETs that wait for their key: who waits for what, and until when. Pure.
+ *
+ * Every one of them is added with the same waiting time, so the order of arrival is the order of
+ * the deadlines.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who asked: a node of the job and its agent's number for the request. Unique among the requests
+ * that are not answered yet. */
+struct rendezvous_source {
+    uint32_t node;
+    uint64_t id;
+};
+
+struct rendezvous_held;
+
+struct rendezvous_held *rendezvous_held_create(void);
+void rendezvous_held_destroy(struct rendezvous_held *held);
+
+void rendezvous_held_add(struct rendezvous_held *held, const char *scope, const char *key,
+                         struct rendezvous_source source, int64_t deadline_ms);
+/* The asker has gone. False: it was not waiting here. */
+bool rendezvous_held_drop(struct rendezvous_held *held, struct rendezvous_source source);
+void rendezvous_held_drop_node(struct rendezvous_held *held, uint32_t node);
+
+/* Each call takes one waiter out and says who it was; false: there is none (any more). */
+bool rendezvous_held_take(struct rendezvous_held *held, const char *scope, const char *key,
+                          struct rendezvous_source *source);
+bool rendezvous_held_take_due(struct rendezvous_held *held, int64_t now_ms,
+                              struct rendezvous_source *source);
+
+int64_t rendezvous_held_deadline(const struct rendezvous_held *held); /* the first; -1: none */

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rendezvous/http.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+enum stage { STAGE_REQUEST_LINE, STAGE_HEADERS, STAGE_BODY, STAGE_DONE, STAGE_BAD };
+
+struct http_parser {
+    enum stage stage;
+    int status;
+    struct buf line;     /* the line being read, without its end */
+    size_t header_bytes; /* of all header lines so far */
+    bool has_length;
+    size_t length; /* Content-Length */
+    size_t body_limit;
+    struct buf body;
+    char *scope, *key;
+    struct rendezvous_request request;
+};
+
+struct http_parser *http_parser_create(size_t body_limit)
+{
+    struct http_parser *parser = mem_alloc(sizeof(*parser));
+    parser->status = HTTP_OK;
+    parser->body_limit = body_limit;
+    buf_init(&parser->line, HTTP_HEADERS_MAX);
+    buf_init(&parser->body, body_limit);
+    return parser;
+}
+
+void http_parser_destroy(struct http_parser *parser)
+{
+    if (parser == NULL)
+        return;
+    buf_destroy(&parser->line);
+    buf_destroy(&parser->body);
+    free(parser->scope);
+    free(parser->key);
+    free(parser);
+}
+
+const struct rendezvous_request *http_parser_request(const struct http_parser *parser)
+{
+    return &parser->request;
+}
+
+int http_parser_status(const struct http_parser *parser)
+{
+    return parser->status;
+}
+
+static void refuse(struct http_parser *parser, int status)
+{
+    parser->stage = STAGE_BAD;
+    parser->status = status;
+}
+
+static bool is_token_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static bool is_token(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (!is_token_char(text[i]))
+            return false;
+    }
+    return length > 0;
+}
+
+/* "/scope/key", nothing else. */
+static int parse_target(struct http_parser *parser, const char *target, size_t length)
+{
+    if (length < 2 || target[0] != '/')
+        return -1;
+    const char *scope = target + 1;
+    const char *slash = memchr(scope, '/', length - 1);
+    if (slash == NULL)
+        return -1;
+    size_t scope_length = (size_t)(slash - scope), key_length = length - scope_length - 2;
+    if (!rendezvous_name_is_valid(scope, scope_length) ||
+        !rendezvous_name_is_valid(slash + 1, key_length))
+        return -1;
+    parser->scope = mem_strndup(scope, scope_length);
+    parser->key = mem_strndup(slash + 1, key_length);
+    return 0;
+}
+
+static void take_request_line(struct http_parser *parser, const char *line, size_t length)
+{
+    const char *first = memchr(line, ' ', length);
+    size_t method_length = first == NULL ? 0 : (size_t)(first - line);
+    if (first == NULL || !is_token(line, method_length)) {
+        refuse(parser, HTTP_BAD_REQUEST);
+        return;
+    }
+    const char *target = first + 1;
+    size_t rest = length - method_length - 1;
+    const char *second = memchr(target, ' ', rest);
+    size_t target_length = second == NULL ? rest : (size_t)(second - target);
+    const char *version = target + target_length;
+    size_t version_length = rest - target_length;
+    if (version_length != strlen(" HTTP/1.1") || memcmp(version, " HTTP/", 6) != 0 ||
+        version[7] != '.' || version[6] < '0' || version[6] > '9' || version[8] < '0' ||
+        version[8] > '9')
+        refuse(parser, HTTP_BAD_REQUEST);
+    else if (version[6] != '1')
+        refuse(parser, HTTP_BAD_VERSION);
+    else if (rendezvous_method_parse(line, method_length, &parser->request.method) < 0)
+        refuse(parser, HTTP_BAD_METHOD);
+    else if (parse_target(parser, target, target_length) < 0)
+        refuse(parser, HTTP_BAD_REQUEST);
+    else
+        parser->stage = STAGE_HEADERS;
+}
+
+static void take_content_length(struct http_parser *parser, const char *value, size_t length)
+{
+    size_t total = 0;
+    if (length == 0 || parser->has_length) {
+        refuse(parser, HTTP_BAD_REQUEST);
+        return;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (value[i] < '0' || value[i] > '9') {
+            refuse(parser, HTTP_BAD_REQUEST);
+            return;
+        }
+        if (total <= parser->body_limit) /* beyond it the exact value does not matter */
+            total = total * 10 + (size_t)(value[i] - '0');
+    }
+    if (total > parser->body_limit) {
+        refuse(parser, HTTP_BODY_TOO_LONG);
+        return;
+    }
+    parser->has_length = true;
+    parser->length = total;
+}
+
+static bool name_is(const char *name, size_t length, const char *wanted)
+{
+    return strlen(wanted) == length && strncasecmp(name, wanted, length) == 0;
+}
+
+static void take_header(struct http_parser *parser, const char *line, size_t length)
+{
+    const char *colon = memchr(line, ':', length);
+    size_t name_length = colon == NULL ? 0 : (size_t)(colon - line);
+    if (colon == NULL || !is_token(line, name_length)) {
+        refuse(parser, HTTP_BAD_REQUEST);
+        return;
+    }
+    const char *value = colon + 1;
+    size_t value_length = length - name_length - 1;
+    while (value_length > 0 && (*value == ' ' || *value == '\t'))
+        value++, value_length--;
+    while (value_length > 0 && (value[value_length - 1] == ' ' || value[value_length - 1] == '\t'))
+        value_length--;
+    if (name_is(line, name_length, "Content-Length"))
+        take_content_length(parser, value, value_length);
+    else if (name_is(line, name_length, "Transfer-Encoding"))
+        refuse(parser, HTTP_NOT_IMPLEMENTED);
+}
+
+static void finish(struct http_parser *parser)
+{
+    parser->stage = STAGE_DONE;
+    parser->request.scope = parser->scope;
+    parser->request.key = parser->key;
+    parser->request.body = parser->length > 0 ? buf_text(&parser->body) : NULL;
+    parser->request.length = parser->length;
+}
+
+static void take_headers_end(struct http_parser *parser)
+{
+    if (parser->request.method == RENDEZVOUS_PUT && !parser->has_length)
+        refuse(parser, HTTP_NO_LENGTH);
+    else if (parser->length == 0)
+        finish(parser);
+    else
+        parser->stage = STAGE_BODY;
+}
+
+/* A line without its LF is in parser->line. */
+static void take_line(struct http_parser *parser)
+{
+    const char *line = buf_text(&parser->line);
+    size_t length = parser->line.length;
+    if (length == 0 || line[length - 1] != '\r' || memchr(line, '\r', length - 1) != NULL) {
+        refuse(parser, HTTP_BAD_REQUEST);
+        return;
+    }
+    length--;
+    if (parser->stage == STAGE_REQUEST_LINE)
+        take_request_line(parser, line, length);
+    else if (length > 0)
+        take_header(parser, line, length);
+    else
+        take_headers_end(parser);
+    buf_clear(&parser->line);
+}
+
+/* Rubbish is noticed at its first control byte, not at a line end that may never come. */
+static bool has_control_byte(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if ((c < ' ' && c != '\t' && c != '\r') || c == 0x7f)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the bytes up to the end of a line at most; returns how many. */
+static size_t feed_line(struct http_parser *parser, const char *bytes, size_t length)
+{
+    const char *end = memchr(bytes, '\n', length);
+    size_t piece = end == NULL ? length : (size_t)(end - bytes);
+    bool first = parser->stage == STAGE_REQUEST_LINE;
+    size_t limit = first ? HTTP_REQUEST_LINE_MAX : HTTP_HEADERS_MAX;
+    size_t used = first ? parser->line.length : parser->header_bytes;
+    if (has_control_byte(bytes, piece)) {
+        refuse(parser, HTTP_BAD_REQUEST);
+        return length;
+    }
+    if (piece >= limit - used) {
+        refuse(parser, first ? HTTP_LINE_TOO_LONG : HTTP_HEADERS_TOO_LONG);
+        return length;
+    }
+    if (!first)
+        parser->header_bytes += piece + (end != NULL ? 1 : 0);
+    buf_append(&parser->line, bytes, piece); /* cannot fail: checked against a smaller limit */
+    if (end == NULL)
+        return length;
+    take_line(parser);
+    return piece + 1;
+}
+
+enum http_progress http_parser_feed(struct http_parser *parser, const void *bytes, size_t length)
+{
+    const char *rest = bytes;
+    while (length > 0 && parser->stage < STAGE_DONE) {
+        size_t taken;
+        if (parser->stage == STAGE_BODY) {
+            size_t missing = parser->length - parser->body.length;
+            taken = length < missing ? length : missing;
+            buf_append(&parser->body, rest, taken);
+            if (taken == missing)
+                finish(parser);
+        } else {
+            taken = feed_line(parser, rest, length);
+        }
+        rest += taken;
+        length -= taken;
+    }
+    if (parser->stage == STAGE_BAD)
+        return HTTP_BAD;
+    return parser->stage == STAGE_DONE ? HTTP_DONE : HTTP_MORE;
+}
+
+static const char *reason(int status)
+{
+    switch (status) {
+#define HTTP_REASON(name, value, text) \
+    case name: return text;
+        HTTP_STATUS_LIST(HTTP_REASON)
+#undef HTTP_REASON
+    default: return "Status";
+    }
+}
+
+size_t http_response_head(char *out, int status, size_t length)
+{
+    int written = snprintf(out, HTTP_HEAD_MAX,
+                           "HTTP/1.1 %d %s\r\n%sContent-Length: %zu\r\nConnection: close\r\n\r\n",
+                           status, reason(status),
+                           status == HTTP_BAD_METHOD ? "Allow: GET, PUT, DELETE\r\n" : "", length);
+    return written < 0 || written >= HTTP_HEAD_MAX ? 0 : (size_t)written;
+}

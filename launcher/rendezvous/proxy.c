@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rendezvous/proxy.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "rendezvous/cache.h"
+#include "rendezvous/http.h"
+#include "rendezvous/table.h"
+
+/* A question on its way to the driver. */
+struct question {
+    uint64_t id;
+    enum rendezvous_method method;
+    char *scope, *key;
+    char *path;          /* "scope/key" */
+    uint64_t generation; /* of the scope when it was asked */
+    bool open;           /* others may join it, and its answer may be kept */
+    uint64_t *tokens;    /* who waits */
+    size_t token_count, token_room;
+};
+
+struct rendezvous_proxy {
+    const struct rendezvous_proxy_ops *ops;
+    void *context;
+    uint64_t last_id;
+    struct rendezvous_cache *cache;
+    struct rendezvous_table *by_id, *by_token; /* all questions; by_token: one entry per token */
+    struct rendezvous_table *by_path;          /* the open ones */
+};
+
+struct rendezvous_proxy *rendezvous_proxy_create(const struct rendezvous_proxy_ops *ops,
+                                                 void *context, size_t cache_limit)
+{
+    struct rendezvous_proxy *proxy = mem_alloc(sizeof(*proxy));
+    proxy->ops = ops;
+    proxy->context = context;
+    proxy->cache = rendezvous_cache_create(cache_limit);
+    proxy->by_id = rendezvous_table_create();
+    proxy->by_token = rendezvous_table_create();
+    proxy->by_path = rendezvous_table_create();
+    return proxy;
+}
+
+static void question_free(void *value)
+{
+    struct question *question = value;
+    free(question->scope);
+    free(question->key);
+    free(question->path);
+    free(question->tokens);
+    free(question);
+}
+
+void rendezvous_proxy_destroy(struct rendezvous_proxy *proxy)
+{
+    if (proxy == NULL)
+        return;
+    rendezvous_table_destroy(proxy->by_path, NULL);
+    rendezvous_table_destroy(proxy->by_token, NULL);
+    rendezvous_table_destroy(proxy->by_id, question_free);
+    rendezvous_cache_destroy(proxy->cache);
+    free(proxy);
+}
+
+static void add_token(struct rendezvous_proxy *proxy, struct question *question, uint64_t token)
+{
+    if (question->token_count == question->token_room) {
+        question->token_room = question->token_room > 0 ? question->token_room * 2 : 4;
+        question->tokens =
+            mem_resize_array(question->tokens, question->token_room, sizeof(*question->tokens));
+    }
+    question->tokens[question->token_count++] = token;
+    rendezvous_table_put(proxy->by_token, &token, sizeof(token), question);
+}
+
+static void close_question(struct rendezvous_proxy *proxy, struct question *question)
+{
+    if (question->open)
+        rendezvous_table_remove(proxy->by_path, question->path, strlen(question->path));
+    question->open = false;
+}
+
+/* Out of all tables; the caller owns it from here on. */
+static void detach(struct rendezvous_proxy *proxy, struct question *question)
+{
+    close_question(proxy, question);
+    for (size_t i = 0; i < question->token_count; i++)
+        rendezvous_table_remove(proxy->by_token, &question->tokens[i], sizeof(uint64_t));
+    rendezvous_table_remove(proxy->by_id, &question->id, sizeof(question->id));
+}
+
+static void ask(struct rendezvous_proxy *proxy, uint64_t token,
+                const struct rendezvous_request *request)
+{
+    struct question *question = mem_alloc(sizeof(*question));
+    question->id = ++proxy->last_id;
+    question->method = request->method;
+    question->scope = mem_strdup(request->scope);
+    question->key = mem_strdup(request->key);
+    question->path = mem_printf("%s/%s", request->scope, request->key);
+    question->generation = rendezvous_cache_generation(proxy->cache, request->scope);
+    question->open =
+        request->method == RENDEZVOUS_GET && !rendezvous_scope_is_elastic(request->scope);
+    rendezvous_table_put(proxy->by_id, &question->id, sizeof(question->id), question);
+    if (question->open)
+        rendezvous_table_put(proxy->by_path, question->path, strlen(question->path), question);
+    add_token(proxy, question, token);
+    proxy->ops->ask(proxy->context, question->id, request);
+}
+
+/* The open question about this key, unless the scope was forgotten since it was asked. */
+static struct question *open_question(struct rendezvous_proxy *proxy,
+                                      const struct rendezvous_request *request)
+{
+    AUTO_FREE char *path = mem_printf("%s/%s", request->scope, request->key);
+    struct question *question = rendezvous_table_get(proxy->by_path, path, strlen(path));
+    if (question == NULL ||
+        question->generation == rendezvous_cache_generation(proxy->cache, request->scope))
+        return question;
+    close_question(proxy, question);
+    return NULL;
+}
+
+void rendezvous_proxy_request(struct rendezvous_proxy *proxy, uint64_t token,
+                              const struct rendezvous_request *request)
+{
+    if (rendezvous_scope_is_elastic(request->scope)) {
+        ask(proxy, token, request);
+        return;
+    }
+    struct question *question = open_question(proxy, request);
+    switch (request->method) {
+    case RENDEZVOUS_GET: {
+        const struct rendezvous_blob *blob =
+            rendezvous_cache_get(proxy->cache, request->scope, request->key);
+        if (blob != NULL) {
+            proxy->ops->answer(proxy->context, token, HTTP_OK, blob->bytes, blob->length);
+            return;
+        }
+        if (question != NULL) {
+            add_token(proxy, question, token);
+            return;
+        }
+        break;
+    }
+    case RENDEZVOUS_PUT:
+        /* What is on its way may be the value before this one. */
+        rendezvous_cache_remove(proxy->cache, request->scope, request->key);
+        if (question != NULL)
+            close_question(proxy, question);
+        break;
+    case RENDEZVOUS_DELETE: rendezvous_cache_forget(proxy->cache, request->scope); break;
+    }
+    ask(proxy, token, request);
+}
+
+void rendezvous_proxy_dropped(struct rendezvous_proxy *proxy, uint64_t token)
+{
+    struct question *question = rendezvous_table_remove(proxy->by_token, &token, sizeof(token));
+    if (question == NULL)
+        return;
+    for (size_t i = 0; i < question->token_count; i++) {
+        if (question->tokens[i] == token) {
+            question->tokens[i] = question->tokens[--question->token_count];
+            break;
+        }
+    }
+    if (question->token_count > 0)
+        return;
+    uint64_t id = question->id;
+    bool held = question->method == RENDEZVOUS_GET; /* a PUT or DELETE takes effect anyway */
+    detach(proxy, question);
+    question_free(question);
+    if (held)
+        proxy->ops->cancel(proxy->context, id);
+}
+
+void rendezvous_proxy_reply(struct rendezvous_proxy *proxy, uint64_t id, int status,
+                            const void *body, size_t length)
+{
+    struct question *question = rendezvous_table_get(proxy->by_id, &id, sizeof(id));
+    if (question == NULL)
+        return;
+    if (question->open && status == HTTP_OK)
+        rendezvous_cache_keep(proxy->cache, question->generation, question->scope, question->key,
+                              body, length);
+    detach(proxy, question);
+    for (size_t i = 0; i < question->token_count; i++)
+        proxy->ops->answer(proxy->context, question->tokens[i], status, body, length);
+    question_free(question);
+}
+
+void rendezvous_proxy_begin(struct rendezvous_proxy *proxy)
+{
+    rendezvous_cache_reset(proxy->cache);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request to the rendezvous key/value store, as the HTTP parser makes it, as a frame carries it
+ * and as the store answers it; and the few rules about names that all of them share. Pure.
+ *
+ * A scope and a key are printable ASCII without a space and without '/', at most
+ * RENDEZVOUS_NAME_MAX bytes. Requests are idempotent: the clients repeat them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RENDEZVOUS_METHOD_LIST(X) \
+    X(RENDEZVOUS_GET, "GET")      \
+    X(RENDEZVOUS_PUT, "PUT")      \
+    X(RENDEZVOUS_DELETE, "DELETE")
+
+enum rendezvous_method {
+#define RENDEZVOUS_METHOD_ENUM(name, text) name,
+    RENDEZVOUS_METHOD_LIST(RENDEZVOUS_METHOD_ENUM)
+#undef RENDEZVOUS_METHOD_ENUM
+};
+
+enum {
+    RENDEZVOUS_NAME_MAX = 511, /* "local_" + a host name of 255 + "_process_set_hash_" + digits */
+
+    /* One request fits one frame (1 MiB) with its names: the largest body there is, Gloo's
+     * 136 * (n - 1) bytes of addresses, stays below it up to 7,600 ranks. */
+    RENDEZVOUS_BODY_MAX = 1024 * 1024 - 4096,
+};
+
+struct rendezvous_request {
+    enum rendezvous_method method;
+    const char *scope, *key;
+    const void *body; /* of a PUT; NULL when length is 0 */
+    size_t length;
+};
+
+const char *rendezvous_method_name(enum rendezvous_method method);
+int rendezvous_method_parse(const char *name, size_t length, enum rendezvous_method *out); /* or -1
+                                                                                            */
+bool rendezvous_name_is_valid(const char *name, size_t length);
+
+/* For a request that comes out of a frame: method, both names and the length are in bounds. */
+bool rendezvous_request_is_valid(const struct rendezvous_request *request);
+
+/* A rank as a key: "0", "17", no leading zero, below 10^9. These keys hold addresses and are polled
+ * for; every other key (such as rank_3) is a hint that clients ask for once. */
+bool rendezvous_key_is_index(const char *key, int64_t *index);
+
+/* `rank_and_size` and `worker_addresses`: not storage but calls to the elastic part. */
+bool rendezvous_scope_is_elastic(const char *scope);

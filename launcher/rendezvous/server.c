@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rendezvous/server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "rendezvous/connection.h"
+#include "rendezvous/peer.h"
+
+enum {
+    BACKLOG = 4096,
+    ACCEPT_BATCH = 64, /* per loop turn, so that a flood of connects starves nobody */
+    IDLE_MS = 30 * 1000,
+    CONNECTIONS_MIN = 64,
+    CONNECTIONS_MAX = 16384,
+    RETRY_MS = 100, /* after an accept that failed for want of descriptors or memory */
+};
+
+/* A token is a slot's number and how often the slot was used before, so a late answer to a
+ * connection that has gone finds nobody. */
+struct slot {
+    struct rendezvous_connection *connection; /* NULL: free */
+    uint32_t uses;
+    uint32_t next_free; /* index + 1; 0: none */
+};
+
+struct rendezvous_server {
+    struct loop *loop;
+    const struct rendezvous_server_ops *ops;
+    void *context;
+    int fd, port;
+    struct loop_fd *watch;
+    struct loop_timer *retry, *idle;
+    int idle_ms;
+    struct rendezvous_peer *peer;
+    uid_t uid;
+    struct slot *slots;
+    uint32_t slot_count, first_free;
+    size_t open, open_limit;
+    struct rendezvous_connection_list busy; /* those with a deadline, the next one first */
+    struct rendezvous_server_counts counts;
+};
+
+static void accept_ready(void *context, int what);
+
+static size_t default_limit(void)
+{
+    struct rlimit limit;
+    size_t files = CONNECTIONS_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 2 * CONNECTIONS_MAX)
+        files = (size_t)limit.rlim_cur / 2; /* the other half is for the agent's own use */
+    return files < CONNECTIONS_MIN ? CONNECTIONS_MIN : files;
+}
+
+static int listen_local(struct rendezvous_server *server, struct error *err)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    server->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (server->fd < 0)
+        return error_errno(err, errno, "cannot create the rendezvous socket");
+    if (bind(server->fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        listen(server->fd, BACKLOG) < 0 ||
+        getsockname(server->fd, (struct sockaddr *)&address, &length) < 0)
+        return error_errno(err, errno, "cannot listen on 127.0.0.1 for the rendezvous");
+    server->port = ntohs(address.sin_port);
+    return 0;
+}
+
+/* Accept while there is room; with none, new clients wait in the kernel's queue. */
+static void update_watch(struct rendezvous_server *server)
+{
+    bool room = server->open < server->open_limit && !loop_timer_is_set(server->retry);
+    loop_fd_watch(server->watch, room ? LOOP_READ : 0);
+}
+
+static void retry_fired(void *context)
+{
+    update_watch(context);
+}
+
+static void schedule_idle(struct rendezvous_server *server)
+{
+    struct rendezvous_connection *first = rendezvous_connection_first(&server->busy);
+    if (first == NULL) {
+        loop_timer_clear(server->idle);
+        return;
+    }
+    int64_t due = rendezvous_connection_active_ms(first) + server->idle_ms;
+    loop_timer_set(server->idle, due - loop_now_ms(server->loop));
+}
+
+/* The only place where a connection ends. */
+static void close_connection(struct rendezvous_server *server,
+                             struct rendezvous_connection *connection)
+{
+    uint32_t index = (uint32_t)rendezvous_connection_token(connection);
+    struct slot *slot = &server->slots[index];
+    slot->connection = NULL;
+    slot->uses++;
+    slot->next_free = server->first_free;
+    server->first_free = index + 1;
+    server->open--;
+    rendezvous_connection_destroy(connection);
+    update_watch(server);
+}
+
+/* The timer is not moved at each change of the list's head: it fires early, and looks again. */
+static void idle_fired(void *context)
+{
+    struct rendezvous_server *server = context;
+    int64_t now = loop_now_ms(server->loop);
+    struct rendezvous_connection *first = rendezvous_connection_first(&server->busy);
+    while (first != NULL && rendezvous_connection_active_ms(first) + server->idle_ms <= now) {
+        server->counts.idle++;
+        close_connection(server, first);
+        first = rendezvous_connection_first(&server->busy);
+    }
+    schedule_idle(server);
+}
+
+static struct rendezvous_connection *find(struct rendezvous_server *server, uint64_t token)
+{
+    uint32_t index = (uint32_t)token, uses = (uint32_t)(token >> 32);
+    if (index >= server->slot_count || server->slots[index].uses != uses)
+        return NULL;
+    return server->slots[index].connection;
+}
+
+static uint32_t take_slot(struct rendezvous_server *server)
+{
+    if (server->first_free == 0) {
+        uint32_t count = server->slot_count > 0 ? server->slot_count * 2 : 16;
+        server->slots = mem_resize_array(server->slots, count, sizeof(*server->slots));
+        for (uint32_t i = count; i > server->slot_count; i--) {
+            server->slots[i - 1] = (struct slot){.next_free = server->first_free};
+            server->first_free = i;
+        }
+        server->slot_count = count;
+    }
+    uint32_t index = server->first_free - 1;
+    server->first_free = server->slots[index].next_free;
+    return index;
+}
+
+static void hand_out(struct rendezvous_server *server, uint64_t token,
+                     const struct rendezvous_request *request)
+{
+    server->ops->request(server->context, token, request);
+    /* Looked up again: the answer may have come at once and closed the connection. */
+    struct rendezvous_connection *connection = find(server, token);
+    if (connection != NULL && rendezvous_connection_is_waiting(connection))
+        rendezvous_connection_hold(connection);
+}
+
+/* What a connection's step ended in. The caller must not touch the connection afterwards. */
+static void after_step(struct rendezvous_server *server, struct rendezvous_connection *connection,
+                       enum rendezvous_step step)
+{
+    uint64_t token = rendezvous_connection_token(connection);
+    switch (step) {
+    case RENDEZVOUS_STEP_WAIT:
+        if (!loop_timer_is_set(server->idle))
+            schedule_idle(server);
+        break;
+    case RENDEZVOUS_STEP_REQUEST:
+        hand_out(server, token, rendezvous_connection_request(connection));
+        break;
+    case RENDEZVOUS_STEP_MALFORMED:
+        server->counts.malformed++;
+        after_step(server, connection, rendezvous_connection_refuse(connection));
+        break;
+    case RENDEZVOUS_STEP_DROPPED:
+        close_connection(server, connection);
+        server->ops->dropped(server->context, token);
+        break;
+    case RENDEZVOUS_STEP_CLOSE: close_connection(server, connection); break;
+    }
+}
+
+static void connection_ready(void *context, uint64_t token, int what)
+{
+    struct rendezvous_server *server = context;
+    struct rendezvous_connection *connection = find(server, token);
+    if (connection != NULL)
+        after_step(server, connection, rendezvous_connection_ready(connection, what));
+}
+
+static void welcome(struct rendezvous_server *server, int fd)
+{
+    uid_t uid = 0;
+    server->counts.accepted++;
+    if (rendezvous_peer_uid(server->peer, fd, &uid) < 0 || uid != server->uid) {
+        server->counts.refused++;
+        close(fd);
+        return;
+    }
+    uint32_t index = take_slot(server);
+    uint64_t token = (uint64_t)server->slots[index].uses << 32 | index;
+    struct rendezvous_connection *connection = rendezvous_connection_create(
+        server->loop, fd, token, &server->busy, connection_ready, server);
+    server->slots[index].connection = connection;
+    server->open++;
+    /* Most requests are here already. */
+    after_step(server, connection, rendezvous_connection_ready(connection, LOOP_READ));
+}
+
+static void accept_ready(void *context, int what)
+{
+    (void)what;
+    struct rendezvous_server *server = context;
+    for (int i = 0; i < ACCEPT_BATCH && server->open < server->open_limit; i++) {
+        int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            welcome(server, fd);
+            continue;
+        }
+        if (errno == EINTR || errno == ECONNABORTED)
+            continue;
+        if (errno != EAGAIN)
+            loop_timer_set(server->retry, RETRY_MS);
+        break;
+    }
+    update_watch(server);
+}
+
+struct rendezvous_server *rendezvous_server_create(struct loop *loop,
+                                                   const struct rendezvous_server_ops *ops,
+                                                   void *context, struct error *err)
+{
+    struct rendezvous_server *server = mem_alloc(sizeof(*server));
+    *server = (struct rendezvous_server){
+        .loop = loop, .ops = ops, .context = context, .fd = -1, .idle_ms = IDLE_MS};
+    server->uid = geteuid();
+    server->open_limit = default_limit();
+    server->peer = rendezvous_peer_create();
+    server->retry = loop_timer_create(loop, retry_fired, server);
+    server->idle = loop_timer_create(loop, idle_fired, server);
+    if (listen_local(server, err) < 0) {
+        rendezvous_server_destroy(server);
+        return NULL;
+    }
+    server->watch = loop_fd_create(loop, server->fd, accept_ready, server);
+    update_watch(server);
+    return server;
+}
+
+void rendezvous_server_destroy(struct rendezvous_server *server)
+{
+    if (server == NULL)
+        return;
+    for (uint32_t i = 0; i < server->slot_count; i++)
+        rendezvous_connection_destroy(server->slots[i].connection);
+    free(server->slots);
+    loop_fd_destroy(server->watch);
+    loop_timer_destroy(server->retry);
+    loop_timer_destroy(server->idle);
+    rendezvous_peer_destroy(server->peer);
+    fd_close(&server->fd);
+    free(server);
+}
+
+int rendezvous_server_port(const struct rendezvous_server *server)
+{
+    return server->port;
+}
+
+void rendezvous_server_limit(struct rendezvous_server *server, int idle_ms, size_t connections)
+{
+    if (idle_ms > 0)
+        server->idle_ms = idle_ms;
+    if (connections > 0)
+        server->open_limit = connections;
+    schedule_idle(server);
+    update_watch(server);
+}
+
+void rendezvous_server_reply(struct rendezvous_server *server, uint64_t token, int status,
+                             const void *body, size_t length)
+{
+    struct rendezvous_connection *connection = find(server, token);
+    if (connection == NULL || !rendezvous_connection_is_waiting(connection))
+        return;
+    server->counts.answered++;
+    after_step(server, connection, rendezvous_connection_answer(connection, status, body, length));
+}
+
+const struct rendezvous_server_counts *
+rendezvous_server_counts(const struct rendezvous_server *server)
+{
+    return &server->counts;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's HTTP server towards the workers of its own node: 127.0.0.1, a port the kernel chose,
+ * one request per connection. It knows nothing of what a request means: it hands each one out with
+ * a token and writes the answer whenever rendezvous_server_reply() brings it.
+ *
+ * Trust: only processes of our own user are served, which is asked of the kernel for every
+ * connection; others are closed unread and counted.
+ *
+ * Bounds: a client that sends or takes nothing for 30 s is closed (one whose request is complete
+ * may wait for its answer as long as it likes); beyond a number of connections that the
+ * descriptor limit allows, new ones stay in the kernel's queue until others close.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "io/loop.h"
+#include "rendezvous/request.h"
+
+struct rendezvous_server;
+
+struct rendezvous_server_ops {
+    /* A complete, well-formed request; borrowed until this returns. May reply at once. */
+    void (*request)(void *context, uint64_t token, const struct rendezvous_request *request);
+    /* The client of a request that is not answered yet has gone. */
+    void (*dropped)(void *context, uint64_t token);
+};
+
+struct rendezvous_server_counts {
+    uint64_t accepted, answered;
+    uint64_t malformed; /* answered with an error of the HTTP parser */
+    uint64_t refused;   /* another user's process, or nobody's */
+    uint64_t idle;      /* closed at their deadline */
+};
+
+/* `ops` is borrowed for the life of the server. */
+struct rendezvous_server *rendezvous_server_create(struct loop *loop,
+                                                   const struct rendezvous_server_ops *ops,
+                                                   void *context, struct error *err);
+/* Closes all connections without an answer and without calling `dropped`. Not to be called from
+ * inside one of the ops. */
+void rendezvous_server_destroy(struct rendezvous_server *server);
+
+int rendezvous_server_port(const struct rendezvous_server *server);
+
+/* Other limits than the default ones; 0 keeps the present value. */
+void rendezvous_server_limit(struct rendezvous_server *server, int idle_ms, size_t connections);
+
+/* Answers and closes; the body is copied as far as the socket does not take it at once. The token
+ * of a client that has gone, or was answered, is ignored. */
+void rendezvous_server_reply(struct rendezvous_server *server, uint64_t token, int status,
+                             const void *body, size_t length);
+
+const struct rendezvous_server_counts *
+rendezvous_server_counts(const struct rendezvous_server *server);
