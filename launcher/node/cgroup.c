@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/cgroup.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define FILE_MAX (1 << 16)
+
+static bool lists(const char *controllers, size_t length, const char *wanted)
+{
+    size_t size = strlen(wanted);
+    if (size == 0)
+        return length == 0;
+    const char *end = controllers + length;
+    while (controllers < end) {
+        size_t word = strcspn(controllers, ",:");
+        if (word == size && memcmp(controllers, wanted, size) == 0)
+            return true;
+        controllers += word + 1;
+    }
+    return false;
+}
+
+char *cgroup_path_in(const char *text, const char *controller)
+{
+    /* each line is NUMBER:CONTROLLERS:PATH */
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        const char *names = memchr(text, ':', length);
+        const char *path =
+            names == NULL ? NULL : memchr(names + 1, ':', length - (size_t)(names + 1 - text));
+        if (path != NULL && lists(names + 1, (size_t)(path - names - 1), controller))
+            return mem_strndup(path + 1, length - (size_t)(path + 1 - text));
+        text += length + (text[length] == '\n');
+    }
+    return NULL;
+}
+
+static char *own_path(const char *controller)
+{
+    struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
+    if (fd_read_file("/proc/self/cgroup", &text, NULL) < 0)
+        return NULL;
+    return cgroup_path_in(buf_text(&text), controller);
+}
+
+/* Reads ROOT/PATH/FILE, or ROOT/FILE: in a container the path often names what is outside of it. */
+static bool read_in(const char *root, const char *path, const char *file, struct buf *out)
+{
+    char *full AUTO_FREE = mem_printf("%s%s/%s", root, path != NULL ? path : "", file);
+    if (fd_read_file(full, out, NULL) == 0)
+        return true;
+    buf_clear(out);
+    char *top AUTO_FREE = mem_printf("%s/%s", root, file);
+    return fd_read_file(top, out, NULL) == 0;
+}
+
+static int64_t first_number(const char *text)
+{
+    return isdigit((unsigned char)*text) ? strtoll(text, NULL, 10) : -1;
+}
+
+static int64_t number_after(const char *text, const char *key)
+{
+    size_t length = strlen(key);
+    for (; *text != '\0'; text += strcspn(text, "\n") + (text[strcspn(text, "\n")] == '\n')) {
+        if (strncmp(text, key, length) == 0 && text[length] == ' ')
+            return first_number(text + length + 1);
+    }
+    return -1;
+}
+
+int64_t cgroup_memory_counter(const char *v2_file, const char *v1_file, const char *key)
+{
+    struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
+    char *unified AUTO_FREE = own_path("");
+    char *memory AUTO_FREE = own_path("memory");
+    bool found = (memory != NULL && read_in("/sys/fs/cgroup/memory", memory, v1_file, &text)) ||
+                 read_in("/sys/fs/cgroup", unified, v2_file, &text);
+    if (!found)
+        return -1;
+    return key == NULL ? first_number(buf_text(&text)) : number_after(buf_text(&text), key);
+}
+
+static int cpus_of(int64_t quota, int64_t period)
+{
+    if (quota <= 0 || period <= 0 || quota / period > 1000000)
+        return 0;
+    return (int)((quota + period - 1) / period);
+}
+
+/* The quota at one level of the unified tree: "max 100000" or "150000 100000". */
+static int unified_quota(const char *folder)
+{
+    char *path AUTO_FREE = mem_printf("%s/cpu.max", folder);
+    struct buf text AUTO_BUF = BUF_INIT(256);
+    if (fd_read_file(path, &text, NULL) < 0)
+        return 0;
+    const char *period = strchr(buf_text(&text), ' ');
+    return period == NULL ? 0 : cpus_of(first_number(buf_text(&text)), first_number(period + 1));
+}
+
+static int legacy_quota(const char *folder)
+{
+    char *quota AUTO_FREE = mem_printf("%s/cpu.cfs_quota_us", folder);
+    char *period AUTO_FREE = mem_printf("%s/cpu.cfs_period_us", folder);
+    struct buf first AUTO_BUF = BUF_INIT(256);
+    struct buf second AUTO_BUF = BUF_INIT(256);
+    if (fd_read_file(quota, &first, NULL) < 0 || fd_read_file(period, &second, NULL) < 0)
+        return 0;
+    return cpus_of(first_number(buf_text(&first)), first_number(buf_text(&second)));
+}
+
+/* The smallest quota from `path` up to the root of its tree. */
+static int smallest_quota(const char *root, const char *path, int (*quota_of)(const char *folder))
+{
+    char *folder AUTO_FREE = mem_printf("%s%s", root, path);
+    size_t root_length = strlen(root);
+    int smallest = 0;
+    for (;;) {
+        int quota = quota_of(folder);
+        if (quota > 0 && (smallest == 0 || quota < smallest))
+            smallest = quota;
+        char *slash = strlen(folder) > root_length ? strrchr(folder, '/') : NULL;
+        if (slash == NULL || (size_t)(slash - folder) < root_length)
+            return smallest;
+        *slash = '\0';
+    }
+}
+
+int cgroup_cpu_quota(void)
+{
+    char *unified AUTO_FREE = own_path("");
+    char *cpu AUTO_FREE = own_path("cpu");
+    int quota = 0;
+    if (cpu != NULL)
+        quota = smallest_quota("/sys/fs/cgroup/cpu", cpu, legacy_quota);
+    if (quota == 0 && unified != NULL)
+        quota = smallest_quota("/sys/fs/cgroup", unified, unified_quota);
+    return quota;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading this process's cgroup, version 2 or 1 (or both at once, as on mixed systems).
+ *
+ * Only the usual places are looked at (/sys/fs/cgroup and below); what is not there is "not known".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* CPUs that the quota of this cgroup or one above it allows, rounded up; 0: no quota. */
+int cgroup_cpu_quota(void);
+
+/* A counter out of a file of the memory controller: the number after `key` at the start of a line
+ * (NULL: the first number). From `v2_file` of the unified tree or `v1_file` of the memory tree,
+ * whichever exists; -1: neither. */
+int64_t cgroup_memory_counter(const char *v2_file, const char *v1_file, const char *key);
+
+/* For tests: the path of `controller` ("" for the unified tree) in the text of /proc/self/cgroup;
+ * NULL: not listed. The caller owns it. */
+char *cgroup_path_in(const char *text, const char *controller);

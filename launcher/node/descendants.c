@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/descendants.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define FILE_MAX (1 << 20)
+
+struct pids {
+    pid_t *items;
+    size_t count, room;
+};
+
+static void add(struct pids *pids, pid_t pid)
+{
+    if (pids->count >= DESCENDANTS_MAX)
+        return;
+    if (pids->count == pids->room) {
+        pids->room = pids->room > 0 ? pids->room * 2 : 64;
+        pids->items = mem_resize_array(pids->items, pids->room, sizeof(*pids->items));
+    }
+    pids->items[pids->count++] = pid;
+}
+
+static bool is_number(const char *name)
+{
+    return isdigit((unsigned char)name[0]) != 0;
+}
+
+/* The children of all threads of a process. false: this kernel has no such files. */
+static bool add_children(pid_t pid, struct pids *pids)
+{
+    char *folder AUTO_FREE = mem_printf("/proc/%d/task", (int)pid);
+    DIR *threads = opendir(folder);
+    if (threads == NULL)
+        return true; /* it has ended: no children either */
+    bool known = true;
+    struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
+    for (struct dirent *entry = readdir(threads); entry != NULL; entry = readdir(threads)) {
+        if (!is_number(entry->d_name))
+            continue;
+        char *path AUTO_FREE = mem_printf("%s/%s/children", folder, entry->d_name);
+        buf_clear(&text);
+        if (fd_read_file(path, &text, NULL) < 0) {
+            char *thread AUTO_FREE = mem_printf("%s/%s", folder, entry->d_name);
+            known = known && access(thread, F_OK) < 0;
+            continue;
+        }
+        char *end = NULL;
+        for (const char *at = buf_text(&text); is_number(at); at = *end == ' ' ? end + 1 : end)
+            add(pids, (pid_t)strtol(at, &end, 10));
+    }
+    closedir(threads);
+    return known;
+}
+
+size_t descendants_list(pid_t pid, pid_t **out)
+{
+    struct pids pids = {.items = NULL};
+    bool known = add_children(pid, &pids);
+    for (size_t i = 0; known && i < pids.count; i++)
+        known = add_children(pids.items[i], &pids);
+    if (!known) {
+        free(pids.items);
+        return descendants_scan(pid, out);
+    }
+    *out = pids.items;
+    return pids.count;
+}
+
+/* The parent in the text of /proc/PID/stat; the name in parentheses may hold anything. */
+static pid_t parent_in(const char *stat)
+{
+    const char *name_end = strrchr(stat, ')');
+    if (name_end == NULL || strlen(name_end) < 5)
+        return -1;
+    return (pid_t)strtol(name_end + 4, NULL, 10);
+}
+
+size_t descendants_scan(pid_t pid, pid_t **out)
+{
+    struct pids all = {.items = NULL}, parents = {.items = NULL}, found = {.items = NULL};
+    DIR *folder = opendir("/proc");
+    struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
+    struct buf text AUTO_BUF = BUF_INIT(4096);
+    for (; entry != NULL; entry = readdir(folder)) {
+        if (!is_number(entry->d_name))
+            continue;
+        char *path AUTO_FREE = mem_printf("/proc/%s/stat", entry->d_name);
+        buf_clear(&text);
+        if (fd_read_file(path, &text, NULL) < 0)
+            continue;
+        add(&all, (pid_t)strtol(entry->d_name, NULL, 10));
+        add(&parents, parent_in(buf_text(&text)));
+    }
+    if (folder != NULL)
+        closedir(folder);
+    pid_t parent = pid;
+    for (size_t next = 0;; next++) {
+        for (size_t i = 0; i < all.count; i++) {
+            if (parents.items[i] == parent)
+                add(&found, all.items[i]);
+        }
+        if (next >= found.count)
+            break;
+        parent = found.items[next];
+    }
+    free(all.items);
+    free(parents.items);
+    *out = found.items;
+    return found.count;
+}

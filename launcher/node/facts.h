@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Facts of this machine as its processes see them: what an agent says in its HELLO.
+ *
+ * What a container hides stays hidden: CPUs are those this process may use, also as its cgroup
+ * limits them. Nothing here asks another machine (no DNS).
+ */
+#pragma once
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct node_address {
+    char *iface; /* name of the interface */
+    char *text;  /* numeric address, without a scope */
+    bool ipv6, up, loopback;
+    bool link_local;
+};
+
+/* A resource limit; UINT64_MAX is unlimited. */
+struct node_limit {
+    const char *name; /* static: "nofile" */
+    int resource;     /* RLIMIT_* */
+    uint64_t soft, hard;
+};
+
+#define NODE_LIMITS 8
+
+struct node_facts {
+    char hostname[256]; /* as gethostname() says it */
+    char boot_id[40];   /* "" when the kernel does not tell */
+    char machine[66];   /* uname -m */
+    char kernel[66];    /* uname -r */
+    int cpus_online;
+    int cpus_allowed; /* by affinity */
+    int cpu_quota;    /* by the cgroup's CPU quota, rounded up; 0: none */
+    int gpus;         /* NVIDIA devices that the driver shows; 0 without one */
+    long page_size;
+    uint64_t memory_bytes;
+    struct node_limit limits[NODE_LIMITS];
+    struct node_address *addresses; /* in the system's order */
+    size_t address_count;
+};
+
+struct node_facts *node_facts_read(void); /* never fails: what cannot be found is 0 or "" */
+void node_facts_destroy(struct node_facts *facts);
+
+/* CPUs that workers can really use: the affinity, or less where a quota says so; at least 1. */
+int node_facts_cpus(const struct node_facts *facts);
+
+/* The CPUs this process may use, as large as the kernel wants it; freed with free(). */
+cpu_set_t *facts_affinity(size_t *size);
+
+/* The addresses of this machine's interfaces. The caller frees with node_addresses_destroy(). */
+size_t node_addresses_read(struct node_address **out);
+void node_addresses_destroy(struct node_address *addresses, size_t count);

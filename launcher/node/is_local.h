@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Is this host name or address this very machine?
+ *
+ * Answered without asking anybody for localhost, loopback addresses, this machine's own name and
+ * the addresses of its interfaces. Only any other name is resolved, and that may take as long as
+ * the resolver does.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+enum local_answer { LOCAL_NO, LOCAL_YES, LOCAL_UNKNOWN /* only the resolver could tell */ };
+
+enum local_answer is_local_obviously(const char *name); /* never resolves */
+bool is_local(const char *name);                        /* resolves when it has to */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the dynamic linker would find a library: run paths, LD_LIBRARY_PATH, the folders of
+ * /etc/ld.so.conf, the system's own. A close approximation: ld.so.cache is not read, since its
+ * folders are those of ld.so.conf.
+ */
+#pragma once
+
+#include "model/elf.h"
+
+struct library_search;
+
+/* For the libraries of `program`. All pointers are borrowed until destroy. */
+struct library_search *library_search_create(const char *program, const struct elf_info *info,
+                                             const char *library_path);
+void library_search_destroy(struct library_search *search);
+
+/* Finds the library, of the program's class and machine, and reads it into `out` (destroy it).
+ * -1: not found. */
+int library_search_open(struct library_search *search, const char *name, struct elf_info *out);
+
+/* elf_read() from a descriptor, which stays the caller's. */
+int library_read_elf(int fd, struct elf_info *out);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/mpi_detect.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "model/elf.h"
+#include "node/library_path.h"
+
+#define LIBRARIES_MAX 192
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* The number behind ".so."; -1: none. */
+static long version_of(const char *name)
+{
+    const char *so = strstr(name, ".so.");
+    return so != NULL && isdigit((unsigned char)so[4]) ? strtol(so + 4, NULL, 10) : -1;
+}
+
+/* libmpi.so.12 is MPICH's ABI and Intel's; Open MPI has been at 20 and 40 since version 2. */
+enum mpi_kind mpi_kind_of_library(const char *name)
+{
+    static const char *const openmpi[] = {"libopen-rte.so", "libopen-pal.so", "liboshmem.so",
+                                          "libpmix.so"};
+    static const char *const mpich[] = {"libmpich",    "libmpifort.so", "libmpicxx.so",
+                                        "libmvapich",  "libpmi.so",     "libpmi2.so",
+                                        "libmpi_cray", "libmpi_abi.so"};
+    for (size_t i = 0; i < sizeof(openmpi) / sizeof(openmpi[0]); i++) {
+        if (begins(name, openmpi[i]))
+            return MPI_PMIX;
+    }
+    for (size_t i = 0; i < sizeof(mpich) / sizeof(mpich[0]); i++) {
+        if (begins(name, mpich[i]))
+            return MPI_PMI1;
+    }
+    if (begins(name, "libmpi.so") || begins(name, "libmpi_"))
+        return version_of(name) < 20 && version_of(name) >= 0 ? MPI_PMI1 : MPI_PMIX;
+    return MPI_NONE;
+}
+
+static const char *family_of(const char *name, enum mpi_kind kind)
+{
+    if (begins(name, "libpmi"))
+        return begins(name, "libpmix") ? "PMIx" : "PMI";
+    return kind == MPI_PMIX ? "Open MPI" : "MPICH or its kin";
+}
+
+/* Programs that run other programs or load what they like. */
+static bool is_interpreter(const char *path)
+{
+    static const char *const names[] = {
+        "python*",  "pypy*",   "ipython*",  "sh",        "bash",        "dash",
+        "zsh",      "ksh*",    "csh",       "tcsh",      "fish",        "busybox",
+        "perl*",    "ruby*",   "julia*",    "Rscript",   "R",           "java",
+        "node",     "nodejs",  "lua*",      "tclsh*",    "php*",        "octave*",
+        "matlab*",  "env",     "nice",      "numactl",   "taskset",     "timeout",
+        "stdbuf",   "time",    "nohup",     "setsid",    "chrt",        "ionice",
+        "prlimit",  "unshare", "sudo",      "gdb*",      "lldb*",       "cuda-gdb",
+        "valgrind", "strace",  "ltrace",    "perf",      "nsys",        "ncu",
+        "rr",       "xterm",   "catchsegv", "apptainer", "singularity", "charliecloud",
+        "ch-run",   "docker",  "podman",    "bwrap",     "uv",          "poetry",
+        "conda",    "mamba",   "micromamba"};
+    const char *name = base_name(path);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t length = strlen(names[i]);
+        if (names[i][length - 1] == '*' ? strncmp(name, names[i], length - 1) == 0
+                                        : strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void say(struct mpi_finding *out, enum mpi_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct mpi_finding *out, enum mpi_kind kind, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    out->kind = kind;
+    vsnprintf(out->what, sizeof(out->what), format, args);
+    va_end(args);
+}
+
+static void say_needs(struct mpi_finding *out, const char *name, const char *through)
+{
+    enum mpi_kind kind = mpi_kind_of_library(name);
+    const char *family = family_of(name, kind);
+    if (through == NULL)
+        say(out, kind, "needs %.80s (%s)", name, family);
+    else
+        say(out, kind, "needs %.80s (%s) through %.80s", name, family, through);
+}
+
+/* The first library that tells the kind; libmpi.so.12 of Open MPI 1 is told by its companions. */
+static const char *telling(const struct strv *needed)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < needed->count; i++) {
+        enum mpi_kind kind = mpi_kind_of_library(needed->items[i]);
+        bool better = found == NULL || (begins(found, "libmpi.so") && kind == MPI_PMIX);
+        if (kind != MPI_NONE && better)
+            found = needed->items[i];
+    }
+    return found;
+}
+
+/* Libraries of the C and C++ run time never lead to an MPI. */
+static bool is_plain(const char *name)
+{
+    static const char *const plain[] = {
+        "libc.so", "libm.so",     "libpthread.so", "libdl.so",     "librt.so",   "ld-linux",
+        "ld64.so", "libgcc_s.so", "ld-musl",       "libstdc++.so", "libutil.so", "libresolv.so"};
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        if (begins(name, plain[i]))
+            return true;
+    }
+    return false;
+}
+
+struct walk {
+    struct strv names;   /* libraries to look at, in order; the index is the search's queue */
+    struct strv through; /* by index: the library of the program that leads there */
+    struct library_search *search;
+};
+
+static void enqueue(struct walk *walk, const struct strv *needed, const char *through)
+{
+    for (size_t i = 0; i < needed->count && walk->names.count < LIBRARIES_MAX; i++) {
+        const char *name = needed->items[i];
+        size_t known = 0;
+        while (known < walk->names.count && strcmp(walk->names.items[known], name) != 0)
+            known++;
+        if (known < walk->names.count || is_plain(name))
+            continue;
+        strv_add(&walk->names, name);
+        strv_add(&walk->through, through != NULL ? through : name);
+    }
+}
+
+/* Libraries of the libraries, breadth first, until one tells. */
+static void walk_libraries(const char *program, const struct elf_info *info,
+                           const char *library_path, struct mpi_finding *out)
+{
+    struct walk walk = {.names = STRV_INIT, .through = STRV_INIT};
+    walk.search = library_search_create(program, info, library_path);
+    enqueue(&walk, &info->needed, NULL);
+    for (size_t i = 0; i < walk.names.count && out->kind == MPI_NONE; i++) {
+        struct elf_info library;
+        if (library_search_open(walk.search, walk.names.items[i], &library) < 0)
+            continue;
+        const char *found = telling(&library.needed);
+        if (found != NULL)
+            say_needs(out, found, walk.through.items[i]);
+        else
+            enqueue(&walk, &library.needed, walk.through.items[i]);
+        elf_info_destroy(&library);
+    }
+    library_search_destroy(walk.search);
+    strv_destroy(&walk.names);
+    strv_destroy(&walk.through);
+}
+
+/* libmpi.so.12: MPICH's, unless it needs Open MPI's other libraries or PMIx itself. */
+static void settle_ambiguous(const char *program, const struct elf_info *info,
+                             const char *library_path, const char *name, struct mpi_finding *out)
+{
+    struct library_search *search = library_search_create(program, info, library_path);
+    struct elf_info library;
+    if (library_search_open(search, name, &library) == 0) {
+        const char *found = telling(&library.needed);
+        if (found != NULL && mpi_kind_of_library(found) == MPI_PMIX)
+            say_needs(out, found, name);
+        elf_info_destroy(&library);
+    }
+    library_search_destroy(search);
+}
+
+static void look_at_elf(const char *path, const struct elf_info *info, const char *library_path,
+                        struct mpi_finding *out)
+{
+    if (!info->dynamic) {
+        say(out, MPI_NONE, "is statically linked");
+        return;
+    }
+    say(out, MPI_NONE, "needs no MPI library");
+    const char *found = telling(&info->needed);
+    if (found == NULL) {
+        walk_libraries(path, info, library_path, out);
+        return;
+    }
+    say_needs(out, found, NULL);
+    if (begins(found, "libmpi.so") && out->kind == MPI_PMI1)
+        settle_ambiguous(path, info, library_path, found, out);
+}
+
+void mpi_detect(const char *path, const char *library_path, struct mpi_finding *out)
+{
+    say(out, MPI_NONE, "cannot be read");
+    int fd AUTO_FD = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char magic[2];
+    if (fd < 0 || pread(fd, magic, 2, 0) != 2)
+        return;
+    if (magic[0] == '#' && magic[1] == '!') {
+        say(out, MPI_PMIX, "is a script");
+        return;
+    }
+    if (is_interpreter(path)) {
+        say(out, MPI_PMIX, "is an interpreter or runs other programs (%.80s)", base_name(path));
+        return;
+    }
+    struct elf_info info;
+    if (library_read_elf(fd, &info) < 0) {
+        say(out, MPI_NONE, "is neither a script nor an ELF program");
+        return;
+    }
+    look_at_elf(path, &info, library_path, out);
+    elf_info_destroy(&info);
+}
+
+void mpi_detect_process(pid_t pid, struct mpi_finding *out)
+{
+    say(out, MPI_NONE, "has no MPI library mapped");
+    char *path AUTO_FREE = mem_printf("/proc/%d/maps", (int)pid);
+    struct buf text AUTO_BUF = BUF_INIT(4 << 20);
+    (void)fd_read_file(path, &text, NULL); /* what was read counts, even if the limit cut it */
+    for (const char *at = buf_text(&text); *at != '\0';) {
+        size_t length = strcspn(at, "\n");
+        char line[512];
+        snprintf(line, sizeof(line), "%.*s", (int)(length < 511 ? length : 511), at);
+        const char *name = strchr(line, '/') != NULL ? base_name(line) : "";
+        enum mpi_kind kind = mpi_kind_of_library(name);
+        /* libpmi alone is no MPI program yet */
+        if (kind != MPI_NONE && !begins(name, "libpmi")) {
+            say(out, kind, "has %.80s mapped (%s)", name, family_of(name, kind));
+            return;
+        }
+        at += length + (at[length] == '\n');
+    }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which MPI does a program want? For --mpi=auto, and to notice a wrong choice.
+ *
+ * A program is looked at, never run: an ELF file by the libraries it needs, and those that they
+ * need; a script or an interpreter may load anything, so it gets PMIx. A statically linked or
+ * unreadable program gets nothing. An ordinary program costs a few small reads.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "model/app.h"
+
+struct mpi_finding {
+    enum mpi_kind kind; /* MPI_NONE, MPI_PMIX or MPI_PMI1 */
+    char what[256];     /* for people: "needs libmpi.so.40 (Open MPI)" */
+};
+
+/* `path`: the resolved executable. `library_path`: LD_LIBRARY_PATH of the worker, or NULL. */
+void mpi_detect(const char *path, const char *library_path, struct mpi_finding *out);
+
+/* Looks at the libraries that a running process has mapped; MPI_NONE when none is of MPI or when
+ * the process cannot be looked at. */
+void mpi_detect_process(pid_t pid, struct mpi_finding *out);
+
+/* MPI_NONE for a library (by file name) that tells nothing. */
+enum mpi_kind mpi_kind_of_library(const char *name);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Was it the out-of-memory killer? A process that ended by SIGKILL which none of us sent may have
+ * been its victim; the kernel does not say so in the exit status.
+ *
+ * Evidence, best first: the kernel's log names the pid; the counter of our own cgroup rose since
+ * the job began; the counter of the whole machine rose (somebody was killed, perhaps not ours).
+ */
+#pragma once
+
+#include <sys/types.h>
+
+enum oom_verdict { OOM_NO, OOM_POSSIBLE, OOM_LIKELY, OOM_CERTAIN };
+
+struct oom_watch;
+
+struct oom_watch *oom_watch_create(void); /* remembers where the counters stand now */
+void oom_watch_destroy(struct oom_watch *watch);
+
+/* About a process that ended by SIGKILL since the watch was created. Never blocks. */
+enum oom_verdict oom_watch_verdict(struct oom_watch *watch, pid_t pid);
+
+/* "killed by the kernel: out of memory" and so on; NULL for OOM_NO. Static. */
+const char *oom_verdict_text(enum oom_verdict verdict);
+
+/* The pid that a record of the kernel's log says was killed for lack of memory; -1: none. */
+pid_t oom_victim_in(const char *record);

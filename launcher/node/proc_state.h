@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process is doing right now, for the report of --timeout: state, wait channel, system call
+ * and kernel stack, as far as the kernel lets us read them.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+/* Appends one line per process, and one with its kernel stack where readable, for `pid` and its
+ * descendants, at most `max` processes; says how many were left out. Each line ends with a newline.
+ * Stops quietly at the limit of `out`. Returns the number of processes described. */
+size_t proc_state_report(pid_t pid, size_t max, struct buf *out);
+
+/* The word for a state letter of /proc/PID/stat: 'D' is "uninterruptible wait". Static. */
+const char *proc_state_word(char letter);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtime folder of an agent: ${TMPDIR:-/tmp}/hvdrun-UID/PID.N, 0700, locked while its owner
+ * lives, removed at the end. Folders whose owner has died unseen are swept by the next start.
+ */
+#pragma once
+
+#include "base/error.h"
+
+struct runtime_dir;
+
+struct runtime_dir *runtime_dir_create(struct error *err);
+const char *runtime_dir_path(const struct runtime_dir *dir);
+void runtime_dir_destroy(struct runtime_dir *dir); /* removes it with all that is in it */
+
+/* Removes the tree below `path` and, when it is then empty, its parent: for the one who outlived an
+ * agent. Never follows symbolic links. */
+void runtime_dir_remove(const char *path);

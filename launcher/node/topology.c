@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/topology.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "node/facts.h"
+#include "node/module/topology_module.h"
+
+#define CPU_LIMIT 65536
+#define NUMA_LIMIT 4096
+
+int topology_read_module(const char *module, struct topology *out, struct error *err)
+{
+    /* never closed: hwloc's plugins do not survive being unmapped */
+    void *handle = dlopen(module, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL)
+        return error_set(err, "cannot load %s: %s; install hwloc or leave out --bind-to", module,
+                         dlerror());
+    void *symbol = dlsym(handle, TOPOLOGY_MODULE_SYMBOL);
+    if (symbol == NULL)
+        return error_set(err, "%s does not belong to this version of hvdrun: reinstall it", module);
+    topology_module_read *read_topology;
+    memcpy(&read_topology, &symbol, sizeof(read_topology));
+    return read_topology(out, err);
+}
+
+/* A number of at most six digits in a small file; `missing` when it is not there. */
+static int read_number(const char *path, int missing)
+{
+    struct buf text AUTO_BUF = BUF_INIT(64);
+    if (fd_read_file(path, &text, NULL) < 0 || !isdigit((unsigned char)*buf_text(&text)))
+        return missing;
+    long value = strtol(buf_text(&text), NULL, 10);
+    return value < 1000000 ? (int)value : missing;
+}
+
+/* Calls `each` for the numbers of a kernel list such as 0-3,8; stops at rubbish. */
+static void each_number(const char *list, int limit, void (*each)(void *context, int number),
+                        void *context)
+{
+    while (isdigit((unsigned char)*list)) {
+        char *end = NULL;
+        long first = strtol(list, &end, 10), last = first;
+        if (*end == '-')
+            last = strtol(end + 1, &end, 10);
+        for (long i = first; i <= last && i < limit; i++)
+            each(context, (int)i);
+        list = *end == ',' ? end + 1 : end;
+    }
+}
+
+struct sysfs {
+    const char *root;
+    struct topology *out;
+    cpu_set_t *allowed;
+    size_t allowed_size;
+    int numa; /* the memory node whose CPUs are being listed */
+};
+
+static void add_cpu(void *context, int number)
+{
+    struct sysfs *sysfs = context;
+    char *base AUTO_FREE = mem_printf("%s/devices/system/cpu/cpu%d/topology", sysfs->root, number);
+    char *core AUTO_FREE = mem_printf("%s/core_id", base);
+    char *package AUTO_FREE = mem_printf("%s/physical_package_id", base);
+    struct topology_cpu cpu = {
+        .cpu = number,
+        .core = read_number(core, number),
+        .package = read_number(package, 0),
+        .allowed = CPU_ISSET_S((size_t)number, sysfs->allowed_size, sysfs->allowed)};
+    topology_add(sysfs->out, cpu);
+}
+
+static void set_numa(void *context, int number)
+{
+    struct sysfs *sysfs = context;
+    for (size_t i = 0; i < sysfs->out->count; i++) {
+        if (sysfs->out->cpus[i].cpu == number)
+            sysfs->out->cpus[i].numa = sysfs->numa;
+    }
+}
+
+static void add_numa(void *context, int number)
+{
+    struct sysfs *sysfs = context;
+    char *path AUTO_FREE = mem_printf("%s/devices/system/node/node%d/cpulist", sysfs->root, number);
+    struct buf text AUTO_BUF = BUF_INIT(1 << 16);
+    sysfs->numa = number;
+    if (fd_read_file(path, &text, NULL) == 0)
+        each_number(buf_text(&text), CPU_LIMIT, set_numa, sysfs);
+}
+
+/* The kernel numbers cores within a package: makes the numbers differ over the machine. */
+static void number_cores(struct topology *topology)
+{
+    int core = -1, raw = -1;
+    for (size_t i = 0; i < topology->count; i++) {
+        struct topology_cpu *cpu = &topology->cpus[i];
+        bool same = i > 0 && cpu->package == cpu[-1].package && cpu->numa == cpu[-1].numa &&
+                    cpu->core == raw;
+        raw = cpu->core;
+        core += same ? 0 : 1;
+        cpu->core = core;
+    }
+}
+
+int topology_read_sysfs(const char *root, struct topology *out, struct error *err)
+{
+    *out = (struct topology){0};
+    struct sysfs sysfs = {.root = root, .out = out};
+    sysfs.allowed = facts_affinity(&sysfs.allowed_size);
+    char *cpus AUTO_FREE = mem_printf("%s/devices/system/cpu/online", root);
+    char *nodes AUTO_FREE = mem_printf("%s/devices/system/node/online", root);
+    struct buf text AUTO_BUF = BUF_INIT(1 << 16);
+    int result = fd_read_file(cpus, &text, err);
+    if (result == 0) {
+        each_number(buf_text(&text), CPU_LIMIT, add_cpu, &sysfs);
+        buf_clear(&text);
+        /* a kernel without memory nodes has no such file: all CPUs stay on node 0 */
+        if (fd_read_file(nodes, &text, NULL) == 0)
+            each_number(buf_text(&text), NUMA_LIMIT, add_numa, &sysfs);
+        topology_sort(out);
+        number_cores(out);
+        if (out->count == 0)
+            result = error_set(err, "%s lists no CPU", cpus);
+    }
+    free(sysfs.allowed);
+    return result;
+}
+
+int topology_read(const char *module, struct topology *out, struct error *err)
+{
+    if (module != NULL && topology_read_module(module, out, NULL) == 0)
+        return 0;
+    return topology_read_sysfs("/sys", out, err);
+}

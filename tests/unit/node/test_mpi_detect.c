@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs of this machine and tiny ELF files written here: which MPI they are said to want. The
+ * written files hold no code; they only need libraries.
+ */
+#include <elf.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "node/mpi_detect.h"
+
+struct fixture {
+    char folder[64];
+    struct strv files;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = mem_alloc(sizeof(*fixture));
+    memcpy(fixture->folder, "/tmp/hvdrun-test-XXXXXX", 24);
+    assert_non_null(mkdtemp(fixture->folder));
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    for (size_t i = 0; i < fixture->files.count; i++)
+        unlink(fixture->files.items[i]);
+    strv_destroy(&fixture->files);
+    rmdir(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+static const char *write_file(struct fixture *fixture, const char *name, const void *bytes,
+                              size_t length)
+{
+    strv_printf(&fixture->files, "%s/%s", fixture->folder, name);
+    const char *path = fixture->files.items[fixture->files.count - 1];
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_all(fd, bytes, length), 0);
+    close(fd);
+    return path;
+}
+
+/* A file for this machine that needs `needed` (NULL-ended) and searches `runpath`. */
+static const char *write_elf(struct fixture *fixture, const char *name, uint16_t machine,
+                             const char *runpath, const char *const *needed)
+{
+    struct {
+        Elf64_Ehdr header;
+        Elf64_Phdr segments[2];
+        Elf64_Dyn dynamic[16];
+        char strings[512];
+    } file = {0};
+    size_t used = 1, entries = 0;
+    memcpy(file.header.e_ident, ELFMAG, SELFMAG);
+    file.header.e_ident[EI_CLASS] = ELFCLASS64;
+    file.header.e_ident[EI_DATA] = ELFDATA2LSB;
+    file.header.e_type = ET_DYN;
+    file.header.e_machine = machine;
+    file.header.e_phoff = sizeof(file.header);
+    file.header.e_phentsize = sizeof(Elf64_Phdr);
+    file.header.e_phnum = 2;
+    file.segments[0] = (Elf64_Phdr){.p_type = PT_LOAD, .p_filesz = sizeof(file)};
+    file.segments[1] = (Elf64_Phdr){.p_type = PT_DYNAMIC,
+                                    .p_offset = (Elf64_Off)((char *)file.dynamic - (char *)&file),
+                                    .p_filesz = sizeof(file.dynamic)};
+    for (size_t i = 0; needed[i] != NULL; i++) {
+        file.dynamic[entries++] = (Elf64_Dyn){.d_tag = DT_NEEDED, .d_un.d_val = used};
+        memcpy(file.strings + used, needed[i], strlen(needed[i]));
+        used += strlen(needed[i]) + 1;
+    }
+    if (runpath != NULL) {
+        file.dynamic[entries++] = (Elf64_Dyn){.d_tag = DT_RUNPATH, .d_un.d_val = used};
+        memcpy(file.strings + used, runpath, strlen(runpath));
+        used += strlen(runpath) + 1;
+    }
+    file.dynamic[entries++] =
+        (Elf64_Dyn){.d_tag = DT_STRTAB, .d_un.d_val = (size_t)(file.strings - (char *)&file)};
+    file.dynamic[entries++] = (Elf64_Dyn){.d_tag = DT_STRSZ, .d_un.d_val = used};
+    return write_file(fixture, name, &file, sizeof(file));
+}
+
+#define NEEDS(...)        \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+static void assert_finding(const char *path, const char *library_path, enum mpi_kind kind,
+                           const char *what)
+{
+    struct mpi_finding found;
+    mpi_detect(path, library_path, &found);
+    if (found.kind != kind || strstr(found.what, what) == NULL)
+        fail_msg("%s: %s, \"%s\"; expected %s, \"%s\"", path, mpi_kind_name(found.kind), found.what,
+                 mpi_kind_name(kind), what);
+}
+
+static void test_library_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum mpi_kind kind;
+    } cases[] = {{"libmpi.so.40", MPI_PMIX},
+                 {"libmpi.so.40.30.4", MPI_PMIX},
+                 {"libmpi.so.20", MPI_PMIX},
+                 {"libmpi.so", MPI_PMIX},
+                 {"libmpi_cxx.so.40", MPI_PMIX},
+                 {"libmpi_mpifh.so.40", MPI_PMIX},
+                 {"libopen-rte.so.40", MPI_PMIX},
+                 {"libpmix.so.2", MPI_PMIX},
+                 {"liboshmem.so.40", MPI_PMIX},
+                 {"libmpich.so.12", MPI_PMI1},
+                 {"libmpi.so.12", MPI_PMI1},
+                 {"libmpifort.so.12", MPI_PMI1},
+                 {"libmpichcxx.so.12", MPI_PMI1},
+                 {"libpmi.so.0", MPI_PMI1},
+                 {"libpmi2.so.0", MPI_PMI1},
+                 {"libmpi_cray.so.12", MPI_PMI1},
+                 {"libmpir.so.23", MPI_NONE},
+                 {"libmpfr.so.6", MPI_NONE},
+                 {"libc.so.6", MPI_NONE},
+                 {"libmpiP.so", MPI_NONE},
+                 {"", MPI_NONE}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (mpi_kind_of_library(cases[i].name) != cases[i].kind)
+            fail_msg("%s is taken for %s", cases[i].name,
+                     mpi_kind_name(mpi_kind_of_library(cases[i].name)));
+    }
+}
+
+static void test_direct(void **state)
+{
+    struct fixture *f = *state;
+    assert_finding(write_elf(f, "a", EM_X86_64, NULL, NEEDS("libc.so.6", "libmpi.so.40")), NULL,
+                   MPI_PMIX, "needs libmpi.so.40 (Open MPI)");
+    assert_finding(write_elf(f, "b", EM_X86_64, NULL, NEEDS("libmpich.so.12")), NULL, MPI_PMI1,
+                   "needs libmpich.so.12 (MPICH");
+    assert_finding(write_elf(f, "c", EM_X86_64, NULL, NEEDS("libpmix.so.2")), NULL, MPI_PMIX,
+                   "PMIx");
+    assert_finding(write_elf(f, "d", EM_X86_64, NULL, NEEDS("libc.so.6", "libm.so.6")), NULL,
+                   MPI_NONE, "needs no MPI");
+}
+
+static void test_through_other_libraries(void **state)
+{
+    struct fixture *f = *state;
+    const char *program = write_elf(f, "program", EM_X86_64, "$ORIGIN", NEEDS("libsolver.so.1"));
+    assert_finding(program, NULL, MPI_NONE, "needs no MPI"); /* the library is not there */
+    write_elf(f, "libsolver.so.1", EM_X86_64, NULL, NEEDS("libcomm.so.2"));
+    /* a library for another machine is passed over, as the linker does */
+    write_elf(f, "libcomm.so.2", EM_AARCH64, NULL, NEEDS("libmpich.so.12"));
+    assert_finding(program, NULL, MPI_NONE, "needs no MPI");
+    write_elf(f, "libcomm.so.2", EM_X86_64, NULL, NEEDS("libsolver.so.1", "libmpi.so.40"));
+    assert_finding(program, NULL, MPI_PMIX, "libmpi.so.40 (Open MPI) through libsolver.so.1");
+    /* by LD_LIBRARY_PATH only */
+    const char *other = write_elf(f, "other", EM_X86_64, NULL, NEEDS("libsolver.so.1"));
+    assert_finding(other, NULL, MPI_NONE, "needs no MPI");
+    char *list AUTO_FREE = mem_printf("/nowhere::%s", f->folder);
+    assert_finding(other, list, MPI_PMIX, "libmpi.so.40");
+    /* libraries that need each other come to an end */
+    write_elf(f, "libcomm.so.2", EM_X86_64, NULL, NEEDS("libsolver.so.1"));
+    assert_finding(program, NULL, MPI_NONE, "needs no MPI");
+}
+
+static void test_ambiguous_number_12(void **state)
+{
+    struct fixture *f = *state;
+    const char *program = write_elf(f, "program", EM_X86_64, "${ORIGIN}", NEEDS("libmpi.so.12"));
+    assert_finding(program, NULL, MPI_PMI1, "libmpi.so.12 (MPICH");
+    write_elf(f, "libmpi.so.12", EM_X86_64, NULL, NEEDS("libc.so.6", "libopen-rte.so.12"));
+    assert_finding(program, NULL, MPI_PMIX, "libopen-rte.so.12 (Open MPI)");
+    write_elf(f, "libmpi.so.12", EM_X86_64, NULL, NEEDS("libfabric.so.1"));
+    assert_finding(program, NULL, MPI_PMI1, "libmpi.so.12");
+}
+
+static void test_not_elf(void **state)
+{
+    struct fixture *f = *state;
+    assert_finding(write_file(f, "s", "#!/bin/sh\n", 10), NULL, MPI_PMIX, "script");
+    assert_finding(write_file(f, "t", "text\n", 5), NULL, MPI_NONE, "neither");
+    assert_finding(write_file(f, "u", "\177ELFgarbage", 11), NULL, MPI_NONE, "neither");
+    assert_finding(write_file(f, "v", "", 0), NULL, MPI_NONE, "cannot be read");
+    assert_finding("/nowhere/at/all", NULL, MPI_NONE, "cannot be read");
+    assert_finding("/tmp", NULL, MPI_NONE, "cannot be read");
+    char *fifo AUTO_FREE = mem_printf("%s/fifo", f->folder);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    strv_add(&f->files, fifo);
+    assert_finding(fifo, NULL, MPI_NONE, "cannot be read"); /* and does not hang */
+    assert_finding(write_elf(f, "python3.11", EM_X86_64, NULL, NEEDS("libc.so.6")), NULL, MPI_PMIX,
+                   "interpreter");
+    assert_finding(write_elf(f, "pythonic-solver", EM_X86_64, NULL, NEEDS("libc.so.6")), NULL,
+                   MPI_PMIX, "interpreter");
+    assert_finding(write_elf(f, "shell", EM_X86_64, NULL, NEEDS("libc.so.6")), NULL, MPI_NONE,
+                   "needs no MPI");
+}
+
+static void test_programs_of_this_machine(void **state)
+{
+    (void)state;
+    assert_finding("/bin/sh", NULL, MPI_PMIX, "interpreter");
+    assert_finding("/bin/cat", NULL, MPI_NONE, "needs no MPI");
+    struct mpi_finding found;
+    mpi_detect_process(getpid(), &found);
+    assert_int_equal(found.kind, MPI_NONE);
+    mpi_detect_process(0, &found);
+    assert_int_equal(found.kind, MPI_NONE);
+}
+
+/* What a running process has mapped: this one maps a file of that name. */
+static void test_mapped_library(void **state)
+{
+    struct fixture *f = *state;
+    struct mpi_finding found;
+    static const struct {
+        const char *name;
+        enum mpi_kind kind;
+    } cases[] = {{"libpmi.so.0", MPI_NONE}, /* alone it is no MPI program yet */
+                 {"libmpi.so.40.30.4", MPI_PMIX},
+                 {"libmpich.so.12.2.1", MPI_PMI1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *path = write_elf(f, cases[i].name, EM_X86_64, NULL, NEEDS("libc.so.6"));
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        void *map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+        assert_ptr_not_equal(map, MAP_FAILED);
+        close(fd);
+        mpi_detect_process(getpid(), &found);
+        assert_int_equal(found.kind, cases[i].kind);
+        if (found.kind != MPI_NONE)
+            assert_non_null(strstr(found.what, cases[i].name));
+        munmap(map, 4096);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_library_names),
+        cmocka_unit_test_setup_teardown(test_direct, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_through_other_libraries, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ambiguous_number_12, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_not_elf, set_up, tear_down),
+        cmocka_unit_test(test_programs_of_this_machine),
+        cmocka_unit_test_setup_teardown(test_mapped_library, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
