@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The versions of the libraries come from the build (cmake/docgen.cmake), since their headers
+ * belong to other rooms.
+ */
+#include "cli/about.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifndef HVDRUN_LIBRARY_VERSIONS
+#define HVDRUN_LIBRARY_VERSIONS ""
+#endif
+
+struct part {
+    const char *title; /* of a new block; NULL: the block goes on */
+    const char *name;
+    bool built;
+};
+
+static const struct part parts[] = {
+    {"Transports", "local (agents on this machine)", true},
+    {NULL, "ssh", false},
+    {NULL, "Slurm (srun)", false},
+    {"Start-up of MPI programs", "PMIx (Open MPI)", true},
+    {NULL, "PMI-1 (MPICH, Intel MPI, MVAPICH)", true},
+    {"Horovod controllers", "Gloo", true},
+    {NULL, "MPI", true},
+    {"Features", "several programs in one job", true},
+    {NULL, "binding to cores and memory nodes", true},
+    {NULL, "JSON report and events", true},
+    {NULL, "INI and YAML configuration", true},
+    {NULL, "elastic jobs", false},
+};
+
+void version_text(struct buf *out)
+{
+    buf_printf(out, "hvdrun %s\n%s", HVDRUN_VERSION, HVDRUN_LIBRARY_VERSIONS);
+}
+
+void check_build_text(struct buf *out)
+{
+    buf_printf(out, "hvdrun %s\n", HVDRUN_VERSION);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].title != NULL)
+            buf_printf(out, "\n%s:\n", parts[i].title);
+        buf_printf(out, "    [%c] %s\n", parts[i].built ? 'X' : ' ', parts[i].name);
+    }
+}

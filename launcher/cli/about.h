@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --version and --check-build: what this hvdrun is, and what is built into it. */
+#pragma once
+
+#include "base/buf.h"
+
+void version_text(struct buf *out);
+void check_build_text(struct buf *out);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command_line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "cli/config_file.h"
+#include "cli/env_collect.h"
+#include "cli/env_options.h"
+#include "cli/flags.h"
+
+#define USAGE "usage: hvdrun [options] program [arguments]; 'hvdrun --help' lists the options"
+
+static int apply_flags(const struct flag_list *flags, struct settings *settings, struct error *err)
+{
+    for (size_t i = 0; i < flags->count; i++) {
+        const struct flag *flag = &flags->items[i];
+        if (settings_set(settings, flag->id, flag->text, SOURCE_FLAG, flag->typed, err) == 0)
+            continue;
+        if (err != NULL)
+            err->status = STATUS_USAGE;
+        return -1;
+    }
+    return 0;
+}
+
+/* The value that the flags give to one option, NULL: none. */
+static const char *last_text(const struct flag_list *flags, enum option_id id)
+{
+    for (size_t i = flags->count; i > 0; i--) {
+        if (flags->items[i - 1].id == id)
+            return flags->items[i - 1].text;
+    }
+    return NULL;
+}
+
+/* `-v` (or -vv) and nothing else: as with horovodrun, the version. */
+static bool is_lone_v(const struct flags *flags)
+{
+    const struct section *section = &flags->sections[0];
+    for (size_t i = 0; i < section->flags.count; i++) {
+        if (strcmp(section->flags.items[i].typed, "-v") != 0)
+            return false;
+    }
+    return section->flags.count > 0 && section->argv.count == 0;
+}
+
+/* --help and its like: nothing is run, so no file is read and nothing else is checked. */
+static bool asks_about(const struct flags *flags, struct settings *settings)
+{
+    static const enum option_id questions[] = {OPT_help, OPT_version, OPT_check_build};
+    bool any = false;
+    for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
+        const char *text = last_text(&flags->sections[0].flags, questions[i]);
+        if (text != NULL &&
+            settings_set(settings, questions[i], text, SOURCE_FLAG, text, NULL) == 0)
+            any = true;
+    }
+    if (is_lone_v(flags)) {
+        settings->version = true;
+        return true;
+    }
+    return any && (settings->help || settings->version || settings->check_build);
+}
+
+/* Everything weaker than flags, weakest first. */
+static int apply_sources(const struct flag_list *flags, char *const *envp, struct command_line *out,
+                         struct error *err)
+{
+    char variable[OPTION_NAME_MAX];
+    const char *file = last_text(flags, OPT_config_file);
+    if (file == NULL)
+        file = env_value(envp, option_variable(OPT_config_file, variable));
+    if (config_file_user(envp, &out->settings, err) < 0)
+        return -1;
+    if (file != NULL && *file != '\0' && config_file_named(file, &out->settings, err) < 0)
+        return -1;
+    return env_options_apply(envp, &out->settings, &out->warnings, err);
+}
+
+/* The flags after a ':' that stand for one program. */
+static int apply_app_flags(const struct flag_list *flags, struct settings *settings,
+                           struct error *err)
+{
+    for (size_t i = 0; i < flags->count; i++) {
+        const struct flag *flag = &flags->items[i];
+        if ((option_info(flag->id)->flags & FLAG_APP) == 0)
+            return error_status(err, STATUS_USAGE,
+                                "%s is for the whole job: put it before the first program",
+                                flag->typed);
+    }
+    return apply_flags(flags, settings, err);
+}
+
+static int add_app(struct section *section, bool first, char *const *envp, struct command_line *out,
+                   struct error *err)
+{
+    struct app *app = app_list_add(&out->apps);
+    struct settings own;
+    app->argv = section->argv;
+    section->argv = (struct strv)STRV_INIT;
+    if (first)
+        return 0; /* its flags are the job's */
+    settings_init(&own);
+    int rc = apply_app_flags(&section->flags, &own, err);
+    if (rc == 0)
+        rc = env_collect(&own.env, envp, &app->env, &out->warnings, err);
+    app->np = (int)own.np;
+    app->wdir = own.wdir;
+    own.wdir = NULL;
+    settings_destroy(&own);
+    return rc;
+}
+
+/* The first program's share is -np, which must be a flag when there are several; settings.np
+ * becomes the sum. */
+static int count_apps(struct command_line *out, struct error *err)
+{
+    struct settings *settings = &out->settings;
+    bool several = out->apps.count > 1;
+    bool flag = settings_source(settings, OPT_np) == SOURCE_FLAG;
+    out->apps.items[0].np = several && !flag ? 0 : (int)settings->np;
+    if (!several)
+        return 0;
+    int64_t sum = 0;
+    for (size_t i = 0; i < out->apps.count; i++) {
+        const struct app *app = &out->apps.items[i];
+        if (app->np == 0)
+            return error_status(err, STATUS_USAGE,
+                                "with several programs each needs its own -np; '%s' has none",
+                                app->argv.items[0]);
+        sum += app->np;
+    }
+    if (sum > 1000000)
+        return error_status(err, STATUS_USAGE, "%lld workers are too many: at most 1000000",
+                            (long long)sum);
+    settings->np = sum;
+    return 0;
+}
+
+/* Of the ways to name hosts the strongest source wins; two of the same source contradict. */
+static int choose_hosts(struct settings *settings, struct error *err)
+{
+    enum setting_source strongest = SOURCE_DEFAULT;
+    enum option_id chosen = OPT_TOTAL;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < OPT_TOTAL; i++) {
+            enum option_id id = (enum option_id)i;
+            enum setting_source source = settings_source(settings, id);
+            bool names_hosts = (option_info(id)->flags & FLAG_HOSTS) != 0;
+            if (!names_hosts || source == SOURCE_DEFAULT)
+                continue;
+            if (pass == 0)
+                strongest = source > strongest ? source : strongest;
+            else if (source < strongest)
+                settings_reset(settings, id);
+            else if (chosen == OPT_TOTAL)
+                chosen = id;
+            else
+                return error_status(err, STATUS_USAGE, "%s and %s contradict each other: give one",
+                                    settings_place(settings, chosen), settings_place(settings, id));
+        }
+    }
+    return 0;
+}
+
+static int check_numbers(const struct settings *settings, struct error *err)
+{
+    int64_t np = settings->np, min = settings->min_np, max = settings->max_np;
+    if (min > 0 && np > 0 && min > np)
+        return error_status(err, STATUS_USAGE, "--min-np %lld is more than -np %lld",
+                            (long long)min, (long long)np);
+    if (max > 0 && np > max)
+        return error_status(err, STATUS_USAGE, "-np %lld is more than --max-np %lld", (long long)np,
+                            (long long)max);
+    if (min > 0 && max > 0 && min > max)
+        return error_status(err, STATUS_USAGE, "--min-np %lld is more than --max-np %lld",
+                            (long long)min, (long long)max);
+    return 0;
+}
+
+static int compose(struct flags *flags, char *const *envp, struct command_line *out,
+                   struct error *err)
+{
+    const struct section *first = &flags->sections[0];
+    if (asks_about(flags, &out->settings))
+        return 0;
+    if (apply_sources(&first->flags, envp, out, err) < 0 ||
+        apply_flags(&first->flags, &out->settings, err) < 0)
+        return -1;
+    if (first->argv.count == 0)
+        return error_status(err, STATUS_USAGE, "no program given; %s", USAGE);
+    for (size_t i = 0; i < flags->count; i++) {
+        if (add_app(&flags->sections[i], i == 0, envp, out, err) < 0)
+            return -1;
+    }
+    if (env_collect_job(&out->settings, envp, &out->warnings, err) < 0 || count_apps(out, err) < 0)
+        return -1;
+    return choose_hosts(&out->settings, err) < 0 ? -1 : check_numbers(&out->settings, err);
+}
+
+/* What the user typed may hold line breaks or terminal escapes; the error is one plain line. */
+static void make_plain(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == '\x7f')
+            *text = '?';
+    }
+}
+
+int command_line_parse(int argc, char *const *argv, char *const *envp, struct command_line *out,
+                       struct error *err)
+{
+    struct flags flags;
+    *out = (struct command_line){.warnings = STRV_INIT};
+    settings_init(&out->settings);
+    int rc = flags_scan(argc, argv, &flags, err);
+    out->warnings = flags.warnings;
+    flags.warnings = (struct strv)STRV_INIT;
+    if (rc == 0)
+        rc = compose(&flags, envp, out, err);
+    if (rc < 0 && err != NULL)
+        make_plain(err->text);
+    for (size_t i = 0; i < out->warnings.count; i++)
+        make_plain(out->warnings.items[i]);
+    flags_destroy(&flags);
+    return rc;
+}
+
+void command_line_destroy(struct command_line *line)
+{
+    settings_destroy(&line->settings);
+    app_list_destroy(&line->apps);
+    strv_destroy(&line->warnings);
+}

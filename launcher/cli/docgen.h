@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents made from the list of options, at build time: man page, shell completions, table. */
+#pragma once
+
+#include "base/buf.h"
+
+void docgen_man(struct buf *out);   /* hvdrun.1 */
+void docgen_table(struct buf *out); /* docs/options.md */
+void docgen_bash(struct buf *out);
+void docgen_zsh(struct buf *out);
+void docgen_fish(struct buf *out);
+
+/* The generator called `name` ("man", "table", "bash"...); NULL: none. */
+typedef void docgen_function(struct buf *out);
+docgen_function *docgen_find(const char *name);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manual page, in the plain man macros that groff and mandoc both read. */
+#include <string.h>
+
+#include "base/status.h"
+#include "cli/describe.h"
+#include "cli/docgen.h"
+#include "model/option.h"
+
+/* Text as troff wants it: no character of it is a command. */
+static void put_text(const char *text, struct buf *out)
+{
+    if (*text == '.' || *text == '\'')
+        buf_puts(out, "\\&");
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '\\': buf_puts(out, "\\e"); break;
+        case '-': buf_puts(out, "\\-"); break;
+        case '\'': buf_puts(out, "\\(aq"); break;
+        case '^': buf_puts(out, "\\(ha"); break;
+        case '~': buf_puts(out, "\\(ti"); break;
+        case '`': buf_puts(out, "\\(ga"); break;
+        default: buf_putc(out, *text);
+        }
+    }
+}
+
+static void put_line(const char *text, struct buf *out)
+{
+    put_text(text, out);
+    buf_putc(out, '\n');
+}
+
+static void put_item(const char *head, struct buf *out)
+{
+    buf_puts(out, ".TP\n\\fB");
+    put_text(head, out);
+    buf_puts(out, "\\fR\n");
+}
+
+static void put_option(enum option_id id, struct buf *out)
+{
+    struct buf head AUTO_BUF = BUF_INIT(256), text AUTO_BUF = BUF_INIT(1024);
+    struct buf values AUTO_BUF = BUF_INIT(256);
+    describe_spellings(id, true, &head);
+    describe_values(id, &values);
+    put_item(buf_text(&head), out);
+    buf_puts(&text, option_info(id)->help);
+    if (values.length > 0)
+        buf_printf(&text, " (%s)", buf_text(&values));
+    buf_putc(&text, '.');
+    put_line(buf_text(&text), out);
+    const struct option_fixed *fixed = option_fixed(0);
+    for (size_t i = 0; fixed != NULL; fixed = option_fixed(++i)) {
+        if (fixed->id != id || fixed->help == NULL)
+            continue;
+        put_item(fixed->spelling, out);
+        put_line(fixed->help, out);
+    }
+}
+
+static void put_options(struct buf *out)
+{
+    buf_puts(out, ".SH OPTIONS\n");
+    for (int group = 0; group < GROUP_TOTAL; group++) {
+        buf_printf(out, ".SS \"%s\"\n", option_group_title((enum option_group)group));
+        for (int i = 0; i < OPT_TOTAL; i++) {
+            if (option_info((enum option_id)i)->group == (enum option_group)group)
+                put_option((enum option_id)i, out);
+        }
+    }
+}
+
+static void put_configuration(struct buf *out)
+{
+    buf_puts(out, ".SH CONFIGURATION\n"
+                  "Options may also stand in INI files, under their long name, in these "
+                  "sections:\n");
+    for (int i = 0; i < GROUP_TOTAL; i++) {
+        const char *section = option_group_section((enum option_group)i);
+        if (section == NULL || i == GROUP_FOREIGN)
+            continue;
+        buf_printf(out, ".TP\n\\fB[%s]\\fR\n%s.\n", section,
+                   option_group_title((enum option_group)i));
+    }
+    buf_puts(out, ".TP\n\\fB[env]\\fR\nVariables for the workers, NAME = VALUE.\n"
+                  ".PP\n.RS 4\n.nf\n[launch]\ntimeout = 2h\n\n[output]\nlabel = %h:%r\n\n"
+                  "[env]\nNCCL_DEBUG = WARN\n.fi\n.RE\n.PP\n"
+                  "\\fB\\-\\-config\\-file\\fR also takes a YAML file written for horovodrun.\n"
+                  "An unknown key or a bad value is an error that names file and line.\n");
+}
+
+static void put_environment(struct buf *out)
+{
+    buf_puts(out, ".SH ENVIRONMENT\n"
+                  "\\fBHVDRUN_\\fINAME\\fR sets the option \\fB\\-\\-\\fINAME\\fR, in capitals and "
+                  "with _ for \\-:\n"
+                  "\\fBHVDRUN_START_TIMEOUT=2m\\fR. An empty value counts as unset.\n"
+                  "It is stronger than the configuration files and weaker than flags.\n"
+                  "These variables are not handed on to the workers.\n");
+    const struct option_other_name *other = option_other_variable(0);
+    for (size_t i = 0; other != NULL; other = option_other_variable(++i)) {
+        char name[OPTION_NAME_MAX], variable[OPTION_NAME_MAX];
+        put_item(other->name, out);
+        buf_printf(out, "Is read as well, weaker than \\fB%s\\fR",
+                   option_variable(other->id, variable));
+        buf_puts(out, " (option \\fB");
+        buf_puts(out, "\\-\\-");
+        put_text(option_name(other->id, name), out);
+        buf_puts(out, "\\fR).\n");
+    }
+}
+
+static void put_status(struct buf *out)
+{
+    static const struct {
+        int value;
+        const char *text;
+    } statuses[] = {
+#define STATUS_ROW(name, number, meaning) {number, meaning},
+        STATUS_LIST(STATUS_ROW)
+#undef STATUS_ROW
+    };
+    buf_puts(out, ".SH \"EXIT STATUS\"\n"
+                  "That of the worker that failed first, or 128 + N when signal N ended it; 0 when "
+                  "all succeeded.\nOf hvdrun itself:\n");
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        buf_printf(out, ".TP\n\\fB%d\\fR\n", statuses[i].value);
+        put_line(statuses[i].text, out);
+    }
+}
+
+void docgen_man(struct buf *out)
+{
+    buf_printf(out,
+               ".\\\" Generated from the list of options.\n"
+               ".TH HVDRUN 1 \"\" \"hvdrun %s\" \"User Commands\"\n"
+               ".SH NAME\nhvdrun \\- start, watch and end one distributed job\n"
+               ".SH SYNOPSIS\n.B hvdrun\n[\\fIoptions\\fR] [\\fB\\-\\-\\fR]\n"
+               "\\fIprogram\\fR [\\fIarguments\\fR]\n[\\fB:\\fR [\\fIoptions\\fR] "
+               "\\fIprogram\\fR ...]\n"
+               ".SH DESCRIPTION\n"
+               "hvdrun starts the workers of a distributed program, watches them, and ends with "
+               "the job's\ntrue status. Any program can be a worker: one that uses MPI, Horovod, "
+               "torch.distributed or\nJAX, or one that uses nothing of the kind.\n.PP\n"
+               "Options end at the program or at \\fB\\-\\-\\fR. A lone \\fB:\\fR begins a further "
+               "program of the same\njob, with \\fB\\-np\\fR, \\fB\\-x\\fR and "
+               "\\fB\\-\\-wdir\\fR of its own; after \\fB\\-\\-\\fR it is an argument.\n.PP\n"
+               "Times are seconds, or a number with ms, s, m, h or d.\n",
+               HVDRUN_VERSION);
+    put_options(out);
+    put_configuration(out);
+    put_environment(out);
+    put_status(out);
+    buf_puts(out, ".SH FILES\n.TP\n.I \\(ti/.config/hvdrun/config.ini\n"
+                  "Options of this user; under \\fB$XDG_CONFIG_HOME\\fR when that is set.\n"
+                  ".SH EXAMPLES\n"
+                  ".TP\n\\fBhvdrun \\-np 4 python train.py\\fR\nFour workers on this machine.\n"
+                  ".TP\n\\fBhvdrun \\-np 8 \\-H a:4,b:4 \\-\\-dry\\-run ./train\\fR\n"
+                  "Show which rank would run where.\n"
+                  ".TP\n\\fBhvdrun \\-np 1 ./server : \\-np 3 ./client\\fR\n"
+                  "Two programs in one job.\n"
+                  ".SH \"SEE ALSO\"\n.BR mpirun (1),\n.BR srun (1)\n");
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shell completions: options, the words of those that have words, files and folders, hosts, and
+ * after the options the program with its own arguments.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/describe.h"
+#include "cli/docgen.h"
+#include "cli/spelling.h"
+#include "model/option.h"
+
+struct listing {
+    struct buf *out;
+    bool (*wanted)(const struct spelling *spelling);
+    const char *between;
+    size_t count;
+};
+
+static int list_one(void *context, const struct spelling *spelling)
+{
+    struct listing *listing = context;
+    if (spelling->instead == NULL && listing->wanted(spelling))
+        buf_printf(listing->out, "%s%s", listing->count++ > 0 ? listing->between : "",
+                   spelling->word);
+    return 0;
+}
+
+static size_t list(bool (*wanted)(const struct spelling *spelling), const char *between,
+                   struct buf *out)
+{
+    struct listing listing = {.out = out, .wanted = wanted, .between = between};
+    spelling_each(list_one, &listing);
+    return listing.count;
+}
+
+static unsigned flags_of(const struct spelling *spelling)
+{
+    return option_info(spelling->id)->flags;
+}
+
+static bool any(const struct spelling *spelling)
+{
+    bool bare = spelling->fixed != NULL;
+    return bare || (flags_of(spelling) & FLAG_EQUALS) == 0;
+}
+
+/* Its value is the next word. */
+static bool separate(const struct spelling *spelling)
+{
+    return spelling->fixed == NULL && (flags_of(spelling) & FLAG_EQUALS) == 0;
+}
+
+static bool is_file(const struct spelling *spelling)
+{
+    return spelling->fixed == NULL && (flags_of(spelling) & FLAG_FILE) != 0;
+}
+
+static bool is_folder(const struct spelling *spelling)
+{
+    return spelling->fixed == NULL && (flags_of(spelling) & FLAG_DIR) != 0;
+}
+
+static bool is_hosts(const struct spelling *spelling)
+{
+    return spelling->id == OPT_hosts;
+}
+
+/* A case for each option with words. */
+static void put_word_cases(struct buf *out)
+{
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        enum option_id id = (enum option_id)i;
+        struct buf words AUTO_BUF = BUF_INIT(512);
+        char name[OPTION_NAME_MAX];
+        describe_words(id, " ", &words);
+        if (words.length == 0)
+            continue;
+        buf_printf(out, "    --%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return 0 ;;\n",
+                   option_name(id, name), buf_text(&words));
+    }
+}
+
+static void put_bash_values(struct buf *out)
+{
+    buf_puts(out, "# What may follow option $1; false when it takes no separate value.\n"
+                  "_hvdrun_value() {\n"
+                  "  case $1 in\n");
+    put_word_cases(out);
+    buf_puts(out, "    ");
+    list(is_file, "|", out);
+    buf_puts(out, ")\n      COMPREPLY=($(compgen -f -- \"$cur\")); return 0 ;;\n    ");
+    list(is_folder, "|", out);
+    buf_puts(out, ")\n      COMPREPLY=($(compgen -d -- \"$cur\")); return 0 ;;\n    ");
+    list(is_hosts, "|", out);
+    buf_puts(out, ")\n      if declare -F _known_hosts_real >/dev/null; then _known_hosts_real -- "
+                  "\"$cur\"; fi\n      return 0 ;;\n    ");
+    list(separate, "|", out);
+    buf_puts(out, ")\n      return 0 ;;\n  esac\n  return 1\n}\n");
+}
+
+void docgen_bash(struct buf *out)
+{
+    buf_puts(out, "# bash completion of hvdrun; generated from the list of options\n");
+    put_bash_values(out);
+    buf_puts(out, "_hvdrun_separate() {\n  case $1 in\n    ");
+    list(separate, "|", out);
+    buf_puts(out, ") return 0 ;;\n  esac\n  return 1\n}\n"
+                  "_hvdrun() {\n"
+                  "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} at\n"
+                  "  COMPREPLY=()\n"
+                  "  # bash splits --color=auto at the '='\n"
+                  "  if [[ $cur == '=' ]]; then cur=; elif [[ $prev == '=' ]]; then "
+                  "prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+                  "  for ((at = 1; at < COMP_CWORD; at++)); do\n"
+                  "    case ${COMP_WORDS[at]} in\n"
+                  "      --) ((at++)); break ;;\n"
+                  "      -*) if [[ ${COMP_WORDS[at+1]} == '=' ]]; then ((at += 2))\n"
+                  "          elif _hvdrun_separate \"${COMP_WORDS[at]}\"; then ((at++)); fi ;;\n"
+                  "      *) break ;;\n"
+                  "    esac\n"
+                  "  done\n"
+                  "  if ((at < COMP_CWORD)); then\n"
+                  "    if declare -F _command_offset >/dev/null; then _command_offset $at\n"
+                  "    else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n"
+                  "    return\n"
+                  "  fi\n"
+                  "  if _hvdrun_value \"$prev\"; then return; fi\n"
+                  "  if [[ $cur == -* ]]; then\n"
+                  "    COMPREPLY=($(compgen -W '");
+    list(any, " ", out);
+    buf_puts(out, "' -- \"$cur\"))\n"
+                  "    return\n"
+                  "  fi\n"
+                  "  COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
+                  "}\n"
+                  "complete -o filenames -o bashdefault -F _hvdrun hvdrun\n");
+}
+
+/* Text inside single quotes, with the signs that _arguments gives a meaning escaped. */
+static void put_quoted(const char *text, const char *escape, struct buf *out)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            buf_puts(out, "'\\''");
+        else if (strchr(escape, *text) != NULL)
+            buf_printf(out, "\\%c", *text);
+        else
+            buf_putc(out, *text);
+    }
+}
+
+static int put_zsh_option(void *context, const struct spelling *spelling)
+{
+    struct buf *out = context;
+    const struct option_info *info = option_info(spelling->id);
+    struct buf words AUTO_BUF = BUF_INIT(512);
+    bool equals = (info->flags & FLAG_EQUALS) != 0 && spelling->fixed == NULL;
+    if (spelling->instead != NULL)
+        return 0;
+    buf_printf(out, "    '*%s%s[", spelling->word, equals ? "=-" : "");
+    put_quoted(spelling->help != NULL ? spelling->help : info->help, "[]:\\", out);
+    buf_puts(out, "]");
+    if (spelling->fixed == NULL) {
+        buf_putc(out, ':');
+        put_quoted(info->arg, "[]:\\", out);
+        buf_putc(out, ':');
+        describe_words(spelling->id, " ", &words);
+        if (words.length > 0)
+            buf_printf(out, "(%s)", buf_text(&words));
+        else if (is_file(spelling))
+            buf_puts(out, "_files");
+        else if (is_folder(spelling))
+            buf_puts(out, "_files -/");
+        else if (is_hosts(spelling))
+            buf_puts(out, "_hosts");
+    }
+    buf_puts(out, "' \\\n");
+    return 0;
+}
+
+void docgen_zsh(struct buf *out)
+{
+    buf_puts(out, "#compdef hvdrun\n# generated from the list of options\n_hvdrun() {\n"
+                  "  _arguments -S \\\n");
+    spelling_each(put_zsh_option, out);
+    buf_puts(out, "    '(-)1:program:_command_names -e' \\\n    '*::arguments:_normal'\n}\n"
+                  "_hvdrun \"$@\"\n");
+}
+
+static int put_fish_option(void *context, const struct spelling *spelling)
+{
+    struct buf *out = context;
+    const struct option_info *info = option_info(spelling->id);
+    const char *word = spelling->word + strspn(spelling->word, "-");
+    bool two = spelling->word[1] == '-';
+    struct buf words AUTO_BUF = BUF_INIT(512);
+    if (spelling->instead != NULL)
+        return 0;
+    buf_printf(out, "complete -c hvdrun -n __fish_is_first_hvdrun %s %s",
+               two               ? "-l"
+               : word[1] == '\0' ? "-s"
+                                 : "-o",
+               word);
+    if (spelling->fixed == NULL) {
+        describe_words(spelling->id, " ", &words);
+        if (words.length > 0)
+            buf_printf(out, " -x -a '%s'", buf_text(&words));
+        else if (is_hosts(spelling))
+            buf_puts(out, " -x -a '(__fish_print_hostnames)'");
+        else if (is_folder(spelling))
+            buf_puts(out, " -x -a '(__fish_complete_directories)'");
+        else
+            buf_puts(out, is_file(spelling) ? " -r" : " -x");
+    }
+    buf_puts(out, " -d '");
+    for (const char *at = spelling->help != NULL ? spelling->help : info->help; *at != '\0'; at++)
+        buf_printf(out, *at == '\'' || *at == '\\' ? "\\%c" : "%c", *at);
+    buf_puts(out, "'\n");
+    return 0;
+}
+
+void docgen_fish(struct buf *out)
+{
+    buf_puts(out, "# fish completion of hvdrun; generated from the list of options\n"
+                  "function __fish_is_first_hvdrun\n"
+                  "    not contains -- -- (commandline -opc)\n"
+                  "end\n");
+    spelling_each(put_fish_option, out);
+    buf_puts(out, "complete -c hvdrun -a '(__fish_complete_subcommand)'\n");
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/env_collect.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "model/env_scrub.h"
+#include "model/worker_env.h"
+
+#define FILE_LIMIT ((size_t)1 << 20)
+
+int env_collect(const struct strv *given, char *const *envp, struct strv *env,
+                struct strv *warnings, struct error *err)
+{
+    for (size_t i = 0; i < given->count; i++) {
+        const char *text = given->items[i];
+        int found = env_spec_apply(text, envp, env, err);
+        if (found < 0)
+            return error_wrap(err, "-x");
+        if (worker_env_is_rank_variable(text))
+            strv_printf(warnings, "-x %.*s has no effect: hvdrun sets it for each worker",
+                        (int)strcspn(text, "="), text);
+        else if (found == 0)
+            strv_printf(warnings, "-x %s has no effect: it is not set here", text);
+    }
+    return 0;
+}
+
+static int read_file(const char *path, struct strv *env, struct error *err)
+{
+    struct buf bytes AUTO_BUF = BUF_INIT(FILE_LIMIT);
+    if (fd_read_file(path, &bytes, err) == 0)
+        return env_file_parse(buf_text(&bytes), bytes.length, path, env, err);
+    error_wrap(err, "--env-file");
+    if (err != NULL)
+        err->status = STATUS_USAGE;
+    return -1;
+}
+
+int env_collect_job(struct settings *settings, char *const *envp, struct strv *warnings,
+                    struct error *err)
+{
+    struct strv env AUTO_STRV = STRV_INIT;
+    for (size_t i = 0; i < settings->env_file.count; i++) {
+        if (read_file(settings->env_file.items[i], &env, err) < 0)
+            return -1;
+    }
+    if (env_collect(&settings->env, envp, &env, warnings, err) < 0)
+        return -1;
+    strv_destroy(&settings->env);
+    settings->env = env;
+    env = (struct strv)STRV_INIT;
+    return 0;
+}

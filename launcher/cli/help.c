@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/help.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/describe.h"
+#include "model/option.h"
+
+#define WIDTH 79
+#define INDENT 28 /* where the explanations start */
+
+/* Starts a line with the option; the explanation follows on it, or below when there is no room. */
+static size_t put_head(const char *head, struct buf *out)
+{
+    buf_printf(out, "  %s", head);
+    size_t column = strlen(head) + 2;
+    if (column + 2 > INDENT) {
+        buf_putc(out, '\n');
+        column = 0;
+    }
+    buf_printf(out, "%*s", (int)(INDENT - column), "");
+    return INDENT;
+}
+
+/* Writes the words of `text` from `column` on, broken at blanks. */
+static void put_wrapped(const char *text, size_t column, struct buf *out)
+{
+    bool fresh = true;
+    while (*text != '\0') {
+        size_t length = strcspn(text, " ");
+        if (!fresh && column + 1 + length > WIDTH) {
+            buf_printf(out, "\n%*s", INDENT, "");
+            column = INDENT;
+            fresh = true;
+        }
+        buf_printf(out, "%s%.*s", fresh ? "" : " ", (int)length, text);
+        column += length + (fresh ? 0 : 1);
+        fresh = false;
+        text += length;
+        text += strspn(text, " ");
+    }
+    buf_putc(out, '\n');
+}
+
+static void put_option(enum option_id id, struct buf *out)
+{
+    struct buf head AUTO_BUF = BUF_INIT(256), text AUTO_BUF = BUF_INIT(1024);
+    struct buf values AUTO_BUF = BUF_INIT(256);
+    describe_spellings(id, false, &head);
+    describe_values(id, &values);
+    buf_puts(&text, option_info(id)->help);
+    if (values.length > 0)
+        buf_printf(&text, " (%s)", buf_text(&values));
+    put_wrapped(buf_text(&text), put_head(buf_text(&head), out), out);
+    const struct option_fixed *fixed = option_fixed(0);
+    for (size_t i = 0; fixed != NULL; fixed = option_fixed(++i)) {
+        if (fixed->id == id && fixed->help != NULL)
+            put_wrapped(fixed->help, put_head(fixed->spelling, out), out);
+    }
+}
+
+static void put_group(enum option_group group, struct buf *out)
+{
+    const char *section = option_group_section(group);
+    bool foreign = group == GROUP_FOREIGN;
+    buf_printf(out, "\n%s", option_group_title(group));
+    if (section != NULL && !foreign)
+        buf_printf(out, "  [%s]", section);
+    buf_putc(out, '\n');
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        if (option_info((enum option_id)i)->group == group)
+            put_option((enum option_id)i, out);
+    }
+}
+
+void help_text(struct buf *out)
+{
+    buf_puts(out, "Usage: hvdrun [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM ...]\n"
+                  "Starts, watches and ends the workers of one distributed job.\n\n"
+                  "  hvdrun -np 4 python train.py        four workers on this machine\n"
+                  "  hvdrun -np 1 ./a : -np 3 ./b        two programs, one job\n"
+                  "  hvdrun -np 8 -H a:4,b:4 --dry-run ./train\n"
+                  "                                      show what would run where\n");
+    for (int i = 0; i < GROUP_TOTAL; i++)
+        put_group((enum option_group)i, out);
+    buf_puts(out,
+             "\nOptions end at the program, or at '--'. TIME is in seconds, or 250ms, 5m, 2h.\n"
+             "--NAME is also NAME = VALUE in ~/.config/hvdrun/config.ini or --config-file,\n"
+             "in the [section] beside the title above, and HVDRUN_NAME in the environment\n"
+             "('_' for '-'). Flags are stronger than the environment, that is stronger than\n"
+             "files. [env] in a file holds variables for the workers.\n"
+             "Exit status: that of the job; 128 + N when signal N ended it; see hvdrun(1).\n");
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli_fixture.h"
+
+#include <sys/stat.h>
+
+/* Each spelling of horovodrun 0.28 with the option it sets and the value stored. */
+static const struct {
+    const char *words;
+    enum option_id id;
+    const char *value;
+} horovod_flags[] = {
+    {"-np 4", OPT_np, "4"},
+    {"-np=4", OPT_np, "4"},
+    {"--num-proc 4", OPT_np, "4"},
+    {"--num-proc=4", OPT_np, "4"},
+    {"--disable-cache", OPT_disable_cache, "yes"},
+    {"--start-timeout 60", OPT_start_timeout, "60"},
+    {"--start-timeout=60", OPT_start_timeout, "60"},
+    {"--network-interfaces eth0,eth1", OPT_network_interfaces, "eth0,eth1"},
+    {"--network-interface eth0 --network-interface eth1", OPT_network_interfaces, "eth0,eth1"},
+    {"--output-filename out", OPT_output_filename, "out"},
+    {"--verbose", OPT_verbose, "1"},
+    {"-v", OPT_verbose, "1"},
+    {"-p 2222", OPT_ssh_port, "2222"},
+    {"--ssh-port 2222", OPT_ssh_port, "2222"},
+    {"-i key", OPT_ssh_identity_file, "key"},
+    {"--ssh-identity-file key", OPT_ssh_identity_file, "key"},
+    {"--fusion-threshold-mb 32", OPT_fusion_threshold_mb, "32"},
+    {"--fusion-threshold-mb=0", OPT_fusion_threshold_mb, "0"},
+    {"--cycle-time-ms 1.5", OPT_cycle_time_ms, "1.5"},
+    {"--cache-capacity 512", OPT_cache_capacity, "512"},
+    {"--hierarchical-allreduce", OPT_hierarchical_allreduce, "yes"},
+    {"--no-hierarchical-allreduce", OPT_hierarchical_allreduce, "no"},
+    {"--hierarchical-allgather", OPT_hierarchical_allgather, "yes"},
+    {"--no-hierarchical-allgather", OPT_hierarchical_allgather, "no"},
+    {"--torus-allreduce", OPT_torus_allreduce, "yes"},
+    {"--no-torus-allreduce", OPT_torus_allreduce, "no"},
+    {"--autotune", OPT_autotune, "yes"},
+    {"--no-autotune", OPT_autotune, "no"},
+    {"--autotune-log-file log.csv", OPT_autotune_log_file, "log.csv"},
+    {"--autotune-warmup-samples 5", OPT_autotune_warmup_samples, "5"},
+    {"--autotune-steps-per-sample 20", OPT_autotune_steps_per_sample, "20"},
+    {"--autotune-bayes-opt-max-samples 50", OPT_autotune_bayes_opt_max_samples, "50"},
+    {"--autotune-gaussian-process-noise 0.9", OPT_autotune_gaussian_process_noise, "0.9"},
+    {"--min-np 2", OPT_min_np, "2"},
+    {"--min-num-proc 2", OPT_min_np, "2"},
+    {"--max-np 8", OPT_max_np, "8"},
+    {"--max-num-proc 8", OPT_max_np, "8"},
+    {"--slots-per-host 4", OPT_slots_per_host, "4"},
+    {"--elastic-timeout 300", OPT_elastic_timeout, "300"},
+    {"--reset-limit 3", OPT_reset_limit, "3"},
+    {"--blacklist-cooldown-range 60 300", OPT_blacklist_cooldown_range, "60 300"},
+    {"--blacklist-cooldown-range=60,300", OPT_blacklist_cooldown_range, "60 300"},
+    {"--timeline-filename t.json", OPT_timeline_filename, "t.json"},
+    {"--timeline-mark-cycles", OPT_timeline_mark_cycles, "yes"},
+    {"--no-timeline-mark-cycles", OPT_timeline_mark_cycles, "no"},
+    {"--stall-check", OPT_stall_check, "yes"},
+    {"--no-stall-check", OPT_stall_check, "no"},
+    {"--stall-check-warning-time-seconds 10", OPT_stall_check_warning_time_seconds, "10"},
+    {"--stall-check-shutdown-time-seconds 0", OPT_stall_check_shutdown_time_seconds, "0"},
+    {"--mpi-threads-disable", OPT_mpi_threads_disable, "yes"},
+    {"--no-mpi-threads-disable", OPT_mpi_threads_disable, "no"},
+    {"|--mpi-args=--map-by ppr:6:node|", OPT_mpi_args, "--map-by ppr:6:node"},
+    {"--tcp", OPT_tcp, "yes"},
+    {"|--binding-args=--rankfile f|", OPT_binding_args, "--rankfile f"},
+    {"--num-nccl-streams 2", OPT_num_nccl_streams, "2"},
+    {"--thread-affinity 1", OPT_thread_affinity, "1"},
+    {"--gloo-timeout-seconds 90", OPT_gloo_timeout_seconds, "90"},
+    {"--log-level DEBUG", OPT_log_level, "DEBUG"},
+    {"--log-with-timestamp", OPT_log_with_timestamp, "yes"},
+    {"--log-without-timestamp", OPT_log_with_timestamp, "no"},
+    {"--log-hide-timestamp", OPT_log_with_timestamp, "no"},
+    {"--no-log-hide-timestamp", OPT_log_with_timestamp, "yes"},
+    {"--log-no-hide-timestamp", OPT_log_with_timestamp, "yes"},
+    {"-prefix-timestamp", OPT_prefix_output_with_timestamp, "yes"},
+    {"--prefix-output-with-timestamp", OPT_prefix_output_with_timestamp, "yes"},
+    {"-H a:2,b:2", OPT_hosts, "a:2,b:2"},
+    {"--hosts a:2,b:2", OPT_hosts, "a:2,b:2"},
+    {"-hostfile f", OPT_hostfile, "f"},
+    {"--hostfile f", OPT_hostfile, "f"},
+    {"--host-discovery-script d.sh", OPT_host_discovery_script, "d.sh"},
+    {"--gloo", OPT_controller, "gloo"},
+    {"--mpi", OPT_controller, "mpi"},
+    {"--jsrun", OPT_jsrun, "yes"},
+};
+
+static void test_horovod_flags(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(horovod_flags) / sizeof(horovod_flags[0]); i++) {
+        struct command_line line;
+        char *text = mem_printf("%s ./train -np 9 --bad", horovod_flags[i].words);
+        must_parse(text, NULL, &line);
+        value_is(&line.settings, horovod_flags[i].id, horovod_flags[i].value);
+        assert_true(settings_is_set(&line.settings, horovod_flags[i].id));
+        assert_int_equal(line.apps.count, 1);
+        assert_int_equal(line.apps.items[0].argv.count, 4);
+        assert_string_equal(line.apps.items[0].argv.items[0], "./train");
+        command_line_destroy(&line);
+        free(text);
+    }
+}
+
+/* Ours, and what users of mpirun and srun type. */
+static const struct {
+    const char *words;
+    enum option_id id;
+    const char *value;
+} other_flags[] = {
+    {"-n 3", OPT_np, "3"},
+    {"--np 3", OPT_np, "3"},
+    {"--host a", OPT_hosts, "a"},
+    {"-host a", OPT_hosts, "a"},
+    {"-f hosts", OPT_hostfile, "hosts"},
+    {"-machinefile hosts", OPT_hostfile, "hosts"},
+    {"-wdir /tmp", OPT_wdir, "/tmp"},
+    {"--wdir=/tmp", OPT_wdir, "/tmp"},
+    {"-x A=1 -x |B=two words|", OPT_env, "A=1,B=two words"},
+    {"--no-env", OPT_no_env, "yes"},
+    {"--dry-run", OPT_dry_run, "table"},
+    {"--dry-run=json", OPT_dry_run, "json"},
+    {"--timeout 1.5", OPT_timeout, "1500ms"},
+    {"--grace 250ms", OPT_grace, "250ms"},
+    {"--node-timeout 1m", OPT_node_timeout, "60"},
+    {"--drain-timeout 0", OPT_drain_timeout, "0"},
+    {"--stdin all", OPT_stdin_, "all"},
+    {"--stdin none", OPT_stdin_, "none"},
+    {"--stdin 3", OPT_stdin_, "3"},
+    {"--pty 0", OPT_pty, "0"},
+    {"--label %r@%h%%:", OPT_label, "%r@%h%%:"},
+    {"--no-label", OPT_label, ""},
+    {"--color", OPT_color, "always"},
+    {"--color=never", OPT_color, "never"},
+    {"--colour=AUTO", OPT_color, "auto"},
+    {"--ranks 0,4-7", OPT_ranks, "0,4-7"},
+    {"--collapse", OPT_collapse, "yes"},
+    {"--collapse --no-collapse", OPT_collapse, "no"},
+    {"--merge-stderr=no", OPT_merge_stderr, "no"},
+    {"--report r.json", OPT_report, "r.json"},
+    {"--events e", OPT_events, "e"},
+    {"--launch-trace t", OPT_launch_trace, "t"},
+    {"--mpi=pmi1", OPT_mpi, "pmi1"},
+    {"--mpi=none --mpi=pmix", OPT_mpi, "pmix"},
+    {"--bind-to core", OPT_bind_to, "core"},
+    {"-bind-to none", OPT_bind_to, "none"},
+    {"--report-bindings", OPT_report_bindings, "yes"},
+    {"--exit-policy rank0", OPT_exit_policy, "rank0"},
+    {"-q", OPT_quiet, "yes"},
+    {"-vv", OPT_verbose, "2"},
+    {"-v --verbose -v", OPT_verbose, "3"},
+    {"--verbose=2", OPT_verbose, "2"},
+    {"--oversubscribe", OPT_oversubscribe, "yes"},
+    {"--transport local", OPT_transport, "local"},
+    {"--master-port 4321", OPT_master_port, "4321"},
+    {"--no-port-hold", OPT_port_hold, "no"},
+    {"--no-stack-traces", OPT_stack_traces, "no"},
+    {"-np 2 -np 5", OPT_np, "5"},
+};
+
+static void test_other_flags(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(other_flags) / sizeof(other_flags[0]); i++) {
+        struct command_line line;
+        char *text = mem_printf("%s prog", other_flags[i].words);
+        must_parse(text, NULL, &line);
+        value_is(&line.settings, other_flags[i].id, other_flags[i].value);
+        command_line_destroy(&line);
+        free(text);
+    }
+}
+
+/* Every bare word of an option with FLAG_EQUALS means something, and every field has a name. */
+static void test_list_is_sound(void **state)
+{
+    (void)state;
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        char name[OPTION_NAME_MAX], text[OPTION_NAME_MAX + 16];
+        struct command_line line;
+        if ((option_info((enum option_id)i)->flags & FLAG_EQUALS) == 0)
+            continue;
+        snprintf(text, sizeof(text), "--%s prog", option_name((enum option_id)i, name));
+        must_parse(text, NULL, &line);
+        assert_int_equal(line.apps.items[0].argv.count, 1);
+        command_line_destroy(&line);
+    }
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct command_line line;
+    must_parse("prog a b", NULL, &line);
+    const struct settings *s = &line.settings;
+    assert_int_equal(s->np, 0);
+    assert_int_equal(line.apps.items[0].np, 0);
+    assert_null(s->hosts);
+    assert_int_equal(s->timeout, -1);
+    assert_int_equal(s->start_timeout, 30000);
+    assert_int_equal(s->grace, -1);
+    assert_int_equal(s->drain_timeout, 2000);
+    assert_int_equal(s->stdin_, 0);
+    assert_int_equal(s->pty, SET_RANK_NONE);
+    assert_int_equal(s->autotune, -1);
+    assert_int_equal(s->log_level, -1);
+    assert_int_equal(s->mpi, MPI_AUTO);
+    assert_true(s->port_hold);
+    assert_string_equal(s->label, "[%r]<%s>:");
+    assert_int_equal(line.warnings.count, 0);
+    for (int i = 0; i < OPT_TOTAL; i++)
+        assert_false(settings_is_set(s, (enum option_id)i));
+    command_line_destroy(&line);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static const char usage[] = "no program given; usage: hvdrun [options] program [arguments]; "
+                                "'hvdrun --help' lists the options";
+    must_fail_env("", NULL, usage);
+    must_fail_env("-np 4", NULL, usage);
+    must_fail_env("-np 4 -v", NULL, usage);
+    must_fail_env("-np 4 --", NULL, usage);
+    must_fail_env("--num-procs 4 x", NULL,
+                  "unknown option '--num-procs': did you mean '--num-proc'?");
+    must_fail_env("--num-procs=4 x", NULL,
+                  "unknown option '--num-procs': did you mean '--num-proc'?");
+    must_fail_env("--qqqqqq x", NULL,
+                  "unknown option '--qqqqqq'; 'hvdrun --help' lists the options");
+    must_fail_env("-np", NULL, "-np needs a value: -np N");
+    must_fail_env("-np --tcp x", NULL, "-np needs a value: -np N");
+    must_fail_env("-H -- x", NULL, "-H needs a value: -H HOST[:N],...");
+    must_fail_env("--blacklist-cooldown-range 10", NULL,
+                  "--blacklist-cooldown-range needs a value: --blacklist-cooldown-range MIN MAX");
+    must_fail_env("--blacklist-cooldown-range 10 5 x", NULL,
+                  "--blacklist-cooldown-range: '10 5': the first time is longer than the second");
+    must_fail_env("--blacklist-cooldown-range=10 x", NULL,
+                  "--blacklist-cooldown-range: '10' is one time: expected two, the least and the "
+                  "most");
+    must_fail_env("-np four x", NULL, "-np: 'four' is not a whole number");
+    must_fail_env("--num-proc=0 x", NULL, "--num-proc: 0 is out of range: expected 1 to 1000000");
+    must_fail_env("-np -1 x", NULL, "-np: -1 is out of range: expected 1 to 1000000");
+    must_fail_env("|--bind-to=a\n\033[1m| x", NULL,
+                  "--bind-to: 'a??[1m' is not known: expected none, core or numa");
+    must_fail_env("--timeout soon x", NULL,
+                  "--timeout: 'soon' is not a duration (examples: 30, 1.5s, 250ms, 5m, 2h)");
+    must_fail_env("--bind-to socket x", NULL,
+                  "--bind-to: 'socket' is not known: expected none, core or numa");
+    must_fail_env("--stdin some x", NULL,
+                  "--stdin: 'some' is not a rank: expected a number from 0, all or none");
+    must_fail_env("--pty all x", NULL, "--pty: 'all' is not a rank: expected a number from 0");
+    must_fail_env("--ranks 4- x", NULL, "--ranks: '4-' is not a list of ranks (example: 0,4-7)");
+    must_fail_env("--label %q x", NULL,
+                  "--label: '%q' has %q: expected % and one of the letters rhlst, or %%");
+    must_fail_env("--tcp=maybe x", NULL, "--tcp: 'maybe' is neither yes nor no");
+    must_fail_env("--no-autotune=yes x", NULL, "--no-autotune takes no value ('yes' was given)");
+    must_fail_env("--gloo=x x", NULL, "--gloo takes no value ('x' was given)");
+    must_fail_env("--hosts= x", NULL, "--hosts: the value is empty");
+    must_fail_env("-x =1 x", NULL,
+                  "-x: '=1' is not a variable (examples: NAME, NAME=value, 'PREFIX*')");
+    must_fail_env("-H a --hostfile f x", NULL, "-H and --hostfile contradict each other: give one");
+    must_fail_env("--min-np 4 -np 2 x", NULL, "--min-np 4 is more than -np 2");
+    must_fail_env("--max-np 4 -np 8 x", NULL, "-np 8 is more than --max-np 4");
+    must_fail_env("--min-np 4 --max-np 2 x", NULL, "--min-np 4 is more than --max-np 2");
+    must_fail_env("--config-file /nowhere/f.ini x", NULL,
+                  "configuration: cannot open /nowhere/f.ini: No such file or directory");
+    must_fail_env("--env-file /nowhere/f x", NULL,
+                  "--env-file: cannot open /nowhere/f: No such file or directory");
+}
+
+static void test_programs(void **state)
+{
+    (void)state;
+    struct command_line line;
+    static char *env[] = {"SHELL_VALUE=from shell", "MY_A=1", "MY_B=2", NULL};
+    must_parse("-np 1 -x ALL=1 ./a x : -np 3 --wdir /w -x SHELL_VALUE -x MY_* ./b y z", env, &line);
+    assert_int_equal(line.settings.np, 4);
+    assert_int_equal(line.apps.count, 2);
+    const struct app *a = &line.apps.items[0], *b = &line.apps.items[1];
+    assert_int_equal(a->np, 1);
+    assert_int_equal(b->np, 3);
+    assert_int_equal(a->argv.count, 2);
+    assert_int_equal(b->argv.count, 3);
+    assert_null(a->wdir);
+    assert_string_equal(b->wdir, "/w");
+    assert_int_equal(a->env.count, 0);
+    assert_string_equal(strv_env_get(&b->env, "SHELL_VALUE"), "from shell");
+    assert_string_equal(strv_env_get(&b->env, "MY_B"), "2");
+    assert_string_equal(strv_env_get(&line.settings.env, "ALL"), "1");
+    command_line_destroy(&line);
+
+    must_fail_env("-np 1 a : --timeout 5 b", NULL,
+                  "--timeout is for the whole job: put it before the first program");
+    must_fail_env("-np 1 a : b", NULL,
+                  "with several programs each needs its own -np; 'b' has none");
+    must_fail_env("a : -np 1 b", NULL,
+                  "with several programs each needs its own -np; 'a' has none");
+    must_fail_env("-np 1 a :", NULL, "no program after the last ':'");
+    must_fail_env("-np 1 : b", NULL, "no program before a ':'");
+    must_fail_env("-np 1 a : -np 1 : c", NULL, "no program before a ':'");
+    must_fail_env("-np 1 a : -np 0 b", NULL, "-np: 0 is out of range: expected 1 to 1000000");
+    must_fail_env("-np 600000 a : -np 600000 b", NULL,
+                  "1200000 workers are too many: at most 1000000");
+    static char *np[] = {"HVDRUN_NP=4", NULL};
+    must_fail_env("a : -np 1 b", np, "with several programs each needs its own -np; 'a' has none");
+}
+
+static void test_dashes(void **state)
+{
+    (void)state;
+    struct command_line line;
+    must_parse("-np 2 -- prog : -np 3 b", NULL, &line);
+    assert_int_equal(line.apps.count, 1);
+    assert_int_equal(line.apps.items[0].argv.count, 5);
+    assert_string_equal(line.apps.items[0].argv.items[1], ":");
+    command_line_destroy(&line);
+
+    must_parse("-- --odd-name", NULL, &line);
+    assert_string_equal(line.apps.items[0].argv.items[0], "--odd-name");
+    command_line_destroy(&line);
+
+    /* behind the program a `--` changes nothing, so a section without a program follows here */
+    must_fail_env("prog -- :", NULL, "no program after the last ':'");
+}
+
+/* A `--` after the program is the program's; the ':' behind it still separates. */
+static void test_dashes_of_program(void **state)
+{
+    (void)state;
+    struct command_line line;
+    must_parse("-np 1 a -- x : -np 1 -- b : c", NULL, &line);
+    assert_int_equal(line.apps.count, 2);
+    assert_int_equal(line.apps.items[0].argv.count, 3);
+    assert_string_equal(line.apps.items[0].argv.items[1], "--");
+    assert_int_equal(line.apps.items[1].argv.count, 3);
+    command_line_destroy(&line);
+    must_parse("prog a:b ::", NULL, &line);
+    assert_int_equal(line.apps.items[0].argv.count, 3);
+    command_line_destroy(&line);
+}
+
+static void test_questions(void **state)
+{
+    (void)state;
+    struct command_line line;
+    static char *broken[] = {"HVDRUN_NP=broken", NULL};
+    must_parse("--help", broken, &line);
+    assert_true(line.settings.help);
+    command_line_destroy(&line);
+    must_parse("-np 2 -h prog", NULL, &line);
+    assert_true(line.settings.help);
+    command_line_destroy(&line);
+    must_parse("--version", NULL, &line);
+    assert_true(line.settings.version);
+    command_line_destroy(&line);
+    must_parse("-v", broken, &line);
+    assert_true(line.settings.version);
+    assert_int_equal(line.apps.count, 0);
+    command_line_destroy(&line);
+    must_parse("-v prog", NULL, &line);
+    assert_false(line.settings.version);
+    assert_int_equal(line.settings.verbose, 1);
+    command_line_destroy(&line);
+    must_parse("-cb", NULL, &line);
+    assert_true(line.settings.check_build);
+    command_line_destroy(&line);
+    must_parse("--check-build", NULL, &line);
+    assert_true(line.settings.check_build);
+    command_line_destroy(&line);
+}
+
+static void test_warnings(void **state)
+{
+    (void)state;
+    struct command_line line;
+    must_parse("--jsrun --jsrun --mpi-args=x --binding-args=x --disable-cache "
+               "--log-hide-timestamp prog",
+               NULL, &line);
+    assert_int_equal(line.warnings.count, 5);
+    assert_string_equal(line.warnings.items[0],
+                        "--jsrun is ignored: hvdrun starts the workers itself, name the hosts with "
+                        "-H or --hostfile");
+    assert_string_equal(line.warnings.items[4],
+                        "--log-hide-timestamp is deprecated: use --log-without-timestamp");
+    command_line_destroy(&line);
+    must_parse("-x NOT_SET_ANYWHERE -x HOROVOD_RANK=3 prog", NULL, &line);
+    assert_int_equal(line.warnings.count, 2);
+    assert_string_equal(line.warnings.items[0],
+                        "-x NOT_SET_ANYWHERE has no effect: it is not set here");
+    assert_string_equal(line.warnings.items[1],
+                        "-x HOROVOD_RANK has no effect: hvdrun sets it for each worker");
+    command_line_destroy(&line);
+}
+
+static void test_precedence(void **state)
+{
+    (void)state;
+    struct command_line line;
+    char *user = new_file("user.ini", "");
+    char *folder = mem_strndup(user, (size_t)(strrchr(user, '/') - user));
+    char *named = new_file("job.ini", "[launch]\ngrace = 2\nnode-timeout = 2\ntimeout = 2\n"
+                                      "[elastic]\nreset_limit=2\n[env]\nWHO = job\nJOB = 1\n"
+                                      "[output]\nverbose = 2\n");
+    char *config = mem_printf("%s/hvdrun", folder);
+    char *home = mem_printf("%s/hvdrun/config.ini", folder);
+    char *xdg = mem_printf("XDG_CONFIG_HOME=%s", folder);
+    assert_int_equal(mkdir(config, 0700), 0);
+    FILE *file = fopen(home, "w");
+    fputs("[launch]\nstart-timeout = 1\ngrace = 1\nnode-timeout = 1\ntimeout = 1\nhostfile = h\n"
+          "[env]\nWHO = user\nUSER_FILE = 1\n",
+          file);
+    fclose(file);
+    char *env[] = {
+        xdg, "HVDRUN_NODE_TIMEOUT=3", "HVDRUN_TIMEOUT=3", "HVDRUN_GRACE=", "HVDRUN_VERBOSE=yes",
+        NULL};
+    char *text = mem_printf("--config-file %s --timeout 4 -x WHO=flag -H a -v prog", named);
+    must_parse(text, env, &line);
+    const struct settings *s = &line.settings;
+    assert_int_equal(s->drain_timeout, 2000);
+    assert_int_equal(s->start_timeout, 1000);
+    assert_int_equal(settings_source(s, OPT_start_timeout), SOURCE_USER_FILE);
+    assert_int_equal(s->grace, 2000);
+    assert_int_equal(settings_source(s, OPT_grace), SOURCE_FILE);
+    assert_int_equal(s->node_timeout, 3000);
+    assert_string_equal(settings_place(s, OPT_node_timeout), "HVDRUN_NODE_TIMEOUT");
+    assert_int_equal(s->timeout, 4000);
+    assert_string_equal(settings_place(s, OPT_timeout), "--timeout");
+    assert_int_equal(s->reset_limit, 2);
+    assert_int_equal(s->verbose, 1);
+    assert_string_equal(s->hosts, "a"); /* the flag wins over the file's hostfile */
+    assert_null(s->hostfile);
+    assert_string_equal(strv_env_get(&s->env, "WHO"), "flag");
+    assert_string_equal(strv_env_get(&s->env, "JOB"), "1");
+    assert_string_equal(strv_env_get(&s->env, "USER_FILE"), "1");
+    char *place = mem_printf("%s:2: grace", named);
+    assert_string_equal(settings_place(s, OPT_grace), place);
+    command_line_destroy(&line);
+
+    char *variable = mem_printf("HVDRUN_CONFIG_FILE=%s", named);
+    char *by_variable[] = {variable, NULL};
+    must_parse("prog", by_variable, &line);
+    assert_int_equal(line.settings.grace, 2000);
+    command_line_destroy(&line);
+
+    unlink(home);
+    rmdir(config);
+    free(place), free(variable), free(text), free(xdg), free(home), free(config), free(folder);
+    remove_file(named);
+    remove_file(user);
+}
+
+static void test_env_file(void **state)
+{
+    (void)state;
+    struct command_line line;
+    char *path = new_file("vars", "# a comment\nA=1\nexport B='two words'\nC=3\n");
+    char *text = mem_printf("--env-file %s -x C=flag prog", path);
+    must_parse(text, NULL, &line);
+    assert_string_equal(strv_env_get(&line.settings.env, "A"), "1");
+    assert_string_equal(strv_env_get(&line.settings.env, "B"), "two words");
+    assert_string_equal(strv_env_get(&line.settings.env, "C"), "flag");
+    command_line_destroy(&line);
+    free(text);
+    remove_file(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_horovod_flags), cmocka_unit_test(test_other_flags),
+        cmocka_unit_test(test_list_is_sound), cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_errors),        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_dashes),        cmocka_unit_test(test_dashes_of_program),
+        cmocka_unit_test(test_questions),     cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_precedence),    cmocka_unit_test(test_env_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Help, man page, completions and table: all options in each, and in the shape that readers need.
+ */
+#include "cli_fixture.h"
+
+#include "base/fd.h"
+#include "cli/about.h"
+#include "cli/docgen.h"
+#include "cli/help.h"
+#include "cli/spelling.h"
+
+#define TEXT_LIMIT ((size_t)1 << 20)
+
+/* Fails when a line is longer than `columns` (0: any length), is blank at its end or is not ASCII.
+ */
+static void check_lines(const char *text, size_t columns)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        if (columns > 0 && length > columns)
+            fail_msg("%zu columns: %.*s", length, (int)length, text);
+        if (length > 0 && text[length - 1] == ' ')
+            fail_msg("blank at the end: '%.*s'", (int)length, text);
+        for (size_t i = 0; i < length; i++) {
+            if ((unsigned char)text[i] < ' ' || (unsigned char)text[i] > '~')
+                fail_msg("not plain text: %.*s", (int)length, text);
+        }
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void test_help(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    help_text(&text);
+    check_lines(buf_text(&text), 80);
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        char name[OPTION_NAME_MAX];
+        option_name((enum option_id)i, name);
+        char *plain = mem_printf("--%s", name), *both = mem_printf("--[no-]%s", name);
+        if (strstr(buf_text(&text), plain) == NULL && strstr(buf_text(&text), both) == NULL)
+            fail_msg("--help has no --%s", name);
+        free(plain), free(both);
+    }
+    assert_non_null(strstr(buf_text(&text), "  -np, -n, --np, --num-proc N\n"));
+    assert_non_null(strstr(buf_text(&text), "  --color, --colour[=WHEN]"));
+    assert_non_null(strstr(buf_text(&text), "  --mpi=KIND "));
+    assert_non_null(strstr(buf_text(&text), "(default 30 s)"));
+}
+
+static void test_table_is_current(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT), file AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    struct error err = ERROR_INIT;
+    const char *source = getenv("HVDRUN_SOURCE");
+    assert_non_null(source);
+    char *path = mem_printf("%s/docs/options.md", source);
+    if (fd_read_file(path, &file, &err) < 0)
+        fail_msg("%s", err.text);
+    docgen_table(&text);
+    if (strcmp(buf_text(&text), buf_text(&file)) != 0)
+        fail_msg("docs/options.md is not what settings.def says: build the target options_table");
+    free(path);
+}
+
+/* Every row has as many cells as the head. */
+static void test_table_cells(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    docgen_table(&text);
+    for (const char *line = buf_text(&text); *line != '\0';) {
+        size_t length = strcspn(line, "\n"), bars = 0;
+        for (size_t i = 0; i < length; i++)
+            bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
+        if (line[0] == '|' && bars != 7)
+            fail_msg("%zu bars: %.*s", bars, (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static int must_be_in(void *context, const struct spelling *spelling)
+{
+    const char *text = context;
+    if (spelling->instead == NULL && strstr(text, spelling->word) == NULL)
+        fail_msg("the completion has no %s", spelling->word);
+    return 0;
+}
+
+static void test_completions(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"bash", "zsh"};
+    for (size_t i = 0; i < 2; i++) {
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+        docgen_find(kinds[i])(&text);
+        check_lines(buf_text(&text), 0);
+        spelling_each(must_be_in, (void *)(uintptr_t)buf_text(&text));
+    }
+    struct buf fish AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    docgen_fish(&fish);
+    assert_non_null(strstr(buf_text(&fish), " -l exit-policy -x -a 'first max rank0'"));
+    assert_non_null(strstr(buf_text(&fish), " -o np "));
+    assert_null(docgen_find("pdf"));
+}
+
+static void test_man(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    docgen_man(&text);
+    check_lines(buf_text(&text), 0);
+    static const char *const parts[] = {".TH HVDRUN 1 ",
+                                        ".SH SYNOPSIS\n",
+                                        ".SH \"EXIT STATUS\"\n",
+                                        "\\fB124\\fR\n",
+                                        "\\fB\\-np, \\-n, \\-\\-np, \\-\\-num\\-proc N\\fR\n",
+                                        ".SH CONFIGURATION\n"};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (strstr(buf_text(&text), parts[i]) == NULL)
+            fail_msg("the manual has no %s", parts[i]);
+    }
+    assert_null(strstr(buf_text(&text), "\n'"));
+    assert_null(strstr(buf_text(&text), "\n\n.")); /* no blank lines before requests */
+}
+
+static void test_about(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    version_text(&text);
+    assert_int_equal(strncmp(buf_text(&text), "hvdrun ", 7), 0);
+    assert_int_equal(buf_text(&text)[text.length - 1], '\n');
+    buf_clear(&text);
+    check_build_text(&text);
+    check_lines(buf_text(&text), 80);
+    assert_non_null(strstr(buf_text(&text), "    [X] local"));
+    assert_non_null(strstr(buf_text(&text), "    [ ] ssh"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_help),        cmocka_unit_test(test_table_is_current),
+        cmocka_unit_test(test_table_cells), cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_man),         cmocka_unit_test(test_about),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
