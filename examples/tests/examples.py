@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one example and checks what it prints: examples.py --launcher hvdrun --build build train"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[1]
+SKIPPED = 77
+TIME_LIMIT = 200  # s; says "hangs", nothing about speed
+
+LAUNCHER, BUILD = "", pathlib.Path()
+
+
+def run(*words, env=None):
+    """Runs the launcher; returns (status, output)."""
+    more = {}
+    command = [LAUNCHER]
+    if "mpirun" in pathlib.Path(LAUNCHER).name:
+        command.append("--oversubscribe")
+        more = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+        if words[0].startswith("-") and ":" in words:
+            command.pop()  # with several programs the option belongs to each of them
+    ran = subprocess.run([*command, *map(str, words)], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         timeout=TIME_LIMIT, env={**os.environ, **more, **(env or {})})
+    return ran.returncode, ran.stdout
+
+
+class Example(unittest.TestCase):
+    def run_well(self, *words, **more):
+        status, output = run(*words, **more)
+        self.assertEqual(status, 0, output)
+        return output
+
+    def number(self, pattern, output):
+        found = re.findall(pattern, output)
+        self.assertEqual(len(found), 1, f"{pattern} once in:\n{output}")
+        return float(found[0])
+
+
+class Train(Example):
+    def train(self, ranks, *options):
+        output = self.run_well("-np", ranks, BUILD / "examples/train/train", *options)
+        self.assertIn(f"{ranks} rank", output)
+        return (self.number(r"final training loss ([\d.]+)", output),
+                self.number(r"held-out accuracy ([\d.]+) %", output))
+
+    def test_same_result_for_any_number_of_ranks(self):
+        loss, accuracy = self.train(1)
+        self.assertLess(loss, 0.05)
+        self.assertGreaterEqual(accuracy, 95)
+        for ranks in (2, 3, 4):
+            other, other_accuracy = self.train(ranks)
+            self.assertAlmostEqual(loss, other, delta=1e-4, msg=f"{ranks} ranks")
+            self.assertAlmostEqual(accuracy, other_accuracy, delta=0.3)
+
+    def test_uneven_shares_and_ranks_without_any(self):
+        # early in training the loss is large, so that a lost or doubled image would show
+        for batch, ranks in ((7, 3), (2, 3)):
+            options = ("--epochs", 1, "--lr", 0.02, "--batch", batch)
+            self.assertAlmostEqual(self.train(1, *options)[0], self.train(ranks, *options)[0],
+                                   delta=2e-6)
+
+    def test_seed_matters(self):
+        short = ("--epochs", 1)
+        self.assertNotEqual(self.train(2, *short)[0], self.train(2, *short, "--seed", 2)[0])
+
+    def test_bad_use_is_said_once(self):
+        program = BUILD / "examples/train/train"
+        for words, status, text in (
+                (["--epochs", "0"], 2, "'0' is no value for --epochs"),
+                (["--lr", "nan"], 2, "'nan' is no value for --lr"),
+                (["more"], 2, "unexpected argument 'more'"),
+                (["--data", "/nowhere/digits.csv"], 1, "cannot read the digits from /nowhere/"),
+                (["--data", str(EXAMPLES / "README.md")], 1, "README.md, line 1: expected 64 numb")):
+            with self.subTest(words=words):
+                got, output = run("-np", 2, program, *words)
+                self.assertEqual(got, status, output)
+                self.assertEqual(output.count(text), 1, output)
+
+
+class Mpmd(Example):
+    def test_two_programs_in_one_world(self):
+        folder = BUILD / "examples/mpmd"
+        output = self.run_well("-np", 1, folder / "collect", ":", "-np", 3, folder / "sample")
+        self.assertIn("3 samplers found pi = 3.141592654", output)
+
+    def test_wrong_order_is_said(self):
+        folder = BUILD / "examples/mpmd"
+        status, output = run("-np", 1, folder / "sample", ":", "-np", 1, folder / "collect")
+        self.assertNotEqual(status, 0)
+        self.assertIn("start it as", output)
+
+
+class Plain(Example):
+    def test_every_rank_once(self):
+        output = self.run_well("-np", 3, EXAMPLES / "plain/worker.sh")
+        for rank in range(3):
+            self.assertEqual(output.count(f"I am rank {rank} of 3, number {rank} of 3 on "), 1, output)
+        for name in ("RANK=0", "WORLD_SIZE=3", "MASTER_ADDR=", "MASTER_PORT=", "OMPI_COMM_WORLD_SIZE=3"):
+            self.assertEqual(len(re.findall(rf"(?<![A-Z_]){name}", output)), 1, output)
+
+    def test_without_launcher(self):
+        bare = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
+        ran = subprocess.run([EXAMPLES / "plain/worker.sh"], capture_output=True, text=True, env=bare,
+                             timeout=TIME_LIMIT)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("start it with hvdrun", ran.stderr)
+
+
+class Config(Example):
+    def test_options_come_from_the_file(self):
+        output = self.run_well("--config-file", EXAMPLES / "config.ini", EXAMPLES / "plain/worker.sh")
+        self.assertRegex(output, r"(?m)^0@[^|]+\|I am rank 0 of 2,")
+        self.assertRegex(output, r"(?m)^1@[^|]+\|I am rank 1 of 2,")
+        self.assertRegex(output, r"(?m)\|OMP_NUM_THREADS=1$")
+
+    def test_flags_win(self):
+        output = self.run_well("--config-file", EXAMPLES / "config.ini", "-np", 3,
+                               EXAMPLES / "plain/worker.sh")
+        self.assertIn("I am rank 2 of 3", output)
+
+
+class Script(Example):
+    def script(self, name):
+        status, output = run("-np", 2, sys.executable, "-B", EXAMPLES / name)
+        if status == SKIPPED:
+            self.assertEqual(output.count("skipped, "), 1, output)
+            self.skipTest(output.strip())
+        self.assertEqual(status, 0, output)
+        return output
+
+
+class TorchDdp(Script):
+    def test_trains(self):
+        output = self.script("torch_ddp.py")
+        self.assertGreaterEqual(self.number(r"2 ranks, .*held-out accuracy ([\d.]+) %", output), 95)
+
+
+class HvdStatic(Script):
+    def test_trains(self):
+        output = self.script("hvd_static.py")
+        self.assertLess(self.number(r"step 50: mean loss over 2 ranks ([\d.]+)", output), 0.01)
+
+
+CASES = {"train": Train, "mpmd": Mpmd, "plain": Plain, "config": Config, "torch_ddp": TorchDdp,
+         "hvd_static": HvdStatic}
+
+
+def main():
+    global LAUNCHER, BUILD
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--launcher", required=True)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("case", choices=CASES)
+    options = parser.parse_args()
+    LAUNCHER, BUILD = options.launcher, options.build
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(CASES[options.case])
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(SKIPPED if len(result.skipped) == result.testsRun else 0)
+
+
+if __name__ == "__main__":
+    main()

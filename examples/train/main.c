@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Data-parallel training with MPI: every rank holds the whole network and works on its share of
+ * each batch; the gradients are added up over all ranks, so that all take the same step.
+ *
+ * The batch belongs to the job, not to a rank: with the same --batch the result is the same for
+ * any number of ranks, up to the order of floating-point sums. Where the batch does not divide
+ * evenly, shares differ by one image, and the sum is divided by the images of all ranks, not by
+ * the ranks.
+ *
+ * Rank 0 reads the images and sends them to the others, so the file need not exist on every host.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dataset.h"
+#include "network.h"
+#include "options.h"
+
+struct job {
+    struct options options;
+    int rank, size;
+    struct dataset data;
+    struct network *network;
+    size_t *order;  /* the training images, shuffled anew for each epoch, alike on all ranks */
+    double *fused;  /* one buffer for one allreduce: the gradient, then the loss */
+    uint64_t state; /* of the generator behind `order` */
+};
+
+struct score {
+    double loss; /* mean */
+    double accuracy;
+};
+
+/* The part [*from, *to) of `count` images that is this rank's. The parts of all ranks follow each
+ * other without a gap. */
+static void share(const struct job *job, size_t count, size_t *from, size_t *to)
+{
+    *from = count * (size_t)job->rank / (size_t)job->size;
+    *to = count * ((size_t)job->rank + 1) / (size_t)job->size;
+}
+
+/* Returns -1 on all ranks alike; rank 0 has said why. */
+static int read_digits(struct job *job)
+{
+    unsigned long counts[2] = {0, 0};
+    if (job->rank == 0) {
+        char *found = job->options.data == NULL ? dataset_find() : NULL;
+        const char *path = job->options.data != NULL ? job->options.data : found;
+        if (path == NULL)
+            fputs("train: examples/data/digits.csv was not found: name it with --data\n", stderr);
+        else if (dataset_load(&job->data, path) == 0) {
+            counts[0] = job->data.train_count;
+            counts[1] = job->data.test_count;
+        }
+        free(found);
+    }
+    MPI_Bcast(counts, 2, MPI_UNSIGNED_LONG, 0, MPI_COMM_WORLD);
+    size_t count = counts[0] + counts[1];
+    if (count == 0)
+        return -1;
+    if (job->rank != 0) {
+        job->data.train_count = counts[0];
+        job->data.test_count = counts[1];
+        job->data.pixels = malloc(count * DIGIT_PIXELS);
+        job->data.labels = malloc(count);
+        if (job->data.pixels == NULL || job->data.labels == NULL)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_Bcast(job->data.pixels, (int)(count * DIGIT_PIXELS), MPI_UNSIGNED_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Bcast(job->data.labels, (int)count, MPI_UNSIGNED_CHAR, 0, MPI_COMM_WORLD);
+    return 0;
+}
+
+static int job_prepare(struct job *job)
+{
+    if (read_digits(job) < 0)
+        return -1;
+    job->network = network_create(job->options.seed);
+    job->order = calloc(job->data.train_count, sizeof *job->order);
+    job->fused = calloc(network_parameter_count() + 1, sizeof *job->fused);
+    if (job->network == NULL || job->order == NULL || job->fused == NULL) {
+        fprintf(stderr, "train: rank %d is out of memory\n", job->rank);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    for (size_t i = 0; i < job->data.train_count; i++)
+        job->order[i] = i;
+    job->state = job->options.seed ^ 0x6469676974u;
+    return 0;
+}
+
+static void job_destroy(struct job *job)
+{
+    dataset_destroy(&job->data);
+    network_destroy(job->network);
+    free(job->order);
+    free(job->fused);
+}
+
+static void shuffle(struct job *job)
+{
+    for (size_t i = job->data.train_count - 1; i > 0; i--) {
+        size_t j = (size_t)(random_next(&job->state) % (i + 1));
+        size_t other = job->order[j];
+        job->order[j] = job->order[i];
+        job->order[i] = other;
+    }
+}
+
+/* One step with the `count` images from `first` on; returns the sum of their losses. */
+static double train_batch(struct job *job, size_t first, size_t count)
+{
+    size_t parameters = network_parameter_count();
+    for (size_t k = 0; k <= parameters; k++)
+        job->fused[k] = 0;
+    size_t from, to;
+    share(job, count, &from, &to);
+    for (size_t i = from; i < to; i++) {
+        size_t image = job->order[first + i];
+        job->fused[parameters] += network_backward(job->network, dataset_image(&job->data, image),
+                                                   job->data.labels[image], job->fused);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, job->fused, (int)parameters + 1, MPI_DOUBLE, MPI_SUM,
+                  MPI_COMM_WORLD);
+    network_step(job->network, job->fused, 1.0 / (double)count, job->options.rate);
+    return job->fused[parameters];
+}
+
+/* Mean loss over the images of one epoch, each taken just before it was learned from. */
+static double train_epoch(struct job *job)
+{
+    size_t images = job->data.train_count, batch = (size_t)job->options.batch;
+    double loss = 0;
+    shuffle(job);
+    for (size_t first = 0; first < images; first += batch) {
+        size_t left = images - first;
+        loss += train_batch(job, first, left < batch ? left : batch);
+    }
+    return loss / (double)images;
+}
+
+static struct score evaluate(const struct job *job, size_t first, size_t count)
+{
+    double sums[2] = {0, 0}; /* loss, right guesses */
+    size_t from, to;
+    share(job, count, &from, &to);
+    for (size_t i = first + from; i < first + to; i++) {
+        int guess;
+        sums[0] +=
+            network_loss(job->network, dataset_image(&job->data, i), job->data.labels[i], &guess);
+        sums[1] += guess == job->data.labels[i];
+    }
+    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return (struct score){.loss = sums[0] / (double)count, .accuracy = sums[1] / (double)count};
+}
+
+static void job_run(struct job *job)
+{
+    const struct options *options = &job->options;
+    double start = MPI_Wtime();
+    if (job->rank == 0)
+        printf("training on %zu digits, %zu held out, %d rank%s, batch %ld\n",
+               job->data.train_count, job->data.test_count, job->size, job->size == 1 ? "" : "s",
+               options->batch);
+    for (long epoch = 1; epoch <= options->epochs; epoch++) {
+        double loss = train_epoch(job);
+        if (job->rank == 0) {
+            printf("epoch %2ld/%ld: loss %.4f\n", epoch, options->epochs, loss);
+            fflush(stdout);
+        }
+    }
+    struct score train = evaluate(job, 0, job->data.train_count);
+    struct score test = evaluate(job, job->data.train_count, job->data.test_count);
+    if (job->rank == 0)
+        printf("final training loss %.6f\nheld-out accuracy %.2f %%\nseconds %.2f\n", train.loss,
+               100 * test.accuracy, MPI_Wtime() - start);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    struct job job = {0};
+    MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &job.size);
+
+    int status = 0;
+    if (options_parse(&job.options, argc, argv, job.rank == 0) < 0) {
+        status = 2;
+    } else if (job.options.help) {
+        if (job.rank == 0)
+            options_help();
+    } else if (job_prepare(&job) < 0) {
+        status = 1;
+    } else {
+        job_run(&job);
+    }
+    job_destroy(&job);
+    MPI_Finalize();
+    return status;
+}

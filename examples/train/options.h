@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of the training example. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct options {
+    long epochs;
+    long batch; /* images per step over all ranks together */
+    double rate;
+    uint64_t seed;
+    const char *data; /* NULL: find it; borrowed from argv */
+    bool help;
+};
+
+/* Returns -1 after one line on stderr, if `speak` (all ranks parse, only one should talk). */
+int options_parse(struct options *options, int argc, char **argv, bool speak);
+void options_help(void);
