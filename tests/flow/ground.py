@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things are, and how long to wait for them."""
+
+import functools
+import os
+import shutil
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.environ.get("HVDRUN_SOURCE", os.path.dirname(os.path.dirname(HERE)))
+
+
+def _find_build():
+    for place in ("build/dev", "build/ci", "build/asan", "build"):
+        path = os.path.join(SOURCE, place)
+        if os.access(os.path.join(path, "hvdrun"), os.X_OK):
+            return path
+    return os.path.join(SOURCE, "build/dev")
+
+
+BUILD = os.environ.get("HVDRUN_BUILD") or _find_build()
+HVDRUN = os.environ.get("HVDRUN") or os.path.join(BUILD, "hvdrun")
+WORKERS = os.environ.get("HVDRUN_WORKERS") or os.path.join(BUILD, "tests/workers")
+
+@functools.lru_cache(maxsize=None)
+def sanitized():
+    """Whether hvdrun was built with AddressSanitizer: everything is slower and larger then."""
+    try:
+        with open(HVDRUN, "rb") as file:
+            return b"__asan_init" in file.read()
+    except OSError:
+        return False
+
+
+def patient(seconds):
+    return seconds * 4 if sanitized() else seconds
+
+
+def worker(name):
+    """The path of a built worker; a missing one is a failure, not a skip."""
+    path = os.path.join(WORKERS, name)
+    if not os.access(path, os.X_OK):
+        raise AssertionError(f"the worker {path} is not built")
+    return path
+
+
+def mpi_worker(name, kind):
+    """The path of an MPI worker (kind: openmpi, mpich); skips where that MPI is not installed."""
+    path = os.path.join(WORKERS, f"{name}.{kind}")
+    if not os.access(path, os.X_OK):
+        if shutil.which(f"mpicc.{kind}") is None:
+            raise unittest.SkipTest(f"no mpicc.{kind} on this machine")
+        raise AssertionError(f"the worker {path} is not built")
+    return path
+
+
+def wait_until(condition, what, timeout=20):
+    """Polls until condition() is true and returns its value; fails after the deadline."""
+    deadline = time.monotonic() + patient(timeout)
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {patient(timeout)} s in vain: {what}")
+        time.sleep(0.02)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI programs: Open MPI through the PMIx server, MPICH through PMI-1, and the wrong kind noticed."""
+
+import os
+import re
+import signal
+import time
+
+from rig import Flow, main, mpi_worker, sanitized, worker
+
+KINDS = ("openmpi", "mpich")
+# Docker and small machines: more ranks than cores, and no complaint about it
+QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+
+
+class Mpi(Flow):
+
+    left_timeout = 10
+
+    def mpi(self, *args, **options):
+        return self.run_job(*args, env={**QUIET, **options.pop("env", {})}, timeout=120, **options)
+
+    def expect_world(self, result, size):
+        """Every rank was in one world of `size`, and the sum of the ranks came out right."""
+        self.expect(result, 0)
+        want = [f"rank {r} of {size} sum {size * (size - 1) // 2}" for r in range(size)]
+        got = [re.sub(r"^\[\d+\]<stdout>:", "", line) for line in result.lines]
+        self.assertEqual(sorted(got), sorted(want), result.describe())
+        for line in result.lines:
+            self.assertRegex(line, r"^\[(\d+)\]<stdout>:rank \1 of ", "PMI rank and launcher's rank differ")
+
+
+class Hello(Mpi):
+
+    def test_sizes(self):
+        for kind in KINDS:
+            for size in (1, 2, 4) if sanitized() else (1, 2, 5, 16):
+                with self.subTest(kind=kind, size=size):
+                    self.expect_world(self.mpi("-np", size, mpi_worker("mpi_hello", kind), 10), size)
+
+    def test_nothing_is_said(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                result = self.expect(self.mpi("-np", 2, mpi_worker("mpi_hello", kind)), 0)
+                self.assertEqual(result.stderr, "", result.describe())
+
+    def test_chosen_kind(self):
+        self.expect_world(self.mpi("-np", 3, "--mpi=pmix", mpi_worker("mpi_hello", "openmpi")), 3)
+        self.expect_world(self.mpi("-np", 3, "--mpi=pmi1", mpi_worker("mpi_hello", "mpich")), 3)
+
+    def test_from_a_script(self):
+        # through an interpreter nothing can be read off the executable: PMIx is on
+        path = self.write("run", f'#!/bin/sh\nexec {mpi_worker("mpi_hello", "openmpi")}\n', 0o755)
+        self.expect_world(self.mpi("-np", 2, path), 2)
+        self.expect_world(self.mpi("-np", 2, "sh", "-c", mpi_worker("mpi_hello", "openmpi")), 2)
+        path = self.write("run2", f'#!/bin/sh\nexec {mpi_worker("mpi_hello", "mpich")}\n', 0o755)
+        self.expect_world(self.mpi("-np", 2, "--mpi=pmi1", path), 2)
+
+    def test_messages(self):
+        for kind in KINDS:
+            for size, count in ((1 << 10, 20), (4 << 20, 3)):
+                with self.subTest(kind=kind, size=size):
+                    result = self.mpi("-np", 3, mpi_worker("mpi_ring", kind), size, count)
+                    self.expect_lines(self.expect(result, 0), ["[0]<stdout>:ring of 3 ok"])
+
+    def test_several_jobs_one_after_the_other(self):
+        for kind in KINDS:
+            for _ in range(3):
+                self.expect_world(self.mpi("-np", 2, mpi_worker("mpi_hello", kind)), 2)
+
+    def test_mpmd_in_one_world(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                program = mpi_worker("mpi_hello", kind)
+                self.expect_world(self.mpi("-np", 1, program, ":", "-np", 2, program), 3)
+
+    def test_two_jobs_at_the_same_time(self):
+        for kind in KINDS:
+            jobs = [self.start("-np", 2, mpi_worker("mpi_hello", kind), 50, env=QUIET) for _ in range(2)]
+            for job in jobs:
+                self.expect_world(job.wait(120), 2)
+
+    def test_inherited_pmi_variables_do_no_harm(self):
+        lies = {"PMI_RANK": "5", "PMI_SIZE": "9", "PMI_FD": "3", "PMIX_RANK": "5", "PMIX_NAMESPACE": "other",
+                "PMIX_SERVER_URI2": "other.0;tcp4://127.0.0.1:9", "OMPI_COMM_WORLD_RANK": "5"}
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                self.expect_world(self.mpi("-np", 2, mpi_worker("mpi_hello", kind), env=lies), 2)
+
+
+class Names(Mpi):
+
+    def test_publish_and_lookup(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                result = self.expect(self.mpi("-np", 3, mpi_worker("mpi_publish", kind)), 0)
+                self.expect_lines(result, ["[1]<stdout>:rank 1 found the port", "[2]<stdout>:rank 2 found the port",
+                                           "[2]<stdout>:rank 2 gone"])
+
+    def test_connect_through_a_published_port(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                result = self.expect(self.mpi("-np", 2, mpi_worker("mpi_publish", kind), "connect"), 0)
+                self.assertIn("[0]<stdout>:rank 0 met 41", result.lines, result.describe())
+                self.assertIn("[1]<stdout>:rank 1 met 40", result.lines, result.describe())
+
+
+class Ends(Mpi):
+
+    def test_abort(self):
+        for kind in KINDS:
+            for code in (1, 7):
+                with self.subTest(kind=kind, code=code):
+                    result = self.expect(self.mpi("-np", 3, mpi_worker("mpi_abort", kind), 1, code), code)
+                    self.expect_said(result, rf"\brank 1\b.*abort.*\b{code}\b|abort.*\brank 1\b.*\b{code}\b")
+
+    def test_death_before_in_and_after_init(self):
+        for kind in KINDS:
+            for when in ("before", "in", "after", "late"):
+                with self.subTest(kind=kind, when=when):
+                    result = self.expect(self.mpi("-np", 3, "--grace", 2, mpi_worker("mpi_die", kind), when, 1, 6), 6)
+                    self.expect_blame(result, 1, code=6)
+
+    def test_death_by_signal(self):
+        for kind in KINDS:
+            for when, how, number in (("in", "kill", signal.SIGKILL), ("after", "segv", signal.SIGSEGV),
+                                      ("after", "kill", signal.SIGKILL)):
+                with self.subTest(kind=kind, when=when, how=how):
+                    result = self.mpi("-np", 3, "--grace", 2, mpi_worker("mpi_die", kind), when, 2, how)
+                    self.expect(result, 128 + number)
+                    self.expect_blame(result, 2, signal_number=number)
+
+    def test_a_rank_that_never_calls_init_while_others_wait_in_it(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                program = mpi_worker("mpi_hello", kind)
+                option = "--mpi=pmix" if kind == "openmpi" else "--mpi=pmi1"
+                result = self.mpi("-np", 2, "--grace", 1, option, program, ":", "-np", 1, worker("exit_with"), "2:5:700")
+                self.expect(result, 5)
+                self.expect_blame(result, 2, code=5)
+
+    def test_killed_driver(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                gate, _ = self.box.gate()
+                option = "--mpi=pmix" if kind == "openmpi" else "--mpi=pmi1"
+                job = self.start("-np", 2, "--grace", 1, option, mpi_worker("mpi_hello", kind), ":", "-np", 1,
+                                 worker("hang"), "--until", gate, env=QUIET)
+                job.wait_output("ready")
+                job.signal(signal.SIGKILL)
+                job.wait()
+                self.box.check_nothing_left(20)
+
+    def test_interrupted(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                job = self.start("-np", 2, "--grace", 2, mpi_worker("mpi_hello", kind), 1_000_000_000, env=QUIET)
+                job.wait_workers(2)
+                os.kill(job.pid, signal.SIGINT)
+                self.expect(job.wait(), 130)
+
+
+class WrongKind(Mpi):
+
+    def test_mpich_under_pmix_is_noticed(self):
+        # silently it would be n times "0 of 1": the watcher samples after a second
+        path = self.write("slow", f'#!/bin/sh\n{mpi_worker("mpi_hello", "mpich")}\n{mpi_worker("mpi_ring", "mpich")} '
+                                  f'1048576 100000 &\nsleep 4\nkill $!\nwait 2>/dev/null\nexit 0\n', 0o755)
+        result = self.mpi("-np", 2, path)
+        self.expect_said(result, "--mpi=pmi1")
+
+    def test_open_mpi_under_pmi1_is_noticed(self):
+        path = self.write("slow", f'#!/bin/sh\n{mpi_worker("mpi_ring", "openmpi")} 1048576 100000 &\nsleep 4\nkill $!\n'
+                                  f'wait 2>/dev/null\nexit 0\n', 0o755)
+        result = self.mpi("-np", 2, "--mpi=pmi1", path)
+        self.expect_said(result, "--mpi=pmix")
+
+    def test_no_mpi_library_no_warning(self):
+        gate, let_go = self.box.gate()
+        job = self.start("-np", 2, "--mpi=pmix", worker("hang"), "--until", gate)
+        job.wait_output("ready", count=2)
+        time.sleep(2)
+        let_go()
+        result = self.expect(job.wait(), 0)
+        self.assertEqual(result.stderr, "", result.describe())
+
+    def test_the_right_kind_is_not_warned_about(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                job = self.start("-np", 2, mpi_worker("mpi_hello", kind), 30_000_000, env=QUIET)
+                job.wait_workers(2)
+                time.sleep(3)
+                job.signal(signal.SIGTERM)
+                self.expect_not_said(job.wait(), "--mpi=")
+
+
+if __name__ == "__main__":
+    main()

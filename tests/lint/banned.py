@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What our C does not do: calls without bounds or that block, assignments inside conditions, and
+mutable variables outside functions.
+
+The first two are found in the text of the sources. The variables are read from the symbol tables of
+the rooms' static libraries in the build folder (--build), so that no way of writing one escapes;
+`static` variables inside functions count too, since they are the same thing.
+"""
+import pathlib
+import re
+import subprocess
+
+import tree
+
+UNBOUNDED = "strcpy strcat stpcpy sprintf vsprintf strtok strtok_r gets sscanf atoi atol atof alloca"
+SHELL = "system popen"
+SLEEP = "sleep usleep nanosleep"
+# Where each set is banned. A worker of the tests may sleep: misbehaving is what it is for.
+BANS = [
+    (UNBOUNDED, ("launcher/", "runtime/", "examples/", "tests/")),
+    (SHELL, ("launcher/", "runtime/", "examples/", "tests/")),
+    (SLEEP, ("launcher/", "runtime/", "examples/")),
+]
+INSTEAD = {
+    "sprintf": "buf_printf or snprintf", "vsprintf": "buf_vprintf or vsnprintf",
+    "strcpy": "mem_strdup or a struct buf", "strcat": "a struct buf", "stpcpy": "a struct buf",
+    "strtok": "strv_add_n", "strtok_r": "strv_add_n", "gets": "fgets",
+    "sscanf": "base/parse.h", "atoi": "parse_int", "atol": "parse_int", "atof": "parse_double",
+    "alloca": "mem_alloc", "system": "io/child.h", "popen": "io/child.h",
+    "sleep": "a timer of the loop", "usleep": "a timer of the loop",
+    "nanosleep": "a timer of the loop",
+}
+
+# Variables that may change although they stand outside functions: (room, symbol) -> why.
+MUTABLE_ALLOWED = {
+}
+
+
+def banned_in(name):
+    calls = [word for words, places in BANS if name.startswith(places) for word in words.split()]
+    return re.compile(r"(?<![\w.>])(" + "|".join(calls) + r")\s*\(")
+
+
+def closing(text, start):
+    """Offset of the parenthesis that closes the one at `start`."""
+    depth = 0
+    for i in range(start, len(text)):
+        if text[i] in "({[":
+            depth += 1
+        elif text[i] in ")}]":
+            depth -= 1
+            if depth == 0:
+                return i
+    return len(text)
+
+
+CONDITION = re.compile(r"\b(if|while)\s*\(")
+ASSIGNMENT = re.compile(r"(?<![=!<>])(?:<<|>>|[-+*/%&|^])?=(?!=)")
+
+
+def check_text(source, findings):
+    names = source.matching((".c", ".h"), ("launcher/", "runtime/", "examples/", "tests/"))
+    for name in names:
+        text = tree.blank_comments(source.text(name), strings=True)
+        for match in banned_in(name).finditer(text):
+            findings.add(name, tree.line_of(text, match.start()),
+                         f"{match[1]}() is banned: use {INSTEAD[match[1]]}")
+        for match in CONDITION.finditer(text):
+            inside = text[match.end():closing(text, match.end() - 1)]
+            inside = re.sub(r"\{[^{}]*\}", "", inside)  # designated initialisers are no assignments
+            if ASSIGNMENT.search(inside):
+                findings.add(name, tree.line_of(text, match.start()),
+                             f"assignment inside the condition of {match[1]}")
+    return len(names)
+
+
+# One line of `objdump -t`: address, seven flag letters (O: an object), section, size, name.
+SYMBOL = re.compile(r"^[0-9a-f]+ (.{7}) (\S+)\s+([0-9a-f]+)\s+(?:\.hidden )?(\S+)$")
+# .data.rel.ro is constant once the program is loaded: tables of pointers.
+MUTABLE_SECTION = re.compile(r"^\.(bss|tbss|tdata|data(?!\.rel\.ro)|[sl]data|[sl]bss)|^\*COM\*")
+# Made by the sanitizers, not by us.
+MADE_BY_COMPILER = re.compile(r"^(__odr_asan|__asan|__tsan|__gcov|\.L|_sub_[DI]_|\*\.L|Lubsan|\.Lubsan)")
+
+
+def is_mutable(match):
+    flags, section, size, name = match.groups()
+    # thread-local symbols carry no O; a lower-case d marks the section itself
+    is_object = "O" in flags or (section.startswith(".t") and "d" not in flags)
+    return is_object and int(size, 16) > 0 and MUTABLE_SECTION.match(section) \
+        and not MADE_BY_COMPILER.match(name)
+
+
+def check_symbols(build, findings):
+    libraries = sorted(pathlib.Path(build).rglob("libroom_*.a"))
+    rooms, used = set(), set()
+    for library in libraries:
+        room = library.stem.removeprefix("libroom_")
+        rooms.add(room)
+        listing = subprocess.run(["objdump", "-t", library], check=True, capture_output=True,
+                                 text=True).stdout
+        member = library.name
+        for line in listing.splitlines():
+            if ":     file format" in line:
+                member = line.split(":")[0]
+            match = SYMBOL.match(line)
+            if match is None or not is_mutable(match):
+                continue
+            symbol = re.sub(r"\.\d+$", "", match[4])  # of a static inside a function
+            if (room, symbol) in MUTABLE_ALLOWED:
+                used.add((room, symbol))
+            else:
+                findings.add(f"{room}/{member}", 0, f"'{symbol}' is a variable outside functions "
+                                                    f"that can change ({match[2]})")
+    for room, symbol in MUTABLE_ALLOWED:
+        if room in rooms and (room, symbol) not in used:
+            findings.add("tests/lint/banned.py", 0, f"MUTABLE_ALLOWED names {room}/{symbol}, which "
+                                                    "is not there any more")
+    if not libraries:
+        findings.add(str(build), 0, "no libroom_*.a in this build folder: build first")
+
+
+if __name__ == "__main__":
+    parser = tree.arguments(__doc__)
+    parser.add_argument("--build", help="the build folder (default: look at the sources only)")
+    options = parser.parse_args()
+    found = tree.Findings()
+    count = check_text(tree.Tree(options.root), found)
+    if options.build:
+        check_symbols(options.build, found)
+    found.finish(f"{count} files")

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# The checks that read the sources instead of running them; include()d from tests/CMakeLists.txt.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+function(lint_test name)
+  add_test(NAME lint.${name} COMMAND ${ARGN})
+  set_tests_properties(lint.${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS lint)
+endfunction()
+
+foreach(check layers format spdx docs selftest)
+  lint_test(${check} ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/${check}.py)
+endforeach()
+lint_test(banned ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/banned.py --build ${PROJECT_BINARY_DIR})
+lint_test(shell ${CMAKE_CURRENT_LIST_DIR}/shell.sh)

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of this folder find what they look for: each is run over a small good tree, which must
+pass, and over the same tree with one thing spoilt, which must not, and for the right reason."""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+SPDX_C = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+SPDX_PY = "# SPDX-License-Identifier: Apache-2.0\n"
+SKIPPED = 77
+
+GOOD = {
+    "runtime/base/error.h": SPDX_C + "#pragma once\n\nstruct error;\n",
+    "runtime/base/status.h": SPDX_C + '#define STATUS_LIST(X) X(STATUS_USAGE, 2, "wrong use")\n',
+    "runtime/include/hvd_env.h": SPDX_C + "#pragma once\n",
+    "runtime/core/tensor.c": SPDX_C + '#include "base/error.h"\n',
+    "launcher/model/plan.h": SPDX_C + '#pragma once\n\n#include "base/error.h"\n',
+    "launcher/model/plan.c": SPDX_C + '#include "model/plan.h"\n\n#include <string.h>\n',
+    "launcher/io/loop.c": SPDX_C + '#include <event2/event.h>\n',
+    "launcher/io/loop.h": SPDX_C + '#include "model/plan.h"\n',
+    "launcher/node/cpu.h": SPDX_C + '#include "io/loop.h"\n',
+    "launcher/output/sink.h": SPDX_C + '#include "io/loop.h"\n',
+    "launcher/cli/main.c": SPDX_C + '#include "include/hvd_env.h"\n#include "node/cpu.h"\n'
+                                    '#include "output/sink.h"\n',
+    "docs/exit-status.md": "# Exit status\n\n| status | meaning |\n| --- | --- |\n| 2 | wrong use |\n",
+    "README.md": "# Top\n\nSee [statuses](docs/exit-status.md#exit-status) and [below](#the-end-of-it).\n"
+                 "`[not](a-link)` <https://example.org>\n\n## The end of it\n",
+    "tool.sh": "#!/bin/sh\n" + SPDX_PY + 'echo "$1"\n',
+    ".clang-format": "BasedOnStyle: LLVM\nIndentWidth: 4\n",
+}
+
+
+class Tree:
+    """A temporary source tree; add() writes a file into it."""
+
+    def __init__(self, files):
+        self.folder = tempfile.TemporaryDirectory(prefix="hvdrun-lint-")
+        self.root = pathlib.Path(self.folder.name) / "tree"
+        for name, text in files.items():
+            self.add(name, text)
+
+    def add(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, check, *more):
+        program = HERE / check
+        command = [program, self.root] if program.suffix == ".sh" else \
+            [sys.executable, "-B", program, "--root", self.root, *more]
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, timeout=60)
+        return ran.returncode, ran.stdout
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+
+class Lint(unittest.TestCase):
+    def expect(self, check, status, text, changes=None, more=()):
+        with Tree({**GOOD, **(changes or {})}) as built:
+            got, output = built.run(check, *more)
+        if got == SKIPPED:
+            self.skipTest(output.strip())
+        self.assertEqual(got, status, output)
+        self.assertIn(text, output)
+
+    def spoil(self, check, name, body, text):
+        self.expect(check, 1, text, {name: body})
+
+
+class Layers(Lint):
+    def test_good(self):
+        self.expect("layers.py", 0, "nothing found")
+
+    def test_upward(self):
+        self.spoil("layers.py", "launcher/model/plan.c", SPDX_C + '#include "io/loop.h"\n',
+                   "upward include, model (L1) must not know io (L3)")
+
+    def test_upward_in_the_library(self):
+        self.spoil("layers.py", "runtime/base/error.h", SPDX_C + '#include "core/x.h"\n',
+                   '"core/x.h": no such file')
+        self.expect("layers.py", 1, "upward include, base (L0) must not know core (L1)",
+                    {"runtime/core/x.h": SPDX_C, "runtime/base/fd.c": SPDX_C + '#include "core/x.h"\n'})
+
+    def test_sideways(self):
+        self.spoil("layers.py", "launcher/output/sink.c", SPDX_C + '#include "node/cpu.h"\n',
+                   "sideways include, output and node are both L4")
+
+    def test_between_the_roots(self):
+        self.expect("layers.py", 1, "launcher/ and runtime/ share only base and include",
+                    {"runtime/core/x.h": SPDX_C,
+                     "launcher/cli/main.c": SPDX_C + '#include "core/x.h"\n'})
+
+    def test_cycle(self):
+        self.expect("layers.py", 1, "cycle: model/a.h -> model/b.h -> model/a.h",
+                    {"launcher/model/a.h": SPDX_C + '#include "model/b.h"\n',
+                     "launcher/model/b.h": SPDX_C + '  #  include "model/a.h"\n'})
+
+    def test_fences(self):
+        for name, header in (("launcher/agent/x.c", "event2/event.h"), ("launcher/agent/x.c", "pmix.h"),
+                             ("launcher/agent/x.c", "pmix_server.h"), ("launcher/driver/x.c", "yaml.h"),
+                             ("launcher/driver/x.c", "ini.h"), ("launcher/io/x.c", "libssh2.h"),
+                             ("launcher/io/x.c", "protobuf-c/protobuf-c.h"), ("launcher/io/x.c", "hwloc.h"),
+                             ("launcher/driver/job.c", "jansson.h"), ("launcher/cli/x.c", "mpi.h"),
+                             ("launcher/driver/x.c", "openssl/ssl.h")):
+            with self.subTest(header=header):
+                self.spoil("layers.py", name, SPDX_C + f"#include <{header}>\n", f"{header}: ")
+
+    def test_inside_the_fence(self):
+        self.expect("layers.py", 0, "nothing found",
+                    {"launcher/pmix/module/server.c": SPDX_C + "#include <pmix_server.h>\n",
+                     "launcher/driver/report.c": SPDX_C + "#include <jansson.h>\n",
+                     "launcher/agent/pmix_glue.c": SPDX_C + '#include "pmix/bridge.h"\n',
+                     "launcher/pmix/bridge.h": SPDX_C})
+
+    def test_commented_out(self):
+        self.expect("layers.py", 0, "nothing found",
+                    {"launcher/model/plan.c": SPDX_C + '/*\n#include "io/loop.h"\n*/\n'})
+
+    def test_purity(self):
+        self.spoil("layers.py", "launcher/model/plan.c", SPDX_C + "#include <time.h>\n",
+                   "model/ is pure: it must not include time.h")
+
+    def test_spelling(self):
+        self.spoil("layers.py", "launcher/model/plan.c", SPDX_C + '#include "plan.h"\n',
+                   'write it as "room/file.h"')
+        self.spoil("layers.py", "launcher/model/plan.c", SPDX_C + '#include "model/none.h"\n',
+                   "no such file")
+
+    def test_unknown_room(self):
+        self.spoil("layers.py", "launcher/attic/x.c", SPDX_C, "launcher/attic is no room")
+
+    def test_generated(self):
+        text = SPDX_C + '#include "wire/control.pb-c.h"\n'
+        self.expect("layers.py", 0, "nothing found", {"launcher/io/x.c": text})
+        self.spoil("layers.py", "launcher/model/x.c", text, "upward include")
+
+
+class Banned(Lint):
+    def body(self, statement):
+        return SPDX_C + f"int f(char *a, int b)\n{{\n    {statement}\n}}\n"
+
+    def test_good(self):
+        self.expect("banned.py", 0, "nothing found", {"launcher/io/good.c": self.body(
+            'if (a == 0 || b != 1 || b <= 2) /* strcpy(a) */ return my_sleep(1), ops->system(a); '
+            'while (put((struct x){.a = 1}) > 0) printf("sprintf(x) a = b"); // gets(a)')})
+
+    def test_calls(self):
+        for call in ("strcpy(a, a)", "sprintf (a, a)", "strtok(a, a)", "atoi(a)", "sscanf(a, a)",
+                     "system(a)", "popen(a, a)", "usleep(1)", "sleep(1)", "alloca(1)", "gets(a)"):
+            with self.subTest(call=call):
+                self.spoil("banned.py", "launcher/io/bad.c", self.body(f"return {call};"),
+                           f"bad.c:4: {call.partition('(')[0].strip()}() is banned")
+
+    def test_tests_may_sleep_but_not_overflow(self):
+        self.expect("banned.py", 0, "nothing found", {"tests/workers/x.c": self.body("sleep(1);")})
+        self.spoil("banned.py", "tests/workers/x.c", self.body("strcpy(a, a);"), "strcpy() is banned")
+
+    def test_assignments(self):
+        for statement in ("if (b = 1) return 1;", "while ((b = f(a, b)) != 0) ;", "if (b || (b |= 2)) ;",
+                          "if (f(a,\n b = 3)) ;"):
+            with self.subTest(statement=statement):
+                self.spoil("banned.py", "launcher/io/bad.c", self.body(statement),
+                           "bad.c:4: assignment inside the condition")
+
+
+@unittest.skipIf(shutil.which("cc") is None or shutil.which("objdump") is None, "no compiler")
+class Variables(Lint):
+    def library(self, built, code):
+        build = built.root.parent / "out"
+        build.mkdir()
+        (build / "x.c").write_text(code)
+        subprocess.run(["cc", "-c", "-fPIC", "-fno-common", "x.c"], cwd=build, check=True)
+        subprocess.run(["ar", "rc", "libroom_io.a", "x.o"], cwd=build, check=True)
+        return build
+
+    def check(self, code):
+        with Tree(GOOD) as built:
+            return built.run("banned.py", "--build", self.library(built, code))
+
+    def test_constants_are_fine(self):
+        status, output = self.check(
+            "int f(void);\nstatic const int table[] = {1, 2};\nconst char *const names[] = {\"a\"};\n"
+            "static int (*const calls[])(void) = {f};\n"
+            "int f(void) { return table[0] + names[0][0] + (calls[0] != 0); }\n")
+        self.assertEqual(status, 0, output)
+
+    def test_variables_are_not(self):
+        for code in ("int counter;", "static int counter = 3; int *f(void) { return &counter; }",
+                     "_Thread_local int counter;", "const char *counter = \"\";",
+                     "int f(void) { static int counter; return counter++; }"):
+            with self.subTest(code=code):
+                status, output = self.check(code + "\n")
+                self.assertEqual(status, 1, output)
+                self.assertIn("io/x.o: 'counter' is a variable outside functions", output)
+
+    def test_no_library(self):
+        with Tree(GOOD) as built:
+            status, output = built.run("banned.py", "--build", built.root)
+        self.assertEqual(status, 1)
+        self.assertIn("build first", output)
+
+
+class Others(Lint):
+    def test_format(self):
+        self.expect("format.py", 0, "nothing found")
+        self.spoil("format.py", "launcher/io/bad.c", SPDX_C + "int  f( void );\n",
+                   "launcher/io/bad.c:2: not formatted")
+
+    def test_spdx(self):
+        self.expect("spdx.py", 0, "nothing found")
+        for name, body in (("launcher/io/bad.c", "int x;\n" + SPDX_C), ("bad.py", "#!/bin/sh\n\n" + SPDX_PY),
+                           ("x/CMakeLists.txt", ""), ("launcher/io/bad.h", SPDX_PY)):
+            with self.subTest(name=name):
+                self.spoil("spdx.py", name, body, f"{name}:")
+
+    def test_statuses(self):
+        self.expect("docs.py", 0, "nothing found")
+        self.spoil("docs.py", "docs/exit-status.md", "# Exit status\n\nSome 2 words.\n",
+                   "no row that begins with 2 (STATUS_USAGE)")
+
+    def test_links(self):
+        self.spoil("docs.py", "docs/x.md", "[a](../nothing.md)\n", "docs/x.md:1: dead link")
+        self.spoil("docs.py", "docs/x.md", "[a](exit-status.md#no)\n", "has no heading #no")
+        self.spoil("docs.py", "docs/x.md", "[a][b]\n\n[b]: nothing.md\n", "docs/x.md:3: dead link")
+        self.expect("docs.py", 0, "nothing found", {"docs/x.md": "```\n[a](nothing.md)\n```\n"})
+
+    def test_places(self):
+        with Tree(GOOD) as built:
+            built.add("docs/x.md", f"first\nin {built.root}/docs\n")
+            status, output = built.run("docs.py")
+        self.assertEqual(status, 1, output)
+        self.assertIn("docs/x.md:2: names a place of this machine", output)
+
+    def test_shell(self):
+        self.expect("shell.sh", 0, "1 files: nothing found")
+        self.spoil("shell.sh", "bad.sh", "#!/bin/sh\n" + SPDX_PY + "echo $1\n", "SC2086")
+        self.spoil("shell.sh", ".ci/run", "#!/usr/bin/env bash\ncd $1\n", "SC2086")
+
+
+if __name__ == "__main__":
+    unittest.main()

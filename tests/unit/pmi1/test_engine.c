@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole PMI-1 dialogues in one process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "pmi1/engine.h"
+
+#define RANKS_MAX 1024
+
+struct world {
+    struct pmi1_engine *engine;
+    struct buf sent[RANKS_MAX];
+    struct buf upward; /* what barrier_in carried */
+    int barriers_in, abort_rank, abort_code, name_requests;
+    char *abort_text;
+};
+
+static void on_send(void *context, int rank, const char *bytes, size_t length)
+{
+    struct world *world = context;
+    assert_in_range(rank, 0, RANKS_MAX - 1);
+    assert_int_equal(buf_append(&world->sent[rank], bytes, length), 0);
+}
+
+static void on_abort(void *context, int rank, int code, const char *text)
+{
+    struct world *world = context;
+    world->abort_rank = rank;
+    world->abort_code = code;
+    free(world->abort_text);
+    world->abort_text = mem_strdup(text);
+}
+
+static void on_barrier_in(void *context, const char *bytes, size_t length)
+{
+    struct world *world = context;
+    world->barriers_in++;
+    buf_clear(&world->upward);
+    buf_append(&world->upward, bytes, length);
+}
+
+static void on_name(void *context, int rank, enum pmi1_name_request request, const char *service,
+                    const char *port)
+{
+    struct world *world = context;
+    assert_int_equal(rank, 1);
+    assert_int_equal(request, PMI1_LOOKUP);
+    assert_string_equal(service, "far");
+    assert_null(port);
+    world->name_requests++;
+}
+
+static struct world *world_create(int size, int first, int count, const int *ranks_on, int nodes,
+                                  bool names)
+{
+    struct world *world = mem_alloc(sizeof(*world));
+    for (int i = 0; i < RANKS_MAX; i++)
+        buf_init(&world->sent[i], 1 << 20);
+    buf_init(&world->upward, 1 << 20);
+    world->abort_rank = -1;
+    int local[RANKS_MAX];
+    int apps[RANKS_MAX];
+    for (int i = 0; i < count; i++) {
+        local[i] = first + i;
+        apps[i] = i % 2;
+    }
+    struct pmi1_config config = {.kvsname = "kvs_test",
+                                 .size = size,
+                                 .local_ranks = local,
+                                 .local_count = count,
+                                 .local_apps = apps,
+                                 .ranks_on = ranks_on,
+                                 .node_count = nodes};
+    struct pmi1_ops ops = {.send = on_send,
+                           .abort = on_abort,
+                           .barrier_in = on_barrier_in,
+                           .name = names ? on_name : NULL};
+    world->engine = pmi1_engine_create(&config, &ops, world);
+    return world;
+}
+
+static void world_destroy(struct world *world)
+{
+    pmi1_engine_destroy(world->engine);
+    for (int i = 0; i < RANKS_MAX; i++)
+        buf_destroy(&world->sent[i]);
+    buf_destroy(&world->upward);
+    free(world->abort_text);
+    free(world);
+}
+
+static void say(struct world *world, int rank, const char *text)
+{
+    struct error err = ERROR_INIT;
+    if (pmi1_receive(world->engine, rank, text, strlen(text), &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+/* What the rank was sent since the last look, compared and forgotten. */
+static void heard(struct world *world, int rank, const char *expected)
+{
+    assert_string_equal(buf_text(&world->sent[rank]), expected);
+    buf_clear(&world->sent[rank]);
+}
+
+static const int four[] = {4};
+
+static struct world *four_ranks(void)
+{
+    struct world *world = world_create(4, 0, 4, four, 1, false);
+    for (int rank = 0; rank < 4; rank++) {
+        say(world, rank, "cmd=init pmi_version=1 pmi_subversion=1\n");
+        heard(world, rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+    }
+    return world;
+}
+
+static void test_opening(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 1, "cmd=get_maxes\ncmd=get_appnum\ncmd=get_universe_size\ncmd=get_my_kvsname\n");
+    heard(world, 1,
+          "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\ncmd=appnum appnum=1\n"
+          "cmd=universe_size size=4\ncmd=my_kvsname kvsname=kvs_test\n");
+    say(world, 2, "cmd=get kvsname=kvs_test key=PMI_process_mapping \n");
+    heard(world, 2, "cmd=get_result rc=0 msg=success value=(vector,(0,1,4))\n");
+    world_destroy(world);
+}
+
+static void test_version_2_is_refused(void **state)
+{
+    (void)state;
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    say(world, 0, "cmd=init pmi_version=2 pmi_subversion=0\n");
+    heard(world, 0, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
+    assert_int_equal(pmi1_rank_state(world->engine, 0), PMI1_SILENT);
+    say(world, 0, "cmd=init pmi_version=1 pmi_subversion=1\n");
+    assert_int_equal(pmi1_rank_state(world->engine, 0), PMI1_RUNNING);
+    world_destroy(world);
+}
+
+static void test_exchange(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    for (int rank = 0; rank < 4; rank++) {
+        char *put AUTO_FREE =
+            mem_printf("cmd=put kvsname=kvs_test key=card-%d value=at %d = x\n", rank, rank * 11);
+        say(world, rank, put);
+        heard(world, rank, "cmd=put_result rc=0 msg=success\n");
+    }
+    for (int rank = 0; rank < 3; rank++) {
+        say(world, rank, "cmd=barrier_in\n");
+        heard(world, rank, "");
+        assert_int_equal(pmi1_rank_state(world->engine, rank), PMI1_BARRIER);
+    }
+    say(world, 3, "cmd=barrier_in\n");
+    for (int rank = 0; rank < 4; rank++) {
+        heard(world, rank, "cmd=barrier_out\n");
+        assert_int_equal(pmi1_rank_state(world->engine, rank), PMI1_RUNNING);
+    }
+    assert_int_equal(world->barriers_in, 0);
+    say(world, 0, "cmd=get kvsname=kvs_test key=card-3\n");
+    heard(world, 0, "cmd=get_result rc=0 msg=success value=at 33 = x\n");
+    say(world, 0, "cmd=finalize\n");
+    heard(world, 0, "cmd=finalize_ack\n");
+    assert_int_equal(pmi1_rank_state(world->engine, 0), PMI1_FINALIZED);
+    assert_int_equal(pmi1_rank_state(world->engine, 1), PMI1_RUNNING);
+    world_destroy(world);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 0, "cmd=get kvsname=kvs_test key=none\ncmd=get kvsname=other key=none\n");
+    heard(world, 0,
+          "cmd=get_result rc=-1 msg=key_not_found value=unknown\n"
+          "cmd=get_result rc=-1 msg=kvs_not_found value=unknown\n");
+    say(world, 0,
+        "cmd=put kvsname=kvs_test key=k value=1\ncmd=put kvsname=kvs_test key=k value=2\n"
+        "cmd=put kvsname=other key=k value=1\n");
+    heard(world, 0,
+          "cmd=put_result rc=0 msg=success\ncmd=put_result rc=-1 msg=duplicate_key\n"
+          "cmd=put_result rc=-1 msg=kvs_not_found\n");
+    say(world, 0, "cmd=get kvsname=kvs_test key=k\n");
+    heard(world, 0, "cmd=get_result rc=0 msg=success value=1\n");
+
+    char key[66];
+    memset(key, 'k', 65);
+    key[65] = '\0';
+    for (int length = 65; length >= 63; length--) {
+        key[length] = '\0';
+        char *put AUTO_FREE = mem_printf("cmd=put kvsname=kvs_test key=%s value=\n", key);
+        say(world, 1, put);
+        heard(world, 1,
+              length > 63 ? "cmd=put_result rc=-1 msg=key_too_long_or_empty\n"
+                          : "cmd=put_result rc=0 msg=success\n");
+    }
+    char value[1025];
+    memset(value, 'v', 1024);
+    value[1024] = '\0';
+    char *put AUTO_FREE = mem_printf("cmd=put kvsname=kvs_test key=v value=%s\n", value);
+    say(world, 1, put);
+    heard(world, 1, "cmd=put_result rc=-1 msg=value_too_long\n");
+    value[1023] = '\0';
+    char *fits AUTO_FREE = mem_printf("cmd=put kvsname=kvs_test key=v value=%s\n", value);
+    say(world, 1, fits);
+    heard(world, 1, "cmd=put_result rc=0 msg=success\n");
+    world_destroy(world);
+}
+
+static void test_walk_and_spaces(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 0, "cmd=create_kvs\n");
+    heard(world, 0, "cmd=newkvs rc=0 kvsname=kvs_test-0-0\n");
+    say(world, 0, "cmd=put kvsname=kvs_test-0-0 key=a value=b c\n");
+    heard(world, 0, "cmd=put_result rc=0 msg=success\n");
+    say(world, 3,
+        "cmd=getbyidx kvsname=kvs_test-0-0 idx=0\ncmd=getbyidx kvsname=kvs_test-0-0 idx=1\n"
+        "cmd=getbyidx kvsname=no idx=0\n");
+    heard(world, 3,
+          "cmd=getbyidx_results rc=0 nextidx=1 key=a val=b c\n"
+          "cmd=getbyidx_results rc=-2 reason=no_more_keyvals\n"
+          "cmd=getbyidx_results rc=-1 reason=kvs_not_found\n");
+    say(world, 0, "cmd=destroy_kvs kvsname=kvs_test-0-0\ncmd=destroy_kvs kvsname=kvs_test\n");
+    heard(world, 0,
+          "cmd=kvs_destroyed rc=0 msg=success\ncmd=kvs_destroyed rc=-1 msg=kvs_not_found\n");
+    for (int i = 0; i < 63; i++)
+        say(world, 2, "cmd=create_kvs\n");
+    buf_clear(&world->sent[2]);
+    say(world, 2, "cmd=create_kvs\n");
+    heard(world, 2, "cmd=newkvs rc=-1 msg=no_more_kvs\n");
+    world_destroy(world);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 1, "cmd=lookup_name service=the ocean\n");
+    heard(world, 1, "cmd=lookup_result info=failed rc=1 msg=not_published\n");
+    say(world, 0,
+        "cmd=publish_name service=the ocean port=tag#0$port#12 3$\n"
+        "cmd=publish_name service=a=b port=x\n");
+    heard(world, 0,
+          "cmd=publish_result info=ok rc=0 msg=success\n"
+          "cmd=publish_result info=ok rc=0 msg=success\n");
+    say(world, 1,
+        "cmd=publish_name service=the ocean port=p\ncmd=lookup_name service=the ocean\n"
+        "cmd=lookup_name service=a\ncmd=lookup_name service=a=b\n");
+    heard(world, 1,
+          "cmd=publish_result info=failed rc=1 msg=already_published\n"
+          "cmd=lookup_result info=ok rc=0 port=tag#0$port#12 3$\n"
+          "cmd=lookup_result info=failed rc=1 msg=not_published\n"
+          "cmd=lookup_result info=ok rc=0 port=x\n");
+    say(world, 0, "cmd=unpublish_name service=the ocean\ncmd=unpublish_name service=the ocean\n");
+    heard(world, 0,
+          "cmd=unpublish_result info=ok rc=0 msg=success\n"
+          "cmd=unpublish_result info=failed rc=1 msg=not_published\n");
+    world_destroy(world);
+}
+
+static void test_names_elsewhere(void **state)
+{
+    (void)state;
+    struct world *world = world_create(4, 0, 4, four, 1, true);
+    say(world, 1, "cmd=init pmi_version=1 pmi_subversion=1\ncmd=lookup_name service=far\n");
+    buf_clear(&world->sent[1]);
+    assert_int_equal(world->name_requests, 1);
+    pmi1_name_reply(world->engine, 1, PMI1_LOOKUP, "over there");
+    heard(world, 1, "cmd=lookup_result info=ok rc=0 port=over there\n");
+    pmi1_name_reply(world->engine, 3, PMI1_LOOKUP, "nobody asked");
+    heard(world, 3, "");
+    world_destroy(world);
+}
+
+static void test_spawn_is_refused(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 0,
+        "mcmd=spawn\nnprocs=2\nexecname=./a\ntotspawns=2\nspawnssofar=1\nargcnt=0\nendcmd\n");
+    heard(world, 0, "");
+    say(world, 0, "mcmd=spawn\nnprocs=2\nexecname=./b\ntotspawns=2\nspawnssofar=2\nendcmd\n");
+    heard(world, 0, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n");
+    say(world, 0, "cmd=get_appnum\n");
+    heard(world, 0, "cmd=appnum appnum=0\n");
+    world_destroy(world);
+}
+
+static void test_abort(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 2, "cmd=abort exitcode=77 msg=no more coal\n");
+    assert_int_equal(world->abort_rank, 2);
+    assert_int_equal(world->abort_code, 77);
+    assert_string_equal(world->abort_text, "no more coal");
+    assert_int_equal(pmi1_rank_state(world->engine, 2), PMI1_ABORTED);
+    say(world, 2, "cmd=barrier_in\nrubbish"); /* nobody listens any more */
+    assert_int_equal(pmi1_rank_state(world->engine, 2), PMI1_ABORTED);
+    heard(world, 2, "");
+    say(world, 1, "cmd=barrier_in\ncmd=abort\n");
+    assert_int_equal(world->abort_rank, 1);
+    assert_int_equal(world->abort_code, 1);
+    world_destroy(world);
+}
+
+/* The whole dialogue of a rank, cut in two at every byte, and fed byte by byte. */
+static void test_every_split(void **state)
+{
+    (void)state;
+    static const char dialogue[] =
+        "cmd=init pmi_version=1 pmi_subversion=1\ncmd=get_maxes\r\n"
+        "cmd=put kvsname=kvs_test key=a value=b\nmcmd=spawn\nnprocs=1\ntotspawns=1\nendcmd\n"
+        "cmd=barrier_in\ncmd=get kvsname=kvs_test key=a\ncmd=finalize\n";
+    static const char answers[] =
+        "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
+        "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n"
+        "cmd=put_result rc=0 msg=success\ncmd=spawn_result rc=-1 msg=spawn_is_not_supported\n"
+        "cmd=barrier_out\ncmd=get_result rc=0 msg=success value=b\ncmd=finalize_ack\n";
+    size_t length = strlen(dialogue);
+    for (size_t cut = 0; cut <= length; cut++) {
+        struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+        assert_int_equal(pmi1_receive(world->engine, 0, dialogue, cut, NULL), 0);
+        assert_int_equal(pmi1_receive(world->engine, 0, dialogue + cut, length - cut, NULL), 0);
+        heard(world, 0, answers);
+        world_destroy(world);
+    }
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    for (size_t i = 0; i < length; i++)
+        assert_int_equal(pmi1_receive(world->engine, 0, dialogue + i, 1, NULL), 0);
+    heard(world, 0, answers);
+    world_destroy(world);
+}
+
+static void breaks(const char *bytes, size_t length, const char *expected)
+{
+    struct world *world = world_create(8, 4, 4, (const int[]){4, 4}, 2, false);
+    struct error err = ERROR_INIT;
+    say(world, 6, "cmd=init pmi_version=1 pmi_subversion=1\n");
+    buf_clear(&world->sent[6]);
+    if (pmi1_receive(world->engine, 6, bytes, length, &err) == 0)
+        fail_msg("'%.60s' was taken, no word of '%s'", bytes, expected);
+    assert_non_null(strstr(err.text, "rank 6"));
+    if (strstr(err.text, expected) == NULL)
+        fail_msg("'%s' does not say '%s'", err.text, expected);
+    assert_int_equal(pmi1_rank_state(world->engine, 6), PMI1_BROKEN);
+    buf_clear(&world->sent[6]);
+    say(world, 6, "cmd=get_maxes\n"); /* ignored from here on */
+    heard(world, 6, "");
+    world_destroy(world);
+}
+
+#define BREAKS(text, expected) breaks((text), sizeof(text) - 1, (expected))
+
+static void test_rubbish(void **state)
+{
+    (void)state;
+    BREAKS("\n", "empty");
+    BREAKS("hello world\n", "NAME=VALUE");
+    BREAKS("=x\n", "NAME=VALUE");
+    BREAKS("key=x cmd=get\n", "cmd=");
+    BREAKS("cmd=\033[2J\n", "unprintable");
+    BREAKS("cmd=dance\n", "dance");
+    BREAKS("cmd=get\n", "kvsname");
+    BREAKS("cmd=put kvsname=k key=a\n", "value");
+    BREAKS("cmd=get_max\0es\n", "zero byte");
+    BREAKS("cmd=init pmi_version=1\n", "twice");
+    BREAKS("cmd=barrier_in\ncmd=barrier_in\n", "second barrier_in");
+    BREAKS("cmd=barrier_in\ncmd=finalize\n", "barrier");
+    BREAKS("cmd=finalize\ncmd=get_maxes\n", "after the end");
+    BREAKS("cmd=abort exitcode=x\n", "x");
+    BREAKS("cmd=getbyidx kvsname=kvs_test idx=-1\n", "-1");
+    breaks("cmd=a a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1\n", 75,
+           "words");
+    static char endless[5000];
+    memset(endless, 'x', sizeof(endless));
+    breaks(endless, sizeof(endless), "bytes");
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    struct error err = ERROR_INIT;
+    assert_int_equal(pmi1_receive(world->engine, 0, "cmd=get_maxes\n", 14, &err), -1);
+    assert_non_null(strstr(err.text, "before init"));
+    assert_int_equal(pmi1_receive(world->engine, 5, "cmd=get_maxes\n", 14, &err), -1);
+    assert_non_null(strstr(err.text, "rank 5"));
+    world_destroy(world);
+}
+
+/* An endless line that comes in small pieces must not pile up. */
+static void test_slow_endless_line(void **state)
+{
+    (void)state;
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    int result = 0;
+    for (int i = 0; i < 5000 && result == 0; i++)
+        result = pmi1_receive(world->engine, 0, "x", 1, NULL);
+    assert_int_equal(result, -1);
+    world_destroy(world);
+}
+
+static void test_random_bytes(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "cmd=",   "mcmd=spawn", "\n",       " ",    "put ", "get ",
+        "init ",  "kvsname=",   "key=a",    "idx=", "1",    "\0",
+        "endcmd", "value=",     "kvs_test", "=",    "\xff", "barrier_in"};
+    uint32_t seed = 12345;
+    int broken = 0;
+    for (int round = 0; round < 3000; round++) {
+        struct world *world = world_create(2, 0, 2, (const int[]){2}, 1, false);
+        int result = 0;
+        say(world, 0, "cmd=init pmi_version=1 pmi_subversion=1\n");
+        for (int i = 0; i < 30 && result == 0; i++) {
+            seed = seed * 1103515245u + 12345u;
+            const char *word = words[(seed >> 16) % (sizeof(words) / sizeof(words[0]))];
+            size_t length = *word == '\0' ? 1 : strlen(word);
+            result = pmi1_receive(world->engine, 0, word, length, NULL);
+        }
+        broken += result < 0;
+        world_destroy(world);
+    }
+    assert_in_range(broken, 1000, 3000);
+}
+
+static void open_all(struct world *world, int first, int count)
+{
+    for (int rank = first; rank < first + count; rank++) {
+        say(world, rank, "cmd=init pmi_version=1 pmi_subversion=1\n");
+        buf_clear(&world->sent[rank]);
+    }
+}
+
+static void test_two_nodes(void **state)
+{
+    (void)state;
+    static const int nodes[] = {2, 1};
+    struct world *a = world_create(3, 0, 2, nodes, 2, false);
+    struct world *b = world_create(3, 2, 1, nodes, 2, false);
+    open_all(a, 0, 2);
+    open_all(b, 2, 1);
+    say(a, 0, "cmd=get kvsname=kvs_test key=PMI_process_mapping\n");
+    heard(a, 0, "cmd=get_result rc=0 msg=success value=(vector,(0,1,2),(1,1,1))\n");
+    say(a, 0, "cmd=put kvsname=kvs_test key=a0 value=x y\n");
+    say(a, 1, "cmd=put kvsname=kvs_test key=a1 value=\n");
+    say(b, 2, "cmd=put kvsname=kvs_test key=b2 value=z\ncmd=barrier_in\n");
+    assert_int_equal(b->barriers_in, 1);
+    assert_string_equal(buf_text(&b->upward), "kvs_test b2 z\n");
+    struct error err = ERROR_INIT;
+    assert_int_equal(pmi1_barrier_out(a->engine, "", 0, &err), -1); /* too early */
+    say(a, 0, "cmd=barrier_in\n");
+    say(a, 1, "cmd=barrier_in\n");
+    assert_string_equal(buf_text(&a->upward), "kvs_test a0 x y\nkvs_test a1 \n");
+    buf_append(&a->upward, buf_text(&b->upward), b->upward.length);
+    buf_clear(&a->sent[0]);
+    buf_clear(&b->sent[2]);
+    size_t length = a->upward.length;
+    assert_int_equal(pmi1_barrier_out(a->engine, buf_text(&a->upward), length, &err), 0);
+    assert_int_equal(pmi1_barrier_out(b->engine, buf_text(&a->upward), length, &err), 0);
+    heard(a, 0, "cmd=barrier_out\n");
+    heard(b, 2, "cmd=barrier_out\n");
+    say(a, 0, "cmd=get kvsname=kvs_test key=b2\n");
+    heard(a, 0, "cmd=get_result rc=0 msg=success value=z\n");
+    say(b, 2, "cmd=get kvsname=kvs_test key=a0\ncmd=get kvsname=kvs_test key=a1\n");
+    heard(b, 2,
+          "cmd=get_result rc=0 msg=success value=x y\n"
+          "cmd=get_result rc=0 msg=success value=\n");
+
+    say(b, 2, "cmd=barrier_in\n");
+    assert_int_equal(b->upward.length, 0); /* nothing new since the last one */
+    assert_int_equal(pmi1_barrier_out(b->engine, "kvs_test a", 10, &err), -1);
+    assert_int_equal(pmi1_barrier_out(b->engine, "kvs_test\n", 9, &err), -1);
+    assert_int_equal(pmi1_barrier_out(b->engine, "k\0 a b\n", 7, &err), -1);
+    world_destroy(a);
+    world_destroy(b);
+}
+
+static void test_many_ranks(void **state)
+{
+    (void)state;
+    struct world *world = world_create(RANKS_MAX, 0, RANKS_MAX, (const int[]){RANKS_MAX}, 1, false);
+    open_all(world, 0, RANKS_MAX);
+    for (int rank = 0; rank < RANKS_MAX; rank++) {
+        for (int i = 0; i < 10; i++) {
+            char *put AUTO_FREE =
+                mem_printf("cmd=put kvsname=kvs_test key=card-%d-%d value=%d\n", rank, i, rank + i);
+            say(world, rank, put);
+        }
+        buf_clear(&world->sent[rank]);
+        say(world, rank, "cmd=barrier_in\n");
+    }
+    for (int rank = 0; rank < RANKS_MAX; rank++) {
+        heard(world, rank, "cmd=barrier_out\n");
+        int other = (rank * 7 + 3) % RANKS_MAX;
+        char *get AUTO_FREE = mem_printf("cmd=get kvsname=kvs_test key=card-%d-9\n", other);
+        char *value AUTO_FREE = mem_printf("cmd=get_result rc=0 msg=success value=%d\n", other + 9);
+        say(world, rank, get);
+        heard(world, rank, value);
+    }
+    world_destroy(world);
+}
+
+static void test_worker_env(void **state)
+{
+    (void)state;
+    struct world *world = world_create(8, 4, 4, (const int[]){4, 4}, 2, false);
+    struct strv env AUTO_STRV = STRV_INIT;
+    strv_add(&env, "PMI_RANK=99");
+    pmi1_worker_env(world->engine, 6, 17, &env);
+    assert_string_equal(strv_env_get(&env, "PMI_RANK"), "6");
+    assert_string_equal(strv_env_get(&env, "PMI_SIZE"), "8");
+    assert_string_equal(strv_env_get(&env, "PMI_FD"), "17");
+    assert_string_equal(strv_env_get(&env, "MPI_LOCALRANKID"), "2");
+    assert_string_equal(strv_env_get(&env, "MPI_LOCALNRANKS"), "4");
+    assert_null(strv_env_get(&env, "PMI_SPAWNED"));
+    assert_int_equal(env.count, 6);
+    world_destroy(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_opening),         cmocka_unit_test(test_version_2_is_refused),
+        cmocka_unit_test(test_exchange),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_walk_and_spaces), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names_elsewhere), cmocka_unit_test(test_spawn_is_refused),
+        cmocka_unit_test(test_abort),           cmocka_unit_test(test_every_split),
+        cmocka_unit_test(test_rubbish),         cmocka_unit_test(test_slow_endless_line),
+        cmocka_unit_test(test_random_bytes),    cmocka_unit_test(test_two_nodes),
+        cmocka_unit_test(test_many_ranks),      cmocka_unit_test(test_worker_env),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

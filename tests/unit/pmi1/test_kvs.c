@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "pmi1/kvs.h"
+
+static void test_put_and_get(void **state)
+{
+    (void)state;
+    struct kvs *kvs = kvs_create();
+    assert_null(kvs_get(kvs, "a"));
+    assert_int_equal(kvs_put(kvs, "a", "1"), KVS_OK);
+    assert_int_equal(kvs_put(kvs, "", ""), KVS_OK);
+    assert_int_equal(kvs_put(kvs, "a", "2"), KVS_DUPLICATE);
+    assert_string_equal(kvs_get(kvs, "a"), "1");
+    assert_string_equal(kvs_get(kvs, ""), "");
+    assert_int_equal(kvs_count(kvs), 2);
+    kvs_destroy(kvs);
+    kvs_destroy(NULL);
+}
+
+static void test_growth_keeps_order(void **state)
+{
+    (void)state;
+    struct kvs *kvs = kvs_create();
+    for (int i = 0; i < 20000; i++) {
+        char *key AUTO_FREE = mem_printf("key-%d", i * 7);
+        char *value AUTO_FREE = mem_printf("%d", i);
+        assert_int_equal(kvs_put(kvs, key, value), KVS_OK);
+    }
+    for (int i = 0; i < 20000; i++) {
+        char *key AUTO_FREE = mem_printf("key-%d", i * 7);
+        char *value AUTO_FREE = mem_printf("%d", i);
+        assert_string_equal(kvs_get(kvs, key), value);
+        assert_string_equal(kvs_key_at(kvs, (size_t)i), key);
+        assert_string_equal(kvs_value_at(kvs, (size_t)i), value);
+    }
+    assert_null(kvs_get(kvs, "key-1"));
+    kvs_destroy(kvs);
+}
+
+static void test_bounded(void **state)
+{
+    (void)state;
+    struct kvs *kvs = kvs_create();
+    size_t size = KVS_BYTES_MAX / 4;
+    char *big AUTO_FREE = mem_alloc(size + 1);
+    for (size_t i = 0; i < size; i++)
+        big[i] = 'x';
+    assert_int_equal(kvs_put(kvs, "1", big), KVS_OK);
+    assert_int_equal(kvs_put(kvs, "2", big), KVS_OK);
+    assert_int_equal(kvs_put(kvs, "3", big), KVS_OK);
+    assert_int_equal(kvs_put(kvs, "4", big), KVS_FULL);
+    assert_null(kvs_get(kvs, "4"));
+    assert_int_equal(kvs_put(kvs, "5", "small"), KVS_OK);
+    kvs_destroy(kvs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_put_and_get),
+        cmocka_unit_test(test_growth_keeps_order),
+        cmocka_unit_test(test_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

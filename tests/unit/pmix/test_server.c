@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The PMIx server with real clients: Open MPI programs and a plain PMIx client (tests/workers/).
+ * PMIx starts once per process, so the tests share one server; each has a namespace of its own.
+ *
+ * The module is taken from HVDRUN_PMIX_MODULE, or ../lib/hvdrun/ beside this program's folder; the
+ * workers from HVDRUN_WORKERS, or workers/ beside this program.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "pmix/pmix_server.h"
+
+#define RANKS_MAX 64
+#define RUN_LIMIT_MS 40000
+
+extern char **environ;
+
+/* libpmix and what it loads keep what they allocated at init. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libpmix\nleak:libhwloc\nleak:libevent\nleak:libpci\n";
+}
+
+static struct {
+    struct pmix_server *server;
+    char *module, *workers, *tmpdir, *shm_dir;
+    char hostname[256];
+    int epoch;
+    /* one run */
+    int np;
+    char nspace[64];
+    int connected, finalized, aborted_rank, aborted_status, signalled_rank, signal;
+    char abort_message[128];
+    struct buf log, output;
+    int codes[RANKS_MAX];
+    enum pmix_worker_state states[RANKS_MAX];
+} world;
+
+static void on_connected(void *context, int rank)
+{
+    (void)context;
+    assert_in_range(rank, 0, world.np - 1);
+    world.connected++;
+}
+
+static void on_finalized(void *context, int rank)
+{
+    (void)context;
+    assert_in_range(rank, 0, world.np - 1);
+    world.finalized++;
+}
+
+static void on_aborted(void *context, int rank, int status, const char *message, bool whole_job)
+{
+    (void)context;
+    assert_true(whole_job);
+    world.aborted_rank = rank;
+    world.aborted_status = status;
+    snprintf(world.abort_message, sizeof(world.abort_message), "%s", message);
+}
+
+static void on_log(void *context, enum log_level level, const char *line)
+{
+    (void)context, (void)level;
+    buf_printf(&world.log, "%s\n", line);
+}
+
+static void on_signal(void *context, int rank, int number)
+{
+    (void)context;
+    world.signalled_rank = rank;
+    world.signal = number;
+}
+
+static const struct pmix_server_ops ops = {.connected = on_connected,
+                                           .finalized = on_finalized,
+                                           .aborted = on_aborted,
+                                           .log = on_log,
+                                           .signal = on_signal};
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    (void)st, (void)type, (void)walk;
+    return remove(path);
+}
+
+static char *beside(const char *variable, const char *relative)
+{
+    char self[4096];
+    if (getenv(variable) != NULL)
+        return mem_strdup(getenv(variable));
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    assert_true(length > 0);
+    self[length] = '\0';
+    *strrchr(self, '/') = '\0';
+    return mem_printf("%s/%s", self, relative);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    char tmpdir[] = "/tmp/hvdrun-test-pmix-XXXXXX";
+    assert_non_null(mkdtemp(tmpdir));
+    world.tmpdir = mem_strdup(tmpdir);
+    world.shm_dir = mem_printf("%s/shm", tmpdir);
+    assert_int_equal(mkdir(world.shm_dir, 0700), 0);
+    world.module = beside("HVDRUN_PMIX_MODULE", "../lib/hvdrun/hvdrun-pmix.so");
+    world.workers = beside("HVDRUN_WORKERS", "workers");
+    gethostname(world.hostname, sizeof(world.hostname));
+    buf_init(&world.log, 1 << 16);
+    buf_init(&world.output, 1 << 20);
+    world.server = pmix_server_load(world.module, &ops, NULL, &err);
+    if (world.server == NULL || pmix_server_start(world.server, tmpdir, world.hostname, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        return -1;
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    pmix_server_stop(world.server);
+    nftw(world.tmpdir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    int left = access(world.tmpdir, F_OK) == 0;
+    free(world.tmpdir);
+    free(world.shm_dir);
+    free(world.module);
+    free(world.workers);
+    buf_destroy(&world.log);
+    buf_destroy(&world.output);
+    return left ? -1 : 0;
+}
+
+static const int all_ranks[RANKS_MAX] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                         11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21};
+
+static int begin_job(int np, char *const *argv, int first_app, struct error *err)
+{
+    struct pmix_job_node node = {world.hostname, all_ranks, np};
+    struct pmix_job_app apps[] = {{argv, NULL, first_app, 0},
+                                  {argv, "/", np - first_app, first_app}};
+    snprintf(world.nspace, sizeof(world.nspace), "hvdrun-test-%d@%d", (int)getpid(), ++world.epoch);
+    struct pmix_job job = {.nspace = world.nspace,
+                           .size = np,
+                           .nodes = &node,
+                           .node_count = 1,
+                           .apps = apps,
+                           .app_count = first_app < np ? 2 : 1,
+                           .uid = getuid(),
+                           .gid = getgid(),
+                           .wdir = "/tmp",
+                           .shm_dir = world.shm_dir,
+                           .oversubscribed = np > 1};
+    world.np = np;
+    world.connected = world.finalized = 0;
+    world.aborted_rank = world.signalled_rank = -1;
+    buf_clear(&world.log);
+    buf_clear(&world.output);
+    return pmix_server_job(world.server, &job, err);
+}
+
+static pid_t spawn(int rank, char *const *argv, int output)
+{
+    struct strv env AUTO_STRV = STRV_INIT;
+    struct error err = ERROR_INIT;
+    strv_copy(&env, environ);
+    if (pmix_server_worker_env(world.server, rank, &env, &err) < 0)
+        fail_msg("%s", err.text);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(output, STDOUT_FILENO);
+        dup2(output, STDERR_FILENO);
+        execve(argv[0], argv, strv_items(&env));
+        _exit(127);
+    }
+    pmix_server_worker_started(world.server, rank, pid);
+    return pid;
+}
+
+static void reap(pid_t *pids, int np, int *left)
+{
+    int status = 0;
+    pid_t pid = 0;
+    while (*left > 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        int rank = 0;
+        while (rank < np && pids[rank] != pid)
+            rank++;
+        assert_in_range(rank, 0, np - 1);
+        pmix_server_dispatch(world.server);
+        world.states[rank] = pmix_server_worker_state(world.server, rank);
+        int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+        int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        world.codes[rank] = number != 0 ? 128 + number : code;
+        pmix_server_worker_ended(world.server, rank, code, number);
+        pids[rank] = 0;
+        (*left)--;
+    }
+}
+
+/* Runs until all have ended; what is left after the first failure (`kill_rest`) or the limit is
+ * killed. The output of all is in world.output. */
+static void run(int np, char *const *argv, int first_app, bool kill_rest)
+{
+    struct error err = ERROR_INIT;
+    pid_t pids[RANKS_MAX] = {0};
+    int output AUTO_FD = memfd_create("output", MFD_CLOEXEC);
+    /* O_APPEND, so that the ranks do not write over each other */
+    fcntl(output, F_SETFL, O_APPEND);
+    if (begin_job(np, argv, first_app, &err) < 0)
+        fail_msg("%s", err.text);
+    int left = np;
+    for (int rank = 0; rank < np; rank++)
+        pids[rank] = spawn(rank, argv, output);
+    int64_t limit = clock_mono_ms() + RUN_LIMIT_MS;
+    bool killed = false;
+    memset(world.codes, 0, sizeof(world.codes));
+    while (left > 0) {
+        struct pollfd ready = {pmix_server_fd(world.server), POLLIN, 0};
+        poll(&ready, 1, 10);
+        pmix_server_dispatch(world.server);
+        reap(pids, np, &left);
+        bool failed = false;
+        for (int rank = 0; rank < np; rank++)
+            failed = failed || world.codes[rank] != 0;
+        if (!killed && ((kill_rest && failed) || clock_mono_ms() > limit)) {
+            for (int rank = 0; rank < np; rank++)
+                if (pids[rank] > 0)
+                    kill(pids[rank], SIGKILL);
+            killed = true;
+        }
+    }
+    pmix_server_dispatch(world.server);
+    char bytes[4096];
+    ssize_t count = 0;
+    for (off_t at = 0; (count = pread(output, bytes, sizeof(bytes), at)) > 0; at += count)
+        buf_append(&world.output, bytes, (size_t)count);
+    pmix_server_job_end(world.server);
+}
+
+static void run_worker(int np, const char *name, const char *one, const char *two, bool kill_rest)
+{
+    char *path AUTO_FREE = mem_printf("%s/%s", world.workers, name);
+    char *argv[] = {path, (char *)(uintptr_t)one, (char *)(uintptr_t)two, NULL};
+    run(np, argv, np, kill_rest);
+}
+
+static void expect_output(const char *line)
+{
+    if (strstr(buf_text(&world.output), line) == NULL)
+        fail_msg("no '%s' in: %s", line, buf_text(&world.output));
+}
+
+static int entries_of(const char *path)
+{
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    int count = 0;
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void test_hello(void **state)
+{
+    (void)state;
+    static const int sizes[] = {1, 2, 5};
+    for (size_t i = 0; i < 3; i++) {
+        int np = sizes[i];
+        run_worker(np, "mpi_hello.openmpi", NULL, NULL, true);
+        for (int rank = 0; rank < np; rank++) {
+            char *line AUTO_FREE =
+                mem_printf("rank %d of %d sum %d\n", rank, np, np * (np - 1) / 2);
+            expect_output(line);
+            assert_int_equal(world.codes[rank], 0);
+            assert_int_equal(world.states[rank], PMIX_WORKER_FINALIZED);
+        }
+        assert_int_equal(world.connected, np);
+        assert_int_equal(world.finalized, np);
+    }
+}
+
+static void test_ring(void **state)
+{
+    (void)state;
+    run_worker(3, "mpi_ring.openmpi", "200000", "4", true);
+    expect_output("ring of 3 ok");
+}
+
+static void test_two_apps(void **state)
+{
+    (void)state;
+    char *path AUTO_FREE = mem_printf("%s/mpi_pmix", world.workers);
+    char *argv[] = {path, (char *)"keys", NULL};
+    run(3, argv, 1, true);
+    expect_output("rank 2 keys ok");
+}
+
+static void test_abort(void **state)
+{
+    (void)state;
+    run_worker(3, "mpi_abort.openmpi", "1", "7", true);
+    assert_int_equal(world.aborted_rank, 1);
+    assert_int_equal(world.aborted_status, 7);
+    assert_int_equal(world.codes[1], 7);
+    assert_int_equal(world.states[1], PMIX_WORKER_ABORTED);
+    run_worker(2, "mpi_pmix", "abort", NULL, false);
+    assert_int_equal(world.codes[1], 5);
+    assert_string_equal(world.abort_message, "no more coal");
+}
+
+static void test_publish(void **state)
+{
+    (void)state;
+    run_worker(3, "mpi_publish.openmpi", NULL, NULL, true);
+    expect_output("rank 1 found the port");
+    expect_output("rank 2 found the port");
+    expect_output("rank 2 gone");
+    run_worker(2, "mpi_publish.openmpi", "connect", NULL, true);
+    expect_output("rank 0 met 41");
+    expect_output("rank 1 met 40");
+}
+
+static void test_deaths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *when;
+        enum pmix_worker_state state;
+    } deaths[] = {{"before", PMIX_WORKER_SILENT},
+                  {"in", PMIX_WORKER_SILENT},
+                  {"after", PMIX_WORKER_CONNECTED},
+                  {"late", PMIX_WORKER_FINALIZED}};
+    unsetenv("RANK");
+    for (size_t i = 0; i < 4; i++) {
+        run_worker(2, "mpi_die.openmpi", deaths[i].when, "1", true);
+        assert_int_equal(world.codes[1], 3);
+        /* Three milliseconds into MPI_Init it may or may not be connected. */
+        if (strcmp(deaths[i].when, "in") != 0)
+            assert_int_equal(world.states[1], deaths[i].state);
+        else
+            assert_int_not_equal(world.states[1], PMIX_WORKER_FINALIZED);
+        assert_int_equal(entries_of(world.shm_dir), 2); /* "." and "..": the killed left nothing */
+    }
+}
+
+/* One conversation after the other, each rank saying "rank R NAME ok". */
+static void test_conversations(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"publish", "timeout", "modex",   "keys", "query",
+                                        "group",   "connect", "control", "log",  "spawn"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        run_worker(3, "mpi_pmix", names[i], NULL, true);
+        for (int rank = 0; rank < 3; rank++) {
+            char *line AUTO_FREE = mem_printf("rank %d %s ok\n", rank, names[i]);
+            expect_output(line);
+        }
+        if (strcmp(names[i], "control") == 0) {
+            assert_int_equal(world.signalled_rank, 1);
+            assert_int_equal(world.signal, 10);
+        }
+        if (strcmp(names[i], "log") == 0)
+            assert_string_equal(buf_text(&world.log), "rank 0: first line\nrank 0: second line\n");
+    }
+}
+
+static void test_death_is_told(void **state)
+{
+    (void)state;
+    run_worker(3, "mpi_pmix", "event", NULL, false);
+    assert_int_equal(world.codes[1], 9);
+    expect_output("rank 0 event ok");
+    expect_output("rank 2 event ok");
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct strv env AUTO_STRV = STRV_INIT;
+    char *argv[] = {(char *)"prog", (char *)"arg one", NULL};
+    assert_int_equal(begin_job(4, argv, 1, &err), 0);
+    strv_add(&env, "OMPI_MCA_mpi_yield_when_idle=0"); /* the user's */
+    strv_add(&env, "PMIX_RANK=77");
+    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &err), 0);
+    static const char *const expected[][2] = {{"PMIX_RANK", "2"},
+                                              {"OMPI_COMM_WORLD_RANK", "2"},
+                                              {"OMPI_COMM_WORLD_SIZE", "4"},
+                                              {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+                                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                                              {"OMPI_COMM_WORLD_NODE_RANK", "2"},
+                                              {"OMPI_UNIVERSE_SIZE", "4"},
+                                              {"OMPI_NUM_APP_CTX", "2"},
+                                              {"OMPI_APP_CTX_NUM_PROCS", "1 3"},
+                                              {"OMPI_FIRST_RANKS", "0 1"},
+                                              {"OMPI_COMMAND", "prog"},
+                                              {"OMPI_ARGV", "prog arg one"},
+                                              {"OMPI_MCA_initial_wdir", "/"},
+                                              {"OMPI_MCA_mpi_yield_when_idle", "0"}};
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        const char *value = strv_env_get(&env, expected[i][0]);
+        if (value == NULL || strcmp(value, expected[i][1]) != 0)
+            fail_msg("%s is %s", expected[i][0], value);
+    }
+    assert_string_equal(strv_env_get(&env, "PMIX_NAMESPACE"), world.nspace);
+    assert_string_equal(strv_env_get(&env, "OMPI_MCA_orte_tmpdir_base"), world.tmpdir);
+    assert_string_equal(strv_env_get(&env, "OMPI_MCA_btl_vader_backing_directory"), world.shm_dir);
+    assert_string_equal(strv_env_get(&env, "PMIX_SERVER_TMPDIR"), world.tmpdir);
+    assert_string_equal(strv_env_get(&env, "PMIX_SYSTEM_TMPDIR"), world.tmpdir);
+    assert_non_null(strv_env_get(&env, "JSM_JSRUN_PORT"));
+    assert_non_null(strv_env_get(&env, "PMIX_SERVER_URI41"));
+    assert_int_equal(pmix_server_worker_env(world.server, 9, &env, &err), -1);
+    assert_non_null(strstr(err.text, "rank 9"));
+    pmix_server_job_end(world.server);
+    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &err), -1);
+}
+
+static void test_bad_jobs(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    char *argv[] = {(char *)"x", NULL};
+    struct pmix_job_node node = {world.hostname, all_ranks, 3};
+    struct pmix_job_app app = {argv, NULL, 2, 0};
+    struct pmix_job job = {
+        .nspace = "bad", .size = 2, .nodes = &node, .node_count = 1, .apps = &app, .app_count = 1};
+    assert_int_equal(pmix_server_job(world.server, &job, &err), -1); /* rank 2 of 2 */
+    assert_non_null(strstr(err.text, "rank 2"));
+    node.rank_count = 1;
+    assert_int_equal(pmix_server_job(world.server, &job, &err), -1); /* 1 of 2 placed */
+    job.my_node = 1;
+    assert_int_equal(pmix_server_job(world.server, &job, &err), -1);
+    assert_int_equal(begin_job(1, argv, 1, &err), 0);
+    assert_int_equal(begin_job(1, argv, 1, &err), -1); /* one at a time */
+    pmix_server_job_end(world.server);
+    pmix_server_job_end(world.server); /* harmless */
+}
+
+static void test_many_epochs(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    char *argv[] = {(char *)"x", NULL};
+    int before = 0;
+    for (int round = 0; round < 100; round++) {
+        if (begin_job(8, argv, 8, &err) < 0)
+            fail_msg("round %d: %s", round, err.text);
+        pmix_server_job_end(world.server);
+        if (round == 10)
+            before = entries_of("/proc/self/fd");
+    }
+    assert_int_equal(entries_of("/proc/self/fd"), before);
+    run_worker(2, "mpi_hello.openmpi", NULL, NULL, true);
+    expect_output("rank 0 of 2 sum 1");
+}
+
+static void test_second_start(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct pmix_server *second = pmix_server_load(world.module, &ops, NULL, &err);
+    assert_non_null(second);
+    assert_int_equal(pmix_server_start(second, world.tmpdir, world.hostname, &err), -1);
+    assert_non_null(strstr(err.text, "once"));
+    pmix_server_stop(second);
+    pmix_server_stop(NULL);
+}
+
+static void test_wrong_modules(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    assert_null(pmix_server_load("/nonexistent/hvdrun-pmix.so", &ops, NULL, &err));
+    assert_non_null(strstr(err.text, "/nonexistent/hvdrun-pmix.so"));
+    assert_non_null(strstr(err.text, "--mpi=none"));
+    assert_null(pmix_server_load("libm.so.6", &ops, NULL, &err));
+    assert_null(pmix_server_load("/etc/passwd", &ops, NULL, &err));
+    assert_non_null(strstr(err.text, "/etc/passwd"));
+    assert_null(strchr(err.text, '\n'));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hello),         cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_two_apps),      cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_publish),       cmocka_unit_test(test_deaths),
+        cmocka_unit_test(test_conversations), cmocka_unit_test(test_death_is_told),
+        cmocka_unit_test(test_environment),   cmocka_unit_test(test_bad_jobs),
+        cmocka_unit_test(test_many_epochs),   cmocka_unit_test(test_second_start),
+        cmocka_unit_test(test_wrong_modules),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# The MPI workers, each built twice: NAME.openmpi and NAME.mpich, in WORKERS_DIR (default: workers/
+# in the build folder of the tests). They are built by the MPI's own compiler wrappers, without the
+# project's warnings and sanitizers: they stand for programs that know nothing of hvdrun.
+find_program(MPICC_OPENMPI NAMES mpicc.openmpi REQUIRED)
+find_program(MPICC_MPICH NAMES mpicc.mpich REQUIRED)
+if(NOT WORKERS_DIR)
+  set(WORKERS_DIR ${CMAKE_CURRENT_BINARY_DIR}/workers)
+endif()
+file(MAKE_DIRECTORY ${WORKERS_DIR})
+set(mpi_workers)
+foreach(worker mpi_hello mpi_abort mpi_publish mpi_die mpi_ring)
+  set(source ${CMAKE_CURRENT_LIST_DIR}/${worker}.c)
+  foreach(flavour OPENMPI MPICH)
+    string(TOLOWER ${flavour} suffix)
+    set(program ${WORKERS_DIR}/${worker}.${suffix})
+    add_custom_command(
+      OUTPUT ${program}
+      COMMAND ${MPICC_${flavour}} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -o ${program} ${source}
+      DEPENDS ${source}
+      VERBATIM)
+    list(APPEND mpi_workers ${program})
+  endforeach()
+endforeach()
+
+# A PMIx client without MPI.
+set(program ${WORKERS_DIR}/mpi_pmix)
+set(source ${CMAKE_CURRENT_LIST_DIR}/mpi_pmix.c)
+add_custom_command(
+  OUTPUT ${program}
+  COMMAND ${CMAKE_C_COMPILER} -std=gnu11 -D_GNU_SOURCE -O1 -Wall ${dep_pmix_CFLAGS} -o ${program} ${source} ${dep_pmix_LDFLAGS}
+  DEPENDS ${source}
+  VERBATIM)
+list(APPEND mpi_workers ${program})
+add_custom_target(mpi_workers ALL DEPENDS ${mpi_workers})

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mpi_abort RANK CODE: that rank calls MPI_Abort with the code, the others wait in a barrier. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: mpi_abort RANK CODE\n");
+        return 2;
+    }
+    MPI_Init(&argc, &argv);
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == (int)strtol(argv[1], NULL, 10))
+        MPI_Abort(MPI_COMM_WORLD, (int)strtol(argv[2], NULL, 10));
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}

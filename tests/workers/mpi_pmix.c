@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A PMIx client without MPI: mpi_pmix TEST runs one conversation with the server (the list is at
+ * the end) and prints "rank R TEST ok", or what went wrong, and exits 0 or 1.
+ */
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static pmix_proc_t me;
+static uint32_t size;
+
+#define CHECK(what)                                                              \
+    do {                                                                         \
+        if (!(what)) {                                                           \
+            printf("rank %u failed at line %d: %s\n", me.rank, __LINE__, #what); \
+            return 1;                                                            \
+        }                                                                        \
+    } while (0)
+
+static int fence(void)
+{
+    pmix_proc_t all;
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    return PMIx_Fence(&all, 1, NULL, 0);
+}
+
+static int publish(const char *key, const char *value, pmix_data_range_t range,
+                   pmix_persistence_t keep)
+{
+    pmix_info_t info[3];
+    PMIX_INFO_LOAD(&info[0], key, value, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_RANGE, &range, PMIX_DATA_RANGE);
+    PMIX_INFO_LOAD(&info[2], PMIX_PERSISTENCE, &keep, PMIX_PERSIST);
+    return PMIx_Publish(info, 3);
+}
+
+/* `wait` < 0: no waiting. */
+static int lookup(const char *key, pmix_data_range_t range, int wait, int timeout, char *value)
+{
+    pmix_pdata_t data;
+    pmix_info_t info[3];
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, key);
+    PMIX_INFO_LOAD(&info[0], PMIX_RANGE, &range, PMIX_DATA_RANGE);
+    PMIX_INFO_LOAD(&info[1], PMIX_WAIT, &wait, PMIX_INT);
+    PMIX_INFO_LOAD(&info[2], PMIX_TIMEOUT, &timeout, PMIX_INT);
+    pmix_status_t status = PMIx_Lookup(&data, 1, info, wait < 0 ? 1 : timeout > 0 ? 3 : 2);
+    if (status == PMIX_SUCCESS && data.value.type == PMIX_STRING)
+        snprintf(value, 64, "%s", data.value.data.string);
+    return status;
+}
+
+/* Rank 1 waits for what rank 0 publishes later; keys are single; unpublished ones are gone. */
+static int test_publish(void)
+{
+    char value[64] = "";
+    char *keys[] = {(char *)"late", NULL};
+    if (me.rank == 1)
+        CHECK(lookup("late", PMIX_RANGE_SESSION, 1, 0, value) == PMIX_SUCCESS &&
+              strcmp(value, "bird") == 0);
+    if (me.rank == 0) {
+        struct timespec moment = {.tv_nsec = 100000000};
+        nanosleep(&moment, NULL);
+        CHECK(publish("late", "bird", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION) == PMIX_SUCCESS);
+        CHECK(publish("late", "twice", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION) ==
+              PMIX_ERR_DUPLICATE_KEY);
+        CHECK(publish("mine", "x", PMIX_RANGE_PROC_LOCAL, PMIX_PERSIST_SESSION) == PMIX_SUCCESS);
+        CHECK(publish("once", "y", PMIX_RANGE_NAMESPACE, PMIX_PERSIST_FIRST_READ) == PMIX_SUCCESS);
+    }
+    CHECK(fence() == PMIX_SUCCESS);
+    if (me.rank == 1) {
+        CHECK(lookup("mine", PMIX_RANGE_SESSION, -1, 0, value) == PMIX_ERR_NOT_FOUND);
+        CHECK(lookup("once", PMIX_RANGE_SESSION, -1, 0, value) == PMIX_SUCCESS);
+        CHECK(lookup("once", PMIX_RANGE_SESSION, -1, 0, value) == PMIX_ERR_NOT_FOUND);
+    }
+    CHECK(fence() == PMIX_SUCCESS);
+    if (me.rank == 0)
+        CHECK(PMIx_Unpublish(keys, NULL, 0) == PMIX_SUCCESS);
+    CHECK(fence() == PMIX_SUCCESS);
+    CHECK(lookup("late", PMIX_RANGE_SESSION, -1, 0, value) == PMIX_ERR_NOT_FOUND);
+    return 0;
+}
+
+static int test_timeout(void)
+{
+    char value[64] = "";
+    if (me.rank == 0)
+        CHECK(lookup("never", PMIX_RANGE_SESSION, 1, 1, value) == PMIX_ERR_TIMEOUT);
+    return 0;
+}
+
+/* Put, commit, fence with data, get. */
+static int test_modex(void)
+{
+    pmix_value_t value = {.type = PMIX_UINT32, .data = {.uint32 = me.rank * 10 + 7}};
+    bool yes = true;
+    pmix_info_t collect;
+    pmix_proc_t peer;
+    pmix_value_t *got = NULL;
+    PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    CHECK(PMIx_Put(PMIX_GLOBAL, "card", &value) == PMIX_SUCCESS && PMIx_Commit() == PMIX_SUCCESS);
+    PMIX_LOAD_PROCID(&peer, me.nspace, PMIX_RANK_WILDCARD);
+    CHECK(PMIx_Fence(&peer, 1, &collect, 1) == PMIX_SUCCESS);
+    PMIX_LOAD_PROCID(&peer, me.nspace, (me.rank + 1) % size);
+    CHECK(PMIx_Get(&peer, "card", NULL, 0, &got) == PMIX_SUCCESS);
+    CHECK(got->type == PMIX_UINT32 && got->data.uint32 == peer.rank * 10 + 7);
+    PMIX_VALUE_RELEASE(got);
+    return 0;
+}
+
+static int number_of(pmix_rank_t rank, const char *key, uint32_t *out)
+{
+    pmix_proc_t proc;
+    pmix_value_t *value = NULL;
+    PMIX_LOAD_PROCID(&proc, me.nspace, rank);
+    if (PMIx_Get(&proc, key, NULL, 0, &value) != PMIX_SUCCESS)
+        return -1;
+    *out = value->type == PMIX_UINT16      ? value->data.uint16
+           : value->type == PMIX_PROC_RANK ? value->data.rank
+                                           : value->data.uint32;
+    PMIX_VALUE_RELEASE(value);
+    return 0;
+}
+
+/* What the server must know in advance. */
+static int test_keys(void)
+{
+    uint32_t value = 99;
+    CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE, &value) == 0 && value == size);
+    CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_NUM_NODES, &value) == 0 && value == 1);
+    CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, &value) == 0 && value == size);
+    CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_JOB_NUM_APPS, &value) == 0 && value >= 1);
+    for (pmix_rank_t rank = 0; rank < size; rank++) {
+        CHECK(number_of(rank, PMIX_LOCAL_RANK, &value) == 0 && value == rank);
+        CHECK(number_of(rank, PMIX_NODE_RANK, &value) == 0 && value == rank);
+        CHECK(number_of(rank, PMIX_NODEID, &value) == 0 && value == 0);
+        CHECK(number_of(rank, PMIX_APPNUM, &value) == 0 && value < 16);
+    }
+    return 0;
+}
+
+static int test_query(void)
+{
+    pmix_info_t *results = NULL;
+    size_t count = 0;
+    pmix_query_t query;
+    PMIX_QUERY_CONSTRUCT(&query);
+    char *table_keys[] = {(char *)PMIX_QUERY_PROC_TABLE, NULL};
+    query.keys = table_keys;
+    PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
+    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_NSPACE, me.nspace, PMIX_STRING);
+    CHECK(PMIx_Query_info(&query, 1, &results, &count) == PMIX_SUCCESS && count == 1);
+    CHECK(results[0].value.type == PMIX_DATA_ARRAY);
+    pmix_data_array_t *array = results[0].value.data.darray;
+    pmix_proc_info_t *table = array->array;
+    CHECK(array->type == PMIX_PROC_INFO && array->size == size);
+    CHECK(table[me.rank].pid == getpid() && table[me.rank].state == PMIX_PROC_STATE_CONNECTED);
+    CHECK(strstr(table[me.rank].executable_name, "mpi_pmix") != NULL);
+    pmix_query_t unknown;
+    PMIX_QUERY_CONSTRUCT(&unknown);
+    char *unknown_keys[] = {(char *)PMIX_QUERY_QUEUE_LIST, NULL};
+    unknown.keys = unknown_keys;
+    CHECK(PMIx_Query_info(&unknown, 1, &results, &count) != PMIX_SUCCESS);
+    return 0;
+}
+
+static int test_group(void)
+{
+    pmix_proc_t members[2];
+    pmix_info_t wanted;
+    bool yes = true;
+    pmix_info_t *results = NULL;
+    size_t count = 0;
+    if (me.rank > 1)
+        return 0;
+    PMIX_LOAD_PROCID(&members[0], me.nspace, 0);
+    PMIX_LOAD_PROCID(&members[1], me.nspace, 1);
+    PMIX_INFO_LOAD(&wanted, PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
+    CHECK(PMIx_Group_construct("pair", members, 2, &wanted, 1, &results, &count) == PMIX_SUCCESS);
+    size_t context = 0;
+    for (size_t i = 0; i < count; i++)
+        if (PMIX_CHECK_KEY(&results[i], PMIX_GROUP_CONTEXT_ID))
+            context = results[i].value.data.size;
+    CHECK(context > 0);
+    CHECK(PMIx_Group_destruct("pair", NULL, 0) == PMIX_SUCCESS);
+    return 0;
+}
+
+static int test_connect(void)
+{
+    pmix_proc_t all;
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    CHECK(PMIx_Connect(&all, 1, NULL, 0) == PMIX_SUCCESS);
+    CHECK(PMIx_Disconnect(&all, 1, NULL, 0) == PMIX_SUCCESS);
+    return 0;
+}
+
+/* Rank 0 asks the launcher to signal rank 1 (SIGUSR1 = 10); a restart is refused. */
+static int test_control(void)
+{
+    pmix_info_t directive;
+    pmix_proc_t target;
+    int number = 10;
+    if (me.rank != 0)
+        return 0;
+    PMIX_LOAD_PROCID(&target, me.nspace, 1);
+    PMIX_INFO_LOAD(&directive, PMIX_JOB_CTRL_SIGNAL, &number, PMIX_INT);
+    CHECK(PMIx_Job_control(&target, 1, &directive, 1, NULL, NULL) == PMIX_SUCCESS);
+    PMIX_INFO_LOAD(&directive, PMIX_JOB_CTRL_RESTART, "x", PMIX_STRING);
+    CHECK(PMIx_Job_control(&target, 1, &directive, 1, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
+    return 0;
+}
+
+static int test_log(void)
+{
+    pmix_info_t text;
+    PMIX_INFO_LOAD(&text, PMIX_LOG_STDERR, "first line\nsecond line\n", PMIX_STRING);
+    if (me.rank == 0)
+        CHECK(PMIx_Log(&text, 1, NULL, 0) == PMIX_SUCCESS);
+    return 0;
+}
+
+static int test_spawn(void)
+{
+    pmix_app_t app;
+    pmix_nspace_t child;
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = strdup("true");
+    app.maxprocs = 1;
+    CHECK(PMIx_Spawn(NULL, 0, &app, 1, child) == PMIX_ERR_NOT_SUPPORTED);
+    return 0;
+}
+
+static volatile pmix_status_t heard;
+static volatile int heard_from = -1;
+
+static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
+                     size_t ninfo, pmix_info_t *results, size_t nresults,
+                     pmix_event_notification_cbfunc_fn_t done, void *done_data)
+{
+    (void)id, (void)source, (void)results, (void)nresults;
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC))
+            heard_from = (int)info[i].value.data.proc->rank;
+    heard = status;
+    if (done != NULL)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_data);
+}
+
+/* Rank 1 dies; the others, who registered for it, are told. */
+static int test_event(void)
+{
+    pmix_status_t code = PMIX_ERR_EXIT_NONZERO_TERM;
+    CHECK(PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, NULL, NULL) >= 0);
+    CHECK(fence() == PMIX_SUCCESS);
+    if (me.rank == 1)
+        _exit(9);
+    struct timespec moment = {.tv_nsec = 10000000};
+    for (int i = 0; i < 500 && heard == 0; i++)
+        nanosleep(&moment, NULL);
+    CHECK(heard == code && heard_from == 1);
+    return 0;
+}
+
+static int test_abort(void)
+{
+    if (me.rank == 1) {
+        PMIx_Abort(5, "no more coal", NULL, 0);
+        _exit(5);
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} tests[] = {
+    {"publish", test_publish}, {"timeout", test_timeout}, {"modex", test_modex},
+    {"keys", test_keys},       {"query", test_query},     {"group", test_group},
+    {"connect", test_connect}, {"control", test_control}, {"log", test_log},
+    {"spawn", test_spawn},     {"event", test_event},     {"abort", test_abort},
+};
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    pmix_status_t status = PMIx_Init(&me, NULL, 0);
+    if (status != PMIX_SUCCESS || number_of(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &size) < 0) {
+        printf("no PMIx server: %s\n", PMIx_Error_string(status));
+        return 1;
+    }
+    int result = 2;
+    for (size_t i = 0; argc > 1 && i < sizeof(tests) / sizeof(tests[0]); i++)
+        if (strcmp(tests[i].name, argv[1]) == 0)
+            result = tests[i].run();
+    if (result == 0)
+        printf("rank %u %s ok\n", me.rank, argv[1]);
+    PMIx_Finalize(NULL, 0);
+    return result;
+}

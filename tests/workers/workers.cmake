@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# The tiny programs that misbehave on purpose. They end in one folder, HVDRUN_WORKERS for the flow
+# tests, each under the name of its source; they are built without sanitizers, since a sanitizer
+# would turn their crashes into exits. The MPI ones have rules of their own (mpi.cmake).
+set(HVDRUN_WORKERS ${PROJECT_BINARY_DIR}/tests/workers)
+file(MAKE_DIRECTORY ${HVDRUN_WORKERS})
+file(GLOB worker_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
+foreach(source ${worker_sources})
+  get_filename_component(name ${source} NAME_WE)
+  if(name MATCHES "^mpi_")
+    continue()
+  endif()
+  # a target may not be called after every word ("env", "self"...), the program may
+  add_executable(worker_${name} ${source})
+  set_target_properties(worker_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${HVDRUN_WORKERS})
+  target_compile_options(worker_${name} PRIVATE -O1 -fno-sanitize=all)
+  target_link_options(worker_${name} PRIVATE -fno-sanitize=all)
+endforeach()
+
+set(WORKERS_DIR ${HVDRUN_WORKERS})
+if(NOT TARGET mpi_workers)
+  include(${CMAKE_CURRENT_LIST_DIR}/mpi.cmake)
+endif()
