@@ -61,8 +61,16 @@ static void run_deferred(evutil_socket_t fd, short what, void *arg)
     free(calls);
 }
 
+/* What libevent wants to say on stderr (such as EPERM for a file that cannot be watched, which the
+ * caller sees from loop_fd_watch) is nothing for the user. */
+static void keep_quiet(int severity, const char *text)
+{
+    (void)severity, (void)text;
+}
+
 struct loop *loop_create(struct error *err)
 {
+    event_set_log_callback(keep_quiet);
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
     if (config != NULL) {

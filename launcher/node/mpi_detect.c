@@ -97,6 +97,7 @@ static void say(struct mpi_finding *out, enum mpi_kind kind, const char *format,
     va_list args;
     va_start(args, format);
     out->kind = kind;
+    out->linked = false;
     vsnprintf(out->what, sizeof(out->what), format, args);
     va_end(args);
 }
@@ -109,6 +110,7 @@ static void say_needs(struct mpi_finding *out, const char *name, const char *thr
         say(out, kind, "needs %.80s (%s)", name, family);
     else
         say(out, kind, "needs %.80s (%s) through %.80s", name, family, through);
+    out->linked = true;
 }
 
 /* The first library that tells the kind; libmpi.so.12 of Open MPI 1 is told by its companions. */

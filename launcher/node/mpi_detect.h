@@ -8,13 +8,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "model/app.h"
 
 struct mpi_finding {
     enum mpi_kind kind; /* MPI_NONE, MPI_PMIX or MPI_PMI1 */
-    char what[256];     /* for people: "needs libmpi.so.40 (Open MPI)" */
+    bool linked;    /* an MPI library was seen; false: none, or it is a script that may load any */
+    char what[256]; /* for people: "needs libmpi.so.40 (Open MPI)" */
 };
 
 /* `path`: the resolved executable. `library_path`: LD_LIBRARY_PATH of the worker, or NULL. */

@@ -370,7 +370,7 @@ static void test_deaths(void **state)
             assert_int_equal(world.states[1], deaths[i].state);
         else
             assert_int_not_equal(world.states[1], PMIX_WORKER_FINALIZED);
-        assert_int_equal(entries_of(world.shm_dir), 2); /* "." and "..": the killed left nothing */
+        assert_int_equal(entries_of(world.shm_dir), 2); /* "." and "..": nothing is left of the killed */
     }
 }
 

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/agent.h"
+
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent/crew.h"
+#include "agent/ending.h"
+#include "agent/rendezvous_door.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "base/strv.h"
+#include "model/liveness.h"
+#include "node/facts.h"
+
+/* Until WELCOME says otherwise. */
+#define NODE_TIMEOUT_MS 30000
+#define GRACE_MS 5000
+
+struct agent {
+    const struct agent_config *config;
+    struct loop *loop;
+    struct link *link; /* NULL once the driver is lost or has said QUIT */
+    struct post post;
+    struct reaper *reaper;
+    struct loop_signals *signals;
+    struct loop_timer *tick;
+    struct liveness liveness;
+    struct node_facts *facts;
+    struct stream_pool pool;
+    struct rendezvous_door *rendezvous;
+    struct ending *ending;
+    struct crew *crew;
+    char *job_id;
+    int64_t grace_ms, drain_ms;
+    bool processes_gone; /* nothing is left below us */
+    bool ended;          /* ENDED was sent */
+    int status;
+};
+
+static void agent_quit(struct agent *agent)
+{
+    loop_stop(agent->loop);
+}
+
+/* ENDED when no process is left and every stream has been read. */
+static void maybe_ended(struct agent *agent)
+{
+    if (!agent->processes_gone || agent->ended)
+        return;
+    if (agent->crew != NULL && !crew_is_finished(agent->crew))
+        return;
+    agent->ended = true;
+    post_empty(&agent->post, FRAME_ENDED);
+    if (agent->link == NULL)
+        agent_quit(agent);
+}
+
+static void driver_lost(struct agent *agent)
+{
+    link_destroy(agent->link);
+    agent->link = NULL;
+    agent->post.link = NULL;
+    if (agent->ended) {
+        agent_quit(agent);
+        return;
+    }
+    if (agent->crew != NULL)
+        crew_stop(agent->crew);
+    stream_pool_resume(&agent->pool); /* nobody may block on output while ending */
+    ending_pause(agent->ending, false);
+    ending_begin(agent->ending, SIGTERM, agent->grace_ms);
+}
+
+static void link_closed(void *context, const char *reason)
+{
+    (void)reason;
+    driver_lost(context);
+}
+
+static void link_drained(void *context)
+{
+    struct agent *agent = context;
+    stream_pool_resume(&agent->pool);
+}
+
+/* Things of the end */
+
+static void ending_signal(void *context, int signal)
+{
+    const struct agent *agent = context;
+    if (agent->crew != NULL)
+        crew_signal(agent->crew, signal);
+}
+
+static bool ending_is_worker_group(void *context, pid_t group)
+{
+    const struct agent *agent = context;
+    return agent->crew != NULL && crew_has_group(agent->crew, group);
+}
+
+static int ending_live(void *context)
+{
+    const struct agent *agent = context;
+    return agent->crew == NULL ? 0 : crew_live(agent->crew);
+}
+
+static void ending_gone(void *context, bool all)
+{
+    struct agent *agent = context;
+    (void)all;
+    agent->processes_gone = true;
+    if (agent->crew != NULL)
+        crew_cut(agent->crew);
+    maybe_ended(agent);
+}
+
+static void crew_finished(void *context)
+{
+    maybe_ended(context);
+}
+
+static void on_end(struct agent *agent, const uint8_t *body, size_t length)
+{
+    Hvdrun__End *message = hvdrun__end__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    if (agent->crew != NULL)
+        crew_stop(agent->crew);
+    if (ending_is_idle(agent->ending)) {
+        /* What exits from this moment on may do so because of us. */
+        Hvdrun__Killing killing = HVDRUN__KILLING__INIT;
+        killing.when_ns = (uint64_t)clock_mono_ns();
+        post_message(&agent->post, FRAME_KILLING, &killing.base);
+    }
+    ending_begin(agent->ending, message->signal, message->grace_ms);
+    hvdrun__end__free_unpacked(message, NULL);
+}
+
+/* Things of the link */
+
+static void send_hello(struct agent *agent)
+{
+    const struct node_facts *facts = agent->facts;
+    AUTO_STRV struct strv addresses = STRV_INIT;
+    Hvdrun__AgentHello message = HVDRUN__AGENT_HELLO__INIT;
+    message.protocol = FRAME_VERSION;
+    message.version = (char *)HVDRUN_VERSION;
+    message.hostname = (char *)facts->hostname;
+    message.boot_id = (char *)facts->boot_id;
+    message.machine = (char *)facts->machine;
+    message.pid = (uint32_t)getpid();
+    message.cpus_allowed = (uint32_t)node_facts_cpus(facts);
+    message.cpus_online = (uint32_t)facts->cpus_online;
+    message.memory_bytes = facts->memory_bytes;
+    for (size_t i = 0; i < facts->address_count; i++) {
+        if (facts->addresses[i].up)
+            strv_printf(&addresses, "%s %s", facts->addresses[i].iface, facts->addresses[i].text);
+    }
+    message.interfaces = addresses.items;
+    message.n_interfaces = addresses.count;
+    post_message(&agent->post, FRAME_HELLO, &message.base);
+}
+
+static void on_welcome(struct agent *agent, const uint8_t *body, size_t length)
+{
+    Hvdrun__Welcome *message = hvdrun__welcome__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    link_set_node(agent->link, message->node);
+    free(agent->job_id);
+    agent->job_id = mem_strdup(message->job_id);
+    agent->post.log.level = (enum log_level)message->log_level;
+    agent->grace_ms = message->grace_ms;
+    agent->drain_ms = message->drain_ms;
+    liveness_init(&agent->liveness, LIVENESS_SUSPECT_MS, message->node_timeout_ms, clock_mono_ms());
+    hvdrun__welcome__free_unpacked(message, NULL);
+}
+
+static void on_prepare(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
+{
+    Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, length, body);
+    if (message == NULL || agent->crew != NULL || !ending_is_idle(agent->ending)) {
+        if (message != NULL)
+            hvdrun__prepare__free_unpacked(message, NULL);
+        return;
+    }
+    agent->post.epoch = epoch;
+    struct error err = ERROR_INIT;
+    if (!message->mpi_controller && agent->rendezvous == NULL) {
+        agent->rendezvous = rendezvous_door_create(agent->loop, &agent->post, &err);
+        if (agent->rendezvous == NULL)
+            log_warning(&agent->post.log, "no rendezvous for Horovod: %s", err.text);
+    }
+    if (agent->rendezvous != NULL)
+        rendezvous_door_begin(agent->rendezvous);
+    struct crew_config config = {
+        .loop = agent->loop,
+        .post = &agent->post,
+        .pool = &agent->pool,
+        .facts = agent->facts,
+        .mask = agent->config->mask,
+        .module_dir = agent->config->module_dir,
+        .job_id = agent->job_id,
+        .drain_ms = agent->drain_ms,
+        .rendezvous_port = agent->rendezvous == NULL ? 0 : rendezvous_door_port(agent->rendezvous),
+        .finished = crew_finished,
+        .context = agent};
+    agent->crew = crew_create(&config, message);
+}
+
+static void on_start(struct agent *agent, const uint8_t *body, size_t length)
+{
+    Hvdrun__Start *message = hvdrun__start__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    if (ending_is_idle(agent->ending))
+        crew_start(agent->crew, message);
+    hvdrun__start__free_unpacked(message, NULL);
+}
+
+static void on_credit(struct agent *agent, const uint8_t *body, size_t length)
+{
+    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    if (message->bytes > agent->pool.granted)
+        agent->pool.granted = message->bytes;
+    hvdrun__credit__free_unpacked(message, NULL);
+    stream_pool_resume(&agent->pool);
+}
+
+static void on_stdin(struct agent *agent, const uint8_t *body, size_t length)
+{
+    struct frame_data data;
+    if (frame_data_get(body, (uint32_t)length, &data, NULL) == 0)
+        crew_input(agent->crew, &data, body + FRAME_DATA_PREFIX, length - FRAME_DATA_PREFIX);
+}
+
+static void on_signal(struct agent *agent, const uint8_t *body, size_t length)
+{
+    Hvdrun__Signal *message = hvdrun__signal__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    crew_signal(agent->crew, message->signal);
+    hvdrun__signal__free_unpacked(message, NULL);
+}
+
+static void on_window(struct agent *agent, const uint8_t *body, size_t length)
+{
+    Hvdrun__WindowSize *message = hvdrun__window_size__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    crew_resize(agent->crew, (int)message->rows, (int)message->columns);
+    hvdrun__window_size__free_unpacked(message, NULL);
+}
+
+static void on_heartbeat(struct agent *agent, const uint8_t *body, size_t length)
+{
+    Hvdrun__Heartbeat *message = hvdrun__heartbeat__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    message->reply_ns = (uint64_t)clock_mono_ns();
+    post_message(&agent->post, FRAME_HEARTBEAT_REPLY, &message->base);
+    hvdrun__heartbeat__free_unpacked(message, NULL);
+}
+
+/* The workers stand in sessions of their own, where SIGTSTP has no effect: SIGSTOP has. */
+static void on_suspend(struct agent *agent, bool suspend)
+{
+    liveness_suspend(&agent->liveness, suspend, clock_mono_ms());
+    ending_pause(agent->ending, suspend);
+    if (agent->crew != NULL)
+        crew_signal(agent->crew, suspend ? SIGSTOP : SIGCONT);
+    if (suspend)
+        post_empty(&agent->post, FRAME_SUSPENDED);
+}
+
+/* Frames about the workers of the present epoch. */
+static void crew_frame(struct agent *agent, uint8_t type, const uint8_t *body, size_t length)
+{
+    switch (type) {
+    case FRAME_START: on_start(agent, body, length); break;
+    case FRAME_STDIN: on_stdin(agent, body, length); break;
+    case FRAME_SIGNAL: on_signal(agent, body, length); break;
+    case FRAME_WINDOW_SIZE: on_window(agent, body, length); break;
+    case FRAME_STATE_REQUEST: crew_report_states(agent->crew); break;
+    default: break;
+    }
+}
+
+static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    struct agent *agent = context;
+    size_t length = header->length;
+    liveness_heard(&agent->liveness, clock_mono_ms());
+    switch (header->type) {
+    case FRAME_WELCOME: on_welcome(agent, body, length); break;
+    case FRAME_PREPARE: on_prepare(agent, header->epoch, body, length); break;
+    case FRAME_OUTPUT_CREDIT: on_credit(agent, body, length); break;
+    case FRAME_HEARTBEAT: on_heartbeat(agent, body, length); break;
+    case FRAME_SUSPEND: on_suspend(agent, true); break;
+    case FRAME_RESUME: on_suspend(agent, false); break;
+    case FRAME_END: on_end(agent, body, length); break;
+    case FRAME_QUIT: agent_quit(agent); break;
+    case FRAME_KV_REPLY:
+        if (agent->rendezvous != NULL)
+            rendezvous_door_reply(agent->rendezvous, body, length);
+        break;
+    default:
+        if (agent->crew != NULL && header->epoch == agent->post.epoch)
+            crew_frame(agent, header->type, body, length);
+        break;
+    }
+}
+
+static void on_tick(void *context)
+{
+    struct agent *agent = context;
+    if (agent->link == NULL)
+        return;
+    if (liveness_tick(&agent->liveness, clock_mono_ms()) == LIVENESS_LOST) {
+        driver_lost(agent);
+        return;
+    }
+    Hvdrun__Heartbeat beat = HVDRUN__HEARTBEAT__INIT;
+    beat.sent_ns = (uint64_t)clock_mono_ns();
+    post_message(&agent->post, FRAME_HEARTBEAT, &beat.base);
+    loop_timer_set(agent->tick, LIVENESS_PERIOD_MS);
+}
+
+static void child_exited(void *context, const struct reaper_exit *exit)
+{
+    struct agent *agent = context;
+    if (agent->crew != NULL)
+        crew_exited(agent->crew, exit);
+}
+
+static void got_signal(void *context, int signal, int sender)
+{
+    struct agent *agent = context;
+    (void)sender;
+    if (signal == SIGCHLD) {
+        reaper_collect(agent->reaper);
+        ending_check(agent->ending);
+    } else if (signal == SIGTERM) {
+        post_empty(&agent->post, FRAME_TERMINATE); /* somebody wants this node to be left */
+    } /* the others are for the driver, which passes on what is meant for workers */
+}
+
+/* Pipes of many ranks need more descriptors than shells allow; workers get the user's limit. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int agent_open(struct agent *agent, struct error *err)
+{
+    static const struct link_ops link_ops = {
+        .frame = link_frame, .closed = link_closed, .drained = link_drained};
+    static const struct ending_ops ending_ops = {.signal = ending_signal,
+                                                 .is_worker_group = ending_is_worker_group,
+                                                 .live = ending_live,
+                                                 .gone = ending_gone};
+    static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, 0};
+    agent->loop = loop_create(err);
+    if (agent->loop == NULL)
+        return -1;
+    agent->link = link_create(agent->loop, agent->config->read_fd, agent->config->write_fd,
+                              &link_ops, agent, err);
+    if (agent->link == NULL)
+        return -1;
+    post_init(&agent->post, agent->link);
+    agent->reaper = reaper_create(child_exited, agent);
+    agent->signals = loop_signals_create(agent->loop, signals, got_signal, agent, err);
+    if (agent->signals == NULL)
+        return -1;
+    agent->ending = ending_create(agent->loop, &agent->post.log, &ending_ops, agent);
+    agent->pool = (struct stream_pool){.loop = agent->loop, .post = &agent->post};
+    liveness_init(&agent->liveness, LIVENESS_SUSPECT_MS, NODE_TIMEOUT_MS, clock_mono_ms());
+    agent->tick = loop_timer_create(agent->loop, on_tick, agent);
+    loop_timer_set(agent->tick, LIVENESS_PERIOD_MS);
+    agent->facts = node_facts_read();
+    return 0;
+}
+
+static void agent_close(struct agent *agent)
+{
+    crew_destroy(agent->crew);
+    rendezvous_door_destroy(agent->rendezvous);
+    ending_destroy(agent->ending);
+    loop_signals_destroy(agent->signals);
+    loop_timer_destroy(agent->tick);
+    reaper_destroy(agent->reaper);
+    node_facts_destroy(agent->facts);
+    link_destroy(agent->link);
+    loop_destroy(agent->loop);
+    free(agent->job_id);
+}
+
+int agent_run(const struct agent_config *config)
+{
+    struct agent agent = {.config = config, .grace_ms = GRACE_MS, .drain_ms = 2000};
+    struct error err = ERROR_INIT;
+    prctl(PR_SET_NAME, "hvdrun-agent");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
+    if (agent_open(&agent, &err) == 0) {
+        send_hello(&agent);
+        loop_run(agent.loop);
+    } else {
+        agent.status = STATUS_LAUNCHER; /* the driver sees the end of the link */
+    }
+    agent_close(&agent);
+    return agent.status;
+}

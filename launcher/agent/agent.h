@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent: one per node. It serves its driver over one link and ends, with everything below it,
+ * when the driver says so or is lost.
+ */
+#pragma once
+
+#include <signal.h>
+
+struct agent_config {
+    int read_fd, write_fd;  /* the link; taken over */
+    const char *module_dir; /* of hvdrun-pmix.so and hvdrun-topology.so */
+    const sigset_t *mask;   /* the user's signal mask, for the workers */
+};
+
+/* Runs until the job is over. Returns the process's exit status. */
+int agent_run(const struct agent_config *config);

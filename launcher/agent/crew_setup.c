@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/crew_setup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "node/mpi_detect.h"
+#include "node/ports.h"
+#include "node/topology.h"
+
+static char *module_path(const struct crew_setup *setup, const char *name)
+{
+    return mem_printf("%s/%s", setup->config->module_dir, name);
+}
+
+static char *join(char *const *words, size_t count, const char *separator)
+{
+    struct buf text = BUF_INIT((size_t)8 << 20);
+    for (size_t i = 0; i < count; i++) {
+        buf_puts(&text, i > 0 ? separator : "");
+        buf_puts(&text, words[i]);
+    }
+    return buf_take(&text);
+}
+
+static void copy_lists(struct crew_setup *setup)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    for (size_t i = 0; i < prepare->n_base_env; i++)
+        strv_add(&setup->base_env, prepare->base_env[i]);
+    for (size_t i = 0; i < prepare->n_knobs; i++)
+        strv_add(&setup->knobs, prepare->knobs[i]);
+    setup->node_names = join(prepare->hosts, prepare->n_hosts, ",");
+    setup->node_sizes = mem_array(prepare->n_host_ranks, sizeof(int));
+    for (size_t i = 0; i < prepare->n_host_ranks; i++)
+        setup->node_sizes[i] = (int)prepare->host_ranks[i];
+    setup->limits = mem_array(prepare->n_limits, sizeof(*setup->limits));
+    for (size_t i = 0; i < prepare->n_limits; i++)
+        setup->limits[setup->limit_count++] = (struct child_limit){
+            (int)prepare->limits[i]->resource, (rlim_t)prepare->limits[i]->soft};
+}
+
+/* A value as the workers of this app will see it. */
+static const char *app_getenv(const struct crew_setup *setup, const struct crew_app *app,
+                              const char *name)
+{
+    const char *value = strv_env_get(&app->env, name);
+    return value != NULL ? value : strv_env_get(&setup->base_env, name);
+}
+
+static int check_wdir(const char *wdir, struct error *err)
+{
+    struct stat info;
+    if (wdir == NULL)
+        return 0;
+    int errnum = stat(wdir, &info) < 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+    if (errnum == 0)
+        return 0;
+    error_errno(err, errnum, "cannot enter the working directory %s", wdir);
+    err->status = STATUS_LAUNCHER;
+    return -1;
+}
+
+/* Offering a kind by force, or by looking at the program. -1: it cannot be offered here. */
+static int choose_kind(struct crew_setup *setup, size_t index, struct error *err)
+{
+    const Hvdrun__App *message = setup->prepare->apps[index];
+    struct crew_app *app = &setup->apps[index];
+    struct mpi_finding found;
+    mpi_detect(app->path, app_getenv(setup, app, "LD_LIBRARY_PATH"), &found);
+    bool automatic = strcmp(message->mpi, mpi_kind_name(MPI_AUTO)) == 0;
+    enum mpi_kind kind = found.kind;
+    for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)
+        kind = strcmp(message->mpi, mpi_kind_name(k)) == 0 ? k : kind;
+    app->requires_mpi = kind != MPI_NONE && (found.linked || !automatic);
+    if (!automatic && found.linked && kind != found.kind)
+        log_warning(&setup->config->post->log,
+                    "%s %s, which --mpi=%s does not serve: each process will be a world of its "
+                    "own; use --mpi=%s",
+                    app->path, found.what, mpi_kind_name(kind), mpi_kind_name(found.kind));
+    if (setup->prepare->n_hosts > 1 && kind != MPI_NONE) {
+        if (app->requires_mpi)
+            return error_set(err,
+                             "%s is an MPI program (%s), and MPI across several hosts is not "
+                             "supported yet; use one host",
+                             app->path, found.what);
+        kind = MPI_NONE;
+    }
+    setup->kinds[index] = kind;
+    strv_printf(&setup->notes, "%s: MPI %s (%s)", app->path, mpi_kind_name(kind),
+                automatic ? found.what : "as --mpi says");
+    return 0;
+}
+
+static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
+{
+    const Hvdrun__App *message = setup->prepare->apps[index];
+    struct crew_app *app = &setup->apps[index];
+    const char *job_wdir = setup->prepare->wdir[0] == '\0' ? NULL : setup->prepare->wdir;
+    app->wdir = message->wdir[0] == '\0' ? job_wdir : message->wdir;
+    for (size_t i = 0; i < message->n_argv; i++)
+        strv_add(&app->argv, message->argv[i]);
+    app->arguments = join(message->argv + 1, message->n_argv - 1, " ");
+    for (size_t i = 0; i < message->n_env; i++)
+        strv_env_put(&app->env, message->env[i]);
+    setup->app_np[index] = (int)message->np;
+    if (check_wdir(app->wdir, err) < 0)
+        return -1;
+    app->path = child_find(message->argv[0], app_getenv(setup, app, "PATH"), app->wdir, err);
+    return app->path == NULL ? -1 : choose_kind(setup, index, err);
+}
+
+static int fill_apps(struct crew_setup *setup, struct error *err)
+{
+    size_t count = setup->prepare->n_apps;
+    setup->apps = mem_array(count, sizeof(*setup->apps));
+    setup->kinds = mem_array(count, sizeof(*setup->kinds));
+    setup->app_np = mem_array(count, sizeof(*setup->app_np));
+    for (size_t i = 0; i < count; i++) {
+        if (setup->prepare->apps[i]->n_argv == 0)
+            return error_set(err, "an app without a program");
+        if (fill_app(setup, i, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int fill_ports(struct crew_setup *setup, struct error *err)
+{
+    if (!setup->prepare->wants_master)
+        return 0;
+    setup->master_fd = port_hold((int)setup->prepare->master_port, &setup->master_port, err);
+    if (setup->master_fd < 0)
+        return -1;
+    setup->jax_fd = port_hold(0, &setup->jax_port, err);
+    if (setup->jax_fd < 0)
+        return -1;
+    if (!setup->prepare->hold_port) {
+        fd_close(&setup->master_fd);
+        fd_close(&setup->jax_fd);
+    }
+    return 0;
+}
+
+/* The lines of --report-bindings. */
+static void draw_bindings(struct crew_setup *setup, const struct topology *topology,
+                          const struct binding *binding)
+{
+    for (size_t i = 0; i < setup->prepare->n_workers; i++) {
+        AUTO_BUF struct buf text = BUF_INIT(65536);
+        buf_printf(&text, "rank %u may use CPUs ", setup->prepare->workers[i]->rank);
+        binding_list(&binding->ranks[i], &text);
+        buf_puts(&text, " ");
+        binding_picture(topology, &binding->ranks[i], &text);
+        strv_add(&setup->pictures, buf_text(&text));
+    }
+}
+
+static int fill_binding(struct crew_setup *setup, struct error *err)
+{
+    enum bind_unit unit = (enum bind_unit)setup->prepare->bind;
+    if (unit == BIND_NONE && !setup->prepare->report_bindings)
+        return 0;
+    char *module AUTO_FREE = module_path(setup, "hvdrun-topology.so");
+    struct topology topology = {.count = 0};
+    if (topology_read(module, &topology, err) < 0)
+        return -1;
+    struct binding *binding = binding_create(&topology, unit, (int)setup->prepare->n_workers, err);
+    if (binding != NULL && setup->prepare->report_bindings)
+        draw_bindings(setup, &topology, binding);
+    if (binding != NULL && unit != BIND_NONE && binding->places < binding->count)
+        log_warning(&setup->config->post->log, "%zu workers share %zu places to be bound to",
+                    binding->count, binding->places);
+    topology_destroy(&topology);
+    if (binding != NULL && unit == BIND_NONE) {
+        binding_destroy(binding);
+        return 0;
+    }
+    setup->binding = binding;
+    return binding == NULL ? -1 : 0;
+}
+
+/* Without an MPI that was surely found, PMIx was only offered in case: the job runs without it. */
+static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, void *context,
+                    struct error *err)
+{
+    const struct crew_config *config = setup->config;
+    char *module AUTO_FREE = module_path(setup, "hvdrun-pmix.so");
+    const char *dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir);
+    struct mpi_host_job job = {.prepare = setup->prepare,
+                               .kinds = setup->kinds,
+                               .module_path = module,
+                               .runtime_dir = dir,
+                               .hostname = config->facts->hostname,
+                               .job_id = config->job_id,
+                               .binding = setup->binding,
+                               .cpus = node_facts_cpus(config->facts)};
+    setup->mpi = mpi_host_create(config->loop, config->post, ops, context);
+    int result = mpi_host_prepare(setup->mpi, &job, err);
+    bool needed = false;
+    for (size_t i = 0; i < setup->prepare->n_apps; i++)
+        needed = needed || setup->apps[i].requires_mpi;
+    if (result == 0 || needed)
+        return result;
+    log_info(&config->post->log, "%s; going on without PMIx, which a script may not need",
+             err->text);
+    mpi_host_destroy(setup->mpi);
+    for (size_t i = 0; i < setup->prepare->n_apps; i++)
+        setup->kinds[i] = MPI_NONE;
+    setup->mpi = mpi_host_create(config->loop, config->post, ops, context);
+    return mpi_host_prepare(setup->mpi, &job, err);
+}
+
+int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
+                    Hvdrun__Prepare *prepare, const struct mpi_host_ops *mpi_ops, void *context,
+                    struct error *err)
+{
+    struct error no_dir = ERROR_INIT;
+    *setup =
+        (struct crew_setup){.config = config, .prepare = prepare, .master_fd = -1, .jax_fd = -1};
+    if (prepare->n_workers == 0 || prepare->n_apps == 0)
+        return error_set(err, "a plan without workers");
+    for (size_t i = 0; i < prepare->n_workers; i++) {
+        if (prepare->workers[i]->app >= prepare->n_apps)
+            return error_set(err, "a worker without an app");
+    }
+    copy_lists(setup);
+    setup->runtime_dir = runtime_dir_create(&no_dir);
+    if (setup->runtime_dir == NULL)
+        log_info(&config->post->log, "%s", no_dir.text);
+    if (fill_apps(setup, err) < 0 || fill_ports(setup, err) < 0 || fill_binding(setup, err) < 0)
+        return -1;
+    return fill_mpi(setup, mpi_ops, context, err);
+}
+
+/* The interfaces for the workers' own traffic: those asked for; on one machine, loopback. */
+static void set_interfaces(struct crew_setup *setup, struct worker_env_job *job)
+{
+    const char *asked = setup->prepare->interfaces;
+    job->ifaces_from_flag = asked[0] != '\0';
+    job->ifaces = job->ifaces_from_flag ? asked : "lo";
+    size_t length = strcspn(job->ifaces, ",");
+    if (length >= sizeof(setup->iface))
+        length = sizeof(setup->iface) - 1;
+    memcpy(setup->iface, job->ifaces, length);
+    setup->iface[length] = '\0';
+    job->iface = setup->iface;
+}
+
+void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    const struct crew_config *config = setup->config;
+    setup->master_addr = mem_strdup(start->master_addr);
+    int cpus = node_facts_cpus(config->facts);
+    struct worker_env_job job = {
+        .job_id = config->job_id,
+        .epoch = (int)config->post->epoch,
+        .restart_count = (int)config->post->epoch - 1,
+        .max_restarts = (int)prepare->max_restarts,
+        .size = (int)prepare->size,
+        .node_count = (int)prepare->n_hosts,
+        .node_index = (int)prepare->node_index,
+        .first_rank = (int)prepare->workers[0]->rank,
+        .local_size = (int)prepare->n_workers,
+        .hostname = prepare->host,
+        .machine = config->facts->machine,
+        .node_sizes = setup->node_sizes,
+        .node_names = setup->node_names,
+        .mpi_controller = prepare->mpi_controller,
+        .rendezvous_addr = config->rendezvous_port > 0 ? "127.0.0.1" : NULL,
+        .rendezvous_port = config->rendezvous_port,
+        .master_addr = setup->master_addr,
+        .master_port = (int)start->master_port,
+        .jax_port = (int)start->jax_port,
+        .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir),
+        .cpus_allowed = cpus,
+        .yield_when_idle = (int)prepare->n_workers > cpus,
+        .base = &setup->base_env,
+        .knobs = &setup->knobs,
+        .app_count = (int)prepare->n_apps,
+        .app_np = setup->app_np};
+    set_interfaces(setup, &job);
+    setup->env = worker_env_create(&job);
+}
+
+char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank)
+{
+    struct worker_env_job job = {
+        .epoch = (int)setup->config->post->epoch,
+        .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir)};
+    return worker_env_error_file(&job, (int)rank);
+}
+
+void crew_setup_destroy(struct crew_setup *setup)
+{
+    mpi_host_destroy(setup->mpi);
+    worker_env_destroy(setup->env);
+    binding_destroy(setup->binding);
+    for (size_t i = 0; setup->apps != NULL && i < setup->prepare->n_apps; i++) {
+        free(setup->apps[i].path);
+        free(setup->apps[i].arguments);
+        strv_destroy(&setup->apps[i].argv);
+        strv_destroy(&setup->apps[i].env);
+    }
+    free(setup->apps);
+    free(setup->kinds);
+    free(setup->app_np);
+    free(setup->master_addr);
+    free(setup->node_names);
+    free(setup->node_sizes);
+    free(setup->limits);
+    strv_destroy(&setup->base_env);
+    strv_destroy(&setup->knobs);
+    strv_destroy(&setup->notes);
+    strv_destroy(&setup->pictures);
+    fd_close(&setup->master_fd);
+    fd_close(&setup->jax_fd);
+    runtime_dir_destroy(setup->runtime_dir);
+    hvdrun__prepare__free_unpacked(setup->prepare, NULL);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a crew needs before its first worker can start, and whether it can be had. */
+#pragma once
+
+#include "agent/crew.h"
+#include "agent/mpi_host.h"
+#include "model/worker_env.h"
+#include "node/oom.h"
+#include "node/runtime_dir.h"
+
+/* One program of the job as this node will run it. */
+struct crew_app {
+    char *path; /* resolved */
+    struct strv argv;
+    char *arguments;   /* argv[1..], joined */
+    struct strv env;   /* its own -x */
+    const char *wdir;  /* borrowed; NULL: where the agent is */
+    bool requires_mpi; /* it is linked with one, or the user said so */
+};
+
+struct crew_setup {
+    const struct crew_config *config;
+    Hvdrun__Prepare *prepare;
+    struct runtime_dir *runtime_dir; /* NULL: none could be made */
+    struct crew_app *apps;
+    enum mpi_kind *kinds;
+    struct strv base_env, knobs;
+    char *node_names;
+    int *node_sizes;
+    int *app_np;
+    struct binding *binding; /* NULL: not bound */
+    struct worker_env *env;  /* since START; it borrows the next two */
+    char *master_addr;
+    char iface[64]; /* one of the interfaces for the workers' own traffic */
+    struct mpi_host *mpi;
+    struct child_limit *limits;
+    size_t limit_count;
+    int master_fd, jax_fd; /* held ports; -1 */
+    int master_port, jax_port;
+    struct strv notes, pictures; /* for READY: MPI kinds, bindings */
+};
+
+/* Takes `prepare`. -1: `err` says why the crew cannot start; destroy works in either case. */
+int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
+                    Hvdrun__Prepare *prepare, const struct mpi_host_ops *mpi_ops, void *context,
+                    struct error *err);
+void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start);
+char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank); /* NULL: none */
+void crew_setup_destroy(struct crew_setup *setup);

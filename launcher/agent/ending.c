@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/ending.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "io/reaper.h"
+#include "node/descendants.h"
+
+#define STRAY_GRACE_MS 1000
+#define KILL_AGAIN_MS 20
+#define KILL_PATIENCE_MS 10000
+
+enum ending_state { ENDING_IDLE, ENDING_ASKED, ENDING_KILLING, ENDING_GONE };
+
+struct ending {
+    const struct log *log;
+    const struct ending_ops *ops;
+    void *context;
+    enum ending_state state;
+    struct loop_timer *timer;
+    int64_t deadline_ms; /* of the present state */
+    int64_t left_ms;     /* of it, while paused */
+    bool paused;
+};
+
+static void set_deadline(struct ending *ending, int64_t after_ms)
+{
+    ending->deadline_ms = clock_mono_ms() + after_ms;
+    ending->left_ms = after_ms;
+    if (!ending->paused)
+        loop_timer_set(ending->timer, after_ms);
+}
+
+/* To every process below us that is not in a live worker's group (which gets it as a group). */
+static void signal_strays(struct ending *ending, int signal)
+{
+    pid_t *all AUTO_FREE = NULL;
+    size_t count = descendants_list(getpid(), &all);
+    for (size_t i = 0; i < count; i++) {
+        if (signal == SIGKILL || !ending->ops->is_worker_group(ending->context, getpgid(all[i])))
+            kill(all[i], signal);
+    }
+}
+
+static void gone(struct ending *ending, bool all)
+{
+    ending->state = ENDING_GONE;
+    loop_timer_clear(ending->timer);
+    if (!all)
+        log_error(ending->log, "some processes do not end even when killed (stuck in the kernel)");
+    ending->ops->gone(ending->context, all);
+}
+
+void ending_check(struct ending *ending)
+{
+    if (ending->state != ENDING_ASKED && ending->state != ENDING_KILLING)
+        return;
+    if (!reaper_has_children()) {
+        gone(ending, true);
+        return;
+    }
+    bool only_strays = ending->state == ENDING_ASKED && ending->ops->live(ending->context) == 0;
+    if (only_strays && ending->deadline_ms > clock_mono_ms() + STRAY_GRACE_MS)
+        set_deadline(ending, STRAY_GRACE_MS);
+}
+
+static void kill_all(struct ending *ending)
+{
+    if (ending->state != ENDING_KILLING) {
+        ending->state = ENDING_KILLING;
+        ending->deadline_ms = clock_mono_ms() + KILL_PATIENCE_MS;
+    }
+    ending->ops->signal(ending->context, SIGKILL);
+    signal_strays(ending, SIGKILL);
+    if (clock_mono_ms() > ending->deadline_ms)
+        gone(ending, false);
+    else
+        loop_timer_set(ending->timer, KILL_AGAIN_MS);
+}
+
+static void timer_fired(void *context)
+{
+    kill_all(context);
+}
+
+struct ending *ending_create(struct loop *loop, const struct log *log, const struct ending_ops *ops,
+                             void *context)
+{
+    struct ending *ending = mem_alloc(sizeof(*ending));
+    *ending = (struct ending){.log = log, .ops = ops, .context = context};
+    ending->timer = loop_timer_create(loop, timer_fired, ending);
+    return ending;
+}
+
+void ending_destroy(struct ending *ending)
+{
+    if (ending == NULL)
+        return;
+    loop_timer_destroy(ending->timer);
+    free(ending);
+}
+
+void ending_begin(struct ending *ending, int signal, int64_t grace_ms)
+{
+    if (ending->state == ENDING_KILLING || ending->state == ENDING_GONE)
+        return;
+    ending->state = ENDING_ASKED;
+    if (signal == SIGKILL || grace_ms == 0) {
+        kill_all(ending);
+    } else {
+        ending->ops->signal(ending->context, signal);
+        signal_strays(ending, signal);
+        if (!ending->paused) { /* one that is stopped could not obey */
+            ending->ops->signal(ending->context, SIGCONT);
+            signal_strays(ending, SIGCONT);
+        }
+        set_deadline(ending, grace_ms);
+    }
+    ending_check(ending);
+}
+
+void ending_pause(struct ending *ending, bool paused)
+{
+    if (ending->paused == paused)
+        return;
+    ending->paused = paused;
+    if (ending->state != ENDING_ASKED)
+        return;
+    if (paused) {
+        ending->left_ms = ending->deadline_ms - clock_mono_ms();
+        loop_timer_clear(ending->timer);
+    } else {
+        set_deadline(ending, ending->left_ms > 0 ? ending->left_ms : 0);
+    }
+}
+
+bool ending_is_idle(const struct ending *ending)
+{
+    return ending->state == ENDING_IDLE;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ending all that runs below this agent: workers and whatever they have left (D6).
+ *
+ *   IDLE     begin: the signal to every worker's group and every stray, then the grace     ASKED
+ *   ASKED    begin again (a stronger signal, another grace)                                ASKED
+ *   ASKED    no worker lives, only strays: the grace is cut to a second                    ASKED
+ *   ASKED    grace over: KILL to all, every 20 ms                                          KILLING
+ *   ASKED, KILLING  no child is left, which the kernel tells a subreaper                   GONE
+ *   KILLING  something survives KILL for ten seconds (a process stuck in the kernel)       GONE
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "io/loop.h"
+
+struct ending_ops {
+    void (*signal)(void *context, int signal); /* to the group of every live worker */
+    bool (*is_worker_group)(void *context, pid_t group);
+    int (*live)(void *context);            /* workers that have not exited */
+    void (*gone)(void *context, bool all); /* once */
+};
+
+struct ending;
+
+struct ending *ending_create(struct loop *loop, const struct log *log, const struct ending_ops *ops,
+                             void *context);
+void ending_destroy(struct ending *ending);
+void ending_begin(struct ending *ending, int signal, int64_t grace_ms);
+void ending_check(struct ending *ending);              /* some child has been reaped */
+void ending_pause(struct ending *ending, bool paused); /* the job is suspended */
+bool ending_is_idle(const struct ending *ending);

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/mpi_host.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/pmi1_wire.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "node/descendants.h"
+#include "node/mpi_detect.h"
+#include "pmix/pmix_server.h"
+
+#define LOOKS 3
+static const int64_t look_at_ms[LOOKS] = {1000, 5000, 20000};
+
+struct mpi_host {
+    struct loop *loop;
+    const struct post *post;
+    const struct mpi_host_ops *ops;
+    void *context;
+    struct mpi_host_job job;
+    struct pmix_server *pmix;
+    struct loop_fd *pmix_watch;
+    struct pmi1_wire *pmi1;
+    struct loop_timer *look;
+    int looked;
+    bool warned;
+};
+
+static enum mpi_kind kind_of(const struct mpi_host *host, int local_rank)
+{
+    return host->job.kinds[host->job.prepare->workers[local_rank]->app];
+}
+
+static void post_abort(struct mpi_host *host, int rank, int status, const char *text)
+{
+    Hvdrun__Abort message = HVDRUN__ABORT__INIT;
+    message.rank = (uint32_t)rank;
+    message.status = status;
+    message.text = (char *)(text == NULL ? "" : text); /* protobuf-c only reads it */
+    message.when_ns = (uint64_t)clock_mono_ns();
+    post_message(host->post, FRAME_ABORT, &message.base);
+}
+
+static void pmix_connected(void *context, int rank)
+{
+    (void)context, (void)rank; /* pmix_server_worker_state() remembers it */
+}
+
+static void pmix_aborted(void *context, int rank, int status, const char *message, bool whole_job)
+{
+    (void)whole_job; /* a rank that ends itself by PMIx_Abort has failed, and so has the job */
+    post_abort(context, rank, status, message);
+}
+
+static void pmix_log(void *context, enum log_level level, const char *line)
+{
+    const struct mpi_host *host = context;
+    log_print(&host->post->log, level, "%s", line);
+}
+
+static void pmix_signal(void *context, int rank, int signal)
+{
+    const struct mpi_host *host = context;
+    host->ops->signal(host->context, rank, signal);
+}
+
+static void pmi1_aborted(void *context, int rank, int code, const char *text)
+{
+    post_abort(context, rank, code, text);
+}
+
+static void pmix_ready(void *context, int what)
+{
+    (void)what;
+    const struct mpi_host *host = context;
+    pmix_server_dispatch(host->pmix);
+}
+
+/* Did this local rank ever speak to the server it was given? */
+static bool has_spoken(const struct mpi_host *host, int local_rank)
+{
+    int rank = (int)host->job.prepare->workers[local_rank]->rank;
+    switch (kind_of(host, local_rank)) {
+    case MPI_PMIX:
+        return host->pmix != NULL &&
+               pmix_server_worker_state(host->pmix, rank) != PMIX_WORKER_SILENT;
+    case MPI_PMI1: return pmi1_wire_has_spoken(host->pmi1, local_rank);
+    default: return false;
+    }
+}
+
+/* true: a warning was due. */
+static bool look_at(struct mpi_host *host, int local_rank, pid_t pid)
+{
+    struct mpi_finding finding;
+    enum mpi_kind given = kind_of(host, local_rank);
+    mpi_detect_process(pid, &finding);
+    if (finding.kind == MPI_NONE || finding.kind == given)
+        return false;
+    log_warning(&host->post->log,
+                "rank %u uses MPI (process %d %s) but was started with --mpi=%s, so each of its "
+                "processes is a world of its own; start the job with --mpi=%s",
+                host->job.prepare->workers[local_rank]->rank, (int)pid, finding.what,
+                mpi_kind_name(given), mpi_kind_name(finding.kind));
+    return true;
+}
+
+static void look_around(void *context)
+{
+    struct mpi_host *host = context;
+    size_t count = host->job.prepare->n_workers;
+    for (size_t i = 0; i < count && !host->warned; i++) {
+        pid_t pid = host->ops->pid(host->context, (int)i);
+        if (pid == 0 || has_spoken(host, (int)i))
+            continue;
+        host->warned = look_at(host, (int)i, pid);
+        pid_t *below AUTO_FREE = NULL;
+        size_t below_count = host->warned ? 0 : descendants_list(pid, &below);
+        for (size_t j = 0; j < below_count && !host->warned; j++)
+            host->warned = look_at(host, (int)i, below[j]);
+    }
+    host->looked++;
+    if (!host->warned && host->looked < LOOKS)
+        loop_timer_set(host->look, look_at_ms[host->looked] - look_at_ms[host->looked - 1]);
+}
+
+struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post,
+                                 const struct mpi_host_ops *ops, void *context)
+{
+    struct mpi_host *host = mem_alloc(sizeof(*host));
+    *host = (struct mpi_host){.loop = loop, .post = post, .ops = ops, .context = context};
+    host->look = loop_timer_create(loop, look_around, host);
+    return host;
+}
+
+void mpi_host_destroy(struct mpi_host *host)
+{
+    if (host == NULL)
+        return;
+    loop_timer_destroy(host->look);
+    loop_fd_destroy(host->pmix_watch);
+    pmix_server_stop(host->pmix);
+    pmi1_wire_destroy(host->pmi1);
+    free(host);
+}
+
+static int start_pmix(struct mpi_host *host, struct error *err)
+{
+    static const struct pmix_server_ops ops = {.connected = pmix_connected,
+                                               .finalized = pmix_connected,
+                                               .aborted = pmix_aborted,
+                                               .log = pmix_log,
+                                               .signal = pmix_signal};
+    if (host->job.runtime_dir == NULL)
+        return error_set(err, "PMIx needs a temporary folder, and none could be made; TMPDIR "
+                              "names the place");
+    host->pmix = pmix_server_load(host->job.module_path, &ops, host, err);
+    if (host->pmix == NULL ||
+        pmix_server_start(host->pmix, host->job.runtime_dir, host->job.hostname, err) < 0)
+        return -1;
+    host->pmix_watch = loop_fd_create(host->loop, pmix_server_fd(host->pmix), pmix_ready, host);
+    loop_fd_watch(host->pmix_watch, LOOP_READ);
+    return 0;
+}
+
+/* The bindings as texts for PMIx; NULL when nobody is bound. The caller frees both levels. */
+static char **binding_texts(const struct binding *binding)
+{
+    if (binding == NULL)
+        return NULL;
+    char **texts = mem_array(binding->count + 1, sizeof(*texts));
+    for (size_t i = 0; i < binding->count; i++) {
+        struct buf text = BUF_INIT(65536);
+        binding_list(&binding->ranks[i], &text);
+        texts[i] = buf_take(&text);
+    }
+    return texts;
+}
+
+static void free_texts(char **texts)
+{
+    for (char **text = texts; text != NULL && *text != NULL; text++)
+        free(*text);
+    free(texts);
+}
+
+static int register_pmix(struct mpi_host *host, struct error *err)
+{
+    const Hvdrun__Prepare *prepare = host->job.prepare;
+    int size = (int)prepare->size;
+    int *ranks AUTO_FREE = mem_array((size_t)size, sizeof(*ranks));
+    for (int i = 0; i < size; i++)
+        ranks[i] = i;
+    struct pmix_job_app *apps AUTO_FREE = mem_array(prepare->n_apps, sizeof(*apps));
+    int first = 0;
+    for (size_t i = 0; i < prepare->n_apps; i++) {
+        const Hvdrun__App *app = prepare->apps[i];
+        apps[i] = (struct pmix_job_app){.argv = app->argv,
+                                        .wdir = app->wdir[0] == '\0' ? NULL : app->wdir,
+                                        .np = (int)app->np,
+                                        .first_rank = first};
+        first += (int)app->np;
+    }
+    struct pmix_job_node node = {host->job.hostname, ranks, size};
+    char *nspace AUTO_FREE = mem_printf("%s@%u", host->job.job_id, host->post->epoch);
+    char *wdir AUTO_FREE = getcwd(NULL, 0);
+    char **cpusets = binding_texts(host->job.binding);
+    struct pmix_job job = {.nspace = nspace,
+                           .size = size,
+                           .nodes = &node,
+                           .node_count = 1,
+                           .apps = apps,
+                           .app_count = (int)prepare->n_apps,
+                           .uid = getuid(),
+                           .gid = getgid(),
+                           .wdir = prepare->wdir[0] == '\0' ? wdir : prepare->wdir,
+                           .shm_dir = host->job.shm_dir,
+                           .oversubscribed = size > host->job.cpus,
+                           .cpusets = (const char *const *)cpusets};
+    int result = pmix_server_job(host->pmix, &job, err);
+    free_texts(cpusets);
+    return result;
+}
+
+static bool wants(const struct mpi_host *host, enum mpi_kind kind)
+{
+    for (size_t i = 0; i < host->job.prepare->n_apps; i++) {
+        if (host->job.kinds[i] == kind)
+            return true;
+    }
+    return false;
+}
+
+int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, struct error *err)
+{
+    host->job = *job;
+    if (wants(host, MPI_PMIX) && (start_pmix(host, err) < 0 || register_pmix(host, err) < 0))
+        return -1;
+    if (wants(host, MPI_PMI1)) {
+        char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, host->post->epoch);
+        host->pmi1 = pmi1_wire_create(host->loop, &host->post->log, job->prepare, kvsname,
+                                      pmi1_aborted, host);
+    }
+    loop_timer_set(host->look, look_at_ms[0]);
+    return 0;
+}
+
+int mpi_host_worker(struct mpi_host *host, int local_rank, struct strv *env, int *keep_fd,
+                    struct error *err)
+{
+    int rank = (int)host->job.prepare->workers[local_rank]->rank;
+    *keep_fd = -1;
+    switch (kind_of(host, local_rank)) {
+    case MPI_PMIX: return pmix_server_worker_env(host->pmix, rank, env, err);
+    case MPI_PMI1: return pmi1_wire_worker(host->pmi1, local_rank, env, keep_fd, err);
+    default: return 0;
+    }
+}
+
+void mpi_host_spawned(struct mpi_host *host, int local_rank, pid_t pid, int keep_fd)
+{
+    fd_close(&keep_fd);
+    if (kind_of(host, local_rank) == MPI_PMIX && pid > 0)
+        pmix_server_worker_started(host->pmix, (int)host->job.prepare->workers[local_rank]->rank,
+                                   pid);
+}
+
+void mpi_host_exited(struct mpi_host *host, int local_rank, int code, int signal)
+{
+    if (kind_of(host, local_rank) == MPI_PMIX)
+        pmix_server_worker_ended(host->pmix, (int)host->job.prepare->workers[local_rank]->rank,
+                                 code, signal);
+}
+
+void mpi_host_collect(struct mpi_host *host, int local_rank)
+{
+    if (kind_of(host, local_rank) == MPI_PMIX)
+        pmix_server_dispatch(host->pmix);
+    else if (kind_of(host, local_rank) == MPI_PMI1)
+        pmi1_wire_collect(host->pmi1, local_rank);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hosting MPI for the workers of one epoch: PMIx through its module, PMI-1 by our own engine on a
+ * socketpair per worker, and a look at workers that seem to use the one they were not given.
+ *
+ * A wrong kind fails silently (every process becomes a world of one), so workers are looked at 1, 5
+ * and 20 seconds after their start: a process with an MPI library mapped whose rank never spoke to
+ * its server is worth a warning that names the right --mpi.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "agent/post.h"
+#include "base/strv.h"
+#include "io/loop.h"
+#include "model/app.h"
+#include "model/binding.h"
+#include "wire/control.pb-c.h"
+
+struct mpi_host;
+
+struct mpi_host_ops {
+    /* A worker asked that a rank of this node (or -2: all) gets a signal. */
+    void (*signal)(void *context, int rank, int signal);
+    pid_t (*pid)(void *context, int local_rank); /* 0: does not run */
+};
+
+struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post,
+                                 const struct mpi_host_ops *ops, void *context);
+void mpi_host_destroy(struct mpi_host *host);
+
+struct mpi_host_job {
+    const Hvdrun__Prepare *prepare; /* borrowed until mpi_host_destroy() */
+    const enum mpi_kind *kinds;     /* of each app; borrowed likewise */
+    const char *module_path, *runtime_dir, *shm_dir, *hostname, *job_id;
+    const struct binding *binding; /* NULL: not bound */
+    int cpus;
+};
+
+/* Starts the servers that these kinds need. */
+int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, struct error *err);
+
+/* Adds to `env` what a worker needs to find its server. `*keep_fd`: a descriptor that it inherits
+ * under its own number, to be given back with mpi_host_spawned() after the spawn; -1: none. */
+int mpi_host_worker(struct mpi_host *host, int local_rank, struct strv *env, int *keep_fd,
+                    struct error *err);
+void mpi_host_spawned(struct mpi_host *host, int local_rank, pid_t pid, int keep_fd);
+void mpi_host_exited(struct mpi_host *host, int local_rank, int code, int signal);
+
+/* What this worker said before it ended is heard now. */
+void mpi_host_collect(struct mpi_host *host, int local_rank);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pmi1_wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "pmi1/engine.h"
+
+#define UNSENT_MAX ((size_t)1 << 20)
+
+struct line {
+    struct pmi1_wire *wire;
+    int rank;
+    int fd; /* ours; -1: closed */
+    struct loop_fd *watch;
+    struct buf unsent;
+};
+
+struct pmi1_wire {
+    struct loop *loop;
+    const struct log *log;
+    struct pmi1_engine *engine;
+    struct line *lines; /* by local rank */
+    int count, first_rank;
+    void (*aborted)(void *context, int rank, int code, const char *text);
+    void *context;
+};
+
+static void line_close(struct line *line)
+{
+    loop_fd_destroy(line->watch);
+    line->watch = NULL;
+    fd_close(&line->fd);
+    buf_destroy(&line->unsent);
+}
+
+/* A worker that has gone is noticed by its exit, not here. */
+static void line_flush(struct line *line)
+{
+    while (line->unsent.length > 0) {
+        ssize_t put = fd_write(line->fd, buf_text(&line->unsent), line->unsent.length);
+        if (put < 0 && errno == EAGAIN)
+            break;
+        if (put < 0) {
+            buf_clear(&line->unsent);
+            break;
+        }
+        buf_consume(&line->unsent, (size_t)put);
+    }
+    loop_fd_watch(line->watch, LOOP_READ | (line->unsent.length > 0 ? LOOP_WRITE : 0));
+}
+
+/* false: nothing more is there now. */
+static bool line_read(struct line *line)
+{
+    char bytes[8192];
+    struct error err = ERROR_INIT;
+    ssize_t got = fd_read(line->fd, bytes, sizeof(bytes));
+    if (got < 0 && errno == EAGAIN)
+        return false;
+    if (got <= 0) {
+        line_close(line);
+        return false;
+    }
+    if (pmi1_receive(line->wire->engine, line->rank, bytes, (size_t)got, &err) < 0)
+        log_error(line->wire->log, "%s", err.text);
+    return line->fd >= 0;
+}
+
+static void line_ready(void *context, int what)
+{
+    struct line *line = context;
+    if ((what & LOOP_WRITE) != 0)
+        line_flush(line);
+    if ((what & LOOP_READ) != 0)
+        line_read(line);
+}
+
+static void engine_send(void *context, int rank, const char *bytes, size_t length)
+{
+    struct pmi1_wire *wire = context;
+    struct line *line = &wire->lines[rank - wire->first_rank];
+    if (line->fd < 0)
+        return;
+    if (buf_append(&line->unsent, bytes, length) < 0)
+        log_error(wire->log, "rank %d does not read the answers to its PMI requests", rank);
+    line_flush(line);
+}
+
+static void engine_abort(void *context, int rank, int code, const char *text)
+{
+    struct pmi1_wire *wire = context;
+    wire->aborted(wire->context, rank, code, text);
+}
+
+struct pmi1_wire *pmi1_wire_create(
+    struct loop *loop, const struct log *log, const Hvdrun__Prepare *prepare, const char *kvsname,
+    void (*aborted)(void *context, int rank, int code, const char *text), void *context)
+{
+    static const struct pmi1_ops ops = {.send = engine_send, .abort = engine_abort};
+    size_t count = prepare->n_workers;
+    struct pmi1_wire *wire = mem_alloc(sizeof(*wire));
+    *wire = (struct pmi1_wire){.loop = loop,
+                               .log = log,
+                               .lines = mem_array(count, sizeof(struct line)),
+                               .count = (int)count,
+                               .first_rank = (int)prepare->workers[0]->rank,
+                               .aborted = aborted,
+                               .context = context};
+    int *ranks AUTO_FREE = mem_array(count, sizeof(*ranks));
+    int *apps AUTO_FREE = mem_array(count, sizeof(*apps));
+    int *ranks_on AUTO_FREE = mem_array(prepare->n_host_ranks, sizeof(*ranks_on));
+    for (size_t i = 0; i < count; i++) {
+        ranks[i] = (int)prepare->workers[i]->rank;
+        apps[i] = (int)prepare->workers[i]->app;
+        wire->lines[i] =
+            (struct line){.wire = wire, .rank = ranks[i], .fd = -1, .unsent = BUF_INIT(UNSENT_MAX)};
+    }
+    for (size_t i = 0; i < prepare->n_host_ranks; i++)
+        ranks_on[i] = (int)prepare->host_ranks[i];
+    struct pmi1_config config = {.kvsname = kvsname,
+                                 .size = (int)prepare->size,
+                                 .local_ranks = ranks,
+                                 .local_count = (int)count,
+                                 .local_apps = apps,
+                                 .ranks_on = ranks_on,
+                                 .node_count = (int)prepare->n_host_ranks};
+    wire->engine = pmi1_engine_create(&config, &ops, wire);
+    return wire;
+}
+
+void pmi1_wire_destroy(struct pmi1_wire *wire)
+{
+    if (wire == NULL)
+        return;
+    for (int i = 0; i < wire->count; i++)
+        line_close(&wire->lines[i]);
+    pmi1_engine_destroy(wire->engine);
+    free(wire->lines);
+    free(wire);
+}
+
+int pmi1_wire_worker(struct pmi1_wire *wire, int local_rank, struct strv *env, int *worker_fd,
+                     struct error *err)
+{
+    int ends[2];
+    struct line *line = &wire->lines[local_rank];
+    if (fd_socketpair(ends) < 0)
+        return error_errno(err, errno, "cannot make the PMI connection of rank %d", line->rank);
+    fd_nonblock(ends[0]);
+    line->fd = ends[0];
+    line->watch = loop_fd_create(wire->loop, line->fd, line_ready, line);
+    loop_fd_watch(line->watch, LOOP_READ);
+    *worker_fd = ends[1];
+    pmi1_worker_env(wire->engine, line->rank, ends[1], env);
+    return 0;
+}
+
+bool pmi1_wire_has_spoken(const struct pmi1_wire *wire, int local_rank)
+{
+    return pmi1_rank_state(wire->engine, wire->lines[local_rank].rank) != PMI1_SILENT;
+}
+
+void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank)
+{
+    struct line *line = &wire->lines[local_rank];
+    bool more = line->fd >= 0;
+    while (more)
+        more = line_read(line);
+}

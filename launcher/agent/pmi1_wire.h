@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sockets under the PMI-1 engine: a socketpair per worker, whose other end is its PMI_FD. */
+#pragma once
+
+#include "base/log.h"
+#include "base/strv.h"
+#include "io/loop.h"
+#include "wire/control.pb-c.h"
+
+struct pmi1_wire;
+
+struct pmi1_wire *pmi1_wire_create(
+    struct loop *loop, const struct log *log, const Hvdrun__Prepare *prepare, const char *kvsname,
+    void (*aborted)(void *context, int rank, int code, const char *text), void *context);
+void pmi1_wire_destroy(struct pmi1_wire *wire);
+
+/* Opens the worker's connection; `*worker_fd` is the end that it inherits, the caller's to close.
+ */
+int pmi1_wire_worker(struct pmi1_wire *wire, int local_rank, struct strv *env, int *worker_fd,
+                     struct error *err);
+bool pmi1_wire_has_spoken(const struct pmi1_wire *wire, int local_rank);
+void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank); /* reads what is there */

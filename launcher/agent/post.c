@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/post.h"
+
+#include "wire/control.pb-c.h"
+
+static void post_log(void *context, enum log_level level, const char *line)
+{
+    const struct post *post = context;
+    Hvdrun__Log message = HVDRUN__LOG__INIT;
+    message.level = (uint32_t)level;
+    message.text = (char *)line; /* protobuf-c only reads it */
+    post_message(post, FRAME_LOG, &message.base);
+}
+
+void post_init(struct post *post, struct link *link)
+{
+    *post = (struct post){.link = link,
+                          .log = {.level = LOG_NOTICE, .emit = post_log, .context = post}};
+}
+
+void post_message(const struct post *post, enum frame_type type, const ProtobufCMessage *message)
+{
+    if (post->link != NULL)
+        link_send_message(post->link, type, post->epoch, message);
+}
+
+void post_empty(const struct post *post, enum frame_type type)
+{
+    if (post->link != NULL)
+        link_send(post->link, type, post->epoch, NULL, 0);
+}

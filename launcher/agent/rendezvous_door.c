@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/rendezvous_door.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "rendezvous/cache.h"
+#include "rendezvous/proxy.h"
+#include "rendezvous/server.h"
+#include "wire/control.pb-c.h"
+
+struct rendezvous_door {
+    const struct post *post;
+    struct rendezvous_server *server;
+    struct rendezvous_proxy *proxy;
+};
+
+static void server_request(void *context, uint64_t token, const struct rendezvous_request *request)
+{
+    struct rendezvous_door *door = context;
+    rendezvous_proxy_request(door->proxy, token, request);
+}
+
+static void server_dropped(void *context, uint64_t token)
+{
+    struct rendezvous_door *door = context;
+    rendezvous_proxy_dropped(door->proxy, token);
+}
+
+static void proxy_ask(void *context, uint64_t id, const struct rendezvous_request *request)
+{
+    struct rendezvous_door *door = context;
+    Hvdrun__KvRequest message = HVDRUN__KV_REQUEST__INIT;
+    message.token = id;
+    message.method = (uint32_t)request->method;
+    message.scope = (char *)request->scope; /* protobuf-c only reads them */
+    message.key = (char *)request->key;
+    message.body.data = (uint8_t *)request->body;
+    message.body.len = request->length;
+    post_message(door->post, FRAME_KV_REQUEST, &message.base);
+}
+
+static void proxy_cancel(void *context, uint64_t id)
+{
+    struct rendezvous_door *door = context;
+    Hvdrun__KvNotice message = HVDRUN__KV_NOTICE__INIT;
+    message.token = id;
+    post_message(door->post, FRAME_KV_DROPPED, &message.base);
+}
+
+static void proxy_answer(void *context, uint64_t token, int status, const void *body, size_t length)
+{
+    struct rendezvous_door *door = context;
+    rendezvous_server_reply(door->server, token, status, body, length);
+}
+
+struct rendezvous_door *rendezvous_door_create(struct loop *loop, const struct post *post,
+                                               struct error *err)
+{
+    static const struct rendezvous_server_ops server_ops = {.request = server_request,
+                                                            .dropped = server_dropped};
+    static const struct rendezvous_proxy_ops proxy_ops = {
+        .ask = proxy_ask, .cancel = proxy_cancel, .answer = proxy_answer};
+    struct rendezvous_door *door = mem_alloc(sizeof(*door));
+    door->post = post;
+    door->proxy = rendezvous_proxy_create(&proxy_ops, door, RENDEZVOUS_CACHE_MAX);
+    door->server = rendezvous_server_create(loop, &server_ops, door, err);
+    if (door->server == NULL) {
+        rendezvous_door_destroy(door);
+        return NULL;
+    }
+    return door;
+}
+
+void rendezvous_door_destroy(struct rendezvous_door *door)
+{
+    if (door == NULL)
+        return;
+    rendezvous_server_destroy(door->server);
+    rendezvous_proxy_destroy(door->proxy);
+    free(door);
+}
+
+int rendezvous_door_port(const struct rendezvous_door *door)
+{
+    return rendezvous_server_port(door->server);
+}
+
+void rendezvous_door_begin(struct rendezvous_door *door)
+{
+    rendezvous_proxy_begin(door->proxy);
+}
+
+void rendezvous_door_reply(struct rendezvous_door *door, const uint8_t *body, size_t length)
+{
+    Hvdrun__KvReply *message = hvdrun__kv_reply__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    rendezvous_proxy_reply(door->proxy, message->token, (int)message->status, message->body.data,
+                           message->body.len);
+    hvdrun__kv_reply__free_unpacked(message, NULL);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One output stream of a worker on its way to the driver: a pipe (or terminal) is read when the
+ * driver has granted credit for it and the link is not congested, straight into the link's queue.
+ */
+#pragma once
+
+#include "agent/post.h"
+#include "io/loop.h"
+
+/* The node's credit, shared by all its streams; cumulative bytes (D4). */
+struct stream_pool {
+    struct loop *loop;
+    const struct post *post;
+    uint64_t granted, used;
+    struct stream *first; /* all open streams, oldest first */
+};
+
+struct stream;
+
+/* Takes `fd`. `ended` is called once, at end of file or after stream_cut(). */
+struct stream *stream_create(struct stream_pool *pool, int fd, uint32_t rank, uint8_t number,
+                             void (*ended)(void *context), void *context);
+void stream_destroy(struct stream *stream);
+
+/* Reads what is there without waiting, then ends the stream though somebody still holds its other
+ * end. Bytes that credit does not cover yet are not lost: it ends as soon as they are read. */
+void stream_cut(struct stream *stream);
+
+/* After credit came or the link's queue emptied: streams that had to pause go on. */
+void stream_pool_resume(struct stream_pool *pool);

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "wire/control.pb-c.h"
+
+#define ERROR_FILE_MAX (64u << 10)
+
+const char *worker_state_name(enum worker_state state)
+{
+    static const char *const names[] = {
+#define WORKER_STATE_NAME(name, text) [name] = (text),
+        WORKER_STATE_LIST(WORKER_STATE_NAME)
+#undef WORKER_STATE_NAME
+    };
+    return names[state];
+}
+
+void worker_init(struct worker *worker, const struct worker_shared *shared, uint32_t rank)
+{
+    *worker = (struct worker){.shared = shared, .rank = rank, .terminal_fd = -1};
+}
+
+void worker_destroy(struct worker *worker)
+{
+    stream_destroy(worker->streams[0]);
+    stream_destroy(worker->streams[1]);
+    input_destroy(worker->input);
+    loop_timer_destroy(worker->drain);
+    fd_close(&worker->terminal_fd);
+    free(worker->error_file);
+    *worker = (struct worker){.terminal_fd = -1};
+}
+
+static void worker_finish(struct worker *worker, bool cut)
+{
+    worker->state = WORKER_FINISHED;
+    loop_timer_destroy(worker->drain);
+    worker->drain = NULL;
+    Hvdrun__Finished message = HVDRUN__FINISHED__INIT;
+    message.rank = worker->rank;
+    message.cut = cut;
+    post_message(worker->shared->post, FRAME_FINISHED, &message.base);
+    worker->shared->changed(worker->shared->context, worker);
+}
+
+static void stream_ended(void *context)
+{
+    struct worker *worker = context;
+    worker->open_streams--;
+    if (worker->open_streams == 0 && worker->state == WORKER_EXITED)
+        worker_finish(worker, false);
+}
+
+void worker_cut(struct worker *worker)
+{
+    for (int i = 0; i < 2 && worker->state == WORKER_EXITED; i++) {
+        if (worker->streams[i] != NULL)
+            stream_cut(worker->streams[i]);
+    }
+}
+
+static void drain_passed(void *context)
+{
+    struct worker *worker = context;
+    log_info(&worker->shared->post->log,
+             "rank %u has ended but a process that it left behind holds its output: not waiting "
+             "for more of it",
+             worker->rank);
+    worker_cut(worker);
+}
+
+/* The two ends of everything the child gets. */
+struct plumbing {
+    int child[3];
+    int ours[3]; /* -1: nothing on our side */
+};
+
+static void plumbing_close(struct plumbing *p, const struct worker_shared *shared)
+{
+    for (int i = 0; i < 3; i++) {
+        bool again = i == 2 && (p->child[2] == p->child[1] || p->child[2] == p->child[0]);
+        if (p->child[i] != shared->null_fd && !again && !(i == 1 && p->child[1] == p->child[0]))
+            fd_close(&p->child[i]);
+    }
+}
+
+/* Reading end for us, writing end for the child. */
+static int plumb_output(struct plumbing *p, int i)
+{
+    int ends[2];
+    if (fd_pipe(ends) < 0)
+        return -1;
+    p->ours[i] = ends[0];
+    p->child[i] = ends[1];
+    return fd_nonblock(ends[0]);
+}
+
+static int plumb_pipes(const struct worker *worker, struct plumbing *p,
+                       enum worker_stdin stdin_kind)
+{
+    p->child[0] = worker->shared->null_fd;
+    if (stdin_kind == WORKER_STDIN_PIPE) {
+        int ends[2];
+        if (fd_pipe(ends) < 0)
+            return -1;
+        p->child[0] = ends[0];
+        p->ours[0] = ends[1];
+    }
+    if (plumb_output(p, 1) < 0)
+        return -1;
+    if (!worker->shared->merge_stderr)
+        return plumb_output(p, 2);
+    p->child[2] = p->child[1];
+    return 0;
+}
+
+static int plumb_terminal(struct worker *worker, struct plumbing *p)
+{
+    struct winsize size = {.ws_row = (unsigned short)worker->shared->rows,
+                           .ws_col = (unsigned short)worker->shared->columns};
+    int master, slave;
+    if (openpty(&master, &slave, NULL, NULL, size.ws_row > 0 ? &size : NULL) < 0)
+        return -1;
+    p->ours[0] = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    p->ours[1] = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    worker->terminal_fd = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    p->child[0] = p->child[1] = p->child[2] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+    close(master);
+    close(slave);
+    return p->ours[1] < 0 ? -1 : fd_nonblock(p->ours[1]);
+}
+
+static void worker_connect(struct worker *worker, struct plumbing *p, enum worker_stdin stdin_kind)
+{
+    const struct worker_shared *shared = worker->shared;
+    for (int i = 0; i < 2; i++) {
+        if (p->ours[i + 1] < 0)
+            continue;
+        worker->open_streams++;
+        worker->streams[i] = stream_create(shared->pool, p->ours[i + 1], worker->rank,
+                                           (uint8_t)(i + 1), stream_ended, worker);
+    }
+    if (p->ours[0] >= 0)
+        worker->input = input_create(shared->loop, shared->post, p->ours[0], worker->rank,
+                                     stdin_kind == WORKER_STDIN_TERMINAL);
+}
+
+void worker_fail(struct worker *worker, const struct error *err)
+{
+    Hvdrun__Exited message = HVDRUN__EXITED__INIT;
+    message.rank = worker->rank;
+    message.exec_failed = true;
+    message.status = (uint32_t)(err->status != 0 ? err->status : STATUS_LAUNCHER);
+    message.code = (int32_t)message.status;
+    message.text = (char *)err->text;
+    message.when_ns = (uint64_t)clock_mono_ns();
+    post_message(worker->shared->post, FRAME_EXITED, &message.base);
+    worker->bad = true;
+    worker->state = WORKER_EXITED;
+    worker->shared->changed(worker->shared->context, worker);
+    worker_finish(worker, false);
+}
+
+int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind)
+{
+    struct plumbing p = {{-1, -1, -1}, {-1, -1, -1}};
+    struct error err = ERROR_INIT;
+    int result = stdin_kind == WORKER_STDIN_TERMINAL ? plumb_terminal(worker, &p)
+                                                     : plumb_pipes(worker, &p, stdin_kind);
+    pid_t pid = -1;
+    if (result < 0) {
+        error_errno(&err, errno, "cannot make the pipes of rank %u (descriptor limit?)",
+                    worker->rank);
+        err.status = STATUS_LAUNCHER;
+    } else {
+        memcpy(spec->fds, p.child, sizeof(spec->fds));
+        spec->controlling_terminal = stdin_kind == WORKER_STDIN_TERMINAL;
+        pid = child_spawn(spec, NULL, &err);
+    }
+    plumbing_close(&p, worker->shared);
+    if (pid < 0) {
+        for (int i = 0; i < 3; i++)
+            fd_close(&p.ours[i]);
+        worker_fail(worker, &err);
+        return -1;
+    }
+    worker->pid = pid;
+    worker->started_ns = clock_mono_ns();
+    worker->state = WORKER_RUNNING;
+    worker_connect(worker, &p, stdin_kind);
+    return 0;
+}
+
+void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom)
+{
+    AUTO_BUF struct buf account = BUF_INIT(ERROR_FILE_MAX);
+    int status = exit->wait_status;
+    Hvdrun__Exited message = HVDRUN__EXITED__INIT;
+    message.rank = worker->rank;
+    message.signaled = WIFSIGNALED(status);
+    message.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    message.core = WIFSIGNALED(status) && WCOREDUMP(status);
+    message.when_ns = (uint64_t)exit->when_ns;
+    message.oom = oom;
+    message.user_us =
+        (uint64_t)exit->usage.ru_utime.tv_sec * 1000000 + (uint64_t)exit->usage.ru_utime.tv_usec;
+    message.system_us =
+        (uint64_t)exit->usage.ru_stime.tv_sec * 1000000 + (uint64_t)exit->usage.ru_stime.tv_usec;
+    message.max_rss_kb = (uint64_t)exit->usage.ru_maxrss;
+    worker->bad = message.signaled || message.code != 0;
+    if (worker->bad && worker->error_file != NULL) {
+        fd_read_file(worker->error_file, &account, NULL);
+        message.text = (char *)buf_text(&account);
+    }
+    post_message(worker->shared->post, FRAME_EXITED, &message.base);
+    worker->state = WORKER_EXITED;
+    input_destroy(worker->input);
+    worker->input = NULL;
+    worker->shared->changed(worker->shared->context, worker);
+    if (worker->open_streams == 0) {
+        worker_finish(worker, false);
+        return;
+    }
+    worker->drain = loop_timer_create(worker->shared->loop, drain_passed, worker);
+    loop_timer_set(worker->drain, worker->shared->drain_ms);
+}
+
+void worker_signal(const struct worker *worker, int signal)
+{
+    if (worker->state != WORKER_RUNNING)
+        return;
+    /* Between vfork and its setsid() the child has no group of its own yet. */
+    if (kill(-worker->pid, signal) < 0)
+        kill(worker->pid, signal);
+}
+
+void worker_resize(const struct worker *worker, int rows, int columns)
+{
+    struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
+    if (worker->terminal_fd >= 0)
+        ioctl(worker->terminal_fd, TIOCSWINSZ, &size);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One worker of this node: its process, its streams and its life.
+ *
+ * Two ends (D6): EXITED, when the process has been waited for, drives policy and teardown at once;
+ * FINISHED, when its streams are at end of file or the drain limit has cut them because a
+ * descendant still holds them, drives what is printed. Both are reported exactly once, in this
+ * order.
+ */
+#pragma once
+
+#include "agent/input.h"
+#include "agent/stream.h"
+#include "io/child.h"
+#include "io/reaper.h"
+
+#define WORKER_STATE_LIST(X)         \
+    X(WORKER_PLANNED, "not started") \
+    X(WORKER_RUNNING, "running")     \
+    X(WORKER_EXITED, "exited")       \
+    X(WORKER_FINISHED, "finished")
+
+enum worker_state {
+#define WORKER_STATE_ENUM(name, text) name,
+    WORKER_STATE_LIST(WORKER_STATE_ENUM)
+#undef WORKER_STATE_ENUM
+};
+
+const char *worker_state_name(enum worker_state state);
+
+enum worker_stdin { WORKER_STDIN_NULL, WORKER_STDIN_PIPE, WORKER_STDIN_TERMINAL };
+
+struct worker;
+
+/* What all workers of an epoch share; the owner keeps it until the last one is destroyed. */
+struct worker_shared {
+    struct loop *loop;
+    const struct post *post;
+    struct stream_pool *pool;
+    int null_fd; /* /dev/null, open for reading */
+    int64_t drain_ms;
+    bool merge_stderr;
+    int rows, columns; /* of the user's terminal */
+    /* Called after EXITED and after FINISHED were sent. */
+    void (*changed)(void *context, struct worker *worker);
+    void *context;
+};
+
+struct worker {
+    const struct worker_shared *shared;
+    uint32_t rank;
+    enum worker_state state;
+    pid_t pid; /* also its process group; 0 before the spawn */
+    int64_t started_ns;
+    bool bad;         /* exited with other than 0 */
+    char *error_file; /* where the program may have left its own account of a failure; or NULL */
+    struct stream *streams[2];
+    struct input *input;
+    int open_streams;
+    int terminal_fd; /* the pty's master, for its size; -1 */
+    struct loop_timer *drain;
+};
+
+void worker_init(struct worker *worker, const struct worker_shared *shared, uint32_t rank);
+void worker_destroy(struct worker *worker);
+
+/* Starts it; `spec->fds` are filled in here. On failure EXITED (as not executable) and FINISHED are
+ * reported like those of a worker that ran. */
+int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind);
+
+/* It cannot even be tried: reported like a failed start. */
+void worker_fail(struct worker *worker, const struct error *err);
+
+void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom);
+void worker_signal(const struct worker *worker, int signal); /* to its whole process group */
+void worker_resize(const struct worker *worker, int rows, int columns);
+
+/* Nobody can write to the streams any more, or nobody may be waited for: what is there is read and
+ * the worker is finished. */
+void worker_cut(struct worker *worker);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hvdrun: command line in, exit status out. Everything that can be refused is refused before the
+ * first process is started; the agents are forked before anything exists that does not survive it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "cli/about.h"
+#include "cli/command_line.h"
+#include "cli/help.h"
+#include "cli/place.h"
+#include "driver/driver.h"
+#include "driver/dry_run.h"
+#include "model/env_scrub.h"
+#include "model/horovod_env.h"
+#include "transport/local.h"
+
+#define TEXT_MAX ((size_t)1 << 30)
+#define DRY_RUN_RANK_MAX ((size_t)1024)
+
+extern char **environ;
+
+static int fail(const struct error *err)
+{
+    fprintf(stderr, "hvdrun: %s\n", err->text);
+    return err->status != 0 ? err->status : STATUS_LAUNCHER;
+}
+
+/* -1: an error; else the exit status. */
+static int print_text(const struct buf *text)
+{
+    bool written = fd_write_all(STDOUT_FILENO, buf_text(text), text->length) == 0;
+    if (!written && errno != EPIPE) {
+        fprintf(stderr, "hvdrun: cannot write: %s\n", strerror(errno));
+        return STATUS_LAUNCHER;
+    }
+    return 0;
+}
+
+static int dry_run(const struct settings *settings, const struct plan *plan,
+                   const struct app_list *apps)
+{
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+    int result = settings->dry_run == SET_DRY_RUN_JSON ? dry_run_json(plan, apps, &text)
+                                                       : dry_run_table(plan, apps, &text);
+    if (result < 0) {
+        fprintf(stderr, "hvdrun: the plan is too large to be printed\n");
+        return STATUS_LAUNCHER;
+    }
+    return print_text(&text);
+}
+
+struct agent_start {
+    char *module_dir;
+    const sigset_t *mask;
+};
+
+static int agent_main(void *context, int fd)
+{
+    const struct agent_start *start = context;
+    struct agent_config config = {fd, fd, start->module_dir, start->mask};
+    return agent_run(&config);
+}
+
+static int start_agents(const struct plan *plan, struct agent_start *start,
+                        struct transport_stream *streams, struct error *err)
+{
+    struct transport_local local = {agent_main, start};
+    struct transport transport = transport_local(&local);
+    for (int i = 0; i < plan->node_count; i++) {
+        struct transport_target target = {plan->nodes[i].name, i};
+        if (transport.start(transport.context, &target, &streams[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The worker's environment: what is inherited, then what -x and --env-file say. */
+static void collect_env(const struct settings *settings, struct strv *base)
+{
+    env_scrub(environ, true, settings->no_env, base);
+    for (size_t i = 0; i < settings->env.count; i++)
+        strv_env_put(base, settings->env.items[i]);
+}
+
+static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
+                   const struct plan *plan, struct error *err)
+{
+    sigset_t mask;
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    AUTO_STRV struct strv base = STRV_INIT, knobs = STRV_INIT;
+    collect_env(&line->settings, &base);
+    horovod_env_build(&line->settings, &knobs);
+    char *module_dir AUTO_FREE = place_modules();
+    char *job_id AUTO_FREE = place_job_id();
+    struct transport_stream *streams AUTO_FREE =
+        mem_array((size_t)plan->node_count, sizeof(*streams));
+    struct agent_start start = {module_dir, &mask};
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent: it stands above them all (D6) */
+    if (start_agents(plan, &start, streams, err) < 0)
+        return -1;
+    struct job_request request = {.settings = &line->settings,
+                                  .apps = &line->apps,
+                                  .plan = plan,
+                                  .base_env = &base,
+                                  .knobs = &knobs,
+                                  .warnings = &line->warnings,
+                                  .job_id = job_id,
+                                  .argv = argv,
+                                  .streams = streams,
+                                  .begun_ns = begun_ns};
+    return driver_run(&request, err);
+}
+
+/* --help and the like. -1: none was asked for. */
+static int about(const struct command_line *line)
+{
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+    if (line->settings.help)
+        help_text(&text);
+    else if (line->settings.check_build)
+        check_build_text(&text);
+    else if (line->apps.count == 0)
+        version_text(&text);
+    else
+        return -1;
+    return print_text(&text);
+}
+
+static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
+               struct error *err)
+{
+    if (command_line_parse(argc, argv, environ, line, err) < 0)
+        return -1;
+    int result = about(line);
+    if (result >= 0)
+        return result;
+    struct plan *plan = place_plan(line, err);
+    if (plan == NULL)
+        return -1;
+    if (line->settings.dry_run != SET_DRY_RUN_NO)
+        result = dry_run(&line->settings, plan, &line->apps);
+    else
+        result = run_job(begun_ns, argv, line, plan, err);
+    plan_destroy(plan);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t begun_ns = clock_mono_ns();
+    struct command_line line = {.warnings = STRV_INIT};
+    struct error err = ERROR_INIT;
+    int result = run(begun_ns, argc, argv, &line, &err);
+    command_line_destroy(&line);
+    return result < 0 ? fail(&err) : result;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/place.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "node/is_local.h"
+
+#define HOSTFILE_MAX ((size_t)256 << 20)
+#define PATH_ROOM 4096
+
+static int read_hostfile(const char *path, struct host_list *hosts, struct error *err)
+{
+    AUTO_BUF struct buf bytes = BUF_INIT(HOSTFILE_MAX);
+    if (fd_read_file(path, &bytes, err) < 0) {
+        if (err != NULL)
+            err->status = STATUS_USAGE;
+        return -1;
+    }
+    return hosts_parse_file(buf_text(&bytes), bytes.length, path, hosts, err);
+}
+
+/* The hosts as given; without any, this machine with as many slots as workers are wanted. */
+static int read_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
+{
+    const struct settings *settings = &line->settings;
+    if (settings->hosts != NULL)
+        return hosts_parse(settings->hosts, hosts, err);
+    if (settings->hostfile != NULL)
+        return read_hostfile(settings->hostfile, hosts, err);
+    hosts_add(hosts, "localhost", settings->np > 0 ? (int)settings->np : 1, true);
+    return 0;
+}
+
+static int check_reachable(const struct settings *settings, const struct plan *plan,
+                           struct error *err)
+{
+    if (settings->transport == SET_TRANSPORT_LOCAL)
+        return 0;
+    for (int i = 0; i < plan->node_count; i++) {
+        if (!is_local(plan->nodes[i].name))
+            return error_status(err, STATUS_USAGE,
+                                "host %s is not this machine, and other hosts need SSH, which is "
+                                "not there yet (--transport local tries the plan out here)",
+                                plan->nodes[i].name);
+    }
+    return 0;
+}
+
+/* A rank named by an option must exist. */
+static int check_rank(const struct settings *settings, enum option_id id, int64_t rank, int size,
+                      struct error *err)
+{
+    if (rank < size)
+        return 0;
+    return error_status(err, STATUS_USAGE, "%s: there is no rank %lld among %d workers",
+                        settings_place(settings, id), (long long)rank, size);
+}
+
+struct plan *place_plan(const struct command_line *line, struct error *err)
+{
+    const struct settings *settings = &line->settings;
+    struct host_list hosts = {.count = 0};
+    struct plan *plan = NULL;
+    if (read_hosts(line, &hosts, err) == 0) {
+        struct plan_request request = {.hosts = &hosts,
+                                       .apps = &line->apps,
+                                       .np = line->apps.count > 1 ? 0 : (int)settings->np,
+                                       .oversubscribe = settings->oversubscribe};
+        plan = plan_create(&request, err);
+    }
+    hosts_destroy(&hosts);
+    if (plan == NULL)
+        return NULL;
+    if (check_rank(settings, OPT_stdin_, settings->stdin_, plan->size, err) < 0 ||
+        check_rank(settings, OPT_pty, settings->pty, plan->size, err) < 0 ||
+        (settings->dry_run == SET_DRY_RUN_NO && check_reachable(settings, plan, err) < 0)) {
+        plan_destroy(plan);
+        return NULL;
+    }
+    return plan;
+}
+
+char *place_modules(void)
+{
+    char path[PATH_ROOM];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    char *beside = mem_printf("%s/lib/hvdrun", path);
+    if (access(beside, X_OK) == 0)
+        return beside;
+    mem_free_at(&beside);
+    return mem_printf("%s/../" HVDRUN_LIBDIR "/hvdrun", path);
+}
+
+char *place_job_id(void)
+{
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    return mem_printf("hvdrun-%s-%d", host, (int)getpid());
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where things are: the hosts of the job and its plan, our own modules, the job's name. */
+#pragma once
+
+#include "base/error.h"
+#include "cli/command_line.h"
+#include "model/plan.h"
+
+/* From -H, --hostfile or this machine. Hosts that cannot be reached yet are an error. The caller
+ * owns the plan. */
+struct plan *place_plan(const struct command_line *line, struct error *err);
+
+/* The folder of hvdrun-*.so, seen from this executable: lib/hvdrun beside it or beside its parent.
+ * The caller owns both results. */
+char *place_modules(void);
+char *place_job_id(void); /* "hvdrun-HOST-PID" */

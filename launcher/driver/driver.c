@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/driver.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/bringup.h"
+#include "driver/collect.h"
+#include "driver/events.h"
+#include "driver/exits.h"
+#include "driver/orphans.h"
+#include "driver/rendezvous_part.h"
+#include "driver/report.h"
+#include "driver/state_report.h"
+#include "driver/stdin_feed.h"
+#include "driver/teardown.h"
+#include "driver/user_signals.h"
+#include "node/runtime_dir.h"
+#include "output/terminal.h"
+
+#define NODE_TIMEOUT_STATIC_MS 30000
+#define CLOSE_WAIT_MS 5000   /* for agents that were told to quit */
+#define ORPHANS_WAIT_MS 5000 /* for what dead agents left */
+#define OUTPUT_WAIT_MS 2000  /* for a sink that is stuck when all else is over */
+
+const char *job_state_name(enum job_state state)
+{
+    static const char *const names[] = {
+#define JOB_STATE_NAME(name, text) [name] = (text),
+        JOB_STATE_LIST(JOB_STATE_NAME)
+#undef JOB_STATE_NAME
+    };
+    return names[state];
+}
+
+const char *job_rank_host(const struct job *job, int rank)
+{
+    return job->plan->nodes[job->plan->ranks[rank].node].name;
+}
+
+int64_t job_stdin_rank(const struct job *job)
+{
+    bool pty_reads = job->settings->pty >= 0 && !settings_is_set(job->settings, OPT_stdin_);
+    return pty_reads ? job->settings->pty : job->settings->stdin_;
+}
+
+void job_send_all(struct job *job, enum frame_type type, const ProtobufCMessage *message)
+{
+    for (int i = 0; i < job->plan->node_count; i++)
+        node_link_send(&job->nodes[i], type, job->epoch, message);
+}
+
+void job_pause_limits(struct job *job)
+{
+    job->paused_ms = clock_mono_ms();
+    loop_timer_clear(job->time_limit);
+    loop_timer_clear(job->start_limit);
+    if (job->close_limit != NULL)
+        loop_timer_clear(job->close_limit);
+}
+
+void job_resume_limits(struct job *job)
+{
+    if (job->paused_ms == 0)
+        return;
+    job->stood_still_ms += clock_mono_ms() - job->paused_ms;
+    job->paused_ms = 0;
+    if (job->state >= JOB_ENDING) {
+        teardown_resume(job);
+    } else if (job->state < JOB_RUNNING) {
+        loop_timer_set(job->start_limit, job->settings->start_timeout);
+    } else if (job->settings->timeout >= 0) {
+        int64_t ran = clock_mono_ms() - job->started_ns / 1000000 - job->stood_still_ms;
+        loop_timer_set(job->time_limit, job->settings->timeout - ran);
+    }
+}
+
+static void job_log(void *context, enum log_level level, const char *line)
+{
+    struct job *job = context;
+    output_message(job->output, level, line);
+}
+
+static void output_consumed(void *context, int rank, size_t bytes)
+{
+    collect_consumed(context, rank, bytes);
+}
+
+/* The reader of our output has gone. For stdout that ends the job, as it would end a program. */
+static void output_failed(void *context, enum output_stream stream, int errnum, const char *text)
+{
+    struct job *job = context;
+    if (stream != OUTPUT_STDOUT || errnum != EPIPE) {
+        log_error(&job->log, "%s", text);
+        return;
+    }
+    job->gone = true;
+    exit_policy_interrupted(job->policy, SIGPIPE, clock_mono_ns());
+    teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+}
+
+/* Frames about the present epoch. -1: the node broke the protocol. */
+static int epoch_frame(struct job *job, struct node_link *node, uint8_t type, const uint8_t *body,
+                       size_t length)
+{
+    switch (type) {
+    case FRAME_READY: bringup_ready(job, node, body, length); return 0;
+    case FRAME_STARTED: return exits_started(job, node, body, length);
+    case FRAME_EXITED: return exits_exited(job, node, body, length);
+    case FRAME_FINISHED: return exits_finished(job, node, body, length);
+    case FRAME_ABORT: return exits_aborted(job, node, body, length);
+    case FRAME_KILLING: return exits_killing(job, node, body, length);
+    case FRAME_OUTPUT: return collect_bytes(job, node, body, length);
+    case FRAME_STDIN_CREDIT: return stdin_feed_credit(job->stdin_feed, node, body, length);
+    case FRAME_STATE_REPORT: return state_report_got(job, node, body, length);
+    case FRAME_ENDED:
+        if (node->state == NODE_ENDING) {
+            node->state = NODE_ENDED;
+            job_advance(job);
+        }
+        return 0;
+    default: return -1;
+    }
+}
+
+static void node_frame(void *context, struct node_link *node, const struct frame_header *header,
+                       const uint8_t *body)
+{
+    struct job *job = context;
+    int result = 0;
+    switch (header->type) {
+    case FRAME_HELLO: bringup_hello(job, node); break;
+    case FRAME_SUSPENDED:
+        job->suspended_nodes++;
+        user_signals_suspended(job);
+        break;
+    case FRAME_TERMINATE: user_signals_end(job, SIGTERM); break;
+    case FRAME_KV_REQUEST:
+        result =
+            rendezvous_part_request(job->rendezvous, node, header->epoch, body, header->length);
+        break;
+    case FRAME_KV_DROPPED:
+        result = rendezvous_part_dropped(job->rendezvous, node, body, header->length);
+        break;
+    default:
+        if (header->epoch == job->epoch) /* a stale one is dropped */
+            result = epoch_frame(job, node, header->type, body, header->length);
+        break;
+    }
+    if (result < 0)
+        node_link_give_up(node, "its agent broke the protocol");
+}
+
+static void node_closed(void *context, struct node_link *node, const char *why)
+{
+    struct job *job = context;
+    if (node->state == NODE_LOST) {
+        char *text AUTO_FREE = mem_printf("%s lost: %s", node->host, why);
+        int64_t heard = node->liveness.heard_ms * 1000000;
+        events_node(job->events, "node_lost", node, why);
+        rendezvous_part_node_lost(job->rendezvous, node);
+        if (node->stream.same_machine) {
+            kill(node->stream.pid, SIGKILL); /* it may hang; dead, it is still our zombie */
+            if (node->runtime_dir != NULL)
+                runtime_dir_remove(node->runtime_dir);
+            orphans_sweep(job);
+        }
+        if (exit_policy_node_lost(job->policy, node->index, heard, text))
+            teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+    }
+    job_advance(job);
+}
+
+static void node_suspect(void *context, struct node_link *node, bool silent, int64_t silence_ms)
+{
+    struct job *job = context;
+    if (silent)
+        log_warning(&job->log, "%s: nothing heard for %.1f s; it is lost after %.0f s", node->host,
+                    (double)silence_ms / 1000, (double)node->liveness.lost_ms / 1000);
+    else
+        log_notice(&job->log, "%s: heard again", node->host);
+    events_node(job->events, silent ? "node_suspect" : "node_heard", node, NULL);
+}
+
+static void output_written(void *context)
+{
+    struct job *job = context;
+    job->state = JOB_DONE;
+    loop_stop(job->loop);
+}
+
+static void close_agents(struct job *job)
+{
+    job->state = JOB_CLOSING;
+    for (int i = 0; i < job->plan->node_count; i++) {
+        struct node_link *node = &job->nodes[i];
+        if (!node_link_alive(node))
+            continue;
+        node->state = NODE_CLOSING;
+        node_link_send(node, FRAME_QUIT, job->epoch, NULL);
+    }
+    loop_timer_set(job->close_limit, CLOSE_WAIT_MS);
+}
+
+/* The verdict is made when nothing can happen any more and all output is in. */
+static void finish(struct job *job)
+{
+    loop_timer_clear(job->close_limit);
+    job->state = JOB_FLUSHING;
+    if (!orphans_end(job, ORPHANS_WAIT_MS))
+        log_error(&job->log, "some processes of the job could not be killed");
+    for (int i = 0; i < job->plan->node_count; i++) {
+        const struct node_link *node = &job->nodes[i];
+        /* A lost agent may have been adding to its folder while it was first removed. */
+        if (node->state == NODE_LOST && node->stream.same_machine && node->runtime_dir != NULL)
+            runtime_dir_remove(node->runtime_dir);
+    }
+    exit_policy_verdict(job->policy, &job->verdict);
+    output_flush(job->output, output_written, job);
+}
+
+void job_advance(struct job *job)
+{
+    int ended = 0, closed = 0;
+    for (int i = 0; i < job->plan->node_count; i++) {
+        ended += job->nodes[i].state >= NODE_ENDED;
+        closed += !node_link_alive(&job->nodes[i]);
+    }
+    bringup_advance(job);
+    if (job->state == JOB_RUNNING && job->ranks.finished == job->plan->size)
+        teardown_strays(job);
+    if (job->state == JOB_ENDING && ended == job->plan->node_count)
+        close_agents(job);
+    if (job->state == JOB_CLOSING && closed == job->plan->node_count)
+        finish(job);
+}
+
+static void time_limit_passed(void *context)
+{
+    state_report_begin(context);
+}
+
+static int open_output(struct job *job, struct error *err)
+{
+    static const struct output_ops ops = {.consumed = output_consumed, .failed = output_failed};
+    const struct settings *s = job->settings;
+    size_t size = (size_t)job->plan->size;
+    const char **hosts AUTO_FREE = mem_array(size, sizeof(*hosts));
+    int *local_ranks AUTO_FREE = mem_array(size, sizeof(*local_ranks));
+    for (int rank = 0; rank < job->plan->size; rank++) {
+        hosts[rank] = job_rank_host(job, rank);
+        local_ranks[rank] = job->plan->ranks[rank].local_rank;
+    }
+    static const enum output_color colors[] = {[SET_COLOR_AUTO] = OUTPUT_COLOR_AUTO,
+                                               [SET_COLOR_ALWAYS] = OUTPUT_COLOR_ALWAYS,
+                                               [SET_COLOR_NEVER] = OUTPUT_COLOR_NEVER};
+    struct output_config config = {.ranks = job->plan->size,
+                                   .hosts = hosts,
+                                   .local_ranks = local_ranks,
+                                   .label = settings_is_set(s, OPT_label) ? s->label : NULL,
+                                   .no_label = s->label == NULL || s->label[0] == '\0',
+                                   .timestamp = s->prefix_output_with_timestamp,
+                                   .collapse = s->collapse,
+                                   .merge_stderr = s->merge_stderr,
+                                   .quiet = s->quiet,
+                                   .verbose = s->verbose > 0,
+                                   .color = colors[s->color],
+                                   .ranks_shown = s->ranks,
+                                   .files = s->output_filename,
+                                   .raw_rank = s->pty >= 0 ? (int)s->pty : -1};
+    job->output = output_create(job->loop, &config, &ops, job, err);
+    if (job->output == NULL)
+        return -1;
+    enum log_level level = s->verbose > 1 ? LOG_DEBUG : s->verbose > 0 ? LOG_INFO : LOG_NOTICE;
+    job->log = (struct log){s->quiet ? LOG_ERROR : level, job_log, job};
+    for (size_t i = 0; i < job->request->warnings->count; i++)
+        log_warning(&job->log, "%s", job->request->warnings->items[i]);
+    return 0;
+}
+
+static void reaped(void *context, const struct reaper_exit *exit)
+{
+    struct job *job = context;
+    log_debug(&job->log, "process %d has ended (wait status %#x)", (int)exit->pid,
+              (unsigned)exit->wait_status);
+}
+
+static int open_nodes(struct job *job, struct error *err)
+{
+    static const struct node_link_ops ops = {
+        .frame = node_frame, .closed = node_closed, .suspect = node_suspect};
+    int64_t timeout =
+        job->settings->node_timeout >= 0 ? job->settings->node_timeout : NODE_TIMEOUT_STATIC_MS;
+    credit_budget_init(&job->budget, CREDIT_BUDGET);
+    for (int i = 0; i < job->plan->node_count; i++) {
+        struct node_link *node = &job->nodes[i];
+        node->index = i;
+        node->host = job->plan->nodes[i].name;
+        credit_init(&node->credit, &job->budget, (uint64_t)job->plan->node_count);
+        if (node_link_open(node, job->loop, job->request->streams[i], timeout, &job->log, &ops, job,
+                           err) < 0)
+            return -1;
+    }
+    job->opened_ns = clock_mono_ns();
+    return 0;
+}
+
+static int job_open(struct job *job, struct error *err)
+{
+    job->loop = loop_create(err);
+    if (job->loop == NULL)
+        return -1;
+    job->reaper = reaper_create(reaped, job);
+    job->policy = exit_policy_create((enum exit_rule)job->settings->exit_policy, job->plan);
+    rank_table_init(&job->ranks, job->plan->size);
+    job->nodes = mem_array((size_t)job->plan->node_count, sizeof(*job->nodes));
+    job->master_addr = mem_strdup("127.0.0.1");
+    job->time_limit = loop_timer_create(job->loop, time_limit_passed, job);
+    job->signals = user_signals_create(job, err);
+    if (job->signals == NULL || open_output(job, err) < 0)
+        return -1;
+    job->events = events_open(job, job->settings->events);
+    job->rendezvous = rendezvous_part_create(job);
+    job->stdin_feed = stdin_feed_create(job);
+    if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
+        job->terminal = terminal_raw();
+    return open_nodes(job, err);
+}
+
+static void write_file(struct job *job, const char *path, char *text)
+{
+    struct output_file *file = output_file_open(job->output, path, false);
+    output_file_write(file, text, strlen(text));
+    output_file_close(file);
+    free(text);
+}
+
+/* After the ranks' output: what went wrong, and the files that were asked for. */
+static void job_report(struct job *job)
+{
+    AUTO_BUF struct buf block = BUF_INIT((size_t)1 << 20);
+    if (job->settings->report != NULL)
+        write_file(job, job->settings->report, report_json(job, &job->verdict));
+    if (job->settings->launch_trace != NULL)
+        write_file(job, job->settings->launch_trace, report_trace(job));
+    events_end(job->events, &job->verdict);
+    events_close(job->events);
+    if (!job->gone)
+        report_failure(job, &job->verdict, &block);
+    if (block.length > 0)
+        output_block(job->output, buf_text(&block));
+}
+
+static void job_close(struct job *job)
+{
+    terminal_destroy(job->terminal);
+    stdin_feed_destroy(job->stdin_feed);
+    rendezvous_part_destroy(job->rendezvous);
+    if (job->nodes != NULL) {
+        for (int i = 0; i < job->plan->node_count; i++)
+            node_link_destroy(&job->nodes[i]);
+    }
+    output_destroy(job->output, OUTPUT_WAIT_MS);
+    user_signals_destroy(job->signals);
+    struct loop_timer *timers[] = {job->start_limit, job->time_limit, job->state_limit,
+                                   job->close_limit, job->orphan_sweep};
+    for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
+        loop_timer_destroy(timers[i]);
+    exit_policy_destroy(job->policy);
+    rank_table_destroy(&job->ranks);
+    reaper_destroy(job->reaper);
+    loop_destroy(job->loop);
+    free(job->nodes);
+    free(job->master_addr);
+}
+
+int driver_run(const struct job_request *request, struct error *err)
+{
+    struct job job = {.request = request,
+                      .settings = request->settings,
+                      .plan = request->plan,
+                      .epoch = 1,
+                      .states_wanted = -1};
+    job.wall_begun_ns = clock_wall_ns() - (clock_mono_ns() - request->begun_ns);
+    signal(SIGPIPE, SIG_IGN);
+    int result = job_open(&job, err);
+    if (result == 0) {
+        bringup_begin(&job);
+        loop_run(job.loop);
+        job_report(&job);
+        result = job.verdict.status;
+    }
+    job_close(&job);
+    return result;
+}

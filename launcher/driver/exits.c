@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/exits.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "driver/events.h"
+#include "driver/teardown.h"
+
+bool exits_rank_of(const struct job *job, const struct node_link *node, uint32_t rank)
+{
+    return rank < (uint32_t)job->plan->size && job->plan->ranks[rank].node == node->index;
+}
+
+int exits_started(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
+{
+    Hvdrun__Started *message = hvdrun__started__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    int result =
+        message->n_ranks == message->n_pids && message->n_ranks == message->n_when_ns ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < message->n_ranks; i++) {
+        uint32_t rank = message->ranks[i];
+        if (!exits_rank_of(job, node, rank)) {
+            result = -1;
+            break;
+        }
+        int64_t when = node_link_time(node, message->when_ns[i]);
+        if (rank_started(&job->ranks, (int)rank, (pid_t)message->pids[i], when)) {
+            exit_policy_started(job->policy, (int)rank);
+            events_rank(job->events, "worker_start", job, (int)rank);
+        }
+    }
+    hvdrun__started__free_unpacked(message, NULL);
+    return result;
+}
+
+static void record_exit(struct rank_record *record, const Hvdrun__Exited *message)
+{
+    record->signaled = message->signaled;
+    record->code = message->code;
+    record->core = message->core;
+    record->oom = message->oom;
+    record->exec_failed = message->exec_failed;
+    record->text = message->text[0] == '\0' ? NULL : mem_strdup(message->text);
+    record->user_us = message->user_us;
+    record->system_us = message->system_us;
+    record->max_rss_kb = message->max_rss_kb;
+}
+
+int exits_exited(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
+{
+    Hvdrun__Exited *message = hvdrun__exited__unpack(NULL, length, body);
+    if (message == NULL || !exits_rank_of(job, node, message->rank)) {
+        if (message != NULL)
+            hvdrun__exited__free_unpacked(message, NULL);
+        return -1;
+    }
+    int rank = (int)message->rank;
+    struct exit_event event = {.rank = rank,
+                               .signaled = message->signaled,
+                               .code = message->code,
+                               .core = message->core,
+                               .when_ns = node_link_time(node, message->when_ns),
+                               .uncertainty_ns = node_link_uncertainty(node)};
+    bool end = false;
+    if (rank_exited(&job->ranks, rank, event.when_ns)) {
+        record_exit(&job->ranks.records[rank], message);
+        end = message->exec_failed ? exit_policy_exec_failed(job->policy, &event, message->text)
+                                   : exit_policy_exited(job->policy, &event);
+        events_rank(job->events, "worker_exit", job, rank);
+    }
+    hvdrun__exited__free_unpacked(message, NULL);
+    if (end)
+        teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+    return 0;
+}
+
+int exits_finished(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
+{
+    Hvdrun__Finished *message = hvdrun__finished__unpack(NULL, length, body);
+    bool right = message != NULL && exits_rank_of(job, node, message->rank);
+    if (right && rank_finished(&job->ranks, (int)message->rank)) {
+        job->ranks.records[message->rank].cut = message->cut;
+        events_rank(job->events, "worker_finished", job, (int)message->rank);
+    }
+    if (message != NULL)
+        hvdrun__finished__free_unpacked(message, NULL);
+    if (right)
+        job_advance(job);
+    return right ? 0 : -1;
+}
+
+int exits_aborted(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
+{
+    Hvdrun__Abort *message = hvdrun__abort__unpack(NULL, length, body);
+    bool right = message != NULL && exits_rank_of(job, node, message->rank);
+    bool end = false;
+    if (right) {
+        struct exit_event event = {.rank = (int)message->rank,
+                                   .code = message->status,
+                                   .when_ns = node_link_time(node, message->when_ns),
+                                   .uncertainty_ns = node_link_uncertainty(node)};
+        end = exit_policy_aborted(job->policy, &event, message->text);
+        events_rank(job->events, "worker_abort", job, (int)message->rank);
+    }
+    if (message != NULL)
+        hvdrun__abort__free_unpacked(message, NULL);
+    if (end)
+        teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+    return right ? 0 : -1;
+}
+
+int exits_killing(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
+{
+    Hvdrun__Killing *message = hvdrun__killing__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    exit_policy_killed(job->policy, node->index, node_link_time(node, message->when_ns));
+    hvdrun__killing__free_unpacked(message, NULL);
+    return 0;
+}

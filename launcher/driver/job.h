@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The job as its driver sees it: what the parts of this room share. One part knows one thing
+ * (bring-up, collecting output, stdin, the user's signals, the end); driver.c composes them.
+ *
+ *   state       all HELLO   all READY   first bad exit,    all ENDED   all agents   output
+ *                                       signal, time-out,              closed       written
+ *                                       or all FINISHED
+ *   CONNECTING  PREPARING               CLOSING
+ *   PREPARING               RUNNING     ENDING
+ *   RUNNING                             ENDING
+ *   ENDING                                                 CLOSING
+ *   CLOSING                                                            FLUSHING
+ *   FLUSHING                                                                        DONE
+ * A lost node counts as ENDED and closed.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "base/strv.h"
+#include "driver/node_link.h"
+#include "driver/ranks.h"
+#include "io/reaper.h"
+#include "model/app.h"
+#include "model/exit_policy.h"
+#include "model/plan.h"
+#include "model/settings.h"
+#include "output/output.h"
+
+#define JOB_STATE_LIST(X)           \
+    X(JOB_CONNECTING, "connecting") \
+    X(JOB_PREPARING, "preparing")   \
+    X(JOB_RUNNING, "running")       \
+    X(JOB_ENDING, "ending")         \
+    X(JOB_CLOSING, "closing")       \
+    X(JOB_FLUSHING, "flushing")     \
+    X(JOB_DONE, "done")
+
+enum job_state {
+#define JOB_STATE_ENUM(name, text) name,
+    JOB_STATE_LIST(JOB_STATE_ENUM)
+#undef JOB_STATE_ENUM
+};
+
+struct events;
+struct stdin_feed;
+struct rendezvous_part;
+struct user_signals;
+struct terminal;
+
+/* What main hands down; all of it outlives the run. */
+struct job_request {
+    const struct settings *settings;
+    const struct app_list *apps;
+    const struct plan *plan;
+    const struct strv *base_env; /* scrubbed: what workers inherit */
+    const struct strv *knobs;    /* HOROVOD_* from flags */
+    const struct strv *warnings; /* of the command line, to be printed first */
+    const char *job_id;
+    char *const *argv;                /* of the launcher, for the report */
+    struct transport_stream *streams; /* one for each node of the plan; taken over */
+    int64_t begun_ns;                 /* monotonic: when the launcher started */
+};
+
+struct job {
+    const struct job_request *request;
+    const struct settings *settings;
+    const struct plan *plan;
+    struct log log;
+
+    enum job_state state;
+    uint32_t epoch;
+    struct loop *loop;
+    struct output *output;
+    struct reaper *reaper;
+    struct node_link *nodes; /* plan->node_count entries */
+    struct rank_table ranks;
+    struct exit_policy *policy;
+    struct verdict verdict; /* once all is over */
+    struct credit_budget budget;
+
+    int nodes_up, nodes_ready;
+    int states_wanted; /* nodes whose STATE_REPORT is awaited after --timeout; -1: not asked */
+    char *master_addr;
+    uint32_t master_port, jax_port;
+    int64_t opened_ns;  /* the agents were started and we listen to them */
+    int64_t started_ns; /* all workers were told to start; 0: not yet */
+    int64_t wall_begun_ns;
+    int64_t paused_ms, stood_still_ms; /* monotonic: suspended since (0: not); in all */
+    bool gone;                         /* the reader of our output has gone: print no more */
+
+    struct loop_timer *start_limit, *time_limit, *state_limit, *close_limit, *orphan_sweep;
+    struct events *events;
+    struct stdin_feed *stdin_feed;
+    struct rendezvous_part *rendezvous;
+    struct user_signals *signals;
+    struct terminal *terminal; /* in raw mode for --pty; NULL */
+    bool suspending;           /* SUSPEND was sent; we stop when all have answered */
+    int suspended_nodes;
+};
+
+const char *job_state_name(enum job_state state);
+const char *job_rank_host(const struct job *job, int rank);
+
+/* The rank that reads the job's stdin, SET_RANK_ALL or SET_RANK_NONE: --stdin, or who has the
+ * --pty. */
+int64_t job_stdin_rank(const struct job *job);
+
+/* The limits of time stand still while the job is suspended. */
+void job_pause_limits(struct job *job);
+void job_resume_limits(struct job *job);
+
+/* To all nodes that can still be sent to. */
+void job_send_all(struct job *job, enum frame_type type, const ProtobufCMessage *message);
+
+/* Looks whether the state has been left behind by what has happened, and goes on. Every part calls
+ * it after it has changed a count; driver.c has it. */
+void job_advance(struct job *job);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/node_link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+const char *node_state_name(enum node_state state)
+{
+    static const char *const names[] = {
+#define NODE_STATE_NAME(name, text) [name] = (text),
+        NODE_STATE_LIST(NODE_STATE_NAME)
+#undef NODE_STATE_NAME
+    };
+    return names[state];
+}
+
+static void node_closed(struct node_link *node, const char *why)
+{
+    if (node->state == NODE_GONE || node->state == NODE_LOST)
+        return;
+    node->state = node->state == NODE_CLOSING ? NODE_GONE : NODE_LOST;
+    loop_timer_destroy(node->tick);
+    node->tick = NULL;
+    link_destroy(node->link);
+    node->link = NULL;
+    credit_release(&node->credit);
+    node->ops->closed(node->context, node, why);
+}
+
+void node_link_give_up(struct node_link *node, const char *why)
+{
+    node_closed(node, why);
+}
+
+static void link_closed(void *context, const char *reason)
+{
+    node_closed(context, reason == NULL ? "its agent ended" : reason);
+}
+
+/* The best estimate is that of the fastest round trip: its error is at most half of it. */
+static void on_heartbeat_reply(struct node_link *node, const Hvdrun__Heartbeat *beat)
+{
+    int64_t now = clock_mono_ns();
+    int64_t round_trip = now - (int64_t)beat->sent_ns;
+    if (round_trip < 0 || round_trip >= node->round_trip_ns || node->same_clock)
+        return;
+    node->round_trip_ns = round_trip;
+    node->clock_offset = (int64_t)beat->reply_ns - ((int64_t)beat->sent_ns + round_trip / 2);
+}
+
+static void send_heartbeat(struct node_link *node)
+{
+    Hvdrun__Heartbeat beat = HVDRUN__HEARTBEAT__INIT;
+    beat.sent_ns = (uint64_t)clock_mono_ns();
+    node_link_send(node, FRAME_HEARTBEAT, 0, &beat.base);
+}
+
+static void on_heartbeat(struct node_link *node, enum frame_type type, const uint8_t *body,
+                         size_t length)
+{
+    Hvdrun__Heartbeat *beat = hvdrun__heartbeat__unpack(NULL, length, body);
+    if (beat == NULL)
+        return;
+    if (type == FRAME_HEARTBEAT_REPLY) {
+        on_heartbeat_reply(node, beat);
+    } else {
+        beat->reply_ns = (uint64_t)clock_mono_ns();
+        node_link_send(node, FRAME_HEARTBEAT_REPLY, 0, &beat->base);
+    }
+    hvdrun__heartbeat__free_unpacked(beat, NULL);
+}
+
+static void on_log(struct node_link *node, const uint8_t *body, size_t length)
+{
+    Hvdrun__Log *message = hvdrun__log__unpack(NULL, length, body);
+    if (message != NULL && message->level <= LOG_DEBUG)
+        log_print(node->log, (enum log_level)message->level, "%s: %s", node->host, message->text);
+    if (message != NULL)
+        hvdrun__log__free_unpacked(message, NULL);
+}
+
+/* Takes the agent's facts. -1: the node was given up. */
+static int on_hello(struct node_link *node, const uint8_t *body, size_t length)
+{
+    if (node->hello != NULL || node->state != NODE_STARTING) {
+        node_link_give_up(node, "its agent said hello twice");
+        return -1;
+    }
+    node->hello = hvdrun__agent_hello__unpack(NULL, length, body);
+    if (node->hello == NULL) {
+        node_link_give_up(node, "its agent's greeting cannot be read");
+        return -1;
+    }
+    node->same_clock = node->stream.same_machine;
+    node->state = NODE_UP;
+    send_heartbeat(node);
+    return 0;
+}
+
+static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    struct node_link *node = context;
+    liveness_heard(&node->liveness, clock_mono_ms());
+    if (node->suspect) {
+        node->suspect = false;
+        node->ops->suspect(node->context, node, false, 0);
+    }
+    switch (header->type) {
+    case FRAME_HEARTBEAT:
+    case FRAME_HEARTBEAT_REPLY: on_heartbeat(node, header->type, body, header->length); return;
+    case FRAME_LOG: on_log(node, body, header->length); return;
+    case FRAME_HELLO:
+        if (on_hello(node, body, header->length) < 0)
+            return;
+        break;
+    default: break;
+    }
+    node->ops->frame(node->context, node, header, body);
+}
+
+static void on_tick(void *context)
+{
+    struct node_link *node = context;
+    int64_t now = clock_mono_ms();
+    enum liveness_state state = liveness_tick(&node->liveness, now);
+    int64_t silence = liveness_silence_ms(&node->liveness, now);
+    if (state == LIVENESS_LOST) {
+        char why[64];
+        snprintf(why, sizeof(why), "no heartbeat for %.1f s", (double)silence / 1000);
+        node_closed(node, why);
+        return;
+    }
+    if (state == LIVENESS_SUSPECT && !node->suspect) {
+        node->suspect = true;
+        node->ops->suspect(node->context, node, true, silence);
+    }
+    send_heartbeat(node);
+    loop_timer_set(node->tick, LIVENESS_PERIOD_MS);
+}
+
+int node_link_open(struct node_link *node, struct loop *loop, struct transport_stream stream,
+                   int64_t node_timeout_ms, const struct log *log, const struct node_link_ops *ops,
+                   void *context, struct error *err)
+{
+    static const struct link_ops link_ops = {.frame = link_frame, .closed = link_closed};
+    node->stream = stream;
+    node->loop = loop;
+    node->log = log;
+    node->ops = ops;
+    node->context = context;
+    node->round_trip_ns = INT64_MAX;
+    node->link = link_create(loop, stream.read_fd, stream.write_fd, &link_ops, node, err);
+    if (node->link == NULL)
+        return -1;
+    link_set_node(node->link, (uint32_t)node->index);
+    liveness_init(&node->liveness, LIVENESS_SUSPECT_MS, node_timeout_ms, clock_mono_ms());
+    node->tick = loop_timer_create(loop, on_tick, node);
+    loop_timer_set(node->tick, LIVENESS_PERIOD_MS);
+    return 0;
+}
+
+void node_link_destroy(struct node_link *node)
+{
+    loop_timer_destroy(node->tick);
+    link_destroy(node->link);
+    if (node->hello != NULL)
+        hvdrun__agent_hello__free_unpacked(node->hello, NULL);
+    free(node->runtime_dir);
+    *node = (struct node_link){.state = NODE_GONE};
+}
+
+bool node_link_alive(const struct node_link *node)
+{
+    return node->link != NULL;
+}
+
+void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
+                    const ProtobufCMessage *message)
+{
+    if (node->link == NULL)
+        return;
+    if (message == NULL)
+        link_send(node->link, type, epoch, NULL, 0);
+    else
+        link_send_message(node->link, type, epoch, message);
+}
+
+void node_link_suspend(struct node_link *node, bool suspended)
+{
+    liveness_suspend(&node->liveness, suspended, clock_mono_ms());
+}
+
+int64_t node_link_time(const struct node_link *node, uint64_t agent_ns)
+{
+    return (int64_t)agent_ns - node->clock_offset;
+}
+
+int64_t node_link_uncertainty(const struct node_link *node)
+{
+    if (node->same_clock)
+        return 0;
+    return node->round_trip_ns == INT64_MAX ? INT64_MAX / 4 : node->round_trip_ns / 2;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's side of one node: the link to its agent, its life, its liveness, its clock and its
+ * output credit. What concerns the job goes up through the ops.
+ *
+ *   state      HELLO  READY  START-sent  END-sent  ENDED  QUIT-sent  closed
+ *   STARTING   UP                                                    LOST
+ *   UP                READY                                          LOST
+ *   READY                    RUNNING     ENDING                      LOST
+ *   RUNNING                              ENDING                      LOST
+ *   ENDING                                         ENDED             LOST
+ *   ENDED                                                 CLOSING    LOST
+ *   CLOSING                                                          GONE
+ */
+#pragma once
+
+#include "base/log.h"
+#include "io/link.h"
+#include "model/credit.h"
+#include "model/liveness.h"
+#include "transport/transport.h"
+#include "wire/control.pb-c.h"
+
+#define NODE_STATE_LIST(X)       \
+    X(NODE_STARTING, "starting") \
+    X(NODE_UP, "up")             \
+    X(NODE_READY, "ready")       \
+    X(NODE_RUNNING, "running")   \
+    X(NODE_ENDING, "ending")     \
+    X(NODE_ENDED, "ended")       \
+    X(NODE_CLOSING, "closing")   \
+    X(NODE_GONE, "gone")         \
+    X(NODE_LOST, "lost")
+
+enum node_state {
+#define NODE_STATE_ENUM(name, text) name,
+    NODE_STATE_LIST(NODE_STATE_ENUM)
+#undef NODE_STATE_ENUM
+};
+
+struct node_link;
+
+struct node_link_ops {
+    /* Every frame but those that the link itself lives on (WELCOME, heartbeats, LOG). */
+    void (*frame)(void *context, struct node_link *node, const struct frame_header *header,
+                  const uint8_t *body);
+    /* The agent has gone: as agreed (state NODE_GONE) or not (NODE_LOST, with why). Once. */
+    void (*closed)(void *context, struct node_link *node, const char *why);
+    /* true: it went silent; false: it is heard of again. */
+    void (*suspect)(void *context, struct node_link *node, bool silent, int64_t silence_ms);
+};
+
+struct node_link {
+    int index;
+    const char *host; /* borrowed from the plan */
+    enum node_state state;
+    struct link *link; /* NULL once closed */
+    struct transport_stream stream;
+    struct liveness liveness;
+    struct credit credit;
+    bool suspect;
+    bool same_clock;       /* same kernel, so the same monotonic clock */
+    int64_t clock_offset;  /* agent's monotonic clock minus ours, ns */
+    int64_t round_trip_ns; /* of the best heartbeat so far; INT64_MAX: none */
+    Hvdrun__AgentHello *hello;
+    int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
+    char *runtime_dir;          /* of the agent; NULL until READY */
+    bool killing;               /* its first kill has been reported */
+
+    struct loop *loop;
+    struct loop_timer *tick;
+    const struct log *log;
+    const struct node_link_ops *ops;
+    void *context;
+};
+
+/* Takes the stream's descriptors. */
+int node_link_open(struct node_link *node, struct loop *loop, struct transport_stream stream,
+                   int64_t node_timeout_ms, const struct log *log, const struct node_link_ops *ops,
+                   void *context, struct error *err);
+void node_link_destroy(struct node_link *node);
+
+const char *node_state_name(enum node_state state);
+bool node_link_alive(const struct node_link *node); /* it can be sent to */
+
+void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
+                    const ProtobufCMessage *message);            /* NULL: an empty body */
+void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */
+void node_link_suspend(struct node_link *node, bool suspended);
+
+/* Agent's time on our clock, and how far that may be wrong. */
+int64_t node_link_time(const struct node_link *node, uint64_t agent_ns);
+int64_t node_link_uncertainty(const struct node_link *node);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/orphans.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "node/descendants.h"
+
+#define AGAIN_MS 20
+
+static bool is_live_agent(const struct job *job, pid_t pid)
+{
+    for (int i = 0; i < job->plan->node_count; i++) {
+        if (job->nodes[i].stream.pid == pid && node_link_alive(&job->nodes[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Kills every descendant that is not a live agent or below one; how many there were. */
+static size_t kill_orphans(const struct job *job)
+{
+    AUTO_FREE pid_t *all = NULL;
+    size_t count = descendants_list(getpid(), &all);
+    size_t orphans = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (is_live_agent(job, all[i])) {
+            AUTO_FREE pid_t *spared = NULL;
+            size_t below = descendants_list(all[i], &spared);
+            for (size_t j = 0; j < below; j++) {
+                for (size_t k = i + 1; k < count; k++)
+                    all[k] = all[k] == spared[j] ? 0 : all[k];
+            }
+        } else if (all[i] > 0) {
+            kill(all[i], SIGKILL);
+            orphans++;
+        }
+    }
+    return orphans;
+}
+
+static void sweep_again(void *context)
+{
+    orphans_sweep(context);
+}
+
+void orphans_sweep(struct job *job)
+{
+    reaper_collect(job->reaper);
+    if (kill_orphans(job) == 0)
+        return;
+    if (job->orphan_sweep == NULL)
+        job->orphan_sweep = loop_timer_create(job->loop, sweep_again, job);
+    loop_timer_set(job->orphan_sweep, AGAIN_MS);
+}
+
+bool orphans_end(struct job *job, int64_t limit_ms)
+{
+    int64_t limit = clock_mono_ms() + limit_ms;
+    reaper_collect(job->reaper);
+    while (reaper_has_children()) {
+        if (clock_mono_ms() > limit)
+            return false;
+        kill_orphans(job);
+        poll(NULL, 0, 1);
+        reaper_collect(job->reaper);
+    }
+    return true;
+}

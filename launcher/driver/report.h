@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is left of a job when it is over: the JSON of --report, the trace of --launch-trace, and the
+ * one block on the terminal that says who failed and why.
+ */
+#pragma once
+
+#include "driver/job.h"
+
+/* The report as JSON text; the caller frees it. */
+char *report_json(const struct job *job, const struct verdict *verdict);
+
+/* The start-up in Chrome's trace event format: a row per node and per rank. The caller frees it. */
+char *report_trace(const struct job *job);
+
+/* The block about a failed job: several lines, each begins with "hvdrun: ". Empty on success. */
+void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out);

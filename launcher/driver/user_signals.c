@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/user_signals.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/events.h"
+#include "driver/teardown.h"
+#include "output/terminal.h"
+
+struct user_signals {
+    struct loop_signals *watch;
+    int asked; /* how often the user wanted the end */
+};
+
+/* How the n-th wish for an end is passed on. */
+static int escalated(int signal, int asked)
+{
+    if (asked <= 1)
+        return signal;
+    return asked == 2 ? SIGTERM : SIGKILL;
+}
+
+void user_signals_end(struct job *job, int signal)
+{
+    struct user_signals *signals = job->signals;
+    if (job->state >= JOB_FLUSHING) {
+        loop_stop(job->loop); /* only a reader that does not read holds us: let it go */
+        return;
+    }
+    signals->asked++;
+    int sent = escalated(signal, signals->asked);
+    exit_policy_interrupted(job->policy, signal, clock_mono_ns());
+    int64_t grace = sent == SIGKILL ? 0 : teardown_grace(job, GRACE_AFTER_SIGNAL_MS);
+    if (signals->asked == 1 && sent == SIGINT)
+        log_notice(&job->log,
+                   "interrupted: the workers have %.0f s to end; once more sends TERM, "
+                   "a third time kills them",
+                   (double)grace / 1000);
+    events_signal(job->events, signal);
+    teardown_begin(job, sent, grace);
+}
+
+static void pass_on(struct job *job, int signal)
+{
+    Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
+    message.signal = signal;
+    events_signal(job->events, signal);
+    job_send_all(job, FRAME_SIGNAL, &message.base);
+}
+
+/* All workers stand still: now we do. */
+static void stop_ourselves(struct job *job)
+{
+    job->suspending = false;
+    terminal_restore(job->terminal);
+    raise(SIGSTOP);
+    terminal_raw_again(job->terminal);
+}
+
+static void resume(struct job *job)
+{
+    job->suspending = false;
+    for (int i = 0; i < job->plan->node_count; i++)
+        node_link_suspend(&job->nodes[i], false);
+    job_send_all(job, FRAME_RESUME, NULL);
+    job_resume_limits(job);
+    events_job(job->events, "job_resumed");
+}
+
+static void suspend(struct job *job)
+{
+    if (job->suspending)
+        return;
+    job->suspending = true;
+    job->suspended_nodes = 0;
+    job_pause_limits(job);
+    events_job(job->events, "job_suspended");
+    for (int i = 0; i < job->plan->node_count; i++)
+        node_link_suspend(&job->nodes[i], true);
+    job_send_all(job, FRAME_SUSPEND, NULL);
+    user_signals_suspended(job);
+}
+
+void user_signals_suspended(struct job *job)
+{
+    int alive = 0;
+    for (int i = 0; i < job->plan->node_count; i++)
+        alive += node_link_alive(&job->nodes[i]);
+    if (job->suspending && job->suspended_nodes >= alive)
+        stop_ourselves(job);
+}
+
+static void window_changed(struct job *job)
+{
+    Hvdrun__WindowSize message = HVDRUN__WINDOW_SIZE__INIT;
+    terminal_size(&message.rows, &message.columns);
+    if (job->settings->pty >= 0)
+        job_send_all(job, FRAME_WINDOW_SIZE, &message.base);
+}
+
+static void got_signal(void *context, int signal, int sender)
+{
+    (void)sender;
+    struct job *job = context;
+    switch (signal) {
+    case SIGCHLD: reaper_collect(job->reaper); break;
+    case SIGUSR1:
+    case SIGUSR2: pass_on(job, signal); break;
+    case SIGTSTP: suspend(job); break;
+    case SIGCONT: resume(job); break;
+    case SIGWINCH: window_changed(job); break;
+    case SIGTTIN:
+    case SIGTTOU: break; /* only blocked, so that a background job is not stopped */
+    default: user_signals_end(job, signal); break;
+    }
+}
+
+struct user_signals *user_signals_create(struct job *job, struct error *err)
+{
+    static const int wanted[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
+                                 SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH, SIGTTIN, SIGTTOU};
+    int list[sizeof(wanted) / sizeof(wanted[0]) + 1] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        struct sigaction action;
+        bool ignored = sigaction(wanted[i], NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+        if (!ignored || wanted[i] == SIGCHLD)
+            list[count++] = wanted[i];
+    }
+    struct user_signals *signals = mem_alloc(sizeof(*signals));
+    signals->watch = loop_signals_create(job->loop, list, got_signal, job, err);
+    if (signals->watch == NULL) {
+        free(signals);
+        return NULL;
+    }
+    return signals;
+}
+
+void user_signals_destroy(struct user_signals *signals)
+{
+    if (signals == NULL)
+        return;
+    loop_signals_destroy(signals->watch);
+    free(signals);
+}

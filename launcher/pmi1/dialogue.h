@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of the PMI-1 engine: what engine.c (bytes, barrier, life) and commands.c (the answer
+ * to each command) share. Nobody else includes it.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "pmi1/engine.h"
+#include "pmi1/kvs.h"
+#include "pmi1/line.h"
+
+#define PMI1_SPACES_MAX 64
+
+struct member {
+    int rank, local_rank, app;
+    enum pmi1_state state;
+    struct buf input; /* the line that is not complete yet */
+    bool in_block;    /* between mcmd=spawn and endcmd */
+    int64_t spawns_wanted, spawns_seen;
+};
+
+struct space {
+    char *name; /* NULL: free */
+    struct kvs *kvs;
+};
+
+struct pmi1_engine {
+    struct pmi1_ops ops;
+    void *context;
+    int size, universe_size, node_count, local_count;
+    struct member *members;
+    struct space spaces[PMI1_SPACES_MAX]; /* the first is the job's own */
+    int spaces_made;
+    int waiting;        /* members in the barrier */
+    struct buf pending; /* pairs put since the last barrier, for the other nodes */
+    struct strv names;  /* published here: "service=port", blanks and '=' of the service quoted */
+};
+
+void pmi1_answer(struct pmi1_engine *engine, const struct member *member, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* -1: the line is no command, or not one that may come now. */
+int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
+                 struct error *err);
+/* A line inside a block; -1 never. */
+void pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
+                     size_t length);
+int pmi1_enter_barrier(struct pmi1_engine *engine, struct member *member, struct error *err);
+struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name); /* NULL: none */

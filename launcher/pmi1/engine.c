@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes into lines, the barrier, and the life of the engine. */
+#include "pmi1/engine.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "pmi1/dialogue.h"
+#include "pmi1/mapping.h"
+
+#define ANSWER_MAX ((size_t)2 * PMI1_LINE_MAX) /* a stored value and the words around it */
+
+struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const struct pmi1_ops *ops,
+                                       void *context)
+{
+    struct pmi1_engine *engine = mem_alloc(sizeof(*engine));
+    engine->ops = *ops;
+    engine->context = context;
+    engine->size = config->size;
+    engine->universe_size = config->universe_size > 0 ? config->universe_size : config->size;
+    engine->node_count = config->node_count;
+    engine->local_count = config->local_count;
+    engine->members = mem_array((size_t)config->local_count, sizeof(*engine->members));
+    for (int i = 0; i < config->local_count; i++) {
+        engine->members[i] = (struct member){.rank = config->local_ranks[i], .local_rank = i};
+        engine->members[i].app = config->local_apps != NULL ? config->local_apps[i] : 0;
+        buf_init(&engine->members[i].input, PMI1_LINE_MAX);
+    }
+    engine->spaces[0] = (struct space){mem_strdup(config->kvsname), kvs_create()};
+    buf_init(&engine->pending, KVS_BYTES_MAX);
+    char *mapping AUTO_FREE =
+        mapping_text(config->ranks_on, config->node_count, PMI1_VALUE_MAX - 1);
+    if (mapping != NULL)
+        kvs_put(engine->spaces[0].kvs, "PMI_process_mapping", mapping);
+    return engine;
+}
+
+void pmi1_engine_destroy(struct pmi1_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    for (int i = 0; i < engine->local_count; i++)
+        buf_destroy(&engine->members[i].input);
+    free(engine->members);
+    for (int i = 0; i < PMI1_SPACES_MAX; i++) {
+        free(engine->spaces[i].name);
+        kvs_destroy(engine->spaces[i].kvs);
+    }
+    buf_destroy(&engine->pending);
+    strv_destroy(&engine->names);
+    free(engine);
+}
+
+static struct member *find_member(const struct pmi1_engine *engine, int rank)
+{
+    /* Ranks of a node are consecutive in nearly every plan. */
+    int guess = engine->local_count > 0 ? rank - engine->members[0].rank : -1;
+    if (guess >= 0 && guess < engine->local_count && engine->members[guess].rank == rank)
+        return &engine->members[guess];
+    for (int i = 0; i < engine->local_count; i++)
+        if (engine->members[i].rank == rank)
+            return &engine->members[i];
+    return NULL;
+}
+
+struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name)
+{
+    for (int i = 0; name != NULL && i < PMI1_SPACES_MAX; i++)
+        if (engine->spaces[i].name != NULL && strcmp(engine->spaces[i].name, name) == 0)
+            return engine->spaces[i].kvs;
+    return NULL;
+}
+
+void pmi1_answer(struct pmi1_engine *engine, const struct member *member, const char *format, ...)
+{
+    struct buf line AUTO_BUF = BUF_INIT(ANSWER_MAX);
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&line, format, args);
+    va_end(args);
+    buf_putc(&line, '\n');
+    engine->ops.send(engine->context, member->rank, buf_text(&line), line.length);
+}
+
+static void release_barrier(struct pmi1_engine *engine)
+{
+    engine->waiting = 0;
+    for (int i = 0; i < engine->local_count; i++)
+        if (engine->members[i].state == PMI1_BARRIER)
+            engine->members[i].state = PMI1_RUNNING;
+    for (int i = 0; i < engine->local_count; i++)
+        if (engine->members[i].state == PMI1_RUNNING)
+            pmi1_answer(engine, &engine->members[i], "cmd=barrier_out");
+}
+
+int pmi1_enter_barrier(struct pmi1_engine *engine, struct member *member, struct error *err)
+{
+    if (member->state == PMI1_BARRIER)
+        return error_set(err, "a second barrier_in inside the barrier");
+    member->state = PMI1_BARRIER;
+    if (++engine->waiting < engine->local_count)
+        return 0;
+    if (engine->node_count <= 1) {
+        release_barrier(engine);
+        return 0;
+    }
+    size_t length = engine->pending.length;
+    char *pairs AUTO_FREE = buf_take(&engine->pending);
+    engine->ops.barrier_in(engine->context, pairs, length);
+    return 0;
+}
+
+/* One line "space key value", as commands.c wrote it on some node. */
+static int add_pair(struct pmi1_engine *engine, char *line, struct error *err)
+{
+    char *key = strchr(line, ' ');
+    char *value = key != NULL ? strchr(key + 1, ' ') : NULL;
+    if (value == NULL)
+        return error_set(err, "the key-value pairs of another node are damaged");
+    *key = '\0';
+    *value = '\0';
+    struct kvs *kvs = pmi1_space(engine, line);
+    /* Our own pairs come back too, and a space that another node's rank made for itself is news. */
+    if (kvs != NULL)
+        kvs_put(kvs, key + 1, value + 1);
+    return 0;
+}
+
+int pmi1_barrier_out(struct pmi1_engine *engine, const char *bytes, size_t length,
+                     struct error *err)
+{
+    if (engine->node_count <= 1 || engine->waiting < engine->local_count)
+        return error_set(err, "a PMI-1 barrier was ended that nobody waits in");
+    while (length > 0) {
+        const char *end = memchr(bytes, '\n', length);
+        if (end == NULL || memchr(bytes, '\0', (size_t)(end - bytes)) != NULL)
+            return error_set(err, "the key-value pairs of another node are cut off");
+        char *line AUTO_FREE = mem_strndup(bytes, (size_t)(end - bytes));
+        if (add_pair(engine, line, err) < 0)
+            return -1;
+        length -= (size_t)(end - bytes) + 1;
+        bytes = end + 1;
+    }
+    release_barrier(engine);
+    return 0;
+}
+
+static int take_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
+                     size_t length, struct error *err)
+{
+    if (member->in_block) {
+        pmi1_block_line(engine, member, bytes, length);
+        return 0;
+    }
+    struct pmi1_line line;
+    if (pmi1_line_parse(&line, bytes, length, err) < 0)
+        return -1;
+    return pmi1_command(engine, member, &line, err);
+}
+
+/* The first piece of the bytes, up to a newline or all of them; -1: a broken line. */
+static int take_piece(struct pmi1_engine *engine, struct member *member, const char *bytes,
+                      size_t length, bool complete, struct error *err)
+{
+    if (member->input.length + length >= PMI1_LINE_MAX)
+        return error_set(err, "a line of more than %d bytes", PMI1_LINE_MAX - 1);
+    if (complete && member->input.length == 0)
+        return take_line(engine, member, bytes, length, err);
+    buf_append(&member->input, bytes, length);
+    if (!complete)
+        return 0;
+    int result = take_line(engine, member, buf_text(&member->input), member->input.length, err);
+    buf_clear(&member->input);
+    return result;
+}
+
+int pmi1_receive(struct pmi1_engine *engine, int rank, const char *bytes, size_t length,
+                 struct error *err)
+{
+    struct member *member = find_member(engine, rank);
+    if (member == NULL)
+        return error_set(err, "rank %d is not one of this node's PMI-1 ranks", rank);
+    while (length > 0 && member->state != PMI1_BROKEN && member->state != PMI1_ABORTED) {
+        const char *newline = memchr(bytes, '\n', length);
+        size_t piece = newline != NULL ? (size_t)(newline - bytes) : length;
+        if (take_piece(engine, member, bytes, piece, newline != NULL, err) < 0) {
+            if (member->state == PMI1_BARRIER)
+                engine->waiting--;
+            member->state = PMI1_BROKEN;
+            return error_wrap(err, "rank %d does not speak PMI-1, the MPI start-up protocol", rank);
+        }
+        size_t used = piece + (newline != NULL ? 1 : 0);
+        bytes += used;
+        length -= used;
+    }
+    return 0;
+}
+
+enum pmi1_state pmi1_rank_state(const struct pmi1_engine *engine, int rank)
+{
+    const struct member *member = find_member(engine, rank);
+    return member != NULL ? member->state : PMI1_SILENT;
+}
+
+const char *pmi1_state_name(enum pmi1_state state)
+{
+    static const char *const names[] = {
+#define PMI1_STATE_NAME(name, text) [name] = (text),
+        PMI1_STATE_LIST(PMI1_STATE_NAME)
+#undef PMI1_STATE_NAME
+    };
+    return names[state];
+}
+
+static void set_number(struct strv *env, const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%d", value);
+    strv_env_set(env, name, text);
+}
+
+void pmi1_worker_env(const struct pmi1_engine *engine, int rank, int fd, struct strv *env)
+{
+    const struct member *member = find_member(engine, rank);
+    set_number(env, "PMI_FD", fd);
+    set_number(env, "PMI_RANK", rank);
+    set_number(env, "PMI_SIZE", engine->size);
+    set_number(env, "MPI_LOCALRANKID", member != NULL ? member->local_rank : 0);
+    set_number(env, "MPI_LOCALNRANKS", engine->local_count);
+    strv_env_set(env, "GFORTRAN_UNBUFFERED_PRECONNECTED", "y");
+}

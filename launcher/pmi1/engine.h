@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server side of PMI-1, by which MPICH, Intel MPI and MVAPICH programs find each other: the
+ * dialogue with the workers of one node in one epoch, without I/O. Bytes of a worker come in
+ * through pmi1_receive(); what is to be done goes out through the ops.
+ *
+ * One node completes its barriers alone. With more nodes each barrier's new key-value pairs go up
+ * through ops->barrier_in, and pmi1_barrier_out() brings back those of all nodes, concatenated.
+ *
+ * Not offered: spawning (answered with a refusal), PMI-2, connections through PMI_PORT.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/strv.h"
+
+/* The limits told to the workers; Hydra's. */
+#define PMI1_KVSNAME_MAX 256
+#define PMI1_KEY_MAX 64
+#define PMI1_VALUE_MAX 1024
+
+/* How far a rank came. It ended badly when it ends in PMI1_RUNNING (it left without a finalize, and
+ * the others may wait for it in a barrier) or PMI1_BROKEN. */
+#define PMI1_STATE_LIST(X)         \
+    X(PMI1_SILENT, "silent")       \
+    X(PMI1_RUNNING, "running")     \
+    X(PMI1_BARRIER, "in barrier")  \
+    X(PMI1_FINALIZED, "finalized") \
+    X(PMI1_ABORTED, "aborted")     \
+    X(PMI1_BROKEN, "broke the protocol")
+
+enum pmi1_state {
+#define PMI1_STATE_ENUM(name, text) name,
+    PMI1_STATE_LIST(PMI1_STATE_ENUM)
+#undef PMI1_STATE_ENUM
+};
+
+enum pmi1_name_request { PMI1_PUBLISH, PMI1_LOOKUP, PMI1_UNPUBLISH };
+
+/* Bytes and texts are borrowed for the call. An op must not destroy the engine. */
+struct pmi1_ops {
+    void (*send)(void *context, int rank, const char *bytes, size_t length);
+    /* MPI_Abort. The rank now waits to be killed (MPICH does not exit by itself), so the caller
+     * kills it and takes `code` for its exit status. What it still writes is ignored. */
+    void (*abort)(void *context, int rank, int code, const char *text);
+    /* Only with several nodes: all local ranks are in the barrier; `bytes` are their new pairs. */
+    void (*barrier_in)(void *context, const char *bytes, size_t length);
+    /* NULL: names are kept in this engine. Otherwise each request is answered once with
+     * pmi1_name_reply(). `port` is NULL but for PMI1_PUBLISH. */
+    void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
+                 const char *port);
+};
+
+struct pmi1_config {
+    const char *kvsname;    /* unique to the job and epoch, without blanks */
+    int size;               /* of the world */
+    int universe_size;      /* 0: as size */
+    const int *local_ranks; /* of this node, each in 0..size-1 */
+    int local_count;
+    const int *local_apps; /* app number of each local rank; NULL: all 0 */
+    const int *ranks_on;   /* ranks of each node, in node order */
+    int node_count;
+};
+
+struct pmi1_engine;
+
+/* The configuration is copied. */
+struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const struct pmi1_ops *ops,
+                                       void *context);
+void pmi1_engine_destroy(struct pmi1_engine *engine);
+
+/* Bytes that a local rank wrote, cut anywhere. -1: it broke the protocol; the text names the rank,
+ * its state is PMI1_BROKEN, and whatever else it writes is ignored. */
+int pmi1_receive(struct pmi1_engine *engine, int rank, const char *bytes, size_t length,
+                 struct error *err);
+
+/* Ends the barrier that ops->barrier_in announced. -1: no such barrier, or the bytes are not pairs
+ * of other engines. */
+int pmi1_barrier_out(struct pmi1_engine *engine, const char *bytes, size_t length,
+                     struct error *err);
+
+/* Answers ops->name: `port` for a lookup that found something, "" for the others, NULL: failed. */
+void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_request request,
+                     const char *port);
+
+enum pmi1_state pmi1_rank_state(const struct pmi1_engine *engine, int rank);
+const char *pmi1_state_name(enum pmi1_state state);
+
+/* The variables that tell a worker that inherits `fd` where it is; set in `env`. */
+void pmi1_worker_env(const struct pmi1_engine *engine, int rank, int fd, struct strv *env);

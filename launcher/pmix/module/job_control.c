@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PMIx_Job_control: signals and their kin. Anything else (checkpoints, provisioning, restarts) is
+ * refused. Clean-up requests never come here: PMIx keeps those itself. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "pmix/module/server.h"
+
+struct control_request {
+    struct request base;
+    pmix_proc_t *targets; /* NULL: every rank */
+    size_t count;
+    int signal;
+    pmix_info_cbfunc_t done;
+    void *done_data;
+};
+
+static void finish(struct control_request *request, pmix_status_t status)
+{
+    request->done(status, NULL, 0, request->done_data, NULL, NULL);
+    free(request->targets);
+    free(request);
+}
+
+static pmix_status_t check(const struct server *server, const struct control_request *request)
+{
+    if (server->ops.signal == NULL)
+        return PMIX_ERR_NOT_SUPPORTED;
+    if (server->job == NULL)
+        return PMIX_ERR_NOT_FOUND;
+    for (size_t i = 0; i < request->count; i++) {
+        const pmix_proc_t *proc = &request->targets[i];
+        bool known =
+            proc->rank == PMIX_RANK_WILDCARD || proc->rank < (pmix_rank_t)server->job->size;
+        if (!known || !PMIX_CHECK_NSPACE(proc->nspace, server->job->nspace))
+            return PMIX_ERR_NOT_FOUND;
+    }
+    return PMIX_SUCCESS;
+}
+
+static void run(struct server *server, struct request *base)
+{
+    struct control_request *request = (struct control_request *)base;
+    pmix_status_t status = check(server, request);
+    if (status == PMIX_SUCCESS && request->count == 0)
+        server->ops.signal(server->context, PMIX_EVERY_RANK, request->signal);
+    for (size_t i = 0; status == PMIX_SUCCESS && i < request->count; i++) {
+        bool every = request->targets[i].rank == PMIX_RANK_WILDCARD;
+        server->ops.signal(server->context, every ? PMIX_EVERY_RANK : (int)request->targets[i].rank,
+                           request->signal);
+    }
+    finish(request, status);
+}
+
+static void drop(struct request *base)
+{
+    finish((struct control_request *)base, PMIX_ERR_UNREACH);
+}
+
+static const struct request_kind control_kind = {run, drop};
+
+/* 0: none of the directives is one of ours. */
+static int signal_of(const pmix_info_t *directives, size_t ndirs)
+{
+    if (infos_true(directives, ndirs, PMIX_JOB_CTRL_KILL))
+        return SIGKILL;
+    if (infos_true(directives, ndirs, PMIX_JOB_CTRL_TERMINATE))
+        return SIGTERM;
+    if (infos_true(directives, ndirs, PMIX_JOB_CTRL_PAUSE))
+        return SIGSTOP;
+    if (infos_true(directives, ndirs, PMIX_JOB_CTRL_RESUME))
+        return SIGCONT;
+    int64_t number = infos_number(directives, ndirs, PMIX_JOB_CTRL_SIGNAL, 0);
+    return number > 0 && number < NSIG ? (int)number : 0;
+}
+
+pmix_status_t up_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
+                             size_t ntargets, const pmix_info_t directives[], size_t ndirs,
+                             pmix_info_cbfunc_t done, void *done_data)
+{
+    (void)requestor;
+    struct server *server = server_active();
+    int number = signal_of(directives, ndirs);
+    if (server == NULL || number == 0)
+        return PMIX_ERR_NOT_SUPPORTED;
+    struct control_request *request = mem_alloc(sizeof(*request));
+    *request = (struct control_request){.base = {.kind = &control_kind},
+                                        .targets = mem_dup(targets, ntargets * sizeof(*targets)),
+                                        .count = targets != NULL ? ntargets : 0,
+                                        .signal = number,
+                                        .done = done,
+                                        .done_data = done_data};
+    bridge_push(&server->bridge, &request->base);
+    return PMIX_SUCCESS;
+}

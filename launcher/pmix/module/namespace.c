@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job towards PMIx: its namespace with everything that a worker may ask about the job, the apps,
+ * the nodes and each rank, told in advance so that nothing has to be asked for later.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "pmix/module/server.h"
+
+#define MAP_MAX ((size_t)16 << 20)
+
+/* PMIx calls back on its own thread; we wait, once for all of a batch. */
+struct batch {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    int waiting;
+    pmix_status_t status; /* the first that went wrong */
+};
+
+static void batch_done(pmix_status_t status, void *context)
+{
+    struct batch *batch = context;
+    pthread_mutex_lock(&batch->lock);
+    if (!server_ok(status) && server_ok(batch->status))
+        batch->status = status;
+    if (--batch->waiting == 0)
+        pthread_cond_signal(&batch->done);
+    pthread_mutex_unlock(&batch->lock);
+}
+
+static void batch_begin(struct batch *batch, int count)
+{
+    *batch = (struct batch){.waiting = count, .status = PMIX_SUCCESS};
+    pthread_mutex_init(&batch->lock, NULL);
+    pthread_cond_init(&batch->done, NULL);
+}
+
+static pmix_status_t batch_end(struct batch *batch)
+{
+    pthread_mutex_lock(&batch->lock);
+    while (batch->waiting > 0)
+        pthread_cond_wait(&batch->done, &batch->lock);
+    pthread_mutex_unlock(&batch->lock);
+    pthread_mutex_destroy(&batch->lock);
+    pthread_cond_destroy(&batch->done);
+    return batch->status;
+}
+
+/* "0,1;2,3": the ranks of each node, or of one node (`only` >= 0). */
+static char *ranks_text(const struct pmix_job *job, int only)
+{
+    struct buf text AUTO_BUF = BUF_INIT(MAP_MAX);
+    for (int n = 0; n < job->node_count; n++) {
+        if (only >= 0 && n != only)
+            continue;
+        if (text.length > 0)
+            buf_putc(&text, ';');
+        for (int i = 0; i < job->nodes[n].rank_count; i++)
+            buf_printf(&text, i > 0 ? ",%d" : "%d", job->nodes[n].ranks[i]);
+    }
+    return buf_take(&text);
+}
+
+static char *names_text(const struct pmix_job *job)
+{
+    struct buf text AUTO_BUF = BUF_INIT(MAP_MAX);
+    for (int n = 0; n < job->node_count; n++)
+        buf_printf(&text, n > 0 ? ",%s" : "%s", job->nodes[n].name);
+    return buf_take(&text);
+}
+
+static int add_maps(const struct pmix_job *job, struct infos *list, struct error *err)
+{
+    char *names AUTO_FREE = names_text(job);
+    char *ranks AUTO_FREE = ranks_text(job, -1);
+    char *node_map = NULL;
+    char *proc_map = NULL;
+    pmix_status_t status = PMIx_generate_regex(names, &node_map);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_generate_ppn(ranks, &proc_map);
+    if (status == PMIX_SUCCESS) {
+        infos_add(list, PMIX_NODE_MAP, node_map, PMIX_REGEX);
+        infos_add(list, PMIX_PROC_MAP, proc_map, PMIX_REGEX);
+    }
+    free(node_map);
+    free(proc_map);
+    return status == PMIX_SUCCESS ? 0 : server_error(err, status, "describe the job's nodes");
+}
+
+static void add_job(const struct job *job, const struct pmix_job *from, struct infos *list)
+{
+    uint32_t local_size = (uint32_t)job->local_count;
+    char *peers AUTO_FREE = ranks_text(from, job->my_node);
+    infos_add_text(list, PMIX_JOBID, job->nspace);
+    infos_add_u32(list, PMIX_UNIV_SIZE, (uint32_t)job->universe_size);
+    infos_add_u32(list, PMIX_JOB_SIZE, (uint32_t)job->size);
+    infos_add_u32(list, PMIX_MAX_PROCS, (uint32_t)job->size);
+    infos_add_u32(list, PMIX_NUM_SLOTS, (uint32_t)job->universe_size);
+    infos_add_u32(list, PMIX_NUM_NODES, (uint32_t)job->node_count);
+    infos_add_u32(list, PMIX_JOB_NUM_APPS, (uint32_t)job->app_count);
+    infos_add_u32(list, PMIX_LOCAL_SIZE, local_size);
+    infos_add_u32(list, PMIX_NODE_SIZE, local_size);
+    infos_add_u32(list, PMIX_NODEID, (uint32_t)job->my_node);
+    infos_add_text(list, PMIX_LOCAL_PEERS, peers);
+    if (job->local_count > 0)
+        infos_add_rank(list, PMIX_LOCALLDR, (uint32_t)job->locals[0].rank);
+    if (job->oversubscribed)
+        infos_add_true(list, PMIX_NODE_OVERSUBSCRIBED);
+}
+
+static void add_apps(const struct job *job, struct infos *list)
+{
+    for (int i = 0; i < job->app_count; i++) {
+        const struct job_app *app = &job->apps[i];
+        struct infos nested AUTO_INFOS = {0};
+        infos_add_u32(&nested, PMIX_APPNUM, (uint32_t)i);
+        infos_add_u32(&nested, PMIX_APP_SIZE, (uint32_t)app->np);
+        infos_add_rank(&nested, PMIX_APPLDR, (uint32_t)app->first_rank);
+        infos_add_text(&nested, PMIX_WDIR, app->wdir);
+        infos_add_text(&nested, PMIX_APP_ARGV, app->arguments);
+        infos_add_list(list, PMIX_APP_INFO_ARRAY, &nested);
+    }
+}
+
+static void add_nodes(const struct job *job, const struct pmix_job *from, struct infos *list)
+{
+    for (int n = 0; n < job->node_count; n++) {
+        char *peers AUTO_FREE = ranks_text(from, n);
+        struct infos nested AUTO_INFOS = {0};
+        infos_add_text(&nested, PMIX_HOSTNAME, job->node_names[n]);
+        infos_add_u32(&nested, PMIX_NODEID, (uint32_t)n);
+        infos_add_u32(&nested, PMIX_LOCAL_SIZE, (uint32_t)job->node_sizes[n]);
+        infos_add_u32(&nested, PMIX_NODE_SIZE, (uint32_t)job->node_sizes[n]);
+        infos_add_text(&nested, PMIX_LOCAL_PEERS, peers);
+        if (from->nodes[n].rank_count > 0)
+            infos_add_rank(&nested, PMIX_LOCALLDR, (uint32_t)from->nodes[n].ranks[0]);
+        infos_add_list(list, PMIX_NODE_INFO_ARRAY, &nested);
+    }
+}
+
+static void add_ranks(const struct job *job, struct infos *list)
+{
+    int app = 0;
+    for (int rank = 0; rank < job->size; rank++) {
+        while (app + 1 < job->app_count && rank >= job->apps[app].first_rank + job->apps[app].np)
+            app++;
+        int node = job->node_of[rank];
+        uint16_t local_rank = (uint16_t)job->local_rank_of[rank];
+        struct infos nested AUTO_INFOS = {0};
+        infos_add_rank(&nested, PMIX_RANK, (uint32_t)rank);
+        infos_add_rank(&nested, PMIX_GLOBAL_RANK, (uint32_t)rank);
+        infos_add_u32(&nested, PMIX_APPNUM, (uint32_t)app);
+        infos_add_rank(&nested, PMIX_APP_RANK, (uint32_t)(rank - job->apps[app].first_rank));
+        infos_add_u16(&nested, PMIX_LOCAL_RANK, local_rank);
+        infos_add_u16(&nested, PMIX_NODE_RANK, local_rank);
+        infos_add_u32(&nested, PMIX_NODEID, (uint32_t)node);
+        infos_add_text(&nested, PMIX_HOSTNAME, job->node_names[node]);
+        infos_add_u32(&nested, PMIX_REINCARNATION, 0);
+        const struct local *local = node == job->my_node ? &job->locals[local_rank] : NULL;
+        if (local != NULL && local->cpuset != NULL)
+            infos_add_text(&nested, PMIX_CPUSET, local->cpuset);
+        infos_add_list(list, PMIX_PROC_INFO_ARRAY, &nested);
+    }
+}
+
+static pmix_status_t register_clients(const struct job *job)
+{
+    struct batch batch;
+    batch_begin(&batch, job->local_count);
+    for (int i = 0; i < job->local_count; i++) {
+        pmix_proc_t proc;
+        PMIX_LOAD_PROCID(&proc, job->nspace, (pmix_rank_t)job->locals[i].rank);
+        pmix_status_t status =
+            PMIx_server_register_client(&proc, job->uid, job->gid, NULL, batch_done, &batch);
+        if (status != PMIX_SUCCESS) /* done or failed already: nobody calls back */
+            batch_done(status, &batch);
+    }
+    return batch_end(&batch);
+}
+
+/* What killed ranks left; nothing else lies there. */
+static void empty_folder(const char *path)
+{
+    DIR *dir = path != NULL ? opendir(path) : NULL;
+    const struct dirent *entry = NULL;
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
+        unlinkat(dirfd(dir), entry->d_name, 0); /* fails for "." and ".." */
+    if (dir != NULL)
+        closedir(dir);
+}
+
+static int check(const struct server *server, const struct pmix_job *job, struct error *err)
+{
+    if (server->job != NULL)
+        return error_set(err, "the PMIx server still has the job %s", server->job->nspace);
+    if (job->size < 1 || job->node_count < 1 || job->app_count < 1 || job->my_node < 0 ||
+        job->my_node >= job->node_count)
+        return error_set(err, "a PMIx job needs ranks, nodes and programs");
+    if (strlen(job->nspace) > 200)
+        return error_set(err, "the PMIx namespace %s is too long", job->nspace);
+    int ranks = 0;
+    for (int n = 0; n < job->node_count; n++) {
+        ranks += job->nodes[n].rank_count;
+        for (int i = 0; i < job->nodes[n].rank_count; i++)
+            if (job->nodes[n].ranks[i] < 0 || job->nodes[n].ranks[i] >= job->size)
+                return error_set(err, "rank %d is outside of the PMIx job", job->nodes[n].ranks[i]);
+    }
+    if (ranks != job->size)
+        return error_set(err, "a PMIx job of %d ranks has %d on its nodes", job->size, ranks);
+    return 0;
+}
+
+int namespace_register(struct server *server, const struct pmix_job *from, struct error *err)
+{
+    if (check(server, from, err) < 0)
+        return -1;
+    struct infos list AUTO_INFOS = {0};
+    if (add_maps(from, &list, err) < 0)
+        return -1;
+    struct job *job = job_create(from);
+    add_job(job, from, &list);
+    add_apps(job, &list);
+    add_nodes(job, from, &list);
+    add_ranks(job, &list);
+    pmix_status_t status = PMIx_server_register_nspace(job->nspace, job->local_count, list.items,
+                                                       list.count, NULL, NULL);
+    if (server_ok(status))
+        status = register_clients(job);
+    if (!server_ok(status)) {
+        PMIx_server_deregister_nspace(job->nspace, NULL, NULL);
+        job_destroy(job);
+        return server_error(err, status, "register the job with PMIx");
+    }
+    server->job = job;
+    return 0;
+}
+
+void namespace_end(struct server *server)
+{
+    if (server->job == NULL)
+        return;
+    bridge_run(&server->bridge, server);
+    bridge_drop_parked(&server->bridge);
+    publish_store_end_nspace(server->store, server->job->nspace);
+    publish_arm_timer(server);
+    group_destroy_all(server);
+    PMIx_server_deregister_nspace(server->job->nspace, NULL, NULL);
+    empty_folder(server->job->shm_dir);
+    job_destroy(server->job);
+    server->job = NULL;
+}

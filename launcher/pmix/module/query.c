@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PMIx_Query_info, as far as the launcher knows the answer. Each key that it does not know is left
+ * out of the answer, and the status says so: all, some, or none of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "pmix/module/server.h"
+
+struct query_request {
+    struct request base;
+    struct strv keys;
+    struct strv groups; /* the group each key asks about; "" for none */
+    pmix_info_cbfunc_t done;
+    void *done_data;
+};
+
+static void release_infos(void *context)
+{
+    struct infos *list = context;
+    infos_destroy(list);
+    free(list);
+}
+
+static void finish(struct query_request *request, pmix_status_t status, struct infos *list)
+{
+    bool some = list != NULL && list->count > 0;
+    request->done(status, some ? list->items : NULL, some ? list->count : 0, request->done_data,
+                  list != NULL ? release_infos : NULL, list);
+    strv_destroy(&request->keys);
+    strv_destroy(&request->groups);
+    free(request);
+}
+
+static pmix_proc_state_t state_of(const struct local *local)
+{
+    if (local->ended)
+        return local->exit_code == 0 ? PMIX_PROC_STATE_TERMINATED : PMIX_PROC_STATE_TERM_NON_ZERO;
+    return local->state == PMIX_WORKER_SILENT ? PMIX_PROC_STATE_RUNNING : PMIX_PROC_STATE_CONNECTED;
+}
+
+static const char *command_of(const struct job *job, int rank)
+{
+    for (int i = 0; i < job->app_count; i++)
+        if (rank >= job->apps[i].first_rank && rank < job->apps[i].first_rank + job->apps[i].np)
+            return job->apps[i].command;
+    return "";
+}
+
+static void add_table(const struct server *server, struct infos *list, const char *key,
+                      bool local_only)
+{
+    const struct job *job = server->job;
+    pmix_proc_info_t *table = mem_array((size_t)job->size, sizeof(*table));
+    size_t count = 0;
+    for (int rank = 0; rank < job->size; rank++) {
+        const struct local *local = server_local(server, rank);
+        if (local == NULL && local_only)
+            continue;
+        pmix_proc_info_t *row = &table[count++];
+        PMIX_LOAD_PROCID(&row->proc, job->nspace, (pmix_rank_t)rank);
+        row->hostname = job->node_names[job->node_of[rank]];
+        row->executable_name = (char *)(uintptr_t)command_of(job, rank);
+        if (local == NULL)
+            continue;
+        row->pid = local->pid;
+        row->exit_code = local->exit_code;
+        row->state = state_of(local);
+    }
+    pmix_data_array_t array = {.type = PMIX_PROC_INFO, .size = count, .array = table};
+    infos_add(list, key, &array, PMIX_DATA_ARRAY); /* a deep copy */
+    free(table);
+}
+
+static void add_group_names(const struct server *server, struct infos *list, const char *key)
+{
+    struct strv names AUTO_STRV = STRV_INIT;
+    for (const struct group *group = server->groups; group != NULL; group = group->next)
+        strv_add(&names, group->name);
+    pmix_data_array_t array = {.type = PMIX_STRING, .size = names.count, .array = names.items};
+    infos_add(list, key, &array, PMIX_DATA_ARRAY);
+}
+
+static bool add_group_members(const struct server *server, struct infos *list, const char *key,
+                              const char *name)
+{
+    for (const struct group *group = server->groups; group != NULL; group = group->next) {
+        if (strcmp(group->name, name) != 0)
+            continue;
+        pmix_data_array_t array = {
+            .type = PMIX_PROC, .size = group->count, .array = group->members};
+        infos_add(list, key, &array, PMIX_DATA_ARRAY);
+        return true;
+    }
+    return false;
+}
+
+static void add_group_count(const struct server *server, struct infos *list, const char *key)
+{
+    size_t count = 0;
+    for (const struct group *group = server->groups; group != NULL; group = group->next)
+        count++;
+    infos_add(list, key, &count, PMIX_SIZE);
+}
+
+static bool answer(const struct server *server, struct infos *list, const char *key,
+                   const char *group)
+{
+    if (server->job == NULL)
+        return false;
+    if (strcmp(key, PMIX_QUERY_NAMESPACES) == 0)
+        infos_add_text(list, key, server->job->nspace);
+    else if (strcmp(key, PMIX_QUERY_PROC_TABLE) == 0)
+        add_table(server, list, key, false);
+    else if (strcmp(key, PMIX_QUERY_LOCAL_PROC_TABLE) == 0)
+        add_table(server, list, key, true);
+    else if (strcmp(key, PMIX_QUERY_NUM_GROUPS) == 0)
+        add_group_count(server, list, key);
+    else if (strcmp(key, PMIX_QUERY_GROUP_NAMES) == 0)
+        add_group_names(server, list, key);
+    else if (strcmp(key, PMIX_QUERY_GROUP_MEMBERSHIP) == 0)
+        return add_group_members(server, list, key, group);
+    else
+        return false;
+    return true;
+}
+
+static void run(struct server *server, struct request *base)
+{
+    struct query_request *request = (struct query_request *)base;
+    struct infos *list = mem_alloc(sizeof(*list));
+    size_t known = 0;
+    for (size_t i = 0; i < request->keys.count; i++)
+        known += answer(server, list, request->keys.items[i], request->groups.items[i]) ? 1 : 0;
+    pmix_status_t status = PMIX_SUCCESS;
+    if (known == 0)
+        status = PMIX_ERR_NOT_SUPPORTED;
+    else if (known < request->keys.count)
+        status = PMIX_QUERY_PARTIAL_SUCCESS;
+    finish(request, status, list);
+}
+
+static void drop(struct request *base)
+{
+    finish((struct query_request *)base, PMIX_ERR_UNREACH, NULL);
+}
+
+static const struct request_kind query_kind = {run, drop};
+
+pmix_status_t up_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
+                       pmix_info_cbfunc_t done, void *done_data)
+{
+    (void)proc;
+    struct server *server = server_active();
+    if (server == NULL)
+        return PMIX_ERR_NOT_SUPPORTED;
+    struct query_request *request = mem_alloc(sizeof(*request));
+    *request =
+        (struct query_request){.base = {.kind = &query_kind}, .done = done, .done_data = done_data};
+    for (size_t i = 0; i < nqueries; i++) {
+        const char *group = infos_text(queries[i].qualifiers, queries[i].nqual, PMIX_GROUP_ID);
+        for (char **key = queries[i].keys; key != NULL && *key != NULL; key++) {
+            strv_add(&request->keys, *key);
+            strv_add(&request->groups, group != NULL ? group : "");
+        }
+    }
+    bridge_push(&server->bridge, &request->base);
+    return PMIX_SUCCESS;
+}

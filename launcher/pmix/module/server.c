@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The module's one server: start, stop, the descriptor that the agent watches, and the table that
+ * composes the operations. What is NULL in the table is answered by PMIx as unsupported: spawning,
+ * allocation, monitoring, credentials, tools, output forwarding, fabrics.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "pmix/module/server.h"
+
+/* PMIx's listener uses select(), which ends the process beyond this; some room for its own. */
+#define DESCRIPTORS_MAX 960
+
+/* PMIx calls back without a context, and a second PMIx_server_init ends the process, so these two
+ * are the process's. Callbacks run between init and finalize, where `active` does not change. */
+static struct {
+    struct server *active;
+    bool used;
+} process;
+
+struct server *server_active(void)
+{
+    return process.active;
+}
+
+bool server_ok(pmix_status_t status)
+{
+    return status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED;
+}
+
+int server_error(struct error *err, pmix_status_t status, const char *what)
+{
+    return error_set(err, "cannot %s: %s (status %d of the PMIx library)", what,
+                     PMIx_Error_string(status), status);
+}
+
+void server_log(const struct server *server, enum log_level level, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    server->ops.log(server->context, level, line);
+}
+
+struct local *server_local(const struct server *server, int rank)
+{
+    const struct job *job = server->job;
+    if (job == NULL || rank < 0 || rank >= job->size || job->node_of[rank] != job->my_node)
+        return NULL;
+    return &job->locals[job->local_rank_of[rank]];
+}
+
+bool server_is_alone(const struct server *server)
+{
+    return server->job != NULL && server->job->node_count == 1;
+}
+
+static pmix_server_module_t operations = {
+    .client_connected2 = up_connected,
+    .client_finalized = up_finalized,
+    .abort = up_abort,
+    .fence_nb = up_fence,
+    .direct_modex = up_modex,
+    .publish = up_publish,
+    .lookup = up_lookup,
+    .unpublish = up_unpublish,
+    .connect = up_connect,
+    .disconnect = up_disconnect,
+    .register_events = up_register_events,
+    .deregister_events = up_deregister_events,
+    .notify_event = up_notify,
+    .query = up_query,
+    .log = up_log,
+    .job_control = up_job_control,
+    .group = up_group,
+};
+
+static int init_library(const struct server *server, struct error *err)
+{
+    struct infos list AUTO_INFOS = {0};
+    bool no = false;
+    char *nspace AUTO_FREE = mem_printf("hvdrun-agent-%d", (int)getpid());
+    infos_add_text(&list, PMIX_SERVER_NSPACE, nspace);
+    infos_add_rank(&list, PMIX_SERVER_RANK, 0);
+    infos_add_text(&list, PMIX_SERVER_TMPDIR, server->tmpdir);
+    infos_add_text(&list, PMIX_SYSTEM_TMPDIR, server->tmpdir);
+    infos_add_text(&list, PMIX_HOSTNAME, server->hostname);
+    infos_add(&list, PMIX_SERVER_TOOL_SUPPORT, &no, PMIX_BOOL);
+    infos_add(&list, PMIX_SERVER_REMOTE_CONNECTIONS, &no, PMIX_BOOL);
+    /* Saves each worker its own walk through /sys: a tenth of the start of 16 Open MPI ranks. */
+    infos_add_true(&list, PMIX_SERVER_SHARE_TOPOLOGY);
+    /* A security plugin of the host (munge) that a container's client lacks would lock it out. */
+    bool chosen = getenv("PMIX_MCA_psec") != NULL;
+    if (!chosen)
+        setenv("PMIX_MCA_psec", "native", 1);
+    /* PMIx's threads inherit a full mask: signals are the loop's, and a write to a worker that has
+     * just died must not end the agent by SIGPIPE. */
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pmix_status_t status = PMIx_server_init(&operations, list.items, list.count);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!chosen)
+        unsetenv("PMIX_MCA_psec");
+    return status == PMIX_SUCCESS ? 0 : server_error(err, status, "start the PMIx server");
+}
+
+static int open_descriptors(struct server *server, struct error *err)
+{
+    int bridge = bridge_open(&server->bridge);
+    server->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    server->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event ready = {.events = EPOLLIN};
+    if (bridge < 0 || server->timer_fd < 0 || server->poll_fd < 0 ||
+        epoll_ctl(server->poll_fd, EPOLL_CTL_ADD, server->bridge.event_fd, &ready) < 0 ||
+        epoll_ctl(server->poll_fd, EPOLL_CTL_ADD, server->timer_fd, &ready) < 0)
+        return error_errno(err, errno, "cannot make the descriptors of the PMIx server");
+    if (server->poll_fd >= DESCRIPTORS_MAX)
+        return error_set(err,
+                         "cannot start the PMIx server: %d descriptors are open already, more "
+                         "than PMIx can stand",
+                         server->poll_fd);
+    return 0;
+}
+
+static void server_free(struct server *server)
+{
+    bridge_close(&server->bridge);
+    fd_close(&server->poll_fd);
+    fd_close(&server->timer_fd);
+    group_destroy_all(server);
+    publish_store_destroy(server->store);
+    free(server->tmpdir);
+    free(server->hostname);
+    free(server);
+}
+
+static struct server *start(const struct pmix_server_ops *ops, void *context, const char *tmpdir,
+                            const char *hostname, struct error *err)
+{
+    if (process.used) {
+        error_set(err, "PMIx was started in this process before, and allows it once");
+        return NULL;
+    }
+    struct server *server = mem_alloc(sizeof(*server));
+    *server = (struct server){.ops = *ops,
+                              .context = context,
+                              .poll_fd = -1,
+                              .timer_fd = -1,
+                              .tmpdir = mem_strdup(tmpdir),
+                              .hostname = mem_strdup(hostname),
+                              .store = publish_store_create()};
+    if (open_descriptors(server, err) < 0) {
+        server_free(server);
+        return NULL;
+    }
+    process.used = true;
+    process.active = server;
+    if (init_library(server, err) < 0) {
+        process.active = NULL;
+        server_free(server);
+        return NULL;
+    }
+    return server;
+}
+
+static void stop(struct server *server)
+{
+    namespace_end(server);
+    PMIx_server_finalize();
+    process.active = NULL;
+    server_free(server);
+}
+
+static int descriptor(const struct server *server)
+{
+    return server->poll_fd;
+}
+
+static void dispatch(struct server *server)
+{
+    uint64_t times = 0;
+    if (fd_read(server->timer_fd, &times, sizeof(times)) > 0)
+        publish_expire(server);
+    bridge_run(&server->bridge, server);
+}
+
+static void worker_started(struct server *server, int rank, pid_t pid)
+{
+    struct local *local = server_local(server, rank);
+    if (local != NULL)
+        local->pid = pid;
+}
+
+static void worker_ended(struct server *server, int rank, int code, int signal)
+{
+    struct local *local = server_local(server, rank);
+    if (local == NULL || local->ended)
+        return;
+    bridge_run(&server->bridge, server);
+    local->ended = true;
+    local->exit_code = signal != 0 ? 128 + signal : code;
+    publish_store_end_proc(server->store, server->job->nspace, (uint32_t)rank);
+    publish_arm_timer(server);
+    events_worker_ended(server, local, code, signal);
+}
+
+static enum pmix_worker_state worker_state(const struct server *server, int rank)
+{
+    const struct local *local = server_local(server, rank);
+    return local != NULL ? local->state : PMIX_WORKER_SILENT;
+}
+
+__attribute__((visibility("default"))) extern const struct pmix_module hvdrun_pmix_module;
+
+const struct pmix_module hvdrun_pmix_module = {
+    .version = PMIX_MODULE_VERSION,
+    .hvdrun_version = HVDRUN_VERSION,
+    .start = start,
+    .stop = stop,
+    .fd = descriptor,
+    .dispatch = dispatch,
+    .job = namespace_register,
+    .job_end = namespace_end,
+    .worker_env = worker_env,
+    .worker_started = worker_started,
+    .worker_ended = worker_ended,
+    .worker_state = worker_state,
+    .fence_reply = fence_reply,
+    .modex_reply = modex_reply,
+    .modex_request = modex_request,
+    .store_reply = store_reply,
+};

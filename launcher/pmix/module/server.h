@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of the module: the one server, and what each file of it offers to server.c, which
+ * composes them. Functions named up_* are called by PMIx on its thread and do nothing but queue;
+ * all others belong to the loop's thread.
+ */
+#pragma once
+
+#include <pmix.h>
+#include <pmix_server.h>
+
+#include "pmix/module/bridge.h"
+#include "pmix/module/infos.h"
+#include "pmix/pmix_module.h"
+
+struct local {
+    int rank, app;
+    enum pmix_worker_state state;
+    pid_t pid;
+    bool ended;
+    int exit_code;
+    char *cpuset;
+};
+
+struct job_app {
+    char *command; /* argv[0] */
+    char *arguments;
+    char *wdir;
+    int np, first_rank;
+};
+
+/* A copy of the agent's struct pmix_job, turned around for lookups by rank. */
+struct job {
+    pmix_nspace_t nspace;
+    int size, universe_size, node_count, my_node, local_count, app_count;
+    struct local *locals;
+    int *node_of;       /* of each rank */
+    int *local_rank_of; /* of each rank */
+    int *node_sizes;
+    char **node_names;
+    struct job_app *apps;
+    char *wdir, *shm_dir;
+    uid_t uid;
+    gid_t gid;
+    bool oversubscribed;
+};
+
+struct group;
+
+struct server {
+    struct pmix_server_ops ops;
+    void *context;
+    struct bridge bridge;
+    int poll_fd, timer_fd;
+    char *tmpdir, *hostname;
+    struct job *job; /* NULL between epochs */
+    struct publish_store *store;
+    struct group *groups;
+    size_t last_group_context;
+};
+
+/* The server that PMIx's callbacks work for; NULL when it is stopped. */
+struct server *server_active(void);
+
+struct local *server_local(const struct server *server, int rank); /* NULL: not on this node */
+bool server_is_alone(const struct server *server);                 /* the job has one node */
+void server_log(const struct server *server, enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Fills `err` with "cannot <what>: <PMIx's text>". Returns -1. */
+int server_error(struct error *err, pmix_status_t status, const char *what);
+bool server_ok(pmix_status_t status);
+
+/* namespace.c */
+int namespace_register(struct server *server, const struct pmix_job *job, struct error *err);
+void namespace_end(struct server *server);
+
+/* worker_env.c */
+int worker_env(struct server *server, int rank, struct strv *env, struct error *err);
+
+/* One file per operation of the server. */
+pmix_status_t up_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[], size_t ninfo,
+                           pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+                           void *done_data);
+pmix_status_t up_abort(const pmix_proc_t *proc, void *object, int status, const char message[],
+                       pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                       size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                       void *done_data);
+pmix_status_t up_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                       pmix_modex_cbfunc_t done, void *done_data);
+pmix_status_t up_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                         pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                        size_t ninfo, pmix_lookup_cbfunc_t done, void *done_data);
+pmix_status_t up_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                           size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                         size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                            size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
+                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_deregister_events(pmix_status_t *codes, size_t ncodes, pmix_op_cbfunc_t done,
+                                   void *done_data);
+pmix_status_t up_notify(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range,
+                        pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
+                       pmix_info_cbfunc_t done, void *done_data);
+pmix_status_t up_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
+                             size_t ntargets, const pmix_info_t directives[], size_t ndirs,
+                             pmix_info_cbfunc_t done, void *done_data);
+pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t procs[],
+                       size_t nprocs, const pmix_info_t directives[], size_t ndirs,
+                       pmix_info_cbfunc_t done, void *done_data);
+void up_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
+            const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *done_data);
+
+/* fence.c, dmodex.c, publish.c: answers that come from the agent. */
+void fence_reply(struct server *server, uint64_t id, bool ok, const void *bytes, size_t length);
+void modex_reply(struct server *server, uint64_t id, bool ok, const void *bytes, size_t length);
+void modex_request(struct server *server, uint64_t remote_id, const char *nspace, int rank);
+void store_reply(struct server *server, uint64_t id, enum store_status status,
+                 const struct store_item *items, size_t count);
+void publish_arm_timer(struct server *server); /* after each change of the store */
+void publish_expire(struct server *server);
+
+/* events.c */
+void events_worker_ended(struct server *server, const struct local *local, int code, int signal);
+
+/* group.c; the names are what queries answer with. */
+struct group {
+    struct group *next;
+    char *name;
+    pmix_proc_t *members;
+    size_t count, context;
+};
+void group_destroy_all(struct server *server);
+
+/* job.c */
+struct job *job_create(const struct pmix_job *from);
+void job_destroy(struct job *job);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What hvdrun-pmix.so exports: one symbol, PMIX_MODULE_SYMBOL, a table of functions behind a
+ * version. The version grows with every change of this file or of the structs in pmix_server.h, so
+ * that an agent never calls into a module that was built for another one.
+ */
+#pragma once
+
+#include "pmix/pmix_server.h"
+
+#define PMIX_MODULE_SYMBOL "hvdrun_pmix_module"
+#define PMIX_MODULE_VERSION 1
+
+struct server; /* the module's own */
+
+struct pmix_module {
+    uint32_t version;
+    const char *hvdrun_version;
+    struct server *(*start)(const struct pmix_server_ops *ops, void *context, const char *tmpdir,
+                            const char *hostname, struct error *err);
+    void (*stop)(struct server *server);
+    int (*fd)(const struct server *server);
+    void (*dispatch)(struct server *server);
+    int (*job)(struct server *server, const struct pmix_job *job, struct error *err);
+    void (*job_end)(struct server *server);
+    int (*worker_env)(struct server *server, int rank, struct strv *env, struct error *err);
+    void (*worker_started)(struct server *server, int rank, pid_t pid);
+    void (*worker_ended)(struct server *server, int rank, int code, int signal);
+    enum pmix_worker_state (*worker_state)(const struct server *server, int rank);
+    void (*fence_reply)(struct server *server, uint64_t id, bool ok, const void *bytes,
+                        size_t length);
+    void (*modex_reply)(struct server *server, uint64_t id, bool ok, const void *bytes,
+                        size_t length);
+    void (*modex_request)(struct server *server, uint64_t remote_id, const char *nspace, int rank);
+    void (*store_reply)(struct server *server, uint64_t id, enum store_status status,
+                        const struct store_item *items, size_t count);
+};

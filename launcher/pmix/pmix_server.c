@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loader: opens the module, checks that it fits, and passes calls on. The module is never
+ * closed again, since the PMIx library leaves threads and exit handlers behind. */
+#include "pmix/pmix_server.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "pmix/pmix_module.h"
+
+struct pmix_server {
+    const struct pmix_module *module;
+    struct server *inner; /* NULL until it is started */
+    struct pmix_server_ops ops;
+    void *context;
+};
+
+static int explain_dlopen(const char *path, struct error *err)
+{
+    const char *why = dlerror();
+    if (access(path, R_OK) < 0)
+        return error_errno(err, errno,
+                           "cannot open %s, the part of hvdrun that serves MPI programs: install "
+                           "hvdrun completely, or run with --mpi=none",
+                           path);
+    if (why != NULL && strstr(why, "libpmix") != NULL)
+        return error_set(err, "MPI programs need the PMIx library here, which cannot be loaded "
+                              "(libpmix.so.2): install the package libpmix2 on this host, or run "
+                              "with --mpi=pmi1 (MPICH) or --mpi=none");
+    return error_set(err, "cannot load %s: %s", path, why != NULL ? why : "unknown reason");
+}
+
+static const struct pmix_module *load(const char *path, struct error *err)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        explain_dlopen(path, err);
+        return NULL;
+    }
+    const struct pmix_module *module = dlsym(handle, PMIX_MODULE_SYMBOL);
+    if (module == NULL) {
+        error_set(err, "%s is not a module of hvdrun: reinstall hvdrun", path);
+        dlclose(handle);
+        return NULL;
+    }
+    if (module->version != PMIX_MODULE_VERSION) {
+        error_set(err, "%s has interface version %u, but this hvdrun needs %d: reinstall hvdrun",
+                  path, module->version, PMIX_MODULE_VERSION);
+        dlclose(handle);
+        return NULL;
+    }
+    return module;
+}
+
+struct pmix_server *pmix_server_load(const char *module_path, const struct pmix_server_ops *ops,
+                                     void *context, struct error *err)
+{
+    const struct pmix_module *module = load(module_path, err);
+    if (module == NULL)
+        return NULL;
+    struct pmix_server *server = mem_alloc(sizeof(*server));
+    *server = (struct pmix_server){.module = module, .ops = *ops, .context = context};
+    return server;
+}
+
+int pmix_server_start(struct pmix_server *server, const char *tmpdir, const char *hostname,
+                      struct error *err)
+{
+    server->inner = server->module->start(&server->ops, server->context, tmpdir, hostname, err);
+    return server->inner != NULL ? 0 : -1;
+}
+
+void pmix_server_stop(struct pmix_server *server)
+{
+    if (server == NULL)
+        return;
+    if (server->inner != NULL)
+        server->module->stop(server->inner);
+    free(server);
+}
+
+int pmix_server_fd(const struct pmix_server *server)
+{
+    return server->module->fd(server->inner);
+}
+
+void pmix_server_dispatch(struct pmix_server *server)
+{
+    server->module->dispatch(server->inner);
+}
+
+int pmix_server_job(struct pmix_server *server, const struct pmix_job *job, struct error *err)
+{
+    return server->module->job(server->inner, job, err);
+}
+
+void pmix_server_job_end(struct pmix_server *server)
+{
+    server->module->job_end(server->inner);
+}
+
+int pmix_server_worker_env(struct pmix_server *server, int rank, struct strv *env,
+                           struct error *err)
+{
+    return server->module->worker_env(server->inner, rank, env, err);
+}
+
+void pmix_server_worker_started(struct pmix_server *server, int rank, pid_t pid)
+{
+    server->module->worker_started(server->inner, rank, pid);
+}
+
+void pmix_server_worker_ended(struct pmix_server *server, int rank, int code, int signal)
+{
+    server->module->worker_ended(server->inner, rank, code, signal);
+}
+
+enum pmix_worker_state pmix_server_worker_state(const struct pmix_server *server, int rank)
+{
+    return server->module->worker_state(server->inner, rank);
+}
+
+void pmix_server_fence_reply(struct pmix_server *server, uint64_t id, bool ok, const void *bytes,
+                             size_t length)
+{
+    server->module->fence_reply(server->inner, id, ok, bytes, length);
+}
+
+void pmix_server_modex_reply(struct pmix_server *server, uint64_t id, bool ok, const void *bytes,
+                             size_t length)
+{
+    server->module->modex_reply(server->inner, id, ok, bytes, length);
+}
+
+void pmix_server_modex_request(struct pmix_server *server, uint64_t remote_id, const char *nspace,
+                               int rank)
+{
+    server->module->modex_request(server->inner, remote_id, nspace, rank);
+}
+
+void pmix_server_store_reply(struct pmix_server *server, uint64_t id, enum store_status status,
+                             const struct store_item *items, size_t count)
+{
+    server->module->store_reply(server->inner, id, status, items, count);
+}

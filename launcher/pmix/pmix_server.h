@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The PMIx server of an agent, as the agent sees it. The PMIx library is not linked here: it comes
+ * with a module of our own (hvdrun-pmix.so), which pmix_server_load() opens by its full path when a
+ * job needs PMIx, so that all other jobs do not pay for it.
+ *
+ * Everything below is called from the loop's thread, and the ops are called from
+ * pmix_server_dispatch() alone (also on the loop's thread); they may call back into the server, but
+ * not stop it. The agent watches pmix_server_fd() for reading and calls pmix_server_dispatch() when
+ * it is ready, and once more before it judges the exit of a worker: what that worker said before it
+ * ended is then known.
+ *
+ * PMIx allows one start per process, early (while few descriptors are open); epochs are jobs of the
+ * one server, one after the other.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strv.h"
+#include "pmix/publish_store.h"
+
+#define PMIX_EVERY_RANK (-2) /* in fences and signals: all ranks of the namespace */
+
+struct pmix_member {
+    const char *nspace;
+    int rank; /* or PMIX_EVERY_RANK */
+};
+
+/* A request to the store that serves all nodes; borrowed for the call. */
+struct pmix_store_request {
+    enum { STORE_ASK_PUBLISH, STORE_ASK_LOOKUP, STORE_ASK_UNPUBLISH } kind;
+    struct store_owner owner;
+    enum store_range range;
+    enum store_keep keep;           /* publish */
+    const struct store_item *items; /* publish */
+    size_t item_count;
+    char *const *keys; /* lookup, unpublish; NULL-ended */
+    size_t wait_for;   /* lookup: keys that must be there before the answer */
+    int timeout_s;     /* lookup; 0: none */
+};
+
+/* Any op but connected, finalized, aborted and log may be NULL; what it would do is then refused
+ * as unsupported, except `store`, which falls back to a store of this node. Memory handed to an op
+ * is borrowed for the call. */
+struct pmix_server_ops {
+    void (*connected)(void *context, int rank);
+    void (*finalized)(void *context, int rank);
+    /* PMIx_Abort, MPI_Abort: the rank waits until this returns, then exits by itself. `whole_job`:
+     * it wants all ranks to end, as MPI_Abort does. */
+    void (*aborted)(void *context, int rank, int status, const char *message, bool whole_job);
+    void (*log)(void *context, enum log_level level, const char *line);
+    /* A worker asks (PMIx_Job_control) to signal a rank or PMIX_EVERY_RANK. */
+    void (*signal)(void *context, int rank, int signal);
+
+    /* Several nodes only. All local participants are in; answer with pmix_server_fence_reply(). */
+    void (*fence)(void *context, uint64_t id, const struct pmix_member *members, size_t count,
+                  const void *bytes, size_t length);
+    /* Data of a rank on another node; answer with pmix_server_modex_reply(). */
+    void (*modex)(void *context, uint64_t id, const char *nspace, int rank);
+    /* The outcome of pmix_server_modex_request(): ok, and the data to send back. */
+    void (*modex_answer)(void *context, uint64_t remote_id, bool ok, const void *bytes,
+                         size_t length);
+    /* Answer with pmix_server_store_reply(). */
+    void (*store)(void *context, uint64_t id, const struct pmix_store_request *request);
+};
+
+struct pmix_job_node {
+    const char *name; /* what gethostname gives to its processes */
+    const int *ranks; /* ascending */
+    int rank_count;
+};
+
+struct pmix_job_app {
+    char *const *argv;
+    const char *wdir; /* NULL: the job's */
+    int np, first_rank;
+};
+
+/* Borrowed for the call of pmix_server_job(). */
+struct pmix_job {
+    const char *nspace; /* unique to the job and epoch, at most 200 bytes */
+    int size;
+    int universe_size; /* 0: as size */
+    const struct pmix_job_node *nodes;
+    int node_count, my_node;
+    const struct pmix_job_app *apps; /* ranks are consecutive within an app */
+    int app_count;
+    uid_t uid;
+    gid_t gid;
+    const char *wdir;
+    /* Where Open MPI puts the memory that its ranks share; NULL: its own choice, /dev/shm, where
+     * killed ranks leave files. A folder for nothing else, one per node (Open MPI names the files
+     * after gethostname(), so made-up nodes on one machine would collide), and on tmpfs, since
+     * messages go through it. It is emptied when the job ends; the caller removes it. */
+    const char *shm_dir;
+    bool oversubscribed;        /* more local ranks than CPUs: workers yield while they wait */
+    const char *const *cpusets; /* "0-3" for each local rank; NULL: not bound or not known */
+};
+
+enum pmix_worker_state {
+    PMIX_WORKER_SILENT,    /* never connected: no PMIx program, or it ended before it connected */
+    PMIX_WORKER_CONNECTED, /* when it ends in this state it left without a finalize */
+    PMIX_WORKER_FINALIZED,
+    PMIX_WORKER_ABORTED,
+};
+
+struct pmix_server;
+
+/* NULL: the module or the PMIx library is missing or of another version; the text says which. */
+struct pmix_server *pmix_server_load(const char *module_path, const struct pmix_server_ops *ops,
+                                     void *context, struct error *err);
+
+/* Starts the library: its files go into `tmpdir`, which exists and is removed by the caller after
+ * pmix_server_stop(). Costs about 20 ms. -1 when PMIx was started in this process before. */
+int pmix_server_start(struct pmix_server *server, const char *tmpdir, const char *hostname,
+                      struct error *err);
+
+int pmix_server_fd(const struct pmix_server *server);
+void pmix_server_dispatch(struct pmix_server *server);
+
+/* Registers the namespace and all local ranks; one at a time. */
+int pmix_server_job(struct pmix_server *server, const struct pmix_job *job, struct error *err);
+
+/* Sets in `env` what a local rank needs to find the server: the PMIX_* variables, the names that
+ * Open MPI programs read (OMPI_COMM_WORLD_RANK...), the hint for Open MPI 4 (JSM_JSRUN_PORT), and
+ * the temporary folders. Open MPI settings that are already in `env` stay. */
+int pmix_server_worker_env(struct pmix_server *server, int rank, struct strv *env,
+                           struct error *err);
+
+/* For the answers to queries; optional. */
+void pmix_server_worker_started(struct pmix_server *server, int rank, pid_t pid);
+/* Tells the other workers that asked for such events. `signal` 0: it exited with `code`. */
+void pmix_server_worker_ended(struct pmix_server *server, int rank, int code, int signal);
+
+enum pmix_worker_state pmix_server_worker_state(const struct pmix_server *server, int rank);
+
+/* Deregisters the namespace. Requests that wait for an answer end as failed. */
+void pmix_server_job_end(struct pmix_server *server);
+
+void pmix_server_stop(struct pmix_server *server); /* also the job; accepts NULL; frees */
+
+/* Several nodes. `bytes` of a fence are those of all nodes, concatenated. */
+void pmix_server_fence_reply(struct pmix_server *server, uint64_t id, bool ok, const void *bytes,
+                             size_t length);
+void pmix_server_modex_reply(struct pmix_server *server, uint64_t id, bool ok, const void *bytes,
+                             size_t length);
+/* Another node asks for the data of a local rank; ops->modex_answer follows. */
+void pmix_server_modex_request(struct pmix_server *server, uint64_t remote_id, const char *nspace,
+                               int rank);
+void pmix_server_store_reply(struct pmix_server *server, uint64_t id, enum store_status status,
+                             const struct store_item *items, size_t count);
