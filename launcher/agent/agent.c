@@ -8,6 +8,7 @@
 
 #include "agent/crew.h"
 #include "agent/ending.h"
+#include "agent/mpi_host.h"
 #include "agent/rendezvous_door.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -33,6 +34,7 @@ struct agent {
     struct stream_pool pool;
     struct rendezvous_door *rendezvous;
     struct ending *ending;
+    struct mpi_host *mpi;
     struct crew *crew;
     char *job_id;
     int64_t grace_ms, drain_ms;
@@ -202,6 +204,7 @@ static void on_prepare(struct agent *agent, uint32_t epoch, const uint8_t *body,
         .post = &agent->post,
         .pool = &agent->pool,
         .facts = agent->facts,
+        .mpi = agent->mpi,
         .mask = agent->config->mask,
         .module_dir = agent->config->module_dir,
         .job_id = agent->job_id,
@@ -388,12 +391,14 @@ static int agent_open(struct agent *agent, struct error *err)
     agent->tick = loop_timer_create(agent->loop, on_tick, agent);
     loop_timer_set(agent->tick, LIVENESS_PERIOD_MS);
     agent->facts = node_facts_read();
+    agent->mpi = mpi_host_create(agent->loop, &agent->post);
     return 0;
 }
 
 static void agent_close(struct agent *agent)
 {
     crew_destroy(agent->crew);
+    mpi_host_destroy(agent->mpi);
     rendezvous_door_destroy(agent->rendezvous);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);
@@ -419,6 +424,9 @@ int agent_run(const struct agent_config *config)
     } else {
         agent.status = STATUS_LAUNCHER; /* the driver sees the end of the link */
     }
+    bool has_thread = mpi_host_has_thread(agent.mpi);
     agent_close(&agent);
+    if (has_thread)
+        _exit(agent.status);
     return agent.status;
 }

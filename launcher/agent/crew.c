@@ -76,12 +76,24 @@ static pid_t ops_pid(void *context, int local_rank)
     return worker->state == WORKER_RUNNING ? worker->pid : 0;
 }
 
+/* The lowest rank of this node that runs the app; app -1: of any. */
+static int first_rank_of(const struct crew_setup *setup, int app)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    for (size_t i = 0; i < prepare->n_workers; i++) {
+        if (app < 0 || prepare->workers[i]->app == (uint32_t)app)
+            return (int)prepare->workers[i]->rank;
+    }
+    return 0;
+}
+
 static void send_ready(const struct crew *crew, const struct error *problem)
 {
     const struct crew_setup *setup = &crew->setup;
     Hvdrun__Ready message = HVDRUN__READY__INIT;
     if (problem != NULL) {
         message.problem = (char *)problem->text;
+        message.rank = (uint32_t)first_rank_of(setup, setup->problem_app);
         message.status = (uint32_t)(problem->status != 0 ? problem->status : STATUS_LAUNCHER);
     }
     message.master_port = (uint32_t)setup->master_port;

@@ -22,6 +22,7 @@ struct crew_config {
     const struct post *post;
     struct stream_pool *pool;
     const struct node_facts *facts;
+    struct mpi_host *mpi;   /* the agent's */
     const sigset_t *mask;   /* for the workers */
     const char *module_dir; /* where hvdrun-pmix.so and hvdrun-topology.so are */
     const char *job_id;

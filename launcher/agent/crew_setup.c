@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
@@ -97,6 +98,16 @@ static int choose_kind(struct crew_setup *setup, size_t index, struct error *err
     return 0;
 }
 
+/* The worker changes its folder before it executes a path that was found from ours. */
+static void make_absolute(char **path)
+{
+    char *here AUTO_FREE = getcwd(NULL, 0);
+    if ((*path)[0] == '/' || here == NULL)
+        return;
+    char *relative AUTO_FREE = *path;
+    *path = mem_printf("%s/%s", here, relative);
+}
+
 static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
 {
     const Hvdrun__App *message = setup->prepare->apps[index];
@@ -112,7 +123,10 @@ static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
     if (check_wdir(app->wdir, err) < 0)
         return -1;
     app->path = child_find(message->argv[0], app_getenv(setup, app, "PATH"), app->wdir, err);
-    return app->path == NULL ? -1 : choose_kind(setup, index, err);
+    if (app->path == NULL)
+        return -1;
+    make_absolute(&app->path);
+    return choose_kind(setup, index, err);
 }
 
 static int fill_apps(struct crew_setup *setup, struct error *err)
@@ -124,8 +138,10 @@ static int fill_apps(struct crew_setup *setup, struct error *err)
     for (size_t i = 0; i < count; i++) {
         if (setup->prepare->apps[i]->n_argv == 0)
             return error_set(err, "an app without a program");
-        if (fill_app(setup, i, err) < 0)
-            return -1;
+        if (fill_app(setup, i, err) == 0)
+            continue;
+        setup->problem_app = (int)i;
+        return -1;
     }
     return 0;
 }
@@ -193,6 +209,8 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
     char *module AUTO_FREE = module_path(setup, "hvdrun-pmix.so");
     const char *dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir);
     struct mpi_host_job job = {.prepare = setup->prepare,
+                               .ops = ops,
+                               .context = context,
                                .kinds = setup->kinds,
                                .module_path = module,
                                .runtime_dir = dir,
@@ -200,7 +218,7 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
                                .job_id = config->job_id,
                                .binding = setup->binding,
                                .cpus = node_facts_cpus(config->facts)};
-    setup->mpi = mpi_host_create(config->loop, config->post, ops, context);
+    setup->mpi = config->mpi;
     int result = mpi_host_prepare(setup->mpi, &job, err);
     bool needed = false;
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
@@ -209,10 +227,9 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
         return result;
     log_info(&config->post->log, "%s; going on without PMIx, which a script may not need",
              err->text);
-    mpi_host_destroy(setup->mpi);
+    mpi_host_finish(setup->mpi);
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
         setup->kinds[i] = MPI_NONE;
-    setup->mpi = mpi_host_create(config->loop, config->post, ops, context);
     return mpi_host_prepare(setup->mpi, &job, err);
 }
 
@@ -221,8 +238,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
                     struct error *err)
 {
     struct error no_dir = ERROR_INIT;
-    *setup =
-        (struct crew_setup){.config = config, .prepare = prepare, .master_fd = -1, .jax_fd = -1};
+    *setup = (struct crew_setup){
+        .config = config, .prepare = prepare, .master_fd = -1, .jax_fd = -1, .problem_app = -1};
     if (prepare->n_workers == 0 || prepare->n_apps == 0)
         return error_set(err, "a plan without workers");
     for (size_t i = 0; i < prepare->n_workers; i++) {
@@ -299,7 +316,8 @@ char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank)
 
 void crew_setup_destroy(struct crew_setup *setup)
 {
-    mpi_host_destroy(setup->mpi);
+    if (setup->mpi != NULL)
+        mpi_host_finish(setup->mpi);
     worker_env_destroy(setup->env);
     binding_destroy(setup->binding);
     for (size_t i = 0; setup->apps != NULL && i < setup->prepare->n_apps; i++) {

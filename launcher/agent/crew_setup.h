@@ -37,6 +37,7 @@ struct crew_setup {
     size_t limit_count;
     int master_fd, jax_fd; /* held ports; -1 */
     int master_port, jax_port;
+    int problem_app;             /* whose program cannot be started; -1 */
     struct strv notes, pictures; /* for READY: MPI kinds, bindings */
 };
 

@@ -18,8 +18,6 @@ static const int64_t look_at_ms[LOOKS] = {1000, 5000, 20000};
 struct mpi_host {
     struct loop *loop;
     const struct post *post;
-    const struct mpi_host_ops *ops;
-    void *context;
     struct mpi_host_job job;
     struct pmix_server *pmix;
     struct loop_fd *pmix_watch;
@@ -27,6 +25,8 @@ struct mpi_host {
     struct loop_timer *look;
     int looked;
     bool warned;
+    bool started;    /* PMIx: once in the life of the process */
+    bool registered; /* the present epoch's namespace is known to PMIx */
 };
 
 static enum mpi_kind kind_of(const struct mpi_host *host, int local_rank)
@@ -64,7 +64,7 @@ static void pmix_log(void *context, enum log_level level, const char *line)
 static void pmix_signal(void *context, int rank, int signal)
 {
     const struct mpi_host *host = context;
-    host->ops->signal(host->context, rank, signal);
+    host->job.ops->signal(host->job.context, rank, signal);
 }
 
 static void pmi1_aborted(void *context, int rank, int code, const char *text)
@@ -113,7 +113,7 @@ static void look_around(void *context)
     struct mpi_host *host = context;
     size_t count = host->job.prepare->n_workers;
     for (size_t i = 0; i < count && !host->warned; i++) {
-        pid_t pid = host->ops->pid(host->context, (int)i);
+        pid_t pid = host->job.ops->pid(host->job.context, (int)i);
         if (pid == 0 || has_spoken(host, (int)i))
             continue;
         host->warned = look_at(host, (int)i, pid);
@@ -127,13 +127,24 @@ static void look_around(void *context)
         loop_timer_set(host->look, look_at_ms[host->looked] - look_at_ms[host->looked - 1]);
 }
 
-struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post,
-                                 const struct mpi_host_ops *ops, void *context)
+struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post)
 {
     struct mpi_host *host = mem_alloc(sizeof(*host));
-    *host = (struct mpi_host){.loop = loop, .post = post, .ops = ops, .context = context};
+    *host = (struct mpi_host){.loop = loop, .post = post};
     host->look = loop_timer_create(loop, look_around, host);
     return host;
+}
+
+void mpi_host_finish(struct mpi_host *host)
+{
+    loop_timer_clear(host->look);
+    host->looked = 0;
+    host->warned = false;
+    if (host->registered)
+        pmix_server_job_end(host->pmix);
+    host->registered = false;
+    pmi1_wire_destroy(host->pmi1);
+    host->pmi1 = NULL;
 }
 
 void mpi_host_destroy(struct mpi_host *host)
@@ -142,9 +153,12 @@ void mpi_host_destroy(struct mpi_host *host)
         return;
     loop_timer_destroy(host->look);
     loop_fd_destroy(host->pmix_watch);
-    pmix_server_stop(host->pmix);
-    pmi1_wire_destroy(host->pmi1);
     free(host);
+}
+
+bool mpi_host_has_thread(const struct mpi_host *host)
+{
+    return host != NULL && host->pmix != NULL;
 }
 
 static int start_pmix(struct mpi_host *host, struct error *err)
@@ -154,10 +168,13 @@ static int start_pmix(struct mpi_host *host, struct error *err)
                                                .aborted = pmix_aborted,
                                                .log = pmix_log,
                                                .signal = pmix_signal};
+    if (host->started)
+        return 0;
     if (host->job.runtime_dir == NULL)
         return error_set(err, "PMIx needs a temporary folder, and none could be made; TMPDIR "
                               "names the place");
     host->pmix = pmix_server_load(host->job.module_path, &ops, host, err);
+    host->started = host->pmix != NULL;
     if (host->pmix == NULL ||
         pmix_server_start(host->pmix, host->job.runtime_dir, host->job.hostname, err) < 0)
         return -1;
@@ -195,10 +212,13 @@ static int register_pmix(struct mpi_host *host, struct error *err)
     for (int i = 0; i < size; i++)
         ranks[i] = i;
     struct pmix_job_app *apps AUTO_FREE = mem_array(prepare->n_apps, sizeof(*apps));
+    struct strv *argvs AUTO_FREE = mem_array(prepare->n_apps, sizeof(*argvs)); /* NULL-ended */
     int first = 0;
     for (size_t i = 0; i < prepare->n_apps; i++) {
         const Hvdrun__App *app = prepare->apps[i];
-        apps[i] = (struct pmix_job_app){.argv = app->argv,
+        for (size_t j = 0; j < app->n_argv; j++)
+            strv_add(&argvs[i], app->argv[j]);
+        apps[i] = (struct pmix_job_app){.argv = strv_items(&argvs[i]),
                                         .wdir = app->wdir[0] == '\0' ? NULL : app->wdir,
                                         .np = (int)app->np,
                                         .first_rank = first};
@@ -221,7 +241,10 @@ static int register_pmix(struct mpi_host *host, struct error *err)
                            .oversubscribed = size > host->job.cpus,
                            .cpusets = (const char *const *)cpusets};
     int result = pmix_server_job(host->pmix, &job, err);
+    host->registered = result == 0;
     free_texts(cpusets);
+    for (size_t i = 0; i < prepare->n_apps; i++)
+        strv_destroy(&argvs[i]);
     return result;
 }
 

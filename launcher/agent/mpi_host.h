@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hosting MPI for the workers of one epoch: PMIx through its module, PMI-1 by our own engine on a
- * socketpair per worker, and a look at workers that seem to use the one they were not given.
+ * Hosting MPI for the workers of this node: PMIx through its module, PMI-1 by our own engine on a
+ * socketpair per worker, and a look at workers that seem to use the one they were not given. One
+ * host lives as long as its agent, since PMIx can be started once in a process; each epoch is
+ * prepared and finished.
  *
  * A wrong kind fails silently (every process becomes a world of one), so workers are looked at 1, 5
  * and 20 seconds after their start: a process with an MPI library mapped whose rank never spoke to
@@ -26,20 +28,28 @@ struct mpi_host_ops {
     pid_t (*pid)(void *context, int local_rank); /* 0: does not run */
 };
 
-struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post,
-                                 const struct mpi_host_ops *ops, void *context);
+struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post);
+
+/* PMIx is left as it is: finalizing it can hang when a client died while it connected (4.2.2), and
+ * the process ends anyway. */
 void mpi_host_destroy(struct mpi_host *host);
 
+/* PMIx's thread runs: the process must end without running exit handlers. */
+bool mpi_host_has_thread(const struct mpi_host *host);
+
 struct mpi_host_job {
-    const Hvdrun__Prepare *prepare; /* borrowed until mpi_host_destroy() */
+    const struct mpi_host_ops *ops;
+    void *context;
+    const Hvdrun__Prepare *prepare; /* borrowed until mpi_host_finish() */
     const enum mpi_kind *kinds;     /* of each app; borrowed likewise */
     const char *module_path, *runtime_dir, *shm_dir, *hostname, *job_id;
     const struct binding *binding; /* NULL: not bound */
     int cpus;
 };
 
-/* Starts the servers that these kinds need. */
+/* Starts the servers that these kinds need. mpi_host_finish() is due in any case. */
 int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, struct error *err);
+void mpi_host_finish(struct mpi_host *host);
 
 /* Adds to `env` what a worker needs to find its server. `*keep_fd`: a descriptor that it inherits
  * under its own number, to be given back with mpi_host_spawned() after the spawn; -1: none. */

@@ -4,6 +4,7 @@
  * first process is started; the agents are forked before anything exists that does not survive it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,21 +87,13 @@ static int start_agents(const struct plan *plan, struct agent_start *start,
     return 0;
 }
 
-/* The worker's environment: what is inherited, then what -x and --env-file say. */
-static void collect_env(const struct settings *settings, struct strv *base)
-{
-    env_scrub(environ, true, settings->no_env, base);
-    for (size_t i = 0; i < settings->env.count; i++)
-        strv_env_put(base, settings->env.items[i]);
-}
-
 static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
                    const struct plan *plan, struct error *err)
 {
     sigset_t mask;
     sigprocmask(SIG_SETMASK, NULL, &mask);
     AUTO_STRV struct strv base = STRV_INIT, knobs = STRV_INIT;
-    collect_env(&line->settings, &base);
+    env_scrub(environ, true, line->settings.no_env, &base);
     horovod_env_build(&line->settings, &knobs);
     char *module_dir AUTO_FREE = place_modules();
     char *job_id AUTO_FREE = place_job_id();
@@ -151,15 +144,27 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
         return -1;
     if (line->settings.dry_run != SET_DRY_RUN_NO)
         result = dry_run(&line->settings, plan, &line->apps);
-    else
+    else if (place_output_folder(&line->settings, err) == 0)
         result = run_job(begun_ns, argv, line, plan, err);
     plan_destroy(plan);
     return result;
 }
 
+/* A closed stdin, stdout or stderr must not become the number of one of our own descriptors. */
+static void open_standard_streams(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     int64_t begun_ns = clock_mono_ns();
+    open_standard_streams();
     struct command_line line = {.warnings = STRV_INIT};
     struct error err = ERROR_INIT;
     int result = run(begun_ns, argc, argv, &line, &err);

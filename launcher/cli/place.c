@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/place.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -82,6 +84,33 @@ struct plan *place_plan(const struct command_line *line, struct error *err)
         return NULL;
     }
     return plan;
+}
+
+int place_output_folder(const struct settings *settings, struct error *err)
+{
+    if (settings->output_filename == NULL)
+        return 0;
+    char *path AUTO_FREE = mem_strdup(settings->output_filename);
+    char *pattern = strchr(path, '%');
+    if (pattern != NULL) { /* a pattern: what stands before its first changing part */
+        *pattern = '\0';
+        char *slash = strrchr(path, '/');
+        path[slash == NULL ? 0 : slash - path] = '\0';
+    }
+    for (char *end = path; *end != '\0';) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        char kept = *end;
+        *end = '\0';
+        int errnum = mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : errno;
+        if (errnum != 0) {
+            error_errno(err, errnum, "cannot make the folder %s for --output-filename", path);
+            err->status = STATUS_USAGE;
+            return -1;
+        }
+        *end = kept;
+    }
+    return 0;
 }
 
 char *place_modules(void)

@@ -10,6 +10,9 @@
  * owns the plan. */
 struct plan *place_plan(const struct command_line *line, struct error *err);
 
+/* The folder that --output-filename needs exists afterwards. */
+int place_output_folder(const struct settings *settings, struct error *err);
+
 /* The folder of hvdrun-*.so, seen from this executable: lib/hvdrun beside it or beside its parent.
  * The caller owns both results. */
 char *place_modules(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/bringup.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/events.h"
+#include "driver/exits.h"
 #include "driver/teardown.h"
 #include "output/terminal.h"
 #include "wire/frame.h"
@@ -36,16 +38,26 @@ void bringup_begin(struct job *job)
 {
     job->start_limit = loop_timer_create(job->loop, start_limit_passed, job);
     loop_timer_set(job->start_limit, job->settings->start_timeout);
+    events_job(job->events, "job_start");
 }
 
 /* false: the node's complaint has ended the job. */
 static bool accept_problem(struct job *job, struct node_link *node, const char *problem,
-                           uint32_t status)
+                           uint32_t status, uint32_t rank)
 {
     if (problem[0] == '\0')
         return true;
     AUTO_FREE char *text = mem_printf("%s: %s", node->host, problem);
-    teardown_launcher(job, status == 0 ? STATUS_LAUNCHER : (int)status, text);
+    bool about_program = status == STATUS_NOT_FOUND || status == STATUS_NOT_EXECUTABLE;
+    if (!about_program || !exits_rank_of(job, node, rank)) {
+        teardown_launcher(job, status == 0 ? STATUS_LAUNCHER : (int)status, text);
+        return false;
+    }
+    struct exit_event event = {.rank = (int)rank, .code = (int)status, .when_ns = clock_mono_ns()};
+    rank_exited(&job->ranks, (int)rank, event.when_ns);
+    job->ranks.records[rank].exec_failed = true;
+    if (exit_policy_exec_failed(job->policy, &event, problem))
+        teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
     return false;
 }
 
@@ -78,7 +90,7 @@ void bringup_hello(struct job *job, struct node_link *node)
     events_node(job->events, "agent_up", node, NULL);
     log_info(&job->log, "%s: agent %u is up (%u CPUs allowed)", node->host, hello->pid,
              hello->cpus_allowed);
-    if (!accept_problem(job, node, hello->problem, hello->status))
+    if (!accept_problem(job, node, hello->problem, hello->status, UINT32_MAX))
         return;
     job->nodes_up++;
     job_advance(job);
@@ -113,6 +125,8 @@ struct prepare_parts {
     Hvdrun__Limit *limit_pointers[LIMITS_MAX];
     Hvdrun__App *apps;
     Hvdrun__App **app_pointers;
+    struct strv *envs; /* by app: the user's -x, then the app's own */
+    size_t app_count;
     char **hosts;
     uint32_t *host_ranks;
     Hvdrun__Worker *workers; /* of all nodes, by rank */
@@ -126,6 +140,8 @@ static void fill_apps(const struct job *job, struct prepare_parts *parts)
 {
     const struct app_list *apps = job->request->apps;
     parts->apps = mem_array(apps->count, sizeof(*parts->apps));
+    parts->envs = mem_array(apps->count, sizeof(*parts->envs));
+    parts->app_count = apps->count;
     parts->app_pointers = mem_array(apps->count, sizeof(Hvdrun__App *));
     for (size_t i = 0; i < apps->count; i++) {
         const struct app *app = &apps->items[i];
@@ -133,8 +149,12 @@ static void fill_apps(const struct job *job, struct prepare_parts *parts)
         *message = (Hvdrun__App)HVDRUN__APP__INIT;
         message->argv = app->argv.items;
         message->n_argv = app->argv.count;
-        message->env = app->env.items;
-        message->n_env = app->env.count;
+        struct strv *env = &parts->envs[i];
+        strv_copy(env, job->settings->env.items);
+        for (size_t j = 0; j < app->env.count; j++)
+            strv_env_put(env, app->env.items[j]);
+        message->env = env->items;
+        message->n_env = env->count;
         message->wdir = app->wdir == NULL ? (char *)"" : app->wdir;
         message->mpi = (char *)mpi_kind_name((enum mpi_kind)job->settings->mpi);
     }
@@ -196,6 +216,9 @@ static void prepare_parts_fill(const struct job *job, struct prepare_parts *part
 
 static void prepare_parts_free(struct prepare_parts *parts)
 {
+    for (size_t i = 0; i < parts->app_count; i++)
+        strv_destroy(&parts->envs[i]);
+    free(parts->envs);
     free(parts->apps);
     free(parts->app_pointers);
     free(parts->hosts);
@@ -293,7 +316,7 @@ void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body,
     for (size_t i = 0; i < ready->n_mpi; i++)
         log_info(&job->log, "%s: %s", node->host, ready->mpi[i]);
     print_lines(job, node, ready->bindings, ready->n_bindings);
-    if (accept_problem(job, node, ready->problem, ready->status)) {
+    if (accept_problem(job, node, ready->problem, ready->status, ready->rank)) {
         node->state = NODE_READY;
         job->nodes_ready++;
         job_advance(job);
@@ -314,7 +337,7 @@ static void start_all(struct job *job)
         job->nodes[i].state = NODE_RUNNING;
         node_link_send(&job->nodes[i], FRAME_START, job->epoch, &message.base);
     }
-    events_job(job->events, "job_start");
+    events_job(job->events, "job_running");
     if (job->settings->timeout >= 0)
         loop_timer_set(job->time_limit, job->settings->timeout);
 }

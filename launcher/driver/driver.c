@@ -159,7 +159,6 @@ static void node_closed(void *context, struct node_link *node, const char *why)
 {
     struct job *job = context;
     if (node->state == NODE_LOST) {
-        char *text AUTO_FREE = mem_printf("%s lost: %s", node->host, why);
         int64_t heard = node->liveness.heard_ms * 1000000;
         events_node(job->events, "node_lost", node, why);
         rendezvous_part_node_lost(job->rendezvous, node);
@@ -169,7 +168,7 @@ static void node_closed(void *context, struct node_link *node, const char *why)
                 runtime_dir_remove(node->runtime_dir);
             orphans_sweep(job);
         }
-        if (exit_policy_node_lost(job->policy, node->index, heard, text))
+        if (exit_policy_node_lost(job->policy, node->index, heard, why))
             teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
     }
     job_advance(job);
@@ -353,6 +352,10 @@ static void job_report(struct job *job)
         report_failure(job, &job->verdict, &block);
     if (block.length > 0)
         output_block(job->output, buf_text(&block));
+    if (job->state != JOB_DONE)
+        return; /* the user did not want to wait for the reader of the output */
+    output_flush(job->output, output_written, job);
+    loop_run(job->loop);
 }
 
 static void job_close(struct job *job)

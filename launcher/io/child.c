@@ -202,6 +202,8 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
     }
     if (denied != NULL)
         return not_executable(denied, denied_errnum, err);
-    error_status(err, STATUS_NOT_FOUND, "cannot find '%s' along PATH (%s)", command, search);
+    error_status(err, STATUS_NOT_FOUND,
+                 "'%s' was not found along PATH (./%s would be the file in this folder)", command,
+                 command);
     return NULL;
 }

@@ -25,6 +25,7 @@ struct group {
 struct collapse {
     int ranks;
     int talking[2];
+    uint64_t *ended[2]; /* bit sets of ranks, by stream */
     void (*emit)(void *context, const struct collapse_line *line);
     void *context;
     struct group *first, **end;
@@ -51,6 +52,8 @@ struct collapse *collapse_create(int ranks, const int talking[2],
     collapse->context = context;
     collapse->end = &collapse->first;
     collapse->last = mem_array((size_t)ranks, sizeof(*collapse->last));
+    for (int i = 0; i < 2; i++)
+        collapse->ended[i] = mem_array(set_words(ranks), sizeof(uint64_t));
     collapse->next_sequence = 1;
     return collapse;
 }
@@ -74,6 +77,8 @@ void collapse_destroy(struct collapse *collapse)
     while (collapse->first != NULL)
         free(take_first(collapse));
     free(collapse->last);
+    free(collapse->ended[0]);
+    free(collapse->ended[1]);
     free(collapse);
 }
 
@@ -92,10 +97,23 @@ static void emit_first(struct collapse *collapse)
     free(group);
 }
 
+/* Has every rank that still talks said it? Ranks that have ended meanwhile do not count for those
+ * that have not come yet. */
+static bool is_complete(const struct collapse *collapse, const struct group *group)
+{
+    int talking = collapse->talking[group->stream];
+    if (group->count < talking)
+        return false;
+    const uint64_t *ended = collapse->ended[group->stream];
+    int still_talking = 0;
+    for (size_t i = 0; i < set_words(collapse->ranks); i++)
+        still_talking += __builtin_popcountll(group->ranks[i] & ~ended[i]);
+    return still_talking >= talking;
+}
+
 static void emit_complete(struct collapse *collapse)
 {
-    while (collapse->first != NULL &&
-           collapse->first->count >= collapse->talking[collapse->first->stream])
+    while (collapse->first != NULL && is_complete(collapse, collapse->first))
         emit_first(collapse);
 }
 
@@ -181,10 +199,13 @@ void collapse_flush(struct collapse *collapse)
         emit_first(collapse);
 }
 
-void collapse_ended(struct collapse *collapse, int stream)
+void collapse_ended(struct collapse *collapse, int rank, int stream)
 {
-    if (collapse->talking[stream] > 0)
+    uint64_t *word = &collapse->ended[stream][rank / 64];
+    uint64_t bit = (uint64_t)1 << (rank % 64);
+    if ((*word & bit) == 0 && collapse->talking[stream] > 0)
         collapse->talking[stream]--;
+    *word |= bit;
     emit_complete(collapse);
 }
 

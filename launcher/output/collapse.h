@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 
-#define COLLAPSE_MS 100
+#define COLLAPSE_MS 250
 #define COLLAPSE_BYTES (1024 * 1024)
 #define COLLAPSE_LINES 1024
 
@@ -45,7 +45,8 @@ void collapse_add(struct collapse *collapse, int rank, int stream, const char *t
 void collapse_flush_rank(struct collapse *collapse, int rank);
 void collapse_flush(struct collapse *collapse);
 
-void collapse_ended(struct collapse *collapse, int stream); /* one rank fewer talks on it */
+/* This rank says no more on this stream. */
+void collapse_ended(struct collapse *collapse, int rank, int stream);
 
 int64_t collapse_due_ms(const struct collapse *collapse); /* when to call tick; -1: nothing waits */
 void collapse_tick(struct collapse *collapse, int64_t now_ms);

@@ -452,7 +452,7 @@ void mux_end(struct mux *mux, int rank, int stream)
     free(own->label);
     own->label = NULL;
     if (mux->collapse != NULL && mux->shown[rank] && rank != mux->raw_rank)
-        collapse_ended(mux->collapse, stream);
+        collapse_ended(mux->collapse, rank, stream);
 }
 
 int64_t mux_due_ms(const struct mux *mux)

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "output/backlog.h"
 #include "output/console.h"
+#include "output/lines.h"
 #include "output/mux.h"
 #include "output/sink.h"
 #include "output/tail.h"
@@ -44,19 +45,30 @@ struct output {
     struct backlog backlog;
     struct loop_timer *submit_timer; /* hands over what this turn of the loop has appended */
     struct loop_timer *due_timer;
-    int64_t due_ms; /* what due_timer is set for */
+    int64_t due_ms;    /* what due_timer is set for */
+    int64_t behind_ms; /* when raw bytes last had to wait for a slow reader */
+    bool file_failed;  /* a file could not be written, and it was said */
     struct flush *flushes;
     struct output_file *files;
 };
 
 /* ---- handing over ---- */
 
+/* When an unfinished line is to be shown; -1: there is none. Not while our reader is so slow that
+ * ranks are held back: then it is our fault that the rest of the line has not come. */
+static int64_t due_ms(const struct output *output)
+{
+    int64_t due = mux_due_ms(output->mux);
+    int64_t caught_up = output->behind_ms + LINES_HOLD_MS;
+    return due < 0 || due > caught_up ? due : caught_up;
+}
+
 /* Something has been appended, or begins to wait. */
 static void arm(struct output *output)
 {
     if (!loop_timer_is_set(output->submit_timer))
         loop_timer_set(output->submit_timer, 0);
-    int64_t due = mux_due_ms(output->mux);
+    int64_t due = due_ms(output);
     if (due < 0)
         return;
     if (loop_timer_is_set(output->due_timer) && output->due_ms <= due)
@@ -96,6 +108,7 @@ static void check_flushes(struct output *output)
         wake_later(output);
         return;
     }
+    sink_report_failures(output->sink); /* "written or dropped" includes saying what was dropped */
     output->flushes = flush->next;
     struct flush call = *flush;
     free(flush);
@@ -123,6 +136,8 @@ static size_t take_slice(struct output *output, int *rank)
 
 static void pump(struct output *output)
 {
+    if (output->backlog.first != NULL)
+        output->behind_ms = loop_now_ms(output->loop);
     while (output->backlog.first != NULL && sink_queued(output->sink) < OUTPUT_QUEUE_MAX) {
         int rank;
         size_t taken = take_slice(output, &rank);
@@ -153,7 +168,11 @@ static void on_submit(void *context)
 static void on_due(void *context)
 {
     struct output *output = context;
-    mux_tick(output->mux, loop_now_ms(output->loop));
+    int64_t now = loop_now_ms(output->loop);
+    if (output->backlog.first != NULL)
+        output->behind_ms = now;
+    if (due_ms(output) <= now)
+        mux_tick(output->mux, now);
     arm(output);
 }
 
@@ -168,9 +187,12 @@ static void on_failed(void *context, struct target *target, int errnum)
         output->ops.failed(output->context, (enum output_stream)i, errnum, text);
         return;
     }
-    AUTO_FREE char *text =
-        mem_printf("cannot write '%s': %s; the file stays incomplete and the job goes on",
-                   sink_target_name(target), strerrordesc_np(errnum));
+    if (output->file_failed)
+        return; /* the others have the same cause, mostly */
+    output->file_failed = true;
+    AUTO_FREE char *text = mem_printf("cannot write '%s': %s; files that cannot be written stay "
+                                      "incomplete and the job goes on",
+                                      sink_target_name(target), strerrordesc_np(errnum));
     output_message(output, LOG_WARNING, text);
 }
 

@@ -216,7 +216,7 @@ struct sink *sink_create(struct loop *loop, const struct sink_ops *ops, void *co
     return sink;
 }
 
-static void report_failures(struct sink *sink)
+void sink_report_failures(struct sink *sink)
 {
     for (;;) {
         pthread_mutex_lock(&sink->shared->lock);
@@ -242,7 +242,7 @@ static void on_wake(void *context, int what)
     uint64_t count;
     (void)!fd_read(sink->shared->wake_fd, &count, sizeof(count));
     sink_submit(sink);
-    report_failures(sink);
+    sink_report_failures(sink);
     sink->ops.drained(sink->context);
 }
 

@@ -47,6 +47,8 @@ size_t sink_queued(const struct sink *sink); /* bytes appended and not written y
 /* A place in the queue: everything appended so far. Reached when it is written or dropped. */
 uint64_t sink_ticket(const struct sink *sink);
 bool sink_reached(const struct sink *sink, uint64_t ticket);
+/* Calls ops.failed for what the thread has met so far, without waiting for its wake-up. */
+void sink_report_failures(struct sink *sink);
 
 /* Calls drained() once, from the loop: when at most `below` bytes are queued, or `ticket` is
  * reached. A later call replaces the earlier one. Pass 0 for a ticket that is not wanted. */

@@ -140,7 +140,10 @@ void pmix_server_worker_ended(struct pmix_server *server, int rank, int code, in
 
 enum pmix_worker_state pmix_server_worker_state(const struct pmix_server *server, int rank);
 
-/* Deregisters the namespace. Requests that wait for an answer end as failed. */
+/* Deregisters the namespace. Requests that wait for an answer end as failed. When PMIx's thread has
+ * locked up (libpmix 4.2 can, when a worker is killed while it connects), this gives up after 5 s
+ * with a warning; no further job can start then, and pmix_server_stop() leaves the library as it
+ * is. */
 void pmix_server_job_end(struct pmix_server *server);
 
 void pmix_server_stop(struct pmix_server *server); /* also the job; accepts NULL; frees */

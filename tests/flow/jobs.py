@@ -286,7 +286,9 @@ class Terminal:
         os.write(self.commands, letter.encode())
 
     def output(self):
-        return self.screen.bytes().decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        """What the terminal got, without the colours that labels have there."""
+        text = self.screen.bytes().decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
     def wait_output(self, pattern, timeout=20, count=1):
         try:

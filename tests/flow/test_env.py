@@ -25,7 +25,7 @@ class WithEnvironment(Flow):
         """Runs the worker `env`, returns its environment of each rank."""
         folder = self.box.path(f"env{len(os.listdir(self.box.work))}")
         os.mkdir(folder)
-        self.result = self.expect(self.run_job(*args, worker("env"), folder, env=env), 0)
+        self.result = self.expect(self.run_job(*args, worker("show_env"), folder, env=env), 0)
         found = []
         for rank in range(size):
             with open(os.path.join(folder, f"env.{rank}"), "rb") as file:

@@ -98,11 +98,10 @@ class Names(Mpi):
                                            "[2]<stdout>:rank 2 gone"])
 
     def test_connect_through_a_published_port(self):
-        for kind in KINDS:
-            with self.subTest(kind=kind):
-                result = self.expect(self.mpi("-np", 2, mpi_worker("mpi_publish", kind), "connect"), 0)
-                self.assertIn("[0]<stdout>:rank 0 met 41", result.lines, result.describe())
-                self.assertIn("[1]<stdout>:rank 1 met 40", result.lines, result.describe())
+        # Debian's MPICH is built on UCX, which has no MPI_Open_port
+        result = self.expect(self.mpi("-np", 2, mpi_worker("mpi_publish", "openmpi"), "connect"), 0)
+        self.assertIn("[0]<stdout>:rank 0 met 41", result.lines, result.describe())
+        self.assertIn("[1]<stdout>:rank 1 met 40", result.lines, result.describe())
 
 
 class Ends(Mpi):

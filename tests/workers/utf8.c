@@ -8,7 +8,7 @@
 int main(int argc, char **argv)
 {
     if (flag(argc, argv, "--bad")) {
-        write_all(1, "bad \xff\xfe\xc3( end\n", 12);
+        write_all(1, "bad \xff\xfe\xc3( end\n", 13);
         write_all(1, "cut \xe2\x82", 6);
         return 0;
     }

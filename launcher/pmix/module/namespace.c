@@ -10,46 +10,10 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "pmix/module/batch.h"
 #include "pmix/module/server.h"
 
 #define MAP_MAX ((size_t)16 << 20)
-
-/* PMIx calls back on its own thread; we wait, once for all of a batch. */
-struct batch {
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    int waiting;
-    pmix_status_t status; /* the first that went wrong */
-};
-
-static void batch_done(pmix_status_t status, void *context)
-{
-    struct batch *batch = context;
-    pthread_mutex_lock(&batch->lock);
-    if (!server_ok(status) && server_ok(batch->status))
-        batch->status = status;
-    if (--batch->waiting == 0)
-        pthread_cond_signal(&batch->done);
-    pthread_mutex_unlock(&batch->lock);
-}
-
-static void batch_begin(struct batch *batch, int count)
-{
-    *batch = (struct batch){.waiting = count, .status = PMIX_SUCCESS};
-    pthread_mutex_init(&batch->lock, NULL);
-    pthread_cond_init(&batch->done, NULL);
-}
-
-static pmix_status_t batch_end(struct batch *batch)
-{
-    pthread_mutex_lock(&batch->lock);
-    while (batch->waiting > 0)
-        pthread_cond_wait(&batch->done, &batch->lock);
-    pthread_mutex_unlock(&batch->lock);
-    pthread_mutex_destroy(&batch->lock);
-    pthread_cond_destroy(&batch->done);
-    return batch->status;
-}
 
 /* "0,1;2,3": the ranks of each node, or of one node (`only` >= 0). */
 static char *ranks_text(const struct pmix_job *job, int only)
@@ -168,19 +132,35 @@ static void add_ranks(const struct job *job, struct infos *list)
     }
 }
 
+static pmix_status_t register_nspace(const struct job *job, const struct infos *list)
+{
+    struct batch *batch = batch_create(1);
+    pmix_status_t status = PMIx_server_register_nspace(job->nspace, job->local_count, list->items,
+                                                       list->count, batch_done, batch);
+    if (status != PMIX_SUCCESS) /* done or failed already: nobody calls back */
+        batch_done(status, batch);
+    return batch_wait(batch);
+}
+
 static pmix_status_t register_clients(const struct job *job)
 {
-    struct batch batch;
-    batch_begin(&batch, job->local_count);
+    struct batch *batch = batch_create(job->local_count);
     for (int i = 0; i < job->local_count; i++) {
         pmix_proc_t proc;
         PMIX_LOAD_PROCID(&proc, job->nspace, (pmix_rank_t)job->locals[i].rank);
         pmix_status_t status =
-            PMIx_server_register_client(&proc, job->uid, job->gid, NULL, batch_done, &batch);
-        if (status != PMIX_SUCCESS) /* done or failed already: nobody calls back */
-            batch_done(status, &batch);
+            PMIx_server_register_client(&proc, job->uid, job->gid, NULL, batch_done, batch);
+        if (status != PMIX_SUCCESS)
+            batch_done(status, batch);
     }
-    return batch_end(&batch);
+    return batch_wait(batch);
+}
+
+static void deregister_nspace(struct server *server, const struct job *job)
+{
+    struct batch *batch = batch_create(1);
+    PMIx_server_deregister_nspace(job->nspace, batch_done, batch);
+    server->stuck = server->stuck || batch_wait(batch) == PMIX_ERR_TIMEOUT;
 }
 
 /* What killed ranks left; nothing else lies there. */
@@ -196,6 +176,9 @@ static void empty_folder(const char *path)
 
 static int check(const struct server *server, const struct pmix_job *job, struct error *err)
 {
+    if (server->stuck)
+        return error_set(err,
+                         "the PMIx library does not answer any more: a new job needs a new agent");
     if (server->job != NULL)
         return error_set(err, "the PMIx server still has the job %s", server->job->nspace);
     if (job->size < 1 || job->node_count < 1 || job->app_count < 1 || job->my_node < 0 ||
@@ -227,12 +210,16 @@ int namespace_register(struct server *server, const struct pmix_job *from, struc
     add_apps(job, &list);
     add_nodes(job, from, &list);
     add_ranks(job, &list);
-    pmix_status_t status = PMIx_server_register_nspace(job->nspace, job->local_count, list.items,
-                                                       list.count, NULL, NULL);
-    if (server_ok(status))
+    pmix_status_t status = register_nspace(job, &list);
+    if (server_ok(status) && job->local_count > 0)
         status = register_clients(job);
+    if (status == PMIX_ERR_TIMEOUT) {
+        server->stuck = true;
+        list = (struct infos){0}; /* PMIx may still read it */
+    }
     if (!server_ok(status)) {
-        PMIx_server_deregister_nspace(job->nspace, NULL, NULL);
+        if (!server->stuck)
+            deregister_nspace(server, job);
         job_destroy(job);
         return server_error(err, status, "register the job with PMIx");
     }
@@ -249,7 +236,9 @@ void namespace_end(struct server *server)
     publish_store_end_nspace(server->store, server->job->nspace);
     publish_arm_timer(server);
     group_destroy_all(server);
-    PMIx_server_deregister_nspace(server->job->nspace, NULL, NULL);
+    deregister_nspace(server, server->job);
+    if (server->stuck)
+        server_log(server, LOG_WARNING, "the PMIx library does not answer any more");
     empty_folder(server->job->shm_dir);
     job_destroy(server->job);
     server->job = NULL;

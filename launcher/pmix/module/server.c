@@ -180,6 +180,8 @@ static struct server *start(const struct pmix_server_ops *ops, void *context, co
 static void stop(struct server *server)
 {
     namespace_end(server);
+    if (server->stuck) /* finalize would wait for ever, and late callbacks still need the server */
+        return;
     PMIx_server_finalize();
     process.active = NULL;
     server_free(server);

@@ -54,6 +54,7 @@ struct server {
     int poll_fd, timer_fd;
     char *tmpdir, *hostname;
     struct job *job; /* NULL between epochs */
+    bool stuck;      /* PMIx's thread does not answer (batch.h): nothing is asked of it any more */
     struct publish_store *store;
     struct group *groups;
     size_t last_group_context;

@@ -88,6 +88,9 @@ int worker_env(struct server *server, int rank, struct strv *env, struct error *
     /* Open MPI 4 asks PMIx only when it believes in a launcher it knows; any value will do. */
     strv_env_set(env, "JSM_JSRUN_PORT", "hvdrun");
     strv_env_set(env, "PRTE_LAUNCHED", "1");
+    /* What Open MPI picks anyway; but first each rank would try POSIX shared memory, with a file in
+     * /dev/shm that a rank killed at that moment leaves behind. */
+    set_default(env, "OMPI_MCA_shmem", "mmap");
     if (server->job->shm_dir != NULL) {
         set_default(env, "OMPI_MCA_btl_vader_backing_directory", server->job->shm_dir); /* 4 */
         set_default(env, "OMPI_MCA_btl_sm_backing_directory", server->job->shm_dir);    /* 5 */

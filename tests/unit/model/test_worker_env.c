@@ -155,6 +155,7 @@ static const struct expected everybody[] = {
     {"TORCHELASTIC_MAX_RESTARTS", "5"},
     {"TORCHELASTIC_RUN_ID", "hvdrun-a-77"},
     {"TORCHELASTIC_ERROR_FILE", "/run/hvdrun-x/error.3.6.json"},
+    {"OMPI_MCA_orte_tmpdir_base", "/run/hvdrun-x"},
     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
     {"CROSS_RANK", "1"},
     {"CROSS_SIZE", "3"},
@@ -251,7 +252,6 @@ static void test_pmix_kind(void **state)
                                            {"OMPI_MCA_initial_wdir", "/home/u"},
                                            {"OMPI_MCA_cpu_type", "x86_64"},
                                            {"OMPI_MCA_num_restarts", "2"},
-                                           {"OMPI_MCA_orte_tmpdir_base", "/run/hvdrun-x"},
                                            {"JSM_JSRUN_PORT", "1"},
                                            /* the PMIx room has the last word */
                                            {"PRTE_LAUNCHED", "yes"},
@@ -485,6 +485,7 @@ static void test_what_the_job_does_not_have(void **state)
                                                {"MASTER_PORT", NULL},
                                                {"JAX_COORDINATOR_ADDRESS", NULL},
                                                {"TORCHELASTIC_ERROR_FILE", NULL},
+                                               {"OMPI_MCA_orte_tmpdir_base", NULL},
                                                {"OMPI_FILE_LOCATION", NULL},
                                                {"OMPI_COMMAND", NULL},
                                                {"OMP_NUM_THREADS", NULL},

@@ -123,10 +123,27 @@ static void an_ended_rank_is_not_waited_for(void **state)
     struct collapse *collapse = start(&shown, 3);
     add(collapse, 0, "a\n", 0);
     add(collapse, 1, "a\n", 0);
-    collapse_ended(collapse, 1);
+    collapse_ended(collapse, 2, 1);
     expect(&shown, "");
-    collapse_ended(collapse, 0);
+    collapse_ended(collapse, 2, 0);
     expect(&shown, "[0-1]0 a\n");
+    collapse_destroy(collapse);
+    buf_destroy(&shown.text);
+}
+
+/* Ranks that have said the line and ended must not be taken for those that are still to come. */
+static void an_ended_rank_does_not_stand_in_for_others(void **state)
+{
+    (void)state;
+    struct shown shown;
+    struct collapse *collapse = start(&shown, 3);
+    add(collapse, 0, "a\n", 0);
+    add(collapse, 1, "a\n", 0);
+    collapse_ended(collapse, 0, 0);
+    collapse_ended(collapse, 1, 0);
+    expect(&shown, "");
+    add(collapse, 2, "a\n", 1);
+    expect(&shown, "[0-2]0 a\n");
     collapse_destroy(collapse);
     buf_destroy(&shown.text);
 }
@@ -220,6 +237,7 @@ int main(void)
         cmocka_unit_test(order_of_a_rank_is_kept),
         cmocka_unit_test(streams_are_apart_and_in_order),
         cmocka_unit_test(an_ended_rank_is_not_waited_for),
+        cmocka_unit_test(an_ended_rank_does_not_stand_in_for_others),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(nothing_is_lost),
         cmocka_unit_test(lists_of_ranks),

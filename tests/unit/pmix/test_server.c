@@ -37,6 +37,8 @@
 
 #define RANKS_MAX 64
 #define RUN_LIMIT_MS 40000
+/* Not at once: libpmix 4.2 locks up now and then when a client is killed while it connects. */
+#define KILL_REST_AFTER_MS 400
 
 extern char **environ;
 
@@ -249,10 +251,10 @@ static void run(int np, char *const *argv, int first_app, bool kill_rest)
         poll(&ready, 1, 10);
         pmix_server_dispatch(world.server);
         reap(pids, np, &left);
-        bool failed = false;
-        for (int rank = 0; rank < np; rank++)
-            failed = failed || world.codes[rank] != 0;
-        if (!killed && ((kill_rest && failed) || clock_mono_ms() > limit)) {
+        for (int rank = 0; kill_rest && rank < np; rank++)
+            if (world.codes[rank] != 0 && limit > clock_mono_ms() + KILL_REST_AFTER_MS)
+                limit = clock_mono_ms() + KILL_REST_AFTER_MS;
+        if (!killed && clock_mono_ms() > limit) {
             for (int rank = 0; rank < np; rank++)
                 if (pids[rank] > 0)
                     kill(pids[rank], SIGKILL);
@@ -370,7 +372,8 @@ static void test_deaths(void **state)
             assert_int_equal(world.states[1], deaths[i].state);
         else
             assert_int_not_equal(world.states[1], PMIX_WORKER_FINALIZED);
-        assert_int_equal(entries_of(world.shm_dir), 2); /* "." and "..": nothing is left of the killed */
+        assert_int_equal(entries_of(world.shm_dir),
+                         2); /* "." and "..": nothing is left of the killed */
     }
 }
 
@@ -427,6 +430,7 @@ static void test_environment(void **state)
                                               {"OMPI_COMMAND", "prog"},
                                               {"OMPI_ARGV", "prog arg one"},
                                               {"OMPI_MCA_initial_wdir", "/"},
+                                              {"OMPI_MCA_shmem", "mmap"},
                                               {"OMPI_MCA_mpi_yield_when_idle", "0"}};
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         const char *value = strv_env_get(&env, expected[i][0]);
