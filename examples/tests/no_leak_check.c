@@ -4,7 +4,8 @@
  * leaks at exit. MPI_Finalize unloads Open MPI's plugins, so what they leaked belongs to no module
  * that a suppression could name. Everything else is still checked.
  */
-int __lsan_is_turned_off(void);
+/* visible to the sanitizer, whatever the build hides */
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 int __lsan_is_turned_off(void)
 {

@@ -325,7 +325,11 @@ static void on_tick(void *context)
     struct agent *agent = context;
     if (agent->link == NULL)
         return;
-    if (liveness_tick(&agent->liveness, clock_mono_ms()) == LIVENESS_LOST) {
+    int64_t now = clock_mono_ms();
+    pid_t driver = agent->config->driver_pid;
+    if (driver > 0 && getppid() == driver)
+        liveness_heard(&agent->liveness, now); /* it may be stopped (a debugger), but it is there */
+    if (liveness_tick(&agent->liveness, now) == LIVENESS_LOST) {
         driver_lost(agent);
         return;
     }
@@ -397,6 +401,7 @@ static int agent_open(struct agent *agent, struct error *err)
 
 static void agent_close(struct agent *agent)
 {
+    mpi_host_abandon(agent->mpi);
     crew_destroy(agent->crew);
     mpi_host_destroy(agent->mpi);
     rendezvous_door_destroy(agent->rendezvous);

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/types.h>
 
 struct agent_config {
     int read_fd, write_fd;  /* the link; taken over */
     const char *module_dir; /* of hvdrun-pmix.so and hvdrun-topology.so */
     const sigset_t *mask;   /* the user's signal mask, for the workers */
+    pid_t driver_pid;       /* our parent on this machine; 0: the driver is elsewhere */
 };
 
 /* Runs until the job is over. Returns the process's exit status. */

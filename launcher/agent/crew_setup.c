@@ -201,6 +201,14 @@ static int fill_binding(struct crew_setup *setup, struct error *err)
     return binding == NULL ? -1 : 0;
 }
 
+static bool uses_pmix(const struct crew_setup *setup)
+{
+    bool uses = false;
+    for (size_t i = 0; i < setup->prepare->n_apps; i++)
+        uses = uses || setup->kinds[i] == MPI_PMIX;
+    return uses;
+}
+
 /* Without an MPI that was surely found, PMIx was only offered in case: the job runs without it. */
 static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, void *context,
                     struct error *err)
@@ -208,12 +216,20 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
     const struct crew_config *config = setup->config;
     char *module AUTO_FREE = module_path(setup, "hvdrun-pmix.so");
     const char *dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir);
+    if (uses_pmix(setup)) {
+        struct error no_shm = ERROR_INIT;
+        setup->shm_dir = runtime_dir_create_in("/dev/shm", &no_shm);
+        if (setup->shm_dir == NULL)
+            log_info(&config->post->log, "%s; MPI ranks use their own", no_shm.text);
+    }
     struct mpi_host_job job = {.prepare = setup->prepare,
                                .ops = ops,
                                .context = context,
                                .kinds = setup->kinds,
                                .module_path = module,
                                .runtime_dir = dir,
+                               .shm_dir =
+                                   setup->shm_dir == NULL ? NULL : runtime_dir_path(setup->shm_dir),
                                .hostname = config->facts->hostname,
                                .job_id = config->job_id,
                                .binding = setup->binding,
@@ -340,5 +356,6 @@ void crew_setup_destroy(struct crew_setup *setup)
     fd_close(&setup->master_fd);
     fd_close(&setup->jax_fd);
     runtime_dir_destroy(setup->runtime_dir);
+    runtime_dir_destroy(setup->shm_dir);
     hvdrun__prepare__free_unpacked(setup->prepare, NULL);
 }

@@ -22,6 +22,7 @@ struct crew_setup {
     const struct crew_config *config;
     Hvdrun__Prepare *prepare;
     struct runtime_dir *runtime_dir; /* NULL: none could be made */
+    struct runtime_dir *shm_dir;     /* for the memory that MPI ranks share; NULL: none */
     struct crew_app *apps;
     enum mpi_kind *kinds;
     struct strv base_env, knobs;

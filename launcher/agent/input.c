@@ -16,6 +16,7 @@ struct input {
     int fd;
     uint32_t rank;
     bool terminal, ending;
+    bool inside_line; /* the last byte was no end of line */
     struct buf waiting;
     uint64_t written, granted; /* cumulative */
 };
@@ -92,12 +93,15 @@ void input_destroy(struct input *input)
 
 void input_bytes(struct input *input, const uint8_t *bytes, size_t length)
 {
-    static const uint8_t end[] = {END_OF_TRANSMISSION};
+    /* Inside a line the first one only hands over what has been typed so far. */
+    static const uint8_t end[] = {END_OF_TRANSMISSION, END_OF_TRANSMISSION};
     if (input->fd < 0 || input->ending)
         return;
     input->ending = length == 0;
     if (length == 0 && input->terminal)
-        buf_append(&input->waiting, end, sizeof(end));
+        buf_append(&input->waiting, end, input->inside_line ? 2 : 1);
+    if (length > 0)
+        input->inside_line = bytes[length - 1] != '\n';
     /* A driver that sends beyond its credit loses the excess: it broke the protocol. */
     buf_append(&input->waiting, bytes, length);
     input_flush(input);

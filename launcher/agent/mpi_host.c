@@ -156,6 +156,12 @@ void mpi_host_destroy(struct mpi_host *host)
     free(host);
 }
 
+void mpi_host_abandon(struct mpi_host *host)
+{
+    if (host != NULL)
+        host->registered = false;
+}
+
 bool mpi_host_has_thread(const struct mpi_host *host)
 {
     return host != NULL && host->pmix != NULL;

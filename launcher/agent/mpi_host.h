@@ -34,6 +34,9 @@ struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post);
  * the process ends anyway. */
 void mpi_host_destroy(struct mpi_host *host);
 
+/* The process is about to end: mpi_host_finish() will not wait for PMIx any more. */
+void mpi_host_abandon(struct mpi_host *host);
+
 /* PMIx's thread runs: the process must end without running exit handlers. */
 bool mpi_host_has_thread(const struct mpi_host *host);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -20,7 +21,9 @@ struct stream {
     uint32_t rank;
     uint8_t number;
     uint64_t offset;
-    bool cut;
+    bool cut;    /* ends after `left` more bytes */
+    bool missed; /* it was cut while somebody still held its other end */
+    int left;
     void (*ended)(void *context);
     void *context;
 };
@@ -62,6 +65,8 @@ static void stream_end(struct stream *stream)
             link_data_commit(stream->pool->post->link, FRAME_OUTPUT, stream->pool->post->epoch,
                              &data, 0);
     }
+    struct pollfd now = {.fd = stream->fd, .events = POLLIN};
+    stream->missed = stream->cut && poll(&now, 1, 0) >= 0 && (now.revents & POLLHUP) == 0;
     loop_fd_destroy(stream->watch);
     stream->watch = NULL;
     fd_close(&stream->fd);
@@ -97,11 +102,14 @@ static void stream_readable(void *context, int what)
     (void)what;
     struct stream *stream = context;
     if (!pool_open(stream->pool)) {
+        stream->pool->paused = true;
         loop_fd_watch(stream->watch, 0);
         return;
     }
     ssize_t got = stream_read(stream);
-    if (got == 0 || (got < 0 && stream->cut))
+    if (got > 0 && stream->cut)
+        stream->left -= (int)got;
+    if (got == 0 || (stream->cut && (got < 0 || stream->left <= 0)))
         stream_end(stream);
 }
 
@@ -132,15 +140,21 @@ void stream_cut(struct stream *stream)
     if (stream->fd < 0 || stream->cut)
         return;
     stream->cut = true;
-    struct pollfd now = {.fd = stream->fd, .events = POLLIN};
-    if (poll(&now, 1, 0) <= 0)
+    /* Counted now, since whoever holds the other end may go on writing for ever. */
+    if (ioctl(stream->fd, FIONREAD, &stream->left) < 0 || stream->left <= 0)
         stream_end(stream);
+}
+
+bool stream_missed(const struct stream *stream)
+{
+    return stream->missed;
 }
 
 void stream_pool_resume(struct stream_pool *pool)
 {
-    if (!pool_open(pool))
+    if (!pool->paused || !pool_open(pool))
         return;
+    pool->paused = false;
     for (struct stream *stream = pool->first; stream != NULL; stream = stream->next) {
         if (stream->watch != NULL)
             loop_fd_watch(stream->watch, LOOP_READ);

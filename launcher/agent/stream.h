@@ -13,7 +13,8 @@ struct stream_pool {
     struct loop *loop;
     const struct post *post;
     uint64_t granted, used;
-    struct stream *first; /* all open streams, oldest first */
+    bool paused;          /* a stream waits for stream_pool_resume() */
+    struct stream *first; /* all open streams, newest first */
 };
 
 struct stream;
@@ -26,6 +27,9 @@ void stream_destroy(struct stream *stream);
 /* Reads what is there without waiting, then ends the stream though somebody still holds its other
  * end. Bytes that credit does not cover yet are not lost: it ends as soon as they are read. */
 void stream_cut(struct stream *stream);
+
+/* Once it has ended: it was cut while somebody still held its other end. */
+bool stream_missed(const struct stream *stream);
 
 /* After credit came or the link's queue emptied: streams that had to pause go on. */
 void stream_pool_resume(struct stream_pool *pool);

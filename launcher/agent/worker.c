@@ -44,8 +44,16 @@ void worker_destroy(struct worker *worker)
     *worker = (struct worker){.terminal_fd = -1};
 }
 
-static void worker_finish(struct worker *worker, bool cut)
+static void worker_finish(struct worker *worker)
 {
+    bool cut = false;
+    for (int i = 0; i < 2; i++)
+        cut = cut || (worker->streams[i] != NULL && stream_missed(worker->streams[i]));
+    if (cut)
+        log_info(&worker->shared->post->log,
+                 "rank %u has ended but a process that it left behind holds its output: not "
+                 "waiting for more of it",
+                 worker->rank);
     worker->state = WORKER_FINISHED;
     loop_timer_destroy(worker->drain);
     worker->drain = NULL;
@@ -61,7 +69,7 @@ static void stream_ended(void *context)
     struct worker *worker = context;
     worker->open_streams--;
     if (worker->open_streams == 0 && worker->state == WORKER_EXITED)
-        worker_finish(worker, false);
+        worker_finish(worker);
 }
 
 void worker_cut(struct worker *worker)
@@ -74,12 +82,7 @@ void worker_cut(struct worker *worker)
 
 static void drain_passed(void *context)
 {
-    struct worker *worker = context;
-    log_info(&worker->shared->post->log,
-             "rank %u has ended but a process that it left behind holds its output: not waiting "
-             "for more of it",
-             worker->rank);
-    worker_cut(worker);
+    worker_cut(context);
 }
 
 /* The two ends of everything the child gets. */
@@ -91,9 +94,11 @@ struct plumbing {
 static void plumbing_close(struct plumbing *p, const struct worker_shared *shared)
 {
     for (int i = 0; i < 3; i++) {
-        bool again = i == 2 && (p->child[2] == p->child[1] || p->child[2] == p->child[0]);
-        if (p->child[i] != shared->null_fd && !again && !(i == 1 && p->child[1] == p->child[0]))
-            fd_close(&p->child[i]);
+        int fd = p->child[i]; /* may stand there more than once, and is to be closed once */
+        for (int j = i; j < 3; j++)
+            p->child[j] = p->child[j] == fd ? -1 : p->child[j];
+        if (fd != shared->null_fd)
+            fd_close(&fd);
     }
 }
 
@@ -171,7 +176,7 @@ void worker_fail(struct worker *worker, const struct error *err)
     worker->bad = true;
     worker->state = WORKER_EXITED;
     worker->shared->changed(worker->shared->context, worker);
-    worker_finish(worker, false);
+    worker_finish(worker);
 }
 
 int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind)
@@ -231,7 +236,7 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
     worker->input = NULL;
     worker->shared->changed(worker->shared->context, worker);
     if (worker->open_streams == 0) {
-        worker_finish(worker, false);
+        worker_finish(worker);
         return;
     }
     worker->drain = loop_timer_create(worker->shared->loop, drain_passed, worker);

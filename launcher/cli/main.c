@@ -70,7 +70,7 @@ struct agent_start {
 static int agent_main(void *context, int fd)
 {
     const struct agent_start *start = context;
-    struct agent_config config = {fd, fd, start->module_dir, start->mask};
+    struct agent_config config = {fd, fd, start->module_dir, start->mask, getppid()};
     return agent_run(&config);
 }
 

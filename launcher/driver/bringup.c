@@ -90,7 +90,8 @@ void bringup_hello(struct job *job, struct node_link *node)
     events_node(job->events, "agent_up", node, NULL);
     log_info(&job->log, "%s: agent %u is up (%u CPUs allowed)", node->host, hello->pid,
              hello->cpus_allowed);
-    if (!accept_problem(job, node, hello->problem, hello->status, UINT32_MAX))
+    if (node->state != NODE_UP ||
+        !accept_problem(job, node, hello->problem, hello->status, UINT32_MAX))
         return;
     job->nodes_up++;
     job_advance(job);
@@ -300,15 +301,16 @@ static void print_lines(const struct job *job, const struct node_link *node, cha
 void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
     Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, length, body);
-    if (ready == NULL || node->state != NODE_UP) {
+    bool expected = node->state == NODE_UP || node->state == NODE_ENDING;
+    if (ready == NULL || !expected) {
         node_link_give_up(node, "its agent answered out of turn");
         if (ready != NULL)
             hvdrun__ready__free_unpacked(ready, NULL);
         return;
     }
     node->ready_ns = clock_mono_ns();
-    free(node->runtime_dir);
-    node->runtime_dir = ready->runtime_dir[0] == '\0' ? NULL : mem_strdup(ready->runtime_dir);
+    for (size_t i = 0; i < ready->n_runtime_dirs; i++)
+        strv_add(&node->runtime_dirs, ready->runtime_dirs[i]);
     if (ready->master_port != 0) {
         job->master_port = ready->master_port;
         job->jax_port = ready->jax_port;
@@ -316,7 +318,8 @@ void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body,
     for (size_t i = 0; i < ready->n_mpi; i++)
         log_info(&job->log, "%s: %s", node->host, ready->mpi[i]);
     print_lines(job, node, ready->bindings, ready->n_bindings);
-    if (accept_problem(job, node, ready->problem, ready->status, ready->rank)) {
+    if (node->state == NODE_UP &&
+        accept_problem(job, node, ready->problem, ready->status, ready->rank)) {
         node->state = NODE_READY;
         job->nodes_ready++;
         job_advance(job);

@@ -155,6 +155,13 @@ static void node_frame(void *context, struct node_link *node, const struct frame
         node_link_give_up(node, "its agent broke the protocol");
 }
 
+/* What an agent of this machine would have removed itself. */
+static void remove_folders(const struct node_link *node)
+{
+    for (size_t i = 0; i < node->runtime_dirs.count; i++)
+        runtime_dir_remove(node->runtime_dirs.items[i]);
+}
+
 static void node_closed(void *context, struct node_link *node, const char *why)
 {
     struct job *job = context;
@@ -164,8 +171,7 @@ static void node_closed(void *context, struct node_link *node, const char *why)
         rendezvous_part_node_lost(job->rendezvous, node);
         if (node->stream.same_machine) {
             kill(node->stream.pid, SIGKILL); /* it may hang; dead, it is still our zombie */
-            if (node->runtime_dir != NULL)
-                runtime_dir_remove(node->runtime_dir);
+            remove_folders(node);
             orphans_sweep(job);
         }
         if (exit_policy_node_lost(job->policy, node->index, heard, why))
@@ -215,8 +221,8 @@ static void finish(struct job *job)
     for (int i = 0; i < job->plan->node_count; i++) {
         const struct node_link *node = &job->nodes[i];
         /* A lost agent may have been adding to its folder while it was first removed. */
-        if (node->state == NODE_LOST && node->stream.same_machine && node->runtime_dir != NULL)
-            runtime_dir_remove(node->runtime_dir);
+        if (node->state == NODE_LOST && node->stream.same_machine)
+            remove_folders(node);
     }
     exit_policy_verdict(job->policy, &job->verdict);
     output_flush(job->output, output_written, job);

@@ -84,7 +84,7 @@ static void on_log(struct node_link *node, const uint8_t *body, size_t length)
 /* Takes the agent's facts. -1: the node was given up. */
 static int on_hello(struct node_link *node, const uint8_t *body, size_t length)
 {
-    if (node->hello != NULL || node->state != NODE_STARTING) {
+    if (node->hello != NULL) {
         node_link_give_up(node, "its agent said hello twice");
         return -1;
     }
@@ -94,7 +94,8 @@ static int on_hello(struct node_link *node, const uint8_t *body, size_t length)
         return -1;
     }
     node->same_clock = node->stream.same_machine;
-    node->state = NODE_UP;
+    if (node->state == NODE_STARTING) /* else the end of the job has overtaken it */
+        node->state = NODE_UP;
     send_heartbeat(node);
     return 0;
 }
@@ -167,7 +168,7 @@ void node_link_destroy(struct node_link *node)
     link_destroy(node->link);
     if (node->hello != NULL)
         hvdrun__agent_hello__free_unpacked(node->hello, NULL);
-    free(node->runtime_dir);
+    strv_destroy(&node->runtime_dirs);
     *node = (struct node_link){.state = NODE_GONE};
 }
 

@@ -168,11 +168,22 @@ static char *not_executable(const char *path, int errnum, struct error *err)
     return NULL;
 }
 
+/* The path of `command` in a folder of PATH ("" is the current one). The child will stand in `wdir`
+ * when it executes it, so with a `wdir` (NULL: none) the path is an absolute one. */
+static char *path_of(const char *folder, int length, const char *command, const char *wdir)
+{
+    char *path = mem_printf("%.*s%s%s", length, folder, length == 0 ? "" : "/", command);
+    if (path[0] == '/' || wdir == NULL)
+        return path;
+    char *inside AUTO_FREE = path;
+    char *here AUTO_FREE = wdir[0] == '/' ? NULL : getcwd(NULL, 0);
+    return mem_printf("%s%s%s/%s", here == NULL ? "" : here, here == NULL ? "" : "/", wdir, inside);
+}
+
 char *child_find(const char *command, const char *search, const char *wdir, struct error *err)
 {
     if (strchr(command, '/') != NULL) {
-        bool relative = command[0] != '/' && wdir != NULL;
-        char *path = relative ? mem_printf("%s/%s", wdir, command) : mem_strdup(command);
+        char *path = path_of("", 0, command, wdir);
         int errnum = check_executable(path);
         if (errnum == 0)
             return path;
@@ -186,8 +197,7 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
     int denied_errnum = 0;
     for (const char *at = search; *command != '\0';) {
         size_t length = strcspn(at, ":");
-        char *path = length == 0 ? mem_printf("%s/%s", wdir == NULL ? "." : wdir, command)
-                                 : mem_printf("%.*s/%s", (int)length, at, command);
+        char *path = path_of(length == 0 ? "." : at, length == 0 ? 1 : (int)length, command, wdir);
         int errnum = check_executable(path);
         if (errnum == 0)
             return path;

@@ -46,7 +46,8 @@ struct child_spec {
  * tells whether it was the exec itself. */
 pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *err);
 
-/* Finds `command` as execvp(3) would, along `search` (a PATH value; NULL: the default one), from
- * folder `wdir` when the name has a slash and is relative. Returns the path (the caller's) or NULL,
- * with STATUS_NOT_FOUND or STATUS_NOT_EXECUTABLE. */
+/* Finds `command` as execvp(3) would that is called in folder `wdir` (NULL: where we are), along
+ * `search` (a PATH value; NULL: the default one). Returns the path (the caller's; absolute when
+ * `wdir` is given, since the child goes there first) or NULL, with STATUS_NOT_FOUND or
+ * STATUS_NOT_EXECUTABLE. */
 char *child_find(const char *command, const char *search, const char *wdir, struct error *err);

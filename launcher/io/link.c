@@ -22,9 +22,10 @@ struct link {
     const struct link_ops *ops;
     void *context;
     bool flush_deferred;
-    bool dead;      /* closed() was called */
-    bool destroyed; /* link_destroy() was called while a callback ran or a flush was deferred */
-    int busy;       /* callbacks on the stack */
+    bool overflowed; /* a frame did not fit into the queue: given up at the end of the turn */
+    bool dead;       /* closed() was called */
+    bool destroyed;  /* link_destroy() was called while a callback ran or a flush was deferred */
+    int busy;        /* callbacks on the stack */
 };
 
 static void link_free(struct link *link)
@@ -116,11 +117,13 @@ static void link_readable(void *context, int what)
     if (got > 0) {
         buf_commit(&link->in, (size_t)got);
         link_parse(link);
-    } else if (got < 0 && errno != ECONNRESET) {
-        char reason[128];
-        link_fail(link, strerror_r(errno, reason, sizeof(reason)));
+    } else if (got == 0) {
+        bool clean = link->in.length == 0 && link->parts.length == 0;
+        link_fail(link, clean ? NULL : "the connection ended inside a message");
     } else {
-        link_fail(link, got < 0 ? "connection reset" : NULL);
+        char reason[128];
+        bool reset = errno == ECONNRESET;
+        link_fail(link, reset ? "connection reset" : strerror_r(errno, reason, sizeof(reason)));
     }
     link->busy--;
     if (link->destroyed)
@@ -160,18 +163,10 @@ static void flush_deferred(void *context)
     link->flush_deferred = false;
     if (link->destroyed)
         link_free(link);
-    else if (!link->dead)
-        link_flush(link);
-}
-
-static void overflow(void *context)
-{
-    struct link *link = context;
-    link->flush_deferred = false;
-    if (link->destroyed)
-        link_free(link);
-    else
+    else if (link->overflowed)
         link_fail(link, "the other side does not read");
+    else if (!link->dead)
+        link_writable(link, LOOP_WRITE);
 }
 
 static void flush_later(struct link *link)
@@ -230,10 +225,10 @@ static uint8_t *frame_reserve(struct link *link, size_t body)
 {
     if (link->dead || link->destroyed)
         return NULL;
-    uint8_t *place = buf_reserve(&link->out, FRAME_HEADER_SIZE + body);
-    if (place == NULL && !link->flush_deferred) {
-        link->flush_deferred = true;
-        loop_defer(link->loop, overflow, link);
+    uint8_t *place = link->overflowed ? NULL : buf_reserve(&link->out, FRAME_HEADER_SIZE + body);
+    if (place == NULL) {
+        link->overflowed = true;
+        flush_later(link);
     }
     return place;
 }

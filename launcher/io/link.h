@@ -25,7 +25,7 @@ struct link_ops {
     void (*frame)(void *context, const struct frame_header *header, const uint8_t *body);
     /* Called once, and nothing after it. `reason` is NULL at a clean end of file. */
     void (*closed)(void *context, const char *reason);
-    /* May be NULL. Called when a queue that had to wait for the kernel is empty again. */
+    /* May be NULL. Called whenever the kernel has taken all that was queued. */
     void (*drained)(void *context);
 };
 

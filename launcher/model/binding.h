@@ -36,7 +36,16 @@ void topology_add(struct topology *topology, struct topology_cpu cpu);
 void topology_sort(struct topology *topology);
 void topology_destroy(struct topology *topology);
 
-enum bind_unit { BIND_NONE, BIND_CORE, BIND_NUMA };
+#define BIND_UNIT_LIST(X) \
+    X(BIND_NONE, "none")  \
+    X(BIND_CORE, "core")  \
+    X(BIND_NUMA, "numa")
+
+enum bind_unit {
+#define BIND_UNIT_ENUM(name, text) name,
+    BIND_UNIT_LIST(BIND_UNIT_ENUM)
+#undef BIND_UNIT_ENUM
+};
 
 /* For sched_setaffinity(pid, bytes, (cpu_set_t *)words). */
 struct cpu_mask {

@@ -36,7 +36,8 @@ bool credit_consumed(struct credit *credit, uint64_t bytes)
 {
     struct credit_budget *budget = credit->budget;
     credit->consumed += bytes;
-    if (budget == NULL || credit->granted - credit->consumed > credit->window / 2)
+    /* The sender's last chunk may have gone beyond the grant, so no difference is taken here. */
+    if (budget == NULL || credit->granted > credit->consumed + credit->window / 2)
         return false;
     bool used_up = credit->granted <= credit->received + credit->window / 4;
     if (used_up && budget->handed_out + credit->window <= budget->total) {

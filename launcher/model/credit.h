@@ -33,7 +33,7 @@ void credit_budget_init(struct credit_budget *budget, uint64_t total);
 void credit_init(struct credit *credit, struct credit_budget *budget, uint64_t nodes);
 void credit_release(struct credit *credit); /* the node has gone */
 
-/* false: the node sent more than it was granted, or more was consumed than came: a broken peer. */
+/* false: the node sent more than it was granted: a broken peer. */
 bool credit_received(struct credit *credit, uint64_t bytes);
 
 /* true: `granted` has been raised and is to be sent to the node. */

@@ -12,6 +12,8 @@
 #include <stddef.h>
 
 #include "model/app.h"
+#include "model/binding.h"
+#include "model/exit_policy.h"
 
 /* Values of the ENUM options; the words are what users type. */
 #define COLOR_WORDS(X)            \
@@ -29,14 +31,6 @@
     X(SET_CONTROLLER_AUTO, "auto") \
     X(SET_CONTROLLER_GLOO, "gloo") \
     X(SET_CONTROLLER_MPI, "mpi")
-#define BIND_TO_WORDS(X)     \
-    X(SET_BIND_NONE, "none") \
-    X(SET_BIND_CORE, "core") \
-    X(SET_BIND_NUMA, "numa")
-#define EXIT_POLICY_WORDS(X)   \
-    X(SET_EXIT_FIRST, "first") \
-    X(SET_EXIT_MAX, "max")     \
-    X(SET_EXIT_RANK0, "rank0")
 #define LOG_LEVEL_WORDS(X)        \
     X(SET_LOG_TRACE, "TRACE")     \
     X(SET_LOG_DEBUG, "DEBUG")     \
@@ -50,8 +44,6 @@ enum set_color { COLOR_WORDS(WORD_ENUM) };
 enum set_dry_run { DRY_RUN_WORDS(WORD_ENUM) };
 enum set_transport { TRANSPORT_WORDS(WORD_ENUM) };
 enum set_controller { CONTROLLER_WORDS(WORD_ENUM) };
-enum set_bind_to { BIND_TO_WORDS(WORD_ENUM) };
-enum set_exit_policy { EXIT_POLICY_WORDS(WORD_ENUM) };
 enum set_log_level { LOG_LEVEL_WORDS(WORD_ENUM) };
 #undef WORD_ENUM
 

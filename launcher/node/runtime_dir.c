@@ -55,10 +55,16 @@ void runtime_dir_remove(const char *path)
 /* The folder of all jobs of this user: ours alone, or an error (somebody else made it first). */
 static int open_parent(const char *path, struct error *err)
 {
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return error_errno(err, errno, "cannot make the runtime folder %s (TMPDIR names the place)",
-                           path);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = -1;
+    /* The last job to end removes it, perhaps between our two steps: start over. */
+    for (int i = 0; fd < 0 && i < TRIES; i++) {
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return error_errno(err, errno,
+                               "cannot make the runtime folder %s (TMPDIR names the place)", path);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno != ENOENT)
+            break;
+    }
     struct stat info;
     if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid() && (info.st_mode & 0077) == 0)
         return fd;
@@ -106,9 +112,12 @@ static int make_locked(int parent, const char *name)
 struct runtime_dir *runtime_dir_create(struct error *err)
 {
     const char *tmp = getenv("TMPDIR");
-    if (tmp == NULL || tmp[0] != '/')
-        tmp = "/tmp";
-    char *parent_path AUTO_FREE = mem_printf("%s/hvdrun-%u", tmp, (unsigned)geteuid());
+    return runtime_dir_create_in(tmp == NULL || tmp[0] != '/' ? "/tmp" : tmp, err);
+}
+
+struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)
+{
+    char *parent_path AUTO_FREE = mem_printf("%s/hvdrun-%u", place, (unsigned)geteuid());
     int errnum = 0;
     for (int i = 0; i < TRIES; i++) {
         /* The last job to end removes the parent, perhaps while we are in between: start over. */

@@ -10,6 +10,9 @@
 struct runtime_dir;
 
 struct runtime_dir *runtime_dir_create(struct error *err);
+
+/* The same below another place than the temporary folder, such as /dev/shm. */
+struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err);
 const char *runtime_dir_path(const struct runtime_dir *dir);
 void runtime_dir_destroy(struct runtime_dir *dir); /* removes it with all that is in it */
 

@@ -27,7 +27,7 @@ void *buf_reserve(struct buf *buf, size_t length)
         return NULL;
     size_t needed = buf->length + length + 1;
     if (buf->start + needed > buf->room && buf->start > 0) {
-        memmove(buf->bytes, buf->bytes + buf->start, buf->length);
+        memmove(buf->bytes, buf->bytes + buf->start, buf->length + 1);
         buf->start = 0;
     }
     if (needed > buf->room) {
@@ -36,6 +36,7 @@ void *buf_reserve(struct buf *buf, size_t length)
             room *= 2;
         buf->bytes = mem_resize(buf->bytes, room);
         buf->room = room;
+        buf->bytes[buf->start + buf->length] = '\0'; /* also when nothing is committed */
     }
     return buf->bytes + buf->start + buf->length;
 }

@@ -58,30 +58,44 @@ char *const *strv_items(const struct strv *v)
     return v->count > 0 ? v->items : none;
 }
 
-static size_t env_find(const struct strv *v, const char *name, size_t length)
+static size_t env_find(const struct strv *v, size_t from, const char *name, size_t length)
 {
-    size_t i = 0;
+    size_t i = from;
     while (i < v->count && (strncmp(v->items[i], name, length) != 0 || v->items[i][length] != '='))
         i++;
     return i;
 }
 
+/* An inherited environment may hold a name twice, and programs differ in which one they take. */
+static void env_remove(struct strv *v, size_t from, const char *name, size_t length)
+{
+    for (size_t i = env_find(v, from, name, length); i < v->count;
+         i = env_find(v, i, name, length)) {
+        free(v->items[i]);
+        memmove(v->items + i, v->items + i + 1, (v->count - i) * sizeof(*v->items));
+        v->count--;
+    }
+}
+
 const char *strv_env_get(const struct strv *v, const char *name)
 {
     size_t length = strlen(name);
-    size_t i = env_find(v, name, length);
+    size_t i = env_find(v, 0, name, length);
     return i < v->count ? v->items[i] + length + 1 : NULL;
 }
 
 void strv_env_put(struct strv *v, const char *pair)
 {
-    size_t i = env_find(v, pair, strcspn(pair, "="));
+    size_t length = strcspn(pair, "=");
+    size_t i = env_find(v, 0, pair, length);
     if (i == v->count) {
         strv_add(v, pair);
         return;
     }
+    char *copy = mem_strdup(pair);
     free(v->items[i]);
-    v->items[i] = mem_strdup(pair);
+    v->items[i] = copy;
+    env_remove(v, i + 1, pair, length);
 }
 
 void strv_env_set(struct strv *v, const char *name, const char *value)
@@ -92,10 +106,5 @@ void strv_env_set(struct strv *v, const char *name, const char *value)
 
 void strv_env_unset(struct strv *v, const char *name)
 {
-    size_t i = env_find(v, name, strlen(name));
-    if (i == v->count)
-        return;
-    free(v->items[i]);
-    memmove(v->items + i, v->items + i + 1, (v->count - i) * sizeof(*v->items));
-    v->count--;
+    env_remove(v, 0, name, strlen(name));
 }

@@ -25,7 +25,8 @@ void strv_printf(struct strv *v, const char *format, ...) __attribute__((format(
 void strv_copy(struct strv *to, char *const *from); /* appends; `from` may be NULL */
 char *const *strv_items(const struct strv *v);      /* NULL-ended, never NULL; borrowed */
 
-/* Views of the vector as an environment ("NAME=value"). */
+/* Views of the vector as an environment ("NAME=value"). After set, put and unset a name stands
+ * there at most once, though it may have been inherited twice. */
 const char *strv_env_get(const struct strv *v, const char *name); /* borrowed; NULL when unset */
 void strv_env_set(struct strv *v, const char *name, const char *value);
 void strv_env_put(struct strv *v, const char *pair); /* "NAME=value" */

@@ -99,8 +99,9 @@ class Report(Flow):
         self.assertEqual(report["job"]["np"], 1)
 
     def test_report_that_cannot_be_written(self):
-        result = self.run_job("--report", "no/such/folder/report.json", "-np", 1, worker("hello"))
-        self.expect_said(result, "no/such/folder/report.json")
+        self.write("file", "")
+        result = self.run_job("--report", "file/report.json", "-np", 1, worker("hello"))
+        self.expect_said(result, "file/report.json.*not a directory")
         result = self.run_job("--report", "/dev/full", "-np", 1, worker("hello"))
         self.expect_said(result, "/dev/full.*no space")
         self.assertIn("hello from rank 0", result.stdout)

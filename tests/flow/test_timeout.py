@@ -36,6 +36,13 @@ class Timeout(Flow):
         result = self.expect(self.run_job("-np", 2, "--timeout", "1h", worker("hello")), 0)
         self.assertEqual(result.stderr, "", result.describe())
 
+    def test_start_timeout_names_who_was_waited_for(self):
+        # no time at all: whatever the agents have done by then, the job is not running yet
+        result = self.expect(self.run_job("-np", 2, "-H", "a:1,b:1", "--transport", "local", "--start-timeout", 0,
+                                          worker("hello")), 122)
+        self.expect_said(result, r"did not come up within.*not heard of:.* (a|b) \(")
+        self.assertEqual(result.stdout, "")
+
     def test_spellings_of_times(self):
         for text in ("1", "1.5", "1500ms", "0.02m"):
             with self.subTest(text=text):

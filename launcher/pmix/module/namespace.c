@@ -167,11 +167,11 @@ static void deregister_nspace(struct server *server, const struct job *job)
 static void empty_folder(const char *path)
 {
     DIR *dir = path != NULL ? opendir(path) : NULL;
-    const struct dirent *entry = NULL;
-    while (dir != NULL && (entry = readdir(dir)) != NULL)
+    if (dir == NULL)
+        return;
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
         unlinkat(dirfd(dir), entry->d_name, 0); /* fails for "." and ".." */
-    if (dir != NULL)
-        closedir(dir);
+    closedir(dir);
 }
 
 static int check(const struct server *server, const struct pmix_job *job, struct error *err)

@@ -212,8 +212,8 @@ static pid_t spawn(int rank, char *const *argv, int output)
 static void reap(pid_t *pids, int np, int *left)
 {
     int status = 0;
-    pid_t pid = 0;
-    while (*left > 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    for (pid_t pid = waitpid(-1, &status, WNOHANG); *left > 0 && pid > 0;
+         pid = *left > 0 ? waitpid(-1, &status, WNOHANG) : 0) {
         int rank = 0;
         while (rank < np && pids[rank] != pid)
             rank++;

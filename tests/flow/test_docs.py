@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents show is what happens.
+
+Runs every command of README.md and docs/*.md: the lines that begin with "$ " in blocks marked
+```console or ```sh, each by a shell in a folder that looks like the repository after the build
+(examples/, build/) with hvdrun on PATH. A command ends with status 0, or with N where its line ends
+with the comment "# status N". Each line shown below it must appear in what it prints (the order is
+not checked, since ranks speak when they like; equal lines must appear as often), but for "...",
+which stands for what is left out. What differs from run to run is not compared: decimal fractions,
+pids, the port of the run.
+"""
+
+import collections
+import os
+import pathlib
+import re
+
+from rig import BUILD, HVDRUN, SOURCE, Flow, Job, main
+
+BLOCK = re.compile(r"^```(?:console|sh)[ \t]*\n(.*?)^```[ \t]*$", re.M | re.S)
+STATUS = re.compile(r"#\s*status (\d+)\s*$")
+VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\d+\.\d+"), "N.N")]
+
+
+class Shown:
+    """One command of a document: where it stands, what it prints, how it ends."""
+
+    def __init__(self, page, line, command):
+        self.place, self.command, self.lines = f"{page}:{line}", command, []
+        status = STATUS.search(command)
+        self.status = int(status[1]) if status else 0
+
+
+def shown_commands(page, text):
+    found = []
+    for block in BLOCK.finditer(text):
+        first = text.count("\n", 0, block.start(1)) + 1
+        current, goes_on = None, False
+        for number, line in enumerate(block[1].splitlines(), first):
+            if goes_on:
+                current.command += "\n" + line
+            elif line.startswith("$ "):
+                current = Shown(page, number, line[2:])
+                found.append(current)
+            elif current is not None and line.strip() not in ("", "..."):
+                current.lines.append(line)
+            goes_on = (line.startswith("$ ") or goes_on) and line.endswith("\\")
+    return found
+
+
+def comparable(line):
+    for pattern, name in VARYING:
+        line = pattern.sub(name, line)
+    return line.rstrip()
+
+
+class Docs(Flow):
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.box.path("bin"))
+        os.symlink(HVDRUN, self.box.path("bin", "hvdrun"))
+        os.symlink(os.path.join(SOURCE, "examples"), self.box.path("examples"))
+        os.symlink(BUILD, self.box.path("build"))
+
+    def check(self, shown):
+        env = {"PATH": self.box.path("bin") + os.pathsep + os.environ["PATH"]}
+        job = Job(self.box, ["bash", "-o", "pipefail", "-c", shown.command], env=env)
+        result = self.expect(job.wait(), shown.status)
+        self.box.check_nothing_left(self.left_timeout)
+        printed = collections.Counter(map(comparable, (result.stdout + "\n" + result.stderr).splitlines()))
+        missing = collections.Counter(map(comparable, shown.lines)) - printed
+        self.assertEqual(list(missing.elements()), [], f"{shown.place} shows lines that were not printed"
+                                                       f"{result.describe()}")
+
+    def check_page(self, name):
+        path = pathlib.Path(SOURCE, name)
+        commands = shown_commands(name, path.read_text(encoding="utf-8"))
+        for shown in commands:
+            with self.subTest(place=shown.place):
+                self.check(shown)
+        return commands
+
+    def test_readme(self):
+        commands = self.check_page("README.md")
+        shows = [shown for shown in commands if shown.lines]
+        self.assertGreaterEqual(len(shows), 6, "README.md shows too little: are its blocks still recognized?")
+        self.assertTrue(any(shown.status != 0 for shown in shows), "README.md shows no failure")
+
+    def test_pages(self):
+        pages = sorted(path.name for path in pathlib.Path(SOURCE, "docs").glob("*.md"))
+        self.assertIn("exit-status.md", pages)
+        counted = sum(len(self.check_page(f"docs/{name}")) for name in pages)
+        self.assertGreater(counted, 0, "no page of docs/ shows a command")
+
+    def test_the_comparison_notices(self):
+        """The judge itself: a changed line, a line too few, a wrong status."""
+        good = "```console\n$ hvdrun -np 2 echo hello\n[0]<stdout>:hello\n...\n```\n"
+        bad = [good.replace("[0]<stdout>:hello", "[0]<stdout>:hullo"),
+               good.replace("...", "[0]<stdout>:hello"),
+               good.replace("echo hello", "sh -c 'echo hello; exit 4'"),
+               good.replace("echo hello", "echo hello  # status 4")]
+        self.check(*shown_commands("good", good))
+        for text in bad:
+            with self.assertRaises(self.failureException, msg=text):
+                self.check(*shown_commands("bad", text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cmake --install: program, modules, man page and completion are in place and work from there."""
+
+import os
+import shutil
+import subprocess
+
+from rig import BUILD, Flow, main, mpi_worker, worker
+
+
+class Install(Flow):
+
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.box.path("prefix")
+        done = subprocess.run(["cmake", "--install", BUILD, "--prefix", self.prefix], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def find(self, name):
+        found = [os.path.join(folder, name) for folder, _, files in os.walk(self.prefix) if name in files]
+        self.assertEqual(len(found), 1, f"{name}: {found}")
+        return found[0]
+
+    def installed(self, *args):
+        command = [os.path.join(self.prefix, "bin", "hvdrun"), *map(str, args)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120,
+                              stdin=subprocess.DEVNULL, env=self.box.environment())
+
+    def test_runs_from_there_with_its_modules(self):
+        done = self.installed("-np", 2, worker("hello"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("hello from rank 1 of 2", done.stdout)
+        done = self.installed("-np", 2, mpi_worker("mpi_hello", "openmpi"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("rank 1 of 2", done.stdout)
+        done = self.installed("-np", 1, "--report-bindings", worker("hello"))
+        self.assertRegex(done.stderr, r"rank 0 may use CPUs \S+ \[")
+
+    def test_man_page(self):
+        page = self.find("hvdrun.1")
+        self.assertTrue(page.endswith("man/man1/hvdrun.1"), page)
+        if shutil.which("groff"):
+            text = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-P-cbou", page], capture_output=True, text=True, check=False)
+            self.assertEqual((text.returncode, text.stderr), (0, ""))
+            self.assertIn("output-filename", text.stdout)
+
+    def test_bash_completion(self):
+        script = os.path.join(self.prefix, "share/bash-completion/completions/hvdrun")
+        ask = ('source "$1"; COMP_WORDS=(hvdrun --output-f); COMP_CWORD=1; COMP_LINE="hvdrun --output-f"; '
+               'COMP_POINT=${#COMP_LINE}; name=$(complete -p hvdrun | sed -n "s/.*-F \\([^ ]*\\).*/\\1/p"); '
+               '"$name" hvdrun --output-f hvdrun; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", ask, "-", script], capture_output=True, text=True, check=False)
+        self.assertEqual([word.strip(" =") for word in done.stdout.split()], ["--output-filename"], done.stderr)
+
+
+if __name__ == "__main__":
+    main()
