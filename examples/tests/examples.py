@@ -82,7 +82,7 @@ class Train(Example):
             with self.subTest(words=words):
                 got, output = run("-np", 2, program, *words)
                 self.assertEqual(got, status, output)
-                self.assertEqual(output.count(text), 1, output)
+                self.assertEqual(output.split("hvdrun: rank")[0].count(text), 1, output)  # the block quotes it
 
 
 class Mpmd(Example):

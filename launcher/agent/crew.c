@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "agent/crew_setup.h"
@@ -331,8 +332,8 @@ void crew_report_states(struct crew *crew)
         const struct worker *worker = &crew->workers[i];
         struct buf text = BUF_INIT(STATE_TEXT_MAX);
         if (worker->state == WORKER_RUNNING) {
-            buf_printf(&text, "pid %d: ", (int)worker->pid);
             proc_state_report(worker->pid, STATE_PROCESSES, &text);
+            buf_consume(&text, strspn(buf_text(&text), " "));
             while (text.length > 0 && text.bytes[text.start + text.length - 1] == '\n')
                 text.length--;
             text.bytes[text.start + text.length] = '\0';

@@ -139,6 +139,8 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     int result = about(line);
     if (result >= 0)
         return result;
+    if (place_unsupported(&line->settings, &line->warnings, err) < 0)
+        return -1;
     struct plan *plan = place_plan(line, err);
     if (plan == NULL)
         return -1;

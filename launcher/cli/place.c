@@ -86,6 +86,26 @@ struct plan *place_plan(const struct command_line *line, struct error *err)
     return plan;
 }
 
+int place_unsupported(const struct settings *settings, struct strv *warnings, struct error *err)
+{
+    AUTO_BUF struct buf names = BUF_INIT(4096);
+    if (settings->host_discovery_script != NULL)
+        return error_status(err, STATUS_USAGE,
+                            "%s: elastic jobs are not there yet; name the hosts with -H or "
+                            "--hostfile",
+                            settings_place(settings, OPT_host_discovery_script));
+    for (enum option_id id = 0; id < OPT_TOTAL; id++) {
+        if (option_info(id)->group != GROUP_ELASTIC || !settings_is_set(settings, id))
+            continue;
+        char name[OPTION_NAME_MAX];
+        buf_printf(&names, "%s--%s", names.length > 0 ? ", " : "", option_name(id, name));
+    }
+    if (names.length > 0)
+        strv_printf(warnings, "%s: no effect yet: elastic jobs are not there, this one is static",
+                    buf_text(&names));
+    return 0;
+}
+
 int place_output_folder(const struct settings *settings, struct error *err)
 {
     if (settings->output_filename == NULL)

@@ -10,6 +10,10 @@
  * owns the plan. */
 struct plan *place_plan(const struct command_line *line, struct error *err);
 
+/* Warnings about options that are accepted but have no effect yet; an error for those that the job
+ * cannot do without. */
+int place_unsupported(const struct settings *settings, struct strv *warnings, struct error *err);
+
 /* The folder that --output-filename needs exists afterwards. */
 int place_output_folder(const struct settings *settings, struct error *err);
 

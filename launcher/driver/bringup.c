@@ -24,7 +24,7 @@ static void start_limit_passed(void *context)
 {
     struct job *job = context;
     AUTO_BUF struct buf text = BUF_INIT(ERROR_TEXT_MAX / 2);
-    buf_printf(&text, "the job did not come up within %.1f s; not heard of:",
+    buf_printf(&text, "the job did not come up within %g s; not heard of:",
                (double)job->settings->start_timeout / 1000);
     for (int i = 0; i < job->plan->node_count; i++) {
         if (node_waited_for(job, &job->nodes[i]))

@@ -166,7 +166,9 @@ static void node_closed(void *context, struct node_link *node, const char *why)
 {
     struct job *job = context;
     if (node->state == NODE_LOST) {
-        int64_t heard = node->liveness.heard_ms * 1000000;
+        /* A broken connection ends now; silence began when the node was last heard. */
+        bool silent = node->liveness.state == LIVENESS_LOST;
+        int64_t when = silent ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
         events_node(job->events, "node_lost", node, why);
         rendezvous_part_node_lost(job->rendezvous, node);
         if (node->stream.same_machine) {
@@ -174,7 +176,7 @@ static void node_closed(void *context, struct node_link *node, const char *why)
             remove_folders(node);
             orphans_sweep(job);
         }
-        if (exit_policy_node_lost(job->policy, node->index, heard, why))
+        if (exit_policy_node_lost(job->policy, node->index, when, why))
             teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
     }
     job_advance(job);

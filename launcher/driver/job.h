@@ -6,7 +6,7 @@
  *   state       all HELLO   all READY   first bad exit,    all ENDED   all agents   output
  *                                       signal, time-out,              closed       written
  *                                       or all FINISHED
- *   CONNECTING  PREPARING               CLOSING
+ *   CONNECTING  PREPARING               ENDING
  *   PREPARING               RUNNING     ENDING
  *   RUNNING                             ENDING
  *   ENDING                                                 CLOSING

@@ -14,8 +14,7 @@
 /* --grace, or what is usual for this kind of end. */
 int64_t teardown_grace(const struct job *job, int64_t usual_ms);
 
-/* Starts the end, or sharpens one under way (a stronger signal, a shorter grace). Before anything
- * was started it goes straight to the closing of the agents. */
+/* Starts the end, or sharpens one under way (a stronger signal, a shorter grace). */
 void teardown_begin(struct job *job, int signal, int64_t grace_ms);
 
 /* All ranks are FINISHED: whatever they left behind is ended. */

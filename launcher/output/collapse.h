@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 
-#define COLLAPSE_MS 250
+#define COLLAPSE_MS 500
 #define COLLAPSE_BYTES (1024 * 1024)
 #define COLLAPSE_LINES 1024
 

@@ -15,7 +15,7 @@
 #include "base/status.h"
 
 /* Under AddressSanitizer: too large a request returns NULL, as everywhere else. */
-const char *__asan_default_options(void)
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";
 }

@@ -14,11 +14,11 @@
 #define UNTOUCHED (-77)
 
 /* The error names the value, is one line, and `*out` was left alone. */
-#define REFUSED(call, value, text)                     \
+#define REFUSED(call, value, part)                     \
     do {                                               \
         struct error err = ERROR_INIT;                 \
         assert_int_equal((call), -1);                  \
-        assert_non_null(strstr(err.text, (text)));     \
+        assert_non_null(strstr(err.text, (part)));     \
         assert_null(strchr(err.text, '\n'));           \
         assert_int_equal((int64_t)(value), UNTOUCHED); \
     } while (0)

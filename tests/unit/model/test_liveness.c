@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "model/liveness.h"
+
+#define BEGUN 1000000
+
+/* Ticks every second up to `to_ms` after the beginning; the state after the last one. */
+static enum liveness_state tick_until(struct liveness *l, int64_t *at, int64_t to_ms)
+{
+    enum liveness_state state = l->state;
+    while (*at < BEGUN + to_ms) {
+        *at += LIVENESS_PERIOD_MS;
+        state = liveness_tick(l, *at);
+    }
+    return state;
+}
+
+static void test_silence(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 30000, BEGUN);
+    assert_int_equal(tick_until(&l, &at, 4000), LIVENESS_ALIVE);
+    assert_int_equal(tick_until(&l, &at, 5000), LIVENESS_SUSPECT);
+    assert_int_equal(tick_until(&l, &at, 29000), LIVENESS_SUSPECT);
+    assert_int_equal(liveness_silence_ms(&l, at), 29000);
+    assert_int_equal(tick_until(&l, &at, 30000), LIVENESS_LOST);
+    liveness_heard(&l, at); /* lost is lost */
+    assert_int_equal(tick_until(&l, &at, 32000), LIVENESS_LOST);
+}
+
+static void test_heard_again(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 30000, BEGUN);
+    assert_int_equal(tick_until(&l, &at, 20000), LIVENESS_SUSPECT);
+    liveness_heard(&l, at);
+    assert_int_equal(l.state, LIVENESS_ALIVE);
+    assert_int_equal(liveness_silence_ms(&l, at), 0);
+    assert_int_equal(tick_until(&l, &at, 24000), LIVENESS_ALIVE); /* counted from then on */
+    assert_int_equal(tick_until(&l, &at, 25000), LIVENESS_SUSPECT);
+    assert_int_equal(tick_until(&l, &at, 49000), LIVENESS_SUSPECT);
+    assert_int_equal(tick_until(&l, &at, 50000), LIVENESS_LOST);
+}
+
+static void test_regular_frames_keep_it_alive(void **state)
+{
+    (void)state;
+    struct liveness l;
+    liveness_init(&l, 5000, 5000, BEGUN);
+    for (int64_t at = BEGUN; at < BEGUN + 1000000; at += 1000) {
+        if (at % 4000 == 0)
+            liveness_heard(&l, at);
+        assert_int_equal(liveness_tick(&l, at), LIVENESS_ALIVE);
+    }
+}
+
+/* A limit below the time of suspicion: lost without having been suspect first. */
+static void test_lost_before_suspect(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 2000, BEGUN);
+    assert_int_equal(tick_until(&l, &at, 1000), LIVENESS_ALIVE);
+    assert_int_equal(tick_until(&l, &at, 2000), LIVENESS_LOST);
+}
+
+/* Who did not look for an hour blames itself; who was only a little late does not. */
+static void test_own_stall(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 30000, BEGUN);
+    assert_int_equal(tick_until(&l, &at, 20000), LIVENESS_SUSPECT);
+    at += 3600000;
+    assert_int_equal(liveness_tick(&l, at), LIVENESS_ALIVE);
+    assert_int_equal(liveness_silence_ms(&l, at), 0);
+    at += 3000;
+    assert_int_equal(liveness_tick(&l, at), LIVENESS_ALIVE);
+    at += 3000;
+    assert_int_equal(liveness_tick(&l, at), LIVENESS_SUSPECT); /* 6 s, in two late ticks */
+}
+
+static void test_suspend(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 30000, BEGUN);
+    assert_int_equal(tick_until(&l, &at, 29000), LIVENESS_SUSPECT);
+    liveness_suspend(&l, true, at);
+    assert_int_equal(tick_until(&l, &at, 500000), LIVENESS_ALIVE);
+    at += 3600000; /* nor does a stall count then */
+    assert_int_equal(liveness_tick(&l, at), LIVENESS_ALIVE);
+    at += 3600000;
+    liveness_suspend(&l, false, at);
+    int64_t resumed = at - BEGUN;
+    assert_int_equal(tick_until(&l, &at, resumed + 4000), LIVENESS_ALIVE);
+    assert_int_equal(tick_until(&l, &at, resumed + 5000), LIVENESS_SUSPECT);
+    assert_int_equal(tick_until(&l, &at, resumed + 30000), LIVENESS_LOST);
+    liveness_suspend(&l, true, at);
+    liveness_suspend(&l, false, at);
+    assert_int_equal(liveness_tick(&l, at), LIVENESS_LOST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_heard_again),
+        cmocka_unit_test(test_regular_frames_keep_it_alive),
+        cmocka_unit_test(test_lost_before_suspect),
+        cmocka_unit_test(test_own_stall),
+        cmocka_unit_test(test_suspend),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
