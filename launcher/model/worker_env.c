@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "model/env_list.h"
@@ -76,6 +77,7 @@ struct worker_env {
     bool *reserved;                /* by slot: a rank variable */
     bool wanted[VARIABLES];        /* INHERITED ones: was it inherited? */
     size_t no_proxy, no_proxy_big; /* slots */
+    bool has_proxy;                /* without one, no_proxy is left out: JAX warns of it */
     size_t cpu_operations;
 };
 
@@ -216,8 +218,23 @@ static void put_defaults(struct worker_env *env)
         env_table_default(table, "OMPI_MCA_mpi_yield_when_idle=1");
 }
 
+/* http_proxy and its kin, and what the user already says about them. */
+static bool is_proxy_variable(const char *pair)
+{
+    static const char *const names[] = {
+        "http_proxy=", "https_proxy=", "all_proxy=", "grpc_proxy=", "no_proxy="};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strncasecmp(pair, names[i], strlen(names[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void put_no_proxy(struct worker_env *env)
 {
+    for (size_t i = 0; i < env->table.count; i++)
+        env->has_proxy =
+            env->has_proxy || (env->table.vars[i] != NULL && is_proxy_variable(env->table.vars[i]));
     static const char *const names[] = {"no_proxy", "NO_PROXY"};
     const char *values[2];
     char *pairs[2];
@@ -309,13 +326,14 @@ static void put(struct worker_vars *vars, const struct worker_env *env, char *pa
 static void put_user(struct worker_vars *vars, const struct worker_env *env,
                      const struct strv *user)
 {
-    bool proxy = false;
+    bool proxy = false, has_proxy = env->has_proxy;
     for (size_t i = 0; user != NULL && i < user->count; i++) {
         size_t slot = env_table_find(&env->table, user->items[i]);
         if (slot != ENV_TABLE_NONE && env->reserved[slot])
             continue;
         put(vars, env, user->items[i]);
         proxy |= slot == env->no_proxy || slot == env->no_proxy_big;
+        has_proxy = has_proxy || is_proxy_variable(user->items[i]);
     }
     for (size_t i = 0; proxy && i < 2; i++) {
         size_t slot = i == 0 ? env->no_proxy : env->no_proxy_big;
@@ -327,6 +345,8 @@ static void put_user(struct worker_vars *vars, const struct worker_env *env,
         strv_add_take(&vars->owned, pair);
         vars->items[slot] = pair;
     }
+    if (!has_proxy)
+        vars->items[env->no_proxy] = vars->items[env->no_proxy_big] = NULL;
     /* the MPI controller with Gloo's CPU operations crashes Horovod */
     char *operations = vars->items[env->cpu_operations];
     if (env->job.mpi_controller && operations != NULL && strstr(operations, "=gloo") != NULL)

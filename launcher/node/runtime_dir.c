@@ -86,7 +86,10 @@ static void sweep(int parent)
             continue;
         int job AUTO_FD =
             openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (job < 0 || flock(job, LOCK_EX | LOCK_NB) < 0)
+        struct stat info;
+        /* Without links it has just been removed, and the name may be somebody's new folder. */
+        if (job < 0 || flock(job, LOCK_EX | LOCK_NB) < 0 || fstat(job, &info) < 0 ||
+            info.st_nlink == 0)
             continue;
         remove_below(parent, entry->d_name, 0);
         unlinkat(parent, entry->d_name, AT_REMOVEDIR);
@@ -104,8 +107,11 @@ static int make_locked(int parent, const char *name)
     struct stat info;
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 && info.st_nlink > 0)
         return fd;
+    int errnum = fd < 0 && errno != ENOENT ? errno : EEXIST;
+    if (errnum != EEXIST)
+        unlinkat(parent, name, AT_REMOVEDIR);
     fd_close(&fd);
-    errno = EEXIST;
+    errno = errnum;
     return -1;
 }
 
@@ -137,6 +143,7 @@ struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)
         if (errnum != EEXIST && errnum != ENOENT)
             break;
     }
+    rmdir(parent_path); /* only when no other job is in it */
     error_errno(err, errnum, "cannot make a runtime folder in %s (TMPDIR names the place)",
                 parent_path);
     return NULL;

@@ -76,12 +76,14 @@ class Environment(WithEnvironment):
         for env in self.environments("-np", 2, size=2):
             self.has(env, HOROVOD_GLOO_RENDEZVOUS_ADDR="127.0.0.1")
             self.assertTrue(1024 <= int(env["HOROVOD_GLOO_RENDEZVOUS_PORT"]) <= 65535)
-            for name in ("no_proxy", "NO_PROXY"):
-                self.assertIn("127.0.0.1", env.get(name, "127.0.0.1").split(","))
-            self.assertIn("no_proxy", env)
             interfaces = {name for _, name in socket.if_nameindex()}
             self.assertIn(env["HOROVOD_GLOO_IFACE"], interfaces)
             self.assertLessEqual(set(env["NCCL_SOCKET_IFNAME"].split(",")), interfaces)
+
+    def test_no_proxy_where_there_is_a_proxy(self):
+        env, = self.environments("-np", 1, env={"http_proxy": "http://proxy.example:3128"})
+        for name in ("no_proxy", "NO_PROXY"):
+            self.assertIn("127.0.0.1", env[name].split(","))
 
     def test_no_proxy_keeps_what_it_had(self):
         env, = self.environments("-np", 1, env={"no_proxy": "example.org,10.0.0.0/8"})
