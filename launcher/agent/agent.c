@@ -307,7 +307,10 @@ static void link_frame(void *context, const struct frame_header *header, const u
     case FRAME_HEARTBEAT: on_heartbeat(agent, body, length); break;
     case FRAME_SUSPEND: on_suspend(agent, true); break;
     case FRAME_RESUME: on_suspend(agent, false); break;
-    case FRAME_END: on_end(agent, body, length); break;
+    case FRAME_END:
+        agent->post.epoch = header->epoch; /* it may come before any PREPARE */
+        on_end(agent, body, length);
+        break;
     case FRAME_QUIT: agent_quit(agent); break;
     case FRAME_KV_REPLY:
         if (agent->rendezvous != NULL)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -226,7 +227,9 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
         (uint64_t)exit->usage.ru_stime.tv_sec * 1000000 + (uint64_t)exit->usage.ru_stime.tv_usec;
     message.max_rss_kb = (uint64_t)exit->usage.ru_maxrss;
     worker->bad = message.signaled || message.code != 0;
-    if (worker->bad && worker->error_file != NULL) {
+    struct stat file; /* a worker could put a FIFO there, which would block us */
+    if (worker->bad && worker->error_file != NULL && lstat(worker->error_file, &file) == 0 &&
+        S_ISREG(file.st_mode)) {
         fd_read_file(worker->error_file, &account, NULL);
         message.text = (char *)buf_text(&account);
     }

@@ -13,5 +13,6 @@ char *report_json(const struct job *job, const struct verdict *verdict);
 /* The start-up in Chrome's trace event format: a row per node and per rank. The caller frees it. */
 char *report_trace(const struct job *job);
 
-/* The block about a failed job: several lines, each begins with "hvdrun: ". Empty on success. */
+/* The block about a failed job: lines that begin with "hvdrun: ", and quoted ones that begin with
+ * four spaces. Empty on success. */
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out);

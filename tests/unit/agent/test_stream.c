@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <pty.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/agent_fixture.h"
+
+struct source {
+    struct stream *stream;
+    int fd; /* where the worker would write */
+    int ended;
+    bool destroy;
+};
+
+static void on_ended(void *context)
+{
+    struct source *source = context;
+    source->ended++;
+    if (source->destroy) {
+        stream_destroy(source->stream);
+        source->stream = NULL;
+    }
+}
+
+/* In place, since the stream keeps its address. */
+static void begin(struct source *source, struct bench *bench, uint8_t number)
+{
+    int ends[2];
+    assert_int_equal(fd_pipe(ends), 0);
+    fd_nonblock(ends[0]);
+    *source = (struct source){.fd = ends[1]};
+    source->stream = stream_create(&bench->pool, ends[0], HEARD_RANK, number, on_ended, source);
+}
+
+static void end(struct source *source)
+{
+    stream_destroy(source->stream);
+    fd_close(&source->fd);
+}
+
+static void test_bytes_and_end(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out, errs;
+    bench_open(&bench);
+    begin(&out, &bench, 1);
+    begin(&errs, &bench, 2);
+    fd_write_all(out.fd, "hello ", 6);
+    fd_write_all(errs.fd, "oops", 4);
+    run_turns(bench.loop, 5);
+    fd_write_all(out.fd, "a\0b", 3);
+    run_turns(bench.loop, 5);
+    assert_int_equal(out.ended, 0);
+    fd_close(&out.fd);
+    run_turns(bench.loop, 5);
+    assert_int_equal(out.ended, 1);
+    assert_int_equal(errs.ended, 0);
+    assert_false(stream_missed(out.stream));
+    assert_int_equal(bench.heard.streams[1].length, 9);
+    assert_memory_equal(buf_text(&bench.heard.streams[1]), "hello a\0b", 9);
+    assert_string_equal(buf_text(&bench.heard.streams[2]), "oops");
+    assert_int_equal(bench.heard.ends[1], 1);
+    assert_int_equal(bench.heard.ends[2], 0);
+    assert_true(bench.heard.in_order);
+    assert_int_equal(bench.pool.used, 13);
+    stream_cut(out.stream); /* after its end: nothing */
+    assert_int_equal(out.ended, 1);
+    end(&out);
+    end(&errs);
+    bench_close(&bench);
+}
+
+static void test_destroyed_in_its_callback(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out;
+    bench_open(&bench);
+    begin(&out, &bench, 1);
+    out.destroy = true;
+    fd_close(&out.fd);
+    run_turns(bench.loop, 5);
+    assert_int_equal(out.ended, 1);
+    assert_null(out.stream);
+    assert_null(bench.pool.first);
+    bench_close(&bench);
+}
+
+/* Without credit nothing is read, so a worker that writes more blocks in its pipe. */
+static void test_credit(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out;
+    char chunk[40000];
+    memset(chunk, 'c', sizeof(chunk));
+    bench_open(&bench);
+    bench.pool.granted = 0;
+    begin(&out, &bench, 1);
+    fd_write_all(out.fd, chunk, sizeof(chunk));
+    run_turns(bench.loop, 5);
+    assert_int_equal(bench.heard.streams[1].length, 0);
+    bench.pool.granted = 1; /* one byte: one chunk */
+    stream_pool_resume(&bench.pool);
+    run_turns(bench.loop, 5);
+    assert_int_equal(bench.heard.streams[1].length, sizeof(chunk));
+    fd_write_all(out.fd, chunk, sizeof(chunk));
+    fd_close(&out.fd);
+    bench.pool.granted = bench.pool.used;
+    stream_pool_resume(&bench.pool);
+    run_turns(bench.loop, 5);
+    assert_int_equal(bench.heard.streams[1].length, sizeof(chunk));
+    assert_int_equal(out.ended, 0); /* not before its bytes */
+    bench.pool.granted = UINT64_MAX;
+    stream_pool_resume(&bench.pool);
+    run_turns(bench.loop, 5);
+    assert_int_equal(bench.heard.streams[1].length, 2 * sizeof(chunk));
+    assert_int_equal(out.ended, 1);
+    assert_true(bench.heard.in_order);
+    end(&out);
+    bench_close(&bench);
+}
+
+/* Credit is the node's: one stream's bytes use up the other's. */
+static void test_shared_credit(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source one, two;
+    bench_open(&bench);
+    bench.pool.granted = 10;
+    begin(&one, &bench, 1);
+    begin(&two, &bench, 2);
+    fd_write_all(one.fd, "0123456789", 10);
+    run_turns(bench.loop, 5);
+    fd_write_all(two.fd, "later", 5);
+    run_turns(bench.loop, 5);
+    assert_int_equal(bench.heard.streams[2].length, 0);
+    bench.pool.granted = 20;
+    stream_pool_resume(&bench.pool);
+    run_turns(bench.loop, 5);
+    assert_string_equal(buf_text(&bench.heard.streams[2]), "later");
+    end(&one);
+    end(&two);
+    bench_close(&bench);
+}
+
+static void test_cut_while_held(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out;
+    bench_open(&bench);
+    begin(&out, &bench, 1);
+    fd_write_all(out.fd, "there", 5);
+    stream_cut(out.stream);
+    stream_cut(out.stream);
+    assert_int_equal(out.ended, 0); /* there is something to read first */
+    run_turns(bench.loop, 5);
+    assert_int_equal(out.ended, 1);
+    assert_true(stream_missed(out.stream));
+    assert_string_equal(buf_text(&bench.heard.streams[1]), "there");
+    assert_int_equal(bench.heard.ends[1], 1);
+    end(&out);
+    struct source silent;
+    begin(&silent, &bench, 2);
+    stream_cut(silent.stream); /* nothing there: at once */
+    assert_int_equal(silent.ended, 1);
+    assert_true(stream_missed(silent.stream));
+    end(&silent);
+    bench_close(&bench);
+}
+
+/* Nobody holds it any more: that is an end of file like any other. */
+static void test_cut_at_the_end(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out, empty;
+    bench_open(&bench);
+    begin(&out, &bench, 1);
+    begin(&empty, &bench, 2);
+    fd_write_all(out.fd, "all", 3);
+    fd_close(&out.fd);
+    fd_close(&empty.fd);
+    stream_cut(out.stream);
+    stream_cut(empty.stream);
+    run_turns(bench.loop, 5);
+    assert_int_equal(out.ended, 1);
+    assert_int_equal(empty.ended, 1);
+    assert_false(stream_missed(out.stream));
+    assert_false(stream_missed(empty.stream));
+    assert_string_equal(buf_text(&bench.heard.streams[1]), "all");
+    end(&out);
+    end(&empty);
+    bench_close(&bench);
+}
+
+static void test_cut_waits_for_credit(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out;
+    bench_open(&bench);
+    bench.pool.granted = 0;
+    begin(&out, &bench, 1);
+    fd_write_all(out.fd, "kept", 4);
+    stream_cut(out.stream);
+    run_turns(bench.loop, 5);
+    assert_int_equal(out.ended, 0);
+    bench.pool.granted = 100;
+    stream_pool_resume(&bench.pool);
+    run_turns(bench.loop, 5);
+    assert_int_equal(out.ended, 1);
+    assert_string_equal(buf_text(&bench.heard.streams[1]), "kept");
+    end(&out);
+    bench_close(&bench);
+}
+
+static void write_more(struct bench *bench, uint8_t type)
+{
+    struct source *source = bench->context;
+    if (type == FRAME_OUTPUT && source->ended == 0)
+        fd_write_all(source->fd, "and more ", 9);
+}
+
+/* Whoever holds the other end goes on writing, and faster than it is read: it ends all the same. */
+static void test_cut_of_an_endless_writer(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out;
+    char chunk[60000] = "";
+    bench_open(&bench);
+    begin(&out, &bench, 1);
+    bench.context = &out;
+    bench.frame = write_more;
+    fd_write_all(out.fd, "first ", 6);
+    run_turns(bench.loop, 20); /* it answers every frame, so it would never stop by itself */
+    assert_int_equal(out.ended, 0);
+    fd_write_all(out.fd, chunk, sizeof(chunk));
+    stream_cut(out.stream);
+    fd_write_all(out.fd, "too late", 8);
+    run_turns(bench.loop, 20);
+    assert_int_equal(out.ended, 1);
+    assert_true(stream_missed(out.stream));
+    assert_true(bench.heard.streams[1].length >= sizeof(chunk) + 6);
+    assert_int_equal(bench.heard.ends[1], 1);
+    end(&out);
+    bench_close(&bench);
+}
+
+static void test_terminal(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out = {.ended = 0};
+    int master, slave;
+    bench_open(&bench);
+    assert_int_equal(openpty(&master, &slave, NULL, NULL, NULL), 0);
+    fd_nonblock(master);
+    out.stream = stream_create(&bench.pool, master, HEARD_RANK, 1, on_ended, &out);
+    out.fd = slave;
+    fd_write_all(slave, "screen", 6);
+    while (bench.heard.streams[1].length < 6)
+        run_turns(bench.loop, 5);
+    assert_string_equal(buf_text(&bench.heard.streams[1]), "screen");
+    fd_close(&out.fd);
+    while (out.ended == 0) /* EIO: its last user has gone */
+        run_turns(bench.loop, 5);
+    assert_int_equal(bench.heard.ends[1], 1);
+    end(&out);
+    bench_close(&bench);
+}
+
+/* The driver has gone: bytes are swallowed, whatever the credit says, so that no worker blocks. */
+static void test_without_a_driver(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out;
+    char chunk[50000] = "";
+    bench_open(&bench);
+    bench.pool.granted = 0;
+    begin(&out, &bench, 1);
+    fd_write_all(out.fd, chunk, sizeof(chunk));
+    run_turns(bench.loop, 5);
+    struct link *link = bench.post.link;
+    bench.post.link = NULL;
+    stream_pool_resume(&bench.pool);
+    for (int i = 0; i < 10; i++) {
+        run_turns(bench.loop, 30);
+        fd_write_all(out.fd, chunk, sizeof(chunk)); /* would block if it were not read */
+    }
+    fd_close(&out.fd);
+    run_turns(bench.loop, 30);
+    assert_int_equal(out.ended, 1);
+    assert_int_equal(bench.heard.streams[1].length, 0);
+    bench.post.link = link;
+    end(&out);
+    bench_close(&bench);
+}
+
+/* More streams than the link's queue takes in one turn, and a kernel that takes the whole queue at
+ * once: the streams that paused go on. (A file never makes a writer wait.) */
+static void test_congestion_that_ends_at_once(void **state)
+{
+    (void)state;
+    enum { STREAMS = 30, CHUNK = 60000 };
+    static const struct link_ops file_ops = {bench_ignore, bench_closed, bench_drained};
+    struct bench bench;
+    struct source sources[STREAMS];
+    char chunk[CHUNK] = "";
+    int pair[2];
+    bench_open(&bench);
+    struct link *before = bench.post.link;
+    assert_int_equal(fd_socketpair(pair), 0);
+    int file = memfd_create("driver", MFD_CLOEXEC);
+    int copy AUTO_FD = fcntl(file, F_DUPFD_CLOEXEC, 3);
+    bench.post.link = link_create(bench.loop, pair[0], file, &file_ops, &bench, NULL);
+    for (int i = 0; i < STREAMS; i++) {
+        begin(&sources[i], &bench, 1);
+        fd_write_all(sources[i].fd, chunk, sizeof(chunk));
+        fd_close(&sources[i].fd);
+    }
+    run_turns(bench.loop, 50);
+    for (int i = 0; i < STREAMS; i++)
+        assert_int_equal(sources[i].ended, 1);
+    assert_int_equal(bench.pool.used, STREAMS * CHUNK);
+    assert_int_equal(lseek(copy, 0, SEEK_END),
+                     STREAMS * (CHUNK + 2 * (FRAME_HEADER_SIZE + FRAME_DATA_PREFIX)));
+    for (int i = 0; i < STREAMS; i++)
+        end(&sources[i]);
+    link_destroy(bench.post.link);
+    bench.post.link = before;
+    fd_close(&pair[1]);
+    bench_close(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes_and_end),
+        cmocka_unit_test(test_destroyed_in_its_callback),
+        cmocka_unit_test(test_credit),
+        cmocka_unit_test(test_shared_credit),
+        cmocka_unit_test(test_cut_while_held),
+        cmocka_unit_test(test_cut_at_the_end),
+        cmocka_unit_test(test_cut_waits_for_credit),
+        cmocka_unit_test(test_cut_of_an_endless_writer),
+        cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_without_a_driver),
+        cmocka_unit_test(test_congestion_that_ends_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "driver/ranks.h"
+
+static void counts(const struct rank_table *table, int running, int exited, int finished)
+{
+    assert_int_equal(table->running, running);
+    assert_int_equal(table->exited, exited);
+    assert_int_equal(table->finished, finished);
+}
+
+static void test_a_life(void **state)
+{
+    (void)state;
+    struct rank_table table;
+    rank_table_init(&table, 3);
+    assert_int_equal(table.records[1].state, RANK_PLANNED);
+    counts(&table, 0, 0, 0);
+    assert_true(rank_started(&table, 1, 4711, 1000));
+    counts(&table, 1, 0, 0);
+    assert_int_equal(table.records[1].pid, 4711);
+    assert_int_equal(table.records[1].started_ns, 1000);
+    assert_true(rank_exited(&table, 1, 2000));
+    counts(&table, 0, 1, 0);
+    assert_int_equal(table.records[1].ended_ns, 2000);
+    assert_true(rank_finished(&table, 1));
+    counts(&table, 0, 1, 1);
+    assert_int_equal(table.records[0].state, RANK_PLANNED); /* the others are as they were */
+    assert_int_equal(table.records[2].state, RANK_PLANNED);
+    table.records[1].text = mem_strdup("freed with the table");
+    rank_table_destroy(&table);
+    rank_table_destroy(&table);
+}
+
+/* A program that could not be executed never ran: it exits from where it was planned. */
+static void test_never_ran(void **state)
+{
+    (void)state;
+    struct rank_table table;
+    rank_table_init(&table, 1);
+    assert_true(rank_exited(&table, 0, 5));
+    counts(&table, 0, 1, 0);
+    assert_int_equal(table.records[0].pid, 0);
+    assert_true(rank_finished(&table, 0));
+    counts(&table, 0, 1, 1);
+    rank_table_destroy(&table);
+}
+
+/* Every event in every state: only the one that fits changes anything. */
+static void test_repeated_and_late_news(void **state)
+{
+    (void)state;
+    for (int before = RANK_PLANNED; before <= RANK_FINISHED; before++) {
+        for (int event = 0; event < 3; event++) {
+            struct rank_table table;
+            rank_table_init(&table, 1);
+            if (before >= RANK_RUNNING)
+                rank_started(&table, 0, 1, 10);
+            if (before >= RANK_EXITED)
+                rank_exited(&table, 0, 20);
+            if (before >= RANK_FINISHED)
+                rank_finished(&table, 0);
+            bool fits = event == 0   ? before == RANK_PLANNED
+                        : event == 1 ? before <= RANK_RUNNING
+                                     : before == RANK_EXITED;
+            struct rank_table copy = table;
+            struct rank_record record = table.records[0];
+            bool taken = event == 0   ? rank_started(&table, 0, 2, 30)
+                         : event == 1 ? rank_exited(&table, 0, 30)
+                                      : rank_finished(&table, 0);
+            assert_int_equal(taken, fits);
+            if (!fits) {
+                assert_memory_equal(&table, &copy, sizeof(table));
+                assert_memory_equal(&table.records[0], &record, sizeof(record));
+            }
+            rank_table_destroy(&table);
+        }
+    }
+}
+
+static void test_no_such_rank(void **state)
+{
+    (void)state;
+    struct rank_table table;
+    rank_table_init(&table, 2);
+    static const int ranks[] = {-1, 2, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < 4; i++) {
+        assert_false(rank_started(&table, ranks[i], 1, 1));
+        assert_false(rank_exited(&table, ranks[i], 1));
+        assert_false(rank_finished(&table, ranks[i]));
+    }
+    counts(&table, 0, 0, 0);
+    rank_table_destroy(&table);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_string_equal(rank_state_name(RANK_PLANNED), "not started");
+    assert_string_equal(rank_state_name(RANK_RUNNING), "running");
+    assert_string_equal(rank_state_name(RANK_EXITED), "exited");
+    assert_string_equal(rank_state_name(RANK_FINISHED), "finished");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_life),
+        cmocka_unit_test(test_never_ran),
+        cmocka_unit_test(test_repeated_and_late_news),
+        cmocka_unit_test(test_no_such_rank),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "driver/report.h"
+
+#define SECOND 1000000000LL
+
+/* A job of three ranks on two hosts that is over. */
+struct fixture {
+    struct app_list apps;
+    struct plan *plan;
+    struct job_request request;
+    struct job job;
+    struct verdict verdict;
+    struct buf block;
+    int sink;
+};
+
+static void consumed(void *context, int rank, size_t bytes)
+{
+    (void)context, (void)rank, (void)bytes;
+}
+
+static void failed(void *context, enum output_stream stream, int errnum, const char *text)
+{
+    (void)context, (void)stream, (void)errnum, (void)text;
+}
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    static char *argv[] = {"hvdrun", "./train", "\377", NULL}; /* the last is not UTF-8 */
+    static const struct output_ops ops = {consumed, failed};
+    struct host_list hosts = {0};
+    f = (struct fixture){.block = BUF_INIT(100000)};
+    hosts_parse("a:2,b:1", &hosts, NULL);
+    strv_add(&app_list_add(&f.apps)->argv, "./train");
+    struct plan_request request = {.hosts = &hosts, .apps = &f.apps};
+    f.plan = plan_create(&request, NULL);
+    hosts_destroy(&hosts);
+    f.request = (struct job_request){.argv = argv, .job_id = "job-1", .begun_ns = 1 * SECOND};
+    f.sink = memfd_create("sink", MFD_CLOEXEC);
+    struct output_config config = {.ranks = 3, .raw_rank = -1, .out_fd = f.sink, .err_fd = f.sink};
+    f.job = (struct job){.request = &f.request,
+                         .plan = f.plan,
+                         .loop = loop_create(NULL),
+                         .nodes = mem_array(2, sizeof(struct node_link)),
+                         .policy = exit_policy_create(EXIT_FIRST, f.plan),
+                         .opened_ns = 2 * SECOND,
+                         .started_ns = 4 * SECOND,
+                         .wall_begun_ns = 1700000000 * SECOND};
+    f.job.output = output_create(f.job.loop, &config, &ops, NULL, NULL);
+    for (int i = 0; i < 2; i++)
+        f.job.nodes[i].host = f.plan->nodes[i].name;
+    rank_table_init(&f.job.ranks, 3);
+    for (int rank = 0; rank < 3; rank++) {
+        rank_started(&f.job.ranks, rank, 100 + rank, 5 * SECOND);
+        exit_policy_started(f.job.policy, rank);
+    }
+    *state = &f;
+    return f.job.output == NULL ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    output_destroy(f->job.output, 10000);
+    loop_destroy(f->job.loop);
+    rank_table_destroy(&f->job.ranks);
+    exit_policy_destroy(f->job.policy);
+    free(f->job.nodes);
+    plan_destroy(f->plan);
+    app_list_destroy(&f->apps);
+    buf_destroy(&f->block);
+    fd_close(&f->sink);
+    return 0;
+}
+
+static void exits(struct fixture *f, int rank, bool signaled, int code, int64_t when_ns)
+{
+    struct exit_event event = {
+        .rank = rank, .signaled = signaled, .code = code, .when_ns = when_ns};
+    assert_true(rank_exited(&f->job.ranks, rank, when_ns));
+    f->job.ranks.records[rank].signaled = signaled;
+    f->job.ranks.records[rank].code = code;
+    exit_policy_exited(f->job.policy, &event);
+    rank_finished(&f->job.ranks, rank);
+}
+
+static const char *block(struct fixture *f)
+{
+    exit_policy_verdict(f->job.policy, &f->verdict);
+    report_failure(&f->job, &f->verdict, &f->block);
+    return buf_text(&f->block);
+}
+
+static void says(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("no '%s' in:\n%s", part, text);
+}
+
+static void test_nothing_to_say(void **state)
+{
+    struct fixture *f = *state;
+    for (int rank = 0; rank < 3; rank++)
+        exits(f, rank, false, 0, 6 * SECOND);
+    assert_string_equal(block(f), "");
+    assert_int_equal(f->verdict.status, 0);
+}
+
+static void test_exit_code(void **state)
+{
+    struct fixture *f = *state;
+    static const char said[] = "one\ntwo\n";
+    output_bytes(f->job.output, 1, OUTPUT_STDERR, said, strlen(said), 0);
+    exits(f, 1, false, 3, 7500000000LL);
+    exit_policy_killed(f->job.policy, 0, 8 * SECOND);
+    exit_policy_killed(f->job.policy, 1, 8 * SECOND);
+    exits(f, 0, true, SIGTERM, 9 * SECOND);
+    exits(f, 2, true, SIGTERM, 9 * SECOND);
+    const char *text = block(f);
+    assert_int_equal(f->verdict.status, 3);
+    says(text, "hvdrun: rank 1: host a, pid 101, exit code 3, after 2.50 s\n");
+    says(text, "hvdrun: last lines of its stderr:\n    one\n    two\n");
+    says(text, "hvdrun: 2 other ranks were ended because of it\n");
+    assert_null(strstr(text, "failed by"));
+}
+
+static void test_signal(void **state)
+{
+    struct fixture *f = *state;
+    exits(f, 2, true, SIGSEGV, 6 * SECOND);
+    f->job.ranks.records[2].core = true;
+    f->job.ranks.records[2].oom = true;
+    exits(f, 0, false, 1, 7 * SECOND);
+    exits(f, 1, false, 0, 7 * SECOND);
+    const char *text = block(f);
+    assert_int_equal(f->verdict.status, 128 + SIGSEGV);
+    says(text, "host b, pid 102, signal 11 (SIGSEGV), core dumped, after 1.00 s\n");
+    says(text, "hvdrun: out of memory: the kernel killed processes on b meanwhile\n");
+    says(text, "hvdrun: 1 other rank failed by itself\n");
+    assert_null(strstr(text, "stderr")); /* it said nothing */
+}
+
+static void test_not_executed(void **state)
+{
+    struct fixture *f = *state;
+    struct exit_event event = {.rank = 0, .code = 127, .when_ns = 6 * SECOND};
+    rank_exited(&f->job.ranks, 0, 6 * SECOND);
+    f->job.ranks.records[0].exec_failed = true;
+    f->job.ranks.records[0].code = 127;
+    f->job.ranks.records[0].text = mem_strdup("cannot execute ./train: no such file");
+    exit_policy_exec_failed(f->job.policy, &event, "cannot execute ./train: no such file");
+    const char *text = block(f);
+    assert_int_equal(f->verdict.status, 127);
+    says(text, "cannot execute ./train");
+    assert_null(strstr(text, "exit code 127")); /* it never ran */
+    assert_null(strstr(text, "own account"));
+}
+
+/* What the program itself wrote down, as torch's @record does, as plain JSON, or as anything. */
+static void test_own_account(void **state)
+{
+    static const struct {
+        const char *file, *shown;
+    } accounts[] = {
+        {"{\"message\": {\"message\": \"ValueError: x\", \"extraInfo\": {\"py_callstack\": "
+         "\"Traceback\\n  line 1\"}}}",
+         "    ValueError: x\n    Traceback\n      line 1\n"},
+        {"{\"message\": {\"message\": \"only this\"}}", "    only this\n"},
+        {"{\"message\": \"short\"}", "    short\n"},
+        {"{\"message\": 5}", "    {\"message\": 5}\n"},
+        {"{broken", "    {broken\n"},
+        {"[1]", "    [1]\n"},
+        {"\377\376 bytes", "    \377\376 bytes\n"}};
+    struct fixture *f = *state;
+    exits(f, 0, false, 1, 6 * SECOND);
+    for (size_t i = 0; i < sizeof(accounts) / sizeof(accounts[0]); i++) {
+        buf_clear(&f->block);
+        free(f->job.ranks.records[0].text);
+        f->job.ranks.records[0].text = mem_strdup(accounts[i].file);
+        const char *text = block(f);
+        says(text, "hvdrun: rank 0's own account");
+        says(text, accounts[i].shown);
+    }
+}
+
+static json_t *loaded(struct fixture *f)
+{
+    exit_policy_verdict(f->job.policy, &f->verdict);
+    char *text AUTO_FREE = report_json(&f->job, &f->verdict);
+    json_t *root = json_loads(text, 0, NULL);
+    assert_non_null(root);
+    assert_int_equal(text[strlen(text) - 1], '\n');
+    return root;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static void test_json(void **state)
+{
+    struct fixture *f = *state;
+    exits(f, 0, false, 0, 6 * SECOND);
+    exits(f, 1, true, SIGKILL, 7 * SECOND);
+    f->job.ranks.records[1].user_us = 1500000;
+    f->job.ranks.records[1].cut = true;
+    f->job.ranks.records[1].text = mem_strdup("not UTF-8: \377");
+    json_t *root = loaded(f);
+    const json_t *job = json_object_get(root, "job");
+    assert_int_equal(json_integer_value(json_object_get(job, "np")), 3);
+    assert_int_equal(json_integer_value(json_object_get(job, "status")), 128 + SIGKILL);
+    assert_string_equal(text_of(job, "id"), "job-1");
+    assert_int_equal(json_array_size(json_object_get(job, "argv")), 3);
+    assert_true(json_is_null(json_array_get(json_object_get(job, "argv"), 2)));
+    assert_true(json_real_value(json_object_get(job, "started")) == 1700000000.0);
+    const json_t *cause = json_object_get(job, "cause");
+    assert_string_equal(text_of(cause, "kind"), "signal");
+    assert_int_equal(json_integer_value(json_object_get(cause, "rank")), 1);
+    assert_string_equal(text_of(cause, "host"), "a");
+    const json_t *ranks = json_object_get(root, "ranks"), *nodes = json_object_get(root, "nodes");
+    assert_int_equal(json_array_size(ranks), 3);
+    assert_int_equal(json_array_size(nodes), 2);
+    const json_t *good = json_array_get(ranks, 0), *bad = json_array_get(ranks, 1);
+    assert_int_equal(json_integer_value(json_object_get(good, "exit_code")), 0);
+    assert_true(json_is_integer(json_object_get(good, "exit_code")));
+    assert_true(json_is_null(json_object_get(good, "signal")));
+    assert_string_equal(text_of(good, "role"), "ok");
+    assert_true(json_is_null(json_object_get(bad, "exit_code")));
+    assert_int_equal(json_integer_value(json_object_get(bad, "signal")), SIGKILL);
+    assert_string_equal(text_of(bad, "role"), "cause");
+    assert_true(json_is_true(json_object_get(bad, "output_cut")));
+    assert_true(json_is_null(json_object_get(bad, "text")));
+    assert_true(json_real_value(json_object_get(bad, "user_seconds")) == 1.5);
+    assert_true(json_real_value(json_object_get(bad, "ended")) == 1700000006.0);
+    const json_t *open = json_array_get(ranks, 2);
+    assert_string_equal(text_of(open, "state"), "running");
+    assert_true(json_is_null(json_object_get(open, "ended")));
+    assert_true(json_is_null(json_object_get(open, "exit_code")));
+    const json_t *node = json_array_get(nodes, 0); /* it never said HELLO */
+    assert_true(json_is_null(json_object_get(node, "agent_pid")));
+    assert_string_equal(text_of(node, "host"), "a");
+    json_decref(root);
+}
+
+/* Every span is there whose two ends are known, in microseconds from the beginning. */
+static void test_trace(void **state)
+{
+    struct fixture *f = *state;
+    f->job.nodes[0].hello_ns = 3 * SECOND;
+    f->job.ranks.records[2].started_ns = 0;
+    char *text AUTO_FREE = report_trace(&f->job);
+    json_t *root = json_loads(text, 0, NULL);
+    const json_t *events = json_object_get(root, "traceEvents");
+    int connects = 0, starts = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        connects += strcmp(text_of(event, "name"), "connect") == 0;
+        starts += strstr(text_of(event, "name"), ": start") != NULL;
+        if (strcmp(text_of(event, "name"), "connect") == 0) {
+            assert_true(json_real_value(json_object_get(event, "ts")) == 1e6);
+            assert_true(json_real_value(json_object_get(event, "dur")) == 1e6);
+        }
+    }
+    assert_int_equal(connects, 1);
+    assert_int_equal(starts, 2);
+    json_decref(root);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_to_say), TEST(test_exit_code), TEST(test_signal), TEST(test_not_executed),
+        TEST(test_own_account),    TEST(test_json),      TEST(test_trace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
