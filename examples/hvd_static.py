@@ -6,16 +6,14 @@
 
 Without Horovod the script says so and exits with status 77.
 """
-import os
 import sys
 
 try:
     import torch
     import horovod.torch as hvd
 except ModuleNotFoundError as missing:
-    if os.environ.get("HOROVOD_RANK", "0") == "0":
-        print(f"hvd_static.py: skipped, {missing.name} is not installed "
-              "(pip install torch, then horovod)")
+    print(f"hvd_static.py: skipped, {missing.name} is not installed "
+          "(pip install torch, then horovod)", flush=True)
     sys.exit(77)
 
 

@@ -16,8 +16,8 @@ try:
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 except ModuleNotFoundError:
-    if os.environ.get("RANK", "0") == "0":
-        print("torch_ddp.py: skipped, torch is not installed (Debian: apt install python3-torch)")
+    print("torch_ddp.py: skipped, torch is not installed (Debian: apt install python3-torch)",
+          flush=True)
     sys.exit(77)
 
 DATA = pathlib.Path(__file__).resolve().parent / "data" / "digits.csv"

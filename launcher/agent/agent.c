@@ -339,7 +339,7 @@ static void on_tick(void *context)
     Hvdrun__Heartbeat beat = HVDRUN__HEARTBEAT__INIT;
     beat.sent_ns = (uint64_t)clock_mono_ns();
     post_message(&agent->post, FRAME_HEARTBEAT, &beat.base);
-    loop_timer_set(agent->tick, LIVENESS_PERIOD_MS);
+    loop_timer_set(agent->tick, liveness_next_ms(&agent->liveness, now));
 }
 
 static void child_exited(void *context, const struct reaper_exit *exit)

@@ -99,13 +99,6 @@ static void send_ready(const struct crew *crew, const struct error *problem)
     }
     message.master_port = (uint32_t)setup->master_port;
     message.jax_port = (uint32_t)setup->jax_port;
-    char *folders[2];
-    const struct runtime_dir *made[] = {setup->runtime_dir, setup->shm_dir};
-    message.runtime_dirs = folders;
-    for (int i = 0; i < 2; i++) {
-        if (made[i] != NULL)
-            folders[message.n_runtime_dirs++] = (char *)runtime_dir_path(made[i]);
-    }
     message.mpi = setup->notes.items;
     message.n_mpi = setup->notes.count;
     message.bindings = setup->pictures.items;

@@ -129,6 +129,26 @@ static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
     return choose_kind(setup, index, err);
 }
 
+/* Programs of two MPI families would wait for each other for ever. */
+static int check_one_mpi(const struct crew_setup *setup, struct error *err)
+{
+    const struct crew_app *first = NULL;
+    enum mpi_kind kind = MPI_NONE;
+    for (size_t i = 0; i < setup->prepare->n_apps; i++) {
+        if (!setup->apps[i].requires_mpi)
+            continue;
+        if (first != NULL && setup->kinds[i] != kind)
+            return error_set(err,
+                             "%s needs MPI through %s and %s through %s: programs of one job must "
+                             "use the same MPI",
+                             first->path, mpi_kind_name(kind), setup->apps[i].path,
+                             mpi_kind_name(setup->kinds[i]));
+        first = &setup->apps[i];
+        kind = setup->kinds[i];
+    }
+    return 0;
+}
+
 static int fill_apps(struct crew_setup *setup, struct error *err)
 {
     size_t count = setup->prepare->n_apps;
@@ -143,7 +163,7 @@ static int fill_apps(struct crew_setup *setup, struct error *err)
         setup->problem_app = (int)i;
         return -1;
     }
-    return 0;
+    return check_one_mpi(setup, err);
 }
 
 static int fill_ports(struct crew_setup *setup, struct error *err)
@@ -218,7 +238,7 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
     const char *dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir);
     if (uses_pmix(setup)) {
         struct error no_shm = ERROR_INIT;
-        setup->shm_dir = runtime_dir_create_in("/dev/shm", &no_shm);
+        setup->shm_dir = runtime_dir_create_in(RUNTIME_DIR_SHARED_MEMORY, &no_shm);
         if (setup->shm_dir == NULL)
             log_info(&config->post->log, "%s; MPI ranks use their own", no_shm.text);
     }

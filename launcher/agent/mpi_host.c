@@ -25,6 +25,7 @@ struct mpi_host {
     struct loop_timer *look;
     int looked;
     bool warned;
+    int early;       /* local rank that ended well but without MPI_Finalize; -1: none */
     bool started;    /* PMIx: once in the life of the process */
     bool registered; /* the present epoch's namespace is known to PMIx */
 };
@@ -108,10 +109,28 @@ static bool look_at(struct mpi_host *host, int local_rank, pid_t pid)
     return true;
 }
 
+/* A clean exit ends nothing, but the others may wait in a collective call for a rank that is gone.
+ */
+static bool look_for_waiting(const struct mpi_host *host)
+{
+    const Hvdrun__Prepare *prepare = host->job.prepare;
+    for (size_t i = 0; i < prepare->n_workers && host->early >= 0; i++) {
+        if (host->job.ops->pid(host->job.context, (int)i) == 0 || !has_spoken(host, (int)i))
+            continue;
+        log_warning(&host->post->log,
+                    "rank %u has exited without MPI_Finalize; rank %u and others that use MPI may "
+                    "wait for it for ever",
+                    prepare->workers[host->early]->rank, prepare->workers[i]->rank);
+        return true;
+    }
+    return false;
+}
+
 static void look_around(void *context)
 {
     struct mpi_host *host = context;
     size_t count = host->job.prepare->n_workers;
+    host->warned = look_for_waiting(host);
     for (size_t i = 0; i < count && !host->warned; i++) {
         pid_t pid = host->job.ops->pid(host->job.context, (int)i);
         if (pid == 0 || has_spoken(host, (int)i))
@@ -130,7 +149,7 @@ static void look_around(void *context)
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post)
 {
     struct mpi_host *host = mem_alloc(sizeof(*host));
-    *host = (struct mpi_host){.loop = loop, .post = post};
+    *host = (struct mpi_host){.loop = loop, .post = post, .early = -1};
     host->look = loop_timer_create(loop, look_around, host);
     return host;
 }
@@ -140,6 +159,7 @@ void mpi_host_finish(struct mpi_host *host)
     loop_timer_clear(host->look);
     host->looked = 0;
     host->warned = false;
+    host->early = -1;
     if (host->registered)
         pmix_server_job_end(host->pmix);
     host->registered = false;
@@ -297,8 +317,24 @@ void mpi_host_spawned(struct mpi_host *host, int local_rank, pid_t pid, int keep
                                    pid);
 }
 
+/* Has this local rank left MPI as it should, or never been expected in it? */
+static bool has_finalized(const struct mpi_host *host, int local_rank)
+{
+    int rank = (int)host->job.prepare->workers[local_rank]->rank;
+    switch (kind_of(host, local_rank)) {
+    case MPI_PMIX: {
+        enum pmix_worker_state state = pmix_server_worker_state(host->pmix, rank);
+        return state == PMIX_WORKER_FINALIZED || state == PMIX_WORKER_ABORTED;
+    }
+    case MPI_PMI1: return pmi1_wire_has_finalized(host->pmi1, local_rank);
+    default: return true;
+    }
+}
+
 void mpi_host_exited(struct mpi_host *host, int local_rank, int code, int signal)
 {
+    if (code == 0 && signal == 0 && host->early < 0 && !has_finalized(host, local_rank))
+        host->early = local_rank;
     if (kind_of(host, local_rank) == MPI_PMIX)
         pmix_server_worker_ended(host->pmix, (int)host->job.prepare->workers[local_rank]->rank,
                                  code, signal);

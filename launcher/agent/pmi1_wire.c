@@ -163,6 +163,11 @@ bool pmi1_wire_has_spoken(const struct pmi1_wire *wire, int local_rank)
     return pmi1_rank_state(wire->engine, wire->lines[local_rank].rank) != PMI1_SILENT;
 }
 
+bool pmi1_wire_has_finalized(const struct pmi1_wire *wire, int local_rank)
+{
+    return pmi1_rank_state(wire->engine, wire->lines[local_rank].rank) == PMI1_FINALIZED;
+}
+
 void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank)
 {
     struct line *line = &wire->lines[local_rank];

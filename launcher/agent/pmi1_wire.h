@@ -19,4 +19,5 @@ void pmi1_wire_destroy(struct pmi1_wire *wire);
 int pmi1_wire_worker(struct pmi1_wire *wire, int local_rank, struct strv *env, int *worker_fd,
                      struct error *err);
 bool pmi1_wire_has_spoken(const struct pmi1_wire *wire, int local_rank);
+bool pmi1_wire_has_finalized(const struct pmi1_wire *wire, int local_rank);
 void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank); /* reads what is there */

@@ -188,8 +188,7 @@ int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_std
                                                      : plumb_pipes(worker, &p, stdin_kind);
     pid_t pid = -1;
     if (result < 0) {
-        error_errno(&err, errno, "cannot make the pipes of rank %u (descriptor limit?)",
-                    worker->rank);
+        error_errno(&err, errno, "cannot make the pipes or terminal of rank %u", worker->rank);
         err.status = STATUS_LAUNCHER;
     } else {
         memcpy(spec->fds, p.child, sizeof(spec->fds));

@@ -309,8 +309,6 @@ void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body,
         return;
     }
     node->ready_ns = clock_mono_ns();
-    for (size_t i = 0; i < ready->n_runtime_dirs; i++)
-        strv_add(&node->runtime_dirs, ready->runtime_dirs[i]);
     if (ready->master_port != 0) {
         job->master_port = ready->master_port;
         job->jax_port = ready->jax_port;
@@ -341,7 +339,7 @@ static void start_all(struct job *job)
         node_link_send(&job->nodes[i], FRAME_START, job->epoch, &message.base);
     }
     events_job(job->events, "job_running");
-    if (job->settings->timeout >= 0)
+    if (job->settings->timeout > 0)
         loop_timer_set(job->time_limit, job->settings->timeout);
 }
 

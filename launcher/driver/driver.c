@@ -103,13 +103,6 @@ static void node_frame(void *context, struct node_link *node, const struct frame
         node_link_give_up(node, "its agent broke the protocol");
 }
 
-/* What an agent of this machine would have removed itself. */
-static void remove_folders(const struct node_link *node)
-{
-    for (size_t i = 0; i < node->runtime_dirs.count; i++)
-        runtime_dir_remove(node->runtime_dirs.items[i]);
-}
-
 static void node_closed(void *context, struct node_link *node, const char *why)
 {
     struct job *job = context;
@@ -121,7 +114,6 @@ static void node_closed(void *context, struct node_link *node, const char *why)
         rendezvous_part_node_lost(job->rendezvous, node);
         if (node->stream.same_machine) {
             kill(node->stream.pid, SIGKILL); /* it may hang; dead, it is still our zombie */
-            remove_folders(node);
             orphans_sweep(job);
         }
         if (exit_policy_node_lost(job->policy, node->index, when, why))
@@ -168,12 +160,12 @@ static void finish(struct job *job)
     job->state = JOB_FLUSHING;
     if (!orphans_end(job, ORPHANS_WAIT_MS))
         log_error(&job->log, "some processes of the job could not be killed");
-    for (int i = 0; i < job->plan->node_count; i++) {
-        const struct node_link *node = &job->nodes[i];
-        /* A lost agent may have been adding to its folder while it was first removed. */
-        if (node->state == NODE_LOST && node->stream.same_machine)
-            remove_folders(node);
-    }
+    bool lost = false;
+    for (int i = 0; i < job->plan->node_count; i++)
+        lost = lost || (job->nodes[i].state == NODE_LOST && job->nodes[i].stream.same_machine);
+    if (lost)
+        runtime_dir_sweep(); /* it may have died before it could name its folders, or while adding
+                              */
     exit_policy_verdict(job->policy, &job->verdict);
     output_flush(job->output, output_written, job);
 }

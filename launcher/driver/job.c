@@ -50,7 +50,7 @@ void job_resume_limits(struct job *job)
         teardown_resume(job);
     } else if (job->state < JOB_RUNNING) {
         loop_timer_set(job->start_limit, job->settings->start_timeout);
-    } else if (job->settings->timeout >= 0) {
+    } else if (job->settings->timeout > 0) {
         int64_t ran = clock_mono_ms() - job->started_ns / 1000000 - job->stood_still_ms;
         loop_timer_set(job->time_limit, job->settings->timeout - ran);
     }

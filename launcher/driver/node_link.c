@@ -138,7 +138,7 @@ static void on_tick(void *context)
         node->ops->suspect(node->context, node, true, silence);
     }
     send_heartbeat(node);
-    loop_timer_set(node->tick, LIVENESS_PERIOD_MS);
+    loop_timer_set(node->tick, liveness_next_ms(&node->liveness, now));
 }
 
 int node_link_open(struct node_link *node, struct loop *loop, struct transport_stream stream,
@@ -168,7 +168,6 @@ void node_link_destroy(struct node_link *node)
     link_destroy(node->link);
     if (node->hello != NULL)
         hvdrun__agent_hello__free_unpacked(node->hello, NULL);
-    strv_destroy(&node->runtime_dirs);
     *node = (struct node_link){.state = NODE_GONE};
 }
 

@@ -15,7 +15,6 @@
 #pragma once
 
 #include "base/log.h"
-#include "base/strv.h"
 #include "io/link.h"
 #include "model/credit.h"
 #include "model/liveness.h"
@@ -65,7 +64,6 @@ struct node_link {
     int64_t round_trip_ns; /* of the best heartbeat so far; INT64_MAX: none */
     Hvdrun__AgentHello *hello;
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
-    struct strv runtime_dirs;   /* of the agent; empty until READY */
     bool killing;               /* its first kill has been reported */
 
     struct loop *loop;

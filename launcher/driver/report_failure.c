@@ -89,7 +89,8 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
     if (verdict->rank >= 0) {
         const struct rank_record *record = &job->ranks.records[verdict->rank];
         describe_rank(job, verdict, out);
-        if (!record->exec_failed)
+        bool was_shown = job->settings->pty == verdict->rank; /* its terminal was the user's */
+        if (!record->exec_failed && !was_shown)
             quote(out, "last lines of its stderr", output_tail(job->output, verdict->rank));
         quote_account(out, record, verdict->rank);
     }

@@ -48,7 +48,7 @@ void teardown_begin(struct job *job, int signal, int64_t grace_ms)
 {
     if (job->state >= JOB_CLOSING)
         return;
-    if (job->state < JOB_ENDING)
+    if (job->state < JOB_ENDING && job->ranks.finished < job->plan->size)
         log_info(&job->log, "ending the workers: signal %d, grace %.1f s", signal,
                  (double)grace_ms / 1000);
     job->state = JOB_ENDING;

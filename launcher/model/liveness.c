@@ -35,6 +35,17 @@ enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms)
     return l->state;
 }
 
+int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms)
+{
+    if (l->suspended)
+        return LIVENESS_PERIOD_MS;
+    int64_t limit = l->state == LIVENESS_ALIVE ? l->suspect_ms : l->lost_ms;
+    int64_t left = l->heard_ms + limit - now_ms;
+    if (left < 1)
+        left = 1;
+    return left < LIVENESS_PERIOD_MS ? left : LIVENESS_PERIOD_MS;
+}
+
 void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms)
 {
     l->suspended = suspended;

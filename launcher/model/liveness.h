@@ -26,7 +26,9 @@ struct liveness {
 
 void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int64_t now_ms);
 void liveness_heard(struct liveness *l, int64_t now_ms);
-/* To be called every LIVENESS_PERIOD_MS. Returns the state after it. */
+/* To be called after liveness_next_ms(). Returns the state after it. */
 enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms);
+/* Until the next tick is due: a period, or less when the state may change before. */
+int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms);
 void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms);
 int64_t liveness_silence_ms(const struct liveness *l, int64_t now_ms);

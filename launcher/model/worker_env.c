@@ -67,6 +67,10 @@ static const struct rank_variable {
 
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
+/* The kernel takes no single variable of 128 KiB (MAX_ARG_STRLEN); one that would be longer, such
+ * as all arguments in one, is left out. */
+#define VALUE_MAX ((size_t)120 << 10)
+
 struct worker_env {
     struct worker_env_job job;
     struct env_table table;
@@ -380,7 +384,8 @@ static void put_rank(struct worker_vars *vars, const struct worker_env *env,
     size_t size[VARIABLES] = {0}, total = 0;
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *value = variables[i].value < RANK_VALUES ? text[variables[i].value] : NULL;
-        if (value != NULL && env->wanted[i] && applies(variables[i].when, rank->mpi))
+        bool fits = value != NULL && strlen(value) < VALUE_MAX;
+        if (fits && env->wanted[i] && applies(variables[i].when, rank->mpi))
             size[i] = strlen(variables[i].name) + strlen(value) + 2;
         total += size[i];
     }

@@ -115,10 +115,28 @@ static int make_locked(int parent, const char *name)
     return -1;
 }
 
-struct runtime_dir *runtime_dir_create(struct error *err)
+static const char *temporary_place(void)
 {
     const char *tmp = getenv("TMPDIR");
-    return runtime_dir_create_in(tmp == NULL || tmp[0] != '/' ? "/tmp" : tmp, err);
+    return tmp == NULL || tmp[0] != '/' ? "/tmp" : tmp;
+}
+
+void runtime_dir_sweep(void)
+{
+    const char *const places[] = {temporary_place(), RUNTIME_DIR_SHARED_MEMORY};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        char *path AUTO_FREE = mem_printf("%s/hvdrun-%u", places[i], (unsigned)geteuid());
+        int parent AUTO_FD = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (parent < 0)
+            continue;
+        sweep(parent);
+        rmdir(path); /* only when no other job is in it */
+    }
+}
+
+struct runtime_dir *runtime_dir_create(struct error *err)
+{
+    return runtime_dir_create_in(temporary_place(), err);
 }
 
 struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)

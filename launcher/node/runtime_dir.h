@@ -7,14 +7,20 @@
 
 #include "base/error.h"
 
+#define RUNTIME_DIR_SHARED_MEMORY "/dev/shm"
+
 struct runtime_dir;
 
 struct runtime_dir *runtime_dir_create(struct error *err);
 
-/* The same below another place than the temporary folder, such as /dev/shm. */
+/* The same below another place than the temporary folder: RUNTIME_DIR_SHARED_MEMORY. */
 struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err);
 const char *runtime_dir_path(const struct runtime_dir *dir);
 void runtime_dir_destroy(struct runtime_dir *dir); /* removes it with all that is in it */
+
+/* Removes what agents of this user left that have died unseen, in all places where they keep
+ * folders. */
+void runtime_dir_sweep(void);
 
 /* Removes the tree below `path` and, when it is then empty, its parent: for the one who outlived an
  * agent. Never follows symbolic links. */

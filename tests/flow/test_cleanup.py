@@ -108,6 +108,20 @@ class Cleanup(Flow):
                 job.wait()
                 self.box.check_nothing_left(20)
 
+    def test_agent_killed_while_it_starts(self):
+        # a shell gets PMIx, so there are folders before the driver has heard of them
+        for step in range(24):
+            with self.subTest(delay=step * 0.0015):
+                job = self.start("-np", 3, "sh", "-c", "sleep 60; true")
+                agents = wait_until(job.agents, "an agent") if step else []
+                time.sleep(step * 0.0015)
+                for agent in agents:
+                    os.kill(agent.pid, signal.SIGKILL)
+                if not agents:
+                    job.signal(signal.SIGTERM)
+                self.assertIn(job.wait(20).status, (121,) if agents else (143, -signal.SIGTERM))
+                self.box.check_nothing_left()
+
     def test_agent_killed(self):
         job = self.start("-np", 4, "--grace", 1, worker("stubborn"))
         job.wait_output("ready", count=4)

@@ -138,6 +138,18 @@ class Ends(Mpi):
                 self.expect(result, 5)
                 self.expect_blame(result, 2, code=5)
 
+    def test_others_that_wait_for_a_rank_that_left_are_told_of(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                result = self.mpi("-np", 3, "--timeout", 3, "--grace", 0, mpi_worker("mpi_die", kind), "before", 1, 0)
+                self.expect(result, 124)
+                self.expect_said(result, r"rank 1 has exited without MPI_Finalize")
+
+    def test_two_mpi_families_in_one_job(self):
+        result = self.mpi("-np", 1, mpi_worker("mpi_hello", "openmpi"), ":", "-np", 1, mpi_worker("mpi_hello", "mpich"))
+        self.expect(result, 125)
+        self.expect_said(result, r"mpi_hello.openmpi .*pmix.*mpi_hello.mpich .*pmi1.*same MPI")
+
     def test_killed_driver(self):
         for kind in KINDS:
             with self.subTest(kind=kind):

@@ -64,12 +64,15 @@ class Forwarded(Flow):
 
     def test_signal_before_the_job_runs(self):
         # whatever the moment, the launcher ends and leaves nothing
-        for delay in (0.0, 0.002, 0.005, 0.01, 0.02, 0.05):
-            with self.subTest(delay=delay):
-                job = self.start("-np", 8, worker("hang"))
+        for step in range(40):
+            delay = step * 0.00025 if step < 30 else (step - 28) * 0.005
+            hosts = ["-H", "a:2,b:2,c:1", "--transport", "local"] if step % 3 == 0 else ["-np", 4]
+            with self.subTest(delay=delay, hosts=hosts):
+                job = self.start(*hosts, "--grace", 20, worker("hang"))
                 time.sleep(delay)
                 job.signal(signal.SIGTERM)
-                self.assertIn(job.wait().status, (143, -signal.SIGTERM))
+                # far less than the grace: an END that overtakes PREPARE must be answered
+                self.assertIn(job.wait(10).status, (143, -signal.SIGTERM))
                 self.box.check_nothing_left()
 
     def test_the_workers_get_a_terminals_signals_once(self):

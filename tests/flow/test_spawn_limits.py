@@ -108,6 +108,12 @@ class Spawn(Flow):
         self.assertEqual(found["argc"], "5001")
         self.assertEqual(bytes.fromhex(found["argv.5000"]), b"4999")
 
+    def test_more_arguments_than_one_variable_may_hold(self):
+        # OMPI_ARGV would carry all of them in one variable, which the kernel bounds to 128 KiB
+        words = ["a" * 60000] * 4
+        result = self.expect(self.run_job("-np", 1, "sh", "-c", "echo $#", "x", *words), 0)
+        self.expect_lines(result, ["[0]<stdout>:4"])
+
     def test_argv0_is_as_typed(self):
         os.symlink(worker("self"), self.box.path("alias"))
         result = self.expect(self.run_job("-np", 1, "./alias"), 0)

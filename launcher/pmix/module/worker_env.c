@@ -10,6 +10,9 @@
 #include "base/mem.h"
 #include "pmix/module/server.h"
 
+/* The kernel takes no single variable of 128 KiB. */
+#define VALUE_MAX ((size_t)120 << 10)
+
 #define LIST_MAX ((size_t)1 << 16)
 
 static void set_number(struct strv *env, const char *name, int value)
@@ -69,7 +72,8 @@ static void set_open_mpi(const struct job *job, const struct local *local, struc
     set_number(env, "OMPI_MCA_num_procs", job->size);
     set_app_lists(job, env);
     strv_env_set(env, "OMPI_COMMAND", app->command);
-    strv_env_set(env, "OMPI_ARGV", app->arguments);
+    if (strlen(app->arguments) < VALUE_MAX)
+        strv_env_set(env, "OMPI_ARGV", app->arguments);
     if (app->wdir != NULL)
         strv_env_set(env, "OMPI_MCA_initial_wdir", app->wdir);
 }

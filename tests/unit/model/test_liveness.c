@@ -114,9 +114,27 @@ static void test_suspend(void **state)
     assert_int_equal(liveness_tick(&l, at), LIVENESS_LOST);
 }
 
+static void the_next_tick_is_never_late_for_a_verdict(void **state)
+{
+    (void)state;
+    struct liveness l;
+    liveness_init(&l, 5000, 7000, 1000);
+    assert_int_equal(liveness_next_ms(&l, 1000), LIVENESS_PERIOD_MS);
+    assert_int_equal(liveness_tick(&l, 3000), LIVENESS_ALIVE);
+    assert_int_equal(liveness_next_ms(&l, 5600), 400);
+    assert_int_equal(liveness_tick(&l, 5600), LIVENESS_ALIVE);
+    assert_int_equal(liveness_tick(&l, 6000), LIVENESS_SUSPECT);
+    assert_int_equal(liveness_next_ms(&l, 7700), 300);
+    assert_int_equal(liveness_tick(&l, 8000), LIVENESS_LOST);
+    liveness_init(&l, 5000, 7000, 1000);
+    liveness_suspend(&l, true, 1000);
+    assert_int_equal(liveness_next_ms(&l, 60000), LIVENESS_PERIOD_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_next_tick_is_never_late_for_a_verdict),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_heard_again),
         cmocka_unit_test(test_regular_frames_keep_it_alive),
