@@ -7,7 +7,6 @@
 init_method="env://" reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which hvdrun sets; nothing
 here is special to hvdrun. Without torch the script says so and exits with status 77.
 """
-import os
 import pathlib
 import sys
 
