@@ -20,6 +20,7 @@
 
 /* A job of three ranks on two hosts that is over. */
 struct fixture {
+    struct settings settings;
     struct app_list apps;
     struct plan *plan;
     struct job_request request;
@@ -54,7 +55,9 @@ static int setup(void **state)
     f.request = (struct job_request){.argv = argv, .job_id = "job-1", .begun_ns = 1 * SECOND};
     f.sink = memfd_create("sink", MFD_CLOEXEC);
     struct output_config config = {.ranks = 3, .raw_rank = -1, .out_fd = f.sink, .err_fd = f.sink};
+    settings_init(&f.settings);
     f.job = (struct job){.request = &f.request,
+                         .settings = &f.settings,
                          .plan = f.plan,
                          .loop = loop_create(NULL),
                          .nodes = mem_array(2, sizeof(struct node_link)),
@@ -80,6 +83,7 @@ static int teardown(void **state)
     output_destroy(f->job.output, 10000);
     loop_destroy(f->job.loop);
     rank_table_destroy(&f->job.ranks);
+    settings_destroy(&f->settings);
     exit_policy_destroy(f->job.policy);
     free(f->job.nodes);
     plan_destroy(f->plan);
@@ -138,6 +142,18 @@ static void test_exit_code(void **state)
     says(text, "hvdrun: last lines of its stderr:\n    one\n    two\n");
     says(text, "hvdrun: 2 other ranks were ended because of it\n");
     assert_null(strstr(text, "failed by"));
+}
+
+/* With --pty the user has seen the rank's terminal: it is not quoted once more. */
+static void test_terminal_is_not_repeated(void **state)
+{
+    struct fixture *f = *state;
+    f->settings.pty = 1;
+    output_bytes(f->job.output, 1, OUTPUT_STDERR, "a session\n", 10, 0);
+    exits(f, 1, false, 3, 6 * SECOND);
+    const char *text = block(f);
+    says(text, "exit code 3");
+    assert_null(strstr(text, "a session"));
 }
 
 static void test_signal(void **state)
@@ -288,8 +304,10 @@ static void test_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_nothing_to_say), TEST(test_exit_code), TEST(test_signal), TEST(test_not_executed),
-        TEST(test_own_account),    TEST(test_json),      TEST(test_trace),
+        TEST(test_nothing_to_say), TEST(test_exit_code),
+        TEST(test_signal),         TEST(test_terminal_is_not_repeated),
+        TEST(test_not_executed),   TEST(test_own_account),
+        TEST(test_json),           TEST(test_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
