@@ -203,6 +203,7 @@ static void on_prepare(struct agent *agent, uint32_t epoch, const uint8_t *body,
         .loop = agent->loop,
         .post = &agent->post,
         .pool = &agent->pool,
+        .reaper = agent->reaper,
         .facts = agent->facts,
         .mpi = agent->mpi,
         .mask = agent->config->mask,
@@ -349,13 +350,20 @@ static void child_exited(void *context, const struct reaper_exit *exit)
         crew_exited(agent->crew, exit);
 }
 
+static void collect_children(void *context)
+{
+    struct agent *agent = context;
+    reaper_collect(agent->reaper);
+    ending_check(agent->ending);
+}
+
 static void got_signal(void *context, int signal, int sender)
 {
     struct agent *agent = context;
     (void)sender;
     if (signal == SIGCHLD) {
-        reaper_collect(agent->reaper);
-        ending_check(agent->ending);
+        /* after the pidfds of this turn, which know the order in which workers ended */
+        loop_defer(agent->loop, collect_children, agent);
     } else if (signal == SIGTERM) {
         post_empty(&agent->post, FRAME_TERMINATE); /* somebody wants this node to be left */
     } /* the others are for the driver, which passes on what is meant for workers */

@@ -242,6 +242,15 @@ static void post_started(const struct crew *crew, int from, int to)
         post_message(crew->config.post, FRAME_STARTED, &message.base);
 }
 
+/* One after the other in the order of their ends: the first failure of a node is known for sure. */
+static void worker_has_ended(void *context, int what)
+{
+    (void)what;
+    struct worker *worker = context;
+    struct crew *crew = worker->shared->context;
+    reaper_collect_one(crew->config.reaper, worker->pid);
+}
+
 static void spawn_slice(void *context)
 {
     struct crew *crew = context;
@@ -250,6 +259,8 @@ static void spawn_slice(void *context)
         if (spawn_one(crew, crew->spawned) == 0) {
             crew->live++;
             by_pid_add(crew, crew->spawned);
+            struct worker *worker = &crew->workers[crew->spawned];
+            worker_watch_exit(worker, worker_has_ended, worker);
         }
         crew->spawned++;
     }

@@ -21,6 +21,7 @@ struct crew_config {
     struct loop *loop;
     const struct post *post;
     struct stream_pool *pool;
+    struct reaper *reaper;
     const struct node_facts *facts;
     struct mpi_host *mpi;   /* the agent's */
     const sigset_t *mask;   /* for the workers */

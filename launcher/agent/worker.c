@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +32,23 @@ const char *worker_state_name(enum worker_state state)
 
 void worker_init(struct worker *worker, const struct worker_shared *shared, uint32_t rank)
 {
-    *worker = (struct worker){.shared = shared, .rank = rank, .terminal_fd = -1};
+    *worker = (struct worker){.shared = shared, .rank = rank, .terminal_fd = -1, .pidfd = -1};
+}
+
+static void worker_unwatch_exit(struct worker *worker)
+{
+    loop_fd_destroy(worker->exit_watch);
+    worker->exit_watch = NULL;
+    fd_close(&worker->pidfd);
+}
+
+void worker_watch_exit(struct worker *worker, void (*ready)(void *context, int what), void *context)
+{
+    worker->pidfd = pidfd_open(worker->pid, 0); /* close-on-exec by itself */
+    if (worker->pidfd < 0)
+        return;
+    worker->exit_watch = loop_fd_create(worker->shared->loop, worker->pidfd, ready, context);
+    loop_fd_watch(worker->exit_watch, LOOP_READ);
 }
 
 void worker_destroy(struct worker *worker)
@@ -40,9 +57,10 @@ void worker_destroy(struct worker *worker)
     stream_destroy(worker->streams[1]);
     input_destroy(worker->input);
     loop_timer_destroy(worker->drain);
+    worker_unwatch_exit(worker);
     fd_close(&worker->terminal_fd);
     free(worker->error_file);
-    *worker = (struct worker){.terminal_fd = -1};
+    *worker = (struct worker){.terminal_fd = -1, .pidfd = -1};
 }
 
 static void worker_finish(struct worker *worker)
@@ -234,6 +252,7 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
     }
     post_message(worker->shared->post, FRAME_EXITED, &message.base);
     worker->state = WORKER_EXITED;
+    worker_unwatch_exit(worker);
     input_destroy(worker->input);
     worker->input = NULL;
     worker->shared->changed(worker->shared->context, worker);

@@ -59,6 +59,8 @@ struct worker {
     int open_streams;
     int terminal_fd; /* the pty's master, for its size; -1 */
     struct loop_timer *drain;
+    int pidfd; /* readable once the process has ended; -1 */
+    struct loop_fd *exit_watch;
 };
 
 void worker_init(struct worker *worker, const struct worker_shared *shared, uint32_t rank);
@@ -67,6 +69,11 @@ void worker_destroy(struct worker *worker);
 /* Starts it; `spec->fds` are filled in here. On failure EXITED (as not executable) and FINISHED are
  * reported like those of a worker that ran. */
 int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind);
+
+/* Calls ready(context) when the process has ended, in the order in which the processes of the node
+ * end. Without a descriptor to spare it does nothing: the next SIGCHLD finds the end as well. */
+void worker_watch_exit(struct worker *worker, void (*ready)(void *context, int what),
+                       void *context);
 
 /* It cannot even be tried: reported like a failed start. */
 void worker_fail(struct worker *worker, const struct error *err);

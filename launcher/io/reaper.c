@@ -26,16 +26,29 @@ void reaper_destroy(struct reaper *reaper)
     free(reaper);
 }
 
+/* Calls `exited` for one child that has ended (pid -1: any); false: there is none. */
+static bool collect(struct reaper *reaper, pid_t pid, int64_t when_ns)
+{
+    struct reaper_exit exit = {.when_ns = when_ns};
+    do {
+        exit.pid = wait4(pid, &exit.wait_status, WNOHANG, &exit.usage);
+    } while (exit.pid < 0 && errno == EINTR);
+    if (exit.pid > 0)
+        reaper->exited(reaper->context, &exit);
+    return exit.pid > 0;
+}
+
 void reaper_collect(struct reaper *reaper)
 {
-    struct reaper_exit exit;
-    do {
-        exit.pid = wait4(-1, &exit.wait_status, WNOHANG, &exit.usage);
-        if (exit.pid > 0) {
-            exit.when_ns = clock_mono_ns();
-            reaper->exited(reaper->context, &exit);
-        }
-    } while (exit.pid > 0 || (exit.pid < 0 && errno == EINTR));
+    int64_t now = clock_mono_ns();
+    bool more = true;
+    while (more)
+        more = collect(reaper, -1, now);
+}
+
+void reaper_collect_one(struct reaper *reaper, pid_t pid)
+{
+    collect(reaper, pid, clock_mono_ns());
 }
 
 bool reaper_has_children(void)

@@ -26,5 +26,10 @@ struct reaper_exit {
 struct reaper *reaper_create(void (*exited)(void *context, const struct reaper_exit *exit),
                              void *context);
 void reaper_destroy(struct reaper *reaper);
-void reaper_collect(struct reaper *reaper); /* reaps all that have ended */
-bool reaper_has_children(void);             /* false: no process is left below us */
+/* Reaps all that have ended. wait(2) does not tell in which order they did, so all of one call get
+ * the same time. */
+void reaper_collect(struct reaper *reaper);
+/* Reaps this child if it has ended. For children whose order of ending matters: their pidfds become
+ * readable in that order. */
+void reaper_collect_one(struct reaper *reaper, pid_t pid);
+bool reaper_has_children(void); /* false: no process is left below us */

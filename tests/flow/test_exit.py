@@ -100,11 +100,11 @@ class Exit(Flow):
         self.expect(result, 3)
         self.expect_blame(result, 0, code=3)
 
-    def both_fail(self, policy, codes):
+    def both_fail(self, policy, codes, delays=(0, 200)):
         """Two ranks end while their agent is stopped, so it hears of both before it kills anyone."""
         gate, let_go = self.box.gate()
         job = self.start("-np", 3, "--exit-policy", policy, worker("exit_with"), "--gate", gate,
-                         f"0:{codes[0]}", f"1:{codes[1]}")
+                         f"0:{codes[0]}:{delays[0]}", f"1:{codes[1]}:{delays[1]}")
         workers = job.wait_workers(3)
         agents = job.agents()
         self.assertEqual(len(agents), 1, job.describe())
@@ -117,9 +117,11 @@ class Exit(Flow):
         return result
 
     def test_exit_policy_first_and_max(self):
-        # the same moment on the same node: the lowest rank is named
+        # the agent hears of both at once, and still knows who was first
         result = self.expect(self.both_fail("first", (3, 9)), 3)
         self.expect_blame(result, 0, code=3)
+        result = self.expect(self.both_fail("first", (3, 9), delays=(200, 0)), 9)
+        self.expect_blame(result, 1, code=9)
         self.expect(self.both_fail("max", (3, 9)), 9)
 
     def test_exit_policy_rank0(self):

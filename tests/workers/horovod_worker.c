@@ -376,6 +376,7 @@ static void init(struct worker *worker, struct context contexts[CONTEXTS])
 static void lost(const struct worker *worker)
 {
     dprintf(2, "rank %d: HorovodInternalError: a peer is gone\n", worker->global.rank);
+    pause_ms(100); /* a Python interpreter unwinds and ends; none is gone within microseconds */
     exit(1);
 }
 
