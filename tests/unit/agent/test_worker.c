@@ -284,7 +284,7 @@ static void test_a_grandchild_that_writes_for_ever(void **state)
 {
     struct fixture *f = *state;
     f->shared.drain_ms = 50;
-    run(f, "yes & exit 2", WORKER_STDIN_NULL);
+    run(f, "(while :; do echo y; done) & exit 2", WORKER_STDIN_NULL);
     assert_true(f->bench.heard.cut);
     assert_int_equal(f->bench.heard.exited->code, 2);
     assert_int_equal(f->bench.heard.ends[1], 1);
