@@ -113,7 +113,8 @@ static void node_closed(void *context, struct node_link *node, const char *why)
         events_node(job->events, "node_lost", node, why);
         rendezvous_part_node_lost(job->rendezvous, node);
         if (node->stream.same_machine) {
-            kill(node->stream.pid, SIGKILL); /* it may hang; dead, it is still our zombie */
+            if (node->stream.pid > 0)
+                kill(node->stream.pid, SIGKILL); /* it may hang */
             orphans_sweep(job);
         }
         if (exit_policy_node_lost(job->policy, node->index, when, why))
@@ -232,6 +233,10 @@ static int open_output(struct job *job, struct error *err)
 static void reaped(void *context, const struct reaper_exit *exit)
 {
     struct job *job = context;
+    for (int i = 0; i < job->plan->node_count; i++) {
+        if (job->nodes[i].stream.pid == exit->pid)
+            job->nodes[i].stream.pid = 0; /* the number may be somebody else's from now on */
+    }
     log_debug(&job->log, "process %d has ended (wait status %#x)", (int)exit->pid,
               (unsigned)exit->wait_status);
 }

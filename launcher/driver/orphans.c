@@ -15,7 +15,7 @@
 static bool is_live_agent(const struct job *job, pid_t pid)
 {
     for (int i = 0; i < job->plan->node_count; i++) {
-        if (job->nodes[i].stream.pid == pid && node_link_alive(&job->nodes[i]))
+        if (pid > 0 && job->nodes[i].stream.pid == pid && node_link_alive(&job->nodes[i]))
             return true;
     }
     return false;
