@@ -87,4 +87,6 @@ void mem_free_at(void *pointer_to_pointer)
     void *block;
     memcpy(&block, pointer_to_pointer, sizeof(block));
     free(block);
+    block = NULL;
+    memcpy(pointer_to_pointer, &block, sizeof(block));
 }
