@@ -37,22 +37,48 @@ static const char *const settings[] = {"PMIX_MCA_*", "OMPI_MCA_orte_base_help_ag
 /* Of the shell or terminal that the launcher runs in. */
 static const char *const session[] = {"BASH_FUNC_*", "OLDPWD", "SSH_*"};
 
-/* Means something on the launcher's own host only. */
+/* Screens and sessions of the launcher's own host. */
 static const char *const here[] = {"DISPLAY",
                                    "WAYLAND_DISPLAY",
                                    "XAUTHORITY",
-                                   "HOSTNAME",
-                                   "TMPDIR",
-                                   "XDG_RUNTIME_DIR",
                                    "XDG_SESSION_*",
+                                   "XDG_SEAT*",
+                                   "XDG_VTNR",
                                    "DBUS_SESSION_BUS_ADDRESS",
                                    "SSH_AUTH_SOCK",
-                                   "SLURMD_NODENAME",
-                                   "SLURM_TOPOLOGY_ADDR",
-                                   "*CUDA_VISIBLE_DEVICES",
-                                   "*_VISIBLE_DEVICES",
-                                   "GPU_DEVICE_ORDINAL",
-                                   "ZE_AFFINITY_MASK"};
+                                   "SESSION_MANAGER",
+                                   "GPG_AGENT_INFO",
+                                   "GPG_TTY",
+                                   "WINDOWID",
+                                   "TMUX*",
+                                   "STY",
+                                   "INVOCATION_ID",
+                                   "JOURNAL_STREAM",
+                                   "NOTIFY_SOCKET",
+                                   "PWD",
+                                   "_"};
+
+/* What each host says for itself: who the user is there, where temporary files go, its devices. */
+static const char *const own_names[] = {"HOME",
+                                        "USER",
+                                        "LOGNAME",
+                                        "SHELL",
+                                        "MAIL",
+                                        "HOSTNAME",
+                                        "HOST",
+                                        "TMPDIR",
+                                        "TMP",
+                                        "TEMP",
+                                        "XDG_RUNTIME_DIR",
+                                        "KRB5CCNAME",
+                                        "SLURMD_NODENAME",
+                                        "SLURM_TOPOLOGY_ADDR",
+                                        "*_VISIBLE_DEVICES",
+                                        "GPU_DEVICE_ORDINAL",
+                                        "ZE_AFFINITY_MASK"};
+
+/* What the launcher says, or the host where the launcher says nothing. */
+static const char *const gap_names[] = {"PATH", "LD_LIBRARY_PATH"};
 
 /* --no-env: enough to find and load a program and to print in the user's language. */
 static const char *const few_names[] = {"PATH",           "HOME", "USER", "LOGNAME",  "SHELL",
@@ -94,10 +120,13 @@ static bool is_dropped_rank_variable(const char *name, size_t length)
 bool env_scrub_keeps(const char *name, bool same_host, bool few)
 {
     size_t length = env_name_length(name);
+    bool bound = LISTED(here, name, length) || LISTED(own_names, name, length);
+    if (bound && !same_host)
+        return false;
     if (few)
         return LISTED(few_names, name, length);
-    if (LISTED(here, name, length))
-        return same_host;
+    if (bound)
+        return true;
     if (LISTED(settings, name, length))
         return true;
     if (LISTED(session, name, length) || LISTED(liars, name, length))
@@ -113,6 +142,31 @@ void env_scrub(char *const *env, bool same_host, bool few, struct strv *out)
         size_t length = env_name_length(*env);
         if (length > 0 && (*env)[length] == '=' && env_scrub_keeps(*env, same_host, few))
             strv_add(out, *env);
+    }
+}
+
+void env_scrub_for_host(char *const *passed, char *const *own, struct strv *out)
+{
+    size_t first = out->count;
+    for (; passed != NULL && *passed != NULL; passed++) {
+        size_t length = env_name_length(*passed);
+        if (!LISTED(here, *passed, length) && !LISTED(own_names, *passed, length))
+            strv_add(out, *passed);
+    }
+    bool gaps[sizeof(gap_names) / sizeof(gap_names[0])];
+    for (size_t i = 0; i < sizeof(gap_names) / sizeof(gap_names[0]); i++) {
+        gaps[i] = true;
+        for (size_t k = first; k < out->count; k++)
+            gaps[i] = gaps[i] && (strncmp(out->items[k], gap_names[i], strlen(gap_names[i])) != 0 ||
+                                  out->items[k][strlen(gap_names[i])] != '=');
+    }
+    for (; own != NULL && *own != NULL; own++) {
+        size_t length = env_name_length(*own);
+        bool wanted = LISTED(own_names, *own, length);
+        for (size_t i = 0; i < sizeof(gap_names) / sizeof(gap_names[0]); i++)
+            wanted = wanted || (gaps[i] && matches(gap_names[i], *own, length));
+        if (wanted && length > 0 && (*own)[length] == '=')
+            strv_add(out, *own);
     }
 }
 

@@ -4,7 +4,8 @@
  *
  * Dropped everywhere: names that say who a worker of an outer launcher is (they lie to ours),
  * secrets, shell functions, the terminal session's SSH_*, options of the launcher itself. Dropped
- * on other hosts: what only means something here (DISPLAY, TMPDIR, visible devices...). Slurm's
+ * on other hosts: what only means something here (DISPLAY, PWD), and what each host says for itself
+ * (HOME, TMPDIR, visible devices...), which env_scrub_for_host() takes from there. Slurm's
  * rank-like names are kept: worker_env rewrites them. docs/environment.md has the lists.
  */
 #pragma once
@@ -21,6 +22,13 @@ void env_scrub(char *const *env, bool same_host, bool few, struct strv *out);
 
 /* Is the variable `name` (up to '=' or its end) passed on? */
 bool env_scrub_keeps(const char *name, bool same_host, bool few);
+
+/* On another host than the launcher's: appends `passed` (what env_scrub() left, for whichever host)
+ * without what does not hold here, and of `own`, the environment of a process of this host, what
+ * this host says for itself: HOME, USER, LOGNAME, SHELL, TMPDIR, XDG_RUNTIME_DIR, visible devices
+ * and the like; PATH and LD_LIBRARY_PATH only when `passed` has none. A name that neither this host
+ * sets nor `passed` may is left out. Both are NULL-ended; NULL is an empty one. */
+void env_scrub_for_host(char *const *passed, char *const *own, struct strv *out);
 
 /* One -x: "NAME=value", "NAME" (its value in `env`, even if it would be dropped) or "PREFIX*" (all
  * that begin so). Puts the result into `out`. Returns the number of variables set; 0 means that

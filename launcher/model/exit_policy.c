@@ -103,7 +103,7 @@ bool exit_policy_node_lost(struct exit_policy *p, int node, int64_t when_ns, con
     if (node < 0 || node >= p->facts.plan->node_count || p->facts.nodes[node].lost_ns != EXIT_NEVER)
         return false;
     p->facts.nodes[node].lost_ns = when_ns;
-    p->facts.nodes[node].lost_text = exit_text(text);
+    p->facts.nodes[node].lost_text = exit_text(text, EXIT_TEXT_FOREIGN);
     return exit_facts_loss_is_causal(&p->facts, node) && start_ending(p);
 }
 
@@ -125,7 +125,7 @@ void exit_policy_launcher(struct exit_policy *p, int status, int64_t when_ns, co
         return;
     p->facts.launcher.status = status > 0 && status <= 255 ? status : STATUS_LAUNCHER;
     p->facts.launcher.when_ns = when_ns;
-    p->facts.launcher.text = exit_text(text);
+    p->facts.launcher.text = exit_text(text, EXIT_TEXT_OWN);
 }
 
 void exit_policy_interrupted(struct exit_policy *p, int signal, int64_t when_ns)
@@ -159,14 +159,28 @@ static void blame_rank(const struct exit_policy *p, int rank, struct verdict *ou
     exit_record_describe(&p->facts.ranks[rank], rank, text);
 }
 
+/* Ranks of the node that had started and of whose end nothing is known. */
+static int ranks_running(const struct exit_policy *p, int node)
+{
+    const struct plan_node *place = &p->facts.plan->nodes[node];
+    int running = 0;
+    for (int rank = place->first_rank; rank < place->first_rank + place->local_size; rank++)
+        running += p->facts.ranks[rank].fact == FACT_STARTED;
+    return running;
+}
+
 static void blame_node(const struct exit_policy *p, int node, struct verdict *out, struct buf *text)
 {
     const char *why = p->facts.nodes[node].lost_text;
+    int running = ranks_running(p, node);
     out->cause = CAUSE_NODE_LOST;
     out->node = node;
     out->status = STATUS_NODE_LOST;
     buf_printf(text, "node %s was lost%s%s", p->facts.plan->nodes[node].name,
                why != NULL ? ": " : "", why != NULL ? why : "");
+    if (running > 0)
+        buf_printf(text, "%s%d of its %d ranks %s running", "; ", running,
+                   p->facts.plan->nodes[node].local_size, running == 1 ? "was" : "were");
 }
 
 static void blame_launcher(const struct exit_policy *p, struct verdict *out, struct buf *text)

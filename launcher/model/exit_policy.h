@@ -113,7 +113,7 @@ struct verdict {
     int rank;              /* the causal rank, -1 none */
     int node;              /* the causal rank's node or the lost node, -1 none */
     bool tie;              /* others failed at the same moment, as far as clocks can tell */
-    char explanation[768]; /* one line */
+    char explanation[1280]; /* one line */
 };
 
 /* Linear in the ranks. With a status of 0 the cause may still be set: a failure that `rank0`

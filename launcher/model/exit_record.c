@@ -7,8 +7,6 @@
 
 #include "base/mem.h"
 
-#define TEXT_MAX 240
-
 /* Far beyond any clock, and small enough that sums and differences stay in range. */
 #define TIME_MAX ((int64_t)1 << 60)
 
@@ -42,7 +40,7 @@ void exit_record_merge(struct exit_record *record, enum exit_fact fact,
         record->code = event->code;
         record->core = fact == FACT_SIGNALED && event->core;
         free(record->text);
-        record->text = exit_text(text);
+        record->text = exit_text(text, EXIT_TEXT_FOREIGN);
     }
     if (!timed || when < record->when_ns) {
         record->when_ns = when;
@@ -146,13 +144,13 @@ void exit_record_describe(const struct exit_record *record, int rank, struct buf
         buf_printf(out, ": %s", text);
 }
 
-char *exit_text(const char *text)
+char *exit_text(const char *text, size_t max)
 {
     if (text == NULL)
         return NULL;
-    size_t length = strnlen(text, TEXT_MAX + 1);
-    if (length > TEXT_MAX) {
-        length = TEXT_MAX;
+    size_t length = strnlen(text, max + 1);
+    if (length > max) {
+        length = max;
         while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
             length--;
     }

@@ -59,7 +59,10 @@ const char *exit_record_grade_reason(const struct exit_record *record); /* "it c
 /* "rank 3 was ended by SIGSEGV (core dumped)" */
 void exit_record_describe(const struct exit_record *record, int rank, struct buf *out);
 
-/* Text from outside as one short line the caller owns: no control characters, UTF-8 not torn;
- * NULL and empty text give NULL. */
-char *exit_text(const char *text);
+/* Text as one line of at most `max` bytes that the caller owns: no control characters, UTF-8 not
+ * torn; NULL and empty text give NULL. What programs say is kept short; our own words, which may
+ * carry a remedy with a file's name in it, are not cut. */
+#define EXIT_TEXT_FOREIGN 240
+#define EXIT_TEXT_OWN 960
+char *exit_text(const char *text, size_t max);
 void exit_signal_name(int number, struct buf *out); /* "SIGSEGV", "signal 40" */

@@ -84,35 +84,78 @@ static bool word_is(const char *word, const char *end, const char *name)
     return (size_t)(end - word) == strlen(name) && memcmp(word, name, (size_t)(end - word)) == 0;
 }
 
-/* `slots=4 max_slots=8` after the name, in any order, each at most once. */
+/* The keys that may stand after a host's name. */
+enum key { KEY_SLOTS, KEY_MAX_SLOTS, KEY_USER, KEY_PORT, KEY_ADDRESS, KEY_TOTAL };
+
+static const char *const key_names[KEY_TOTAL] = {"slots", "max_slots", "user", "port", "address"};
+
+static enum key find_key(const char *word, const char *end)
+{
+    int key = 0;
+    while (key < KEY_TOTAL && !word_is(word, end, key_names[key]))
+        key++;
+    if (key == KEY_TOTAL && word_is(word, end, "max-slots"))
+        return KEY_MAX_SLOTS;
+    return (enum key)key;
+}
+
+static int take_value(struct host_entry *entry, enum key key, const char *value, size_t length,
+                      struct error *err)
+{
+    switch (key) {
+    case KEY_SLOTS:
+        entry->slots_given = true;
+        return host_entry_slots(value, length, &entry->slots, err);
+    case KEY_MAX_SLOTS: return host_entry_slots(value, length, &entry->max_slots, err);
+    case KEY_USER:
+        entry->user = value;
+        entry->user_length = length;
+        return 0; /* checked with those of user@host */
+    case KEY_PORT: return host_entry_port(value, length, &entry->port, err);
+    case KEY_ADDRESS: return host_entry_address(entry, value, length, err);
+    case KEY_TOTAL: break;
+    }
+    return 0;
+}
+
+static bool is_said(const struct host_entry *entry, enum key key)
+{
+    switch (key) {
+    case KEY_SLOTS: return entry->slots_given;
+    case KEY_MAX_SLOTS: return entry->max_slots > 0;
+    case KEY_USER: return entry->user != NULL;
+    case KEY_PORT: return entry->port > 0;
+    case KEY_ADDRESS: return entry->address != NULL;
+    case KEY_TOTAL: break;
+    }
+    return false;
+}
+
+/* `slots=4 max_slots=8 user=ann` after the name, in any order, each at most once. */
 static int parse_attributes(const char *at, const char *end, struct host_entry *entry,
                             struct error *err)
 {
-    int max_slots = 0;
     at = skip_blanks(at, end);
     while (at < end) {
-        const char *key = at, *key_end = skip_word(at, end);
-        const char *equals = skip_blanks(key_end, end);
-        bool slots = word_is(key, key_end, "slots");
-        bool max = word_is(key, key_end, "max_slots") || word_is(key, key_end, "max-slots");
-        if ((!slots && !max) || equals == end || *equals != '=')
+        const char *word = at, *word_end = skip_word(at, end);
+        const char *equals = skip_blanks(word_end, end);
+        enum key key = find_key(word, word_end);
+        if (key == KEY_TOTAL || equals == end || *equals != '=')
             return error_status(err, STATUS_USAGE,
-                                "'%s' is unknown here; expected slots=N or max_slots=N",
-                                host_entry_show(key, (size_t)(end - key)).text);
-        if ((slots && entry->slots_given) || (max && max_slots > 0))
-            return error_status(err, STATUS_USAGE, "%s twice; expected one count",
-                                slots ? "slots" : "max_slots");
+                                "'%s' is unknown here; expected slots=N, max_slots=N, user=NAME, "
+                                "port=N or address=NAME",
+                                host_entry_show(word, (size_t)(end - word)).text);
+        if (is_said(entry, key))
+            return error_status(err, STATUS_USAGE, "%s twice; expected one", key_names[key]);
         const char *value = skip_blanks(equals + 1, end), *value_end = skip_word(value, end);
-        size_t length = (size_t)(value_end - value);
-        if (host_entry_slots(value, length, slots ? &entry->slots : &max_slots, err) < 0)
+        if (take_value(entry, key, value, (size_t)(value_end - value), err) < 0)
             return -1;
-        entry->slots_given = entry->slots_given || slots;
         at = skip_blanks(value_end, end);
     }
-    if (max_slots > 0 && max_slots < entry->slots)
+    if (entry->max_slots > 0 && entry->max_slots < entry->slots)
         return error_status(err, STATUS_USAGE,
                             "max_slots=%d is less than slots=%d; expected at least as many",
-                            max_slots, entry->slots);
+                            entry->max_slots, entry->slots);
     return 0;
 }
 
@@ -204,7 +247,7 @@ static void grow(struct host_list *list)
         list->index[find_place(list, list->items[i].name)] = (uint32_t)(i + 1);
 }
 
-void hosts_add(struct host_list *list, const char *name, int slots, bool slots_given)
+struct host *hosts_add(struct host_list *list, const char *name, int slots, bool slots_given)
 {
     grow(list);
     size_t place = find_place(list, name);
@@ -212,11 +255,12 @@ void hosts_add(struct host_list *list, const char *name, int slots, bool slots_g
         list->items[list->count++] =
             (struct host){.name = mem_strdup(name), .slots = slots, .slots_given = slots_given};
         list->index[place] = (uint32_t)list->count;
-        return;
+        return &list->items[list->count - 1];
     }
     struct host *host = &list->items[list->index[place] - 1];
     host->slots = slots > INT_MAX - host->slots ? INT_MAX : host->slots + slots;
     host->slots_given = host->slots_given || slots_given;
+    return host;
 }
 
 const struct host *hosts_find(const struct host_list *list, const char *name)
@@ -237,8 +281,11 @@ int hosts_slots(const struct host_list *list)
 
 void hosts_destroy(struct host_list *list)
 {
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++) {
         free(list->items[i].name);
+        free(list->items[i].user);
+        free(list->items[i].address);
+    }
     free(list->items);
     free(list->index);
     *list = (struct host_list){0};

@@ -5,10 +5,15 @@
  * Rule (as horovodrun): a host without a slot count has 1 slot; a host that appears again adds its
  * slots to the first appearance. Names are checked by name_is_safe() (D14).
  *
- * An entry is NAME or NAME:SLOTS. NAME may hold ranges (model/hostlist_range.h): `node[01-16]:4`.
- * An IPv6 address stands in brackets, `[fe80::1%eth0]:2`; an entry that starts with a bracket with
- * a colon inside is one. All errors have STATUS_USAGE and name the entry; what stood before the bad
- * entry stays in the list, which the caller destroys as usual.
+ * An entry is NAME or NAME:SLOTS, with USER@ in front where another user logs in there. NAME may
+ * hold ranges (model/hostlist_range.h): `node[01-16]:4`. An IPv6 address stands in brackets,
+ * `[fe80::1%eth0]:2`; an entry that starts with a bracket with a colon inside is one.
+ *
+ * A host is connected to once, so it has one user, one port and one address: they may be said at
+ * any of its appearances and count for all of its slots, and two that differ are an error.
+ *
+ * All errors have STATUS_USAGE and name the entry; what stood before the bad entry stays in the
+ * list, which the caller destroys as usual.
  */
 #pragma once
 
@@ -25,6 +30,9 @@ struct host {
     char *name; /* as the user wrote it, without brackets */
     int slots;
     bool slots_given; /* somewhere a slot count was written for it */
+    char *user;       /* to log in as; NULL: not said */
+    int port;         /* to connect to; 0: not said */
+    char *address;    /* name or numeric address to connect to; NULL: the host's name */
 };
 
 /* All zero is an empty list. Read `items` and `count`; change them through hosts_add() only. */
@@ -35,19 +43,21 @@ struct host_list {
     size_t index_room;
 };
 
-/* `text` as given to -H: "a:4,b:4", "[fe80::1]:2", "node[01-16]:4". Blanks around an entry are
+/* `text` as given to -H: "a:4,b:4", "[fe80::1]:2", "ann@node[01-16]:4". Blanks around an entry are
  * fine, an empty entry is an error. Appends to `out`. */
 int hosts_parse(const char *text, struct host_list *out, struct error *err);
 
 /* A hostfile's bytes: one host per line, horovodrun's `host slots=N`, `host:N`, plain names,
- * comments (#) and blank lines; CRLF and a byte order mark are fine. `max_slots=N` (`max-slots`) is
- * checked and otherwise ignored. Errors say `file:line`. A file without a host is an error. Appends
- * to `out`. */
+ * comments (#) and blank lines; CRLF and a byte order mark are fine. `user=NAME` (or `user@host`),
+ * `port=N` and `address=NAME` tell how the host is reached; an address may not follow a range.
+ * `max_slots=N` (`max-slots`) is checked and otherwise ignored. Errors say `file:line`. A file
+ * without a host is an error. Appends to `out`. */
 int hosts_parse_file(const char *bytes, size_t length, const char *file, struct host_list *out,
                      struct error *err);
 
-/* Appends, or adds the slots to the host of this name (sums stop at INT_MAX). Constant time. */
-void hosts_add(struct host_list *list, const char *name, int slots, bool slots_given);
+/* Appends, or adds the slots to the host of this name (sums stop at INT_MAX). Constant time.
+ * Returns the host, borrowed until the next one is added. */
+struct host *hosts_add(struct host_list *list, const char *name, int slots, bool slots_given);
 const struct host *hosts_find(const struct host_list *list, const char *name); /* NULL: none */
 int hosts_slots(const struct host_list *list); /* all slots together, at most INT_MAX */
 void hosts_destroy(struct host_list *list);

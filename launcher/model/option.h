@@ -24,9 +24,13 @@
     X(SET_DRY_RUN_NO, "no")       \
     X(SET_DRY_RUN_TABLE, "table") \
     X(SET_DRY_RUN_JSON, "json")
-#define TRANSPORT_WORDS(X)        \
-    X(SET_TRANSPORT_AUTO, "auto") \
-    X(SET_TRANSPORT_LOCAL, "local")
+#define TRANSPORT_WORDS(X)              \
+    X(SET_TRANSPORT_AUTO, "auto")       \
+    X(SET_TRANSPORT_LOCAL, "local")     \
+    X(SET_TRANSPORT_SSH, "ssh")         \
+    X(SET_TRANSPORT_SSH_CLI, "ssh-cli") \
+    X(SET_TRANSPORT_KUBECTL, "kubectl") \
+    X(SET_TRANSPORT_DOCKER, "docker")
 #define CONTROLLER_WORDS(X)        \
     X(SET_CONTROLLER_AUTO, "auto") \
     X(SET_CONTROLLER_GLOO, "gloo") \

@@ -95,6 +95,9 @@ static void make_nodes(struct plan *plan, const struct host_list *hosts, const i
             .slots = hosts->items[i].slots,
             .local_size = counts[i],
             .first_rank = next,
+            .user = mem_strdup(hosts->items[i].user),
+            .port = hosts->items[i].port,
+            .address = mem_strdup(hosts->items[i].address),
         };
         next += counts[i];
     }
@@ -155,8 +158,11 @@ void plan_destroy(struct plan *plan)
 {
     if (plan == NULL)
         return;
-    for (int n = 0; n < plan->node_count; n++)
+    for (int n = 0; n < plan->node_count; n++) {
         free(plan->nodes[n].name);
+        free(plan->nodes[n].user);
+        free(plan->nodes[n].address);
+    }
     free(plan->nodes);
     free(plan->ranks);
     free(plan);

@@ -83,6 +83,8 @@ struct worker_env {
     size_t no_proxy, no_proxy_big; /* slots */
     bool has_proxy;                /* without one, no_proxy is left out: JAX warns of it */
     size_t cpu_operations;
+    size_t tcp_include, tcp_exclude; /* slots */
+    bool own_tcp;                    /* one of them is ours */
 };
 
 struct worker_vars {
@@ -208,6 +210,29 @@ static void put_job_variables(struct worker_env *env)
         env_table_put(table, "HOROVOD_CPU_OPERATIONS=gloo");
 }
 
+/* Which networks MPI's TCP uses. Open MPI refuses both of its settings together, so ours is given
+ * only when neither is there. What chooses between faster fabrics (UCX) is left alone. */
+static void put_networks(struct worker_env *env)
+{
+    const struct worker_env_job *job = &env->job;
+    struct env_table *table = &env->table;
+    static const char include[] = "OMPI_MCA_btl_tcp_if_include";
+    static const char exclude[] = "OMPI_MCA_btl_tcp_if_exclude";
+    env->tcp_include = env_table_slot(table, include);
+    env->tcp_exclude = env_table_slot(table, exclude);
+    bool given = env_table_value(table, include) != NULL || env_table_value(table, exclude) != NULL;
+    env->own_tcp = !given && (job->subnets != NULL || job->unfit_subnets != NULL);
+    if (env->own_tcp && job->subnets != NULL)
+        env_table_put(table, keep(env, "%s=%s", include, job->subnets));
+    else if (env->own_tcp)
+        /* the first two are Open MPI's own default, which this replaces */
+        env_table_put(table, keep(env, "%s=127.0.0.0/8,sppp,%s", exclude, job->unfit_subnets));
+    if (job->ifaces_from_flag && job->node_count > 1 && job->iface != NULL) {
+        env_table_default(table, keep(env, "FI_TCP_IFACE=%s", job->iface));
+        env_table_default(table, keep(env, "MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE=%s", job->iface));
+    }
+}
+
 static void put_defaults(struct worker_env *env)
 {
     const struct worker_env_job *job = &env->job;
@@ -287,6 +312,7 @@ struct worker_env *worker_env_create(const struct worker_env_job *job)
     for (size_t i = 0; job->knobs != NULL && i < job->knobs->count; i++)
         env_table_put(&env->table, job->knobs->items[i]);
     put_job_variables(env);
+    put_networks(env);
     put_defaults(env);
     put_no_proxy(env);
     reserve_rank_variables(env);
@@ -330,11 +356,16 @@ static void put(struct worker_vars *vars, const struct worker_env *env, char *pa
 static void put_user(struct worker_vars *vars, const struct worker_env *env,
                      const struct strv *user)
 {
-    bool proxy = false, has_proxy = env->has_proxy;
+    bool proxy = false, has_proxy = env->has_proxy, tcp = false;
     for (size_t i = 0; user != NULL && i < user->count; i++) {
         size_t slot = env_table_find(&env->table, user->items[i]);
         if (slot != ENV_TABLE_NONE && env->reserved[slot])
             continue;
+        bool has_tcp = slot == env->tcp_include || slot == env->tcp_exclude;
+        if (has_tcp && env->own_tcp && !tcp) {
+            vars->items[env->tcp_include] = vars->items[env->tcp_exclude] = NULL;
+            tcp = true;
+        }
         put(vars, env, user->items[i]);
         proxy |= slot == env->no_proxy || slot == env->no_proxy_big;
         has_proxy = has_proxy || is_proxy_variable(user->items[i]);
@@ -402,6 +433,16 @@ static void put_rank(struct worker_vars *vars, const struct worker_env *env,
     }
 }
 
+/* Programs that ask for the folder by name are told the one that they are started in. */
+static void put_folder(struct worker_vars *vars, const struct worker_env *env, const char *wdir)
+{
+    if (wdir == NULL || wdir[0] != '/')
+        return;
+    char *pair = mem_printf("PWD=%s", wdir);
+    strv_add_take(&vars->owned, pair);
+    put(vars, env, pair);
+}
+
 struct worker_vars *worker_env_rank(const struct worker_env *env,
                                     const struct worker_env_rank *rank)
 {
@@ -410,6 +451,7 @@ struct worker_vars *worker_env_rank(const struct worker_env *env,
     vars->room = vars->count + 32;
     vars->items = mem_array(vars->room, sizeof(*vars->items));
     memcpy(vars->items, env->table.vars, vars->count * sizeof(*vars->items));
+    put_folder(vars, env, rank->wdir);
     put_user(vars, env, rank->app_env);
     put_rank(vars, env, rank);
     for (char *const *pair = rank->extra; pair != NULL && *pair != NULL; pair++)

@@ -36,6 +36,9 @@ struct worker_env_job {
     int rendezvous_port;         /* 0: none */
     const char *iface, *ifaces;  /* one name; comma-separated names; NULL: not chosen */
     bool ifaces_from_flag;       /* false: an inherited NCCL_SOCKET_IFNAME is left alone */
+    /* subnets for Open MPI's TCP, comma-separated: the only ones, or (without those) ones it must
+     * keep off; NULL: it may choose */
+    const char *subnets, *unfit_subnets;
 
     const char *master_addr;   /* NULL: none */
     int master_port, jax_port; /* 0: none */

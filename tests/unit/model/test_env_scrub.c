@@ -82,10 +82,19 @@ static void test_kept_everywhere(void **state)
 {
     (void)state;
     static const char *const names[] = {"PATH",
-                                        "HOME",
+                                        "TERM",
+                                        "LANG",
+                                        "LC_ALL",
+                                        "TZ",
                                         "LD_LIBRARY_PATH",
                                         "PYTHONPATH",
                                         "VIRTUAL_ENV",
+                                        "CONDA_PREFIX",
+                                        "CONDA_DEFAULT_ENV",
+                                        "HOMEBREW_PREFIX",
+                                        "USERS",
+                                        "TMPDIRS",
+                                        "PWDX",
                                         "OMP_NUM_THREADS",
                                         "OMPI_MCA_btl",
                                         "OMPI_MCA_pml",
@@ -120,7 +129,26 @@ static void test_kept_everywhere(void **state)
 static void test_kept_on_this_host_only(void **state)
 {
     (void)state;
-    static const char *const names[] = {"DISPLAY",
+    static const char *const names[] = {"HOME",
+                                        "USER",
+                                        "LOGNAME",
+                                        "SHELL",
+                                        "MAIL",
+                                        "PWD",
+                                        "_",
+                                        "TMP",
+                                        "TEMP",
+                                        "HOST",
+                                        "XDG_SESSION_ID",
+                                        "XDG_SESSION_TYPE",
+                                        "XDG_VTNR",
+                                        "KRB5CCNAME",
+                                        "GPG_TTY",
+                                        "TMUX_PANE",
+                                        "INVOCATION_ID",
+                                        "NVIDIA_VISIBLE_DEVICES",
+                                        "GPU_DEVICE_ORDINAL",
+                                        "DISPLAY",
                                         "XAUTHORITY",
                                         "WAYLAND_DISPLAY",
                                         "HOSTNAME",
@@ -138,6 +166,81 @@ static void test_kept_on_this_host_only(void **state)
         if (env_scrub_keeps(names[i], false, false))
             fail_msg("%s is passed to another host", names[i]);
     }
+}
+
+/* Dropped wherever the workers are, but named among those of other hosts too (SSH_*). */
+static void test_the_session_is_dropped_both_ways(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"BASH_FUNC_ml%%", "OLDPWD", "SSH_CLIENT", "SSH_ASKPASS"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_false(env_scrub_keeps(names[i], false, false));
+        assert_false(env_scrub_keeps(names[i], true, false));
+    }
+    assert_true(env_scrub_keeps("HOME", true, true)); /* --no-env */
+    assert_false(env_scrub_keeps("HOME", false, true));
+    assert_true(env_scrub_keeps("PATH", false, true));
+    assert_false(env_scrub_keeps("TMPDIR", true, true));
+}
+
+static void test_for_another_host(void **state)
+{
+    (void)state;
+    char *const passed[] = {(char *)"PATH=/opt/bin:/bin",
+                            (char *)"HOME=/home/ann",
+                            (char *)"USER=ann",
+                            (char *)"TMPDIR=/scratch/ann",
+                            (char *)"CUDA_VISIBLE_DEVICES=3",
+                            (char *)"DISPLAY=:0",
+                            (char *)"PWD=/home/ann/job",
+                            (char *)"VIRTUAL_ENV=/home/ann/venv",
+                            (char *)"LD_LIBRARY_PATH=/opt/lib",
+                            (char *)"EMPTY=",
+                            NULL};
+    char *const own[] = {(char *)"PATH=/usr/bin",
+                         (char *)"HOME=/root",
+                         (char *)"LOGNAME=root",
+                         (char *)"SHELL=/bin/sh",
+                         (char *)"XDG_RUNTIME_DIR=/run/user/0",
+                         (char *)"ROCR_VISIBLE_DEVICES=0,1",
+                         (char *)"LD_LIBRARY_PATH=/image/lib",
+                         (char *)"VIRTUAL_ENV=/other",
+                         (char *)"SSH_CONNECTION=10.0.0.1 1 10.0.0.2 22",
+                         (char *)"DISPLAY=:9",
+                         (char *)"PWD=/root",
+                         (char *)"SECRET=1",
+                         (char *)"USER",
+                         NULL};
+    struct strv out AUTO_STRV = STRV_INIT;
+    env_scrub_for_host(passed, own, &out);
+    static const char *const expected[] = {"PATH=/opt/bin:/bin",
+                                           "VIRTUAL_ENV=/home/ann/venv",
+                                           "LD_LIBRARY_PATH=/opt/lib",
+                                           "EMPTY=",
+                                           "HOME=/root",
+                                           "LOGNAME=root",
+                                           "SHELL=/bin/sh",
+                                           "XDG_RUNTIME_DIR=/run/user/0",
+                                           "ROCR_VISIBLE_DEVICES=0,1"};
+    assert_int_equal(out.count, sizeof(expected) / sizeof(expected[0]));
+    for (size_t i = 0; i < out.count; i++)
+        assert_string_equal(out.items[i], expected[i]);
+}
+
+/* A container's image knows where its libraries are; the launcher has no such name. */
+static void test_gaps_are_filled(void **state)
+{
+    (void)state;
+    char *const passed[] = {(char *)"PATHS=1", (char *)"LD_LIBRARY_PATH_X=1", NULL};
+    char *const own[] = {(char *)"LD_LIBRARY_PATH=/image/lib", (char *)"PATH=/usr/bin", NULL};
+    struct strv out AUTO_STRV = STRV_INIT;
+    strv_add(&out, "PATH=before"); /* it appends: what is there already says nothing */
+    env_scrub_for_host(passed, own, &out);
+    assert_int_equal(out.count, 5);
+    assert_string_equal(out.items[3], "LD_LIBRARY_PATH=/image/lib");
+    assert_string_equal(out.items[4], "PATH=/usr/bin");
+    env_scrub_for_host(NULL, NULL, &out);
+    assert_int_equal(out.count, 5);
 }
 
 static char *const shell[] = {
@@ -261,6 +364,9 @@ int main(void)
         cmocka_unit_test(test_dropped_everywhere),
         cmocka_unit_test(test_kept_everywhere),
         cmocka_unit_test(test_kept_on_this_host_only),
+        cmocka_unit_test(test_the_session_is_dropped_both_ways),
+        cmocka_unit_test(test_for_another_host),
+        cmocka_unit_test(test_gaps_are_filled),
         cmocka_unit_test(test_scrub),
         cmocka_unit_test(test_specs),
         cmocka_unit_test(test_env_file),

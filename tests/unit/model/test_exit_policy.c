@@ -433,7 +433,8 @@ static void test_node_lost(void **state)
     for (int r = 0; r < RANKS; r++)
         if (r / RANKS_PER_NODE != 2)
             dies(&f, r, SIGTERM, 41);
-    expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1, "node c was lost: no heartbeat for 30 s");
+    expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1,
+           "node c was lost: no heartbeat for 30 s; 1 of its 2 ranks was running");
     assert_int_equal(f.verdict.node, 2);
     const char *const roles[] = {"consequence", "consequence", "consequence", "consequence",
                                  "ok",          "lost",        "consequence", "consequence"};
@@ -455,7 +456,8 @@ static void test_node_lost_goes_before_its_victims(void **state)
     for (int r = 0; r < RANKS; r++)
         if (r / RANKS_PER_NODE != 2)
             dies(&f, r, SIGTERM, 2002);
-    expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1, "node c was lost");
+    expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1,
+           "node c was lost; 2 of its 2 ranks were running");
     assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
     end(&f);
 }

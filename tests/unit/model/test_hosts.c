@@ -10,17 +10,26 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "model/hosts.h"
 
-/* The list as "name:slots name:slots", '!' after slots that were given. The caller frees it. */
+/* The list as "name:slots name:slots", '!' after slots that were given; with what was said about
+ * the way there, "user@name:slots+port>address". The caller frees it. */
 static char *list_text(const struct host_list *list)
 {
     struct buf text = BUF_INIT(1 << 20);
-    for (size_t i = 0; i < list->count; i++)
-        buf_printf(&text, "%s%s:%d%s", i > 0 ? " " : "", list->items[i].name, list->items[i].slots,
-                   list->items[i].slots_given ? "!" : "");
+    for (size_t i = 0; i < list->count; i++) {
+        const struct host *host = &list->items[i];
+        buf_printf(&text, "%s%s%s%s:%d%s", i > 0 ? " " : "", host->user == NULL ? "" : host->user,
+                   host->user == NULL ? "" : "@", host->name, host->slots,
+                   host->slots_given ? "!" : "");
+        if (host->port > 0)
+            buf_printf(&text, "+%d", host->port);
+        if (host->address != NULL)
+            buf_printf(&text, ">%s", host->address);
+    }
     return buf_take(&text);
 }
 
@@ -120,6 +129,28 @@ static void test_ipv6(void **state)
                    "not an IPv6 address");
 }
 
+static void test_users(void **state)
+{
+    (void)state;
+    expect_list("ann@a:4,b", "ann@a:4! b:1");
+    expect_list("ann@[fe80::1]:2", "ann@fe80::1:2!");
+    expect_list("ann@node[1-2]:4", "ann@node1:4! ann@node2:4!");
+    expect_list("a.b_c-d@10.0.0.7", "a.b_c-d@10.0.0.7:1");
+    expect_list("a:2,ann@a:3", "ann@a:5!"); /* what is not said agrees with everything */
+    expect_list("ann@a,a,ann@a", "ann@a:3");
+    expect_refusal("ann@a:2,bob@a:2", "'bob@a:2'", "the user 'ann' already, here it is 'bob'");
+    expect_refusal("ann@n1,bob@n[0-3]", "'bob@n[0-3]'", "'ann' already");
+    expect_refusal("@a", "'@a'", "'' is not a user name");
+    expect_refusal("ann@", "'ann@'", "not a host name");
+    expect_refusal("ann@bob@a", "'ann@bob@a'", "not a host name");
+    expect_refusal("-lroot@a", "'-lroot@a'", "'-lroot' is not a user name");
+    expect_refusal("a b@a", "'a b@a'", "'a b' is not a user name");
+    expect_refusal("$(x)@a", "'$(x)@a'", "is not a user name");
+    expect_refusal("ann@-oProxyCommand=x", "'ann@-oProxyCommand=x'", "not a host name");
+    expect_refusal("ann@fe80::1", "'ann@fe80::1'", "in brackets");
+    expect_refusal("ann@:4", "'ann@:4'", "not a host name");
+}
+
 static void test_ranges(void **state)
 {
     (void)state;
@@ -187,7 +218,6 @@ static void test_bad_lists(void **state)
     expect_refusal("a:", "'a:'", "'' is not a slot count");
     expect_refusal(":4", "':4'", "not a host name");
     expect_refusal("-oProxyCommand=x", "'-oProxyCommand=x'", "not a host name");
-    expect_refusal("user@host", "'user@host'", "not a host name");
     expect_refusal("a b", "'a b'", "not a host name");
     expect_refusal("a\nb", "'a?b'", "not a host name");
     expect_refusal("a;reboot", "'a;reboot'", "not a host name");
@@ -250,6 +280,51 @@ static void test_bad_files(void **state)
     expect_file_refusal("h\xc3\xb6st\n", "my.hosts:1: 'h??st': ", "not a host name");
     expect_file_refusal("", "my.hosts names no host", "");
     expect_file_refusal("# nobody\n\n", "my.hosts names no host", "");
+}
+
+static void test_the_way_to_a_host(void **state)
+{
+    (void)state;
+    expect_file("ann@a slots=4\nb user=bob slots=2\n", "ann@a:4! bob@b:2!");
+    expect_file("a slots=4 port=2222\nb port = 22\n", "a:4!+2222 b:1+22");
+    expect_file("a address=10.0.0.1\nb address=b.mgmt slots=2\n", "a:1>10.0.0.1 b:2!>b.mgmt");
+    expect_file("a address=2001:db8::1\nb address=[fe80::1%eth0]\n",
+                "a:1>2001:db8::1 b:1>fe80::1%eth0");
+    expect_file("node[1-2] user=ann port=23\n", "ann@node1:1+23 ann@node2:1+23");
+    expect_file("[fe80::2]:3 port=9 address=gate\n", "fe80::2:3!+9>gate");
+    expect_file("a\na port=22\na user=ann\na address=x\na port=22\n", "ann@a:5+22>x");
+    expect_file_refusal("ann@a user=ann\n", "my.hosts:1: ", "user twice");
+    expect_file_refusal("a port=1 port=1\n", "my.hosts:1: ", "port twice");
+    expect_file_refusal("a address=x address=x\n", "my.hosts:1: ", "address twice");
+    expect_file_refusal("a user=\n", "my.hosts:1: ", "'' is not a user name");
+    expect_file_refusal("a user=-x\n", "my.hosts:1: ", "'-x' is not a user name");
+    expect_file_refusal("a user=x;y\n", "my.hosts:1: ", "'x;y' is not a user name");
+    expect_file_refusal("a port=0\n", "my.hosts:1: ", "'0' is not a port");
+    expect_file_refusal("a port=65536\n", "my.hosts:1: ", "'65536' is not a port");
+    expect_file_refusal("a port=ssh\n", "my.hosts:1: ", "'ssh' is not a port");
+    expect_file_refusal("a address=\n", "my.hosts:1: ", "'' is not an address");
+    expect_file_refusal("a address=-oX\n", "my.hosts:1: ", "'-oX' is not an address");
+    expect_file_refusal("a address=a:22\n", "my.hosts:1: ", "'a:22' is not an address");
+    expect_file_refusal("a address=[a]\n", "my.hosts:1: ", "'[a]' is not an address");
+    expect_file_refusal("n[1-2] address=10.0.0.1\n", "my.hosts:1: ", "one address for a range");
+    expect_file_refusal("a port=1\na port=2\n", "my.hosts:2: ", "the port 1 already, here it is 2");
+    expect_file_refusal("a address=x\na address=y\n", "my.hosts:2: ", "'x' already");
+    expect_file_refusal("ann@a\nbob@a\n", "my.hosts:2: ", "'ann' already, here it is 'bob'");
+}
+
+static void test_sample(void **state)
+{
+    (void)state;
+    const char *source = getenv("HVDRUN_SOURCE");
+    if (source == NULL)
+        skip();
+    char *path AUTO_FREE = mem_printf("%s/hostfiles/cluster.hosts", source);
+    struct buf text AUTO_BUF = BUF_INIT(1 << 16);
+    struct error err = ERROR_INIT;
+    assert_int_equal(fd_read_file(path, &text, &err), 0);
+    expect_file(buf_text(&text),
+                "node1:4! node2:4! node03:8! node04:8! node05:8! node06:8! ann@gpu1:2! "
+                "ann@gpu2:2!+2222 gpu3:2!>10.0.5.13 gpu4:2!+2222>2001:db8::14 2001:db8::15:2!");
 }
 
 static void test_binary_file(void **state)
@@ -316,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_duplicates_add_up_at_the_first_place),
         cmocka_unit_test(test_ipv6),
+        cmocka_unit_test(test_users),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_bad_ranges),
         cmocka_unit_test(test_ranges_are_bounded),
@@ -323,6 +399,8 @@ int main(void)
         cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_file_dialects),
         cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_the_way_to_a_host),
+        cmocka_unit_test(test_sample),
         cmocka_unit_test(test_binary_file),
         cmocka_unit_test(test_a_million_lines),
         cmocka_unit_test(test_parse_appends),

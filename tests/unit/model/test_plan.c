@@ -209,6 +209,30 @@ static void test_no_slots_at_all(void **state)
     plan_destroy(NULL);
 }
 
+static void test_the_way_to_a_node(void **state)
+{
+    (void)state;
+    struct host_list hosts = {0};
+    struct app_list apps = {0};
+    struct error err = ERROR_INIT;
+    const char text[] = "a slots=1\nann@b slots=2 port=2222 address=10.0.0.2\n";
+    assert_int_equal(hosts_parse_file(text, strlen(text), "f", &hosts, &err), 0);
+    app_list_add(&apps);
+    struct plan_request request = {.hosts = &hosts, .apps = &apps};
+    struct plan *plan = plan_create(&request, &err);
+    hosts_destroy(&hosts); /* the plan has copies */
+    assert_non_null(plan);
+    assert_int_equal(plan->node_count, 2);
+    assert_null(plan->nodes[0].user);
+    assert_null(plan->nodes[0].address);
+    assert_int_equal(plan->nodes[0].port, 0);
+    assert_string_equal(plan->nodes[1].user, "ann");
+    assert_string_equal(plan->nodes[1].address, "10.0.0.2");
+    assert_int_equal(plan->nodes[1].port, 2222);
+    plan_destroy(plan);
+    app_list_destroy(&apps);
+}
+
 /* Quadratic behaviour would run into the test's time limit. */
 static void test_a_million_ranks(void **state)
 {
@@ -239,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_not_enough_slots),
         cmocka_unit_test(test_no_slots_at_all),
+        cmocka_unit_test(test_the_way_to_a_node),
         cmocka_unit_test(test_a_million_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

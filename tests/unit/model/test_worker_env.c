@@ -171,6 +171,7 @@ static const struct expected everybody[] = {
     {"MPI_LOCALRANKID", "2"},
     {"MPI_LOCALNRANKS", "4"},
     {"OMP_NUM_THREADS", "2"}, /* 9 CPUs for 4 ranks */
+    {"PWD", "/home/u"},
 };
 #define EVERYBODY (sizeof(everybody) / sizeof(everybody[0]))
 
@@ -428,8 +429,8 @@ static void test_slurm_is_rewritten_only_when_inherited(void **state)
     worker_env_destroy(env);
 }
 
-static void assert_no_proxy(const char *base_pair, const char *base_pair2, const char *user_pair,
-                            const char *small, const char *big)
+static void assert_no_proxy_of(const char *master, const char *base_pair, const char *base_pair2,
+                               const char *user_pair, const char *small, const char *big)
 {
     struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
     if (base_pair != NULL)
@@ -439,6 +440,7 @@ static void assert_no_proxy(const char *base_pair, const char *base_pair2, const
     if (user_pair != NULL)
         strv_add(&user, user_pair);
     struct worker_env_job job = job_of_node_b(&base, NULL);
+    job.master_addr = master;
     struct worker_env *env = worker_env_create(&job);
     struct worker_env_rank rank = rank6;
     rank.app_env = &user;
@@ -450,6 +452,8 @@ static void assert_no_proxy(const char *base_pair, const char *base_pair2, const
     worker_vars_destroy(vars);
     worker_env_destroy(env);
 }
+
+#define assert_no_proxy(...) assert_no_proxy_of("10.0.0.1", __VA_ARGS__)
 
 static void test_no_proxy(void **state)
 {
@@ -466,8 +470,96 @@ static void test_no_proxy(void **state)
     assert_no_proxy("NO_PROXY=*", NULL, NULL, "*", "*");
     assert_no_proxy("no_proxy=127.0.0.10", NULL, NULL, "127.0.0.10,127.0.0.1,10.0.0.1",
                     "127.0.0.10,127.0.0.1,10.0.0.1");
+    /* a master on loopback is named by the rendezvous already */
+    assert_no_proxy_of("127.0.0.1", "no_proxy=a", NULL, NULL, "a,127.0.0.1", "a,127.0.0.1");
+    assert_no_proxy_of("2001:db8::1", "no_proxy=a", NULL, NULL, "a,127.0.0.1,2001:db8::1",
+                       "a,127.0.0.1,2001:db8::1");
     assert_no_proxy("no_proxy=a", NULL, "no_proxy=mine", "mine,127.0.0.1,10.0.0.1",
                     "a,127.0.0.1,10.0.0.1");
+}
+
+static void assert_networks(const struct worker_env_job *job, const char *user_pair,
+                            const struct expected *expected, size_t count)
+{
+    struct strv user AUTO_STRV = STRV_INIT;
+    if (user_pair != NULL)
+        strv_add(&user, user_pair);
+    struct worker_env *env = worker_env_create(job);
+    struct worker_env_rank rank = rank6;
+    rank.app_env = &user;
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    assert_no_doubles(worker_vars_items(vars));
+    assert_values(worker_vars_items(vars), expected, count);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+#define ASSERT_NETWORKS(job, user_pair, list) \
+    assert_networks((job), (user_pair), (list), sizeof(list) / sizeof((list)[0]))
+
+#define TCP_INCLUDE "OMPI_MCA_btl_tcp_if_include"
+#define TCP_EXCLUDE "OMPI_MCA_btl_tcp_if_exclude"
+
+/* Open MPI aborts when both of its settings are there, whoever gave them. */
+static void test_networks_of_mpi(void **state)
+{
+    (void)state;
+    static const struct expected none[] = {
+        {TCP_INCLUDE, NULL}, {TCP_EXCLUDE, NULL}, {"FI_TCP_IFACE", NULL}};
+    static const struct expected only[] = {{TCP_INCLUDE, "10.0.0.0/24"},
+                                           {TCP_EXCLUDE, NULL},
+                                           {"FI_TCP_IFACE", "eth0"},
+                                           {"MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", "eth0"}};
+    static const struct expected off[] = {{TCP_INCLUDE, NULL},
+                                          {TCP_EXCLUDE, "127.0.0.0/8,sppp,172.17.0.0/16"},
+                                          {"FI_TCP_IFACE", NULL},
+                                          {"MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", NULL}};
+    static const struct expected users_include[] = {{TCP_INCLUDE, "eth7"}, {TCP_EXCLUDE, NULL}};
+    static const struct expected users_exclude[] = {{TCP_INCLUDE, NULL}, {TCP_EXCLUDE, "eth7"}};
+    struct worker_env_job job = job_of_node_b(NULL, NULL);
+    ASSERT_NETWORKS(&job, NULL, none);
+    job.unfit_subnets = "172.17.0.0/16";
+    ASSERT_NETWORKS(&job, NULL, off);
+    ASSERT_NETWORKS(&job, TCP_INCLUDE "=eth7", users_include);
+    ASSERT_NETWORKS(&job, TCP_EXCLUDE "=eth7", users_exclude);
+    job.subnets = "10.0.0.0/24";
+    job.ifaces_from_flag = true;
+    ASSERT_NETWORKS(&job, NULL, only);
+    ASSERT_NETWORKS(&job, TCP_EXCLUDE "=eth7", users_exclude);
+    struct strv base AUTO_STRV = STRV_INIT;
+    strv_add(&base, TCP_EXCLUDE "=eth7");
+    job.base = &base;
+    ASSERT_NETWORKS(&job, NULL, users_exclude);
+    strv_env_unset(&base, TCP_EXCLUDE);
+    strv_add(&base, TCP_INCLUDE "=eth7");
+    strv_add(&base, "FI_TCP_IFACE=eth7");
+    static const struct expected inherited[] = {
+        {TCP_INCLUDE, "eth7"}, {TCP_EXCLUDE, NULL}, {"FI_TCP_IFACE", "eth7"}};
+    ASSERT_NETWORKS(&job, NULL, inherited);
+}
+
+static void test_folder(void **state)
+{
+    (void)state;
+    struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
+    strv_add(&base, "PWD=/where/the/launcher/is");
+    struct worker_env_job job = job_of_node_b(&base, NULL);
+    struct worker_env *env = worker_env_create(&job);
+    static const char *const cases[][3] = {{"/home/u", NULL, "/home/u"}, /* folder, -x, PWD */
+                                           {"/home/u", "PWD=/mine", "/mine"},
+                                           {NULL, NULL, "/where/the/launcher/is"},
+                                           {"relative", NULL, "/where/the/launcher/is"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct worker_env_rank rank = rank6;
+        strv_destroy(&user);
+        if (cases[i][1] != NULL)
+            strv_add(&user, cases[i][1]);
+        rank.wdir = cases[i][0];
+        rank.app_env = &user;
+        struct worker_vars *vars = worker_env_rank(env, &rank);
+        assert_string_equal(value_of(worker_vars_items(vars), "PWD"), cases[i][2]);
+        worker_vars_destroy(vars);
+    }
+    worker_env_destroy(env);
 }
 
 static void test_what_the_job_does_not_have(void **state)
@@ -591,6 +683,8 @@ int main(void)
         cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_slurm_is_rewritten_only_when_inherited),
         cmocka_unit_test(test_no_proxy),
+        cmocka_unit_test(test_networks_of_mpi),
+        cmocka_unit_test(test_folder),
         cmocka_unit_test(test_what_the_job_does_not_have),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_names),

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One address of a node's interface: its subnet, and how fit it is for traffic between hosts. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How fit, best first. */
+enum network_class {
+    NETWORK_ORDINARY,
+    NETWORK_VIRTUAL, /* bridges of containers and guests, tunnels: known by the interface's name */
+    NETWORK_LINK_LOCAL, /* 169.254.0.0/16 */
+    NETWORK_DOUBLE,     /* other hosts have it too; network_choose() finds these */
+    NETWORK_LOOPBACK,
+    NETWORK_UNUSABLE, /* fe80::/10 means nothing without the interface's name behind it */
+};
+
+struct network_address {
+    char iface[32];
+    char text[46]; /* as inet_ntop writes it */
+    uint8_t bytes[16];
+    bool ipv6;
+    int prefix; /* bits of the subnet */
+    enum network_class fitness;
+};
+
+/* A numeric address without an interface: in brackets or not, with a scope or not; an IPv4 address
+ * in IPv6's clothes is IPv4. Its subnet is itself alone. false: it is not one. */
+bool network_address_parse(const char *text, struct network_address *out);
+
+/* "eth0 10.0.0.1/24", as HELLO carries it; without the length the subnet is the address alone. */
+bool network_address_parse_line(const char *line, struct network_address *out);
+
+/* Of this interface; prefix -1: not known. false: the address is not numeric. */
+bool network_address_set(struct network_address *out, const char *iface, const char *text,
+                         int prefix);
+
+bool network_address_equal(const struct network_address *a, const struct network_address *b);
+bool network_address_same_subnet(const struct network_address *a, const struct network_address *b);
+
+/* Is `address` among those that share the first `prefix` bits of `network`? */
+bool network_address_within(const struct network_address *address,
+                            const struct network_address *network, int prefix);
+
+/* The subnet as "10.0.0.0/24". The caller owns it. */
+char *network_address_subnet(const struct network_address *address);
