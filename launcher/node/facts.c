@@ -80,6 +80,21 @@ static void read_boot_id(struct node_facts *facts)
         memcpy(facts->boot_id, buf_text(&text), length);
 }
 
+/* The bits that are set in a netmask; -1 without one. */
+static int prefix_of(int family, const struct sockaddr *mask)
+{
+    struct sockaddr_in v4 = {0};
+    struct sockaddr_in6 v6 = {0};
+    if (mask == NULL)
+        return -1;
+    memcpy(family == AF_INET ? (void *)&v4 : (void *)&v6, mask,
+           family == AF_INET ? sizeof(v4) : sizeof(v6));
+    int bits = __builtin_popcount(v4.sin_addr.s_addr);
+    for (size_t i = 0; i < sizeof(v6.sin6_addr.s6_addr); i++)
+        bits += __builtin_popcount(v6.sin6_addr.s6_addr[i]);
+    return bits;
+}
+
 size_t node_addresses_read(struct node_address **out)
 {
     struct ifaddrs *list = NULL;
@@ -104,6 +119,7 @@ size_t node_addresses_read(struct node_address **out)
         (*out)[count++] = (struct node_address){
             .iface = mem_strdup(at->ifa_name),
             .text = mem_strdup(text),
+            .prefix = prefix_of(family, at->ifa_netmask),
             .ipv6 = family == AF_INET6,
             .up = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_RUNNING) != 0,
             .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0,

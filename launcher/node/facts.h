@@ -15,6 +15,7 @@
 struct node_address {
     char *iface; /* name of the interface */
     char *text;  /* numeric address, without a scope */
+    int prefix;  /* bits of its subnet; -1: not known */
     bool ipv6, up, loopback;
     bool link_local;
 };

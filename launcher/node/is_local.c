@@ -2,7 +2,6 @@
 #include "node/is_local.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
@@ -74,27 +73,17 @@ enum local_answer is_local_obviously(const char *name)
     return is_own_name(name) ? LOCAL_YES : LOCAL_UNKNOWN;
 }
 
-bool is_local(const char *name)
+bool is_local_address(const struct sockaddr *address)
 {
-    enum local_answer answer = is_local_obviously(name);
-    if (answer != LOCAL_UNKNOWN)
-        return answer == LOCAL_YES;
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    if (getaddrinfo(name, NULL, &hints, &list) != 0)
-        return false;
-    bool local = false;
-    for (const struct addrinfo *at = list; at != NULL && !local; at = at->ai_next) {
-        struct sockaddr_in four = {0};
-        struct sockaddr_in6 six = {0};
-        if (at->ai_family == AF_INET && at->ai_addrlen >= sizeof(four)) {
-            memcpy(&four, at->ai_addr, sizeof(four));
-            local = is_own_address(AF_INET, &four.sin_addr);
-        } else if (at->ai_family == AF_INET6 && at->ai_addrlen >= sizeof(six)) {
-            memcpy(&six, at->ai_addr, sizeof(six));
-            local = is_own_address(AF_INET6, &six.sin6_addr);
-        }
+    struct sockaddr_in four = {0};
+    struct sockaddr_in6 six = {0};
+    switch (address->sa_family) {
+    case AF_INET:
+        memcpy(&four, address, sizeof(four));
+        return is_own_address(AF_INET, &four.sin_addr);
+    case AF_INET6:
+        memcpy(&six, address, sizeof(six));
+        return is_own_address(AF_INET6, &six.sin6_addr);
+    default: return false;
     }
-    freeaddrinfo(list);
-    return local;
 }

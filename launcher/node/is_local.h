@@ -3,14 +3,14 @@
  * Is this host name or address this very machine?
  *
  * Answered without asking anybody for localhost, loopback addresses, this machine's own name and
- * the addresses of its interfaces. Only any other name is resolved, and that may take as long as
- * the resolver does.
+ * the addresses of its interfaces. Any other name has to be resolved first, which is not done here.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <sys/socket.h>
 
 enum local_answer { LOCAL_NO, LOCAL_YES, LOCAL_UNKNOWN /* only the resolver could tell */ };
 
 enum local_answer is_local_obviously(const char *name); /* never resolves */
-bool is_local(const char *name);                        /* resolves when it has to */
+bool is_local_address(const struct sockaddr *address);

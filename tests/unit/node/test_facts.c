@@ -37,12 +37,14 @@ static void test_facts(void **state)
         assert_true(facts->limits[i].soft <= facts->limits[i].hard);
     bool loopback = false;
     for (size_t i = 0; i < facts->address_count; i++) {
+        assert_in_range(facts->addresses[i].prefix, 0, facts->addresses[i].ipv6 ? 128 : 32);
         if (strcmp(facts->addresses[i].text, "127.0.0.1") != 0)
             continue;
         loopback = true;
         assert_true(facts->addresses[i].loopback && facts->addresses[i].up);
         assert_false(facts->addresses[i].ipv6 || facts->addresses[i].link_local);
         assert_string_equal(facts->addresses[i].iface, "lo");
+        assert_int_equal(facts->addresses[i].prefix, 8);
     }
     assert_true(loopback);
     node_facts_destroy(facts);
