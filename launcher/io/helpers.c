@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/helpers.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define LET_GO_GRACE_MS 1000
+
+struct helper {
+    pid_t pid;
+    void (*exited)(void *context, int wait_status); /* NULL: nobody wants to know */
+    void *context;
+    int64_t kill_at_ms; /* 0: it is still wanted */
+};
+
+struct helpers {
+    struct helper *items;
+    size_t count, room;
+};
+
+struct helpers *helpers_create(void)
+{
+    return mem_alloc(sizeof(struct helpers));
+}
+
+/* A helper leads a session, so its group has the number of its pid: what it started (a proxy
+ * command of ssh) goes with it. */
+static void signal_group(const struct helper *helper, int signal)
+{
+    if (kill(-helper->pid, signal) < 0)
+        kill(helper->pid, signal);
+}
+
+void helpers_destroy(struct helpers *helpers)
+{
+    if (helpers == NULL)
+        return;
+    for (size_t i = 0; i < helpers->count; i++)
+        signal_group(&helpers->items[i], SIGKILL);
+    free(helpers->items);
+    free(helpers);
+}
+
+static struct helper *find(const struct helpers *helpers, pid_t pid)
+{
+    for (size_t i = 0; i < helpers->count; i++) {
+        if (helpers->items[i].pid == pid)
+            return &helpers->items[i];
+    }
+    return NULL;
+}
+
+pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
+                    void (*exited)(void *context, int wait_status), void *context,
+                    struct error *err)
+{
+    struct child_spec full = *spec;
+    sigset_t nothing_blocked;
+    sigemptyset(&nothing_blocked);
+    full.die_with_parent = true;
+    if (full.envp == NULL)
+        full.envp = environ;
+    if (full.mask == NULL)
+        full.mask = &nothing_blocked; /* ours blocks what the loop hands out */
+    pid_t pid = child_spawn(&full, NULL, err);
+    if (pid < 0)
+        return -1;
+    if (helpers->count == helpers->room) {
+        helpers->room = helpers->room > 0 ? helpers->room * 2 : 16;
+        helpers->items = mem_resize_array(helpers->items, helpers->room, sizeof(*helpers->items));
+    }
+    helpers->items[helpers->count++] =
+        (struct helper){.pid = pid, .exited = exited, .context = context};
+    return pid;
+}
+
+void helpers_let_go(struct helpers *helpers, pid_t pid)
+{
+    struct helper *helper = find(helpers, pid);
+    if (helper == NULL || helper->kill_at_ms != 0)
+        return;
+    helper->exited = NULL;
+    helper->kill_at_ms = clock_mono_ms() + LET_GO_GRACE_MS;
+    signal_group(helper, SIGTERM);
+    signal_group(helper, SIGCONT);
+}
+
+static void kill_overdue(struct helpers *helpers)
+{
+    int64_t now = clock_mono_ms();
+    for (size_t i = 0; i < helpers->count; i++) {
+        struct helper *helper = &helpers->items[i];
+        if (helper->kill_at_ms == 0 || helper->kill_at_ms > now)
+            continue;
+        signal_group(helper, SIGKILL);
+    }
+}
+
+void helpers_exited(struct helpers *helpers, const struct reaper_exit *exit)
+{
+    struct helper *helper = find(helpers, exit->pid);
+    if (helper != NULL) {
+        struct helper gone = *helper;
+        *helper = helpers->items[--helpers->count];
+        if (gone.exited != NULL)
+            gone.exited(gone.context, exit->wait_status);
+    }
+    kill_overdue(helpers);
+}
+
+bool helpers_has(const struct helpers *helpers, pid_t pid)
+{
+    return find(helpers, pid) != NULL;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Helper programs of the driver (ssh, a proxy command, `ssh -G`, kubectl): started in sessions of
+ * their own, so that Ctrl-C reaches only us, and known by pid, so that a sweep for what dead agents
+ * left behind spares them and all below them. The owner of the reaper hands their exits in.
+ */
+#pragma once
+
+#include "io/child.h"
+#include "io/reaper.h"
+
+struct helpers;
+
+struct helpers *helpers_create(void);
+void helpers_destroy(struct helpers *helpers); /* kills those that still run; accepts NULL */
+
+/* Starts `spec` with the rest of the user's environment when spec->envp is NULL. `exited` (may be
+ * NULL) comes once, from helpers_exited(), unless the helper was let go before. */
+pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
+                    void (*exited)(void *context, int wait_status), void *context,
+                    struct error *err);
+
+/* No callback for it any more; TERM now, KILL when it is still there after a second (looked at when
+ * other exits come, and at the end). */
+void helpers_let_go(struct helpers *helpers, pid_t pid);
+
+void helpers_exited(struct helpers *helpers, const struct reaper_exit *exit);
+bool helpers_has(const struct helpers *helpers, pid_t pid); /* started here and not yet reaped */
