@@ -24,7 +24,7 @@ static void close_others(int keep)
     }
 }
 
-static int agent_process(const struct transport_local *local, int fd)
+static int agent_process(const struct local_agent *agent, int fd)
 {
     setsid();
     close_others(fd);
@@ -35,30 +35,25 @@ static int agent_process(const struct transport_local *local, int fd)
         dup2(null_fd, STDOUT_FILENO);
         close(null_fd);
     }
-    return local->agent(local->context, fd);
+    return agent->run(agent->context, fd);
 }
 
-static int local_start(void *context, const struct transport_target *target,
-                       struct transport_stream *stream, struct error *err)
+int local_fork(const struct local_agent *agent, const char *host, struct transport_stream *stream,
+               struct error *err)
 {
     int ends[2];
     if (fd_socketpair(ends) < 0)
-        return error_errno(err, errno, "cannot make the link to the agent of %s", target->host);
+        return error_errno(err, errno, "cannot make the link to the agent of %s", host);
     pid_t pid = fork();
     if (pid == 0)
-        exit(agent_process(context, ends[1]));
+        exit(agent_process(agent, ends[1]));
     int errnum = errno;
     fd_close(&ends[1]);
     if (pid < 0) {
         fd_close(&ends[0]);
-        return error_errno(err, errnum, "cannot fork the agent of %s", target->host);
+        return error_errno(err, errnum, "cannot fork the agent of %s", host);
     }
     *stream = (struct transport_stream){
         .read_fd = ends[0], .write_fd = ends[0], .pid = pid, .same_machine = true};
     return 0;
-}
-
-struct transport transport_local(struct transport_local *local)
-{
-    return (struct transport){"local", local_start, local};
 }

@@ -3,6 +3,10 @@
  * Transports: ways to get an agent onto a node and a duplex stream to it. Each is a const table of
  * functions with a context of its own; nobody compares their names. The stream is the job's only
  * connection to the node (D2).
+ *
+ * A call is one attempt at one node. It reports through its events, from the loop and never from
+ * within transport_call(): stages as they are reached, then once `up` or `failed`. Every stage has
+ * a deadline of its own, so one of the two always comes.
  */
 #pragma once
 
@@ -10,9 +14,36 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/log.h"
 
+/* What a call is waiting for, in the words that a user reads. */
+#define TRANSPORT_STAGE_LIST(X)                                                  \
+    X(STAGE_WAITING, "waiting")     /* its turn has not come */                  \
+    X(STAGE_CONFIG, "ssh config")   /* `ssh -G` */                               \
+    X(STAGE_RESOLVE, "resolve")     /* its name */                               \
+    X(STAGE_CONNECT, "connect")     /* TCP, or the proxy command */              \
+    X(STAGE_HANDSHAKE, "handshake") /* banner and key exchange */                \
+    X(STAGE_HOST_KEY, "host key")   /* is it the one we know? */                 \
+    X(STAGE_AUTH, "auth")                                                        \
+    X(STAGE_START, "start")     /* a shell on the host, what is there already */ \
+    X(STAGE_SEND, "send agent") /* hvdrun-agent itself */                        \
+    X(STAGE_AGENT, "agent")     /* it was started and has not said HELLO */
+
+enum transport_stage {
+#define TRANSPORT_STAGE_ENUM(name, text) name,
+    TRANSPORT_STAGE_LIST(TRANSPORT_STAGE_ENUM)
+#undef TRANSPORT_STAGE_ENUM
+        TRANSPORT_STAGES
+};
+
+const char *transport_stage_name(enum transport_stage stage);
+
+/* All pointers are borrowed until the call is over. */
 struct transport_target {
-    const char *host; /* as in the plan */
+    const char *host;    /* as in the plan */
+    const char *address; /* to connect to instead; NULL: the host's name */
+    const char *user;    /* NULL: not said */
+    int port;            /* 0: not said */
     int node;
 };
 
@@ -20,11 +51,43 @@ struct transport_stream {
     int read_fd, write_fd; /* may be equal; the caller owns them */
     pid_t pid;             /* of the child behind it; 0: none */
     bool same_machine;     /* its processes are our descendants */
+    char peer[64];         /* numeric address of the host as we reach it; "": not known */
+};
+
+struct transport_events {
+    void (*stage)(void *context, enum transport_stage stage);
+    /* An agent speaks on this stream; its descriptors are the receiver's now. */
+    void (*up)(void *context, const struct transport_stream *stream);
+    /* One line without the host's name: cause and remedy. */
+    void (*failed)(void *context, enum transport_stage stage, const char *why);
+    /* After `up`: why the stream is about to end, as far as the transport knows. */
+    void (*lost)(void *context, const char *why);
+    /* A line worth telling: what was chosen (LOG_INFO), what the host's stderr said. */
+    void (*note)(void *context, enum log_level level, const char *line);
+};
+
+struct transport_call; /* each transport's own struct begins with struct transport_call_head */
+
+struct transport_ops {
+    const char *name;
+    struct transport_call *(*call)(void *context, const struct transport_target *target,
+                                   const struct transport_events *events, void *events_context);
+    /* Breaks off whatever goes on, closes what the transport holds; no event after that. */
+    void (*hang_up)(struct transport_call *call);
 };
 
 struct transport {
-    const char *name;
-    int (*start)(void *context, const struct transport_target *target,
-                 struct transport_stream *stream, struct error *err);
+    const struct transport_ops *ops;
     void *context;
 };
+
+struct transport_call_head {
+    const struct transport_ops *ops;
+};
+
+/* Starts; never fails at once. transport_hang_up() is due for every call, once, also after it has
+ * failed; accepts NULL. */
+struct transport_call *transport_call(const struct transport *transport,
+                                      const struct transport_target *target,
+                                      const struct transport_events *events, void *events_context);
+void transport_hang_up(struct transport_call *call);

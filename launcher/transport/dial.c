@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/dial.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+enum { KEEPALIVE_IDLE_S = 5, KEEPALIVE_INTERVAL_S = 3, KEEPALIVE_PROBES = 3 };
+
+struct attempt {
+    struct dial *dial;
+    struct sockaddr_storage address;
+    int fd, errnum; /* errnum: why it failed; 0: not tried or under way */
+    struct loop_fd *watch;
+};
+
+struct dial {
+    struct loop *loop;
+    struct loop_timer *next, *deadline;
+    struct attempt *attempts; /* in the order of trying */
+    size_t count, started, failed;
+    int port;
+    int64_t limit_ms, dead_after_ms;
+    char *service;
+    void (*done)(void *context, const struct dial_result *result);
+    void *context;
+};
+
+void dial_address_text(const struct sockaddr_storage *address, char *text, size_t room)
+{
+    if (getnameinfo((const struct sockaddr *)address,
+                    address->ss_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                  : sizeof(struct sockaddr_in6),
+                    text, (socklen_t)room, NULL, 0, NI_NUMERICHOST) != 0)
+        snprintf(text, room, "?");
+    const char mapped[] = "::ffff:";
+    if (strncmp(text, mapped, sizeof(mapped) - 1) == 0 && strchr(text, '.') != NULL)
+        memmove(text, text + sizeof(mapped) - 1, strlen(text) - sizeof(mapped) + 2);
+}
+
+void dial_order(const struct resolve_result *addresses, size_t *order)
+{
+    bool used[RESOLVE_ADDRESSES_MAX] = {false};
+    int wanted = addresses->count > 0 ? addresses->addresses[0].ss_family : 0;
+    for (size_t placed = 0; placed < addresses->count; placed++) {
+        size_t pick = RESOLVE_ADDRESSES_MAX, other = RESOLVE_ADDRESSES_MAX;
+        for (size_t i = addresses->count; i-- > 0;) {
+            if (used[i])
+                continue;
+            other = i;
+            if (addresses->addresses[i].ss_family == wanted)
+                pick = i;
+        }
+        if (pick == RESOLVE_ADDRESSES_MAX)
+            pick = other;
+        used[pick] = true;
+        order[placed] = pick;
+        wanted = addresses->addresses[pick].ss_family == AF_INET ? AF_INET6 : AF_INET;
+    }
+}
+
+static void attempt_close(struct attempt *attempt)
+{
+    loop_fd_destroy(attempt->watch);
+    attempt->watch = NULL;
+    fd_close(&attempt->fd);
+}
+
+static void dial_destroy(struct dial *dial)
+{
+    for (size_t i = 0; i < dial->count; i++)
+        attempt_close(&dial->attempts[i]);
+    loop_timer_destroy(dial->next);
+    loop_timer_destroy(dial->deadline);
+    free(dial->attempts);
+    free(dial->service);
+    free(dial);
+}
+
+static void dial_answer(struct dial *dial, const struct dial_result *result)
+{
+    void (*done)(void *, const struct dial_result *) = dial->done;
+    void *context = dial->context;
+    dial_destroy(dial);
+    done(context, result);
+}
+
+/* What tells the user most comes first: a host that refuses is up. */
+static int telling(int errnum)
+{
+    switch (errnum) {
+    case ECONNREFUSED: return 4;
+    case ECONNRESET: return 3;
+    case 0: return 2; /* silent so far */
+    case ETIMEDOUT: return 2;
+    case EHOSTUNREACH: return 1;
+    default: return 0;
+    }
+}
+
+static void explain(const struct dial *dial, struct dial_result *result)
+{
+    const struct attempt *best = &dial->attempts[0];
+    for (size_t i = 1; i < dial->started; i++) {
+        if (telling(dial->attempts[i].errnum) > telling(best->errnum))
+            best = &dial->attempts[i];
+    }
+    char at[64], others[48] = "";
+    dial_address_text(&best->address, at, sizeof(at));
+    if (dial->started > 1)
+        snprintf(others, sizeof(others), " (%zu addresses tried)", dial->started);
+    char *why = result->why;
+    size_t room = sizeof(result->why);
+    switch (best->errnum) {
+    case 0:
+        snprintf(why, room,
+                 "no answer from %s within %.3g s: host down, or a firewall drops port %d%s", at,
+                 (double)dial->limit_ms / 1000, dial->port, others);
+        break;
+    case ETIMEDOUT:
+        snprintf(why, room, "no answer from %s: host down, or a firewall drops port %d%s", at,
+                 dial->port, others);
+        break;
+    case ECONNREFUSED:
+        snprintf(why, room, "connection refused by %s: is %s running on port %d?%s", at,
+                 dial->service, dial->port, others);
+        break;
+    case EHOSTUNREACH:
+        snprintf(why, room, "no route to %s: host down, or wrong network%s", at, others);
+        break;
+    case ENETUNREACH:
+        snprintf(why, room, "the network of %s cannot be reached from here: check the routes%s", at,
+                 others);
+        break;
+    default:
+        snprintf(why, room, "cannot connect to %s port %d: %s%s", at, dial->port,
+                 strerrordesc_np(best->errnum), others);
+    }
+}
+
+static void dial_fail(struct dial *dial)
+{
+    struct dial_result result = {.fd = -1};
+    explain(dial, &result);
+    dial_answer(dial, &result);
+}
+
+/* Comfort; a kernel that refuses one of them still carries the connection. */
+static void set_options(int fd, int64_t dead_after_ms)
+{
+    const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S,
+              probes = KEEPALIVE_PROBES;
+    unsigned dead = (unsigned)dead_after_ms;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
+}
+
+static void attempt_won(struct attempt *attempt)
+{
+    struct dial *dial = attempt->dial;
+    struct dial_result result = {.fd = attempt->fd};
+    attempt->fd = -1;
+    set_options(result.fd, dial->dead_after_ms); /* after connecting: it has its own deadline */
+    dial_address_text(&attempt->address, result.peer, sizeof(result.peer));
+    dial_answer(dial, &result);
+}
+
+/* The dial may be gone after this. */
+static void attempt_failed(struct attempt *attempt, int errnum)
+{
+    struct dial *dial = attempt->dial;
+    attempt->errnum = errnum;
+    attempt_close(attempt);
+    dial->failed++;
+    if (dial->failed == dial->count)
+        dial_fail(dial);
+    else if (dial->started < dial->count)
+        loop_timer_set(dial->next, 0);
+}
+
+static void attempt_ready(void *context, int what)
+{
+    (void)what;
+    struct attempt *attempt = context;
+    int errnum = 0;
+    socklen_t length = sizeof(errnum);
+    if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
+        errnum = errno;
+    if (errnum == 0)
+        attempt_won(attempt);
+    else
+        attempt_failed(attempt, errnum);
+}
+
+static void attempt_start(struct attempt *attempt)
+{
+    struct dial *dial = attempt->dial;
+    attempt->fd = socket(attempt->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (attempt->fd < 0) {
+        attempt_failed(attempt, errno);
+        return;
+    }
+    socklen_t length = attempt->address.ss_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                             : sizeof(struct sockaddr_in6);
+    if (connect(attempt->fd, (const struct sockaddr *)&attempt->address, length) < 0 &&
+        errno != EINPROGRESS && errno != EINTR) {
+        attempt_failed(attempt, errno);
+        return;
+    }
+    attempt->watch = loop_fd_create(dial->loop, attempt->fd, attempt_ready, attempt);
+    loop_fd_watch(attempt->watch, LOOP_WRITE);
+    if (dial->started < dial->count)
+        loop_timer_set(dial->next, DIAL_STAGGER_MS);
+}
+
+static void next_fire(void *context)
+{
+    struct dial *dial = context;
+    if (dial->started < dial->count)
+        attempt_start(&dial->attempts[dial->started++]);
+}
+
+static void deadline_fire(void *context)
+{
+    dial_fail(context);
+}
+
+struct dial *dial_start(struct loop *loop, const struct resolve_result *addresses, int port,
+                        const char *service, int64_t limit_ms, int64_t dead_after_ms,
+                        void (*done)(void *context, const struct dial_result *result),
+                        void *context)
+{
+    struct dial *dial = mem_alloc(sizeof(*dial));
+    *dial = (struct dial){.loop = loop,
+                          .count = addresses->count,
+                          .port = port,
+                          .limit_ms = limit_ms,
+                          .dead_after_ms = dead_after_ms,
+                          .service = mem_strdup(service),
+                          .done = done,
+                          .context = context};
+    dial->attempts = mem_array(dial->count, sizeof(*dial->attempts));
+    size_t order[RESOLVE_ADDRESSES_MAX];
+    dial_order(addresses, order);
+    for (size_t i = 0; i < dial->count; i++) {
+        struct attempt *attempt = &dial->attempts[i];
+        *attempt =
+            (struct attempt){.dial = dial, .address = addresses->addresses[order[i]], .fd = -1};
+        /* The port stands at the same place in both families. */
+        ((struct sockaddr_in *)&attempt->address)->sin_port = htons((uint16_t)port);
+    }
+    dial->next = loop_timer_create(loop, next_fire, dial);
+    dial->deadline = loop_timer_create(loop, deadline_fire, dial);
+    loop_timer_set(dial->next, 0);
+    loop_timer_set(dial->deadline, limit_ms);
+    return dial;
+}
+
+void dial_cancel(struct dial *dial)
+{
+    if (dial != NULL)
+        dial_destroy(dial);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/resolve.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+struct job {
+    struct job *next;
+    char *name;
+    int family;
+    int error, errnum; /* of getaddrinfo */
+    struct addrinfo *found;
+};
+
+/* What the threads share with the loop; freed by the last who lets go. */
+struct shared {
+    pthread_mutex_t lock;
+    struct job *wanted, *ready; /* a queue, and a stack of answers */
+    int threads, holders;
+    int event_fd;
+    resolve_lookup lookup;
+};
+
+struct resolve_request {
+    struct resolve_request *next;
+    struct resolver *resolver;
+    struct loop_timer *timer; /* the deadline, or "answer at once" */
+    char *name;
+    int family;
+    int64_t limit_ms;
+    struct resolve_result *at_once; /* numeric addresses */
+    void (*done)(void *context, const struct resolve_result *result);
+    void *context;
+};
+
+struct resolver {
+    struct loop *loop;
+    struct loop_fd *watch;
+    struct shared *shared;
+    struct resolve_request *requests;
+};
+
+static int lookup_here(const char *name, int family, struct addrinfo **found)
+{
+    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM};
+    return getaddrinfo(name, NULL, &hints, found);
+}
+
+static void job_destroy(struct job *job)
+{
+    if (job->found != NULL)
+        freeaddrinfo(job->found);
+    free(job->name);
+    free(job);
+}
+
+static void jobs_destroy(struct job *job)
+{
+    while (job != NULL) {
+        struct job *next = job->next;
+        job_destroy(job);
+        job = next;
+    }
+}
+
+/* With the lock held; it is given back. */
+static void shared_let_go(struct shared *shared)
+{
+    int holders = --shared->holders;
+    pthread_mutex_unlock(&shared->lock);
+    if (holders > 0)
+        return;
+    jobs_destroy(shared->wanted);
+    jobs_destroy(shared->ready);
+    pthread_mutex_destroy(&shared->lock);
+    close(shared->event_fd);
+    free(shared);
+}
+
+static void *resolve_thread(void *arg)
+{
+    struct shared *shared = arg;
+    pthread_mutex_lock(&shared->lock);
+    while (shared->wanted != NULL) {
+        struct job *job = shared->wanted;
+        shared->wanted = job->next;
+        pthread_mutex_unlock(&shared->lock);
+        job->error = shared->lookup(job->name, job->family, &job->found);
+        job->errnum = errno;
+        if (job->error != 0)
+            job->found = NULL;
+        pthread_mutex_lock(&shared->lock);
+        job->next = shared->ready;
+        shared->ready = job;
+        uint64_t one = 1;
+        ssize_t written = write(shared->event_fd, &one, sizeof(one));
+        (void)written; /* full means that the loop has been told already */
+    }
+    shared->threads--;
+    shared_let_go(shared);
+    return NULL;
+}
+
+/* With the lock held. One more thread, unless there are as many as there may be: the job then waits
+ * for one of them. */
+static int start_thread(struct shared *shared)
+{
+    if (shared->threads >= RESOLVE_THREADS_MAX)
+        return 0;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, (size_t)256 << 10);
+    pthread_t thread;
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int errnum = pthread_create(&thread, &attributes, resolve_thread, shared);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (errnum == 0) {
+        shared->threads++;
+        shared->holders++;
+    }
+    return shared->threads > 0 ? 0 : errnum;
+}
+
+static void result_fill(struct resolve_result *result, const struct addrinfo *found)
+{
+    for (; found != NULL && result->count < RESOLVE_ADDRESSES_MAX; found = found->ai_next) {
+        if (found->ai_addrlen > sizeof(struct sockaddr_storage) ||
+            (found->ai_family != AF_INET && found->ai_family != AF_INET6))
+            continue;
+        memcpy(&result->addresses[result->count++], found->ai_addr, found->ai_addrlen);
+    }
+}
+
+static void result_explain(struct resolve_result *result, const struct job *job)
+{
+    const char *remedy = "check its spelling, /etc/hosts and the name server";
+    if (job->error == EAI_AGAIN)
+        remedy = "the name server did not answer: check /etc/resolv.conf, or give the address";
+    const char *cause = gai_strerror(job->error);
+    if (job->error == 0)
+        cause = "it has no address of the wanted family";
+    else if (job->error == EAI_SYSTEM)
+        cause = strerrordesc_np(job->errnum);
+    snprintf(result->why, sizeof(result->why), "cannot resolve %.100s: %s (%s)", job->name,
+             cause == NULL ? "unknown error" : cause, remedy);
+}
+
+static void request_destroy(struct resolve_request *request)
+{
+    struct resolve_request **at = &request->resolver->requests;
+    while (*at != NULL && *at != request)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = request->next;
+    loop_timer_destroy(request->timer);
+    free(request->at_once);
+    free(request->name);
+    free(request);
+}
+
+static void request_answer(struct resolve_request *request, const struct resolve_result *result)
+{
+    void (*done)(void *, const struct resolve_result *) = request->done;
+    void *context = request->context;
+    /* A result of the request's own must outlive it for the call. */
+    struct resolve_result *own AUTO_FREE = request->at_once;
+    request->at_once = NULL;
+    request_destroy(request);
+    done(context, result);
+}
+
+static struct resolve_request *request_for(struct resolver *resolver, const struct job *job)
+{
+    for (struct resolve_request *at = resolver->requests; at != NULL; at = at->next) {
+        if (at->at_once == NULL && at->family == job->family && strcmp(at->name, job->name) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+static void answers_ready(void *context, int what)
+{
+    (void)what;
+    struct resolver *resolver = context;
+    struct shared *shared = resolver->shared;
+    uint64_t count;
+    fd_read(shared->event_fd, &count, sizeof(count));
+    pthread_mutex_lock(&shared->lock);
+    struct job *job = shared->ready;
+    if (job != NULL)
+        shared->ready = job->next;
+    if (shared->ready != NULL) { /* one answer per turn: a callback may destroy us */
+        uint64_t one = 1;
+        fd_write(shared->event_fd, &one, sizeof(one));
+    }
+    pthread_mutex_unlock(&shared->lock);
+    if (job == NULL)
+        return;
+    struct resolve_result result = {.count = 0};
+    result_fill(&result, job->found);
+    if (result.count == 0)
+        result_explain(&result, job);
+    /* All who asked are told in this turn, each by its own timer: this one may destroy others. */
+    struct resolve_request *request = request_for(resolver, job);
+    while (request != NULL) {
+        request->at_once = mem_dup(&result, sizeof(result));
+        loop_timer_set(request->timer, 0);
+        request = request_for(resolver, job);
+    }
+    job_destroy(job);
+}
+
+static void request_fire(void *context)
+{
+    struct resolve_request *request = context;
+    if (request->at_once != NULL) {
+        request_answer(request, request->at_once);
+        return;
+    }
+    struct resolve_result late = {.count = 0};
+    snprintf(late.why, sizeof(late.why),
+             "cannot resolve %.100s: no answer within %.3g s (check /etc/resolv.conf, or give the "
+             "address)",
+             request->name, (double)request->limit_ms / 1000);
+    request_answer(request, &late);
+}
+
+struct resolver *resolver_create(struct loop *loop, resolve_lookup lookup, struct error *err)
+{
+    int event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (event_fd < 0) {
+        error_errno(err, errno, "cannot create an event descriptor");
+        return NULL;
+    }
+    struct shared *shared = mem_alloc(sizeof(*shared));
+    *shared = (struct shared){
+        .holders = 1, .event_fd = event_fd, .lookup = lookup == NULL ? lookup_here : lookup};
+    pthread_mutex_init(&shared->lock, NULL);
+    struct resolver *resolver = mem_alloc(sizeof(*resolver));
+    *resolver = (struct resolver){.loop = loop, .shared = shared};
+    resolver->watch = loop_fd_create(loop, event_fd, answers_ready, resolver);
+    return resolver;
+}
+
+void resolver_destroy(struct resolver *resolver)
+{
+    if (resolver == NULL)
+        return;
+    while (resolver->requests != NULL)
+        request_destroy(resolver->requests);
+    loop_fd_destroy(resolver->watch);
+    pthread_mutex_lock(&resolver->shared->lock);
+    jobs_destroy(resolver->shared->wanted);
+    resolver->shared->wanted = NULL;
+    shared_let_go(resolver->shared);
+    free(resolver);
+}
+
+/* Queues the lookup; what keeps it from being done is the request's answer. */
+static void request_look_up(struct resolve_request *request)
+{
+    struct shared *shared = request->resolver->shared;
+    struct job *job = mem_alloc(sizeof(*job));
+    *job = (struct job){.name = mem_strdup(request->name), .family = request->family};
+    pthread_mutex_lock(&shared->lock);
+    struct job **end = &shared->wanted;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = job;
+    int errnum = start_thread(shared);
+    if (errnum != 0)
+        *end = NULL;
+    pthread_mutex_unlock(&shared->lock);
+    if (errnum == 0)
+        return;
+    job_destroy(job);
+    struct resolve_result *result = mem_alloc(sizeof(*result));
+    snprintf(result->why, sizeof(result->why), "cannot resolve %.100s: cannot start a thread: %s",
+             request->name, strerrordesc_np(errnum));
+    request->at_once = result;
+}
+
+struct resolve_request *
+resolver_ask(struct resolver *resolver, const char *name, int family, int64_t limit_ms,
+             void (*done)(void *context, const struct resolve_result *result), void *context)
+{
+    struct resolve_request *request = mem_alloc(sizeof(*request));
+    *request = (struct resolve_request){.resolver = resolver,
+                                        .name = mem_strdup(name),
+                                        .family = family,
+                                        .limit_ms = limit_ms,
+                                        .done = done,
+                                        .context = context};
+    request->timer = loop_timer_create(resolver->loop, request_fire, request);
+    struct addrinfo hints = {
+        .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(name, NULL, &hints, &found) == 0) {
+        request->at_once = mem_alloc(sizeof(*request->at_once));
+        result_fill(request->at_once, found);
+        freeaddrinfo(found);
+    } else {
+        const struct job same = {.name = request->name, .family = family};
+        if (request_for(resolver, &same) == NULL)
+            request_look_up(request);
+    }
+    loop_fd_watch(resolver->watch, LOOP_READ);
+    request->next = resolver->requests;
+    resolver->requests = request;
+    loop_timer_set(request->timer, request->at_once != NULL ? 0 : limit_ms);
+    return request;
+}
+
+void resolver_cancel(struct resolve_request *request)
+{
+    if (request != NULL)
+        request_destroy(request);
+}

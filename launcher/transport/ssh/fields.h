@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The field types of RFC 4251 that keys, signatures and the agent's messages are made of: a bounded
+ * reader over bytes, and writers that append to a struct buf.
+ *
+ * After a read past the end the reader is `bad`, and stays so: numbers are 0, strings empty. A
+ * caller reads all it needs and looks at `bad` once. Views live as long as the bytes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct view {
+    const unsigned char *at;
+    size_t length;
+};
+
+struct fields {
+    const unsigned char *at;
+    size_t left;
+    bool bad;
+};
+
+struct fields fields_of(const void *bytes, size_t length);
+uint8_t fields_u8(struct fields *fields);
+uint32_t fields_u32(struct fields *fields);
+struct view fields_string(struct fields *fields);
+
+bool view_is(struct view view, const char *text);
+bool view_equal(struct view a, struct view b);
+struct view buf_view(const struct buf *buf);
+
+/* The type that a public key blob begins with; empty when it is none. */
+struct view key_blob_type(struct view blob);
+
+/* -1: over the buffer's limit. */
+int fields_put_u32(struct buf *out, uint32_t value);
+int fields_put_string(struct buf *out, const void *bytes, size_t length);
+int fields_put_text(struct buf *out, const char *text);
+/* A non-negative number, big-endian, as mpint. */
+int fields_put_mpint(struct buf *out, const unsigned char *bytes, size_t length);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands between libssh2 and the socket. It remembers how the connection broke, it never
+ * raises SIGPIPE, and it can keep libssh2 from the socket:
+ *
+ * - `mute`: nothing is sent or received any more, so that a session is freed without a word.
+ * - `hold`: while a channel is in use the end of the connection is hidden from libssh2, which would
+ *   otherwise throw away what it has in memory; the owner of the channel reads that first and then
+ *   looks at socket_broken(). And nothing is received then but where `pull` allows it: libssh2
+ * reads the socket in whatever call, and nobody would wake up for bytes that it put into memory.
+ */
+#pragma once
+
+#include <libssh2.h>
+#include <stdbool.h>
+
+struct ssh_socket {
+    int fd;
+    bool mute, hold, pull;
+    bool ended;        /* the peer closed it */
+    int receive_errno; /* 0: none */
+    int send_errno;
+};
+
+/* The session's abstract pointer must be the struct ssh_socket. */
+void socket_attach(LIBSSH2_SESSION *session);
+
+bool socket_broken(const struct ssh_socket *socket);
+int socket_errno(const struct ssh_socket *socket); /* when it is broken; ECONNRESET for an end */
+/* "closed by the other side", "Connection reset by peer"; NULL when it is not broken. */
+const char *socket_cause(const struct ssh_socket *socket);

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/ssh_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "transport/ssh_fallback.h"
+#include "transport/ssh_login.h"
+#include "transport/ssh_proxy.h"
+#include "transport/ssh_stream.h"
+
+#define SILENCE_DEFAULT_MS 120000 /* when the job does not say when a node is given up */
+
+struct ssh_call {
+    struct transport_call_head head;
+    struct ssh_transport *ssh;
+    const struct transport_target *target;
+    const struct transport_events *events;
+    void *events_context;
+
+    struct ssh_ticket *ticket;         /* NULL: up, or over */
+    void (*go)(struct ssh_call *call); /* what it does when its turn comes */
+    enum transport_stage stage;
+    struct ssh_question *question;
+    const struct ssh_config *config; /* borrowed from the queries; NULL: not known yet */
+    struct ssh_identity_request *identity;
+    struct ssh_keys *keys;
+    char *no_keys, *private_agent;
+    struct resolve_request *resolving;
+    struct resolve_result *addresses;
+    char *server; /* what the window counts it under */
+
+    struct dial *dial;
+    int fd; /* of our own TCP connection */
+    char peer[64];
+    struct ssh_proxy *proxy;
+    struct ssh_host_config host;
+    struct ssh_login *login;
+    int retries;
+    struct loop_timer *rest; /* until the next try */
+
+    struct ssh_stream *stream;
+    struct ssh_fallback *fallback; /* the ssh program instead */
+};
+
+static void set_stage(struct ssh_call *call, enum transport_stage stage)
+{
+    if (call->stage == stage)
+        return;
+    call->stage = stage;
+    call->events->stage(call->events_context, stage);
+}
+
+static void note(struct ssh_call *call, const char *line)
+{
+    call->events->note(call->events_context, LOG_INFO, line);
+}
+
+static const char *destination(const struct ssh_call *call)
+{
+    return call->target->address != NULL ? call->target->address : call->target->host;
+}
+
+static const char *user_said(const struct ssh_call *call)
+{
+    return call->target->user != NULL ? call->target->user : call->ssh->settings->user;
+}
+
+static int port_said(const struct ssh_call *call)
+{
+    return call->target->port > 0 ? call->target->port : call->ssh->settings->port;
+}
+
+static enum ssh_host_policy policy(const struct ssh_call *call)
+{
+    return call->ssh->settings->strict ? SSH_HOST_STRICT : call->config->policy;
+}
+
+static int64_t silence_ms(const struct ssh_call *call)
+{
+    int64_t silence = call->ssh->settings->room->silence_ms;
+    return silence > 0 ? silence : SILENCE_DEFAULT_MS;
+}
+
+/* Connection and login, whatever has been reached of them. The stream first: it lives on both. */
+static void close_connection(struct ssh_call *call)
+{
+    ssh_stream_destroy(call->stream);
+    call->stream = NULL;
+    ssh_login_destroy(call->login);
+    call->login = NULL;
+    dial_cancel(call->dial);
+    call->dial = NULL;
+    fd_close(&call->fd);
+    ssh_proxy_destroy(call->proxy);
+    call->proxy = NULL;
+}
+
+/* Its place in the window is for others now. */
+static void leave_window(struct ssh_call *call)
+{
+    ssh_ticket_destroy(call->ticket);
+    call->ticket = NULL;
+    ssh_transport_schedule(call->ssh);
+}
+
+static void fail(struct ssh_call *call, enum transport_stage stage, const char *why)
+{
+    AUTO_FREE char *line = mem_strdup(why); /* it may lie in what is closed now */
+    close_connection(call);
+    leave_window(call);
+    call->events->failed(call->events_context, stage, line);
+}
+
+static void wait_for_turn(struct ssh_call *call, void (*go)(struct ssh_call *))
+{
+    call->go = go;
+    ssh_ticket_wait(call->ticket, call->server);
+    ssh_transport_schedule(call->ssh);
+}
+
+static void forward_stage(void *context, enum transport_stage stage)
+{
+    set_stage(context, stage);
+}
+
+static void forward_failed(void *context, enum transport_stage stage, const char *why)
+{
+    fail(context, stage, why);
+}
+
+static void forward_lost(void *context, const char *why)
+{
+    struct ssh_call *call = context;
+    call->events->lost(call->events_context, why);
+}
+
+static void program_up(void *context, const struct transport_stream *stream)
+{
+    struct ssh_call *call = context;
+    leave_window(call);
+    call->events->up(call->events_context, stream);
+}
+
+static void program_note(void *context, enum log_level level, const char *line)
+{
+    struct ssh_call *call = context;
+    call->events->note(call->events_context, level, line);
+}
+
+static void start_program(struct ssh_call *call)
+{
+    static const struct transport_events events = {.stage = forward_stage,
+                                                   .up = program_up,
+                                                   .failed = forward_failed,
+                                                   .lost = forward_lost,
+                                                   .note = program_note};
+    static const char *const checks[] = {
+        [SSH_HOST_ACCEPT_NEW] = NULL, [SSH_HOST_STRICT] = "yes", [SSH_HOST_ANY] = "no"};
+    const struct ssh_settings *settings = call->ssh->settings;
+    const struct ssh_program program = {.config_file = settings->config_file,
+                                        .identity = settings->identity,
+                                        .user = user_said(call),
+                                        .port = port_said(call),
+                                        .agent = call->private_agent,
+                                        .check = checks[policy(call)],
+                                        .silence_ms = silence_ms(call)};
+    struct error err = ERROR_INIT;
+    call->fallback =
+        ssh_fallback_start(settings->room, &program, call->target, &events, call, &err);
+    if (call->fallback == NULL)
+        fail(call, STAGE_CONNECT, err.text);
+}
+
+static void fall_back(struct ssh_call *call, const char *why)
+{
+    char line[512];
+    snprintf(line, sizeof(line), "the ssh program does this host: %s", why);
+    close_connection(call);
+    note(call, line);
+    if (call->server == NULL) {
+        const struct ssh_config *config = call->config;
+        call->server = config->proxy_jump != NULL ? mem_strdup(config->proxy_jump)
+                                                  : mem_strdup(config->host_name);
+    }
+    wait_for_turn(call, start_program);
+}
+
+static void stream_up(void *context, int fd)
+{
+    struct ssh_call *call = context;
+    struct transport_stream stream = {.read_fd = fd, .write_fd = fd};
+    snprintf(stream.peer, sizeof(stream.peer), "%s", call->peer);
+    leave_window(call);
+    call->events->up(call->events_context, &stream);
+}
+
+static void stream_line(void *context, const char *line)
+{
+    struct ssh_call *call = context;
+    call->events->note(call->events_context, LOG_NOTICE, line);
+}
+
+static void start_stream(struct ssh_call *call)
+{
+    static const struct ssh_stream_events events = {.stage = forward_stage,
+                                                    .up = stream_up,
+                                                    .failed = forward_failed,
+                                                    .lost = forward_lost,
+                                                    .line = stream_line};
+    struct error err = ERROR_INIT;
+    set_stage(call, STAGE_START);
+    call->stream = ssh_stream_create(call->ssh->settings->room, call->ssh->module,
+                                     ssh_login_session(call->login), call->host.fd,
+                                     call->target->node, &events, call, &err);
+    if (call->stream == NULL)
+        fail(call, STAGE_START, err.text);
+}
+
+static void connect_host(struct ssh_call *call);
+
+static void rest_over(void *context)
+{
+    wait_for_turn(context, connect_host);
+}
+
+/* The server (or the jump host) has too many half-open logins: later, and fewer at once. */
+static void try_again(struct ssh_call *call, const char *why)
+{
+    if (call->retries == SSH_RETRIES_MAX) {
+        char line[512];
+        snprintf(line, sizeof(line),
+                 "%s, %d times: raise MaxStartups in its sshd_config, or lower --ssh-window", why,
+                 call->retries + 1);
+        fail(call, STAGE_HANDSHAKE, line);
+        return;
+    }
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+        random = (uint32_t)call->target->node * 2654435761u;
+    call->retries++;
+    close_connection(call);
+    ssh_ticket_dropped(call->ticket);
+    ssh_ticket_rest(call->ticket);
+    ssh_transport_schedule(call->ssh);
+    set_stage(call, STAGE_WAITING);
+    loop_timer_set(call->rest, ssh_retry_delay_ms(call->retries, random));
+}
+
+/* A proxy that could not connect ends just like a server that cuts us off. */
+static void proxy_cut(struct ssh_call *call, const char *why)
+{
+    const char *last = ssh_proxy_last_line(call->proxy);
+    char line[512];
+    if (last[0] == '\0' || strstr(last, "kex_exchange_identification") != NULL ||
+        strstr(last, "Connection closed by remote host") != NULL) {
+        snprintf(line, sizeof(line), "%s", why);
+        try_again(call, line);
+        return;
+    }
+    snprintf(line, sizeof(line), "the proxy ended: %s", last);
+    fail(call, STAGE_CONNECT, line);
+}
+
+static enum transport_stage stage_of(enum ssh_state state)
+{
+    switch (state) {
+    case SSH_STATE_HOST_KEY: return STAGE_HOST_KEY;
+    case SSH_STATE_AUTH: return STAGE_AUTH;
+    case SSH_STATE_CHANNEL: return STAGE_START;
+    default: return STAGE_HANDSHAKE;
+    }
+}
+
+static void login_state(void *context, enum ssh_state state)
+{
+    struct ssh_call *call = context;
+    if (state == SSH_STATE_CHANNEL) {
+        ssh_ticket_logged_in(call->ticket);
+        ssh_transport_schedule(call->ssh);
+    }
+    set_stage(call, stage_of(state));
+}
+
+/* The module goes through several states at once, so the last one that was told may be old. */
+static void login_failed(struct ssh_call *call, const char *why)
+{
+    const struct ssh_module *module = call->ssh->module;
+    enum transport_stage stage = stage_of(module->reached(ssh_login_session(call->login)));
+    AUTO_FREE char *line = NULL;
+    if (stage == STAGE_AUTH && call->no_keys != NULL)
+        line = mem_printf("%s (%s)", why, call->no_keys);
+    fail(call, stage, line != NULL ? line : why);
+}
+
+static void login_done(void *context, enum ssh_state state, const char *why)
+{
+    struct ssh_call *call = context;
+    if (state == SSH_STATE_OPEN) {
+        ssh_ticket_logged_in(call->ticket);
+        ssh_transport_schedule(call->ssh);
+        note(call, call->ssh->module->summary(ssh_login_session(call->login)));
+        start_stream(call);
+    } else if (state == SSH_STATE_FALLBACK) {
+        fall_back(call, why);
+    } else if (state == SSH_STATE_AGAIN) {
+        if (call->proxy != NULL)
+            proxy_cut(call, why);
+        else
+            try_again(call, why);
+    } else {
+        login_failed(call, why);
+    }
+}
+
+static void log_in(struct ssh_call *call, int fd)
+{
+    static const struct ssh_login_events events = {.state = login_state, .done = login_done};
+    const struct ssh_config *config = call->config;
+    bool alias = config->host_key_alias != NULL;
+    call->host = (struct ssh_host_config){
+        .fd = fd,
+        .name = alias ? config->host_key_alias : config->host_name,
+        .address = call->proxy != NULL ? NULL : call->peer,
+        .port = alias ? 22 : config->port,
+        .user = config->user,
+        .keys = call->keys,
+        .known_hosts = strv_items(&config->known_hosts),
+        .policy = policy(call),
+        .hash_names = config->hash_names,
+        .command = BOOT_COMMAND,
+    };
+    set_stage(call, STAGE_HANDSHAKE);
+    call->login = ssh_login_start(call->ssh->loop, call->ssh->module, &call->host,
+                                  call->ssh->settings->room->limit_ms, &events, call);
+}
+
+static void dialled(void *context, const struct dial_result *result)
+{
+    struct ssh_call *call = context;
+    call->dial = NULL;
+    if (result->fd < 0) {
+        fail(call, STAGE_CONNECT, result->why);
+        return;
+    }
+    call->fd = result->fd;
+    snprintf(call->peer, sizeof(call->peer), "%s", result->peer);
+    log_in(call, call->fd);
+}
+
+static void connect_proxy(struct ssh_call *call)
+{
+    const struct ssh_settings *settings = call->ssh->settings;
+    struct strv argv AUTO_STRV = STRV_INIT;
+    struct error err = ERROR_INIT;
+    if (ssh_proxy_argv(call->config, destination(call), settings->config_file, &argv, &err) == 0)
+        call->proxy =
+            ssh_proxy_start(call->ssh->loop, settings->room->helpers, strv_items(&argv), &err);
+    if (call->proxy == NULL)
+        fail(call, STAGE_CONNECT, err.text);
+    else
+        log_in(call, ssh_proxy_fd(call->proxy));
+}
+
+static void connect_host(struct ssh_call *call)
+{
+    const struct ssh_config *config = call->config;
+    int64_t limit_ms = call->ssh->settings->room->limit_ms;
+    set_stage(call, STAGE_CONNECT);
+    if (call->addresses == NULL) {
+        connect_proxy(call);
+        return;
+    }
+    if (config->connect_timeout_s > 0 && config->connect_timeout_s < limit_ms / 1000)
+        limit_ms = (int64_t)config->connect_timeout_s * 1000;
+    call->dial = dial_start(call->ssh->loop, call->addresses, config->port, "sshd", limit_ms,
+                            silence_ms(call), dialled, call);
+}
+
+static void resolved(void *context, const struct resolve_result *result)
+{
+    struct ssh_call *call = context;
+    call->resolving = NULL;
+    if (result->count == 0) {
+        fail(call, STAGE_RESOLVE, result->why);
+        return;
+    }
+    char address[64];
+    dial_address_text(&result->addresses[0], address, sizeof(address));
+    call->addresses = mem_dup(result, sizeof(*result));
+    call->server = mem_printf("%s|%d", address, call->config->port);
+    set_stage(call, STAGE_WAITING);
+    wait_for_turn(call, connect_host);
+}
+
+static void find_way(struct ssh_call *call)
+{
+    const struct ssh_config *config = call->config;
+    if (config->proxy_jump != NULL || config->proxy_command != NULL) {
+        /* One jump host serves many hosts; a command may lead anywhere, so it counts by its text.
+         */
+        call->server =
+            mem_strdup(config->proxy_jump != NULL ? config->proxy_jump : config->proxy_command);
+        set_stage(call, STAGE_WAITING);
+        wait_for_turn(call, connect_host);
+        return;
+    }
+    set_stage(call, STAGE_RESOLVE);
+    call->resolving = resolver_ask(call->ssh->resolver, config->host_name, config->family,
+                                   call->ssh->settings->room->limit_ms, resolved, call);
+}
+
+static void keys_loaded(void *context, const struct ssh_identity_answer *answer)
+{
+    struct ssh_call *call = context;
+    for (size_t i = 0; answer->notes != NULL && i < answer->notes->count; i++)
+        note(call, answer->notes->items[i]);
+    call->keys = answer->keys;
+    if (answer->keys == NULL)
+        call->no_keys = mem_strdup(answer->why);
+    call->private_agent = mem_strdup(answer->private_agent);
+    find_way(call);
+}
+
+static void configured(void *context, const struct ssh_config *config, const char *why)
+{
+    struct ssh_call *call = context;
+    if (config == NULL) {
+        fail(call, STAGE_CONFIG, why);
+        return;
+    }
+    call->config = config;
+    if (call->ssh->module == NULL)
+        fall_back(call, call->ssh->why_not);
+    else if (config->not_ours != NULL)
+        fall_back(call, config->not_ours);
+    else
+        call->identity = ssh_identity_ask(call->ssh->identities, config, keys_loaded, call);
+}
+
+static void ask_config(struct ssh_call *call)
+{
+    set_stage(call, STAGE_CONFIG);
+    call->question = ssh_query_ask(call->ssh->queries, destination(call), user_said(call),
+                                   port_said(call), configured, call);
+}
+
+struct ssh_call *ssh_call_create(struct ssh_transport *ssh, const struct transport_target *target,
+                                 const struct transport_events *events, void *events_context)
+{
+    struct ssh_call *call = mem_alloc(sizeof(*call));
+    *call = (struct ssh_call){.ssh = ssh,
+                              .target = target,
+                              .events = events,
+                              .events_context = events_context,
+                              .go = ask_config,
+                              .stage = STAGE_WAITING,
+                              .fd = -1};
+    call->ticket = ssh_ticket_create(ssh->window, call);
+    call->rest = loop_timer_create(ssh->loop, rest_over, call);
+    return call;
+}
+
+void ssh_call_destroy(struct ssh_call *call)
+{
+    if (call == NULL)
+        return;
+    ssh_fallback_destroy(call->fallback);
+    close_connection(call);
+    if (call->ticket != NULL)
+        leave_window(call);
+    ssh_question_destroy(call->question);
+    ssh_identity_request_destroy(call->identity);
+    resolver_cancel(call->resolving);
+    loop_timer_destroy(call->rest);
+    free(call->addresses);
+    free(call->server);
+    free(call->no_keys);
+    free(call->private_agent);
+    free(call);
+}
+
+void ssh_call_go(struct ssh_call *call)
+{
+    call->go(call);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/ssh_query.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "transport/capture.h"
+
+#define CONFIG_FILE_MAX ((size_t)1 << 20)
+#define SYSTEM_CONFIG "/etc/ssh/ssh_config"
+#define SYSTEM_CONFIG_PARTS "/etc/ssh/ssh_config.d/*.conf"
+
+struct answer {
+    struct answer *next;
+    struct ssh_queries *queries;
+    char *key;
+    struct capture *capture; /* still running */
+    bool known;
+    char *why; /* NULL: `config` is good */
+    struct ssh_config config;
+};
+
+struct ssh_question {
+    struct ssh_question *next;
+    struct ssh_queries *queries;
+    struct answer *answer;
+    struct loop_timer *timer; /* tells from the loop */
+    void (*done)(void *context, const struct ssh_config *config, const char *why);
+    void *context;
+};
+
+struct ssh_queries {
+    const struct ssh_query_settings *settings;
+    struct ssh_config_place place;
+    char *home, *user;
+    bool looked, configured, hash_names; /* the files have been looked at, and say something */
+    struct answer *answers;
+    struct ssh_question *questions;
+};
+
+static const char *variable(const char *name)
+{
+    return getenv(name);
+}
+
+struct ssh_queries *ssh_queries_create(const struct ssh_query_settings *settings)
+{
+    struct ssh_queries *queries = mem_alloc(sizeof(*queries));
+    queries->settings = settings;
+    const struct passwd *me = getpwuid(getuid()); /* as OpenSSH, which does not ask $HOME */
+    const char *home = getenv("HOME"), *user = getenv("USER");
+    queries->home = mem_strdup(me != NULL ? me->pw_dir : home);
+    queries->user = mem_strdup(me != NULL ? me->pw_name : user != NULL ? user : "root");
+    queries->place = (struct ssh_config_place){
+        .home = queries->home, .user = queries->user, .variable = variable};
+    return queries;
+}
+
+void ssh_queries_destroy(struct ssh_queries *queries)
+{
+    if (queries == NULL)
+        return;
+    while (queries->answers != NULL) {
+        struct answer *answer = queries->answers;
+        queries->answers = answer->next;
+        capture_cancel(answer->capture);
+        ssh_config_destroy(&answer->config);
+        free(answer->key);
+        free(answer->why);
+        free(answer);
+    }
+    free(queries->home);
+    free(queries->user);
+    free(queries);
+}
+
+/* A file that cannot be read is OpenSSH's to complain about. */
+static bool file_says_something(struct ssh_queries *queries, const char *path, bool *includes)
+{
+    struct buf bytes AUTO_BUF = BUF_INIT(CONFIG_FILE_MAX);
+    if (fd_read_file(path, &bytes, NULL) < 0)
+        return errno != ENOENT;
+    return !ssh_config_is_plain(buf_text(&bytes), bytes.length, includes, &queries->hash_names);
+}
+
+static bool anything_configured(struct ssh_queries *queries)
+{
+    if (queries->settings->config_file != NULL)
+        return true;
+    char *own AUTO_FREE = mem_printf("%s/.ssh/config", queries->home == NULL ? "" : queries->home);
+    if (access(own, F_OK) == 0)
+        return true;
+    bool parts = false, deeper = false;
+    if (file_says_something(queries, SYSTEM_CONFIG, &parts))
+        return true;
+    glob_t found;
+    if (!parts || glob(SYSTEM_CONFIG_PARTS, 0, NULL, &found) != 0)
+        return false;
+    bool says = false;
+    for (size_t i = 0; i < found.gl_pathc && !says; i++)
+        says = file_says_something(queries, found.gl_pathv[i], &deeper) || deeper;
+    globfree(&found);
+    return says;
+}
+
+static void question_fire(void *context)
+{
+    struct ssh_question *question = context;
+    const struct answer *answer = question->answer;
+    question->done(question->context, answer->why == NULL ? &answer->config : NULL, answer->why);
+}
+
+static void answer_known(struct answer *answer, char *why)
+{
+    answer->known = true;
+    answer->why = why;
+    for (struct ssh_question *at = answer->queries->questions; at != NULL; at = at->next) {
+        if (at->answer == answer)
+            loop_timer_set(at->timer, 0);
+    }
+}
+
+static void query_done(void *context, const struct capture_result *result)
+{
+    struct answer *answer = context;
+    answer->capture = NULL;
+    if (result->why != NULL) {
+        answer_known(answer, mem_printf("cannot read the ssh configuration: %s", result->why));
+        return;
+    }
+    if (!WIFEXITED(result->wait_status) || WEXITSTATUS(result->wait_status) != 0) {
+        answer_known(answer, mem_printf("ssh does not accept its configuration: %s (try ssh -G)",
+                                        result->last_line));
+        return;
+    }
+    struct error err = ERROR_INIT;
+    int rc = ssh_config_parse(&answer->config, result->text, result->length,
+                              &answer->queries->place, &err);
+    answer_known(answer, rc < 0 ? mem_strdup(err.text) : NULL);
+}
+
+static void run_query(struct answer *answer, const char *host, const char *user, int port)
+{
+    const struct ssh_query_settings *settings = answer->queries->settings;
+    struct strv argv AUTO_STRV = STRV_INIT;
+    strv_add(&argv, "ssh");
+    strv_add(&argv, "-T"); /* else it complains that stdin is no terminal */
+    strv_add(&argv, "-G");
+    if (settings->config_file != NULL) {
+        strv_add(&argv, "-F");
+        strv_add(&argv, settings->config_file);
+    }
+    if (settings->identity != NULL) {
+        strv_add(&argv, "-i");
+        strv_add(&argv, settings->identity);
+    }
+    if (port > 0) {
+        strv_add(&argv, "-p");
+        strv_printf(&argv, "%d", port);
+    }
+    if (user != NULL) {
+        strv_add(&argv, "-l");
+        strv_add(&argv, user);
+    }
+    strv_add(&argv, "--");
+    strv_add(&argv, host);
+    answer->capture =
+        capture_start(settings->room->loop, settings->room->helpers, strv_items(&argv), NULL,
+                      SSH_CONFIG_OUTPUT_MAX, settings->room->limit_ms, query_done, answer);
+}
+
+static void take_defaults(struct answer *answer, const char *host, const char *user, int port)
+{
+    struct ssh_queries *queries = answer->queries;
+    struct ssh_config *config = &answer->config;
+    ssh_config_defaults(config, host, &queries->place);
+    config->hash_names = queries->hash_names;
+    if (user != NULL) {
+        free(config->user);
+        config->user = mem_strdup(user);
+    }
+    if (port > 0)
+        config->port = port;
+    if (queries->settings->identity != NULL) {
+        strv_destroy(&config->identities);
+        strv_add(&config->identities, queries->settings->identity);
+    }
+    answer->known = true;
+}
+
+static struct answer *answer_for(struct ssh_queries *queries, const char *host, const char *user,
+                                 int port)
+{
+    char *key AUTO_FREE = mem_printf("%s@%s@%d", user == NULL ? "" : user, host, port);
+    struct answer *answer = queries->answers;
+    while (answer != NULL && strcmp(answer->key, key) != 0)
+        answer = answer->next;
+    if (answer != NULL)
+        return answer;
+    if (!queries->looked) {
+        queries->looked = true;
+        queries->configured = anything_configured(queries);
+    }
+    answer = mem_alloc(sizeof(*answer));
+    *answer = (struct answer){.next = queries->answers, .queries = queries, .key = mem_strdup(key)};
+    ssh_config_init(&answer->config);
+    queries->answers = answer;
+    if (queries->configured)
+        run_query(answer, host, user, port);
+    else
+        take_defaults(answer, host, user, port);
+    return answer;
+}
+
+struct ssh_question *
+ssh_query_ask(struct ssh_queries *queries, const char *host, const char *user, int port,
+              void (*done)(void *context, const struct ssh_config *config, const char *why),
+              void *context)
+{
+    struct ssh_question *question = mem_alloc(sizeof(*question));
+    *question = (struct ssh_question){.next = queries->questions,
+                                      .queries = queries,
+                                      .answer = answer_for(queries, host, user, port),
+                                      .done = done,
+                                      .context = context};
+    question->timer = loop_timer_create(queries->settings->room->loop, question_fire, question);
+    queries->questions = question;
+    if (question->answer->known)
+        loop_timer_set(question->timer, 0);
+    return question;
+}
+
+void ssh_question_destroy(struct ssh_question *question)
+{
+    if (question == NULL)
+        return;
+    struct ssh_question **at = &question->queries->questions;
+    while (*at != question)
+        at = &(*at)->next;
+    *at = question->next;
+    loop_timer_destroy(question->timer);
+    free(question);
+}

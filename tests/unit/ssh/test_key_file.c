@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ssh/ssh_fixture.h"
+#include "transport/ssh/key_file.h"
+#include "transport/ssh/keys.h"
+
+#define KEYGEN "/usr/bin/ssh-keygen"
+
+static int setup(void **state)
+{
+    *state = place_make();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    place_remove(*state);
+    return 0;
+}
+
+static void need_keygen(void)
+{
+    if (!program_exists(KEYGEN)) {
+        print_message("skipped: there is no " KEYGEN "\n");
+        skip();
+    }
+}
+
+/* The signature must be one that OpenSSL verifies with the public half; the public blob must be the
+ * one that ssh-keygen wrote. */
+static void check_usable(const char *path, const char *passphrase, const char *name)
+{
+    char *AUTO_FREE public = mem_printf("%s.pub", path);
+    char *AUTO_FREE hidden = mem_printf("%s.hidden", path);
+    AUTO_BUF struct buf signature = BUF_INIT(8192), again = BUF_INIT(8192);
+    struct view data = {.at = (const unsigned char *)"some data", .length = 9};
+    struct key_file file, from_pub;
+    struct error err = ERROR_INIT;
+
+    key_file_read(&from_pub, public, NULL);
+    assert_int_equal(from_pub.kind, KEY_FILE_LOCKED);
+    assert_int_equal(rename(public, hidden), 0);
+    key_file_read(&file, path, passphrase);
+    assert_int_equal(rename(hidden, public), 0);
+    if (file.kind != KEY_FILE_USABLE)
+        print_error("%s: %s\n", path, file.reason.text);
+    assert_int_equal(file.kind, KEY_FILE_USABLE);
+    assert_string_equal(key_name(file.key), name);
+    assert_true(from_pub.public.length > 0);
+    assert_true(view_equal(buf_view(&from_pub.public), buf_view(&file.key->blob)));
+    assert_int_equal(key_sign(file.key, data, &signature, &err), 0);
+    assert_true(signature.length >= 64);
+    assert_int_equal(key_sign(file.key, data, &again, &err), 0);
+    if (strcmp(name, "ecdsa") != 0) /* which has random bytes in it */
+        assert_true(view_equal(buf_view(&signature), buf_view(&again)));
+    key_file_destroy(&file);
+    key_file_destroy(&from_pub);
+}
+
+static void opens_every_kind_that_ssh_keygen_makes(void **state)
+{
+    need_keygen();
+    static const struct {
+        const char *type, *bits, *passphrase, *format, *name;
+    } kinds[] = {
+        {"ed25519", NULL, "", NULL, "ed25519"},
+        {"ecdsa", "256", "", NULL, "ecdsa"},
+        {"ecdsa", "384", "", NULL, "ecdsa"},
+        {"ecdsa", "521", "", NULL, "ecdsa"},
+        {"rsa", "2048", "", NULL, "rsa"},
+        {"rsa", "2048", "", "PEM", "rsa"},
+        {"rsa", "2048", "secret", "PEM", "rsa"},
+        {"rsa", "2048", "secret", "PKCS8", "rsa"},
+        {"ecdsa", "256", "", "PEM", "ecdsa"},
+        {"ecdsa", "521", "secret", "PEM", "ecdsa"},
+        {"ecdsa", "384", "secret", "PKCS8", "ecdsa"},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        char *AUTO_FREE name = mem_printf("key%zu", i);
+        char *AUTO_FREE path = key_make(*state, name, kinds[i].type, kinds[i].bits,
+                                        kinds[i].passphrase, kinds[i].format);
+        check_usable(path, kinds[i].passphrase[0] ? kinds[i].passphrase : NULL, kinds[i].name);
+        assert_false(keys_file_needs_agent(path));
+    }
+}
+
+static void says_why_a_key_cannot_be_used(void **state)
+{
+    need_keygen();
+    char *AUTO_FREE bcrypt = key_make(*state, "bcrypt", "ed25519", NULL, "secret", NULL);
+    char *AUTO_FREE pem = key_make(*state, "pem", "rsa", "2048", "secret", "PEM");
+    char *AUTO_FREE open = key_make(*state, "open", "ed25519", NULL, "", NULL);
+    char *AUTO_FREE odd = place_path(*state, "odd");
+    char *AUTO_FREE missing = place_path(*state, "missing");
+    struct key_file file;
+
+    key_file_read(&file, bcrypt, "secret");
+    assert_int_equal(file.kind, KEY_FILE_NEEDS_SSH);
+    assert_true(file.public.length > 0);
+    assert_non_null(strstr(file.reason.text, "ssh-add"));
+    assert_true(keys_file_needs_agent(bcrypt));
+    key_file_destroy(&file);
+
+    key_file_read(&file, pem, NULL);
+    assert_int_equal(file.kind, KEY_FILE_LOCKED);
+    assert_non_null(strstr(file.reason.text, "encrypted"));
+    assert_true(file.public.length > 0); /* from pem.pub */
+    assert_false(keys_file_needs_agent(pem));
+    key_file_destroy(&file);
+    key_file_read(&file, pem, "wrong");
+    assert_int_equal(file.kind, KEY_FILE_LOCKED);
+    assert_non_null(strstr(file.reason.text, "passphrase"));
+    key_file_destroy(&file);
+
+    assert_int_equal(chmod(open, 0644), 0);
+    key_file_read(&file, open, NULL);
+    assert_int_equal(file.kind, KEY_FILE_BAD);
+    assert_non_null(strstr(file.reason.text, "chmod 600"));
+    key_file_destroy(&file);
+
+    place_write(odd, "hello\n", false);
+    key_file_read(&file, odd, NULL);
+    assert_int_equal(file.kind, KEY_FILE_BAD);
+    key_file_destroy(&file);
+    key_file_read(&file, missing, NULL);
+    assert_int_equal(file.kind, KEY_FILE_MISSING);
+    assert_false(keys_file_needs_agent(missing));
+    key_file_destroy(&file);
+}
+
+/* A FIDO key by its shape: nothing here could make a real one. */
+static void a_fido_key_is_left_to_ssh(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAASgAAABpzay1zc2gtZWQy\n"
+        "NTUxOUBvcGVuc3NoLmNvbQAAACAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAARz\n"
+        "c2g6AAAAAA==\n"
+        "-----END OPENSSH PRIVATE KEY-----\n";
+    struct key_file file;
+
+    key_file_parse(&file, "sk", text, strlen(text), NULL);
+    assert_int_equal(file.kind, KEY_FILE_NEEDS_SSH);
+    assert_non_null(strstr(file.reason.text, "sk-ssh-ed25519@openssh.com"));
+    key_file_destroy(&file);
+}
+
+/* Cuts and single wrong bytes: an error or a key, never a crash. */
+static void damage_is_survived(void **state)
+{
+    need_keygen();
+    char *AUTO_FREE ed = key_make(*state, "ed", "ed25519", NULL, "", NULL);
+    char *AUTO_FREE ec = key_make(*state, "ec", "ecdsa", "256", "", NULL);
+    const char *const paths[] = {ed, ec};
+
+    for (size_t k = 0; k < 2; k++) {
+        char *AUTO_FREE text = place_read(paths[k]);
+        size_t length = strlen(text);
+        struct key_file file;
+        for (size_t cut = 0; cut < length; cut++) {
+            char *copy = mem_dup(text, cut + 1);
+            key_file_parse(&file, "cut", copy, cut, NULL);
+            if (cut + 40 < length)
+                assert_int_not_equal(file.kind, KEY_FILE_USABLE);
+            key_file_destroy(&file);
+            copy[cut] = 'A';
+            free(copy);
+        }
+        for (size_t at = 0; at < length; at++) {
+            char *copy = mem_dup(text, length + 1);
+            copy[at] = copy[at] == 'A' ? 'Q' : 'A';
+            key_file_parse(&file, "damaged", copy, length, NULL);
+            key_file_destroy(&file);
+            free(copy);
+        }
+    }
+}
+
+static void keys_come_in_order_and_notes_say_what_is_left_out(void **state)
+{
+    need_keygen();
+    char *AUTO_FREE first = key_make(*state, "first", "ecdsa", "256", "", NULL);
+    char *AUTO_FREE locked = key_make(*state, "locked", "ed25519", NULL, "secret", NULL);
+    char *AUTO_FREE last = key_make(*state, "last", "ed25519", NULL, "", NULL);
+    char *AUTO_FREE missing = place_path(*state, "missing");
+    char *files[] = {first, missing, locked, last, NULL};
+    char *no_files[] = {missing, NULL}, *only_locked[] = {locked, NULL};
+    struct ssh_keys_config config = {.files = files};
+    AUTO_STRV struct strv notes = STRV_INIT;
+    struct error err = ERROR_INIT;
+    struct ssh_keys *keys = keys_create(&config, &notes, &err);
+
+    assert_non_null(keys);
+    assert_int_equal(keys_count(keys), 2);
+    assert_string_equal(keys_get(keys, 0)->origin, first);
+    assert_string_equal(keys_get(keys, 1)->origin, last);
+    assert_int_equal(notes.count, 1);
+    assert_non_null(strstr(notes.items[0], locked));
+    keys_destroy(keys);
+
+    config.files = no_files;
+    assert_null(keys_create(&config, &notes, &err));
+    assert_non_null(strstr(err.text, "ssh-keygen"));
+    config.files = only_locked;
+    assert_null(keys_create(&config, &notes, &err));
+    assert_non_null(strstr(err.text, "ssh-add"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(opens_every_kind_that_ssh_keygen_makes, setup, teardown),
+        cmocka_unit_test_setup_teardown(says_why_a_key_cannot_be_used, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fido_key_is_left_to_ssh, setup, teardown),
+        cmocka_unit_test_setup_teardown(damage_is_survived, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_come_in_order_and_notes_say_what_is_left_out, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <elf.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "transport/boot.h"
+#include "transport/boot_host.h"
+#include "transport/image_facts.h"
+
+static void test_own_agent(void **state)
+{
+    (void)state;
+    struct agent_image image;
+    struct error err = ERROR_INIT;
+    struct utsname name;
+    assert_int_equal(agent_image_open(HVDRUN_AGENT_PROGRAM, &image, &err), 0);
+    assert_int_equal(uname(&name), 0);
+    assert_string_equal(image.machine, name.machine);
+    assert_true(image.length > 100000);
+    assert_int_equal(strlen(image.hash), 64);
+    assert_int_equal(image.glibc_major, 2);
+    assert_true(image.glibc_minor >= 17);
+    agent_image_close(&image);
+    assert_null(image.bytes);
+    agent_image_close(&image);
+}
+
+static void test_not_an_image(void **state)
+{
+    (void)state;
+    struct agent_image image;
+    struct error err = ERROR_INIT;
+    assert_int_equal(agent_image_open("/nonexistent/agent", &image, &err), -1);
+    assert_non_null(strstr(err.text, "/nonexistent/agent"));
+    assert_int_equal(agent_image_open("/etc/passwd", &image, &err), -1);
+    assert_non_null(strstr(err.text, "not a program"));
+    assert_null(image.bytes);
+}
+
+static void test_another_machine(void **state)
+{
+    (void)state;
+    struct image_facts facts;
+    struct error err = ERROR_INIT;
+    ElfW(Ehdr) header = {.e_ident = {0x7f, 'E', 'L', 'F', sizeof(void *) == 8 ? 2 : 1, 1}};
+    header.e_ident[EI_DATA] = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+    header.e_machine = EM_AARCH64;
+    assert_int_equal(image_facts_read(&header, sizeof(header), &facts, &err), 0);
+    assert_string_equal(facts.machine, "aarch64");
+    assert_int_equal(facts.glibc_major, 0);
+    header.e_machine = EM_PDP11;
+    assert_int_equal(image_facts_read(&header, sizeof(header), &facts, &err), -1);
+    header.e_ident[EI_CLASS] = 3;
+    assert_int_equal(image_facts_read(&header, sizeof(header), &facts, &err), -1);
+    assert_int_equal(image_facts_read(&header, 10, &facts, &err), -1);
+}
+
+/* Each byte of the headers changed, and the file cut at many places: never a crash (ASan looks). */
+static void test_broken_files(void **state)
+{
+    (void)state;
+    struct buf file = BUF_INIT((size_t)64 << 20);
+    struct error err = ERROR_INIT;
+    struct image_facts facts;
+    assert_int_equal(fd_read_file("/bin/true", &file, &err), 0);
+    for (size_t length = 0; length < file.length; length += 97) {
+        uint8_t *copy = mem_dup(file.bytes + file.start, length > 0 ? length : 1);
+        image_facts_read(copy, length, &facts, &err);
+        free(copy);
+    }
+    uint8_t *copy = mem_dup(file.bytes + file.start, file.length);
+    for (size_t i = 0; i < 1024 && i < file.length; i++) {
+        for (int flip = 1; flip < 256; flip += 85) {
+            copy[i] ^= (uint8_t)flip;
+            image_facts_read(copy, file.length, &facts, &err);
+            copy[i] ^= (uint8_t)flip;
+        }
+    }
+    unsigned seed = 1;
+    for (int round = 0; round < 2000; round++) {
+        size_t at = 1024 + (size_t)rand_r(&seed) % (file.length - 1024);
+        copy[at] ^= 0xff;
+        image_facts_read(copy, file.length, &facts, &err);
+    }
+    free(copy);
+    buf_destroy(&file);
+}
+
+static void test_cksum(void **state)
+{
+    (void)state;
+    assert_int_equal(image_cksum("", 0), 4294967295u);
+    assert_int_equal(image_cksum("123456789", 9), 930766865u);
+}
+
+/* "" when it can run there. */
+static const char *check(const char *said, struct error *err)
+{
+    struct agent_image image = {.machine = "x86_64", .glibc_major = 2, .glibc_minor = 34};
+    struct boot_host host;
+    *err = (struct error)ERROR_INIT;
+    boot_host_parse(said, &host);
+    int result = boot_host_check(&host, &image, err);
+    assert_int_equal(result, err->text[0] == '\0' ? 0 : -1);
+    return err->text;
+}
+
+static void test_hosts(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_string_equal(check("Linux x86_64 glibc 2.36", &err), "");
+    assert_string_equal(check("Linux x86_64 glibc 2.34", &err), "");
+    assert_string_equal(check("Linux x86_64 glibc 3.0", &err), "");
+    assert_string_equal(check("Linux x86_64 ldd (Ubuntu GLIBC 2.35-0ubuntu3) 2.35", &err), "");
+    assert_string_equal(check("Linux x86_64 ", &err), ""); /* not known: tried */
+    assert_string_equal(check("Linux x86_64 ldd: not found", &err), "");
+    assert_non_null(strstr(check("Linux x86_64 glibc 2.9", &err), "2.9"));
+    assert_non_null(strstr(check("Linux x86_64 ldd (GNU libc) 2.28", &err), "2.28"));
+    assert_non_null(strstr(check("Linux x86_64 musl", &err), "musl"));
+    assert_non_null(strstr(check("Linux aarch64 glibc 2.36", &err),
+                           "x86_64 agent cannot run on this aarch64 host"));
+    assert_non_null(strstr(check("Darwin arm64 ", &err), "Darwin"));
+    assert_non_null(strstr(check("", &err), "Linux only"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_own_agent),       cmocka_unit_test(test_not_an_image),
+        cmocka_unit_test(test_another_machine), cmocka_unit_test(test_broken_files),
+        cmocka_unit_test(test_cksum),           cmocka_unit_test(test_hosts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
