@@ -8,6 +8,7 @@
 
 #include "agent/crew.h"
 #include "agent/ending.h"
+#include "agent/keeper_line.h"
 #include "agent/mpi_host.h"
 #include "agent/rendezvous_door.h"
 #include "base/clock.h"
@@ -34,6 +35,7 @@ struct agent {
     struct stream_pool pool;
     struct rendezvous_door *rendezvous;
     struct ending *ending;
+    struct keeper_line *keeper; /* NULL: there is none */
     struct mpi_host *mpi;
     struct crew *crew;
     char *job_id;
@@ -63,6 +65,8 @@ static void maybe_ended(struct agent *agent)
 
 static void driver_lost(struct agent *agent)
 {
+    if (agent->link == NULL)
+        return;
     link_destroy(agent->link);
     agent->link = NULL;
     agent->post.link = NULL;
@@ -80,6 +84,12 @@ static void driver_lost(struct agent *agent)
 static void link_closed(void *context, const char *reason)
 {
     (void)reason;
+    driver_lost(context);
+}
+
+/* Nobody would clean up after us any more, so we do it while we can. */
+static void keeper_lost(void *context)
+{
     driver_lost(context);
 }
 
@@ -159,8 +169,11 @@ static void send_hello(struct agent *agent)
     message.cpus_online = (uint32_t)facts->cpus_online;
     message.memory_bytes = facts->memory_bytes;
     for (size_t i = 0; i < facts->address_count; i++) {
-        if (facts->addresses[i].up)
-            strv_printf(&addresses, "%s %s", facts->addresses[i].iface, facts->addresses[i].text);
+        const struct node_address *address = &facts->addresses[i];
+        int whole = address->ipv6 ? 128 : 32;
+        if (address->up)
+            strv_printf(&addresses, "%s %s/%d", address->iface, address->text,
+                        address->prefix < 0 ? whole : address->prefix);
     }
     message.interfaces = addresses.items;
     message.n_interfaces = addresses.count;
@@ -292,7 +305,7 @@ static void crew_frame(struct agent *agent, uint8_t type, const uint8_t *body, s
     case FRAME_SIGNAL: on_signal(agent, body, length); break;
     case FRAME_WINDOW_SIZE: on_window(agent, body, length); break;
     case FRAME_STATE_REQUEST: crew_report_states(agent->crew); break;
-    default: break;
+    default: mpi_host_frame(agent->mpi, type, body, length); break; /* the MPI_* ones */
     }
 }
 
@@ -327,9 +340,12 @@ static void link_frame(void *context, const struct frame_header *header, const u
 static void on_tick(void *context)
 {
     struct agent *agent = context;
-    if (agent->link == NULL)
-        return;
     int64_t now = clock_mono_ms();
+    keeper_line_beat(agent->keeper, agent->liveness.lost_ms, agent->grace_ms + agent->drain_ms);
+    if (agent->link == NULL) {
+        loop_timer_set(agent->tick, LIVENESS_PERIOD_MS);
+        return;
+    }
     pid_t driver = agent->config->driver_pid;
     if (driver > 0 && getppid() == driver)
         liveness_heard(&agent->liveness, now); /* it may be stopped (a debugger), but it is there */
@@ -396,6 +412,7 @@ static int agent_open(struct agent *agent, struct error *err)
     if (agent->link == NULL)
         return -1;
     post_init(&agent->post, agent->link);
+    agent->keeper = keeper_line_create(agent->loop, agent->config->keeper_fd, keeper_lost, agent);
     agent->reaper = reaper_create(child_exited, agent);
     agent->signals = loop_signals_create(agent->loop, signals, got_signal, agent, err);
     if (agent->signals == NULL)
@@ -422,6 +439,7 @@ static void agent_close(struct agent *agent)
     reaper_destroy(agent->reaper);
     node_facts_destroy(agent->facts);
     link_destroy(agent->link);
+    keeper_line_destroy(agent->keeper);
     loop_destroy(agent->loop);
     free(agent->job_id);
 }

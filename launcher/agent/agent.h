@@ -13,6 +13,7 @@ struct agent_config {
     const char *module_dir; /* of hvdrun-pmix.so and hvdrun-topology.so */
     const sigset_t *mask;   /* the user's signal mask, for the workers */
     pid_t driver_pid;       /* our parent on this machine; 0: the driver is elsewhere */
+    int keeper_fd;          /* the line to our keeper (agent/keeper.h); -1: there is none */
 };
 
 /* Runs until the job is over. Returns the process's exit status. */

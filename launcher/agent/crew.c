@@ -103,6 +103,10 @@ static void send_ready(const struct crew *crew, const struct error *problem)
     message.n_mpi = setup->notes.count;
     message.bindings = setup->pictures.items;
     message.n_bindings = setup->pictures.count;
+    if (setup->route.iface != NULL) { /* else it failed before */
+        message.address = setup->route.address;
+        message.interface = setup->route.iface;
+    }
     post_message(crew->config.post, FRAME_READY, &message.base);
 }
 

@@ -7,17 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/modules.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "model/env_scrub.h"
 #include "node/mpi_detect.h"
+#include "node/mpi_params.h"
 #include "node/ports.h"
 #include "node/topology.h"
-
-static char *module_path(const struct crew_setup *setup, const char *name)
-{
-    return mem_printf("%s/%s", setup->config->module_dir, name);
-}
 
 static char *join(char *const *words, size_t count, const char *separator)
 {
@@ -29,11 +27,23 @@ static char *join(char *const *words, size_t count, const char *separator)
     return buf_take(&text);
 }
 
+/* On another machine than the driver's, names like HOME are this host's own. */
+static void copy_base_env(struct crew_setup *setup)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    AUTO_STRV struct strv passed = STRV_INIT;
+    for (size_t i = 0; i < prepare->n_base_env; i++)
+        strv_add(&passed, prepare->base_env[i]);
+    if (prepare->remote)
+        env_scrub_for_host(strv_items(&passed), environ, &setup->base_env);
+    else
+        strv_copy(&setup->base_env, strv_items(&passed));
+}
+
 static void copy_lists(struct crew_setup *setup)
 {
     const Hvdrun__Prepare *prepare = setup->prepare;
-    for (size_t i = 0; i < prepare->n_base_env; i++)
-        strv_add(&setup->base_env, prepare->base_env[i]);
+    copy_base_env(setup);
     for (size_t i = 0; i < prepare->n_knobs; i++)
         strv_add(&setup->knobs, prepare->knobs[i]);
     setup->node_names = join(prepare->hosts, prepare->n_hosts, ",");
@@ -62,13 +72,13 @@ static int check_wdir(const char *wdir, struct error *err)
     int errnum = stat(wdir, &info) < 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
     if (errnum == 0)
         return 0;
-    error_errno(err, errnum, "cannot enter the working directory %s", wdir);
+    error_errno(err, errnum, "cannot enter the working directory %s (--wdir names another)", wdir);
     err->status = STATUS_LAUNCHER;
     return -1;
 }
 
-/* Offering a kind by force, or by looking at the program. -1: it cannot be offered here. */
-static int choose_kind(struct crew_setup *setup, size_t index, struct error *err)
+/* Offering a kind by force, or by looking at the program. */
+static void choose_kind(struct crew_setup *setup, size_t index)
 {
     const Hvdrun__App *message = setup->prepare->apps[index];
     struct crew_app *app = &setup->apps[index];
@@ -84,18 +94,9 @@ static int choose_kind(struct crew_setup *setup, size_t index, struct error *err
                     "%s %s, which --mpi=%s does not serve: each process will be a world of its "
                     "own; use --mpi=%s",
                     app->path, found.what, mpi_kind_name(kind), mpi_kind_name(found.kind));
-    if (setup->prepare->n_hosts > 1 && kind != MPI_NONE) {
-        if (app->requires_mpi)
-            return error_set(err,
-                             "%s is an MPI program (%s), and MPI across several hosts is not "
-                             "supported yet; use one host",
-                             app->path, found.what);
-        kind = MPI_NONE;
-    }
     setup->kinds[index] = kind;
     strv_printf(&setup->notes, "%s: MPI %s (%s)", app->path, mpi_kind_name(kind),
                 automatic ? found.what : "as --mpi says");
-    return 0;
 }
 
 /* The worker changes its folder before it executes a path that was found from ours. */
@@ -126,7 +127,20 @@ static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
     if (app->path == NULL)
         return -1;
     make_absolute(&app->path);
-    return choose_kind(setup, index, err);
+    choose_kind(setup, index);
+    return 0;
+}
+
+/* All ranks of the job are one world, so MPI's start-up waits for those of other programs too. */
+static void warn_of_others(const struct crew_setup *setup, const struct crew_app *mpi)
+{
+    for (size_t i = 0; i < setup->prepare->n_apps; i++) {
+        if (setup->kinds[i] == MPI_NONE)
+            log_warning(&setup->config->post->log,
+                        "%s does not use MPI and %s does: the MPI ranks will wait for the others, "
+                        "which belong to the same job",
+                        setup->apps[i].path, mpi->path);
+    }
 }
 
 /* Programs of two MPI families would wait for each other for ever. */
@@ -146,6 +160,9 @@ static int check_one_mpi(const struct crew_setup *setup, struct error *err)
         first = &setup->apps[i];
         kind = setup->kinds[i];
     }
+    /* One node is enough to say it. */
+    if (first != NULL && setup->prepare->node_index == 0)
+        warn_of_others(setup, first);
     return 0;
 }
 
@@ -202,9 +219,9 @@ static int fill_binding(struct crew_setup *setup, struct error *err)
     enum bind_unit unit = (enum bind_unit)setup->prepare->bind;
     if (unit == BIND_NONE && !setup->prepare->report_bindings)
         return 0;
-    char *module AUTO_FREE = module_path(setup, "hvdrun-topology.so");
+    char *module AUTO_FREE = modules_path(setup->config->module_dir, "hvdrun-topology.so", err);
     struct topology topology = {.count = 0};
-    if (topology_read(module, &topology, err) < 0)
+    if (module == NULL || topology_read(module, &topology, err) < 0)
         return -1;
     struct binding *binding = binding_create(&topology, unit, (int)setup->prepare->n_workers, err);
     if (binding != NULL && setup->prepare->report_bindings)
@@ -234,9 +251,10 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
                     struct error *err)
 {
     const struct crew_config *config = setup->config;
-    char *module AUTO_FREE = module_path(setup, "hvdrun-pmix.so");
+    bool uses = uses_pmix(setup);
+    char *module AUTO_FREE = uses ? modules_path(config->module_dir, "hvdrun-pmix.so", err) : NULL;
     const char *dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir);
-    if (uses_pmix(setup)) {
+    if (uses) {
         struct error no_shm = ERROR_INIT;
         setup->shm_dir = runtime_dir_create_in(RUNTIME_DIR_SHARED_MEMORY, &no_shm);
         if (setup->shm_dir == NULL)
@@ -255,7 +273,7 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
                                .binding = setup->binding,
                                .cpus = node_facts_cpus(config->facts)};
     setup->mpi = config->mpi;
-    int result = mpi_host_prepare(setup->mpi, &job, err);
+    int result = uses && module == NULL ? -1 : mpi_host_prepare(setup->mpi, &job, err);
     bool needed = false;
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
         needed = needed || setup->apps[i].requires_mpi;
@@ -267,6 +285,42 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
         setup->kinds[i] = MPI_NONE;
     return mpi_host_prepare(setup->mpi, &job, err);
+}
+
+static void split_words(const char *text, struct strv *out)
+{
+    for (text += strspn(text, ","); *text != '\0'; text += strspn(text, ",")) {
+        size_t length = strcspn(text, ",");
+        strv_add_n(out, text, length);
+        text += length;
+    }
+}
+
+/* The interfaces for the workers' own traffic: by the routes to the other nodes. A driver that does
+ * not say their addresses has one machine only. */
+static void choose_interfaces(struct crew_setup *setup)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    const struct node_facts *facts = setup->config->facts;
+    AUTO_STRV struct strv words = STRV_INIT, peers = STRV_INIT;
+    split_words(prepare->interfaces, &words);
+    for (size_t i = 0; i < prepare->n_addresses; i++) {
+        if (i != prepare->node_index)
+            strv_add(&peers, prepare->addresses[i]);
+    }
+    bool told = prepare->node_index < prepare->n_addresses;
+    struct route_request request = {.own = facts->addresses,
+                                    .own_count = facts->address_count,
+                                    .peers = peers.items,
+                                    .peer_count = peers.count,
+                                    .told = told ? prepare->addresses[prepare->node_index] : NULL,
+                                    .filter = strv_items(&words)};
+    route_choose(&request, &setup->route);
+    bool says = setup->route.include != NULL || setup->route.exclude != NULL;
+    if (!says || !mpi_params_choose_tcp(strv_env_get(&setup->base_env, "HOME"),
+                                        strv_env_get(&setup->base_env, "PATH")))
+        return;
+    route_leave_subnets(&setup->route);
 }
 
 int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
@@ -283,6 +337,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
             return error_set(err, "a worker without an app");
     }
     copy_lists(setup);
+    choose_interfaces(setup);
     setup->runtime_dir = runtime_dir_create(&no_dir);
     if (setup->runtime_dir == NULL)
         log_info(&config->post->log, "%s", no_dir.text);
@@ -291,18 +346,13 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     return fill_mpi(setup, mpi_ops, context, err);
 }
 
-/* The interfaces for the workers' own traffic: those asked for; on one machine, loopback. */
-static void set_interfaces(struct crew_setup *setup, struct worker_env_job *job)
+static void set_interfaces(const struct crew_setup *setup, struct worker_env_job *job)
 {
-    const char *asked = setup->prepare->interfaces;
-    job->ifaces_from_flag = asked[0] != '\0';
-    job->ifaces = job->ifaces_from_flag ? asked : "lo";
-    size_t length = strcspn(job->ifaces, ",");
-    if (length >= sizeof(setup->iface))
-        length = sizeof(setup->iface) - 1;
-    memcpy(setup->iface, job->ifaces, length);
-    setup->iface[length] = '\0';
-    job->iface = setup->iface;
+    job->iface = setup->route.iface;
+    job->ifaces = setup->route.ifaces;
+    job->ifaces_from_flag = setup->prepare->interfaces[0] != '\0';
+    job->subnets = setup->route.include;
+    job->unfit_subnets = setup->route.exclude;
 }
 
 void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
@@ -366,6 +416,7 @@ void crew_setup_destroy(struct crew_setup *setup)
     free(setup->kinds);
     free(setup->app_np);
     free(setup->master_addr);
+    route_destroy(&setup->route);
     free(setup->node_names);
     free(setup->node_sizes);
     free(setup->limits);

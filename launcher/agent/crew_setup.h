@@ -6,6 +6,7 @@
 #include "agent/mpi_host.h"
 #include "model/worker_env.h"
 #include "node/oom.h"
+#include "node/route.h"
 #include "node/runtime_dir.h"
 
 /* One program of the job as this node will run it. */
@@ -32,7 +33,7 @@ struct crew_setup {
     struct binding *binding; /* NULL: not bound */
     struct worker_env *env;  /* since START; it borrows the next two */
     char *master_addr;
-    char iface[64]; /* one of the interfaces for the workers' own traffic */
+    struct route route; /* of the workers' own traffic; READY tells it */
     struct mpi_host *mpi;
     struct child_limit *limits;
     size_t limit_count;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/mpi_relay.h"
 #include "agent/pmi1_wire.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -22,12 +23,14 @@ struct mpi_host {
     struct pmix_server *pmix;
     struct loop_fd *pmix_watch;
     struct pmi1_wire *pmi1;
+    char *nspace; /* of the present epoch */
     struct loop_timer *look;
     int looked;
     bool warned;
     int early;       /* local rank that ended well but without MPI_Finalize; -1: none */
     bool started;    /* PMIx: once in the life of the process */
     bool registered; /* the present epoch's namespace is known to PMIx */
+    bool published;  /* the store of all nodes has heard of this one */
 };
 
 static enum mpi_kind kind_of(const struct mpi_host *host, int local_rank)
@@ -62,15 +65,102 @@ static void pmix_log(void *context, enum log_level level, const char *line)
     log_print(&host->post->log, level, "%s", line);
 }
 
+static bool is_alone(const struct mpi_host *host)
+{
+    return host->job.prepare->n_host_ranks <= 1;
+}
+
+static bool is_here(const struct mpi_host *host, int rank)
+{
+    const Hvdrun__Prepare *prepare = host->job.prepare;
+    int first = (int)prepare->workers[0]->rank;
+    return rank >= first && rank < first + (int)prepare->n_workers;
+}
+
 static void pmix_signal(void *context, int rank, int signal)
 {
     const struct mpi_host *host = context;
-    host->job.ops->signal(host->job.context, rank, signal);
+    if (!is_alone(host) && !is_here(host, rank))
+        mpi_relay_signal(host->post, rank, signal);
+    if (rank == PMIX_EVERY_RANK || is_here(host, rank))
+        host->job.ops->signal(host->job.context, rank, signal);
+}
+
+static void too_large(const struct mpi_host *host, size_t length)
+{
+    log_error(&host->post->log,
+              "the MPI ranks have %zu MiB to tell other nodes at once, more than %zu can be",
+              length >> 20, FRAME_MPI_DATA_MAX >> 20);
+}
+
+static void pmix_collect(void *context, uint64_t id, const char *operation, const int *ranks,
+                         size_t count, const void *bytes, size_t length)
+{
+    const struct mpi_host *host = context;
+    if (mpi_relay_collect(host->post, id, operation, ranks, count, bytes, length) == 0)
+        return;
+    too_large(host, length);
+    pmix_server_collect_reply(host->pmix, id, false, 0, NULL, 0);
+}
+
+static void pmix_modex(void *context, uint64_t id, int rank)
+{
+    const struct mpi_host *host = context;
+    mpi_relay_modex(host->post, id, rank);
+}
+
+static void pmix_modex_answer(void *context, struct pmix_asker asker, bool ok, const void *bytes,
+                              size_t length)
+{
+    const struct mpi_host *host = context;
+    mpi_relay_modex_data(host->post, asker, ok, bytes, length);
+}
+
+static void pmix_store(void *context, uint64_t id, const struct pmix_store_request *request)
+{
+    struct mpi_host *host = context;
+    host->published = true;
+    if (mpi_relay_store(host->post, id, request) < 0)
+        pmix_server_store_reply(host->pmix, id, STORE_FULL, NULL, 0);
+}
+
+static void pmix_event(void *context, const void *bytes, size_t length)
+{
+    const struct mpi_host *host = context;
+    mpi_relay_event(host->post, bytes, length);
 }
 
 static void pmi1_aborted(void *context, int rank, int code, const char *text)
 {
     post_abort(context, rank, code, text);
+}
+
+static void pmi1_barrier_in(void *context, const char *bytes, size_t length)
+{
+    struct mpi_host *host = context;
+    if (mpi_relay_barrier(host->post, bytes, length) == 0)
+        return;
+    too_large(host, length);
+    post_abort(host, (int)host->job.prepare->workers[0]->rank, 1, "too much data in PMI-1");
+}
+
+static void pmi1_name(void *context, int rank, enum pmi1_name_request request, const char *service,
+                      const char *port)
+{
+    const struct mpi_host *host = context;
+    mpi_relay_name(host->post, rank, request, service, port);
+}
+
+void mpi_host_frame(struct mpi_host *host, uint8_t type, const uint8_t *body, size_t length)
+{
+    if (!host->registered && host->pmi1 == NULL)
+        return;
+    struct mpi_relay_ends ends = {.log = &host->post->log,
+                                  .pmix = host->registered ? host->pmix : NULL,
+                                  .pmi1 = host->pmi1,
+                                  .signal = host->job.ops->signal,
+                                  .context = host->job.context};
+    mpi_relay_frame(&ends, type, body, length);
 }
 
 static void pmix_ready(void *context, int what)
@@ -163,8 +253,11 @@ void mpi_host_finish(struct mpi_host *host)
     if (host->registered)
         pmix_server_job_end(host->pmix);
     host->registered = false;
+    host->published = false;
     pmi1_wire_destroy(host->pmi1);
     host->pmi1 = NULL;
+    free(host->nspace);
+    host->nspace = NULL;
 }
 
 void mpi_host_destroy(struct mpi_host *host)
@@ -187,13 +280,32 @@ bool mpi_host_has_thread(const struct mpi_host *host)
     return host != NULL && host->pmix != NULL;
 }
 
+/* What MPI knows a node by: over several nodes the driver says, since each must have its own. */
+static const char *name_of(const struct mpi_host *host, size_t node)
+{
+    const Hvdrun__Prepare *prepare = host->job.prepare;
+    if (is_alone(host))
+        return host->job.hostname;
+    return node < prepare->n_hostnames ? prepare->hostnames[node] : prepare->hosts[node];
+}
+
+static const char *node_name(const struct mpi_host *host)
+{
+    return name_of(host, is_alone(host) ? 0 : host->job.prepare->node_index);
+}
+
 static int start_pmix(struct mpi_host *host, struct error *err)
 {
     static const struct pmix_server_ops ops = {.connected = pmix_connected,
                                                .finalized = pmix_connected,
                                                .aborted = pmix_aborted,
                                                .log = pmix_log,
-                                               .signal = pmix_signal};
+                                               .signal = pmix_signal,
+                                               .collect = pmix_collect,
+                                               .modex = pmix_modex,
+                                               .modex_answer = pmix_modex_answer,
+                                               .store = pmix_store,
+                                               .event = pmix_event};
     if (host->started)
         return 0;
     if (host->job.runtime_dir == NULL)
@@ -202,7 +314,7 @@ static int start_pmix(struct mpi_host *host, struct error *err)
     host->pmix = pmix_server_load(host->job.module_path, &ops, host, err);
     host->started = host->pmix != NULL;
     if (host->pmix == NULL ||
-        pmix_server_start(host->pmix, host->job.runtime_dir, host->job.hostname, err) < 0)
+        pmix_server_start(host->pmix, host->job.runtime_dir, node_name(host), err) < 0)
         return -1;
     host->pmix_watch = loop_fd_create(host->loop, pmix_server_fd(host->pmix), pmix_ready, host);
     loop_fd_watch(host->pmix_watch, LOOP_READ);
@@ -250,21 +362,28 @@ static int register_pmix(struct mpi_host *host, struct error *err)
                                         .first_rank = first};
         first += (int)app->np;
     }
-    struct pmix_job_node node = {host->job.hostname, ranks, size};
-    char *nspace AUTO_FREE = mem_printf("%s@%u", host->job.job_id, host->post->epoch);
+    struct pmix_job_node *nodes AUTO_FREE = mem_array(prepare->n_host_ranks, sizeof(*nodes));
+    int placed = 0;
+    for (size_t i = 0; i < prepare->n_host_ranks; i++) {
+        nodes[i] =
+            (struct pmix_job_node){name_of(host, i), ranks + placed, (int)prepare->host_ranks[i]};
+        placed += nodes[i].rank_count;
+    }
+    host->nspace = mem_printf("%s@%u", host->job.job_id, host->post->epoch);
     char *wdir AUTO_FREE = getcwd(NULL, 0);
     char **cpusets = binding_texts(host->job.binding);
-    struct pmix_job job = {.nspace = nspace,
+    struct pmix_job job = {.nspace = host->nspace,
                            .size = size,
-                           .nodes = &node,
-                           .node_count = 1,
+                           .nodes = nodes,
+                           .node_count = (int)prepare->n_host_ranks,
+                           .my_node = (int)prepare->node_index,
                            .apps = apps,
                            .app_count = (int)prepare->n_apps,
                            .uid = getuid(),
                            .gid = getgid(),
                            .wdir = prepare->wdir[0] == '\0' ? wdir : prepare->wdir,
                            .shm_dir = host->job.shm_dir,
-                           .oversubscribed = size > host->job.cpus,
+                           .oversubscribed = (int)prepare->n_workers > host->job.cpus,
                            .cpusets = (const char *const *)cpusets};
     int result = pmix_server_job(host->pmix, &job, err);
     host->registered = result == 0;
@@ -283,15 +402,35 @@ static bool wants(const struct mpi_host *host, enum mpi_kind kind)
     return false;
 }
 
+/* What the servers index their tables with. */
+static int check_nodes(const Hvdrun__Prepare *prepare, struct error *err)
+{
+    uint64_t ranks = 0;
+    for (size_t i = 0; i < prepare->n_host_ranks; i++) {
+        if (i == prepare->node_index &&
+            (prepare->host_ranks[i] != prepare->n_workers || ranks != prepare->workers[0]->rank))
+            return error_set(err, "the plan has other ranks on this node than its workers");
+        ranks += prepare->host_ranks[i];
+    }
+    if (ranks != prepare->size || prepare->n_hosts != prepare->n_host_ranks ||
+        prepare->node_index >= prepare->n_host_ranks)
+        return error_set(err, "the plan's hosts and ranks do not fit together");
+    return 0;
+}
+
 int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, struct error *err)
 {
+    static const struct pmi1_wire_ops pmi1_ops = {
+        .aborted = pmi1_aborted, .barrier_in = pmi1_barrier_in, .name = pmi1_name};
     host->job = *job;
+    if (check_nodes(job->prepare, err) < 0)
+        return -1;
     if (wants(host, MPI_PMIX) && (start_pmix(host, err) < 0 || register_pmix(host, err) < 0))
         return -1;
     if (wants(host, MPI_PMI1)) {
         char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, host->post->epoch);
-        host->pmi1 = pmi1_wire_create(host->loop, &host->post->log, job->prepare, kvsname,
-                                      pmi1_aborted, host);
+        host->pmi1 =
+            pmi1_wire_create(host->loop, &host->post->log, job->prepare, kvsname, &pmi1_ops, host);
     }
     loop_timer_set(host->look, look_at_ms[0]);
     return 0;
@@ -335,9 +474,12 @@ void mpi_host_exited(struct mpi_host *host, int local_rank, int code, int signal
 {
     if (code == 0 && signal == 0 && host->early < 0 && !has_finalized(host, local_rank))
         host->early = local_rank;
-    if (kind_of(host, local_rank) == MPI_PMIX)
-        pmix_server_worker_ended(host->pmix, (int)host->job.prepare->workers[local_rank]->rank,
-                                 code, signal);
+    if (kind_of(host, local_rank) != MPI_PMIX)
+        return;
+    int rank = (int)host->job.prepare->workers[local_rank]->rank;
+    pmix_server_worker_ended(host->pmix, rank, code, signal);
+    if (host->published)
+        mpi_relay_rank_ended(host->post, host->nspace, rank);
 }
 
 void mpi_host_collect(struct mpi_host *host, int local_rank)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hosting MPI for the workers of this node: PMIx through its module, PMI-1 by our own engine on a
- * socketpair per worker, and a look at workers that seem to use the one they were not given. One
- * host lives as long as its agent, since PMIx can be started once in a process; each epoch is
- * prepared and finished.
+ * socketpair per worker, and a look at workers that seem to use the one they were not given. What
+ * other nodes have to know or to say goes through the driver (mpi_relay.h). One host lives as long
+ * as its agent, since PMIx can be started once in a process; each epoch is prepared and finished.
  *
  * A wrong kind fails silently (every process becomes a world of one), so workers are looked at 1, 5
  * and 20 seconds after their start: a process with an MPI library mapped whose rank never spoke to
@@ -23,7 +23,7 @@
 struct mpi_host;
 
 struct mpi_host_ops {
-    /* A worker asked that a rank of this node (or -2: all) gets a signal. */
+    /* A worker asked that a rank of this node (or -2: all of them) gets a signal. */
     void (*signal)(void *context, int rank, int signal);
     pid_t (*pid)(void *context, int local_rank); /* 0: does not run */
 };
@@ -45,7 +45,8 @@ struct mpi_host_job {
     void *context;
     const Hvdrun__Prepare *prepare; /* borrowed until mpi_host_finish() */
     const enum mpi_kind *kinds;     /* of each app; borrowed likewise */
-    const char *module_path, *runtime_dir, *shm_dir, *hostname, *job_id;
+    const char *module_path, *runtime_dir, *shm_dir, *job_id;
+    const char *hostname;          /* gethostname(), for a job of one node */
     const struct binding *binding; /* NULL: not bound */
     int cpus;
 };
@@ -63,3 +64,6 @@ void mpi_host_exited(struct mpi_host *host, int local_rank, int code, int signal
 
 /* What this worker said before it ended is heard now. */
 void mpi_host_collect(struct mpi_host *host, int local_rank);
+
+/* An MPI_* frame of the present epoch. */
+void mpi_host_frame(struct mpi_host *host, uint8_t type, const uint8_t *body, size_t length);

@@ -6,7 +6,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "pmi1/engine.h"
 
 #define UNSENT_MAX ((size_t)1 << 20)
 
@@ -24,7 +23,7 @@ struct pmi1_wire {
     struct pmi1_engine *engine;
     struct line *lines; /* by local rank */
     int count, first_rank;
-    void (*aborted)(void *context, int rank, int code, const char *text);
+    const struct pmi1_wire_ops *ops;
     void *context;
 };
 
@@ -92,14 +91,30 @@ static void engine_send(void *context, int rank, const char *bytes, size_t lengt
 static void engine_abort(void *context, int rank, int code, const char *text)
 {
     struct pmi1_wire *wire = context;
-    wire->aborted(wire->context, rank, code, text);
+    wire->ops->aborted(wire->context, rank, code, text);
 }
 
-struct pmi1_wire *pmi1_wire_create(
-    struct loop *loop, const struct log *log, const Hvdrun__Prepare *prepare, const char *kvsname,
-    void (*aborted)(void *context, int rank, int code, const char *text), void *context)
+static void engine_barrier_in(void *context, const char *bytes, size_t length)
 {
-    static const struct pmi1_ops ops = {.send = engine_send, .abort = engine_abort};
+    struct pmi1_wire *wire = context;
+    wire->ops->barrier_in(wire->context, bytes, length);
+}
+
+static void engine_name(void *context, int rank, enum pmi1_name_request request,
+                        const char *service, const char *port)
+{
+    struct pmi1_wire *wire = context;
+    wire->ops->name(wire->context, rank, request, service, port);
+}
+
+struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
+                                   const Hvdrun__Prepare *prepare, const char *kvsname,
+                                   const struct pmi1_wire_ops *ops, void *context)
+{
+    struct pmi1_ops engine_ops = {
+        .send = engine_send, .abort = engine_abort, .barrier_in = engine_barrier_in};
+    if (prepare->n_host_ranks > 1)
+        engine_ops.name = engine_name;
     size_t count = prepare->n_workers;
     struct pmi1_wire *wire = mem_alloc(sizeof(*wire));
     *wire = (struct pmi1_wire){.loop = loop,
@@ -107,7 +122,7 @@ struct pmi1_wire *pmi1_wire_create(
                                .lines = mem_array(count, sizeof(struct line)),
                                .count = (int)count,
                                .first_rank = (int)prepare->workers[0]->rank,
-                               .aborted = aborted,
+                               .ops = ops,
                                .context = context};
     int *ranks AUTO_FREE = mem_array(count, sizeof(*ranks));
     int *apps AUTO_FREE = mem_array(count, sizeof(*apps));
@@ -127,7 +142,7 @@ struct pmi1_wire *pmi1_wire_create(
                                  .local_apps = apps,
                                  .ranks_on = ranks_on,
                                  .node_count = (int)prepare->n_host_ranks};
-    wire->engine = pmi1_engine_create(&config, &ops, wire);
+    wire->engine = pmi1_engine_create(&config, &engine_ops, wire);
     return wire;
 }
 
@@ -174,4 +189,16 @@ void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank)
     bool more = line->fd >= 0;
     while (more)
         more = line_read(line);
+}
+
+int pmi1_wire_barrier_out(struct pmi1_wire *wire, const char *bytes, size_t length,
+                          struct error *err)
+{
+    return pmi1_barrier_out(wire->engine, bytes, length, err);
+}
+
+void pmi1_wire_name_reply(struct pmi1_wire *wire, int rank, enum pmi1_name_request request,
+                          const char *port)
+{
+    pmi1_name_reply(wire->engine, rank, request, port);
 }

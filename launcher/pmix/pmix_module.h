@@ -9,7 +9,7 @@
 #include "pmix/pmix_server.h"
 
 #define PMIX_MODULE_SYMBOL "hvdrun_pmix_module"
-#define PMIX_MODULE_VERSION 1
+#define PMIX_MODULE_VERSION 2
 
 struct server; /* the module's own */
 
@@ -27,11 +27,12 @@ struct pmix_module {
     void (*worker_started)(struct server *server, int rank, pid_t pid);
     void (*worker_ended)(struct server *server, int rank, int code, int signal);
     enum pmix_worker_state (*worker_state)(const struct server *server, int rank);
-    void (*fence_reply)(struct server *server, uint64_t id, bool ok, const void *bytes,
-                        size_t length);
+    void (*collect_reply)(struct server *server, uint64_t id, bool ok, uint64_t round,
+                          const void *bytes, size_t length);
     void (*modex_reply)(struct server *server, uint64_t id, bool ok, const void *bytes,
                         size_t length);
-    void (*modex_request)(struct server *server, uint64_t remote_id, const char *nspace, int rank);
+    void (*modex_request)(struct server *server, struct pmix_asker asker, int rank);
     void (*store_reply)(struct server *server, uint64_t id, enum store_status status,
                         const struct store_item *items, size_t count);
+    void (*event)(struct server *server, const void *bytes, size_t length);
 };

@@ -28,9 +28,11 @@ static int explain_dlopen(const char *path, struct error *err)
                            "hvdrun completely, or run with --mpi=none",
                            path);
     if (why != NULL && strstr(why, "libpmix") != NULL)
-        return error_set(err, "MPI programs need the PMIx library here, which cannot be loaded "
-                              "(libpmix.so.2): install the package libpmix2 on this host, or run "
-                              "with --mpi=pmi1 (MPICH) or --mpi=none");
+        return error_set(err,
+                         "MPI programs need the PMIx library here, which cannot be loaded (%s): "
+                         "install the package libpmix2 on this host, or run with --mpi=pmi1 "
+                         "(MPICH) or --mpi=none",
+                         why);
     return error_set(err, "cannot load %s: %s", path, why != NULL ? why : "unknown reason");
 }
 
@@ -124,10 +126,10 @@ enum pmix_worker_state pmix_server_worker_state(const struct pmix_server *server
     return server->module->worker_state(server->inner, rank);
 }
 
-void pmix_server_fence_reply(struct pmix_server *server, uint64_t id, bool ok, const void *bytes,
-                             size_t length)
+void pmix_server_collect_reply(struct pmix_server *server, uint64_t id, bool ok, uint64_t round,
+                               const void *bytes, size_t length)
 {
-    server->module->fence_reply(server->inner, id, ok, bytes, length);
+    server->module->collect_reply(server->inner, id, ok, round, bytes, length);
 }
 
 void pmix_server_modex_reply(struct pmix_server *server, uint64_t id, bool ok, const void *bytes,
@@ -136,14 +138,18 @@ void pmix_server_modex_reply(struct pmix_server *server, uint64_t id, bool ok, c
     server->module->modex_reply(server->inner, id, ok, bytes, length);
 }
 
-void pmix_server_modex_request(struct pmix_server *server, uint64_t remote_id, const char *nspace,
-                               int rank)
+void pmix_server_modex_request(struct pmix_server *server, struct pmix_asker asker, int rank)
 {
-    server->module->modex_request(server->inner, remote_id, nspace, rank);
+    server->module->modex_request(server->inner, asker, rank);
 }
 
 void pmix_server_store_reply(struct pmix_server *server, uint64_t id, enum store_status status,
                              const struct store_item *items, size_t count)
 {
     server->module->store_reply(server->inner, id, status, items, count);
+}
+
+void pmix_server_event(struct pmix_server *server, const void *bytes, size_t length)
+{
+    server->module->event(server->inner, bytes, length);
 }

@@ -25,11 +25,12 @@
 #include "base/strv.h"
 #include "pmix/publish_store.h"
 
-#define PMIX_EVERY_RANK (-2) /* in fences and signals: all ranks of the namespace */
+#define PMIX_EVERY_RANK (-2) /* in signals: all ranks of the namespace */
 
-struct pmix_member {
-    const char *nspace;
-    int rank; /* or PMIX_EVERY_RANK */
+/* Who asked for the data of one of our ranks; comes back with the answer. */
+struct pmix_asker {
+    uint32_t node;
+    uint64_t token;
 };
 
 /* A request to the store that serves all nodes; borrowed for the call. */
@@ -58,16 +59,20 @@ struct pmix_server_ops {
     /* A worker asks (PMIx_Job_control) to signal a rank or PMIX_EVERY_RANK. */
     void (*signal)(void *context, int rank, int signal);
 
-    /* Several nodes only. All local participants are in; answer with pmix_server_fence_reply(). */
-    void (*fence)(void *context, uint64_t id, const struct pmix_member *members, size_t count,
-                  const void *bytes, size_t length);
+    /* Several nodes only. All local participants have entered a fence, connect or group; `ranks`,
+     * ascending, are those of all nodes that take part (count 0: all of the job), and together with
+     * `operation` tell it from others. Answer with pmix_server_collect_reply(). */
+    void (*collect)(void *context, uint64_t id, const char *operation, const int *ranks,
+                    size_t count, const void *bytes, size_t length);
     /* Data of a rank on another node; answer with pmix_server_modex_reply(). */
-    void (*modex)(void *context, uint64_t id, const char *nspace, int rank);
+    void (*modex)(void *context, uint64_t id, int rank);
     /* The outcome of pmix_server_modex_request(): ok, and the data to send back. */
-    void (*modex_answer)(void *context, uint64_t remote_id, bool ok, const void *bytes,
+    void (*modex_answer)(void *context, struct pmix_asker asker, bool ok, const void *bytes,
                          size_t length);
     /* Answer with pmix_server_store_reply(). */
     void (*store)(void *context, uint64_t id, const struct pmix_store_request *request);
+    /* An event that other nodes should hear of, for their pmix_server_event(). */
+    void (*event)(void *context, const void *bytes, size_t length);
 };
 
 struct pmix_job_node {
@@ -148,13 +153,15 @@ void pmix_server_job_end(struct pmix_server *server);
 
 void pmix_server_stop(struct pmix_server *server); /* also the job; accepts NULL; frees */
 
-/* Several nodes. `bytes` of a fence are those of all nodes, concatenated. */
-void pmix_server_fence_reply(struct pmix_server *server, uint64_t id, bool ok, const void *bytes,
-                             size_t length);
+/* Several nodes. `bytes` are those of all nodes, concatenated; `round` is a number that is the same
+ * on all of them, and of this operation alone. */
+void pmix_server_collect_reply(struct pmix_server *server, uint64_t id, bool ok, uint64_t round,
+                               const void *bytes, size_t length);
 void pmix_server_modex_reply(struct pmix_server *server, uint64_t id, bool ok, const void *bytes,
                              size_t length);
 /* Another node asks for the data of a local rank; ops->modex_answer follows. */
-void pmix_server_modex_request(struct pmix_server *server, uint64_t remote_id, const char *nspace,
-                               int rank);
+void pmix_server_modex_request(struct pmix_server *server, struct pmix_asker asker, int rank);
 void pmix_server_store_reply(struct pmix_server *server, uint64_t id, enum store_status status,
                              const struct store_item *items, size_t count);
+/* From another node's ops->event; what cannot be read is dropped with a warning. */
+void pmix_server_event(struct pmix_server *server, const void *bytes, size_t length);

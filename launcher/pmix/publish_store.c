@@ -34,8 +34,14 @@ struct waiter {
 struct publish_store {
     struct published *data; /* newest first */
     struct waiter *waiters; /* oldest first */
-    size_t count, bytes;
+    size_t count, bytes, waiting;
 };
+
+/* Small items cost memory too. */
+static size_t cost_of(const char *key, size_t length)
+{
+    return length + strlen(key) + sizeof(struct published);
+}
 
 struct publish_store *publish_store_create(void)
 {
@@ -62,7 +68,7 @@ static void remove_at(struct publish_store *store, struct published **at)
     struct published *data = *at;
     *at = data->next;
     store->count--;
-    store->bytes -= data->length;
+    store->bytes -= cost_of(data->key, data->length);
     published_free(data);
 }
 
@@ -192,6 +198,7 @@ static void end_waiters(struct publish_store *store, int64_t now_ms)
             continue;
         }
         *at = waiter->next;
+        store->waiting--;
         answer(store, waiter, late && !is_complete(store, waiter));
         waiter_free(waiter);
     }
@@ -208,9 +215,10 @@ enum store_status publish_store_publish(struct publish_store *store,
     for (size_t i = 0; i < count; i++) {
         if (is_taken(store, owner, range, items[i].key))
             return STORE_DUPLICATE;
-        if (items[i].length > STORE_BYTES_MAX - bytes)
+        size_t cost = cost_of(items[i].key, items[i].length);
+        if (cost > STORE_BYTES_MAX - bytes)
             return STORE_FULL;
-        bytes += items[i].length;
+        bytes += cost;
     }
     for (size_t i = 0; i < count; i++) {
         struct published *data = mem_alloc(sizeof(*data));
@@ -252,10 +260,16 @@ void publish_store_lookup(struct publish_store *store, const struct store_owner 
         waiter_free(waiter);
         return;
     }
+    if (store->waiting >= STORE_WAITING_MAX) {
+        answer_fn(context, STORE_FULL, NULL, 0);
+        waiter_free(waiter);
+        return;
+    }
     struct waiter **last = &store->waiters;
     while (*last != NULL)
         last = &(*last)->next;
     *last = waiter;
+    store->waiting++;
 }
 
 static bool is_listed(char *const *keys, const char *key)
@@ -305,6 +319,7 @@ static void drop_waiters(struct publish_store *store, const char *nspace, bool a
             continue;
         }
         *at = waiter->next;
+        store->waiting--;
         waiter->answer(waiter->context, STORE_NOT_FOUND, NULL, 0);
         waiter_free(waiter);
     }

@@ -10,7 +10,8 @@
  * once, its publisher ends, its namespace ends, or the session does (STORE_KEEP_*).
  *
  * A lookup may wait for keys that are still missing; it is answered by the publish that completes
- * it, by its deadline, or by the end of the process that asked.
+ * it, by its deadline, or by the end of the process that asked. Beyond STORE_WAITING_MAX of them,
+ * one that would have to wait ends as STORE_FULL.
  */
 #pragma once
 
@@ -18,7 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_BYTES_MAX ((size_t)64 << 20)
+#define STORE_BYTES_MAX ((size_t)64 << 20) /* of all data, with what it costs to keep them */
+#define STORE_WAITING_MAX 100000           /* lookups */
 
 /* From narrow to wide. */
 enum store_range { STORE_PROC, STORE_LOCAL, STORE_NSPACE, STORE_SESSION, STORE_GLOBAL, STORE_RM };

@@ -23,6 +23,8 @@
 #define FRAME_HEADER_SIZE 16
 #define FRAME_BODY_MAX (1u << 20)
 #define FRAME_NODE_NONE UINT32_MAX
+/* Of the bytes in one MPI_* message, which comes in parts; what is larger is refused. */
+#define FRAME_MPI_DATA_MAX ((size_t)60 << 20)
 
 /* clang-format off */
 #define FRAME_LIST(X)                                                                              \
@@ -34,7 +36,9 @@
     X(FRAME_SUSPENDED, 21) X(FRAME_RESUME, 22) X(FRAME_LOG, 23) X(FRAME_KV_REQUEST, 24)            \
     X(FRAME_KV_REPLY, 25) X(FRAME_KV_DROPPED, 26) X(FRAME_ABORT, 28)       \
     X(FRAME_STATE_REQUEST, 29) X(FRAME_STATE_REPORT, 30) X(FRAME_WINDOW_SIZE, 31)                  \
-    X(FRAME_TERMINATE, 32) X(FRAME_PART, 33)
+    X(FRAME_TERMINATE, 32) X(FRAME_PART, 33) X(FRAME_MPI_COLLECT, 34) X(FRAME_MPI_COLLECTED, 35)     \
+    X(FRAME_MPI_MODEX, 36) X(FRAME_MPI_MODEX_DATA, 37) X(FRAME_MPI_STORE, 38)                      \
+    X(FRAME_MPI_STORE_REPLY, 39) X(FRAME_MPI_EVENT, 40) X(FRAME_MPI_SIGNAL, 41)
 /* clang-format on */
 
 enum frame_type {

@@ -45,7 +45,7 @@ static void modex_run(struct server *server, struct request *base)
     }
     pmix_proc_t proc = request->proc; /* the op may answer from inside, which frees the request */
     uint64_t id = bridge_park(&server->bridge, base);
-    server->ops.modex(server->context, id, proc.nspace, (int)proc.rank);
+    server->ops.modex(server->context, id, (int)proc.rank);
 }
 
 void modex_reply(struct server *server, uint64_t id, bool ok, const void *bytes, size_t length)
@@ -72,7 +72,7 @@ pmix_status_t up_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t
 /* The answer of the local library for another node. */
 struct answer_request {
     struct request base;
-    uint64_t remote_id;
+    struct pmix_asker asker;
     bool ok;
     void *bytes;
     size_t length;
@@ -88,39 +88,43 @@ static void answer_run(struct server *server, struct request *base)
 {
     struct answer_request *answer = (struct answer_request *)base;
     if (server->ops.modex_answer != NULL)
-        server->ops.modex_answer(server->context, answer->remote_id, answer->ok, answer->bytes,
+        server->ops.modex_answer(server->context, answer->asker, answer->ok, answer->bytes,
                                  answer->length);
     answer_drop(base);
 }
 
 static const struct request_kind answer_kind = {answer_run, answer_drop};
 
-static void push_answer(struct server *server, uint64_t remote_id, bool ok, const void *bytes,
+static void push_answer(struct server *server, struct pmix_asker asker, bool ok, const void *bytes,
                         size_t length)
 {
     struct answer_request *answer = mem_alloc(sizeof(*answer));
-    *answer = (struct answer_request){
-        {.kind = &answer_kind}, remote_id, ok, mem_dup(bytes, length), length};
+    *answer =
+        (struct answer_request){{.kind = &answer_kind}, asker, ok, mem_dup(bytes, length), length};
     bridge_push(&server->bridge, &answer->base);
 }
 
 static void up_answer(pmix_status_t status, char *data, size_t length, void *context)
 {
-    uint64_t *remote_id = context;
+    struct pmix_asker *asker = context;
     struct server *server = server_active();
     if (server != NULL)
-        push_answer(server, *remote_id, status == PMIX_SUCCESS, data,
+        push_answer(server, *asker, status == PMIX_SUCCESS, data,
                     data != NULL && status == PMIX_SUCCESS ? length : 0);
-    free(remote_id);
+    free(asker);
 }
 
-void modex_request(struct server *server, uint64_t remote_id, const char *nspace, int rank)
+void modex_request(struct server *server, struct pmix_asker asker, int rank)
 {
+    if (server_local(server, rank) == NULL) {
+        push_answer(server, asker, false, NULL, 0);
+        return;
+    }
     pmix_proc_t proc;
-    PMIX_LOAD_PROCID(&proc, nspace, (pmix_rank_t)rank);
-    uint64_t *context = mem_dup(&remote_id, sizeof(remote_id));
+    PMIX_LOAD_PROCID(&proc, server->job->nspace, (pmix_rank_t)rank);
+    struct pmix_asker *context = mem_dup(&asker, sizeof(asker));
     if (PMIx_server_dmodex_request(&proc, up_answer, context) == PMIX_SUCCESS)
         return;
     free(context);
-    push_answer(server, remote_id, false, NULL, 0);
+    push_answer(server, asker, false, NULL, 0);
 }

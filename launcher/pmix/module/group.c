@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process groups. PMIx calls when all local members have asked; on one node the group is then
- * complete, and what is left for us is to remember it and to give it a number when one is wanted.
- * Groups over several nodes are refused.
+ * Process groups. PMIx calls when all local members have asked; when those of the other nodes have
+ * too, the group is complete, and what is left for us is to remember it and to give it a number
+ * when one is wanted.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "pmix/module/collective.h"
 #include "pmix/module/server.h"
 
 struct group_request {
-    struct request base;
+    struct collective collective;
     bool construct, wants_context;
     char *name;
-    pmix_proc_t *members;
-    size_t count;
     pmix_info_cbfunc_t done;
     void *done_data;
 };
@@ -52,19 +51,20 @@ static void release_infos(void *context)
 }
 
 /* Takes the members and the name out of the request. */
-static struct infos *construct(struct server *server, struct group_request *request)
+static struct infos *construct(struct server *server, struct group_request *request, uint64_t round)
 {
+    struct collective *collective = &request->collective;
     struct group *group = mem_alloc(sizeof(*group));
     *group = (struct group){.next = server->groups,
                             .name = request->name,
-                            .members = request->members,
-                            .count = request->count};
+                            .members = collective->procs,
+                            .count = collective->count};
     request->name = NULL;
-    request->members = NULL;
+    collective->procs = NULL;
     server->groups = group;
     struct infos *list = mem_alloc(sizeof(*list));
     if (request->wants_context) {
-        group->context = ++server->last_group_context;
+        group->context = (size_t)round;
         infos_add(list, PMIX_GROUP_CONTEXT_ID, &group->context, PMIX_SIZE);
     }
     pmix_data_array_t members = {.type = PMIX_PROC, .size = group->count, .array = group->members};
@@ -72,39 +72,65 @@ static struct infos *construct(struct server *server, struct group_request *requ
     return list;
 }
 
-static void finish(struct group_request *request, pmix_status_t status, struct infos *list)
+static void answer(struct group_request *request, pmix_status_t status, struct infos *list)
 {
     request->done(status, list != NULL ? list->items : NULL, list != NULL ? list->count : 0,
                   request->done_data, list != NULL ? release_infos : NULL, list);
+    collective_clear(&request->collective);
     free(request->name);
-    free(request->members);
     free(request);
 }
 
+static void finish(struct collective *collective, pmix_status_t status, uint64_t round, char *bytes,
+                   size_t length)
+{
+    (void)length;
+    free(bytes);
+    struct group_request *request = (struct group_request *)collective;
+    struct server *server = server_active();
+    if (status != PMIX_SUCCESS || server == NULL) {
+        answer(request, status, NULL);
+        return;
+    }
+    if (request->construct) {
+        answer(request, PMIX_SUCCESS, construct(server, request, round));
+        return;
+    }
+    struct group **at = find(server, request->name);
+    struct group *known = *at;
+    if (known != NULL) {
+        *at = known->next;
+        group_free(known);
+    }
+    answer(request, PMIX_SUCCESS, NULL);
+}
+
+/* A group is known on all of its nodes or on none, so this says the same on each of them. */
 static void run(struct server *server, struct request *base)
 {
     struct group_request *request = (struct group_request *)base;
-    struct group **at = find(server, request->name);
-    struct group *known = *at;
-    if (!server_is_alone(server)) {
-        finish(request, PMIX_ERR_NOT_SUPPORTED, NULL);
-    } else if (request->construct) {
-        if (known != NULL)
-            finish(request, PMIX_ERR_EXISTS, NULL);
-        else
-            finish(request, PMIX_SUCCESS, construct(server, request));
-    } else if (known == NULL) {
-        finish(request, PMIX_ERR_NOT_FOUND, NULL);
-    } else {
-        *at = known->next;
-        group_free(known);
-        finish(request, PMIX_SUCCESS, NULL);
+    const struct group *known = *find(server, request->name);
+    if (request->construct && known != NULL) {
+        answer(request, PMIX_ERR_EXISTS, NULL);
+        return;
     }
+    if (!request->construct && known == NULL) {
+        answer(request, PMIX_ERR_NOT_FOUND, NULL);
+        return;
+    }
+    const pmix_proc_t *procs = request->construct ? request->collective.procs : known->members;
+    size_t count = request->construct ? request->collective.count : known->count;
+    char *operation AUTO_FREE =
+        mem_printf("%s %s", request->construct ? "construct" : "destruct", request->name);
+    struct collective given = request->collective;
+    collective_init(&request->collective, operation, procs, count, NULL, 0);
+    collective_clear(&given);
+    collective_begin(server, &request->collective);
 }
 
 static void drop(struct request *base)
 {
-    finish((struct group_request *)base, PMIX_ERR_UNREACH, NULL);
+    answer((struct group_request *)base, PMIX_ERR_UNREACH, NULL);
 }
 
 static const struct request_kind group_kind = {run, drop};
@@ -118,14 +144,13 @@ pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t
         return PMIX_ERR_NOT_SUPPORTED;
     struct group_request *request = mem_alloc(sizeof(*request));
     *request = (struct group_request){
-        .base = {.kind = &group_kind},
+        .collective = {.base = {.kind = &group_kind}, .finish = finish},
         .construct = op == PMIX_GROUP_CONSTRUCT,
         .wants_context = infos_true(directives, ndirs, PMIX_GROUP_ASSIGN_CONTEXT_ID),
         .name = mem_strdup(name),
-        .members = mem_dup(procs, nprocs * sizeof(*procs)),
-        .count = nprocs,
         .done = done,
         .done_data = done_data};
-    bridge_push(&server->bridge, &request->base);
+    collective_init(&request->collective, name, procs, nprocs, NULL, 0);
+    bridge_push(&server->bridge, &request->collective.base);
     return PMIX_SUCCESS;
 }

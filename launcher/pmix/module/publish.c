@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Publish, lookup and unpublish: translated between PMIx and publish_store.h. With the op `store`
- * set, requests go to the store of the whole job; otherwise the one of this node answers.
+ * Publish, lookup and unpublish: translated between PMIx and publish_store.h. The store of this
+ * node answers as long as the job has no other; with several nodes there is one store for all,
+ * which the op `store` asks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +132,7 @@ static void run(struct server *server, struct request *base)
                                            server->job != NULL ? server->job->my_node : 0};
     call->ask.items = call->items;
     call->ask.keys = call->all_keys ? NULL : strv_items(&call->keys);
-    if (server->ops.store == NULL) {
+    if (server->ops.store == NULL || server_is_alone(server)) {
         ask_here(server, call);
         return;
     }

@@ -241,8 +241,9 @@ const struct pmix_module hvdrun_pmix_module = {
     .worker_started = worker_started,
     .worker_ended = worker_ended,
     .worker_state = worker_state,
-    .fence_reply = fence_reply,
+    .collect_reply = collect_reply,
     .modex_reply = modex_reply,
     .modex_request = modex_request,
     .store_reply = store_reply,
+    .event = events_from_afar,
 };

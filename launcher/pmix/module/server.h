@@ -57,7 +57,7 @@ struct server {
     bool stuck;      /* PMIx's thread does not answer (batch.h): nothing is asked of it any more */
     struct publish_store *store;
     struct group *groups;
-    size_t last_group_context;
+    uint64_t last_round; /* of collectives on one node */
 };
 
 /* The server that PMIx's callbacks work for; NULL when it is stopped. */
@@ -117,10 +117,11 @@ pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t
 void up_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
             const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *done_data);
 
-/* fence.c, dmodex.c, publish.c: answers that come from the agent. */
-void fence_reply(struct server *server, uint64_t id, bool ok, const void *bytes, size_t length);
+/* collective.c, dmodex.c, publish.c: answers that come from the agent. */
+void collect_reply(struct server *server, uint64_t id, bool ok, uint64_t round, const void *bytes,
+                   size_t length);
 void modex_reply(struct server *server, uint64_t id, bool ok, const void *bytes, size_t length);
-void modex_request(struct server *server, uint64_t remote_id, const char *nspace, int rank);
+void modex_request(struct server *server, struct pmix_asker asker, int rank);
 void store_reply(struct server *server, uint64_t id, enum store_status status,
                  const struct store_item *items, size_t count);
 void publish_arm_timer(struct server *server); /* after each change of the store */
@@ -128,6 +129,7 @@ void publish_expire(struct server *server);
 
 /* events.c */
 void events_worker_ended(struct server *server, const struct local *local, int code, int signal);
+void events_from_afar(struct server *server, const void *bytes, size_t length);
 
 /* group.c; the names are what queries answer with. */
 struct group {

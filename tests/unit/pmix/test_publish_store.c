@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include "pmix/publish_store.h"
 
 static const struct store_owner a0 = {"a", 0, 0}, a1 = {"a", 1, 0}, a2 = {"a", 2, 1},
@@ -216,15 +218,24 @@ static void test_full(void **state)
 {
     (void)state;
     struct publish_store *store = publish_store_create();
-    static char big[STORE_BYTES_MAX / 2];
+    static char big[STORE_BYTES_MAX / 2 - 500]; /* keeping it costs something too */
     struct store_item item = {.key = "1", .bytes = big, .length = sizeof(big)};
     assert_int_equal(publish_store_publish(store, &a0, STORE_SESSION, STORE_KEEP_SESSION, &item, 1),
                      STORE_OK);
     item.key = "2";
     assert_int_equal(publish_store_publish(store, &a0, STORE_SESSION, STORE_KEEP_SESSION, &item, 1),
                      STORE_OK);
-    assert_int_equal(put(store, &a0, STORE_SESSION, STORE_KEEP_SESSION, "3", "x"), STORE_FULL);
-    assert_int_equal(put(store, &a0, STORE_SESSION, STORE_KEEP_SESSION, "4", ""), STORE_OK);
+    item = (struct store_item){.key = "3", .bytes = big, .length = 1000};
+    assert_int_equal(publish_store_publish(store, &a0, STORE_SESSION, STORE_KEEP_SESSION, &item, 1),
+                     STORE_FULL);
+    int small = 0;
+    enum store_status status = STORE_OK;
+    while (status == STORE_OK && small < 100) {
+        char key[8];
+        snprintf(key, sizeof(key), "s%d", small++);
+        status = put(store, &a0, STORE_SESSION, STORE_KEEP_SESSION, key, "");
+    }
+    assert_int_equal(status, STORE_FULL); /* however small they are */
     publish_store_unpublish(store, &a0, STORE_SESSION, (char *[]){(char *)"1", NULL});
     assert_int_equal(put(store, &a0, STORE_SESSION, STORE_KEEP_SESSION, "3", "x"), STORE_OK);
     publish_store_destroy(store);

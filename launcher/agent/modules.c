@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/modules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "node/runtime_dir.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010u
+#endif
+
+/* What dlopen() will do with it: some systems refuse that for memory, some for a folder. */
+static bool can_execute(int fd)
+{
+    void *page = mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    if (page == MAP_FAILED)
+        return false;
+    munmap(page, 1);
+    return true;
+}
+
+static bool fill(int fd, const struct module_image *image)
+{
+    return fd_write_all(fd, image->begin, (size_t)(image->end - image->begin)) == 0;
+}
+
+static int unpack_in_memory(const struct module_image *image)
+{
+    int fd = memfd_create(image->name, MFD_CLOEXEC | MFD_EXEC);
+    if (fd < 0) /* older kernels do not know MFD_EXEC */
+        fd = memfd_create(image->name, MFD_CLOEXEC);
+    if (fd >= 0 && (!fill(fd, image) || !can_execute(fd)))
+        fd_close(&fd);
+    return fd;
+}
+
+/* A file that is open has no need of its name. */
+static int unpack_in_folder(const char *place, const struct module_image *image, struct error *err)
+{
+    struct runtime_dir *dir =
+        place == NULL ? runtime_dir_create(err) : runtime_dir_create_in(place, err);
+    if (dir == NULL)
+        return -1;
+    char *path AUTO_FREE = mem_printf("%s/%s", runtime_dir_path(dir), image->name);
+    int writer = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    bool filled = writer >= 0 && fill(writer, image);
+    int errnum = errno;
+    fd_close(&writer);
+    int fd = filled ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (filled && fd >= 0 && !can_execute(fd)) {
+        errnum = errno;
+        fd_close(&fd);
+    }
+    if (fd < 0)
+        error_errno(err, errnum,
+                    "cannot unpack %s into %s, nor into memory: set TMPDIR to a folder from which "
+                    "programs may run",
+                    image->name, runtime_dir_path(dir));
+    runtime_dir_destroy(dir);
+    return fd;
+}
+
+char *modules_unpack(const struct module_image *image, bool in_memory, struct error *err)
+{
+    struct error first = ERROR_INIT;
+    int fd = in_memory ? unpack_in_memory(image) : -1;
+    if (fd < 0)
+        fd = unpack_in_folder(NULL, image, &first);
+    if (fd < 0)
+        fd = unpack_in_folder(RUNTIME_DIR_SHARED_MEMORY, image, NULL);
+    if (fd >= 0)
+        return mem_printf("/proc/self/fd/%d", fd);
+    error_set(err, "%s", first.text);
+    return NULL;
+}
+
+char *modules_path(const char *module_dir, const char *name, struct error *err)
+{
+    const struct module_image *image = modules_inside;
+    for (; image != NULL && image->name != NULL; image++) {
+        if (strcmp(image->name, name) == 0)
+            return modules_unpack(image, true, err);
+    }
+    return mem_printf("%s/%s", module_dir, name);
+}

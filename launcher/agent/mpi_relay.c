@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/mpi_relay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/control.pb-c.h"
+
+/* The namespace of PMI-1's names in the store: they have no owner, so that any rank may unpublish
+ * them. */
+#define PMI1_NSPACE "pmi1"
+
+/* MpiStore.kind; the first three are those of struct pmix_store_request. */
+enum { STORE_RANK_ENDED = 3 };
+
+static ProtobufCBinaryData data_of(const void *bytes, size_t length)
+{
+    return (ProtobufCBinaryData){length, (uint8_t *)(uintptr_t)bytes}; /* only read */
+}
+
+static char *text_of(const char *text)
+{
+    return (char *)(uintptr_t)text; /* protobuf-c only reads it */
+}
+
+int mpi_relay_collect(const struct post *post, uint64_t token, const char *operation,
+                      const int *ranks, size_t count, const void *bytes, size_t length)
+{
+    if (length > FRAME_MPI_DATA_MAX)
+        return -1;
+    uint32_t *numbers AUTO_FREE = mem_array(count + 1, sizeof(*numbers));
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (uint32_t)ranks[i];
+    Hvdrun__MpiCollect message = HVDRUN__MPI_COLLECT__INIT;
+    message.token = token;
+    message.key = text_of(operation);
+    message.ranks = numbers;
+    message.n_ranks = count;
+    message.data = data_of(bytes, length);
+    post_message(post, FRAME_MPI_COLLECT, &message.base);
+    return 0;
+}
+
+int mpi_relay_barrier(const struct post *post, const char *bytes, size_t length)
+{
+    if (length > FRAME_MPI_DATA_MAX)
+        return -1;
+    Hvdrun__MpiCollect message = HVDRUN__MPI_COLLECT__INIT;
+    message.key = text_of("PMI-1 barrier");
+    message.data = data_of(bytes, length);
+    message.pmi1 = true;
+    post_message(post, FRAME_MPI_COLLECT, &message.base);
+    return 0;
+}
+
+static size_t bytes_in(const struct pmix_store_request *request)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < request->item_count; i++)
+        bytes += request->items[i].length;
+    return bytes;
+}
+
+int mpi_relay_store(const struct post *post, uint64_t token,
+                    const struct pmix_store_request *request)
+{
+    if (bytes_in(request) > FRAME_MPI_DATA_MAX)
+        return -1;
+    size_t count = request->item_count;
+    Hvdrun__MpiItem *items AUTO_FREE = mem_array(count + 1, sizeof(*items));
+    Hvdrun__MpiItem **pointers AUTO_FREE = mem_array(count + 1, sizeof(Hvdrun__MpiItem *));
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (Hvdrun__MpiItem)HVDRUN__MPI_ITEM__INIT;
+        items[i].key = text_of(request->items[i].key);
+        items[i].value = data_of(request->items[i].bytes, request->items[i].length);
+        pointers[i] = &items[i];
+    }
+    Hvdrun__MpiStore message = HVDRUN__MPI_STORE__INIT;
+    message.token = token;
+    message.kind = (uint32_t)request->kind;
+    message.nspace = text_of(request->owner.nspace);
+    message.rank = request->owner.rank;
+    message.range = (uint32_t)request->range;
+    message.keep = (uint32_t)request->keep;
+    message.items = pointers;
+    message.n_items = count;
+    message.keys = (char **)(uintptr_t)request->keys;
+    while (request->keys != NULL && request->keys[message.n_keys] != NULL)
+        message.n_keys++;
+    message.all_keys = request->keys == NULL;
+    message.wait_for = (uint32_t)request->wait_for;
+    message.timeout_s = (uint32_t)request->timeout_s;
+    post_message(post, FRAME_MPI_STORE, &message.base);
+    return 0;
+}
+
+void mpi_relay_name(const struct post *post, int rank, enum pmi1_name_request request,
+                    const char *service, const char *port)
+{
+    char *key = text_of(service);
+    Hvdrun__MpiItem item = HVDRUN__MPI_ITEM__INIT;
+    Hvdrun__MpiItem *items[] = {&item};
+    Hvdrun__MpiStore message = HVDRUN__MPI_STORE__INIT;
+    message.token = (uint64_t)rank;
+    message.kind = request == PMI1_PUBLISH  ? STORE_ASK_PUBLISH
+                   : request == PMI1_LOOKUP ? STORE_ASK_LOOKUP
+                                            : STORE_ASK_UNPUBLISH;
+    message.nspace = text_of(PMI1_NSPACE);
+    message.range = STORE_NSPACE;
+    message.keep = STORE_KEEP_FOREVER;
+    message.pmi1 = true;
+    if (request == PMI1_PUBLISH) {
+        item.key = key;
+        item.value = data_of(port, strlen(port) + 1);
+        message.items = items;
+        message.n_items = 1;
+    } else {
+        message.keys = &key;
+        message.n_keys = 1;
+    }
+    post_message(post, FRAME_MPI_STORE, &message.base);
+}
+
+void mpi_relay_rank_ended(const struct post *post, const char *nspace, int rank)
+{
+    Hvdrun__MpiStore message = HVDRUN__MPI_STORE__INIT;
+    message.kind = STORE_RANK_ENDED;
+    message.nspace = text_of(nspace);
+    message.rank = (uint32_t)rank;
+    post_message(post, FRAME_MPI_STORE, &message.base);
+}
+
+void mpi_relay_modex(const struct post *post, uint64_t token, int rank)
+{
+    Hvdrun__MpiModex message = HVDRUN__MPI_MODEX__INIT;
+    message.token = token;
+    message.rank = (uint32_t)rank;
+    post_message(post, FRAME_MPI_MODEX, &message.base);
+}
+
+void mpi_relay_modex_data(const struct post *post, struct pmix_asker asker, bool ok,
+                          const void *bytes, size_t length)
+{
+    Hvdrun__MpiModexData message = HVDRUN__MPI_MODEX_DATA__INIT;
+    message.token = asker.token;
+    message.node = asker.node;
+    message.found = ok && length <= FRAME_MPI_DATA_MAX;
+    if (message.found)
+        message.data = data_of(bytes, length);
+    post_message(post, FRAME_MPI_MODEX_DATA, &message.base);
+}
+
+void mpi_relay_event(const struct post *post, const void *bytes, size_t length)
+{
+    Hvdrun__MpiEvent message = HVDRUN__MPI_EVENT__INIT;
+    message.data = data_of(bytes, length);
+    if (length <= FRAME_MPI_DATA_MAX)
+        post_message(post, FRAME_MPI_EVENT, &message.base);
+    else
+        log_warning(&post->log, "a PMIx event of %zu MiB is too large for the other nodes",
+                    length >> 20);
+}
+
+void mpi_relay_signal(const struct post *post, int rank, int signal)
+{
+    Hvdrun__MpiSignal message = HVDRUN__MPI_SIGNAL__INIT;
+    message.rank = rank;
+    message.signal = signal;
+    post_message(post, FRAME_MPI_SIGNAL, &message.base);
+}
+
+static void on_collected(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+{
+    Hvdrun__MpiCollected *message = hvdrun__mpi_collected__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    bool ok = message->problem[0] == '\0';
+    struct error err = ERROR_INIT;
+    if (!ok)
+        log_debug(ends->log, "a step of MPI's start-up failed: %s", message->problem);
+    if (!message->pmi1 && ends->pmix != NULL)
+        pmix_server_collect_reply(ends->pmix, message->token, ok, message->round,
+                                  message->data.data, message->data.len);
+    /* PMI-1 has no way to say that a barrier failed; the job is being ended anyway. */
+    if (message->pmi1 && ok && ends->pmi1 != NULL &&
+        pmi1_wire_barrier_out(ends->pmi1, (const char *)message->data.data, message->data.len,
+                              &err) < 0)
+        log_error(ends->log, "%s", err.text);
+    hvdrun__mpi_collected__free_unpacked(message, NULL);
+}
+
+static void on_modex(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+{
+    Hvdrun__MpiModex *message = hvdrun__mpi_modex__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    struct pmix_asker asker = {message->node, message->token};
+    if (ends->pmix != NULL)
+        pmix_server_modex_request(ends->pmix, asker, (int)message->rank);
+    hvdrun__mpi_modex__free_unpacked(message, NULL);
+}
+
+static void on_modex_data(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+{
+    Hvdrun__MpiModexData *message = hvdrun__mpi_modex_data__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    if (ends->pmix != NULL)
+        pmix_server_modex_reply(ends->pmix, message->token, message->found, message->data.data,
+                                message->data.len);
+    hvdrun__mpi_modex_data__free_unpacked(message, NULL);
+}
+
+static void name_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStoreReply *message)
+{
+    const char *port = message->status == STORE_OK ? "" : NULL;
+    enum pmi1_name_request request = message->kind == STORE_ASK_PUBLISH  ? PMI1_PUBLISH
+                                     : message->kind == STORE_ASK_LOOKUP ? PMI1_LOOKUP
+                                                                         : PMI1_UNPUBLISH;
+    if (request == PMI1_LOOKUP) {
+        /* The value ends with the NUL that mpi_relay_name() sent. */
+        const ProtobufCBinaryData *value = message->n_items == 1 ? &message->items[0]->value : NULL;
+        bool whole = value != NULL && value->len > 0 && value->data[value->len - 1] == '\0';
+        port = whole ? (const char *)value->data : NULL;
+    }
+    pmi1_wire_name_reply(ends->pmi1, (int)message->token, request, port);
+}
+
+static void store_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStoreReply *message)
+{
+    struct store_item *items AUTO_FREE = mem_array(message->n_items + 1, sizeof(*items));
+    for (size_t i = 0; i < message->n_items; i++) {
+        const Hvdrun__MpiItem *item = message->items[i];
+        items[i] = (struct store_item){
+            {item->nspace, item->rank, 0}, item->key, item->value.data, item->value.len};
+    }
+    pmix_server_store_reply(ends->pmix, message->token, (enum store_status)message->status, items,
+                            message->n_items);
+}
+
+static void on_store_reply(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+{
+    Hvdrun__MpiStoreReply *message = hvdrun__mpi_store_reply__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    if (message->pmi1 && ends->pmi1 != NULL)
+        name_reply(ends, message);
+    else if (!message->pmi1 && ends->pmix != NULL)
+        store_reply(ends, message);
+    hvdrun__mpi_store_reply__free_unpacked(message, NULL);
+}
+
+static void on_event(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+{
+    Hvdrun__MpiEvent *message = hvdrun__mpi_event__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    if (ends->pmix != NULL)
+        pmix_server_event(ends->pmix, message->data.data, message->data.len);
+    hvdrun__mpi_event__free_unpacked(message, NULL);
+}
+
+static void on_signal(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+{
+    Hvdrun__MpiSignal *message = hvdrun__mpi_signal__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    ends->signal(ends->context, message->rank, message->signal);
+    hvdrun__mpi_signal__free_unpacked(message, NULL);
+}
+
+void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const uint8_t *body,
+                     size_t length)
+{
+    switch (type) {
+    case FRAME_MPI_COLLECTED: on_collected(ends, body, length); break;
+    case FRAME_MPI_MODEX: on_modex(ends, body, length); break;
+    case FRAME_MPI_MODEX_DATA: on_modex_data(ends, body, length); break;
+    case FRAME_MPI_STORE_REPLY: on_store_reply(ends, body, length); break;
+    case FRAME_MPI_EVENT: on_event(ends, body, length); break;
+    case FRAME_MPI_SIGNAL: on_signal(ends, body, length); break;
+    default: break;
+    }
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between the MPI servers of this node (PMIx's and our PMI-1 engine) and the driver, when the job
+ * has more than one node: what they have to say to other nodes becomes MPI_* frames, and the frames
+ * that come back become calls. It keeps nothing.
+ */
+#pragma once
+
+#include "agent/pmi1_wire.h"
+#include "agent/post.h"
+#include "pmix/pmix_server.h"
+
+/* -1: more data than a message holds; nothing was sent. */
+int mpi_relay_collect(const struct post *post, uint64_t token, const char *operation,
+                      const int *ranks, size_t count, const void *bytes, size_t length);
+int mpi_relay_barrier(const struct post *post, const char *bytes, size_t length); /* PMI-1 */
+int mpi_relay_store(const struct post *post, uint64_t token,
+                    const struct pmix_store_request *request);
+
+void mpi_relay_modex(const struct post *post, uint64_t token, int rank);
+/* Data beyond what a message holds are not found. */
+void mpi_relay_modex_data(const struct post *post, struct pmix_asker asker, bool ok,
+                          const void *bytes, size_t length);
+void mpi_relay_name(const struct post *post, int rank, enum pmi1_name_request request,
+                    const char *service, const char *port); /* PMI-1 */
+void mpi_relay_rank_ended(const struct post *post, const char *nspace, int rank);
+void mpi_relay_event(const struct post *post, const void *bytes, size_t length);
+void mpi_relay_signal(const struct post *post, int rank, int signal); /* also PMIX_EVERY_RANK */
+
+/* Where frames from the driver go; what is NULL gets none. */
+struct mpi_relay_ends {
+    const struct log *log;
+    struct pmix_server *pmix;
+    struct pmi1_wire *pmi1;
+    void (*signal)(void *context, int rank, int signal); /* a rank of this node, or all of them */
+    void *context;
+};
+
+/* Any MPI_* frame of the present epoch; what cannot be read is dropped. */
+void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const uint8_t *body,
+                     size_t length);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hvdrun-agent: what runs on other hosts. It needs libc alone, contains its own modules, and speaks
+ * frames on its standard input and output. Nothing that matters is told on its command line.
+ *
+ *   hvdrun-agent [--marker WORD]   WORD is printed before the first frame (transport/boot_script.h)
+ *   hvdrun-agent --version
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/keeper.h"
+#include "base/fd.h"
+#include "base/status.h"
+
+#define MARKER_MAX 64
+
+static const char usage[] = "hvdrun-agent is started by hvdrun; it has no use by itself\n";
+
+struct start {
+    int read_fd, write_fd;
+    const sigset_t *mask;
+};
+
+static int agent_main(void *context, int line_fd)
+{
+    const struct start *start = context;
+    struct agent_config config = {.read_fd = start->read_fd,
+                                  .write_fd = start->write_fd,
+                                  .module_dir = "",
+                                  .mask = start->mask,
+                                  .keeper_fd = line_fd};
+    return agent_run(&config);
+}
+
+/* The stream moves away from 0 and 1, which are for nobody here; 2 goes on to the transport. */
+static int move_stream(struct start *start)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    start->read_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    start->write_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (null_fd < 0 || start->read_fd < 0 || start->write_fd < 0)
+        return -1;
+    if (fcntl(STDERR_FILENO, F_GETFD) < 0)
+        dup2(null_fd, STDERR_FILENO);
+    dup2(null_fd, STDIN_FILENO);
+    dup2(null_fd, STDOUT_FILENO);
+    fd_close(&null_fd);
+    return 0;
+}
+
+static bool print_marker(const char *marker)
+{
+    size_t length = strlen(marker);
+    if (length > MARKER_MAX)
+        return false;
+    char line[MARKER_MAX + 16];
+    int printed = snprintf(line, sizeof(line), "%s agent\n", marker);
+    return fd_write_all(STDOUT_FILENO, line, (size_t)printed) == 0;
+}
+
+/* The keeper needs only to notice that the stream was hung up. */
+static int run_kept(struct start *start)
+{
+    struct error err = ERROR_INIT;
+    int watched = fcntl(start->read_fd, F_DUPFD_CLOEXEC, 3);
+    struct keeper_config config = {.stream_fd = watched,
+                                   .agent_fds = {start->read_fd, start->write_fd},
+                                   .mask = start->mask,
+                                   .agent = agent_main,
+                                   .context = start};
+    int status = keeper_run(&config, &err);
+    if (status < 0) {
+        fprintf(stderr, "hvdrun-agent: %s\n", err.text);
+        return STATUS_LAUNCHER;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    sigset_t mask;
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("hvdrun-agent %s\n", HVDRUN_VERSION);
+        return fflush(stdout) == 0 ? 0 : STATUS_LAUNCHER;
+    }
+    bool marked = argc == 3 && strcmp(argv[1], "--marker") == 0;
+    if (!marked && argc != 1) {
+        fputs(usage, stderr);
+        return STATUS_USAGE;
+    }
+    setsid(); /* fails when we lead one already */
+    signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    struct start start = {.mask = &mask};
+    if ((marked && !print_marker(argv[2])) || move_stream(&start) < 0) {
+        fputs("hvdrun-agent: no stream to speak on\n", stderr);
+        return STATUS_LAUNCHER;
+    }
+    return run_kept(&start);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The modules as parts of hvdrun-agent: the build names their files. */
+#include <stddef.h>
+
+#include "agent/modules.h"
+
+#define INSIDE(symbol, file)                           \
+    __asm__(".pushsection .rodata\n"                   \
+            ".balign 64\n" #symbol "_begin:\n"         \
+            ".incbin \"" file "\"\n" #symbol "_end:\n" \
+            ".byte 0\n"                                \
+            ".popsection\n");                          \
+    extern const unsigned char symbol##_begin[], symbol##_end[]
+
+INSIDE(hvdrun_pmix_module, HVDRUN_PMIX_FILE);
+INSIDE(hvdrun_topology_module, HVDRUN_TOPOLOGY_FILE);
+
+const struct module_image modules_inside[] = {
+    {"hvdrun-pmix.so", hvdrun_pmix_module_begin, hvdrun_pmix_module_end},
+    {"hvdrun-topology.so", hvdrun_topology_module_begin, hvdrun_topology_module_end},
+    {NULL, NULL, NULL},
+};

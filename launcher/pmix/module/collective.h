@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A step in which ranks of several nodes take part: fence, connect, group. PMIx calls when all
+ * local participants have entered it. On one node these are all of them; over several nodes the
+ * agent tells the others and brings back the bytes of all.
+ *
+ * Operations of one kind with the same participants are told apart by their order, which is the
+ * same on all nodes, because the participants' is.
+ */
+#pragma once
+
+#include <pmix_server.h>
+
+#include "pmix/module/bridge.h"
+
+struct collective {
+    struct request base;
+    char *operation; /* owned */
+    pmix_proc_t *procs;
+    size_t count;
+    char *bytes; /* of this node's ranks; owned; NULL: none */
+    size_t length;
+    /* Called once, on the loop's thread; frees the struct that this is the first member of, after
+     * collective_clear(), and takes `bytes` (NULL with length 0), which are of all nodes. `round`
+     * is the same on all nodes, and of this operation alone. */
+    void (*finish)(struct collective *collective, pmix_status_t status, uint64_t round, char *bytes,
+                   size_t length);
+};
+
+/* The texts and arrays are copied. */
+void collective_init(struct collective *collective, const char *operation, const pmix_proc_t *procs,
+                     size_t count, const char *bytes, size_t length);
+void collective_clear(struct collective *collective);
+
+void collective_push(struct server *server, struct collective *collective);  /* PMIx's thread */
+void collective_begin(struct server *server, struct collective *collective); /* the loop's */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What PREPARE makes of a node: its interfaces, and the environment on another machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/crew_setup.h"
+#include "base/mem.h"
+#include "io/loop.h"
+
+/* No kernel has routes that start at these: the choice falls back on what the driver said. */
+static struct node_address addresses[] = {
+    {.iface = (char *)"lo", .text = (char *)"127.0.0.1", .prefix = 8, .up = true},
+    {.iface = (char *)"docker0", .text = (char *)"203.0.113.1", .prefix = 24, .up = true},
+    {.iface = (char *)"eth7", .text = (char *)"198.51.100.1", .prefix = 25, .up = true},
+    {.iface = (char *)"ib7", .text = (char *)"198.51.100.201", .prefix = 25, .up = true}};
+
+static const struct node_facts facts = {.hostname = "node2",
+                                        .cpus_allowed = 4,
+                                        .addresses = addresses,
+                                        .address_count = sizeof(addresses) / sizeof(addresses[0])};
+
+struct bench {
+    struct loop *loop;
+    struct post post;
+    struct crew_config config;
+    struct crew_setup setup;
+    struct worker_vars *vars;
+};
+
+/* The second node of three, with one rank, as the driver would say it. */
+static Hvdrun__Prepare *prepare_of(const char *interfaces, bool with_addresses, bool remote)
+{
+    char *argv[] = {(char *)"/bin/true"};
+    char *hosts[] = {(char *)"a", (char *)"b", (char *)"c"};
+    char *told[] = {(char *)"192.0.2.77", (char *)"198.51.100.201", (char *)"192.0.2.78"};
+    char *env[] = {(char *)"HOME=/home/of/the/driver", (char *)"CREW_SETUP_TEST=passed",
+                   (char *)"PATH=/driver/bin"};
+    uint32_t ranks[] = {1, 1, 1};
+    Hvdrun__App app = HVDRUN__APP__INIT;
+    Hvdrun__Worker worker = HVDRUN__WORKER__INIT;
+    Hvdrun__Prepare message = HVDRUN__PREPARE__INIT;
+    Hvdrun__App *apps[] = {&app};
+    Hvdrun__Worker *workers[] = {&worker};
+    app.argv = argv;
+    app.n_argv = 1;
+    app.mpi = (char *)"none";
+    worker.rank = 1;
+    message.size = 3;
+    message.node_index = 1;
+    message.host = hosts[1];
+    message.hosts = hosts;
+    message.host_ranks = ranks;
+    message.n_hosts = message.n_host_ranks = 3;
+    message.apps = apps;
+    message.workers = workers;
+    message.n_apps = message.n_workers = 1;
+    message.base_env = env;
+    message.n_base_env = 3;
+    message.interfaces = (char *)interfaces;
+    message.addresses = told;
+    message.n_addresses = with_addresses ? 3 : 0;
+    message.remote = remote;
+    size_t size = hvdrun__prepare__get_packed_size(&message);
+    uint8_t *bytes AUTO_FREE = mem_alloc(size);
+    hvdrun__prepare__pack(&message, bytes);
+    return hvdrun__prepare__unpack(NULL, size, bytes);
+}
+
+static void bench_open(struct bench *bench, const char *interfaces, bool with_addresses,
+                       bool remote)
+{
+    static const struct mpi_host_ops ops;
+    struct error err = ERROR_INIT;
+    *bench = (struct bench){.loop = loop_create(&err)};
+    post_init(&bench->post, NULL);
+    bench->post.epoch = 1;
+    bench->config = (struct crew_config){.post = &bench->post,
+                                         .facts = &facts,
+                                         .mpi = mpi_host_create(bench->loop, &bench->post),
+                                         .module_dir = "/nonexistent",
+                                         .job_id = "job"};
+    if (crew_setup_fill(&bench->setup, &bench->config,
+                        prepare_of(interfaces, with_addresses, remote), &ops, NULL, &err) < 0)
+        fail_msg("%s", err.text);
+    Hvdrun__Start start = HVDRUN__START__INIT;
+    start.master_addr = (char *)"192.0.2.77";
+    start.master_port = 29400;
+    crew_setup_env(&bench->setup, &start);
+    const struct worker_env_rank rank = {.rank = 1, .cross_rank = 1, .cross_size = 3};
+    bench->vars = worker_env_rank(bench->setup.env, &rank);
+}
+
+static void bench_close(struct bench *bench)
+{
+    worker_vars_destroy(bench->vars);
+    crew_setup_destroy(&bench->setup);
+    mpi_host_destroy(bench->config.mpi);
+    loop_destroy(bench->loop);
+}
+
+static void expect(const struct bench *bench, const char *name, const char *value)
+{
+    AUTO_STRV struct strv env = STRV_INIT;
+    strv_copy(&env, worker_vars_items(bench->vars));
+    const char *found = strv_env_get(&env, name);
+    if ((found == NULL) != (value == NULL) || (found != NULL && strcmp(found, value) != 0))
+        fail_msg("%s is %s instead of %s", name, found == NULL ? "unset" : found,
+                 value == NULL ? "unset" : value);
+}
+
+static void test_several_hosts(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, "", true, false);
+    assert_string_equal(bench.setup.route.iface, "ib7");
+    assert_string_equal(bench.setup.route.address, "198.51.100.201");
+    expect(&bench, "HOROVOD_GLOO_IFACE", "ib7");
+    expect(&bench, "GLOO_SOCKET_IFNAME", "ib7");
+    expect(&bench, "NCCL_SOCKET_IFNAME", "ib7");
+    expect(&bench, "OMPI_MCA_btl_tcp_if_include", NULL);
+    expect(&bench, "MASTER_ADDR", "192.0.2.77");
+    bench_close(&bench);
+    bench_open(&bench, "eth*,ib*", true, false);
+    expect(&bench, "HOROVOD_GLOO_IFACE", "ib7");
+    expect(&bench, "NCCL_SOCKET_IFNAME", "eth7,ib7");
+    expect(&bench, "OMPI_MCA_btl_tcp_if_exclude", NULL);
+    bench_close(&bench);
+    bench_open(&bench, "!ib7", true, false);
+    assert_string_equal(bench.setup.route.address, "198.51.100.1");
+    expect(&bench, "NCCL_SOCKET_IFNAME", "eth7");
+    bench_close(&bench);
+}
+
+static void test_a_driver_that_says_no_addresses(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, "", false, false);
+    assert_string_equal(bench.setup.route.iface, "lo");
+    assert_string_equal(bench.setup.route.address, "127.0.0.1");
+    expect(&bench, "HOROVOD_GLOO_IFACE", "lo");
+    bench_close(&bench);
+    bench_open(&bench, "eth7", false, false);
+    expect(&bench, "HOROVOD_GLOO_IFACE", "eth7");
+    expect(&bench, "NCCL_SOCKET_IFNAME", "eth7");
+    bench_close(&bench);
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    struct bench bench;
+    assert_int_equal(setenv("HOME", "/home/of/this/host", 1), 0);
+    assert_int_equal(setenv("CREW_SETUP_TEST", "the agent's", 1), 0);
+    assert_int_equal(setenv("CREW_SETUP_OTHER", "the agent's", 1), 0);
+    bench_open(&bench, "", true, true);
+    expect(&bench, "HOME", "/home/of/this/host");
+    expect(&bench, "PATH", "/driver/bin");
+    expect(&bench, "CREW_SETUP_TEST", "passed");
+    expect(&bench, "CREW_SETUP_OTHER", NULL);
+    bench_close(&bench);
+    bench_open(&bench, "", true, false);
+    expect(&bench, "HOME", "/home/of/the/driver");
+    bench_close(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_several_hosts),
+        cmocka_unit_test(test_a_driver_that_says_no_addresses),
+        cmocka_unit_test(test_environment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
