@@ -70,18 +70,25 @@ struct agent_start {
 static int agent_main(void *context, int fd)
 {
     const struct agent_start *start = context;
-    struct agent_config config = {fd, fd, start->module_dir, start->mask, getppid()};
+    struct agent_config config = {.read_fd = fd,
+                                  .write_fd = fd,
+                                  .module_dir = start->module_dir,
+                                  .mask = start->mask,
+                                  .driver_pid = getppid(),
+                                  .keeper_fd = -1};
     return agent_run(&config);
 }
 
-static int start_agents(const struct plan *plan, struct agent_start *start,
-                        struct transport_stream *streams, struct error *err)
+/* Those on this machine; the others are for the driver's transports. */
+static int start_agents(const struct settings *settings, const struct plan *plan,
+                        struct agent_start *start, struct transport_stream *streams,
+                        struct error *err)
 {
-    struct transport_local local = {agent_main, start};
-    struct transport transport = transport_local(&local);
+    struct local_agent local = {agent_main, start};
     for (int i = 0; i < plan->node_count; i++) {
-        struct transport_target target = {plan->nodes[i].name, i};
-        if (transport.start(transport.context, &target, &streams[i], err) < 0)
+        streams[i] = (struct transport_stream){.read_fd = -1, .write_fd = -1};
+        if (place_is_here(settings, &plan->nodes[i]) &&
+            local_fork(&local, plan->nodes[i].name, &streams[i], err) < 0)
             return -1;
     }
     return 0;
@@ -92,26 +99,34 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
 {
     sigset_t mask;
     sigprocmask(SIG_SETMASK, NULL, &mask);
-    AUTO_STRV struct strv base = STRV_INIT, knobs = STRV_INIT;
+    AUTO_STRV struct strv base = STRV_INIT, away = STRV_INIT, knobs = STRV_INIT;
     env_scrub(environ, true, line->settings.no_env, &base);
+    env_scrub(environ, false, line->settings.no_env, &away);
     horovod_env_build(&line->settings, &knobs);
     char *module_dir AUTO_FREE = place_modules();
+    char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
+    char *ssh_module AUTO_FREE = mem_printf("%s/hvdrun-ssh.so", module_dir);
+    char *here AUTO_FREE = place_here();
     char *job_id AUTO_FREE = place_job_id();
     struct transport_stream *streams AUTO_FREE =
         mem_array((size_t)plan->node_count, sizeof(*streams));
     struct agent_start start = {module_dir, &mask};
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent: it stands above them all (D6) */
-    if (start_agents(plan, &start, streams, err) < 0)
+    if (start_agents(&line->settings, plan, &start, streams, err) < 0)
         return -1;
     struct job_request request = {.settings = &line->settings,
                                   .apps = &line->apps,
                                   .plan = plan,
                                   .base_env = &base,
+                                  .away_env = &away,
                                   .knobs = &knobs,
                                   .warnings = &line->warnings,
                                   .job_id = job_id,
                                   .argv = argv,
                                   .streams = streams,
+                                  .agent_path = agent_path,
+                                  .ssh_module = ssh_module,
+                                  .wdir = here,
                                   .begun_ns = begun_ns};
     return driver_run(&request, err);
 }

@@ -2,6 +2,7 @@
 #include "cli/place.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,19 +38,15 @@ static int read_hosts(const struct command_line *line, struct host_list *hosts, 
     return 0;
 }
 
-static int check_reachable(const struct settings *settings, const struct plan *plan,
-                           struct error *err)
+bool place_is_here(const struct settings *settings, const struct plan_node *node)
 {
-    if (settings->transport == SET_TRANSPORT_LOCAL)
-        return 0;
-    for (int i = 0; i < plan->node_count; i++) {
-        if (!is_local(plan->nodes[i].name))
-            return error_status(err, STATUS_USAGE,
-                                "host %s is not this machine, and other hosts need SSH, which is "
-                                "not there yet (--transport local tries the plan out here)",
-                                plan->nodes[i].name);
+    switch (settings->transport) {
+    case SET_TRANSPORT_LOCAL: return true;
+    case SET_TRANSPORT_AUTO:
+        return node->user == NULL && node->port == 0 && node->address == NULL &&
+               is_local_obviously(node->name) == LOCAL_YES;
+    default: return false;
     }
-    return 0;
 }
 
 /* A rank named by an option must exist. */
@@ -78,8 +75,7 @@ struct plan *place_plan(const struct command_line *line, struct error *err)
     if (plan == NULL)
         return NULL;
     if (check_rank(settings, OPT_stdin_, settings->stdin_, plan->size, err) < 0 ||
-        check_rank(settings, OPT_pty, settings->pty, plan->size, err) < 0 ||
-        (settings->dry_run == SET_DRY_RUN_NO && check_reachable(settings, plan, err) < 0)) {
+        check_rank(settings, OPT_pty, settings->pty, plan->size, err) < 0) {
         plan_destroy(plan);
         return NULL;
     }
@@ -146,6 +142,17 @@ char *place_modules(void)
         return beside;
     mem_free_at(&beside);
     return mem_printf("%s/../" HVDRUN_LIBDIR "/hvdrun", path);
+}
+
+char *place_here(void)
+{
+    struct stat named, real;
+    const char *pwd = getenv("PWD"); /* the name that the user sees, through links */
+    if (pwd != NULL && pwd[0] == '/' && stat(pwd, &named) == 0 && stat(".", &real) == 0 &&
+        named.st_dev == real.st_dev && named.st_ino == real.st_ino)
+        return mem_strdup(pwd);
+    char path[PATH_ROOM];
+    return mem_strdup(getcwd(path, sizeof(path)) == NULL ? "/" : path);
 }
 
 char *place_job_id(void)

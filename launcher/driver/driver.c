@@ -12,7 +12,10 @@
 #include "driver/collect.h"
 #include "driver/events.h"
 #include "driver/exits.h"
+#include "driver/mpi_part.h"
 #include "driver/orphans.h"
+#include "driver/progress.h"
+#include "driver/reach.h"
 #include "driver/rendezvous_part.h"
 #include "driver/report.h"
 #include "driver/state_report.h"
@@ -22,7 +25,6 @@
 #include "node/runtime_dir.h"
 #include "output/terminal.h"
 
-#define NODE_TIMEOUT_STATIC_MS 30000
 #define CLOSE_WAIT_MS 5000   /* for agents that were told to quit */
 #define ORPHANS_WAIT_MS 5000 /* for what dead agents left */
 #define OUTPUT_WAIT_MS 2000  /* for a sink that is stuck when all else is over */
@@ -71,7 +73,7 @@ static int epoch_frame(struct job *job, struct node_link *node, uint8_t type, co
             job_advance(job);
         }
         return 0;
-    default: return -1;
+    default: return mpi_part_frame(job->mpi, node, type, body, length);
     }
 }
 
@@ -107,16 +109,20 @@ static void node_closed(void *context, struct node_link *node, const char *why)
 {
     struct job *job = context;
     if (node->state == NODE_LOST) {
-        /* A broken connection ends now; silence began when the node was last heard. */
-        bool silent = node->liveness.state == LIVENESS_LOST;
+        /* Silence began when the node was last heard. So did, as far as we can tell, the end of a
+         * broken connection: peers may see a host's crash before we do. But of an agent on this
+         * machine nobody hears sooner. */
+        bool silent = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
         int64_t when = silent ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
         events_node(job->events, "node_lost", node, why);
         rendezvous_part_node_lost(job->rendezvous, node);
+        mpi_part_node_lost(job->mpi, node);
         if (node->stream.same_machine) {
             if (node->stream.pid > 0)
                 kill(node->stream.pid, SIGKILL); /* it may hang */
             orphans_sweep(job);
         }
+        reach_hang_up(job->reach, node);
         if (exit_policy_node_lost(job->policy, node->index, when, why))
             teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
     }
@@ -159,6 +165,7 @@ static void finish(struct job *job)
 {
     loop_timer_clear(job->close_limit);
     job->state = JOB_FLUSHING;
+    reach_close(job->reach);
     if (!orphans_end(job, ORPHANS_WAIT_MS))
         log_error(&job->log, "some processes of the job could not be killed");
     bool lost = false;
@@ -237,6 +244,7 @@ static void reaped(void *context, const struct reaper_exit *exit)
         if (job->nodes[i].stream.pid == exit->pid)
             job->nodes[i].stream.pid = 0; /* the number may be somebody else's from now on */
     }
+    reach_exited(job->reach, exit);
     log_debug(&job->log, "process %d has ended (wait status %#x)", (int)exit->pid,
               (unsigned)exit->wait_status);
 }
@@ -245,16 +253,15 @@ static int open_nodes(struct job *job, struct error *err)
 {
     static const struct node_link_ops ops = {
         .frame = node_frame, .closed = node_closed, .suspect = node_suspect};
-    int64_t timeout =
-        job->settings->node_timeout >= 0 ? job->settings->node_timeout : NODE_TIMEOUT_STATIC_MS;
     credit_budget_init(&job->budget, CREDIT_BUDGET);
     for (int i = 0; i < job->plan->node_count; i++) {
         struct node_link *node = &job->nodes[i];
         node->index = i;
         node->host = job->plan->nodes[i].name;
         credit_init(&node->credit, &job->budget, (uint64_t)job->plan->node_count);
-        if (node_link_open(node, job->loop, job->request->streams[i], timeout, &job->log, &ops, job,
-                           err) < 0)
+        node_link_init(node, job->loop, job_node_timeout(job), &job->log, &ops, job);
+        if (job->request->streams[i].read_fd >= 0 &&
+            node_link_connect(node, &job->request->streams[i], err) < 0)
             return -1;
     }
     job->opened_ns = clock_mono_ns();
@@ -270,13 +277,15 @@ static int job_open(struct job *job, struct error *err)
     job->policy = exit_policy_create((enum exit_rule)job->settings->exit_policy, job->plan);
     rank_table_init(&job->ranks, job->plan->size);
     job->nodes = mem_array((size_t)job->plan->node_count, sizeof(*job->nodes));
-    job->master_addr = mem_strdup("127.0.0.1");
     job->time_limit = loop_timer_create(job->loop, time_limit_passed, job);
     job->signals = user_signals_create(job, err);
     if (job->signals == NULL || open_output(job, err) < 0)
         return -1;
     job->events = events_open(job, job->settings->events);
     job->rendezvous = rendezvous_part_create(job);
+    job->mpi = mpi_part_create(job);
+    job->progress = progress_create(job);
+    job->reach = reach_create(job);
     job->stdin_feed = stdin_feed_create(job);
     if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
         job->terminal = terminal_raw();
@@ -314,8 +323,11 @@ static void job_report(struct job *job)
 static void job_close(struct job *job)
 {
     terminal_destroy(job->terminal);
+    reach_destroy(job->reach);
+    progress_destroy(job->progress);
     stdin_feed_destroy(job->stdin_feed);
     rendezvous_part_destroy(job->rendezvous);
+    mpi_part_destroy(job->mpi);
     if (job->nodes != NULL) {
         for (int i = 0; i < job->plan->node_count; i++)
             node_link_destroy(&job->nodes[i]);
@@ -330,6 +342,9 @@ static void job_close(struct job *job)
     rank_table_destroy(&job->ranks);
     reaper_destroy(job->reaper);
     loop_destroy(job->loop);
+    for (int i = 0; job->addresses != NULL && i < job->plan->node_count; i++)
+        free(job->addresses[i]);
+    free(job->addresses);
     free(job->nodes);
     free(job->master_addr);
 }

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "driver/teardown.h"
 
+#define NODE_TIMEOUT_STATIC_MS 30000 /* a switch fail-over must not kill a run of days (D5) */
+
 const char *job_state_name(enum job_state state)
 {
     static const char *const names[] = {
@@ -17,6 +19,11 @@ const char *job_state_name(enum job_state state)
 const char *job_rank_host(const struct job *job, int rank)
 {
     return job->plan->nodes[job->plan->ranks[rank].node].name;
+}
+
+int64_t job_node_timeout(const struct job *job)
+{
+    return job->settings->node_timeout >= 0 ? job->settings->node_timeout : NODE_TIMEOUT_STATIC_MS;
 }
 
 int64_t job_stdin_rank(const struct job *job)

@@ -45,6 +45,9 @@ enum job_state {
 struct events;
 struct stdin_feed;
 struct rendezvous_part;
+struct mpi_part;
+struct reach;
+struct progress;
 struct user_signals;
 struct terminal;
 
@@ -53,13 +56,18 @@ struct job_request {
     const struct settings *settings;
     const struct app_list *apps;
     const struct plan *plan;
-    const struct strv *base_env; /* scrubbed: what workers inherit */
+    const struct strv *base_env; /* scrubbed: what workers of this machine inherit */
+    const struct strv *away_env; /* what workers of other machines inherit */
     const struct strv *knobs;    /* HOROVOD_* from flags */
     const struct strv *warnings; /* of the command line, to be printed first */
     const char *job_id;
-    char *const *argv;                /* of the launcher, for the report */
-    struct transport_stream *streams; /* one for each node of the plan; taken over */
-    int64_t begun_ns;                 /* monotonic: when the launcher started */
+    char *const *argv; /* of the launcher, for the report */
+    /* One for each node of the plan: that of an agent which was forked already, taken over; or
+     * without a descriptor (-1): the node is to be reached through a transport. */
+    struct transport_stream *streams;
+    const char *agent_path, *ssh_module; /* hvdrun-agent and hvdrun-ssh.so */
+    const char *wdir;                    /* where the launcher was started */
+    int64_t begun_ns;                    /* monotonic: when the launcher started */
 };
 
 struct job {
@@ -81,6 +89,7 @@ struct job {
 
     int nodes_up, nodes_ready;
     int states_wanted; /* nodes whose STATE_REPORT is awaited after --timeout; -1: not asked */
+    char **addresses;  /* of each node, for the workers' own traffic; since all said HELLO */
     char *master_addr;
     uint32_t master_port, jax_port;
     int64_t opened_ns;  /* the agents were started and we listen to them */
@@ -93,6 +102,9 @@ struct job {
     struct events *events;
     struct stdin_feed *stdin_feed;
     struct rendezvous_part *rendezvous;
+    struct mpi_part *mpi;
+    struct reach *reach;
+    struct progress *progress;
     struct user_signals *signals;
     struct terminal *terminal; /* in raw mode for --pty; NULL */
     bool suspending;           /* SUSPEND was sent; we stop when all have answered */
@@ -101,6 +113,9 @@ struct job {
 
 const char *job_state_name(enum job_state state);
 const char *job_rank_host(const struct job *job, int rank);
+
+/* Milliseconds of silence after which a node is lost. */
+int64_t job_node_timeout(const struct job *job);
 
 /* The rank that reads the job's stdin, SET_RANK_ALL or SET_RANK_NONE: --stdin, or who has the
  * --pty. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 
 const char *node_state_name(enum node_state state)
 {
@@ -18,7 +19,7 @@ const char *node_state_name(enum node_state state)
 
 static void node_closed(struct node_link *node, const char *why)
 {
-    if (node->state == NODE_GONE || node->state == NODE_LOST)
+    if (node->state >= NODE_GONE)
         return;
     node->state = node->state == NODE_CLOSING ? NODE_GONE : NODE_LOST;
     loop_timer_destroy(node->tick);
@@ -36,7 +37,24 @@ void node_link_give_up(struct node_link *node, const char *why)
 
 static void link_closed(void *context, const char *reason)
 {
-    node_closed(context, reason == NULL ? "its agent ended" : reason);
+    struct node_link *node = context;
+    AUTO_FREE char *why = node->lost_why;
+    node->lost_why = NULL;
+    if (why == NULL)
+        why = mem_strdup(reason == NULL ? "its agent ended" : reason);
+    node_closed(node, why);
+}
+
+void node_link_explain(struct node_link *node, const char *why)
+{
+    free(node->lost_why);
+    node->lost_why = mem_strdup(why);
+}
+
+void node_link_unreached(struct node_link *node)
+{
+    if (node->state == NODE_CALLING)
+        node->state = NODE_UNREACHED;
 }
 
 /* The best estimate is that of the fastest round trip: its error is at most half of it. */
@@ -141,23 +159,32 @@ static void on_tick(void *context)
     loop_timer_set(node->tick, liveness_next_ms(&node->liveness, now));
 }
 
-int node_link_open(struct node_link *node, struct loop *loop, struct transport_stream stream,
-                   int64_t node_timeout_ms, const struct log *log, const struct node_link_ops *ops,
-                   void *context, struct error *err)
+void node_link_init(struct node_link *node, struct loop *loop, int64_t node_timeout_ms,
+                    const struct log *log, const struct node_link_ops *ops, void *context)
 {
-    static const struct link_ops link_ops = {.frame = link_frame, .closed = link_closed};
-    node->stream = stream;
     node->loop = loop;
     node->log = log;
     node->ops = ops;
     node->context = context;
     node->round_trip_ns = INT64_MAX;
-    node->link = link_create(loop, stream.read_fd, stream.write_fd, &link_ops, node, err);
+    node->stream = (struct transport_stream){.read_fd = -1, .write_fd = -1};
+    liveness_init(&node->liveness, LIVENESS_SUSPECT_MS, node_timeout_ms, clock_mono_ms());
+}
+
+int node_link_connect(struct node_link *node, const struct transport_stream *stream,
+                      struct error *err)
+{
+    static const struct link_ops link_ops = {.frame = link_frame, .closed = link_closed};
+    node->link = link_create(node->loop, stream->read_fd, stream->write_fd, &link_ops, node, err);
     if (node->link == NULL)
         return -1;
+    node->stream = *stream;
+    node->state = NODE_STARTING;
+    node->stage = STAGE_AGENT;
     link_set_node(node->link, (uint32_t)node->index);
-    liveness_init(&node->liveness, LIVENESS_SUSPECT_MS, node_timeout_ms, clock_mono_ms());
-    node->tick = loop_timer_create(loop, on_tick, node);
+    liveness_init(&node->liveness, node->liveness.suspect_ms, node->liveness.lost_ms,
+                  clock_mono_ms());
+    node->tick = loop_timer_create(node->loop, on_tick, node);
     loop_timer_set(node->tick, LIVENESS_PERIOD_MS);
     return 0;
 }
@@ -166,6 +193,7 @@ void node_link_destroy(struct node_link *node)
 {
     loop_timer_destroy(node->tick);
     link_destroy(node->link);
+    free(node->lost_why);
     if (node->hello != NULL)
         hvdrun__agent_hello__free_unpacked(node->hello, NULL);
     *node = (struct node_link){.state = NODE_GONE};

@@ -3,14 +3,15 @@
  * The driver's side of one node: the link to its agent, its life, its liveness, its clock and its
  * output credit. What concerns the job goes up through the ops.
  *
- *   state      HELLO  READY  START-sent  END-sent  ENDED  QUIT-sent  closed
- *   STARTING   UP                                                    LOST
- *   UP                READY                                          LOST
- *   READY                    RUNNING     ENDING                      LOST
- *   RUNNING                              ENDING                      LOST
- *   ENDING                                         ENDED             LOST
- *   ENDED                                                 CLOSING    LOST
- *   CLOSING                                                          GONE
+ *   state      stream up  HELLO  READY  START-sent  END-sent  ENDED  QUIT-sent  closed
+ *   CALLING    STARTING                                                         UNREACHED
+ *   STARTING              UP                                                    LOST
+ *   UP                           READY                                          LOST
+ *   READY                               RUNNING     ENDING                      LOST
+ *   RUNNING                                         ENDING                      LOST
+ *   ENDING                                                    ENDED             LOST
+ *   ENDED                                                            CLOSING    LOST
+ *   CLOSING                                                                     GONE
  */
 #pragma once
 
@@ -22,6 +23,7 @@
 #include "wire/control.pb-c.h"
 
 #define NODE_STATE_LIST(X)       \
+    X(NODE_CALLING, "calling")   \
     X(NODE_STARTING, "starting") \
     X(NODE_UP, "up")             \
     X(NODE_READY, "ready")       \
@@ -30,7 +32,8 @@
     X(NODE_ENDED, "ended")       \
     X(NODE_CLOSING, "closing")   \
     X(NODE_GONE, "gone")         \
-    X(NODE_LOST, "lost")
+    X(NODE_LOST, "lost")         \
+    X(NODE_UNREACHED, "unreached")
 
 enum node_state {
 #define NODE_STATE_ENUM(name, text) name,
@@ -54,7 +57,9 @@ struct node_link {
     int index;
     const char *host; /* borrowed from the plan */
     enum node_state state;
-    struct link *link; /* NULL once closed */
+    struct link *link;                  /* NULL before its stream is up, and once closed */
+    enum transport_stage stage;         /* while CALLING: how far the transport has come */
+    int64_t stage_ns[TRANSPORT_STAGES]; /* when it came so far; 0: not, or not told */
     struct transport_stream stream;
     struct liveness liveness;
     struct credit credit;
@@ -65,6 +70,7 @@ struct node_link {
     Hvdrun__AgentHello *hello;
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
     bool killing;               /* its first kill has been reported */
+    char *lost_why;             /* what the transport said about the end of its stream; NULL */
 
     struct loop *loop;
     struct loop_timer *tick;
@@ -73,10 +79,13 @@ struct node_link {
     void *context;
 };
 
-/* Takes the stream's descriptors. */
-int node_link_open(struct node_link *node, struct loop *loop, struct transport_stream stream,
-                   int64_t node_timeout_ms, const struct log *log, const struct node_link_ops *ops,
-                   void *context, struct error *err);
+/* `node` knows its index and host; it is CALLING. */
+void node_link_init(struct node_link *node, struct loop *loop, int64_t node_timeout_ms,
+                    const struct log *log, const struct node_link_ops *ops, void *context);
+
+/* An agent speaks on `stream`, whose descriptors are taken over. -1: it stays CALLING. */
+int node_link_connect(struct node_link *node, const struct transport_stream *stream,
+                      struct error *err);
 void node_link_destroy(struct node_link *node);
 
 const char *node_state_name(enum node_state state);
@@ -85,6 +94,10 @@ bool node_link_alive(const struct node_link *node); /* it can be sent to */
 void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
                     const ProtobufCMessage *message);            /* NULL: an empty body */
 void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */
+void node_link_unreached(struct node_link *node); /* no stream to it will come up any more */
+
+/* The transport knows why the stream is about to end. */
+void node_link_explain(struct node_link *node, const char *why);
 void node_link_suspend(struct node_link *node, bool suspended);
 
 /* Agent's time on our clock, and how far that may be wrong. */

@@ -8,12 +8,16 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/reach.h"
 #include "node/descendants.h"
 
 #define AGAIN_MS 20
 
-static bool is_live_agent(const struct job *job, pid_t pid)
+/* A live agent, or a program that keeps the connection to one. */
+static bool is_ours(const struct job *job, pid_t pid)
 {
+    if (pid > 0 && reach_is_helper(job->reach, pid))
+        return true;
     for (int i = 0; i < job->plan->node_count; i++) {
         if (pid > 0 && job->nodes[i].stream.pid == pid && node_link_alive(&job->nodes[i]))
             return true;
@@ -21,14 +25,14 @@ static bool is_live_agent(const struct job *job, pid_t pid)
     return false;
 }
 
-/* Kills every descendant that is not a live agent or below one; how many there were. */
+/* Kills every descendant that is not ours or below one of ours; how many there were. */
 static size_t kill_orphans(const struct job *job)
 {
     AUTO_FREE pid_t *all = NULL;
     size_t count = descendants_list(getpid(), &all);
     size_t orphans = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_live_agent(job, all[i])) {
+        if (is_ours(job, all[i])) {
             AUTO_FREE pid_t *spared = NULL;
             size_t below = descendants_list(all[i], &spared);
             for (size_t j = 0; j < below; j++) {

@@ -134,6 +134,18 @@ static void add_span(json_t *list, const char *name, int row, int line, int64_t 
                                           (double)(to_ns - from_ns) / 1e3));
 }
 
+/* A bar for each stage of the transport, up to the next one. */
+static void add_stages(json_t *list, const struct node_link *node, int row, int64_t begun_ns)
+{
+    int64_t end = node->hello_ns;
+    for (int stage = TRANSPORT_STAGES - 1; stage >= 0; stage--) {
+        add_span(list, transport_stage_name((enum transport_stage)stage), row, 0, begun_ns,
+                 node->stage_ns[stage], end);
+        if (node->stage_ns[stage] != 0)
+            end = node->stage_ns[stage];
+    }
+}
+
 static void add_row_name(json_t *list, int row, const char *name)
 {
     json_t *safe = json_string(name);
@@ -154,6 +166,7 @@ char *report_trace(const struct job *job)
         const struct node_link *node = &job->nodes[i];
         add_row_name(list, i + 1, node->host);
         add_span(list, "connect", i + 1, 0, begun, job->opened_ns, node->hello_ns);
+        add_stages(list, node, i + 1, begun);
         add_span(list, "prepare", i + 1, 0, begun, node->hello_ns, node->ready_ns);
     }
     for (int rank = 0; rank < job->plan->size; rank++) {

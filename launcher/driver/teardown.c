@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "driver/events.h"
+#include "driver/reach.h"
 #include "driver/stdin_feed.h"
 
 /* How much longer than the grace an agent may take until nothing is left on its node. */
@@ -55,6 +56,7 @@ void teardown_begin(struct job *job, int signal, int64_t grace_ms)
     loop_timer_clear(job->start_limit);
     loop_timer_clear(job->time_limit);
     stdin_feed_stop(job->stdin_feed);
+    reach_stop(job->reach);
     send_end(job, signal, grace_ms);
     job_advance(job);
 }

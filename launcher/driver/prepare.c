@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/prepare.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/teardown.h"
+#include "model/network.h"
+#include "output/terminal.h"
+
+/* The soft limits of the user's shell, which the agent gives to its workers. */
+static size_t fill_limits(Hvdrun__Limit *limits, Hvdrun__Limit **pointers)
+{
+    static const int resources[] = {RLIMIT_CORE,      RLIMIT_DATA,  RLIMIT_FSIZE, RLIMIT_MEMLOCK,
+                                    RLIMIT_NOFILE,    RLIMIT_STACK, RLIMIT_AS,    RLIMIT_CPU,
+                                    RLIMIT_NPROC,     RLIMIT_RSS,   RLIMIT_NICE,  RLIMIT_RTPRIO,
+                                    RLIMIT_SIGPENDING};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)resources[i], &limit) < 0)
+            continue;
+        limits[count] = (Hvdrun__Limit)HVDRUN__LIMIT__INIT;
+        limits[count].resource = (uint32_t)resources[i];
+        limits[count].soft = (uint64_t)limit.rlim_cur;
+        pointers[count] = &limits[count];
+        count++;
+    }
+    return count;
+}
+
+#define LIMITS_MAX 16
+
+/* What PREPARE says to every node alike; the arrays live as long as this struct. */
+struct prepare_parts {
+    Hvdrun__Limit limits[LIMITS_MAX];
+    Hvdrun__Limit *limit_pointers[LIMITS_MAX];
+    Hvdrun__App *apps;
+    Hvdrun__App **app_pointers;
+    struct strv *envs; /* by app: the user's -x, then the app's own */
+    char **wdirs;      /* by app; "": the job's */
+    size_t app_count;
+    char **hosts;
+    uint32_t *host_ranks;
+    Hvdrun__Worker *workers; /* of all nodes, by rank */
+    Hvdrun__Worker **worker_pointers;
+    uint32_t *stdin_ranks;
+    size_t stdin_count;
+    char *interfaces;
+    char **hostnames; /* as MPI knows the nodes; borrowed */
+    char *wdir;       /* of the job, absolute */
+};
+
+/* A folder as every node can be told it: below ours when it is relative. The caller owns it. */
+static char *absolute(const struct job *job, const char *wdir)
+{
+    if (wdir[0] == '/')
+        return mem_strdup(wdir);
+    return mem_printf("%s%s%s", job->request->wdir, wdir[0] == '\0' ? "" : "/", wdir);
+}
+
+static void fill_apps(const struct job *job, struct prepare_parts *parts)
+{
+    const struct app_list *apps = job->request->apps;
+    parts->apps = mem_array(apps->count, sizeof(*parts->apps));
+    parts->envs = mem_array(apps->count, sizeof(*parts->envs));
+    parts->wdirs = mem_array(apps->count, sizeof(char *));
+    parts->app_count = apps->count;
+    parts->app_pointers = mem_array(apps->count, sizeof(Hvdrun__App *));
+    for (size_t i = 0; i < apps->count; i++) {
+        const struct app *app = &apps->items[i];
+        Hvdrun__App *message = parts->app_pointers[i] = &parts->apps[i];
+        *message = (Hvdrun__App)HVDRUN__APP__INIT;
+        message->argv = app->argv.items;
+        message->n_argv = app->argv.count;
+        struct strv *env = &parts->envs[i];
+        strv_copy(env, job->settings->env.items);
+        for (size_t j = 0; j < app->env.count; j++)
+            strv_env_put(env, app->env.items[j]);
+        message->env = env->items;
+        message->n_env = env->count;
+        parts->wdirs[i] = app->wdir == NULL ? mem_strdup("") : absolute(job, app->wdir);
+        message->wdir = parts->wdirs[i];
+        message->mpi = (char *)mpi_kind_name((enum mpi_kind)job->settings->mpi);
+    }
+    for (int rank = 0; rank < job->plan->size; rank++)
+        parts->apps[job->plan->ranks[rank].app].np++;
+}
+
+static void fill_workers(const struct job *job, struct prepare_parts *parts)
+{
+    size_t size = (size_t)job->plan->size;
+    parts->workers = mem_array(size, sizeof(*parts->workers));
+    parts->worker_pointers = mem_array(size, sizeof(Hvdrun__Worker *));
+    for (size_t i = 0; i < size; i++) {
+        const struct plan_rank *rank = &job->plan->ranks[i];
+        Hvdrun__Worker *message = parts->worker_pointers[i] = &parts->workers[i];
+        *message = (Hvdrun__Worker)HVDRUN__WORKER__INIT;
+        message->rank = (uint32_t)rank->rank;
+        message->app = (uint32_t)rank->app;
+        message->app_rank = (uint32_t)rank->app_rank;
+        message->cross_rank = (uint32_t)rank->cross_rank;
+        message->cross_size = (uint32_t)rank->cross_size;
+    }
+}
+
+static void fill_hosts(const struct job *job, struct prepare_parts *parts)
+{
+    size_t count = (size_t)job->plan->node_count;
+    parts->hosts = mem_array(count, sizeof(char *));
+    parts->host_ranks = mem_array(count, sizeof(uint32_t));
+    for (size_t i = 0; i < count; i++) {
+        parts->hosts[i] = job->plan->nodes[i].name;
+        parts->host_ranks[i] = (uint32_t)job->plan->nodes[i].local_size;
+    }
+}
+
+static void fill_stdin(const struct job *job, struct prepare_parts *parts)
+{
+    size_t size = (size_t)job->plan->size;
+    int64_t wanted = job_stdin_rank(job);
+    parts->stdin_ranks = mem_array(size, sizeof(uint32_t));
+    for (size_t rank = 0; rank < size; rank++) {
+        if (wanted == SET_RANK_ALL || wanted == (int64_t)rank)
+            parts->stdin_ranks[parts->stdin_count++] = (uint32_t)rank;
+    }
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool all_different(char *const *names, int count)
+{
+    char **sorted AUTO_FREE = mem_array((size_t)count, sizeof(*sorted));
+    memcpy(sorted, names, (size_t)count * sizeof(*sorted));
+    qsort(sorted, (size_t)count, sizeof(*sorted), compare_names);
+    bool different = true;
+    for (int i = 1; i < count && different; i++)
+        different = strcmp(sorted[i - 1], sorted[i]) != 0;
+    return different;
+}
+
+/* MPI tells nodes apart by their host names, and looks them up in the names of its shared memory;
+ * where they are not different (agents under made-up names), by ours. */
+static void fill_hostnames(const struct job *job, struct prepare_parts *parts)
+{
+    int count = job->plan->node_count;
+    parts->hostnames = mem_array((size_t)count, sizeof(char *));
+    for (int i = 0; i < count; i++)
+        parts->hostnames[i] = job->nodes[i].hello->hostname;
+    if (all_different(parts->hostnames, count))
+        return;
+    for (int i = 0; i < count; i++)
+        parts->hostnames[i] = job->plan->nodes[i].name;
+}
+
+static void prepare_parts_fill(const struct job *job, struct prepare_parts *parts)
+{
+    fill_apps(job, parts);
+    fill_workers(job, parts);
+    fill_hosts(job, parts);
+    fill_stdin(job, parts);
+    AUTO_BUF struct buf interfaces = BUF_INIT(4096);
+    const struct strv *names = &job->settings->network_interfaces;
+    for (size_t i = 0; i < names->count; i++)
+        buf_printf(&interfaces, "%s%s", i > 0 ? "," : "", names->items[i]);
+    parts->interfaces = mem_strdup(buf_text(&interfaces));
+    fill_hostnames(job, parts);
+    parts->wdir = absolute(job, job->settings->wdir == NULL ? "" : job->settings->wdir);
+}
+
+static void prepare_parts_free(struct prepare_parts *parts)
+{
+    for (size_t i = 0; i < parts->app_count; i++)
+        strv_destroy(&parts->envs[i]);
+    for (size_t i = 0; i < parts->app_count; i++)
+        free(parts->wdirs[i]);
+    free(parts->wdirs);
+    free(parts->envs);
+    free(parts->apps);
+    free(parts->app_pointers);
+    free(parts->hosts);
+    free(parts->host_ranks);
+    free(parts->workers);
+    free(parts->worker_pointers);
+    free(parts->stdin_ranks);
+    free(parts->interfaces);
+    free(parts->hostnames);
+    free(parts->wdir);
+}
+
+/* The part of the rank-ordered list that belongs to ranks [first, first + count). */
+static uint32_t *stdin_slice(const struct prepare_parts *parts, int first, int count, size_t *slice)
+{
+    size_t start = 0;
+    while (start < parts->stdin_count && parts->stdin_ranks[start] < (uint32_t)first)
+        start++;
+    size_t end = start;
+    while (end < parts->stdin_count && parts->stdin_ranks[end] < (uint32_t)(first + count))
+        end++;
+    *slice = end - start;
+    return parts->stdin_ranks + start;
+}
+
+static void send_prepare(struct job *job, struct node_link *node, struct prepare_parts *parts)
+{
+    const struct settings *settings = job->settings;
+    const struct plan_node *place = &job->plan->nodes[node->index];
+    Hvdrun__Prepare message = HVDRUN__PREPARE__INIT;
+    message.size = (uint32_t)job->plan->size;
+    message.node_index = (uint32_t)node->index;
+    message.host = place->name;
+    message.hosts = parts->hosts;
+    message.n_hosts = (size_t)job->plan->node_count;
+    message.host_ranks = parts->host_ranks;
+    message.n_host_ranks = (size_t)job->plan->node_count;
+    message.apps = parts->app_pointers;
+    message.n_apps = job->request->apps->count;
+    message.workers = parts->worker_pointers + place->first_rank;
+    message.n_workers = (size_t)place->local_size;
+    message.remote = !node->stream.same_machine;
+    const struct strv *env = message.remote ? job->request->away_env : job->request->base_env;
+    message.base_env = env->items;
+    message.n_base_env = env->count;
+    message.knobs = job->request->knobs->items;
+    message.n_knobs = job->request->knobs->count;
+    bool is_here = settings->wdir == NULL && !message.remote; /* even if it has lost its name */
+    message.wdir = is_here ? (char *)"" : parts->wdir;
+    message.hostnames = parts->hostnames;
+    message.n_hostnames = (size_t)job->plan->node_count;
+    message.addresses = job->addresses;
+    message.n_addresses = (size_t)job->plan->node_count;
+    message.limits = parts->limit_pointers;
+    message.n_limits = fill_limits(parts->limits, parts->limit_pointers);
+    message.mpi_controller = settings->controller == SET_CONTROLLER_MPI;
+    message.wants_master = job->plan->ranks[0].node == node->index;
+    message.master_port = (uint32_t)settings->master_port;
+    message.hold_port = settings->port_hold;
+    message.interfaces = parts->interfaces;
+    message.bind = (uint32_t)settings->bind_to;
+    message.report_bindings = settings->report_bindings;
+    message.pty_rank = settings->pty >= 0 ? (int32_t)settings->pty : -1;
+    message.stdin_ranks =
+        stdin_slice(parts, place->first_rank, place->local_size, &message.n_stdin_ranks);
+    message.merge_stderr = settings->merge_stderr;
+    terminal_size(&message.terminal_rows, &message.terminal_columns);
+    node_link_send(node, FRAME_PREPARE, job->epoch, &message.base);
+}
+
+/* false: the hosts have no network in common that the user allows; the job ends. */
+static bool choose_addresses(struct job *job)
+{
+    size_t count = (size_t)job->plan->node_count;
+    struct network_node *nodes AUTO_FREE = mem_array(count, sizeof(*nodes));
+    job->addresses = mem_array(count, sizeof(char *));
+    for (size_t i = 0; i < count; i++) {
+        const struct node_link *node = &job->nodes[i];
+        nodes[i] = (struct network_node){.name = node->host,
+                                         .boot_id = node->hello->boot_id,
+                                         .interfaces = node->hello->interfaces,
+                                         .interface_count = node->hello->n_interfaces,
+                                         .reached_by = node->stream.peer};
+    }
+    struct error err = ERROR_INIT;
+    const struct strv *allowed = &job->settings->network_interfaces;
+    if (network_choose(nodes, (int)count, allowed->count > 0 ? allowed->items : NULL,
+                       job->addresses, &err) == 0)
+        return true;
+    teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
+    return false;
+}
+
+void prepare_send(struct job *job)
+{
+    if (!choose_addresses(job))
+        return;
+    struct prepare_parts parts = {.stdin_count = 0};
+    prepare_parts_fill(job, &parts);
+    job->state = JOB_PREPARING;
+    for (int i = 0; i < job->plan->node_count; i++)
+        send_prepare(job, &job->nodes[i], &parts);
+    prepare_parts_free(&parts);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/events.h"
+#include "driver/progress.h"
+#include "driver/teardown.h"
+#include "node/is_local.h"
+#include "transport/resolve.h"
+#include "transport/ssh.h"
+
+#define SETTLE_MS 5000
+#define LOOKUP_MS 2000 /* to find out whether a name is our own */
+#define STAGE_MS 10000
+#define SHARE_OF_START 3 /* of --start-timeout, that one stage may take */
+
+/* What the reach knows about a node beside its link. */
+struct reach_node {
+    struct reach *reach;
+    struct node_link *link;
+    struct transport_target target;
+    struct transport_call *call;
+    struct resolve_request *lookup; /* while it is not known whether it is this machine */
+    char *why;                      /* it cannot be reached; NULL */
+};
+
+struct reach {
+    struct job *job;
+    struct transport_room room;
+    struct agent_image image;
+    bool has_image;
+    struct exec_transport exec, local_exec;
+    struct ssh_settings ssh_settings;
+    struct ssh_transport *ssh;
+    struct resolver *resolver;
+    struct transport remote; /* what hosts that are not this machine take */
+    struct reach_node *nodes;
+    int called, up, failed;
+    struct loop_timer *settle;
+    bool stopped;
+};
+
+/* What cannot be reached */
+
+static void say_failures(struct reach *reach)
+{
+    struct job *job = reach->job;
+    char *text AUTO_FREE = NULL;
+    for (int i = 0; i < job->plan->node_count; i++) {
+        const struct reach_node *node = &reach->nodes[i];
+        if (node->why == NULL)
+            continue;
+        if (reach->failed == 1)
+            text = mem_printf("%s: %s: %s", node->link->host,
+                              transport_stage_name(node->link->stage), node->why);
+        else
+            log_error(&job->log, "%s: %s: %s", node->link->host,
+                      transport_stage_name(node->link->stage), node->why);
+    }
+    if (reach->failed > 1)
+        text = mem_printf("%d of %d hosts cannot be reached", reach->failed, job->plan->node_count);
+    teardown_launcher(job, STATUS_LAUNCHER, text);
+}
+
+static void settled(void *context)
+{
+    struct reach *reach = context;
+    if (!reach->stopped)
+        say_failures(reach);
+}
+
+static void check_settled(struct reach *reach)
+{
+    if (reach->failed == 0 || reach->stopped)
+        return;
+    if (reach->up + reach->failed >= reach->job->plan->node_count)
+        loop_timer_set(reach->settle, 0);
+    else if (!loop_timer_is_set(reach->settle))
+        loop_timer_set(reach->settle, SETTLE_MS);
+}
+
+static void node_failed(struct reach_node *node, enum transport_stage stage, const char *why)
+{
+    struct reach *reach = node->reach;
+    if (node->why != NULL || reach->stopped)
+        return;
+    node->why = mem_strdup(why);
+    node->link->stage = stage;
+    node_link_unreached(node->link);
+    reach->failed++;
+    events_node(reach->job->events, "node_unreached", node->link, why);
+    check_settled(reach);
+}
+
+/* What the transports say */
+
+static void call_stage(void *context, enum transport_stage stage)
+{
+    struct reach_node *node = context;
+    node->link->stage = stage;
+    node->link->stage_ns[stage] = clock_mono_ns();
+}
+
+static void call_up(void *context, const struct transport_stream *stream)
+{
+    struct reach_node *node = context;
+    struct error err = ERROR_INIT;
+    if (node_link_connect(node->link, stream, &err) < 0)
+        node_failed(node, STAGE_AGENT, err.text);
+}
+
+static void call_failed(void *context, enum transport_stage stage, const char *why)
+{
+    node_failed(context, stage, why);
+}
+
+static void call_lost(void *context, const char *why)
+{
+    struct reach_node *node = context;
+    node_link_explain(node->link, why);
+}
+
+static void call_note(void *context, enum log_level level, const char *line)
+{
+    const struct reach_node *node = context;
+    log_print(&node->reach->job->log, level, "%s: %s", node->link->host, line);
+}
+
+static void call(struct reach_node *node, const struct transport *transport)
+{
+    static const struct transport_events events = {.stage = call_stage,
+                                                   .up = call_up,
+                                                   .failed = call_failed,
+                                                   .lost = call_lost,
+                                                   .note = call_note};
+    node->call = transport_call(transport, &node->target, &events, node);
+}
+
+/* Which transport */
+
+static int open_exec(struct reach *reach, struct exec_transport *exec, const char *text,
+                     struct error *err)
+{
+    exec->room = &reach->room;
+    exec->boot_word = BOOT_COMMAND;
+    exec->window = (int)reach->job->settings->ssh_window;
+    if (exec_template_parse(text, &exec->words, err) < 0)
+        return -1;
+    reach->remote = exec_transport(exec);
+    return 0;
+}
+
+static void open_ssh(struct reach *reach)
+{
+    const struct settings *settings = reach->job->settings;
+    reach->ssh_settings =
+        (struct ssh_settings){.room = &reach->room,
+                              .module_path = reach->job->request->ssh_module,
+                              .window = (int)settings->ssh_window,
+                              .config_file = settings->ssh_config,
+                              .user = settings->ssh_user,
+                              .port = (int)settings->ssh_port,
+                              .identity = settings->ssh_identity_file,
+                              .passphrase_file = settings->ssh_passphrase_file,
+                              .strict = settings->ssh_strict,
+                              .program_only = settings->transport == SET_TRANSPORT_SSH_CLI};
+    reach->ssh = ssh_transport_create(&reach->ssh_settings);
+    reach->remote = ssh_transport(reach->ssh);
+}
+
+static int open_remote(struct reach *reach, struct error *err)
+{
+    const struct settings *settings = reach->job->settings;
+    if (settings->launch_agent != NULL)
+        return open_exec(reach, &reach->exec, settings->launch_agent, err);
+    switch (settings->transport) {
+    case SET_TRANSPORT_KUBECTL: return open_exec(reach, &reach->exec, "kubectl exec -i %h --", err);
+    case SET_TRANSPORT_DOCKER: return open_exec(reach, &reach->exec, "docker exec -i %h", err);
+    default: open_ssh(reach); return 0;
+    }
+}
+
+static int open_resolver(struct reach *reach, struct error *err)
+{
+    reach->resolver = resolver_create(reach->job->loop, NULL, err);
+    return reach->resolver == NULL ? -1 : 0;
+}
+
+/* An agent on this machine, later than those that are forked (D1). */
+static void call_local(struct reach_node *node)
+{
+    struct reach *reach = node->reach;
+    if (reach->local_exec.room == NULL) {
+        reach->local_exec.room = &reach->room;
+        reach->local_exec.same_machine = true;
+        strv_add(&reach->local_exec.words, reach->job->request->agent_path);
+    }
+    struct transport local = exec_transport(&reach->local_exec);
+    call(node, &local);
+}
+
+static void looked_up(void *context, const struct resolve_result *result)
+{
+    struct reach_node *node = context;
+    bool own = false;
+    for (size_t i = 0; i < result->count && !own; i++)
+        own = is_local_address((const struct sockaddr *)&result->addresses[i]);
+    node->lookup = NULL;
+    if (own)
+        call_local(node);
+    else
+        call(node, &node->reach->remote);
+}
+
+/* Without --transport a name of this very machine needs no connection; but whoever wants to be
+ * another user there needs one. */
+static bool may_be_local(const struct reach_node *node)
+{
+    const struct settings *settings = node->reach->job->settings;
+    return settings->transport == SET_TRANSPORT_AUTO && settings->launch_agent == NULL &&
+           node->target.user == NULL && node->target.port == 0 &&
+           is_local_obviously(node->link->host) == LOCAL_UNKNOWN;
+}
+
+static void begin_node(struct reach_node *node)
+{
+    struct reach *reach = node->reach;
+    const char *name = node->target.address != NULL ? node->target.address : node->link->host;
+    if (may_be_local(node))
+        node->lookup = resolver_ask(reach->resolver, name, AF_UNSPEC, LOOKUP_MS, looked_up, node);
+    else
+        call(node, &reach->remote);
+}
+
+/* The life of it */
+
+struct reach *reach_create(struct job *job)
+{
+    struct reach *reach = mem_alloc(sizeof(*reach));
+    *reach = (struct reach){.job = job};
+    reach->nodes = mem_array((size_t)job->plan->node_count, sizeof(*reach->nodes));
+    int64_t share = job->settings->start_timeout / SHARE_OF_START;
+    reach->room = (struct transport_room){.loop = job->loop,
+                                          .helpers = helpers_create(),
+                                          .image = &reach->image,
+                                          .job_id = job->request->job_id,
+                                          .limit_ms = share > STAGE_MS ? share : STAGE_MS,
+                                          .silence_ms = job_node_timeout(job)};
+    for (int i = 0; i < job->plan->node_count; i++) {
+        const struct plan_node *place = &job->plan->nodes[i];
+        reach->nodes[i] = (struct reach_node){.reach = reach,
+                                              .link = &job->nodes[i],
+                                              .target = {.host = place->name,
+                                                         .address = place->address,
+                                                         .user = place->user,
+                                                         .port = place->port,
+                                                         .node = i}};
+    }
+    reach->settle = loop_timer_create(job->loop, settled, reach);
+    return reach;
+}
+
+void reach_begin(struct reach *reach)
+{
+    struct job *job = reach->job;
+    struct error err = ERROR_INIT;
+    for (int i = 0; i < job->plan->node_count; i++)
+        reach->called += job->nodes[i].state == NODE_CALLING;
+    if (reach->called == 0)
+        return;
+    if (agent_image_open(job->request->agent_path, &reach->image, &err) < 0 ||
+        open_remote(reach, &err) < 0 || open_resolver(reach, &err) < 0) {
+        teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
+        return;
+    }
+    progress_begin(job->progress);
+    for (int i = 0; i < job->plan->node_count; i++) {
+        if (job->nodes[i].state == NODE_CALLING)
+            begin_node(&reach->nodes[i]);
+    }
+}
+
+void reach_node_up(struct reach *reach, const struct node_link *node)
+{
+    (void)node;
+    reach->up++;
+    check_settled(reach);
+}
+
+static void let_go(struct reach_node *node)
+{
+    resolver_cancel(node->lookup);
+    node->lookup = NULL;
+    transport_hang_up(node->call);
+    node->call = NULL;
+}
+
+void reach_stop(struct reach *reach)
+{
+    if (reach->stopped)
+        return;
+    reach->stopped = true;
+    loop_timer_clear(reach->settle);
+    progress_end(reach->job->progress);
+    for (int i = 0; i < reach->job->plan->node_count; i++) {
+        struct reach_node *node = &reach->nodes[i];
+        if (node->link->state >= NODE_STARTING && node->link->state != NODE_UNREACHED)
+            continue;
+        let_go(node);
+        node_link_unreached(node->link);
+    }
+}
+
+void reach_hang_up(struct reach *reach, const struct node_link *node)
+{
+    let_go(&reach->nodes[node->index]);
+}
+
+bool reach_is_helper(const struct reach *reach, pid_t pid)
+{
+    return helpers_has(reach->room.helpers, pid);
+}
+
+void reach_exited(struct reach *reach, const struct reaper_exit *exit)
+{
+    helpers_exited(reach->room.helpers, exit);
+}
+
+void reach_close(struct reach *reach)
+{
+    reach_stop(reach);
+    for (int i = 0; i < reach->job->plan->node_count; i++)
+        let_go(&reach->nodes[i]);
+    ssh_transport_destroy(reach->ssh);
+    reach->ssh = NULL;
+    exec_transport_close(&reach->exec);
+    exec_transport_close(&reach->local_exec);
+    resolver_destroy(reach->resolver);
+    reach->resolver = NULL;
+}
+
+void reach_destroy(struct reach *reach)
+{
+    if (reach == NULL)
+        return;
+    reach_close(reach);
+    helpers_destroy(reach->room.helpers);
+    for (int i = 0; i < reach->job->plan->node_count; i++)
+        free(reach->nodes[i].why);
+    strv_destroy(&reach->exec.words);
+    strv_destroy(&reach->local_exec.words);
+    loop_timer_destroy(reach->settle);
+    agent_image_close(&reach->image);
+    free(reach->nodes);
+    free(reach);
+}
+
+static bool is_missing(const struct job *job, const struct node_link *node)
+{
+    return node->state <= NODE_STARTING || node->state == NODE_UNREACHED ||
+           (node->state == NODE_UP && job->state == JOB_PREPARING);
+}
+
+void reach_describe_missing(const struct job *job, struct buf *out)
+{
+    const char *comma = "";
+    for (int i = 0; i < job->plan->node_count; i++) {
+        const struct node_link *node = &job->nodes[i];
+        const struct plan_node *place = &job->plan->nodes[i];
+        if (!is_missing(job, node))
+            continue;
+        const char *stage =
+            node->state == NODE_UP ? "preparing" : transport_stage_name(node->stage);
+        int last = place->first_rank + place->local_size - 1;
+        if (last > place->first_rank)
+            buf_printf(out, "%s %s (%s; ranks %d-%d)", comma, node->host, stage, place->first_rank,
+                       last);
+        else
+            buf_printf(out, "%s %s (%s; rank %d)", comma, node->host, stage, place->first_rank);
+        comma = ",";
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reaching the nodes whose agents were not forked at once: which transport each of them takes, all
+ * of them called at the same time (the transports keep their own windows), and what is said when
+ * some cannot be reached.
+ *
+ * A host that fails does not end the job on the spot: the others get SETTLE_MS more to come up or
+ * to fail too, so that the user reads about all bad hosts at once.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "driver/job.h"
+
+struct reach;
+
+struct reach *reach_create(struct job *job);
+
+/* Calls every node that is CALLING. Returns without having waited for anything. */
+void reach_begin(struct reach *reach);
+
+/* A node has said HELLO. */
+void reach_node_up(struct reach *reach, const struct node_link *node);
+
+/* The job ends: nodes that have not come up never will. */
+void reach_stop(struct reach *reach);
+
+/* The node is gone: what its transport still holds is closed. */
+void reach_hang_up(struct reach *reach, const struct node_link *node);
+
+bool reach_is_helper(const struct reach *reach, pid_t pid); /* started by a transport */
+void reach_exited(struct reach *reach, const struct reaper_exit *exit);
+
+/* All is over: every call is hung up, every helper ended. */
+void reach_close(struct reach *reach);
+void reach_destroy(struct reach *reach); /* accepts NULL */
+
+/* " c12 (auth; ranks 48-51), ..." of the nodes that have not answered PREPARE or not even called
+ * HELLO, as many as fit. */
+void reach_describe_missing(const struct job *job, struct buf *out);
