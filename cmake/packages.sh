@@ -6,14 +6,15 @@
 # shellcheck disable=SC2034 # used by the scripts that source this
 packages_to_build=(
     build-essential cmake ninja-build pkg-config
-    libevent-dev libpmix-dev libhwloc-dev libinih-dev libyaml-dev libjansson-dev libssl-dev
+    libevent-dev libpmix-dev libhwloc-dev libinih-dev libyaml-dev libjansson-dev libssl-dev libssh2-1-dev
     libprotobuf-c-dev protobuf-c-compiler
     openmpi-bin libopenmpi-dev # for the examples
 )
 
 # shellcheck disable=SC2034
 packages_to_test=(
-    libcmocka-dev mpich libmpich-dev python3 git procps
+    libcmocka-dev mpich libmpich-dev python3 git procps openssh-server openssh-client
+    iproute2 nftables python3-torch python3-numpy
     shellcheck groff-base man-db
 )
 

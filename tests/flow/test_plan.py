@@ -166,10 +166,9 @@ class Plan(Flow):
 
 class HostsOfOthers(Flow):
 
-    def test_another_host_needs_ssh_which_is_not_there_yet(self):
-        result = self.run_job("-np", 2, "-H", "some-other-host:2", "true")
-        self.assertNotEqual(result.status, 0, result.describe())
-        self.expect_said(result, "some-other-host.*SSH")
+    def test_a_host_that_nobody_knows(self):
+        result = self.expect(self.run_job("-np", 2, "-H", "some-other-host.invalid:2", "true"), 125)
+        self.expect_said(result, "some-other-host.invalid: resolve: ")
 
     def test_this_host_needs_none(self):
         self.expect(self.run_job("-np", 1, "-H", socket.gethostname(), "true"), 0)

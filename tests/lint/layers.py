@@ -23,7 +23,7 @@ LAYERS = {
         {"io"},
         {"node", "transport", "output", "rendezvous", "pmix", "pmi1"},
         {"agent", "driver"},
-        {"cli"},
+        {"cli", "agent_main"},
     ],
     "runtime": [
         {"base", "include"},

@@ -20,6 +20,7 @@
  */
 #include "horovod_client.h"
 
+#include <ifaddrs.h>
 #include <stdarg.h>
 #include <sys/resource.h>
 
@@ -101,11 +102,31 @@ static struct place need_place(const char *kind)
     return place;
 }
 
+/* The IPv4 address of the interface that HOROVOD_GLOO_IFACE names, as Gloo takes it. */
+static struct in_addr own_address(const struct worker *worker)
+{
+    const char *name = getenv("HOROVOD_GLOO_IFACE");
+    struct ifaddrs *list = NULL;
+    struct sockaddr_in found = {.sin_family = AF_UNSPEC};
+    if (name == NULL || getifaddrs(&list) < 0)
+        violation(worker->global.rank, "no interface is named by HOROVOD_GLOO_IFACE");
+    for (const struct ifaddrs *at = list; at != NULL && found.sin_family != AF_INET;
+         at = at->ifa_next) {
+        if (at->ifa_addr != NULL && at->ifa_addr->sa_family == AF_INET &&
+            strcmp(at->ifa_name, name) == 0)
+            memcpy(&found, at->ifa_addr, sizeof(found));
+    }
+    freeifaddrs(list);
+    if (found.sin_family != AF_INET)
+        violation(worker->global.rank, "HOROVOD_GLOO_IFACE names %s, which has no address", name);
+    return found.sin_addr;
+}
+
 static void context_listen(struct worker *worker, struct context *context)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
     socklen_t length = sizeof(context->address);
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    any.sin_addr = own_address(worker);
     context->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (context->listener < 0 ||
         bind(context->listener, (struct sockaddr *)&any, sizeof(any)) < 0 ||

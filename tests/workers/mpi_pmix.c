@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A PMIx client without MPI: mpi_pmix TEST runs one conversation with the server (the list is at
- * the end) and prints "rank R TEST ok", or what went wrong, and exits 0 or 1.
+ * A PMIx client without MPI: mpi_pmix TEST [NODES] runs one conversation with the server (the list
+ * is at the end) and prints "rank R TEST ok", or what went wrong, and exits 0 or 1. The ranks are
+ * on NODES nodes (default 1), the same number on each.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 static pmix_proc_t me;
-static uint32_t size;
+static uint32_t size, nodes = 1;
 
 #define CHECK(what)                                                              \
     do {                                                                         \
@@ -112,6 +113,41 @@ static int test_modex(void)
     return 0;
 }
 
+/* Fenced without data: the card of a rank on another node has to be fetched. */
+static int test_fetch(void)
+{
+    pmix_value_t value = {.type = PMIX_UINT32, .data = {.uint32 = me.rank * 10 + 7}};
+    CHECK(PMIx_Put(PMIX_GLOBAL, "card", &value) == PMIX_SUCCESS && PMIx_Commit() == PMIX_SUCCESS);
+    CHECK(fence() == PMIX_SUCCESS);
+    for (pmix_rank_t rank = 0; rank < size; rank++) {
+        pmix_proc_t peer;
+        pmix_value_t *got = NULL;
+        PMIX_LOAD_PROCID(&peer, me.nspace, rank);
+        CHECK(PMIx_Get(&peer, "card", NULL, 0, &got) == PMIX_SUCCESS);
+        CHECK(got->type == PMIX_UINT32 && got->data.uint32 == rank * 10 + 7);
+        PMIX_VALUE_RELEASE(got);
+    }
+    pmix_proc_t peer;
+    pmix_value_t *got = NULL;
+    PMIX_LOAD_PROCID(&peer, me.nspace, size - 1 - me.rank);
+    CHECK(PMIx_Get(&peer, "no-such-card", NULL, 0, &got) != PMIX_SUCCESS);
+    return 0;
+}
+
+/* Fences of some ranks, which are on different nodes, beside those of all. */
+static int test_some(void)
+{
+    pmix_proc_t some[2];
+    PMIX_LOAD_PROCID(&some[0], me.nspace, 0);
+    PMIX_LOAD_PROCID(&some[1], me.nspace, size - 1);
+    for (int i = 0; i < 20; i++) {
+        if (me.rank == 0 || me.rank == size - 1)
+            CHECK(PMIx_Fence(some, 2, NULL, 0) == PMIX_SUCCESS);
+        CHECK(fence() == PMIX_SUCCESS);
+    }
+    return 0;
+}
+
 static int number_of(pmix_rank_t rank, const char *key, uint32_t *out)
 {
     pmix_proc_t proc;
@@ -126,19 +162,38 @@ static int number_of(pmix_rank_t rank, const char *key, uint32_t *out)
     return 0;
 }
 
-/* What the server must know in advance. */
+static int host_of(pmix_rank_t rank, char *host, size_t room)
+{
+    pmix_proc_t proc;
+    pmix_value_t *value = NULL;
+    PMIX_LOAD_PROCID(&proc, me.nspace, rank);
+    if (PMIx_Get(&proc, PMIX_HOSTNAME, NULL, 0, &value) != PMIX_SUCCESS)
+        return -1;
+    snprintf(host, room, "%s", value->data.string);
+    PMIX_VALUE_RELEASE(value);
+    return 0;
+}
+
+/* What the server must know in advance, of this node and of the others. (libpmix 4.2 gives the
+ * number of a node to the ranks on it alone.) */
 static int test_keys(void)
 {
     uint32_t value = 99;
+    uint32_t each = size / nodes;
+    char mine[256];
+    char host[256];
     CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE, &value) == 0 && value == size);
-    CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_NUM_NODES, &value) == 0 && value == 1);
-    CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, &value) == 0 && value == size);
+    CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_NUM_NODES, &value) == 0 && value == nodes);
+    CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, &value) == 0 && value == each);
     CHECK(number_of(PMIX_RANK_WILDCARD, PMIX_JOB_NUM_APPS, &value) == 0 && value >= 1);
+    CHECK(number_of(me.rank, PMIX_NODEID, &value) == 0 && value == me.rank / each);
+    CHECK(host_of(me.rank, mine, sizeof(mine)) == 0);
     for (pmix_rank_t rank = 0; rank < size; rank++) {
-        CHECK(number_of(rank, PMIX_LOCAL_RANK, &value) == 0 && value == rank);
-        CHECK(number_of(rank, PMIX_NODE_RANK, &value) == 0 && value == rank);
-        CHECK(number_of(rank, PMIX_NODEID, &value) == 0 && value == 0);
+        CHECK(number_of(rank, PMIX_LOCAL_RANK, &value) == 0 && value == rank % each);
+        CHECK(number_of(rank, PMIX_NODE_RANK, &value) == 0 && value == rank % each);
         CHECK(number_of(rank, PMIX_APPNUM, &value) == 0 && value < 16);
+        CHECK(host_of(rank, host, sizeof(host)) == 0);
+        CHECK((strcmp(host, mine) == 0) == (rank / each == me.rank / each));
     }
     return 0;
 }
@@ -158,6 +213,7 @@ static int test_query(void)
     pmix_data_array_t *array = results[0].value.data.darray;
     pmix_proc_info_t *table = array->array;
     CHECK(array->type == PMIX_PROC_INFO && array->size == size);
+    CHECK(table[size - 1 - me.rank].proc.rank == size - 1 - me.rank);
     CHECK(table[me.rank].pid == getpid() && table[me.rank].state == PMIX_PROC_STATE_CONNECTED);
     CHECK(strstr(table[me.rank].executable_name, "mpi_pmix") != NULL);
     pmix_query_t unknown;
@@ -175,10 +231,10 @@ static int test_group(void)
     bool yes = true;
     pmix_info_t *results = NULL;
     size_t count = 0;
-    if (me.rank > 1)
+    if (me.rank != 0 && me.rank != (nodes > 1 ? size - 1 : 1))
         return 0;
     PMIX_LOAD_PROCID(&members[0], me.nspace, 0);
-    PMIX_LOAD_PROCID(&members[1], me.nspace, 1);
+    PMIX_LOAD_PROCID(&members[1], me.nspace, nodes > 1 ? size - 1 : 1);
     PMIX_INFO_LOAD(&wanted, PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
     CHECK(PMIx_Group_construct("pair", members, 2, &wanted, 1, &results, &count) == PMIX_SUCCESS);
     size_t context = 0;
@@ -266,6 +322,34 @@ static int test_event(void)
     return 0;
 }
 
+/* Rank 0 tells everybody, on all nodes; what it says for its node stays there. */
+static int test_notify(void)
+{
+    pmix_status_t far = PMIX_EXTERNAL_ERR_BASE - 1;
+    pmix_status_t near = PMIX_EXTERNAL_ERR_BASE - 2;
+    pmix_status_t codes[] = {far, near};
+    CHECK(PMIx_Register_event_handler(codes, 2, NULL, 0, on_event, NULL, NULL) >= 0);
+    CHECK(fence() == PMIX_SUCCESS);
+    if (me.rank == 0) {
+        pmix_info_t info;
+        PMIX_INFO_LOAD(&info, PMIX_EVENT_AFFECTED_PROC, &me, PMIX_PROC);
+        CHECK(PMIx_Notify_event(near, &me, PMIX_RANGE_LOCAL, NULL, 0, NULL, NULL) >= 0);
+        CHECK(fence() == PMIX_SUCCESS);
+        CHECK(PMIx_Notify_event(far, &me, PMIX_RANGE_SESSION, &info, 1, NULL, NULL) >= 0);
+        CHECK(fence() == PMIX_SUCCESS);
+        return 0;
+    }
+    CHECK(fence() == PMIX_SUCCESS);
+    if (me.rank >= size / nodes)
+        CHECK(heard == 0);
+    struct timespec moment = {.tv_nsec = 10000000};
+    for (int i = 0; i < 500 && heard != far; i++)
+        nanosleep(&moment, NULL);
+    CHECK(heard == far && heard_from == 0);
+    CHECK(fence() == PMIX_SUCCESS);
+    return 0;
+}
+
 static int test_abort(void)
 {
     if (me.rank == 1) {
@@ -283,6 +367,7 @@ static const struct {
     {"keys", test_keys},       {"query", test_query},     {"group", test_group},
     {"connect", test_connect}, {"control", test_control}, {"log", test_log},
     {"spawn", test_spawn},     {"event", test_event},     {"abort", test_abort},
+    {"fetch", test_fetch},     {"some", test_some},       {"notify", test_notify},
 };
 
 int main(int argc, char **argv)
@@ -294,6 +379,8 @@ int main(int argc, char **argv)
         return 1;
     }
     int result = 2;
+    if (argc > 2)
+        nodes = (uint32_t)strtoul(argv[2], NULL, 10);
     for (size_t i = 0; argc > 1 && i < sizeof(tests) / sizeof(tests[0]); i++)
         if (strcmp(tests[i].name, argv[1]) == 0)
             result = tests[i].run();

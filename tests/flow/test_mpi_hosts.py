@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI over several hosts: one agent and one MPI server for each made-up host, joined by the driver."""
+
+import os
+import re
+import signal
+import time
+
+from rig import Flow, main, mpi_worker, sanitized, worker
+
+KINDS = ("openmpi", "mpich")
+QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+TWO = "a:2,b:2"
+FOUR = "a:2,b:2,c:2,d:2"
+
+
+class Hosts(Flow):
+
+    left_timeout = 10
+
+    def mpi(self, hosts, *args, **options):
+        return self.run_job("-H", hosts, "--transport", "local", *args, env={**QUIET, **options.pop("env", {})},
+                            timeout=120, **options)
+
+    def each_kind(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                yield kind
+
+    def expect_world(self, result, size):
+        self.expect(result, 0)
+        self.expect_lines(result, [f"[{r}]<stdout>:rank {r} of {size} sum {size * (size - 1) // 2}" for r in range(size)])
+
+
+class World(Hosts):
+
+    def test_one_world_over_two_and_four_hosts(self):
+        for kind in self.each_kind():
+            for hosts, size in ((TWO, 4), (FOUR, 8), ("a:1,b:1", 2)):
+                self.expect_world(self.mpi(hosts, mpi_worker("mpi_hello", kind), 10), size)
+
+    def test_nothing_is_said(self):
+        for kind in self.each_kind():
+            self.assertEqual(self.expect(self.mpi(TWO, mpi_worker("mpi_hello", kind)), 0).stderr, "")
+
+    def expect_places(self, result, sizes):
+        """Each rank shares a node with those of its host, and the sum over all came out right."""
+        self.expect(result, 0)
+        total, rank = sum(sizes), 0
+        for size in sizes:
+            for local in range(size):
+                pattern = rf"^\[{rank}\]<stdout>:rank {rank} of {total}, {local} of {size} on "
+                self.assertTrue(any(re.match(pattern, line) for line in result.lines), result.describe())
+                rank += 1
+        self.assertIn("[0]<stdout>:sum ok", result.lines, result.describe())
+
+    def test_who_shares_a_node_and_a_large_sum(self):
+        for kind in self.each_kind():
+            self.expect_places(self.mpi(TWO, mpi_worker("mpi_nodes", kind), 8), (2, 2))
+            self.expect_places(self.mpi(FOUR, mpi_worker("mpi_nodes", kind), 8), (2, 2, 2, 2))
+
+    def test_unequal_slots(self):
+        for kind in self.each_kind():
+            self.expect_places(self.mpi("a:3,b:1", mpi_worker("mpi_nodes", kind)), (3, 1))
+            self.expect_places(self.mpi("a:1,b:3,c:2", mpi_worker("mpi_nodes", kind)), (1, 3, 2))
+
+    def test_names_of_all_sorts(self):
+        for kind in self.each_kind():
+            for hosts in ("127.0.0.1:2,127.0.0.2:2", "n1.example.org:2,n2.example.org:2", "n01:1,n2:1,n10:1,x-7-y:1"):
+                sizes = [int(word.rpartition(":")[2]) for word in hosts.split(",")]
+                self.expect_places(self.mpi(hosts, mpi_worker("mpi_nodes", kind)), sizes)
+
+    def test_messages(self):
+        for kind in self.each_kind():
+            for size, count in ((1 << 10, 20), (4 << 20, 3)):
+                result = self.mpi(TWO, mpi_worker("mpi_ring", kind), size, count)
+                self.expect_lines(self.expect(result, 0), ["[0]<stdout>:ring of 4 ok"])
+
+    def test_mpmd(self):
+        for kind in self.each_kind():
+            program = mpi_worker("mpi_hello", kind)
+            self.expect_world(self.mpi(TWO, "-np", 1, program, ":", "-np", 3, program), 4)
+
+    def test_from_a_script(self):
+        path = self.write("run", f'#!/bin/sh\nexec {mpi_worker("mpi_hello", "openmpi")}\n', 0o755)
+        self.expect_world(self.mpi(TWO, path), 4)
+        path = self.write("run2", f'#!/bin/sh\nexec {mpi_worker("mpi_hello", "mpich")}\n', 0o755)
+        self.expect_world(self.mpi(TWO, "--mpi=pmi1", path), 4)
+
+    def test_data_are_fetched_when_they_are_needed(self):
+        env = {"OMPI_MCA_pmix_base_async_modex": "1", "OMPI_MCA_mpi_add_procs_cutoff": "0",
+               "OMPI_MCA_pmix_base_collect_data": "0"}
+        result = self.mpi(TWO, mpi_worker("mpi_ring", "openmpi"), env=env)
+        self.expect_lines(self.expect(result, 0), ["[0]<stdout>:ring of 4 ok"])
+
+
+class Names(Hosts):
+
+    def test_publish_and_lookup(self):
+        for kind in self.each_kind():
+            for hosts in ("a:2,b:1", "a:1,b:1,c:1"):
+                result = self.expect(self.mpi(hosts, mpi_worker("mpi_publish", kind)), 0)
+                self.expect_lines(result, ["[1]<stdout>:rank 1 found the port", "[2]<stdout>:rank 2 found the port",
+                                           "[2]<stdout>:rank 2 gone"])
+
+    def test_connect_through_a_published_port(self):
+        result = self.expect(self.mpi("a:1,b:1", mpi_worker("mpi_publish", "openmpi"), "connect"), 0)
+        self.assertIn("[0]<stdout>:rank 0 met 41", result.lines, result.describe())
+        self.assertIn("[1]<stdout>:rank 1 met 40", result.lines, result.describe())
+
+
+class Client(Hosts):
+    """A PMIx client without MPI asks for one thing after the other."""
+
+    def test_conversations(self):
+        for test in ("publish", "timeout", "modex", "fetch", "some", "keys", "query", "group", "connect", "notify"):
+            for hosts, nodes, size in (("a:1,b:1", 2, 2), (TWO, 2, 4), (FOUR, 4, 8)):
+                with self.subTest(test=test, hosts=hosts):
+                    result = self.mpi(hosts, "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), test, nodes)
+                    self.expect(result, 0)
+                    self.expect_lines(result, [f"[{r}]<stdout>:rank {r} {test} ok" for r in range(size)])
+
+    def test_a_rank_of_another_node_is_signalled(self):
+        result = self.mpi("a:1,b:1", "--mpi=pmix", worker("mpi_pmix"), "control", 2)
+        self.expect(result, 128 + signal.SIGUSR1)
+        self.expect_blame(result, 1, signal_number=signal.SIGUSR1)
+
+    def test_a_death_is_told_to_other_nodes(self):
+        result = self.mpi("a:1,b:1,c:1", "--mpi=pmix", "--exit-policy", "wait-all", "--timeout", 60,
+                          worker("mpi_pmix"), "event", 3)
+        self.expect(result, 9)
+        self.assertIn("[0]<stdout>:rank 0 event ok", result.lines, result.describe())
+        self.assertIn("[2]<stdout>:rank 2 event ok", result.lines, result.describe())
+
+    def test_abort(self):
+        result = self.expect(self.mpi("a:1,b:1", "--mpi=pmix", worker("mpi_pmix"), "abort", 2), 5)
+        self.expect_said(result, "rank 1.*abort.*5.*no more coal")
+
+
+class Ends(Hosts):
+
+    def test_abort_on_another_host(self):
+        for kind in self.each_kind():
+            for rank, code in ((3, 7), (0, 1)):
+                result = self.expect(self.mpi(TWO, mpi_worker("mpi_abort", kind), rank, code), code)
+                self.expect_said(result, rf"rank {rank}\b.*abort.*\b{code}\b")
+
+    def test_death_before_in_and_after_init(self):
+        for kind in self.each_kind():
+            for when in ("before", "in", "after", "late"):
+                result = self.mpi(TWO, "--grace", 2, mpi_worker("mpi_die", kind), when, 3, 6)
+                self.expect(result, 6)
+                self.expect_blame(result, 3, code=6, host="b")
+
+    def test_lost_agent(self):
+        for kind in self.each_kind():
+            job = self.start("-H", TWO, "--transport", "local", "--grace", 2, mpi_worker("mpi_hello", kind),
+                             1_000_000_000, env=QUIET)
+            workers = job.wait_workers(4)
+            if not sanitized():
+                time.sleep(0.5)  # they may be in MPI_Init or beyond it: either must end well
+            os.kill(workers[2].ppid, signal.SIGKILL)
+            result = self.expect(job.wait(), 121)
+            self.expect_said(result, r"\bb\b.*lost")
+
+    def test_interrupted(self):
+        for kind in self.each_kind():
+            job = self.start("-H", TWO, "--transport", "local", "--grace", 2, mpi_worker("mpi_hello", kind),
+                             1_000_000_000, env=QUIET)
+            job.wait_workers(4)
+            os.kill(job.pid, signal.SIGINT)
+            self.expect(job.wait(), 130)
+
+    def test_a_rank_that_left_and_is_waited_for(self):
+        for kind in self.each_kind():
+            result = self.mpi("a:1,b:1", "--timeout", 8, "--grace", 0, mpi_worker("mpi_die", kind), "before", 1, 0)
+            self.expect(result, 124)
+            self.expect_said(result, r"rank 1 has exited on b, and MPI ranks on a are waiting")
+
+    def test_a_host_without_mpi_is_told_of(self):
+        for kind in self.each_kind():
+            result = self.mpi("a:1,b:1", "--timeout", 2, "--grace", 0, "-np", 1, mpi_worker("mpi_hello", kind),
+                              ":", "-np", 1, worker("hang"))
+            self.expect(result, 124)
+            self.expect_said(result, r"/hang does not use MPI and .*mpi_hello.* does")
+
+    def test_two_mpi_families(self):
+        result = self.mpi("a:1,b:1", "-np", 1, mpi_worker("mpi_hello", "openmpi"),
+                          ":", "-np", 1, mpi_worker("mpi_hello", "mpich"))
+        self.expect(result, 125)
+        self.expect_said(result, "same MPI")
+
+
+class WrongKind(Hosts):
+
+    def test_mpich_under_pmix_is_noticed(self):
+        path = self.write("slow", f'#!/bin/sh\n{mpi_worker("mpi_ring", "mpich")} 1048576 100000 &\nsleep 4\nkill $!\n'
+                                  f'wait 2>/dev/null\nexit 0\n', 0o755)
+        self.expect_said(self.mpi("a:1,b:1", path), "--mpi=pmi1")
+
+
+if __name__ == "__main__":
+    main()
