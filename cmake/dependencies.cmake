@@ -23,5 +23,7 @@ hvdrun_static(dep_inih inih inih)
 hvdrun_static(dep_yaml yaml-0.1 yaml)
 
 pkg_check_modules(dep_pmix REQUIRED QUIET IMPORTED_TARGET pmix)
+pkg_check_modules(dep_ssh2 REQUIRED QUIET IMPORTED_TARGET libssh2)
+pkg_check_modules(dep_crypto REQUIRED QUIET IMPORTED_TARGET libcrypto)
 pkg_check_modules(dep_hwloc REQUIRED QUIET IMPORTED_TARGET hwloc)
 find_program(PROTOC_C NAMES protoc-c protoc REQUIRED)

@@ -43,7 +43,8 @@ install(FILES ${docgen_dir}/hvdrun.fish
 
 # For `hvdrun --version`: the libraries it was built with.
 set(library_versions "")
-foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yaml:libyaml pmix:PMIx hwloc:hwloc)
+foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yaml:libyaml pmix:PMIx hwloc:hwloc
+        ssh2:libssh2)
   string(REPLACE ":" ";" pair ${library})
   list(GET pair 0 key)
   list(GET pair 1 name)

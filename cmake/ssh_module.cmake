@@ -2,9 +2,6 @@
 # hvdrun-ssh.so: the only thing that links libssh2. The driver opens it by its full path when a job
 # reaches a host over SSH; it lies in lib/hvdrun/, in the build folder as in the installation.
 # The static library is what unit tests link.
-pkg_check_modules(dep_ssh2 REQUIRED QUIET IMPORTED_TARGET libssh2)
-pkg_check_modules(dep_crypto REQUIRED QUIET IMPORTED_TARGET libcrypto)
-
 file(GLOB ssh_module_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/transport/ssh/*.c)
 list(FILTER ssh_module_sources EXCLUDE REGEX "/module\\.c$")
 add_library(room_ssh STATIC ${ssh_module_sources})

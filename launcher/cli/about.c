@@ -20,13 +20,15 @@ struct part {
 
 static const struct part parts[] = {
     {"Transports", "local (agents on this machine)", true},
-    {NULL, "ssh", false},
+    {NULL, "ssh (libssh2, or the ssh program)", true},
+    {NULL, "commands (kubectl, docker, --launch-agent)", true},
     {NULL, "Slurm (srun)", false},
     {"Start-up of MPI programs", "PMIx (Open MPI)", true},
     {NULL, "PMI-1 (MPICH, Intel MPI, MVAPICH)", true},
     {"Horovod controllers", "Gloo", true},
     {NULL, "MPI", true},
     {"Features", "several programs in one job", true},
+    {NULL, "MPI over several hosts", true},
     {NULL, "binding to cores and memory nodes", true},
     {NULL, "JSON report and events", true},
     {NULL, "INI and YAML configuration", true},

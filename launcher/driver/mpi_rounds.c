@@ -119,8 +119,9 @@ static void end(struct mpi_rounds *rounds, struct round *round, const char *prob
 
 static bool is_step(const struct round *round, const struct mpi_step *step)
 {
+    size_t size = step->rank_count * sizeof(*step->ranks);
     return round->rank_count == step->rank_count && strcmp(round->key, step->key) == 0 &&
-           memcmp(round->ranks, step->ranks, step->rank_count * sizeof(*step->ranks)) == 0;
+           (size == 0 || memcmp(round->ranks, step->ranks, size) == 0);
 }
 
 static struct round *find(const struct mpi_rounds *rounds, int node, const struct mpi_step *step)

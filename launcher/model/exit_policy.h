@@ -110,9 +110,9 @@ void exit_policy_interrupted(struct exit_policy *policy, int signal, int64_t whe
 struct verdict {
     int status; /* 0..255, the launcher's exit status */
     enum exit_cause cause;
-    int rank;              /* the causal rank, -1 none */
-    int node;              /* the causal rank's node or the lost node, -1 none */
-    bool tie;              /* others failed at the same moment, as far as clocks can tell */
+    int rank;               /* the causal rank, -1 none */
+    int node;               /* the causal rank's node or the lost node, -1 none */
+    bool tie;               /* others failed at the same moment, as far as clocks can tell */
     char explanation[1280]; /* one line */
 };
 

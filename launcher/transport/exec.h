@@ -24,9 +24,9 @@ struct transport_room {
     int64_t silence_ms; /* after which the job gives a node up, for TCP_USER_TIMEOUT */
 };
 
-#define EXEC_SSH_TEMPLATE                                                    \
-    "ssh -x -T -oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=5 " \
-    "-oServerAliveCountMax=3 -oStrictHostKeyChecking=accept-new"
+#define EXEC_SSH_TEMPLATE                            \
+    "ssh -x -T -oBatchMode=yes -oConnectTimeout=10 " \
+    "-oStrictHostKeyChecking=accept-new"
 
 struct exec_transport {
     const struct transport_room *room;

@@ -59,6 +59,15 @@ class World(Hosts):
             self.expect_places(self.mpi(TWO, mpi_worker("mpi_nodes", kind), 8), (2, 2))
             self.expect_places(self.mpi(FOUR, mpi_worker("mpi_nodes", kind), 8), (2, 2, 2, 2))
 
+    def test_open_mpi_shares_memory_within_a_host_only(self):
+        result = self.mpi(TWO, "-x", "OMPI_MCA_btl_base_verbose=100", mpi_worker("mpi_nodes", "openmpi"))
+        self.expect(result, 0)
+        used = re.findall(r"^\[(\d)\]<stderr>:.*Using (\w+) btl for send to \[\[\d+,\d+\],(\d)\]", result.stderr, re.M)
+        want = [(str(a), "self" if a == b else "vader" if a // 2 == b // 2 else "tcp", str(b))
+                for a in range(4) for b in range(4)]
+        self.assertLessEqual(set(used), set(want), result.describe())
+        self.assertTrue({how for _, how, _ in used} >= {"vader", "tcp"}, result.describe())
+
     def test_unequal_slots(self):
         for kind in self.each_kind():
             self.expect_places(self.mpi("a:3,b:1", mpi_worker("mpi_nodes", kind)), (3, 1))
@@ -113,7 +122,8 @@ class Client(Hosts):
     """A PMIx client without MPI asks for one thing after the other."""
 
     def test_conversations(self):
-        for test in ("publish", "timeout", "modex", "fetch", "some", "keys", "query", "group", "connect", "notify"):
+        for test in ("publish", "timeout", "modex", "fetch", "some", "keys", "query", "group", "connect", "notify",
+                     "large"):
             for hosts, nodes, size in (("a:1,b:1", 2, 2), (TWO, 2, 4), (FOUR, 4, 8)):
                 with self.subTest(test=test, hosts=hosts):
                     result = self.mpi(hosts, "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), test, nodes)
@@ -125,12 +135,10 @@ class Client(Hosts):
         self.expect(result, 128 + signal.SIGUSR1)
         self.expect_blame(result, 1, signal_number=signal.SIGUSR1)
 
-    def test_a_death_is_told_to_other_nodes(self):
-        result = self.mpi("a:1,b:1,c:1", "--mpi=pmix", "--exit-policy", "wait-all", "--timeout", 60,
-                          worker("mpi_pmix"), "event", 3)
-        self.expect(result, 9)
-        self.assertIn("[0]<stdout>:rank 0 event ok", result.lines, result.describe())
-        self.assertIn("[2]<stdout>:rank 2 event ok", result.lines, result.describe())
+    def test_the_end_of_a_rank_is_told_to_other_nodes(self):
+        result = self.mpi("a:1,b:1,c:1", "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), "leave", 3)
+        self.expect(result, 0)
+        self.expect_lines(result, ["[0]<stdout>:rank 0 leave ok", "[2]<stdout>:rank 2 leave ok"])
 
     def test_abort(self):
         result = self.expect(self.mpi("a:1,b:1", "--mpi=pmix", worker("mpi_pmix"), "abort", 2), 5)

@@ -113,6 +113,39 @@ static int test_modex(void)
     return 0;
 }
 
+/* Much data: 3 MiB from each rank, and as much that is published. */
+static int test_large(void)
+{
+    size_t length = (size_t)3 << 20;
+    char *bytes = malloc(length + 1);
+    char *found = malloc(length + 1);
+    CHECK(bytes != NULL && found != NULL);
+    memset(bytes, 'a' + (int)me.rank % 26, length);
+    bytes[length] = '\0';
+    pmix_value_t value = {.type = PMIX_STRING, .data = {.string = bytes}};
+    bool yes = true;
+    pmix_info_t info;
+    pmix_proc_t peer;
+    pmix_value_t *got = NULL;
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    CHECK(PMIx_Put(PMIX_GLOBAL, "card", &value) == PMIX_SUCCESS && PMIx_Commit() == PMIX_SUCCESS);
+    PMIX_LOAD_PROCID(&peer, me.nspace, PMIX_RANK_WILDCARD);
+    CHECK(PMIx_Fence(&peer, 1, &info, 1) == PMIX_SUCCESS);
+    PMIX_LOAD_PROCID(&peer, me.nspace, size - 1 - me.rank);
+    CHECK(PMIx_Get(&peer, "card", NULL, 0, &got) == PMIX_SUCCESS);
+    memset(bytes, 'a' + (int)peer.rank % 26, length);
+    CHECK(got->type == PMIX_STRING && strcmp(got->data.string, bytes) == 0);
+    if (me.rank == 0)
+        CHECK(publish("large", bytes, PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION) == PMIX_SUCCESS);
+    CHECK(fence() == PMIX_SUCCESS);
+    pmix_pdata_t data;
+    PMIX_PDATA_CONSTRUCT(&data);
+    PMIX_LOAD_KEY(data.key, "large");
+    CHECK(PMIx_Lookup(&data, 1, NULL, 0) == PMIX_SUCCESS && data.value.type == PMIX_STRING);
+    CHECK(strlen(data.value.data.string) == length);
+    return 0;
+}
+
 /* Fenced without data: the card of a rank on another node has to be fetched. */
 static int test_fetch(void)
 {
@@ -261,8 +294,10 @@ static int test_control(void)
     pmix_info_t directive;
     pmix_proc_t target;
     int number = 10;
-    if (me.rank != 0)
-        return 0;
+    if (me.rank != 0) {
+        sleep(nodes > 1 ? 20 : 0); /* from another node it takes a moment */
+        return nodes > 1;
+    }
     PMIX_LOAD_PROCID(&target, me.nspace, 1);
     PMIX_INFO_LOAD(&directive, PMIX_JOB_CTRL_SIGNAL, &number, PMIX_INT);
     CHECK(PMIx_Job_control(&target, 1, &directive, 1, NULL, NULL) == PMIX_SUCCESS);
@@ -307,19 +342,28 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_data);
 }
 
-/* Rank 1 dies; the others, who registered for it, are told. */
-static int test_event(void)
+/* Rank 1 ends; the others, who registered for it, are told. */
+static int expect_event(pmix_status_t code, int status)
 {
-    pmix_status_t code = PMIX_ERR_EXIT_NONZERO_TERM;
     CHECK(PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, NULL, NULL) >= 0);
     CHECK(fence() == PMIX_SUCCESS);
     if (me.rank == 1)
-        _exit(9);
+        _exit(status);
     struct timespec moment = {.tv_nsec = 10000000};
     for (int i = 0; i < 500 && heard == 0; i++)
         nanosleep(&moment, NULL);
     CHECK(heard == code && heard_from == 1);
     return 0;
+}
+
+static int test_event(void)
+{
+    return expect_event(PMIX_ERR_EXIT_NONZERO_TERM, 9);
+}
+
+static int test_leave(void)
+{
+    return expect_event(PMIX_ERR_PROC_TERM_WO_SYNC, 0);
 }
 
 /* Rank 0 tells everybody, on all nodes; what it says for its node stays there. */
@@ -368,6 +412,7 @@ static const struct {
     {"connect", test_connect}, {"control", test_control}, {"log", test_log},
     {"spawn", test_spawn},     {"event", test_event},     {"abort", test_abort},
     {"fetch", test_fetch},     {"some", test_some},       {"notify", test_notify},
+    {"leave", test_leave},     {"large", test_large},
 };
 
 int main(int argc, char **argv)

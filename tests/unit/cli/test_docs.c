@@ -137,7 +137,7 @@ static void test_about(void **state)
     check_build_text(&text);
     check_lines(buf_text(&text), 80);
     assert_non_null(strstr(buf_text(&text), "    [X] local"));
-    assert_non_null(strstr(buf_text(&text), "    [ ] ssh"));
+    assert_non_null(strstr(buf_text(&text), "    [X] ssh"));
 }
 
 int main(void)

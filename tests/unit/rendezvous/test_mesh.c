@@ -221,6 +221,7 @@ __attribute__((noreturn)) static void be_worker(struct mesh *mesh, int node, int
     snprintf(name, sizeof(name), "node%d", node);
     setenv("HOROVOD_HOSTNAME", name, 1);
     setenv("HOROVOD_CONTROLLER", "gloo", 1);
+    setenv("HOROVOD_GLOO_IFACE", "lo", 1);
     setenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", "127.0.0.1", 1);
     set_number("HOROVOD_GLOO_RENDEZVOUS_PORT", port);
     set_number("HOROVOD_RANK", rank);
