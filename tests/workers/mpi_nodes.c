@@ -22,7 +22,7 @@ int main(int argc, char **argv)
     MPI_Get_processor_name(name, &length);
     printf("rank %d of %d, %d of %d on %s\n", rank, size, local, peers, name);
 
-    int count = (argc > 1 ? atoi(argv[1]) : 1) << 18;
+    int count = (argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1) << 18;
     int *mine = malloc((size_t)count * sizeof(int));
     int *sum = malloc((size_t)count * sizeof(int));
     if (mine == NULL || sum == NULL)
