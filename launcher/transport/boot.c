@@ -183,8 +183,8 @@ static bool on_answer(struct boot *boot, const char *text)
 /* A whole line; false: the boot is over. */
 static bool on_line(struct boot *boot)
 {
-    char *bytes AUTO_FREE = mem_strndup(buf_text(&boot->line), boot->line.length);
-    size_t length = boot->line.length;
+    size_t length = boot->line.length; /* noise may hold zero bytes */
+    char *bytes AUTO_FREE = mem_dup(buf_text(&boot->line), length + 1);
     buf_clear(&boot->line);
     if (length > 0 && bytes[length - 1] == '\r')
         bytes[--length] = '\0';

@@ -60,7 +60,8 @@ int boot_host_check(const struct boot_host *host, const struct agent_image *imag
 {
     long major, minor;
     if (strcmp(host->kernel, "Linux") != 0)
-        return error_set(err, "hvdrun runs on Linux only, and this host runs %s", host->kernel);
+        return error_set(err, "hvdrun runs on Linux only, and this host runs %s",
+                         host->kernel[0] != '\0' ? host->kernel : "something without a name");
     if (!same_machine(host->machine, image->machine))
         return error_set(err, "the %s agent cannot run on this %s host: " REMEDY, image->machine,
                          host->machine);

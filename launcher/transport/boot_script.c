@@ -48,6 +48,8 @@ static const char store[] =
     " rm -f \"$h_t\"; h_run \"$1/$h_f\"; }\n";
 
 static const char facts[] =
+    /* whoever waits for our words is gone: what has come of the program goes too */
+    "h_t=; trap 'rm -f \"$h_t\"; exit 1' HUP INT PIPE TERM\n"
     "h_u=$(id -u); h_m=$(umask); umask 077; h_c=$(getconf GNU_LIBC_VERSION 2>/dev/null)\n"
     "case $h_c in glibc*) ;; *) h_c=$(ldd --version 2>&1 </dev/null | head -n 1)\n"
     " for h_x in /lib/ld-musl-*; do [ -e \"$h_x\" ] && h_c=musl; done;; esac\n"

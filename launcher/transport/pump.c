@@ -172,10 +172,13 @@ static void pump_arm(struct pump *pump, bool more)
         loop_timer_set(pump->again, 0);
 }
 
-/* The output has ended; the exit status is told a little later, or never. */
+/* The output has ended; the exit status is told a little later, or never. It mostly has come with
+ * the end of the output, and only advance() finds it there. */
 static void hear_last_words(struct pump *pump)
 {
-    if (pump->module->exit_status(pump->session) >= 0 || !loop_timer_is_set(pump->last_words))
+    if (pump->module->advance(pump->session) != SSH_STATE_OPEN)
+        broken(pump);
+    else if (pump->module->exit_status(pump->session) >= 0 || !loop_timer_is_set(pump->last_words))
         end_session(pump, NULL);
 }
 

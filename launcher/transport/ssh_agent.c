@@ -204,6 +204,7 @@ static int start(struct ssh_agent *agent, struct error *err)
                                     .fds = {null_fd, out[1], null_fd},
                                     .keep_fd = -1,
                                     .die_with_parent = true,
+                                    .no_set_id = true,
                                     .mask = &mask};
     pid_t pid = helpers_start(agent->room->helpers, &spec, exited, agent, err);
     fd_close(&out[1]);

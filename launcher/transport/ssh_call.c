@@ -202,7 +202,8 @@ static void stream_up(void *context, int fd)
 static void stream_line(void *context, const char *line)
 {
     struct ssh_call *call = context;
-    call->events->note(call->events_context, LOG_NOTICE, line);
+    bool is_up = call->ticket == NULL; /* before, it is part of the message if it fails */
+    call->events->note(call->events_context, is_up ? LOG_NOTICE : LOG_INFO, line);
 }
 
 static void start_stream(struct ssh_call *call)
@@ -233,9 +234,7 @@ static void try_again(struct ssh_call *call, const char *why)
 {
     if (call->retries == SSH_RETRIES_MAX) {
         char line[512];
-        snprintf(line, sizeof(line),
-                 "%s, %d times: raise MaxStartups in its sshd_config, or lower --ssh-window", why,
-                 call->retries + 1);
+        snprintf(line, sizeof(line), "%s (tried %d times)", why, call->retries + 1);
         fail(call, STAGE_HANDSHAKE, line);
         return;
     }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/ssh_identity.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
@@ -36,10 +39,24 @@ struct ssh_identity_request {
 struct ssh_identities {
     const struct transport_room *room;
     const struct ssh_module *module;
-    const char *passphrase_file;
+    const char *passphrase_file; /* NULL: none that can be read */
+    char *file_problem;          /* why the one that was named cannot be; NULL */
     struct set *sets;
     struct ssh_identity_request *requests;
 };
+
+/* It is read more than once, by ssh-add's helper too, and reading it may not wait for somebody: so
+ * a pipe will not do. */
+static char *passphrase_problem(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) < 0 || (S_ISREG(info.st_mode) && access(path, R_OK) < 0))
+        return mem_printf("--ssh-passphrase-file %s cannot be read: %s", path,
+                          strerrordesc_np(errno));
+    if (!S_ISREG(info.st_mode))
+        return mem_printf("--ssh-passphrase-file %s is not used: it must be a plain file", path);
+    return NULL;
+}
 
 struct ssh_identities *ssh_identities_create(const struct transport_room *room,
                                              const struct ssh_module *module,
@@ -48,6 +65,10 @@ struct ssh_identities *ssh_identities_create(const struct transport_room *room,
     struct ssh_identities *identities = mem_alloc(sizeof(*identities));
     *identities =
         (struct ssh_identities){.room = room, .module = module, .passphrase_file = passphrase_file};
+    if (passphrase_file != NULL)
+        identities->file_problem = passphrase_problem(passphrase_file);
+    if (identities->file_problem != NULL)
+        identities->passphrase_file = NULL;
     return identities;
 }
 
@@ -68,6 +89,7 @@ void ssh_identities_destroy(struct ssh_identities *identities)
         free(set->why);
         free(set);
     }
+    free(identities->file_problem);
     free(identities);
 }
 
@@ -99,8 +121,12 @@ static void load(struct set *set)
                                            .identities_only = set->identities_only};
     struct error err = ERROR_INIT;
     set->keys = set->identities->module->keys_create(&config, &set->notes, &err);
+    const char *problem = set->identities->file_problem;
+    if (problem != NULL)
+        strv_add(&set->notes, problem);
     if (set->keys == NULL)
-        set->why = mem_strdup(err.text);
+        set->why = mem_printf("%s%s%s", err.text, problem != NULL ? "; " : "",
+                              problem != NULL ? problem : "");
     if (passphrase != NULL)
         explicit_bzero(passphrase, strlen(passphrase));
     free(passphrase);

@@ -197,6 +197,21 @@ static void take_defaults(struct answer *answer, const char *host, const char *u
     answer->known = true;
 }
 
+/* ssh leaves out a key file that is not there, with a warning that nobody would see. With its
+ * public half alone the key may be an agent's. */
+static char *identity_problem(const struct ssh_query_settings *settings)
+{
+    const char *path = settings->identity;
+    if (path == NULL || path[0] == '~' || access(path, F_OK) == 0)
+        return NULL;
+    int errnum = errno;
+    char *public AUTO_FREE = mem_printf("%s.pub", path);
+    if (access(public, F_OK) == 0)
+        return NULL;
+    return mem_printf("the key file %s (--ssh-identity-file) cannot be found: %s", path,
+                      strerrordesc_np(errnum));
+}
+
 static struct answer *answer_for(struct ssh_queries *queries, const char *host, const char *user,
                                  int port)
 {
@@ -214,7 +229,10 @@ static struct answer *answer_for(struct ssh_queries *queries, const char *host, 
     *answer = (struct answer){.next = queries->answers, .queries = queries, .key = mem_strdup(key)};
     ssh_config_init(&answer->config);
     queries->answers = answer;
-    if (queries->configured)
+    answer->why = identity_problem(queries->settings);
+    if (answer->why != NULL)
+        answer->known = true;
+    else if (queries->configured)
         run_query(answer, host, user, port);
     else
         take_defaults(answer, host, user, port);

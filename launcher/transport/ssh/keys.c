@@ -144,12 +144,17 @@ struct ssh_keys *keys_create(const struct ssh_keys_config *config, struct strv *
     if (config->agent_socket)
         load_agent(loading, config->agent_socket, notes);
     put_in_order(loading, config, notes);
+    size_t file_count = loading->file_count;
     mem_free_at(&loading->files);
     mem_free_at(&loading);
     if (keys->count > 0 || keys->left_to_ssh)
         return keys;
     if (keys->unusable)
         error_set(err, "no SSH key can be used: %s", keys->unusable);
+    else if (file_count == 1) /* one that was named: the usual ones are several */
+        error_set(err,
+                  "there is no file %s: correct its name, or add a key to an agent with ssh-add",
+                  config->files[0]);
     else
         error_set(err, "there is no SSH key: make one with ssh-keygen, add one to an agent with "
                        "ssh-add, or name one with --ssh-identity-file");

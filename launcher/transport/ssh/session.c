@@ -13,7 +13,8 @@
 #include "transport/ssh/socket.h"
 
 #define TEXT_MAX 4096
-#define FOREIGN_MAX 120 /* bytes of what a server says that we repeat */
+#define LOGIN_MAX ((size_t)1 << 20) /* bytes from a server until a channel is open */
+#define FOREIGN_MAX 120             /* bytes of what a server says that we repeat */
 
 struct ssh_session {
     struct ssh_host_config config;
@@ -35,6 +36,8 @@ struct ssh_session *session_create(const struct ssh_host_config *config)
 
     session->config = *config;
     session->socket.fd = config->fd;
+    session->socket.limited = true;
+    session->socket.left = LOGIN_MAX;
     session->state = SSH_STATE_HANDSHAKE;
     buf_init(&session->problem, TEXT_MAX);
     buf_init(&session->summary, TEXT_MAX);
@@ -131,6 +134,13 @@ static enum ssh_state handshake_failed(struct ssh_session *session, int rc)
     const char *banner = libssh2_session_banner_get(session->libssh2);
     const char *cause = socket_cause(&session->socket);
 
+    if (session->socket.flooded) {
+        (void)buf_printf(&session->problem,
+                         "what answers at port %d sends without end and nothing that SSH begins "
+                         "with: is it the right port, or proxy command?",
+                         session->config.port);
+        return stop(session, SSH_STATE_FAILED);
+    }
     if (!banner && cause) {
         (void)buf_printf(&session->problem,
                          "the server ended the connection before its banner (%s): too many "
@@ -228,6 +238,7 @@ static enum ssh_state open_channel(struct ssh_session *session)
     if (rc < 0)
         return fail(session, "starting a command on the host");
     session->socket.hold = true;
+    session->socket.limited = false;
     session->duplex = duplex_create(session->libssh2, session->channel, &session->socket);
     return stop(session, SSH_STATE_OPEN);
 }

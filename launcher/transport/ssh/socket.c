@@ -15,11 +15,20 @@ static ssize_t receive(libssh2_socket_t fd, void *bytes, size_t length, int flag
         return -ECONNRESET;
     if (state->hold && (!state->pull || state->ended || state->receive_errno != 0))
         return -EAGAIN;
+    if (state->limited && state->left == 0) {
+        state->flooded = true;
+        state->receive_errno = EMSGSIZE;
+        return -EMSGSIZE;
+    }
+    if (state->limited && length > state->left)
+        length = state->left;
     do {
         n = recv(state->fd, bytes, length, flags);
     } while (n < 0 && errno == EINTR);
-    if (n > 0)
+    if (n > 0) {
+        state->left -= state->limited ? (size_t)n : 0;
         return n;
+    }
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return -EAGAIN;
     if (n == 0)
@@ -81,6 +90,8 @@ int socket_errno(const struct ssh_socket *state)
 
 const char *socket_cause(const struct ssh_socket *state)
 {
+    if (state->flooded)
+        return "the other side sends without end";
     if (state->receive_errno != 0)
         return strerror(state->receive_errno);
     if (state->ended)

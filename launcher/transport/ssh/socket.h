@@ -17,6 +17,11 @@
 struct ssh_socket {
     int fd;
     bool mute, hold, pull;
+    /* `limited`: only `left` bytes more are received, then the connection counts as broken
+     * (`flooded`). Until a channel is open libssh2 searches for what it wants, in one call, as long
+     * as something comes. */
+    bool limited, flooded;
+    size_t left;
     bool ended;        /* the peer closed it */
     int receive_errno; /* 0: none */
     int send_errno;

@@ -192,7 +192,9 @@ static void keys_come_in_order_and_notes_say_what_is_left_out(void **state)
     char *AUTO_FREE last = key_make(*state, "last", "ed25519", NULL, "", NULL);
     char *AUTO_FREE missing = place_path(*state, "missing");
     char *files[] = {first, missing, locked, last, NULL};
-    char *no_files[] = {missing, NULL}, *only_locked[] = {locked, NULL};
+    char *also_missing AUTO_FREE = place_path(*state, "also-missing");
+    char *no_files[] = {missing, also_missing, NULL}, *no_file[] = {missing, NULL};
+    char *only_locked[] = {locked, NULL};
     struct ssh_keys_config config = {.files = files};
     AUTO_STRV struct strv notes = STRV_INIT;
     struct error err = ERROR_INIT;
@@ -209,6 +211,9 @@ static void keys_come_in_order_and_notes_say_what_is_left_out(void **state)
     config.files = no_files;
     assert_null(keys_create(&config, &notes, &err));
     assert_non_null(strstr(err.text, "ssh-keygen"));
+    config.files = no_file;
+    assert_null(keys_create(&config, &notes, &err));
+    assert_non_null(strstr(err.text, missing));
     config.files = only_locked;
     assert_null(keys_create(&config, &notes, &err));
     assert_non_null(strstr(err.text, "ssh-add"));
