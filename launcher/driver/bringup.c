@@ -35,6 +35,11 @@ void bringup_begin(struct job *job)
     reach_begin(job->reach);
 }
 
+static bool is_about_program(uint32_t status)
+{
+    return status == STATUS_NOT_FOUND || status == STATUS_NOT_EXECUTABLE;
+}
+
 /* false: the node's complaint has ended the job. */
 static bool accept_problem(struct job *job, struct node_link *node, const char *problem,
                            uint32_t status, uint32_t rank)
@@ -42,13 +47,14 @@ static bool accept_problem(struct job *job, struct node_link *node, const char *
     if (problem[0] == '\0')
         return true;
     AUTO_FREE char *text = mem_printf("%s: %s", node->host, problem);
-    bool about_program = status == STATUS_NOT_FOUND || status == STATUS_NOT_EXECUTABLE;
-    if (!about_program || !exits_rank_of(job, node, rank)) {
+    if (!is_about_program(status) || !exits_rank_of(job, node, rank)) {
         teardown_launcher(job, status == 0 ? STATUS_LAUNCHER : (int)status, text);
         return false;
     }
-    struct exit_event event = {.rank = (int)rank, .code = (int)status, .when_ns = clock_mono_ns()};
-    rank_exited(&job->ranks, (int)rank, event.when_ns);
+    /* For the verdict it counts from a time that is earlier than our kill whatever error the node's
+     * clock is measured with. */
+    struct exit_event event = {.rank = (int)rank, .code = (int)status, .when_ns = node->hello_ns};
+    rank_exited(&job->ranks, (int)rank, clock_mono_ns());
     job->ranks.records[rank].exec_failed = true;
     if (exit_policy_exec_failed(job->policy, &event, problem))
         teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
@@ -121,6 +127,9 @@ void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body,
     for (size_t i = 0; i < ready->n_mpi; i++)
         log_info(&job->log, "%s: %s", node->host, ready->mpi[i]);
     print_lines(job, node, ready->bindings, ready->n_bindings);
+    /* The first complaint ends the job; the user wants to read those of the other hosts too. */
+    if (node->state == NODE_ENDING && ready->problem[0] != '\0' && !is_about_program(ready->status))
+        log_error(&job->log, "%s: %s", node->host, ready->problem);
     if (node->state == NODE_UP &&
         accept_problem(job, node, ready->problem, ready->status, ready->rank)) {
         node->state = NODE_READY;

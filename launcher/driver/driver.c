@@ -334,8 +334,8 @@ static void job_close(struct job *job)
     }
     output_destroy(job->output, OUTPUT_WAIT_MS);
     user_signals_destroy(job->signals);
-    struct loop_timer *timers[] = {job->start_limit, job->time_limit, job->state_limit,
-                                   job->close_limit, job->orphan_sweep};
+    struct loop_timer *timers[] = {job->start_limit, job->time_limit,     job->state_limit,
+                                   job->close_limit, job->greeting_limit, job->orphan_sweep};
     for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
         loop_timer_destroy(timers[i]);
     exit_policy_destroy(job->policy);

@@ -98,7 +98,8 @@ struct job {
     int64_t paused_ms, stood_still_ms; /* monotonic: suspended since (0: not); in all */
     bool gone;                         /* the reader of our output has gone: print no more */
 
-    struct loop_timer *start_limit, *time_limit, *state_limit, *close_limit, *orphan_sweep;
+    struct loop_timer *start_limit, *time_limit, *state_limit, *close_limit, *greeting_limit,
+        *orphan_sweep;
     struct events *events;
     struct stdin_feed *stdin_feed;
     struct rendezvous_part *rendezvous;

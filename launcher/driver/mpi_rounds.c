@@ -7,8 +7,9 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
-/* More than a program that waits for its steps can have open; one that does not is ended. */
-#define PENDING_MAX 65536
+/* More than a program that waits for its steps can have open; one that does not is ended. Joining
+ * looks through all that are open. */
+#define PENDING_MAX 2048
 
 /* What a node has to do with a round. */
 struct part {

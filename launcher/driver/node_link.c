@@ -17,16 +17,21 @@ const char *node_state_name(enum node_state state)
     return names[state];
 }
 
-static void node_closed(struct node_link *node, const char *why)
+static void close_link(struct node_link *node)
 {
-    if (node->state >= NODE_GONE)
-        return;
-    node->state = node->state == NODE_CLOSING ? NODE_GONE : NODE_LOST;
     loop_timer_destroy(node->tick);
     node->tick = NULL;
     link_destroy(node->link);
     node->link = NULL;
     credit_release(&node->credit);
+}
+
+static void node_closed(struct node_link *node, const char *why)
+{
+    if (node->state >= NODE_GONE)
+        return;
+    node->state = node->state == NODE_CLOSING ? NODE_GONE : NODE_LOST;
+    close_link(node);
     node->ops->closed(node->context, node, why);
 }
 
@@ -53,19 +58,20 @@ void node_link_explain(struct node_link *node, const char *why)
 
 void node_link_unreached(struct node_link *node)
 {
-    if (node->state == NODE_CALLING)
-        node->state = NODE_UNREACHED;
+    if (node->state > NODE_ENDING || node->hello != NULL)
+        return;
+    if (node->link != NULL)
+        close_link(node);
+    node->state = NODE_UNREACHED;
 }
 
-/* The best estimate is that of the fastest round trip: its error is at most half of it. */
+/* Once the job is being ended the clocks stay as they are, so that the exits of a node keep their
+ * order among each other and to our kills. */
 static void on_heartbeat_reply(struct node_link *node, const Hvdrun__Heartbeat *beat)
 {
-    int64_t now = clock_mono_ns();
-    int64_t round_trip = now - (int64_t)beat->sent_ns;
-    if (round_trip < 0 || round_trip >= node->round_trip_ns || node->same_clock)
-        return;
-    node->round_trip_ns = round_trip;
-    node->clock_offset = (int64_t)beat->reply_ns - ((int64_t)beat->sent_ns + round_trip / 2);
+    if (!node->same_clock && node->state < NODE_ENDING)
+        clock_offset_sample(&node->clock, (int64_t)beat->sent_ns, (int64_t)beat->reply_ns,
+                            clock_mono_ns());
 }
 
 static void send_heartbeat(struct node_link *node)
@@ -166,7 +172,7 @@ void node_link_init(struct node_link *node, struct loop *loop, int64_t node_time
     node->log = log;
     node->ops = ops;
     node->context = context;
-    node->round_trip_ns = INT64_MAX;
+    clock_offset_init(&node->clock);
     node->stream = (struct transport_stream){.read_fd = -1, .write_fd = -1};
     liveness_init(&node->liveness, LIVENESS_SUSPECT_MS, node_timeout_ms, clock_mono_ms());
 }
@@ -222,12 +228,10 @@ void node_link_suspend(struct node_link *node, bool suspended)
 
 int64_t node_link_time(const struct node_link *node, uint64_t agent_ns)
 {
-    return (int64_t)agent_ns - node->clock_offset;
+    return clock_offset_to_ours(&node->clock, (int64_t)agent_ns);
 }
 
 int64_t node_link_uncertainty(const struct node_link *node)
 {
-    if (node->same_clock)
-        return 0;
-    return node->round_trip_ns == INT64_MAX ? INT64_MAX / 4 : node->round_trip_ns / 2;
+    return node->same_clock ? 0 : clock_offset_error(&node->clock, clock_mono_ns());
 }

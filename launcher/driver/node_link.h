@@ -5,7 +5,7 @@
  *
  *   state      stream up  HELLO  READY  START-sent  END-sent  ENDED  QUIT-sent  closed
  *   CALLING    STARTING                                                         UNREACHED
- *   STARTING              UP                                                    LOST
+ *   STARTING              UP                                                    LOST, UNREACHED
  *   UP                           READY                                          LOST
  *   READY                               RUNNING     ENDING                      LOST
  *   RUNNING                                         ENDING                      LOST
@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "io/link.h"
+#include "model/clock_offset.h"
 #include "model/credit.h"
 #include "model/liveness.h"
 #include "transport/transport.h"
@@ -64,9 +65,8 @@ struct node_link {
     struct liveness liveness;
     struct credit credit;
     bool suspect;
-    bool same_clock;       /* same kernel, so the same monotonic clock */
-    int64_t clock_offset;  /* agent's monotonic clock minus ours, ns */
-    int64_t round_trip_ns; /* of the best heartbeat so far; INT64_MAX: none */
+    bool same_clock; /* same kernel, so the same monotonic clock */
+    struct clock_offset clock;
     Hvdrun__AgentHello *hello;
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
     bool killing;               /* its first kill has been reported */
@@ -94,7 +94,8 @@ bool node_link_alive(const struct node_link *node); /* it can be sent to */
 void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
                     const ProtobufCMessage *message);            /* NULL: an empty body */
 void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */
-void node_link_unreached(struct node_link *node); /* no stream to it will come up any more */
+/* No agent will come up there any more; does nothing once one has said HELLO. */
+void node_link_unreached(struct node_link *node);
 
 /* The transport knows why the stream is about to end. */
 void node_link_explain(struct node_link *node, const char *why);

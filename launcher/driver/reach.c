@@ -18,6 +18,8 @@
 #define LOOKUP_MS 2000 /* to find out whether a name is our own */
 #define STAGE_MS 10000
 #define SHARE_OF_START 3 /* of --start-timeout, that one stage may take */
+#define MISSING_IN_ONE_LINE 4
+#define RANKS_TEXT_MAX 64
 
 /* What the reach knows about a node beside its link. */
 struct reach_node {
@@ -366,22 +368,50 @@ static bool is_missing(const struct job *job, const struct node_link *node)
            (node->state == NODE_UP && job->state == JOB_PREPARING);
 }
 
+static void describe_ranks(const struct plan_node *place, struct buf *out)
+{
+    int last = place->first_rank + place->local_size - 1;
+    if (last > place->first_rank)
+        buf_printf(out, "ranks %d-%d", place->first_rank, last);
+    else
+        buf_printf(out, "rank %d", place->first_rank);
+}
+
+static const char *stage_reached(const struct node_link *node)
+{
+    return node->state == NODE_UP ? "preparing" : transport_stage_name(node->stage);
+}
+
+static void say_missing(const struct job *job, int i)
+{
+    AUTO_BUF struct buf ranks = BUF_INIT(RANKS_TEXT_MAX);
+    const struct node_link *node = &job->nodes[i];
+    const char *why = job->reach->nodes[i].why;
+    describe_ranks(&job->plan->nodes[i], &ranks);
+    log_error(&job->log, "%s: %s: %s (%s)", node->host, stage_reached(node),
+              why != NULL ? why : "not heard of in time", buf_text(&ranks));
+}
+
 void reach_describe_missing(const struct job *job, struct buf *out)
 {
+    int missing = 0;
+    for (int i = 0; i < job->plan->node_count; i++)
+        missing += is_missing(job, &job->nodes[i]);
+    bool one_line = missing <= MISSING_IN_ONE_LINE && job->reach->failed == 0;
+    if (!one_line)
+        buf_printf(out, " the %d of %d hosts named above", missing, job->plan->node_count);
     const char *comma = "";
     for (int i = 0; i < job->plan->node_count; i++) {
         const struct node_link *node = &job->nodes[i];
-        const struct plan_node *place = &job->plan->nodes[i];
         if (!is_missing(job, node))
             continue;
-        const char *stage =
-            node->state == NODE_UP ? "preparing" : transport_stage_name(node->stage);
-        int last = place->first_rank + place->local_size - 1;
-        if (last > place->first_rank)
-            buf_printf(out, "%s %s (%s; ranks %d-%d)", comma, node->host, stage, place->first_rank,
-                       last);
-        else
-            buf_printf(out, "%s %s (%s; rank %d)", comma, node->host, stage, place->first_rank);
+        if (!one_line) {
+            say_missing(job, i);
+            continue;
+        }
+        buf_printf(out, "%s %s (%s; ", comma, node->host, stage_reached(node));
+        describe_ranks(&job->plan->nodes[i], out);
+        buf_printf(out, ")");
         comma = ",";
     }
 }

@@ -36,5 +36,6 @@ void reach_close(struct reach *reach);
 void reach_destroy(struct reach *reach); /* accepts NULL */
 
 /* " c12 (auth; ranks 48-51), ..." of the nodes that have not answered PREPARE or not even called
- * HELLO, as many as fit. */
+ * HELLO. When they are many, or of some it is known why, each is told in a line of its own, and the
+ * text says how many they are. */
 void reach_describe_missing(const struct job *job, struct buf *out);

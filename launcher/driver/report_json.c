@@ -134,15 +134,18 @@ static void add_span(json_t *list, const char *name, int row, int line, int64_t 
                                           (double)(to_ns - from_ns) / 1e3));
 }
 
-/* A bar for each stage of the transport, up to the next one. */
+/* A bar for each stage of the transport, up to the one that came next. Their order in time is not
+ * always that of the list: a host may wait before a stage or be called again. */
 static void add_stages(json_t *list, const struct node_link *node, int row, int64_t begun_ns)
 {
-    int64_t end = node->hello_ns;
     for (int stage = TRANSPORT_STAGES - 1; stage >= 0; stage--) {
-        add_span(list, transport_stage_name((enum transport_stage)stage), row, 0, begun_ns,
-                 node->stage_ns[stage], end);
-        if (node->stage_ns[stage] != 0)
-            end = node->stage_ns[stage];
+        int64_t from = node->stage_ns[stage], end = node->hello_ns;
+        for (int other = 0; other < TRANSPORT_STAGES; other++) {
+            if (node->stage_ns[other] > from && node->stage_ns[other] < end)
+                end = node->stage_ns[other];
+        }
+        add_span(list, transport_stage_name((enum transport_stage)stage), row, 0, begun_ns, from,
+                 end);
     }
 }
 

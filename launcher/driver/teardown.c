@@ -11,6 +11,8 @@
 
 /* How much longer than the grace an agent may take until nothing is left on its node. */
 #define AGENT_PATIENCE_MS 15000
+/* How long the end waits for the greeting of an agent that has been started; it has no workers. */
+#define GREETING_PATIENCE_MS 3000
 
 int64_t teardown_grace(const struct job *job, int64_t usual_ms)
 {
@@ -28,6 +30,19 @@ static void close_limit_passed(void *context)
     }
 }
 
+static void greeting_limit_passed(void *context)
+{
+    struct job *job = context;
+    for (int i = 0; i < job->plan->node_count; i++) {
+        struct node_link *node = &job->nodes[i];
+        if (!node_link_alive(node) || node->hello != NULL || node->stream.same_machine)
+            continue;
+        node_link_unreached(node);
+        reach_hang_up(job->reach, node);
+    }
+    job_advance(job);
+}
+
 static void send_end(struct job *job, int signal, int64_t grace_ms)
 {
     Hvdrun__End message = HVDRUN__END__INIT;
@@ -40,8 +55,11 @@ static void send_end(struct job *job, int signal, int64_t grace_ms)
         node->state = NODE_ENDING;
         node_link_send(node, FRAME_END, job->epoch, &message.base);
     }
-    if (job->close_limit == NULL)
+    if (job->close_limit == NULL) {
         job->close_limit = loop_timer_create(job->loop, close_limit_passed, job);
+        job->greeting_limit = loop_timer_create(job->loop, greeting_limit_passed, job);
+        loop_timer_set(job->greeting_limit, GREETING_PATIENCE_MS);
+    }
     loop_timer_set(job->close_limit, grace_ms + AGENT_PATIENCE_MS);
 }
 

@@ -281,6 +281,9 @@ static void test_trace(void **state)
     struct fixture *f = *state;
     f->job.nodes[0].hello_ns = 3 * SECOND;
     f->job.ranks.records[2].started_ns = 0;
+    f->job.nodes[0].stage_ns[STAGE_CONFIG] = SECOND + 1;
+    f->job.nodes[0].stage_ns[STAGE_WAITING] = 2 * SECOND; /* after another stage */
+    f->job.nodes[0].stage_ns[STAGE_HANDSHAKE] = 2 * SECOND + 1000;
     char *text AUTO_FREE = report_trace(&f->job);
     json_t *root = json_loads(text, 0, NULL);
     const json_t *events = json_object_get(root, "traceEvents");
@@ -289,6 +292,9 @@ static void test_trace(void **state)
         const json_t *event = json_array_get(events, i);
         connects += strcmp(text_of(event, "name"), "connect") == 0;
         starts += strstr(text_of(event, "name"), ": start") != NULL;
+        assert_true(json_real_value(json_object_get(event, "dur")) >= 0);
+        if (strcmp(text_of(event, "name"), "waiting") == 0)
+            assert_true(json_real_value(json_object_get(event, "dur")) == 1);
         if (strcmp(text_of(event, "name"), "connect") == 0) {
             assert_true(json_real_value(json_object_get(event, "ts")) == 1e6);
             assert_true(json_real_value(json_object_get(event, "dur")) == 1e6);
