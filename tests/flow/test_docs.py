@@ -7,7 +7,7 @@ Runs every command of README.md and docs/*.md: the lines that begin with "$ " in
 with the comment "# status N". Each line shown below it must appear in what it prints (the order is
 not checked, since ranks speak when they like; equal lines must appear as often), but for "...",
 which stands for what is left out. What differs from run to run is not compared: decimal fractions,
-pids, the port of the run.
+pids, the port of the run. Blocks marked ```console hosts are run by test_hosts_docs.py, on hosts.
 """
 
 import collections
@@ -18,8 +18,25 @@ import re
 from rig import BUILD, HVDRUN, SOURCE, Flow, Job, main
 
 BLOCK = re.compile(r"^```(?:console|sh)[ \t]*\n(.*?)^```[ \t]*$", re.M | re.S)
+HOSTS_BLOCK = re.compile(BLOCK.pattern.replace("(?:console|sh)", "console hosts"), re.M | re.S)
 STATUS = re.compile(r"#\s*status (\d+)\s*$")
 VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\d+\.\d+"), "N.N")]
+
+
+LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
+CONVERSION = re.compile(r"%(?:%|[-+ #0]*[\d.*]*(?:hh|h|ll|l|z|j)?[a-zA-Z])")
+PLACEHOLDER = re.compile(r"\.\.\.|\b[A-Z]\b|\bFILE:LINE\b|\bPLACE\b|\bSTAGE\b|\d+\.\d|hvdrun-pmix\.so|\bsshd\b|"
+                         r"(?<=was lost): ")
+
+
+def messages_of_sources():
+    """All string constants of the launcher in one text; what printf fills in is a line's end there."""
+    found = []
+    for path in sorted(pathlib.Path(SOURCE, "launcher").rglob("*.c")):
+        for run in LITERALS.findall(path.read_text(encoding="utf-8")):
+            text = "".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', run)).replace('\\"', '"')
+            found.append(CONVERSION.sub(lambda match: "%" if match[0] == "%%" else "\n", text))
+    return "\n".join(found)
 
 
 class Shown:
@@ -31,9 +48,9 @@ class Shown:
         self.status = int(status[1]) if status else 0
 
 
-def shown_commands(page, text):
+def shown_commands(page, text, block_pattern=BLOCK):
     found = []
-    for block in BLOCK.finditer(text):
+    for block in block_pattern.finditer(text):
         first = text.count("\n", 0, block.start(1)) + 1
         current, goes_on = None, False
         for number, line in enumerate(block[1].splitlines(), first):
@@ -54,10 +71,12 @@ def comparable(line):
     return line.rstrip()
 
 
-class Docs(Flow):
+class Shows:
+    """What a test case needs to run what a document shows."""
 
-    def setUp(self):
-        super().setUp()
+    block_pattern = BLOCK
+
+    def make_folder(self):
         os.mkdir(self.box.path("bin"))
         os.symlink(HVDRUN, self.box.path("bin", "hvdrun"))
         os.symlink(os.path.join(SOURCE, "examples"), self.box.path("examples"))
@@ -75,11 +94,22 @@ class Docs(Flow):
 
     def check_page(self, name):
         path = pathlib.Path(SOURCE, name)
-        commands = shown_commands(name, path.read_text(encoding="utf-8"))
+        commands = shown_commands(name, path.read_text(encoding="utf-8"), self.block_pattern)
         for shown in commands:
             with self.subTest(place=shown.place):
                 self.check(shown)
         return commands
+
+    @staticmethod
+    def pages():
+        return sorted(f"docs/{path.name}" for path in pathlib.Path(SOURCE, "docs").glob("*.md"))
+
+
+class Docs(Shows, Flow):
+
+    def setUp(self):
+        super().setUp()
+        self.make_folder()
 
     def test_readme(self):
         commands = self.check_page("README.md")
@@ -88,10 +118,19 @@ class Docs(Flow):
         self.assertTrue(any(shown.status != 0 for shown in shows), "README.md shows no failure")
 
     def test_pages(self):
-        pages = sorted(path.name for path in pathlib.Path(SOURCE, "docs").glob("*.md"))
-        self.assertIn("exit-status.md", pages)
-        counted = sum(len(self.check_page(f"docs/{name}")) for name in pages)
+        self.assertIn("docs/exit-status.md", self.pages())
+        counted = sum(len(self.check_page(name)) for name in self.pages())
         self.assertGreater(counted, 0, "no page of docs/ shows a command")
+
+    def test_messages_are_those_of_the_sources(self):
+        """The first column of docs/troubleshooting.md, in pieces between what varies."""
+        known = messages_of_sources()
+        rows = re.findall(r"^\| (`.*?) \| ", pathlib.Path(SOURCE, "docs/troubleshooting.md").read_text(encoding="utf-8"), re.M)
+        pieces = [piece.strip(" ,;:()'") for row in rows for span in re.findall(r"`([^`]+)`", row)
+                  for piece in PLACEHOLDER.split(span)]
+        pieces = [piece for piece in pieces if len(piece) > 3]
+        self.assertGreater(len(pieces), 60, "are the tables still recognized?")
+        self.assertEqual([piece for piece in pieces if piece not in known], [])
 
     def test_the_comparison_notices(self):
         """The judge itself: a changed line, a line too few, a wrong status."""

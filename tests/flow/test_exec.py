@@ -53,6 +53,13 @@ class Templates(Exec):
         self.assertEqual([words[3] for words in noted], ["0", "1"])
         self.assertEqual([words[1:3] for words in noted], [["22", "someone"], ["22", "root"]])
 
+    def test_user_and_port_of_a_hostfile(self):
+        env = self.fake("reach", self.into("$1") + 'shift 3; exec $into "$@"\n')
+        path = self.write("hostfile", "node1 slots=1 user=ann port=2200\nnode2 slots=1\n")
+        result = self.run_job("--launch-agent", "reach %h %p %u", "--hostfile", path, "sh", "-c", WHO, env=env)
+        self.expect_who(result)
+        self.assertEqual([words[:3] for words in self.noted("reach")], [["node1", "2200", "ann"], ["node2", "22", "root"]])
+
     def test_quotes_and_no_shell(self):
         env = self.fake("reach", self.into("$4") + 'shift 4; exec $into "$@"\n')
         self.expect_who(self.agent("reach 'two words' \"$HOME;id\" a\\ b %h", env=env))
@@ -87,6 +94,23 @@ class Templates(Exec):
         result = self.expect(self.agent("echo %h", hosts="-oProxyCommand=id:1"), 2)
         self.assertEqual(self.noted("echo"), [])
         self.assertEqual(result.stdout, "")
+
+
+class Cut(Exec):
+
+    def test_nothing_of_the_agent_stays_when_nobody_hears_the_host(self):
+        # its stdout is closed when it has asked for the agent: its next word meets a broken pipe
+        env = self.fake("reach", self.into("$1") + "shift; $into \"$@\" | sed -u '/ need/q'\n")
+        self.host(1).forget_agent()
+        result = self.agent("reach %h", hosts="node1:1", env=env)
+        self.assertEqual(self.expect(result, 125).stdout, "")
+
+
+class Noise(Exec):
+
+    def test_zero_bytes_before_the_first_answer(self):
+        env = self.fake("reach", self.into("$1") + "shift; printf 'a\\0b\\r\\n\\0\\0\\r\\nx\\0'; exec $into \"$@\"\n")
+        self.expect_who(self.agent("reach %h", env=env))
 
 
 class Containers(Exec):

@@ -106,6 +106,27 @@ class Trust(Hosts):
         self.expect_trusted("--ssh-strict")
         self.expect_trusted("--ssh-strict", "--ssh-port", 2222)
 
+    def test_a_system_wide_file(self):
+        path = self.write("global_known_hosts", ssh_files.known_hosts_lines("node1"))
+        self.write_known_hosts("")
+        self.write_ssh_config(f"GlobalKnownHostsFile {path}\n")
+        self.expect_trusted("--ssh-strict")
+        self.assertEqual(self.read_known_hosts(), "")
+
+    def test_alias_of_the_host_key(self):
+        self.write_known_hosts(ssh_files.known_hosts_lines("cluster"))
+        self.write_ssh_config("Host node1\n  HostKeyAlias cluster\n")
+        self.expect_trusted("--ssh-strict")
+
+    def test_unchecked_by_the_configuration(self):
+        # OpenSSH goes on with a changed key then, and so do we, but the file stays as it is
+        before = f"node1 {ssh_files.public(ssh_files.server_key('ed25519', 'other'))}\n"
+        self.write_known_hosts(before)
+        self.write_ssh_config("StrictHostKeyChecking no\n")
+        self.expect_trusted()
+        self.assertEqual(self.read_known_hosts(), before)
+        self.expect_refused("changed", "--ssh-strict")
+
     def test_certificate_authority_goes_by_the_ssh_program(self):
         authority = ssh_files.server_key("ed25519", "authority")
         key = ssh_files.server_key("ed25519", "certified")

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts that cannot be reached: one line each with host, stage, cause and remedy; all of them are named."""
 
+import os
 import re
+import signal
 import socket
 
 from ground import worker
 from hosts import Hosts, main, network, ssh_files
 
 
-class Unreached(Hosts):
+class Lines(Hosts):
 
     def expect_line(self, result, host, stage, cause):
         """Exactly one line is about this host: its stage, the cause, some remedy after it."""
@@ -20,6 +22,9 @@ class Unreached(Hosts):
         result = self.expect(self.ssh_job("-H", hosts, *args, worker("hello")), status)
         self.assertEqual(result.stdout, "", result.describe())
         return result
+
+
+class Unreached(Lines):
 
     def test_wrong_key(self):
         self.write_ssh_config(f"IdentityFile {ssh_files.client_key(trusted=False)}\nIdentitiesOnly yes\n", identity=False)
@@ -99,6 +104,64 @@ class Unreached(Hosts):
         result = self.ssh_job("-H", "node1:1,node2:1", "/no/such/program")
         self.expect(result, 127)
         self.expect_said(result, r"node[12].*/no/such/program|/no/such/program.*node[12]")
+
+    def test_a_program_that_one_host_may_not_execute(self):
+        self.addCleanup(lambda: [self.host(number).run("rm", "-f", "/run/program") for number in (1, 2)])
+        for number, mode in ((1, 755), (2, 644)):
+            self.host(number).run("sh", "-c", f"echo '#!/bin/sh' > /run/program; chmod {mode} /run/program")
+        for _ in range(8):  # the verdict compares times of two clocks
+            result = self.ssh_job("-H", "node1:1,node2:1", "/run/program")
+            self.expect_said(self.expect(result, 126), r"rank 1\b.*/run/program: Permission denied.*node2")
+
+    def test_an_agent_that_never_greets_does_not_hold_up_the_end(self):
+        path = self.write("mute", "#!/bin/bash\nread -r line\nline=${line#*h_n=}\necho \"${line//\\'/} agent\"\n"
+                                  "exec sleep 1000\n", 0o755)
+        result = self.run_job("--launch-agent", path, "--start-timeout", 2, "-H", "node1:1,node2:1", worker("hello"))
+        self.expect(result, 122)
+        self.expect_said(result, r"node1 \(agent.*node2 \(agent")
+
+
+class Odd(Lines):
+    """What a user may name that is not what it should be. All of it fails, and nothing hangs."""
+
+    def test_a_proxy_that_never_stops_talking(self):
+        self.write_ssh_config("Host node1\n  ProxyCommand yes\n")
+        self.expect_line(self.fails("node1:1,node2:1"), "node1", "handshake", "without end")
+
+    def test_a_proxy_that_never_stops_talking_ssh(self):
+        self.write_ssh_config("Host node1\n  ProxyCommand sh -c 'echo SSH-2.0-odd; yes'\n")
+        self.expect_line(self.fails("node1:1,node2:1"), "node1", "", "")
+
+    def test_a_proxy_that_ends_at_once_is_told_once(self):
+        self.write_ssh_config("Host node1\n  ProxyCommand true\n")
+        result = self.fails("node1:1")
+        self.expect_line(result, "node1", "handshake", r"tried \d times")
+        self.assertEqual(result.said.count("MaxStartups"), 1, result.describe())
+
+    def test_a_key_file_that_is_not_there(self):
+        path = self.box.path("no-such-key")
+        self.expect_line(self.fails("node1:1", "--ssh-identity-file", path), "node1", "ssh config",
+                         rf"{re.escape(path)}.*No such file")
+
+    def test_a_passphrase_file_that_is_a_pipe_or_missing(self):
+        key = ssh_files.client_key(passphrase="open sesame")
+        self.write_ssh_config(identity=False)
+        os.mkfifo(self.box.path("pipe"))
+        for name, cause in (("pipe", "plain file"), ("nothing", "No such file")):
+            path = self.box.path(name)
+            result = self.fails("node1:1", "--ssh-identity-file", key, "--ssh-passphrase-file", path)
+            self.expect_line(result, "node1", "auth", rf"{re.escape(path)}.*{cause}")
+
+    def test_no_agent_with_keys_survives_a_killed_driver(self):
+        key = ssh_files.client_key("rsa", passphrase="open sesame")
+        passphrase = self.write("passphrase", "open sesame\n", 0o600)
+        job = self.ssh_start("--transport", "ssh-cli", "--ssh-identity-file", key, "--ssh-passphrase-file", passphrase,
+                             "-H", "node1:1", worker("hang"))
+        job.wait_output("ready")
+        job.signal(signal.SIGKILL)
+        job.wait()
+        self.box.check_nothing_left(self.left_timeout)
+        self.wait_no_workers()
 
 
 if __name__ == "__main__":

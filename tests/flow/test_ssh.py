@@ -146,6 +146,13 @@ class Keys(Ssh):
         socket = self.start_key_agent(ssh_files.client_key("rsa"))
         self.expect_runs_with_agent(socket)
 
+    def test_key_agent_of_the_configuration(self):
+        socket = self.start_key_agent(ssh_files.client_key("ecdsa"))
+        self.write_ssh_config(f"Host node1\n  IdentityAgent {socket}\n", identity=False)
+        result = self.ssh_start("-H", "node1:1", "sh", "-c", WHO).wait()
+        self.end_key_agent()
+        self.expect_lines(self.expect(result, 0), ["[0]<stdout>:rank 0 of 1 on node1 local 0"])
+
     def expect_runs_with_agent(self, socket):
         result = self.ssh_start("-H", "node1:1,node2:1", "sh", "-c", WHO, env={"SSH_AUTH_SOCK": socket}).wait()
         self.end_key_agent()

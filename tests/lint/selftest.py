@@ -165,6 +165,12 @@ class Banned(Lint):
         self.expect("banned.py", 0, "nothing found", {"tests/workers/x.c": self.body("sleep(1);")})
         self.spoil("banned.py", "tests/workers/x.c", self.body("strcpy(a, a);"), "strcpy() is banned")
 
+    def test_limits_do_not_know_the_time_of_day(self):
+        self.expect("banned.py", 0, "nothing found", {"launcher/driver/events.c": self.body("clock_wall_ns();")})
+        for name in ("launcher/agent/x.c", "launcher/io/x.c", "launcher/model/x.c", "launcher/driver/node_link.c"):
+            with self.subTest(name=name):
+                self.spoil("banned.py", name, self.body("clock_wall_ns();"), "clock_wall_ns() is banned: use clock_mono_ns")
+
     def test_assignments(self):
         for statement in ("if (b = 1) return 1;", "while ((b = f(a, b)) != 0) ;", "if (b || (b |= 2)) ;",
                           "if (f(a,\n b = 3)) ;"):
