@@ -56,7 +56,9 @@ static void stop_ourselves(struct job *job)
 {
     job->suspending = false;
     terminal_restore(job->terminal);
+    int64_t since = clock_mono_ms();
     raise(SIGSTOP);
+    loop_stood_still(job->loop, since); /* also for the transports, which have limits of theirs */
     terminal_raw_again(job->terminal);
 }
 

@@ -22,6 +22,7 @@ struct loop {
     struct event *defer_event;
     struct deferred *deferred; /* FIFO of this turn */
     size_t deferred_count, deferred_room;
+    struct loop_timer *timers; /* all that exist */
 };
 
 /* One callback may destroy another object whose event is already active in this turn. libevent's
@@ -35,7 +36,10 @@ struct loop_fd {
 };
 
 struct loop_timer {
+    struct loop *loop;
+    struct loop_timer *previous, *next;
     struct event *event;
+    int64_t due_ms; /* of the latest loop_timer_set() */
     void (*fire)(void *context);
     void *context;
 };
@@ -180,8 +184,12 @@ static void timer_fire(evutil_socket_t fd, short what, void *arg)
 struct loop_timer *loop_timer_create(struct loop *loop, void (*fire)(void *context), void *context)
 {
     struct loop_timer *timer = mem_alloc(sizeof(*timer));
-    *timer = (struct loop_timer){.fire = fire, .context = context};
+    *timer =
+        (struct loop_timer){.loop = loop, .next = loop->timers, .fire = fire, .context = context};
     timer->event = event_new(loop->base, -1, 0, timer_fire, timer);
+    if (loop->timers != NULL)
+        loop->timers->previous = timer;
+    loop->timers = timer;
     return timer;
 }
 
@@ -190,6 +198,7 @@ void loop_timer_set(struct loop_timer *timer, int64_t after_ms)
     if (after_ms < 0)
         after_ms = 0;
     struct timeval after = {.tv_sec = after_ms / 1000, .tv_usec = after_ms % 1000 * 1000};
+    timer->due_ms = clock_mono_ms() + after_ms;
     event_add(timer->event, &after);
 }
 
@@ -207,8 +216,22 @@ void loop_timer_destroy(struct loop_timer *timer)
 {
     if (timer == NULL)
         return;
+    if (timer->previous != NULL)
+        timer->previous->next = timer->next;
+    else
+        timer->loop->timers = timer->next;
+    if (timer->next != NULL)
+        timer->next->previous = timer->previous;
     event_free(timer->event);
     free(timer);
+}
+
+void loop_stood_still(struct loop *loop, int64_t since_ms)
+{
+    for (struct loop_timer *timer = loop->timers; timer != NULL; timer = timer->next) {
+        if (loop_timer_is_set(timer))
+            loop_timer_set(timer, timer->due_ms - since_ms);
+    }
 }
 
 static void signals_ready(void *context, int what)

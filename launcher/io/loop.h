@@ -43,6 +43,10 @@ struct loop_timer *loop_timer_create(struct loop *loop, void (*fire)(void *conte
 void loop_timer_set(struct loop_timer *timer, int64_t after_ms);
 void loop_timer_clear(struct loop_timer *timer);
 bool loop_timer_is_set(const struct loop_timer *timer);
+
+/* The process was stopped from `since_ms` (clock_mono_ms) until now: every timer that is set fires
+ * so much later. */
+void loop_stood_still(struct loop *loop, int64_t since_ms);
 void loop_timer_destroy(struct loop_timer *timer);
 
 /* Signals as events: blocks the listed signals (0-ended) in this thread and hands them out. Threads

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "io/loop.h"
 #include "loop_fixture.h"
@@ -355,6 +356,22 @@ static void test_destroy_null(void **state)
     loop_destroy(NULL);
 }
 
+/* As after Ctrl-Z: what was set before stands where it stood, what is set now counts from now. */
+static void test_time_in_which_we_were_stopped(void **state)
+{
+    struct fixture *f = *state;
+    f->timers[0] = loop_timer_create(f->loop, fire_a, f);
+    f->timers[1] = loop_timer_create(f->loop, fire_b, f);
+    f->timers[2] = loop_timer_create(f->loop, fire_c_and_stop, f);
+    loop_timer_set(f->timers[0], 200);
+    int64_t since = clock_mono_ms();
+    usleep(300000);
+    loop_stood_still(f->loop, since);
+    loop_timer_set(f->timers[1], 20);
+    loop_run(f->loop);
+    assert_string_equal(f->seen, "ba"); /* c was not set, and is not */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -372,6 +389,7 @@ int main(void)
         TEST(test_watches_destroyed_in_a_callback),
         TEST(test_signals),
         TEST(test_time_goes_forward),
+        TEST(test_time_in_which_we_were_stopped),
         TEST(test_destroy_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
