@@ -37,6 +37,19 @@ class Install(Flow):
         done = self.installed("-np", 1, "--report-bindings", worker("hello"))
         self.assertRegex(done.stderr, r"rank 0 may use CPUs \S+ \[")
 
+    def test_its_agent_goes_to_other_hosts(self):
+        """A stand-in for a host: a shell with folders of its own, to which the installed agent is sent."""
+        away = self.box.path("away")
+        os.makedirs(away)
+        template = f"env -u XDG_RUNTIME_DIR TMPDIR={away} HOME={away} HOST=%h"
+        done = self.installed("-H", "a:1,b:1", "--launch-agent", template, "sh", "-c", "echo $RANK on $HVDRUN_HOSTNAME")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(done.stdout.split("\n")[:2]), ["[0]<stdout>:0 on a", "[1]<stdout>:1 on b"])
+        kept = [name for _, _, names in os.walk(away) for name in names]
+        self.assertEqual([name.startswith("hvdrun-agent-") for name in kept], [True], kept)
+        for module in ("hvdrun-agent", "hvdrun-ssh.so", "hvdrun-pmix.so", "hvdrun-topology.so"):
+            self.find(module)
+
     def test_man_page(self):
         page = self.find("hvdrun.1")
         self.assertTrue(page.endswith("man/man1/hvdrun.1"), page)
