@@ -50,10 +50,10 @@ class Hello(Mpi):
 
     def test_from_a_script(self):
         # through an interpreter nothing can be read off the executable: PMIx is on
-        path = self.write("run", f'#!/bin/sh\nexec {mpi_worker("mpi_hello", "openmpi")}\n', 0o755)
+        path = self.write("run", f'#!/bin/sh\nexec "{mpi_worker("mpi_hello", "openmpi")}"\n', 0o755)
         self.expect_world(self.mpi("-np", 2, path), 2)
         self.expect_world(self.mpi("-np", 2, "sh", "-c", mpi_worker("mpi_hello", "openmpi")), 2)
-        path = self.write("run2", f'#!/bin/sh\nexec {mpi_worker("mpi_hello", "mpich")}\n', 0o755)
+        path = self.write("run2", f'#!/bin/sh\nexec "{mpi_worker("mpi_hello", "mpich")}"\n', 0o755)
         self.expect_world(self.mpi("-np", 2, "--mpi=pmi1", path), 2)
 
     def test_messages(self):
@@ -175,13 +175,13 @@ class WrongKind(Mpi):
 
     def test_mpich_under_pmix_is_noticed(self):
         # silently it would be n times "0 of 1": the watcher samples after a second
-        path = self.write("slow", f'#!/bin/sh\n{mpi_worker("mpi_hello", "mpich")}\n{mpi_worker("mpi_ring", "mpich")} '
+        path = self.write("slow", f'#!/bin/sh\n"{mpi_worker("mpi_hello", "mpich")}"\n"{mpi_worker("mpi_ring", "mpich")}" '
                                   f'1048576 100000 &\nsleep 4\nkill $!\nwait 2>/dev/null\nexit 0\n', 0o755)
         result = self.mpi("-np", 2, path)
         self.expect_said(result, "--mpi=pmi1")
 
     def test_open_mpi_under_pmi1_is_noticed(self):
-        path = self.write("slow", f'#!/bin/sh\n{mpi_worker("mpi_ring", "openmpi")} 1048576 100000 &\nsleep 4\nkill $!\n'
+        path = self.write("slow", f'#!/bin/sh\n"{mpi_worker("mpi_ring", "openmpi")}" 1048576 100000 &\nsleep 4\nkill $!\n'
                                   f'wait 2>/dev/null\nexit 0\n', 0o755)
         result = self.mpi("-np", 2, "--mpi=pmi1", path)
         self.expect_said(result, "--mpi=pmix")

@@ -86,9 +86,9 @@ class World(Hosts):
             self.expect_world(self.mpi(TWO, "-np", 1, program, ":", "-np", 3, program), 4)
 
     def test_from_a_script(self):
-        path = self.write("run", f'#!/bin/sh\nexec {mpi_worker("mpi_hello", "openmpi")}\n', 0o755)
+        path = self.write("run", f'#!/bin/sh\nexec "{mpi_worker("mpi_hello", "openmpi")}"\n', 0o755)
         self.expect_world(self.mpi(TWO, path), 4)
-        path = self.write("run2", f'#!/bin/sh\nexec {mpi_worker("mpi_hello", "mpich")}\n', 0o755)
+        path = self.write("run2", f'#!/bin/sh\nexec "{mpi_worker("mpi_hello", "mpich")}"\n', 0o755)
         self.expect_world(self.mpi(TWO, "--mpi=pmi1", path), 4)
 
     def test_data_are_fetched_when_they_are_needed(self):
@@ -199,7 +199,7 @@ class Ends(Hosts):
 class WrongKind(Hosts):
 
     def test_mpich_under_pmix_is_noticed(self):
-        path = self.write("slow", f'#!/bin/sh\n{mpi_worker("mpi_ring", "mpich")} 1048576 100000 &\nsleep 4\nkill $!\n'
+        path = self.write("slow", f'#!/bin/sh\n"{mpi_worker("mpi_ring", "mpich")}" 1048576 100000 &\nsleep 4\nkill $!\n'
                                   f'wait 2>/dev/null\nexit 0\n', 0o755)
         self.expect_said(self.mpi("a:1,b:1", path), "--mpi=pmi1")
 

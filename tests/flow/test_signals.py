@@ -158,7 +158,7 @@ class Suspend(Flow):
 
     def test_children_of_ranks_stop_too(self):
         gate, let_go = self.box.gate()
-        script = self.write("family", f"#!/bin/sh\n{worker('hang')} --until {gate} & wait\n", 0o755)
+        script = self.write("family", f"#!/bin/sh\n'{worker('hang')}' --until {gate} & wait\n", 0o755)
         job = self.start("-np", 1, script)
         job.wait_output("ready")
         child = wait_until(lambda: [one for one in job.tree() if one.exe() == worker("hang")], "the child")[0]

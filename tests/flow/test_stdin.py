@@ -113,7 +113,7 @@ class Stdin(Flow):
 
     def test_the_launcher_does_not_eat_a_script(self):
         # `while read line; do hvdrun --stdin none ...; done < list` must see all the lines
-        script = self.write("loop", f"#!/bin/sh\nwhile read line; do {HVDRUN} --stdin none -np 1 --no-label "
+        script = self.write("loop", f"#!/bin/sh\nwhile read line; do '{HVDRUN}' --stdin none -np 1 --no-label "
                                     f"echo got $line; done\n", 0o755)
         result = self.expect(Job(self.box, [script], stdin=b"1\n2\n3\n").wait(), 0)
         self.assertEqual(result.lines, ["got 1", "got 2", "got 3"])

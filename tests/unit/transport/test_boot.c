@@ -282,7 +282,7 @@ static void test_foreign_machine(void **state)
 
     /* ... which then helps: its own agent is used */
     char *folders AUTO_FREE = mem_printf("mkdir -p %s/opt/bin %s/opt/lib/hvdrun && "
-                                         "cp " HVDRUN_AGENT_PROGRAM " %s/opt/lib/hvdrun/ && "
+                                         "cp '" HVDRUN_AGENT_PROGRAM "' %s/opt/lib/hvdrun/ && "
                                          "ln -s /bin/true %s/opt/bin/hvdrun",
                                          host.root, host.root, host.root, host.root);
     assert_int_equal(run_line(folders), 0);

@@ -134,6 +134,11 @@ static void test_stuck(void **state)
 static void test_this_machine(void **state)
 {
     (void)state;
+    const struct addrinfo hints = {.ai_family = AF_INET};
+    struct addrinfo *known = NULL;
+    if (getaddrinfo("localhost", NULL, &hints, &known) != 0)
+        skip(); /* a system without /etc/hosts */
+    freeaddrinfo(known);
     struct loop *loop = loop_create(NULL);
     struct resolver *resolver = resolver_create(loop, NULL, NULL);
     struct answers answers = {.loop = loop, .wanted = 1};

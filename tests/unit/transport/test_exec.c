@@ -223,7 +223,7 @@ static void test_agent_itself(void **state)
     (void)state;
     struct rig rig;
     struct peer peer;
-    rig_open(&rig, HVDRUN_AGENT_PROGRAM);
+    rig_open(&rig, "'" HVDRUN_AGENT_PROGRAM "'");
     rig.exec.boot_word = NULL;
     rig.exec.same_machine = true;
     peer_call(&peer, &rig);
