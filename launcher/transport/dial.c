@@ -160,6 +160,9 @@ static void set_options(int fd, int64_t dead_after_ms)
               probes = KEEPALIVE_PROBES;
     unsigned dead = (unsigned)dead_after_ms;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    /* What is lost of a quiet stream is sent again every RTO, not after twice the last wait, so
+     * that heartbeats get through a lossy network in time. */
+    setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));

@@ -204,7 +204,7 @@ class Net(Failure):
 
     def test_loss_is_no_failure(self):
         self.rig.loss(20, 2)
-        job = self.train("--node-timeout", 5)
+        job = self.train("--node-timeout", 10)
         time.sleep(8)
         self.assertIsNone(job.popen.poll(), job.describe())
         self.rig.rules.clear()

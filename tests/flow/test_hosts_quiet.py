@@ -42,7 +42,8 @@ class Quiet(Hosts):
 class Weather(Quiet):
 
     def test_a_fifth_of_all_packets_is_lost(self):
-        jobs = [self.nap(15), self.nap(15, "--node-timeout", 5)]
+        # TCP waits twice as long after each loss of the same segment: five in a row are 6 s
+        jobs = [self.nap(15), self.nap(15, "--node-timeout", 10)]
         self.rig.loss(20)
         time.sleep(14)
         for job in jobs:
