@@ -203,8 +203,8 @@ class Net(Failure):
         self.expect_not_said(result, "lost|nothing heard")
 
     def test_loss_is_no_failure(self):
-        self.rig.loss(20, 2)
         job = self.train("--node-timeout", 10)
+        self.rig.loss(20, 2)
         time.sleep(8)
         self.assertIsNone(job.popen.poll(), job.describe())
         self.rig.rules.clear()
