@@ -112,8 +112,8 @@ static void node_closed(void *context, struct node_link *node, const char *why)
         /* Silence began when the node was last heard. So did, as far as we can tell, the end of a
          * broken connection: peers may see a host's crash before we do. But of an agent on this
          * machine nobody hears sooner. */
-        bool silent = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
-        int64_t when = silent ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
+        bool since_heard = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
+        int64_t when = since_heard ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
         events_node(job->events, "node_lost", node, why);
         rendezvous_part_node_lost(job->rendezvous, node);
         mpi_part_node_lost(job->mpi, node);

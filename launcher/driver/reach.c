@@ -35,7 +35,6 @@ struct reach {
     struct job *job;
     struct transport_room room;
     struct agent_image image;
-    bool has_image;
     struct exec_transport exec, local_exec;
     struct ssh_settings ssh_settings;
     struct ssh_transport *ssh;

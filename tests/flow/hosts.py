@@ -183,7 +183,7 @@ class Host:
 
     def path(self, path):
         """A path of the host, as the test can open it."""
-        return f"/proc/{self.init}/root{path}"
+        return os.path.join("/proc", str(self.init), "root") + path
 
     def mount_tmp(self, options):
         """Another /tmp over the one it has, until the end of the test."""

@@ -19,7 +19,7 @@ DEFINITION = re.compile(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$", re.MULTILINE)
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 
 # Folders that are on every machine: naming them gives nothing away.
-EVERYWHERE = {"/", "/tmp", "/root", "/home", "/usr", "/usr/src", "/opt", "/srv", "/var", "/var/tmp", "/mnt"}
+EVERYWHERE = {"/", "/tmp", "/home", "/usr", "/usr/src", "/opt", "/srv", "/var", "/var/tmp", "/mnt"}
 
 
 def blank(match):

@@ -198,7 +198,7 @@ static void test_for_another_host(void **state)
                             (char *)"EMPTY=",
                             NULL};
     char *const own[] = {(char *)"PATH=/usr/bin",
-                         (char *)"HOME=/root",
+                         (char *)"HOME=/home/there",
                          (char *)"LOGNAME=root",
                          (char *)"SHELL=/bin/sh",
                          (char *)"XDG_RUNTIME_DIR=/run/user/0",
@@ -207,7 +207,7 @@ static void test_for_another_host(void **state)
                          (char *)"VIRTUAL_ENV=/other",
                          (char *)"SSH_CONNECTION=10.0.0.1 1 10.0.0.2 22",
                          (char *)"DISPLAY=:9",
-                         (char *)"PWD=/root",
+                         (char *)"PWD=/home/there",
                          (char *)"SECRET=1",
                          (char *)"USER",
                          NULL};
@@ -217,7 +217,7 @@ static void test_for_another_host(void **state)
                                            "VIRTUAL_ENV=/home/ann/venv",
                                            "LD_LIBRARY_PATH=/opt/lib",
                                            "EMPTY=",
-                                           "HOME=/root",
+                                           "HOME=/home/there",
                                            "LOGNAME=root",
                                            "SHELL=/bin/sh",
                                            "XDG_RUNTIME_DIR=/run/user/0",

@@ -37,7 +37,7 @@ static const struct sample samples[] = {
     {"kex_exchange_identification: read: Connection reset by peer\n"
      "Connection reset by 10.0.0.1 port 22\n",
      STAGE_HANDSHAKE, "MaxStartups"},
-    {"/root/.ssh/config: line 3: Bad configuration option: prot\n", STAGE_CONFIG, "correct"},
+    {"/home/ann/.ssh/config: line 3: Bad configuration option: prot\n", STAGE_CONFIG, "correct"},
 };
 
 static void test_openssh(void **state)
