@@ -13,8 +13,19 @@ void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int6
 void liveness_heard(struct liveness *l, int64_t now_ms)
 {
     l->heard_ms = now_ms;
+    l->host_answers = false;
     if (l->state == LIVENESS_SUSPECT)
         l->state = LIVENESS_ALIVE;
+}
+
+void liveness_host_answers(struct liveness *l)
+{
+    l->host_answers = true;
+}
+
+static int64_t limit_ms(const struct liveness *l)
+{
+    return l->host_answers ? 2 * l->lost_ms : l->lost_ms;
 }
 
 enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms)
@@ -28,7 +39,7 @@ enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms)
     if (stalled)
         liveness_heard(l, now_ms);
     int64_t silence = now_ms - l->heard_ms;
-    if (silence >= l->lost_ms)
+    if (silence >= limit_ms(l))
         l->state = LIVENESS_LOST;
     else if (silence >= l->suspect_ms)
         l->state = LIVENESS_SUSPECT;
@@ -39,7 +50,7 @@ int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms)
 {
     if (l->suspended)
         return LIVENESS_PERIOD_MS;
-    int64_t limit = l->state == LIVENESS_ALIVE ? l->suspect_ms : l->lost_ms;
+    int64_t limit = l->state == LIVENESS_ALIVE ? l->suspect_ms : limit_ms(l);
     int64_t left = l->heard_ms + limit - now_ms;
     if (left < 1)
         left = 1;

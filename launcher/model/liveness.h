@@ -4,7 +4,9 @@
  *
  * Rule: silence of `suspect_ms` makes the peer suspect, of `lost_ms` lost; any frame makes it alive
  * again. A detector that finds that it was itself stalled (its ticks came much too late) restarts
- * the peer's clock, since the silence may be its own. While suspended, no time passes.
+ * the peer's clock, since the silence may be its own. While suspended, no time passes. When
+ * something else has shown during a silence that the peer's host lives (a lossy link delays
+ * heartbeats: TCP repeats in order), that silence may last twice as long.
  */
 #pragma once
 
@@ -21,11 +23,12 @@ struct liveness {
     int64_t heard_ms; /* when the peer was last heard of */
     int64_t ticked_ms;
     enum liveness_state state;
-    bool suspended;
+    bool suspended, host_answers;
 };
 
 void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int64_t now_ms);
 void liveness_heard(struct liveness *l, int64_t now_ms);
+void liveness_host_answers(struct liveness *l); /* counts until the peer is heard again */
 /* To be called after liveness_next_ms(). Returns the state after it. */
 enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms);
 /* Until the next tick is due: a period, or less when the state may change before. */

@@ -30,6 +30,7 @@ struct anchor {
 struct choice {
     struct view *views;
     size_t count;
+    bool others;      /* may join from other machines */
     bool families[2]; /* IPv4, IPv6: may be used */
     struct anchor anchors[ANCHORS_MAX];
     size_t anchor_count;
@@ -70,6 +71,8 @@ static bool same_machine(const struct view *a, const struct view *b)
 static bool all_one_machine(const struct choice *choice)
 {
     size_t i = 1;
+    if (choice->others)
+        return false;
     while (i < choice->count && same_machine(&choice->views[0], &choice->views[i]))
         i++;
     return i >= choice->count;
@@ -308,12 +311,12 @@ static int choose(struct choice *choice, char *const *filter, struct error *err)
     return 0;
 }
 
-int network_choose(const struct network_node *nodes, int count, char *const *filter,
+int network_choose(const struct network_node *nodes, int count, bool others, char *const *filter,
                    char **addresses, struct error *err)
 {
     if (network_filter_check(filter, err) < 0)
         return -1;
-    struct choice choice = {.count = (size_t)count};
+    struct choice choice = {.count = (size_t)count, .others = others};
     choice.views = mem_array(choice.count, sizeof(*choice.views));
     for (size_t i = 0; i < choice.count; i++)
         view_fill(&choice.views[i], &nodes[i], filter);

@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -31,8 +32,9 @@ struct network_node {
 };
 
 /* Writes `count` numeric addresses to `addresses`, each of them the caller's; "" for a node that
- * has none to offer. `filter`: the words of --network-interfaces, NULL-ended; NULL: none. -1 with
- * STATUS_USAGE for a word that means nothing, or when some hosts have no interface that fits (the
- * text names the first and what it has); `addresses` is left alone then. */
-int network_choose(const struct network_node *nodes, int count, char *const *filter,
+ * has none to offer. `others`: nodes on other machines may join later, so loopback will not do even
+ * if all of these are one machine. `filter`: the words of --network-interfaces, NULL-ended; NULL:
+ * none. -1 with STATUS_USAGE for a word that means nothing, or when some hosts have no interface
+ * that fits (the text names the first and what it has); `addresses` is left alone then. */
+int network_choose(const struct network_node *nodes, int count, bool others, char *const *filter,
                    char **addresses, struct error *err);

@@ -35,6 +35,11 @@
     X(SET_CONTROLLER_AUTO, "auto") \
     X(SET_CONTROLLER_GLOO, "gloo") \
     X(SET_CONTROLLER_MPI, "mpi")
+#define ON_FAILURE_WORDS(X)              \
+    X(SET_ON_FAILURE_AUTO, "auto")       \
+    X(SET_ON_FAILURE_REJOIN, "rejoin")   \
+    X(SET_ON_FAILURE_RESTART, "restart") \
+    X(SET_ON_FAILURE_STOP, "stop")
 #define LOG_LEVEL_WORDS(X)        \
     X(SET_LOG_TRACE, "TRACE")     \
     X(SET_LOG_DEBUG, "DEBUG")     \
@@ -48,6 +53,7 @@ enum set_color { COLOR_WORDS(WORD_ENUM) };
 enum set_dry_run { DRY_RUN_WORDS(WORD_ENUM) };
 enum set_transport { TRANSPORT_WORDS(WORD_ENUM) };
 enum set_controller { CONTROLLER_WORDS(WORD_ENUM) };
+enum set_on_failure { ON_FAILURE_WORDS(WORD_ENUM) };
 enum set_log_level { LOG_LEVEL_WORDS(WORD_ENUM) };
 #undef WORD_ENUM
 

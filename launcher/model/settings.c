@@ -106,3 +106,12 @@ int settings_format(const struct settings *settings, enum option_id id, struct b
 {
     return setting_value_format(id, field_of(settings, id), out);
 }
+
+bool settings_is_elastic(const struct settings *settings)
+{
+    return settings->host_discovery_script != NULL || settings->hosts_watch != NULL ||
+           settings->min_np > 0 || settings->max_np > 0 ||
+           settings->on_failure == SET_ON_FAILURE_REJOIN ||
+           settings->on_failure == SET_ON_FAILURE_RESTART ||
+           settings_is_set(settings, OPT_max_restarts);
+}

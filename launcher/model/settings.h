@@ -87,3 +87,6 @@ const char *settings_place(const struct settings *settings, enum option_id id); 
 /* Appends the value as settings_set() would take it (lists: joined with commas). Returns -1 and
  * appends nothing when there is no value. */
 int settings_format(const struct settings *settings, enum option_id id, struct buf *out);
+
+/* Does an option that was given make the job an elastic one? */
+bool settings_is_elastic(const struct settings *settings);

@@ -22,6 +22,7 @@ enum worker_value {
     LOCAL_RANK,
     CROSS_RANK,
     CROSS_SIZE,
+    SLOT,
     ERROR_FILE,
     COMMAND,
     ARGUMENTS,
@@ -43,6 +44,7 @@ enum worker_value {
     RUNTIME_DIR,
     CONTROLLER,
     ELASTIC,
+    DEADLINE_FILE,
     RENDEZVOUS_ADDR,
     RENDEZVOUS_PORT,
     APP_SIZES,
@@ -146,6 +148,7 @@ static void fill_values(struct worker_env *env)
     env->text[RUNTIME_DIR] = mem_strdup(job->runtime_dir);
     env->text[CONTROLLER] = mem_strdup(gloo ? "gloo" : "mpi");
     env->text[ELASTIC] = mem_strdup(job->elastic ? "1" : NULL);
+    env->text[DEADLINE_FILE] = mem_strdup(job->deadline_file);
     env->text[RENDEZVOUS_ADDR] = mem_strdup(rendezvous && gloo ? job->rendezvous_addr : NULL);
     env->text[RENDEZVOUS_PORT] = rendezvous && gloo ? number(job->rendezvous_port) : NULL;
     env->text[APP_SIZES] = env_list_numbers(job->app_np, job->app_count);
@@ -403,15 +406,16 @@ static bool applies(enum when when, enum mpi_kind mpi)
 static void put_rank(struct worker_vars *vars, const struct worker_env *env,
                      const struct worker_env_rank *rank)
 {
-    char numbers[4][16];
-    const int values[4] = {rank->rank, rank->local_rank, rank->cross_rank, rank->cross_size};
-    for (size_t i = 0; i < 4; i++)
+    char numbers[5][16];
+    const int values[5] = {rank->rank, rank->local_rank, rank->cross_rank, rank->cross_size,
+                           rank->slot};
+    for (size_t i = 0; i < 5; i++)
         snprintf(numbers[i], sizeof(numbers[i]), "%d", values[i]);
     char *error_file AUTO_FREE = worker_env_error_file(&env->job, rank->rank);
     const char *text[RANK_VALUES] = {
-        [RANK] = numbers[0],           [LOCAL_RANK] = numbers[1], [CROSS_RANK] = numbers[2],
-        [CROSS_SIZE] = numbers[3],     [ERROR_FILE] = error_file, [COMMAND] = rank->command,
-        [ARGUMENTS] = rank->arguments, [WDIR] = rank->wdir};
+        [RANK] = numbers[0],       [LOCAL_RANK] = numbers[1],     [CROSS_RANK] = numbers[2],
+        [CROSS_SIZE] = numbers[3], [SLOT] = numbers[4],           [ERROR_FILE] = error_file,
+        [COMMAND] = rank->command, [ARGUMENTS] = rank->arguments, [WDIR] = rank->wdir};
     size_t size[VARIABLES] = {0}, total = 0;
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *value = variables[i].value < RANK_VALUES ? text[variables[i].value] : NULL;

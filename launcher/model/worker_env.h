@@ -43,6 +43,7 @@ struct worker_env_job {
     const char *master_addr;   /* NULL: none */
     int master_port, jax_port; /* 0: none */
     const char *runtime_dir;   /* NULL: none */
+    const char *deadline_file; /* where workers find out how long they have; NULL: none */
     int cpus_allowed;          /* 0: unknown */
     bool yield_when_idle;      /* more ranks than CPUs here */
 
@@ -55,6 +56,7 @@ struct worker_env_job {
 /* About one rank. Pointers are borrowed until its worker_vars_destroy(). */
 struct worker_env_rank {
     int rank, local_rank, cross_rank, cross_size;
+    int slot; /* of the host; the local rank unless slots before it are not used */
     const struct strv *app_env; /* the user's -x and the app's own; may be NULL */
     enum mpi_kind mpi;          /* MPI_AUTO counts as MPI_NONE */
     char *const *extra;    /* "NAME=value" from the PMIx or PMI-1 room, strongest; may be NULL */

@@ -131,10 +131,28 @@ static void the_next_tick_is_never_late_for_a_verdict(void **state)
     assert_int_equal(liveness_next_ms(&l, 60000), LIVENESS_PERIOD_MS);
 }
 
+static void a_host_that_answers_gets_twice_the_time(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 5000, BEGUN);
+    liveness_host_answers(&l);
+    assert_int_equal(tick_until(&l, &at, 9000), LIVENESS_SUSPECT);
+    assert_int_equal(tick_until(&l, &at, 10000), LIVENESS_LOST);
+    /* it counts for one silence only */
+    at = BEGUN;
+    liveness_init(&l, 5000, 5000, BEGUN);
+    liveness_host_answers(&l);
+    liveness_heard(&l, BEGUN + 100);
+    assert_int_equal(tick_until(&l, &at, 6000), LIVENESS_LOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_tick_is_never_late_for_a_verdict),
+        cmocka_unit_test(a_host_that_answers_gets_twice_the_time),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_heard_again),
         cmocka_unit_test(test_regular_frames_keep_it_alive),

@@ -31,7 +31,8 @@ static void split(const char *text, struct strv *out)
 }
 
 /* The choice as "a b c", or the error's text; the caller frees it. `-` stands for none. */
-static char *choose(const struct machine *machines, size_t count, const char *filter)
+static char *choose_among(const struct machine *machines, size_t count, bool others,
+                          const char *filter)
 {
     struct network_node *nodes = mem_array(count, sizeof(*nodes));
     struct strv *lists = mem_array(count, sizeof(*lists)), words AUTO_STRV = STRV_INIT;
@@ -52,7 +53,7 @@ static char *choose(const struct machine *machines, size_t count, const char *fi
             .interface_count = lists[i].count,
             .reached_by = machines[i].reached_by};
     split(filter, &words);
-    if (network_choose(nodes, (int)count, words.items, addresses, &err) < 0) {
+    if (network_choose(nodes, (int)count, others, words.items, addresses, &err) < 0) {
         buf_puts(&text, err.text);
         assert_int_equal(err.status, STATUS_USAGE);
         assert_null(strchr(err.text, '\n'));
@@ -69,6 +70,24 @@ static char *choose(const struct machine *machines, size_t count, const char *fi
     free(nodes);
     free(addresses);
     return buf_take(&text);
+}
+
+static char *choose(const struct machine *machines, size_t count, const char *filter)
+{
+    return choose_among(machines, count, false, filter);
+}
+
+/* The first host of an elastic job: its workers must be reached by those that come later. */
+static void test_others_may_join(void **state)
+{
+    (void)state;
+    const struct machine one = {.has = "lo 127.0.0.1/8,eth0 10.0.0.1/24,eth1 10.1.0.1/24",
+                                .reached_by = "10.1.0.1"};
+    char *alone = choose(&one, 1, NULL), *first = choose_among(&one, 1, true, NULL);
+    assert_string_equal(alone, "127.0.0.1");
+    assert_string_equal(first, "10.1.0.1");
+    free(alone);
+    free(first);
 }
 
 static void expect(const struct machine *machines, size_t count, const char *filter,
@@ -284,6 +303,7 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_others_may_join),
         cmocka_unit_test(test_one_machine),
         cmocka_unit_test(test_reached_by),
         cmocka_unit_test(test_what_is_not_fit),

@@ -50,6 +50,7 @@ static struct worker_env_job job_of_node_b(const struct strv *base, const struct
                                    .master_port = 29400,
                                    .jax_port = 29401,
                                    .runtime_dir = "/run/hvdrun-x",
+                                   .deadline_file = "/run/hvdrun-x/deadline",
                                    .cpus_allowed = 9,
                                    .base = base,
                                    .knobs = knobs,
@@ -62,6 +63,7 @@ static const struct worker_env_rank rank6 = {.rank = 6,
                                              .local_rank = 2,
                                              .cross_rank = 1,
                                              .cross_size = 2,
+                                             .slot = 3,
                                              .mpi = MPI_NONE,
                                              .command = "./second",
                                              .arguments = "-x 1",
@@ -125,6 +127,8 @@ static const struct expected everybody[] = {
     {"HVDRUN_HOSTNAME", "b"},
     {"HVDRUN_JOB_ID", "hvdrun-a-77"},
     {"HVDRUN_EPOCH", "3"},
+    {"HVDRUN_SLOT", "3"}, /* the host's slot 1 is not used */
+    {"HVDRUN_DEADLINE_FILE", "/run/hvdrun-x/deadline"},
     {"HOROVOD_HOSTNAME", "b"},
     {"HOROVOD_RANK", "6"},
     {"HOROVOD_SIZE", "10"},
@@ -644,7 +648,7 @@ static void test_names(void **state)
         assert_int_equal(inherited, strncmp(name, "SLURM_", 6) == 0);
         own += strncmp(name, "HVDRUN_", 7) == 0;
     }
-    assert_int_equal(own, 7);
+    assert_int_equal(own, 9);
     assert_true(worker_env_is_rank_variable("RANK=5"));
     assert_false(worker_env_is_rank_variable("RANKS"));
     assert_false(worker_env_is_rank_variable("RAN"));

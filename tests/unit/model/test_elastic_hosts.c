@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elastic jobs: which hosts are called, kept, left alone and given another chance; how a job
+ * begins. */
+#include "model/elastic_story.h"
+
+#include "base/log.h"
+#include "model/elastic_job.h"
+
+static void test_a_job_begins(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 4;
+    story_begin(&s);
+    assert_null(elastic_plan(s.e));
+    hosts(&s, "a:2,b:2");
+    expect(&s, "call a, call b");
+    came(&s, "a");
+    expect(&s, "");
+    expect_state(&s, ELASTIC_WAITING);
+    came(&s, "b");
+    expect(&s, "prepare 1");
+    expect_members(&s, "+a0 +a1 +b0 +b1");
+    assert_true(elastic_plan(s.e)->fresh);
+    assert_int_equal(elastic_plan(s.e)->restart_count, 0);
+    assert_int_equal(elastic_worker_facts(s.e, 0).state, ELASTIC_WORKER_PLANNED);
+    prepared(&s);
+    expect(&s, "start 1");
+    started(&s);
+    expect(&s, "resumed 1");
+    expect_cause(&s, "");
+    assert_int_equal(elastic_facts(s.e)->mode, ELASTIC_AUTO);
+    assert_int_equal(elastic_facts(s.e)->size, 4);
+    for (int seat = 0; seat < 4; seat++)
+        assert_int_equal(elastic_worker_facts(s.e, seat).rank, seat);
+    assert_int_equal(elastic_deadline(s.e), -1);
+    expect_silence(&s);
+    story_end(&s);
+}
+
+static void test_the_first_epoch_waits_a_little_for_more(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2,c:2");
+    came(&s, "a");
+    after(&s, 500);
+    came(&s, "b");
+    expect(&s, "call a, call b, call c");
+    after(&s, 499);
+    expect(&s, "");
+    after(&s, 1); /* counted from the moment when a was enough */
+    expect(&s, "prepare 1");
+    expect_members(&s, "+a0 +a1 +b0 +b1");
+    story_end(&s);
+}
+
+static void test_it_does_not_wait_for_who_cannot_come(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2");
+    came(&s, "a");
+    expect(&s, "call a, call b");
+    unreached(&s, "b", "connection refused");
+    expect(&s, "prepare 1");
+    expect_said(&s, "b: connection refused");
+    story_end(&s);
+}
+
+static void test_it_does_not_wait_for_more_than_may_be(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.max_np = 3;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2,c:2");
+    expect(&s, "call a, call b"); /* 4 slots are enough for 3 */
+    came(&s, "b");
+    expect(&s, "");
+    came(&s, "a");
+    expect(&s, "prepare 1");
+    expect_members(&s, "+a0 +a1 +b0");
+    story_end(&s);
+}
+
+static void test_spares_are_kept_up(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 4;
+    s.config.max_np = 4;
+    s.config.spares = 1;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2,c:2,d:2");
+    expect(&s, "call a, call b, call c");
+    unreached(&s, "a", "no route");
+    expect(&s, "call d");
+    came(&s, "b");
+    came(&s, "c");
+    came(&s, "d");
+    expect(&s, "prepare 1");
+    expect_members(&s, "+b0 +b1 +c0 +c1");
+    assert_true(elastic_host_facts(s.e, number(&s, "d")).spare);
+    assert_false(elastic_host_facts(s.e, number(&s, "c")).spare);
+    prepared(&s);
+    started(&s);
+    expect(&s, "start 1, resumed 1");
+    after(&s, 100000); /* a's retry is due, and not needed */
+    expect(&s, "");
+    lost(&s, "b");
+    expect(&s, "end all 30000, call a"); /* as the spare instead of d */
+    story_end(&s);
+}
+
+/* A host that does not answer must not keep others from being asked. */
+static void test_a_call_takes_long(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.max_np = 2;
+    story_begin(&s);
+    hosts(&s, "dead:2,alive:2");
+    expect(&s, "call dead");
+    after(&s, 4999);
+    expect(&s, "");
+    after(&s, 1);
+    expect(&s, "call alive");
+    came(&s, "alive");
+    expect(&s, "prepare 1");
+    prepared(&s);
+    started(&s);
+    unreached(&s, "dead", "timed out");
+    after(&s, 100000);
+    expect(&s, "start 1, resumed 1");
+    assert_int_equal(elastic_deadline(s.e), -1);
+    story_end(&s);
+}
+
+static void test_spares_are_used_where_np_is_not_reached(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.spares = 2;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2,c:2");
+    came(&s, "a");
+    came(&s, "b");
+    came(&s, "c");
+    expect(&s, "call a, call b, call c, prepare 1");
+    expect_members(&s, "+a0 +a1 +b0 +b1");
+    story_end(&s);
+}
+
+static void test_too_few_for_too_long(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.elastic_timeout_ms = 20000;
+    story_begin(&s);
+    hosts(&s, "a:1,b:2");
+    came(&s, "a");
+    unreached(&s, "b", "connection refused");
+    expect(&s, "call a, call b");
+    after(&s, 19999);
+    expect_state(&s, ELASTIC_WAITING);
+    ignore(&s);
+    after(&s, 1);
+    expect(&s, "verdict no hosts, over");
+    expect_verdict(&s, ELASTIC_END_NO_HOSTS, "3 wanted, 1 found (b: connection refused)");
+    expect_state(&s, ELASTIC_DONE);
+    assert_int_equal(elastic_deadline(s.e), -1);
+    story_end(&s);
+}
+
+static void test_more_hosts_come_while_waiting(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_begin(&s);
+    hosts(&s, "");
+    after(&s, 60000);
+    hosts(&s, "a");
+    expect(&s, "call a");
+    came(&s, "a");
+    after(&s, 60000);
+    expect_state(&s, ELASTIC_WAITING);
+    hosts(&s, "a,b");
+    came(&s, "b");
+    expect(&s, "call b, prepare 1");
+    story_end(&s);
+}
+
+static void test_hosts_that_are_not_listed_any_more(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 9;
+    story_begin(&s);
+    hosts(&s, "a,b,c");
+    came(&s, "a");
+    expect(&s, "call a, call b, call c");
+    unreached(&s, "c", "no route");
+    hosts(&s, "d");
+    expect(&s, "let go b, let go a, call d");
+    expect_host(&s, "a", ELASTIC_HOST_ABSENT);
+    expect_host(&s, "b", ELASTIC_HOST_ABSENT);
+    expect_host(&s, "c", ELASTIC_HOST_ABSENT);
+    assert_int_equal(elastic_host_number(s.e, "c"), 2); /* for the whole job */
+    hosts(&s, "c,d");
+    expect(&s, "call c");
+    came(&s, "b"); /* too late: it was let go */
+    expect_host(&s, "b", ELASTIC_HOST_ABSENT);
+    assert_int_equal(elastic_host_number(s.e, "nobody"), -1);
+    story_end(&s);
+}
+
+static void test_calls_are_repeated_ever_more_rarely(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 9;
+    s.config.reconnect_max_ms = 4000;
+    story_begin(&s);
+    hosts(&s, "a");
+    expect(&s, "call a");
+    const int64_t waits[] = {1000, 2000, 4000, 4000};
+    for (int i = 0; i < 4; i++) {
+        unreached(&s, "a", "refused");
+        after(&s, waits[i] - 1);
+        expect(&s, "");
+        after(&s, 1);
+        expect(&s, "call a");
+    }
+    expect_said(&s, "a: refused");
+    came(&s, "a");
+    after(&s, 59999);
+    lost(&s, "a"); /* it was not up for a minute */
+    after(&s, 3999);
+    expect(&s, "");
+    after(&s, 1);
+    expect(&s, "call a");
+    came(&s, "a");
+    after(&s, 60000);
+    lost(&s, "a");
+    after(&s, 1000);
+    expect(&s, "call a");
+    story_end(&s);
+}
+
+static void test_a_host_that_cannot_be_prepared(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2");
+    came(&s, "a");
+    came(&s, "b");
+    expect(&s, "call a, call b, prepare 1");
+    prepare_failed(&s, "b", "no such directory");
+    expect(&s, "cancel 1, prepare 2");
+    expect_members(&s, "+a0 +a1");
+    expect_said(&s, "b is not used any more: no such directory");
+    happens(&s, .kind = ELASTIC_PREPARED, .epoch = 1); /* stale */
+    expect(&s, "");
+    prepared(&s);
+    expect(&s, "start 2");
+    story_end(&s);
+}
+
+static void test_nowhere_can_it_be_prepared(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 4;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2");
+    came(&s, "a");
+    came(&s, "b");
+    prepare_failed(&s, "a", "program not found");
+    expect(&s, "call a, call b, prepare 1, cancel 1");
+    expect_state(&s, ELASTIC_WAITING);
+    prepare_failed(&s, "b", "program not found"); /* of the cancelled epoch: true all the same */
+    expect(&s, "verdict prepare, over");
+    expect_verdict(&s, ELASTIC_END_PREPARE, "b: program not found");
+    assert_int_equal(elastic_verdict(s.e)->code, 127);
+    story_end(&s);
+}
+
+static void test_preparing_has_a_limit(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s);
+    s.config.prepare_timeout_ms = 7000;
+    story_begin(&s);
+    hosts(&s, "a");
+    came(&s, "a");
+    after(&s, 6999);
+    expect(&s, "call a, prepare 1");
+    after(&s, 1);
+    expect(&s, "verdict prepare, over");
+    expect_verdict(&s, ELASTIC_END_PREPARE, "within 7 s");
+    story_end(&s);
+}
+
+static void test_a_host_is_lost_while_preparing(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2,c:2");
+    came(&s, "a");
+    came(&s, "b");
+    came(&s, "c");
+    expect(&s, "call a, call b, call c, prepare 1");
+    lost(&s, "a");
+    expect(&s, "cancel 1, prepare 2");
+    expect_members(&s, "+b0 +b1 +c0 +c1");
+    assert_int_equal(elastic_plan(s.e)->members[0].seat, 0);
+    story_end(&s);
+}
+
+static void test_a_spare_is_lost_while_preparing(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.spares = 1;
+    story_begin(&s);
+    hosts(&s, "a,b");
+    came(&s, "a");
+    came(&s, "b");
+    expect(&s, "call a, call b, prepare 1");
+    lost(&s, "b");
+    expect(&s, "");
+    expect_said(&s, "lost b: no heartbeat");
+    prepared(&s);
+    expect(&s, "start 1");
+    story_end(&s);
+}
+
+static void test_a_started_worker_never_appears(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_begin(&s);
+    hosts(&s, "a,b");
+    came(&s, "a");
+    came(&s, "b");
+    prepared(&s);
+    happens(&s, .kind = ELASTIC_STARTED, .seat = 0);
+    expect(&s, "call a, call b, prepare 1, start 1");
+    after(&s, 60000);
+    expect(&s, "give up b, end all 30000");
+    story_end(&s);
+}
+
+static void test_discovery_fails(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s);
+    story_begin(&s);
+    hosts(&s, "a");
+    for (int i = 0; i < 3; i++)
+        happens(&s, .kind = ELASTIC_DISCOVERY_FAILED, .text = "the script ended with 1");
+    assert_string_equal(buf_text(&s.said),
+                        "the script ended with 1; the hosts that were found before stay\n");
+    ignore(&s);
+    hosts(&s, "a");
+    happens(&s, .kind = ELASTIC_DISCOVERY_FAILED, .text = "the script ended with 1");
+    expect_said(&s, "ended with 1"); /* it had worked in between */
+    story_end(&s);
+
+    story_config(&s);
+    story_begin(&s);
+    happens(&s, .kind = ELASTIC_DISCOVERY_FAILED, .text = "the script ended with 1", .first = true);
+    expect(&s, "verdict discovery, over");
+    expect_verdict(&s, ELASTIC_END_DISCOVERY, "the script ended with 1");
+    story_end(&s);
+}
+
+/* Lost three times within ten minutes, a host is left alone; as another machine it may come back.
+ */
+static void test_a_flapping_host(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 9;
+    s.config.elastic_timeout_ms = 10000000;
+    s.config.cooldown_min_ms = 100000;
+    s.config.cooldown_max_ms = 150000;
+    story_begin(&s);
+    hosts(&s, "a");
+    for (int times = 1; times <= 2; times++) {
+        for (int i = 0; i < 3; i++) {
+            came(&s, "a");
+            lost(&s, "a");
+            if (i < 2)
+                after(&s, 60000);
+        }
+        expect_said(&s, times == 1 ? "a is not used for 100 s: it was lost 3 times"
+                                   : "a is not used for 150 s: it was lost 3 times");
+        ignore(&s);
+        after(&s, times == 1 ? 99999 : 149999);
+        expect(&s, "");
+        after(&s, 1);
+        expect(&s, "call a");
+        expect_said(&s, "a is used again");
+    }
+    came_as(&s, "a", "another machine");
+    for (int i = 0; i < 2; i++) {
+        lost(&s, "a");
+        after(&s, 60000);
+        came_as(&s, "a", "another machine");
+    }
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_until_ms, 0);
+    came_as(&s, "a", "another machine"); /* twice: changes nothing */
+    lost(&s, "a");
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_until_ms, s.now + 100000);
+    story_end(&s);
+}
+
+static void test_strikes_are_forgotten(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 9;
+    s.config.elastic_timeout_ms = 10000000;
+    story_begin(&s);
+    hosts(&s, "a");
+    for (int i = 0; i < 5; i++) {
+        came(&s, "a");
+        lost(&s, "a");
+        after(&s, 600000);
+    }
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_until_ms, 0);
+    came(&s, "a");
+    lost(&s, "a");
+    after(&s, 60000);
+    came(&s, "a");
+    lost(&s, "a");
+    after(&s, 60000);
+    came(&s, "a");
+    lost(&s, "a");
+    assert_true(elastic_host_facts(s.e, 0).blacklisted_until_ms == INT64_MAX); /* no cool-down */
+    expect_said(&s, "a is not used any more: it was lost 3 times");
+    story_end(&s);
+}
+
+/* Time may leap forward, and what is due comes in its order; backwards it stands still. */
+static void test_time_leaps(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_begin(&s);
+    hosts(&s, "a,b");
+    came(&s, "a");
+    unreached(&s, "b", "refused");
+    ignore(&s);
+    s.now += 100000000;
+    happens(&s, .kind = ELASTIC_TICK);
+    expect(&s, "call b, verdict no hosts, over");
+    story_end(&s);
+
+    story_config(&s)->np = 2;
+    story_begin(&s);
+    hosts(&s, "a,b");
+    came(&s, "a");
+    s.now -= 500000;
+    unreached(&s, "b", "refused");
+    assert_int_equal(elastic_deadline(s.e), STORY_BEGIN_MS + 1000);
+    happens(&s, .kind = ELASTIC_TICK);
+    expect(&s, "call a, call b");
+    story_end(&s);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_string_equal(elastic_state_name(ELASTIC_DONE), "done");
+    assert_string_equal(elastic_host_state_name(ELASTIC_HOST_AWAY), "lost");
+    assert_string_equal(elastic_worker_state_name(ELASTIC_WORKER_EXITED), "exited");
+    assert_string_equal(elastic_mode_name(ELASTIC_STOP), "stop");
+    assert_string_equal(elastic_event_name(ELASTIC_END), "end");
+    assert_string_equal(elastic_action_name(ELASTIC_OVER), "over");
+    assert_string_equal(elastic_end_name(ELASTIC_END_DRIVER), "driver");
+    assert_int_equal(ELASTIC_WARNING, LOG_WARNING);
+    assert_int_equal(ELASTIC_NOTICE, LOG_NOTICE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_job_begins),
+        cmocka_unit_test(test_the_first_epoch_waits_a_little_for_more),
+        cmocka_unit_test(test_it_does_not_wait_for_who_cannot_come),
+        cmocka_unit_test(test_it_does_not_wait_for_more_than_may_be),
+        cmocka_unit_test(test_spares_are_kept_up),
+        cmocka_unit_test(test_a_call_takes_long),
+        cmocka_unit_test(test_spares_are_used_where_np_is_not_reached),
+        cmocka_unit_test(test_too_few_for_too_long),
+        cmocka_unit_test(test_more_hosts_come_while_waiting),
+        cmocka_unit_test(test_hosts_that_are_not_listed_any_more),
+        cmocka_unit_test(test_calls_are_repeated_ever_more_rarely),
+        cmocka_unit_test(test_a_host_that_cannot_be_prepared),
+        cmocka_unit_test(test_nowhere_can_it_be_prepared),
+        cmocka_unit_test(test_preparing_has_a_limit),
+        cmocka_unit_test(test_a_host_is_lost_while_preparing),
+        cmocka_unit_test(test_a_spare_is_lost_while_preparing),
+        cmocka_unit_test(test_a_started_worker_never_appears),
+        cmocka_unit_test(test_discovery_fails),
+        cmocka_unit_test(test_a_flapping_host),
+        cmocka_unit_test(test_strikes_are_forgotten),
+        cmocka_unit_test(test_time_leaps),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

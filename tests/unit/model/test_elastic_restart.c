@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elastic jobs whose workers all start anew after a change: budgets, strikes, places, limits. */
+#include "model/elastic_story.h"
+
+/* The next epoch is prepared: start it. */
+static void goes_on(struct story *s)
+{
+    prepared(s);
+    started(s);
+    expect_state(s, ELASTIC_RUNNING);
+    ignore(s);
+}
+
+/* A crash of this seat, and the whole way to the next epoch. */
+static void crash_and_restart(struct story *s, int seat)
+{
+    exited(s, seat, 1);
+    all_end(s, 15);
+    goes_on(s);
+}
+
+static void test_a_worker_crashes(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    story_runs(&s, "a:2,b:1");
+    after(&s, 1000);
+    exited_at(&s, 2, 1, s.now - 30);
+    expect(&s, "end all 30000");
+    expect_said(&s, "rank 2 on b ended with 1; all workers restart");
+    expect_state(&s, ELASTIC_STOPPING);
+    after(&s, 500);
+    signaled(&s, 0, 15);
+    finished(&s, 0);
+    signaled(&s, 1, 15);
+    finished(&s, 2);
+    expect(&s, ""); /* the last output is waited for */
+    finished(&s, 1);
+    expect(&s, "prepare 2");
+    expect_members(&s, "+a0 +a1 +b0");
+    assert_true(elastic_plan(s.e)->fresh);
+    assert_int_equal(elastic_plan(s.e)->restart_count, 1);
+    for (int r = 0; r < 3; r++)
+        assert_int_equal(elastic_plan(s.e)->members[r].seat, r);
+    after(&s, 200);
+    prepared(&s);
+    started(&s);
+    expect(&s, "start 2, resumed 2");
+    expect_cause(&s, "rank 2 on b ended with 1");
+    const struct elastic_facts *facts = elastic_facts(s.e);
+    assert_int_equal(facts->mode, ELASTIC_RESTART);
+    assert_int_equal(facts->agreed_ms - facts->detected_ms, 500);
+    assert_int_equal(facts->lost_ms, 730);
+    assert_int_equal(facts->crashes, 1);
+    story_end(&s);
+}
+
+static void test_registered_workers_rejoin_unless_it_is_fixed(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.mode = ELASTIC_RESTART;
+    story_rejoins(&s, "a:2");
+    exited(&s, 1, 1);
+    expect(&s, "end all 30000");
+    story_end(&s);
+
+    story_config(&s)->np = 2;
+    story_runs(&s, "a:2");
+    happens(&s, .kind = ELASTIC_REGISTERED, .host = 0, .local_rank = 1);
+    exited(&s, 1, 1); /* the only one that had registered */
+    expect(&s, "end all 30000");
+    story_end(&s);
+}
+
+static void test_restarts_after_crashes_are_counted(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.max_restarts = 2;
+    s.config.max_preemptions = 0;
+    s.config.strike_limit = 0;
+    story_runs(&s, "a:3");
+    crash_and_restart(&s, 0);
+    crash_and_restart(&s, 1);
+    exited(&s, 2, 77);
+    expect(&s, "verdict crash");
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 2 on a ended with 77; no more restarts: 2 allowed");
+    assert_int_equal(elastic_verdict(s.e)->code, 77);
+    assert_int_equal(elastic_verdict(s.e)->seat, 2);
+    story_end(&s);
+}
+
+static void test_restarts_after_lost_hosts_are_counted_apart(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 1;
+    s.config.max_restarts = 0;
+    s.config.max_preemptions = 1;
+    story_runs(&s, "a,b,c");
+    lost(&s, "c");
+    expect(&s, "end all 30000");
+    all_end(&s, 15);
+    expect(&s, "prepare 2");
+    expect_members(&s, "+a0 +b0");
+    goes_on(&s);
+    lost(&s, "b");
+    expect(&s, "verdict host lost");
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "lost b: no heartbeat; no more restarts: 1 allowed");
+    story_end(&s);
+}
+
+static void test_growing_costs_nothing(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.max_restarts = 0;
+    s.config.max_preemptions = 0;
+    story_runs(&s, "a");
+    hosts(&s, "a,b");
+    came(&s, "b");
+    after(&s, 999);
+    expect(&s, "call b");
+    after(&s, 1);
+    expect(&s, "end all 30000");
+    expect_said(&s, "2 workers can run now instead of 1: all restart");
+    all_end(&s, 15);
+    goes_on(&s);
+    expect_members(&s, "+a0 +b0");
+    expect_cause(&s, "added b");
+    assert_int_equal(elastic_facts(s.e)->grown, 1);
+    assert_int_equal(elastic_facts(s.e)->crashes, 0);
+    story_end(&s);
+}
+
+/* Who was dead before our signal came did not die of it. */
+static void test_a_crash_just_before_a_restart(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.max_restarts = 0;
+    story_runs(&s, "a:2");
+    hosts(&s, "a:2,b");
+    came(&s, "b");
+    after(&s, 1000);
+    expect(&s, "call b, end all 30000");
+    signaled(&s, 0, 15);
+    expect(&s, "");
+    exited_at(&s, 1, 6, s.now - 1);
+    expect(&s, "verdict crash");
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on a ended with 6");
+    story_end(&s);
+}
+
+static void test_consequences_strike_nobody(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.max_restarts = -1;
+    story_runs(&s, "a:1,b:1,c:1");
+    for (int i = 0; i < 5; i++) {
+        exited(&s, i % 3, 1);
+        for (int seat = 0; seat < 3; seat++)
+            if (seat != i % 3)
+                exited(&s, seat, 134);
+        all_end(&s, 0);
+        goes_on(&s);
+    }
+    assert_int_equal(elastic_facts(s.e)->crashes, 5);
+    for (int h = 0; h < 3; h++)
+        assert_int_equal(elastic_host_facts(s.e, h).put_aside, 0);
+    story_end(&s);
+}
+
+static void test_two_hosts_at_once(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 1;
+    s.config.strike_limit = 1;
+    story_runs(&s, "a,b,c");
+    lost(&s, "b");
+    lost(&s, "c"); /* of the same cut */
+    assert_true(elastic_host_facts(s.e, 1).blacklisted_until_ms > 0);
+    assert_int_equal(elastic_host_facts(s.e, 2).blacklisted_until_ms, 0);
+    assert_int_equal(elastic_facts(s.e)->hosts_lost, 2);
+    story_end(&s);
+}
+
+/* Three crashes in one slot put it aside, where the program runs elsewhere. */
+static void test_a_bad_slot(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 1;
+    s.config.max_restarts = -1;
+    s.config.cooldown_min_ms = 60000;
+    s.config.cooldown_max_ms = 100000;
+    story_runs(&s, "a:2,b:1");
+    crash_and_restart(&s, 1);
+    crash_and_restart(&s, 0); /* another slot */
+    crash_and_restart(&s, 1);
+    exited(&s, 1, 1);
+    expect_said(&s, "slot 1 of a is put aside for 60 s: the program has crashed there 3 times");
+    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 1);
+    all_end(&s, 15);
+    expect_members(&s, "+a0 +b0");
+    goes_on(&s);
+    after(&s, 59999);
+    expect(&s, "");
+    after(&s, 1001);
+    expect_said(&s, "a is used again");
+    expect(&s, "end all 30000"); /* it grows again */
+    all_end(&s, 15);
+    expect_members(&s, "+a0 +a1 +b0");
+    goes_on(&s);
+    for (int i = 0; i < 2; i++)
+        crash_and_restart(&s, 1);
+    exited(&s, 1, 1);
+    expect_said(&s, "slot 1 of a is put aside for 100 s"); /* doubled, up to the most */
+    story_end(&s);
+}
+
+static void test_a_bad_slot_without_cool_down(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    s.config.max_restarts = -1;
+    story_runs(&s, "a,b");
+    crash_and_restart(&s, 0);
+    crash_and_restart(&s, 0);
+    exited(&s, 0, 1);
+    expect_said(&s, "slot 0 of a is put aside for the rest of the job");
+    all_end(&s, 15);
+    expect_members(&s, "+b0");
+    goes_on(&s);
+    after(&s, 100000000);
+    expect(&s, "");
+    /* as another machine it is welcome */
+    lost(&s, "a");
+    expect(&s, "");
+    story_end(&s);
+}
+
+static void test_crashes_long_ago_are_forgotten(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.max_restarts = -1;
+    story_runs(&s, "a,b");
+    for (int i = 0; i < 6; i++) {
+        crash_and_restart(&s, 0);
+        after(&s, 600000);
+    }
+    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 0);
+    story_end(&s);
+}
+
+static void test_it_crashes_on_every_host(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    s.config.max_restarts = -1;
+    story_runs(&s, "a,b");
+    crash_and_restart(&s, 0);
+    crash_and_restart(&s, 1);
+    crash_and_restart(&s, 0);
+    exited(&s, 0, 2); /* a's third one, and b has seen one, too */
+    expect(&s, "verdict program fault");
+    expect_verdict(&s, ELASTIC_END_FAULT,
+                   "the program crashes on every host: last, rank 0 on a ended with 2");
+    assert_int_equal(elastic_verdict(s.e)->code, 2);
+    story_end(&s);
+
+    story_config(&s)->np = 2;
+    s.config.max_restarts = -1;
+    story_runs(&s, "a:2"); /* no other host */
+    crash_and_restart(&s, 0);
+    crash_and_restart(&s, 0);
+    signaled(&s, 0, 11);
+    expect(&s, "verdict program fault");
+    assert_int_equal(elastic_verdict(s.e)->code, 11);
+    assert_true(elastic_verdict(s.e)->signaled);
+    story_end(&s);
+}
+
+/* Where restarts are counted, they decide. */
+static void test_it_crashes_everywhere_but_restarts_are_counted(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.max_restarts = 6;
+    story_runs(&s, "a,b");
+    for (int i = 0; i < 6; i++) {
+        crash_and_restart(&s, i % 2);
+        expect_members(&s, "+a0 +b0");
+    }
+    exited(&s, 0, 5);
+    expect(&s, "verdict crash");
+    expect_verdict(&s, ELASTIC_END_CRASH, "no more restarts: 6 allowed");
+    story_end(&s);
+}
+
+static void test_no_worker_is_left(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s);
+    story_runs(&s, "a");
+    lost(&s, "a");
+    expect(&s, "end all 30000");
+    expect_said(&s, "lost a: no heartbeat; no worker is left");
+    expect_state(&s, ELASTIC_WAITING);
+    story_end(&s);
+}
+
+/* Stable host, stable rank. */
+static void test_places(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.max_np = 3;
+    story_runs(&s, "a,b,c,d,e");
+    expect_members(&s, "+a0 +b0 +c0");
+    lost(&s, "b");
+    expect(&s, "end all 30000, call d");
+    came(&s, "d");
+    all_end(&s, 15);
+    expect_members(&s, "+a0 +d0 +c0");
+    goes_on(&s);
+    after(&s, 1000); /* b could come back, but is not needed */
+    expect(&s, "");
+    lost(&s, "a");
+    expect(&s, "end all 30000, call b");
+    came(&s, "b");
+    all_end(&s, 15);
+    expect_members(&s, "+b0 +d0 +c0"); /* its own place is taken: the first one that is free */
+    goes_on(&s);
+    lost(&s, "d");
+    after(&s, 1000);
+    all_end(&s, 15);
+    expect(&s, "end all 30000, call e, prepare 4");
+    expect_members(&s, "+b0 +c0"); /* e has not come yet */
+    came(&s, "e");
+    lost(&s, "c");
+    expect(&s, "cancel 4, prepare 5, call a");
+    expect_members(&s, "+b0 +e0"); /* what was only prepared leaves no trace */
+    story_end(&s);
+}
+
+static void test_a_place_is_kept_for_who_comes_back(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 1;
+    story_runs(&s, "a,b,c");
+    lost(&s, "a");
+    all_end(&s, 15);
+    expect_members(&s, "+b0 +c0");
+    goes_on(&s);
+    after(&s, 1000);
+    came(&s, "a");
+    after(&s, 1000);
+    all_end(&s, 15);
+    expect_members(&s, "+a0 +b0 +c0");
+    story_end(&s);
+}
+
+static void test_a_drain_gives_the_time_that_is_left(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    s.config.max_preemptions = 1;
+    story_runs(&s, "a,b");
+    drain_by(&s, "b", 12000);
+    expect(&s, "deadline b 12000, end all 12000");
+    all_end(&s, 15);
+    expect(&s, "prepare 2, let go b");
+    goes_on(&s);
+    expect_cause(&s, "b is to be left: preempted");
+    drain_by(&s, "a", 600000);
+    expect(&s, "deadline a 600000, verdict host lost");
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "a is to be left: preempted; no more restarts");
+    story_end(&s);
+
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    story_runs(&s, "a,b");
+    drain_by(&s, "b", 600000);
+    expect(&s, "deadline b 600000, end all 30000");
+    story_end(&s);
+
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    story_runs(&s, "a,b");
+    drain_by(&s, "b", 0);
+    expect(&s, "deadline b 0, end all 0");
+    story_end(&s);
+}
+
+static void test_a_crash_on_a_host_that_is_left(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->mode = ELASTIC_REJOIN;
+    s.config.np = 2;
+    s.config.min_np = 1;
+    s.config.strike_limit = 1;
+    story_rejoins(&s, "a,b");
+    drain_by(&s, "b", 60000);
+    signaled(&s, 1, 15); /* the machine shuts down */
+    asked(&s, 0);
+    prepared(&s);
+    expect(&s, "deadline b 60000, notify 0, prepare 2, start 2, answer 100:0, resumed 2");
+    assert_int_equal(elastic_facts(s.e)->crashes, 0);
+    story_end(&s);
+}
+
+static void test_who_does_not_end(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 1;
+    s.config.grace_ms = 5000;
+    story_runs(&s, "a,b,c");
+    exited(&s, 0, 1);
+    finished(&s, 0);
+    expect(&s, "end all 5000");
+    signaled(&s, 1, 15); /* and its output never ends */
+    after(&s, 14999);
+    expect(&s, "");
+    after(&s, 1);
+    expect(&s, "give up c, give up b, prepare 2");
+    expect_members(&s, "+a0");
+    story_end(&s);
+}
+
+/* Somebody asks although all are to restart: it is ended like the others. */
+static void test_asking_where_all_restart(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->mode = ELASTIC_RESTART;
+    s.config.np = 2;
+    s.config.max_restarts = 1;
+    story_rejoins(&s, "a:2");
+    asked(&s, 0);
+    expect(&s, "end all 30000");
+    asked(&s, 1);
+    expect(&s, "");
+    exited_at(&s, 1, 3, s.now - 1); /* why it asked */
+    all_end(&s, 15);
+    expect(&s, "prepare 2");
+    goes_on(&s);
+    expect_cause(&s, "rank 1 on a ended with 3");
+    ended(&s, 1, 0);
+    asked(&s, 0);
+    expect(&s, "verdict crash");
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on a ended with 0 before its peers; no more");
+    story_end(&s);
+}
+
+static void test_those_that_were_done_start_anew(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_runs(&s, "a:2");
+    ended(&s, 0, 0);
+    after(&s, 100000);
+    exited(&s, 1, 1);
+    expect(&s, "end all 30000");
+    all_end(&s, 15);
+    expect(&s, "prepare 2");
+    expect_members(&s, "+a0 +a1");
+    story_end(&s);
+}
+
+static void test_waiting_between_restarts(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 2;
+    story_runs(&s, "a,b");
+    lost(&s, "b");
+    all_end(&s, 15);
+    expect(&s, "end all 30000");
+    expect_state(&s, ELASTIC_WAITING);
+    expect_said(&s, "waiting for 1 more slot: 1 of at least 2");
+    after(&s, 1000);
+    came(&s, "b");
+    expect(&s, "call b, prepare 2");
+    goes_on(&s);
+    assert_int_equal(elastic_plan(s.e)->restart_count, 1);
+    story_end(&s);
+}
+
+static void test_reset_limit(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.reset_limit = 0;
+    story_runs(&s, "a,b");
+    drain_by(&s, "b", -1);
+    expect(&s, "verdict reset limit");
+    expect_verdict(&s, ELASTIC_END_RESET_LIMIT, "0 allowed (--reset-limit); the last: b is to be");
+    story_end(&s);
+}
+
+/* A restart that did not get far is one change with the next one. */
+static void test_the_lost_time_of_a_failed_restart(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_runs(&s, "a:2");
+    exited(&s, 0, 1);
+    all_end(&s, 15);
+    after(&s, 1000);
+    prepared(&s);
+    after(&s, 1000);
+    exited(&s, 1, 127);
+    all_end(&s, 9);
+    after(&s, 1000);
+    prepared(&s);
+    started(&s);
+    expect_cause(&s, "rank 0 on a ended with 1; rank 1 on a ended with 127");
+    assert_int_equal(elastic_facts(s.e)->lost_ms, 3000);
+    story_end(&s);
+}
+
+/* 32,000 workers on 4,000 hosts come, run, lose a host, and end: no step may be quadratic, or this
+ * test takes minutes. */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { HOSTS = 4000, EACH = 8 };
+    struct story s;
+    story_config(&s)->np = HOSTS * EACH;
+    s.config.min_np = 1;
+    story_runs(&s, "n[1-4000]:8");
+    assert_int_equal(elastic_plan(s.e)->size, HOSTS * EACH);
+    registered(&s);
+    lost(&s, "n17");
+    story_rejoin(&s);
+    prepared(&s);
+    assert_int_equal(elastic_plan(s.e)->size, (HOSTS - 1) * EACH);
+    for (int seat = 0; seat < HOSTS * EACH; seat++)
+        if (sits(&s, seat, ELASTIC_WORKER_RUNNING))
+            ended(&s, seat, 0);
+    expect_state(&s, ELASTIC_DONE);
+    story_end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_worker_crashes),
+        cmocka_unit_test(test_registered_workers_rejoin_unless_it_is_fixed),
+        cmocka_unit_test(test_restarts_after_crashes_are_counted),
+        cmocka_unit_test(test_restarts_after_lost_hosts_are_counted_apart),
+        cmocka_unit_test(test_growing_costs_nothing),
+        cmocka_unit_test(test_a_crash_just_before_a_restart),
+        cmocka_unit_test(test_consequences_strike_nobody),
+        cmocka_unit_test(test_two_hosts_at_once),
+        cmocka_unit_test(test_a_bad_slot),
+        cmocka_unit_test(test_a_bad_slot_without_cool_down),
+        cmocka_unit_test(test_crashes_long_ago_are_forgotten),
+        cmocka_unit_test(test_it_crashes_on_every_host),
+        cmocka_unit_test(test_it_crashes_everywhere_but_restarts_are_counted),
+        cmocka_unit_test(test_no_worker_is_left),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_a_place_is_kept_for_who_comes_back),
+        cmocka_unit_test(test_a_drain_gives_the_time_that_is_left),
+        cmocka_unit_test(test_a_crash_on_a_host_that_is_left),
+        cmocka_unit_test(test_who_does_not_end),
+        cmocka_unit_test(test_asking_where_all_restart),
+        cmocka_unit_test(test_those_that_were_done_start_anew),
+        cmocka_unit_test(test_waiting_between_restarts),
+        cmocka_unit_test(test_reset_limit),
+        cmocka_unit_test(test_the_lost_time_of_a_failed_restart),
+        cmocka_unit_test(test_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
