@@ -6,15 +6,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/crew.h"
+#include "agent/crews.h"
+#include "agent/departure.h"
 #include "agent/ending.h"
+#include "agent/hello.h"
 #include "agent/keeper_line.h"
 #include "agent/mpi_host.h"
+#include "agent/notifier.h"
+#include "agent/orders.h"
 #include "agent/rendezvous_door.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strv.h"
 #include "model/liveness.h"
 #include "node/facts.h"
 
@@ -36,12 +39,16 @@ struct agent {
     struct rendezvous_door *rendezvous;
     struct ending *ending;
     struct keeper_line *keeper; /* NULL: there is none */
+    struct modules *modules;
     struct mpi_host *mpi;
-    struct crew *crew;
+    struct crews *crews;
+    struct notifier *notifier;
+    struct departure *departure;
     char *job_id;
     int64_t grace_ms, drain_ms;
+    uint32_t end_epoch;  /* of the newest END */
     bool processes_gone; /* nothing is left below us */
-    bool ended;          /* ENDED was sent */
+    bool ended;          /* ENDED was sent; until the next PREPARE or another END */
     int status;
 };
 
@@ -55,9 +62,11 @@ static void maybe_ended(struct agent *agent)
 {
     if (!agent->processes_gone || agent->ended)
         return;
-    if (agent->crew != NULL && !crew_is_finished(agent->crew))
+    if (!crews_is_finished(agent->crews))
         return;
     agent->ended = true;
+    departure_resume(agent->departure);
+    agent->post.epoch = agent->end_epoch;
     post_empty(&agent->post, FRAME_ENDED);
     if (agent->link == NULL)
         agent_quit(agent);
@@ -74,8 +83,9 @@ static void driver_lost(struct agent *agent)
         agent_quit(agent);
         return;
     }
-    if (agent->crew != NULL)
-        crew_stop(agent->crew);
+    departure_pause(agent->departure);
+    crews_stop(agent->crews);
+    crews_pause(agent->crews, false);
     stream_pool_resume(&agent->pool); /* nobody may block on output while ending */
     ending_pause(agent->ending, false);
     ending_begin(agent->ending, SIGTERM, agent->grace_ms);
@@ -104,20 +114,19 @@ static void link_drained(void *context)
 static void ending_signal(void *context, int signal)
 {
     const struct agent *agent = context;
-    if (agent->crew != NULL)
-        crew_signal(agent->crew, signal);
+    crews_signal(agent->crews, signal);
 }
 
 static bool ending_is_worker_group(void *context, pid_t group)
 {
     const struct agent *agent = context;
-    return agent->crew != NULL && crew_has_group(agent->crew, group);
+    return crews_has_group(agent->crews, group);
 }
 
 static int ending_live(void *context)
 {
     const struct agent *agent = context;
-    return agent->crew == NULL ? 0 : crew_live(agent->crew);
+    return crews_live(agent->crews);
 }
 
 static void ending_gone(void *context, bool all)
@@ -125,23 +134,35 @@ static void ending_gone(void *context, bool all)
     struct agent *agent = context;
     (void)all;
     agent->processes_gone = true;
-    if (agent->crew != NULL)
-        crew_cut(agent->crew);
+    crews_cut(agent->crews);
     maybe_ended(agent);
 }
 
-static void crew_finished(void *context)
+static void crews_finished(void *context)
 {
     maybe_ended(context);
 }
 
-static void on_end(struct agent *agent, const uint8_t *body, size_t length)
+/* After ENDED everything may begin anew: the next epoch, or another end. */
+static void leave_end(struct agent *agent)
+{
+    ending_reset(agent->ending);
+    agent->processes_gone = false;
+    agent->ended = false;
+}
+
+static void on_end(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
 {
     Hvdrun__End *message = hvdrun__end__unpack(NULL, length, body);
     if (message == NULL)
         return;
-    if (agent->crew != NULL)
-        crew_stop(agent->crew);
+    if (agent->ended && epoch != agent->end_epoch)
+        leave_end(agent);
+    agent->end_epoch = epoch;
+    agent->post.epoch = epoch; /* it may come before any PREPARE */
+    if (!agent->ended)
+        departure_pause(agent->departure);
+    crews_stop(agent->crews);
     if (ending_is_idle(agent->ending)) {
         /* What exits from this moment on may do so because of us. */
         Hvdrun__Killing killing = HVDRUN__KILLING__INIT;
@@ -153,32 +174,6 @@ static void on_end(struct agent *agent, const uint8_t *body, size_t length)
 }
 
 /* Things of the link */
-
-static void send_hello(struct agent *agent)
-{
-    const struct node_facts *facts = agent->facts;
-    AUTO_STRV struct strv addresses = STRV_INIT;
-    Hvdrun__AgentHello message = HVDRUN__AGENT_HELLO__INIT;
-    message.protocol = FRAME_VERSION;
-    message.version = (char *)HVDRUN_VERSION;
-    message.hostname = (char *)facts->hostname;
-    message.boot_id = (char *)facts->boot_id;
-    message.machine = (char *)facts->machine;
-    message.pid = (uint32_t)getpid();
-    message.cpus_allowed = (uint32_t)node_facts_cpus(facts);
-    message.cpus_online = (uint32_t)facts->cpus_online;
-    message.memory_bytes = facts->memory_bytes;
-    for (size_t i = 0; i < facts->address_count; i++) {
-        const struct node_address *address = &facts->addresses[i];
-        int whole = address->ipv6 ? 128 : 32;
-        if (address->up)
-            strv_printf(&addresses, "%s %s/%d", address->iface, address->text,
-                        address->prefix < 0 ? whole : address->prefix);
-    }
-    message.interfaces = addresses.items;
-    message.n_interfaces = addresses.count;
-    post_message(&agent->post, FRAME_HELLO, &message.base);
-}
 
 static void on_welcome(struct agent *agent, const uint8_t *body, size_t length)
 {
@@ -192,51 +187,67 @@ static void on_welcome(struct agent *agent, const uint8_t *body, size_t length)
     agent->grace_ms = message->grace_ms;
     agent->drain_ms = message->drain_ms;
     liveness_init(&agent->liveness, LIVENESS_SUSPECT_MS, message->node_timeout_ms, clock_mono_ms());
+    departure_welcome(agent->departure, message);
     hvdrun__welcome__free_unpacked(message, NULL);
 }
 
-static void on_prepare(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
+/* The rendezvous of the node: made when the first crew wants it, and then for all. While older
+ * crews are there, EPOCH says when it leaves their epoch. */
+static void open_rendezvous(struct agent *agent, uint32_t epoch, bool joins)
 {
-    Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, length, body);
-    if (message == NULL || agent->crew != NULL || !ending_is_idle(agent->ending)) {
-        if (message != NULL)
-            hvdrun__prepare__free_unpacked(message, NULL);
-        return;
-    }
-    agent->post.epoch = epoch;
     struct error err = ERROR_INIT;
-    if (!message->mpi_controller && agent->rendezvous == NULL) {
+    if (agent->rendezvous == NULL) {
         agent->rendezvous = rendezvous_door_create(agent->loop, &agent->post, &err);
         if (agent->rendezvous == NULL)
             log_warning(&agent->post.log, "no rendezvous for Horovod: %s", err.text);
     }
-    if (agent->rendezvous != NULL)
-        rendezvous_door_begin(agent->rendezvous);
+    if (agent->rendezvous != NULL && !joins)
+        rendezvous_door_begin(agent->rendezvous, epoch);
+}
+
+static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *message)
+{
+    bool joins = crews_make_way(agent->crews) > 0;
+    agent->post.epoch = epoch;
+    if (!message->mpi_controller)
+        open_rendezvous(agent, epoch, joins);
     struct crew_config config = {
         .loop = agent->loop,
         .post = &agent->post,
+        .epoch = epoch,
         .pool = &agent->pool,
         .reaper = agent->reaper,
         .facts = agent->facts,
-        .mpi = agent->mpi,
+        .mpi = joins ? NULL : agent->mpi,
         .mask = agent->config->mask,
-        .module_dir = agent->config->module_dir,
+        .modules = agent->modules,
         .job_id = agent->job_id,
         .drain_ms = agent->drain_ms,
-        .rendezvous_port = agent->rendezvous == NULL ? 0 : rendezvous_door_port(agent->rendezvous),
-        .finished = crew_finished,
-        .context = agent};
-    agent->crew = crew_create(&config, message);
+        .rendezvous_port = agent->rendezvous == NULL ? 0 : rendezvous_door_port(agent->rendezvous)};
+    departure_tell(agent->departure, crews_add(agent->crews, &config, message));
 }
 
-static void on_start(struct agent *agent, const uint8_t *body, size_t length)
+/* Of the next epoch: after an end all anew, else beside the workers that go on. */
+static void on_prepare(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
 {
-    Hvdrun__Start *message = hvdrun__start__unpack(NULL, length, body);
+    Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, length, body);
     if (message == NULL)
         return;
-    if (ending_is_idle(agent->ending))
-        crew_start(agent->crew, message);
-    hvdrun__start__free_unpacked(message, NULL);
+    if (agent->ended) {
+        crews_clear(agent->crews);
+        leave_end(agent);
+    }
+    if (ending_is_idle(agent->ending) && crews_is_newer(agent->crews, epoch))
+        add_crew(agent, epoch, message);
+    else
+        hvdrun__prepare__free_unpacked(message, NULL);
+}
+
+static void on_epoch(struct agent *agent, uint32_t epoch)
+{
+    agent->post.epoch = epoch;
+    if (agent->rendezvous != NULL)
+        rendezvous_door_begin(agent->rendezvous, epoch);
 }
 
 static void on_credit(struct agent *agent, const uint8_t *body, size_t length)
@@ -248,31 +259,6 @@ static void on_credit(struct agent *agent, const uint8_t *body, size_t length)
         agent->pool.granted = message->bytes;
     hvdrun__credit__free_unpacked(message, NULL);
     stream_pool_resume(&agent->pool);
-}
-
-static void on_stdin(struct agent *agent, const uint8_t *body, size_t length)
-{
-    struct frame_data data;
-    if (frame_data_get(body, (uint32_t)length, &data, NULL) == 0)
-        crew_input(agent->crew, &data, body + FRAME_DATA_PREFIX, length - FRAME_DATA_PREFIX);
-}
-
-static void on_signal(struct agent *agent, const uint8_t *body, size_t length)
-{
-    Hvdrun__Signal *message = hvdrun__signal__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
-    crew_signal(agent->crew, message->signal);
-    hvdrun__signal__free_unpacked(message, NULL);
-}
-
-static void on_window(struct agent *agent, const uint8_t *body, size_t length)
-{
-    Hvdrun__WindowSize *message = hvdrun__window_size__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
-    crew_resize(agent->crew, (int)message->rows, (int)message->columns);
-    hvdrun__window_size__free_unpacked(message, NULL);
 }
 
 static void on_heartbeat(struct agent *agent, const uint8_t *body, size_t length)
@@ -290,49 +276,65 @@ static void on_suspend(struct agent *agent, bool suspend)
 {
     liveness_suspend(&agent->liveness, suspend, clock_mono_ms());
     ending_pause(agent->ending, suspend);
-    if (agent->crew != NULL)
-        crew_signal(agent->crew, suspend ? SIGSTOP : SIGCONT);
+    crews_pause(agent->crews, suspend);
+    crews_signal(agent->crews, suspend ? SIGSTOP : SIGCONT);
     if (suspend)
         post_empty(&agent->post, FRAME_SUSPENDED);
 }
 
-/* Frames about the workers of the present epoch. */
-static void crew_frame(struct agent *agent, uint8_t type, const uint8_t *body, size_t length)
+static void on_notify(struct agent *agent, const uint8_t *body, size_t length)
 {
-    switch (type) {
-    case FRAME_START: on_start(agent, body, length); break;
-    case FRAME_STDIN: on_stdin(agent, body, length); break;
-    case FRAME_SIGNAL: on_signal(agent, body, length); break;
-    case FRAME_WINDOW_SIZE: on_window(agent, body, length); break;
-    case FRAME_STATE_REQUEST: crew_report_states(agent->crew); break;
-    default: mpi_host_frame(agent->mpi, type, body, length); break; /* the MPI_* ones */
-    }
+    Hvdrun__Notify *message = hvdrun__notify__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    notifier_send(agent->notifier, message->seat, message->timestamp, (int)message->result,
+                  message->registration.data, message->registration.len);
+    hvdrun__notify__free_unpacked(message, NULL);
 }
 
-static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
+static void notified(void *context, uint32_t seat, uint64_t timestamp, const char *problem)
 {
-    struct agent *agent = context;
+    const struct agent *agent = context;
+    Hvdrun__Notified message = HVDRUN__NOTIFIED__INIT;
+    message.seat = seat;
+    message.timestamp = timestamp;
+    message.problem = (char *)(problem == NULL ? "" : problem); /* protobuf-c only reads it */
+    post_message(&agent->post, FRAME_NOTIFIED, &message.base);
+}
+
+/* Frames that are not the liveness', nor about certain workers. */
+static bool node_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
     size_t length = header->length;
-    liveness_heard(&agent->liveness, clock_mono_ms());
     switch (header->type) {
     case FRAME_WELCOME: on_welcome(agent, body, length); break;
     case FRAME_PREPARE: on_prepare(agent, header->epoch, body, length); break;
+    case FRAME_EPOCH: on_epoch(agent, header->epoch); break;
     case FRAME_OUTPUT_CREDIT: on_credit(agent, body, length); break;
-    case FRAME_HEARTBEAT: on_heartbeat(agent, body, length); break;
-    case FRAME_SUSPEND: on_suspend(agent, true); break;
-    case FRAME_RESUME: on_suspend(agent, false); break;
-    case FRAME_END:
-        agent->post.epoch = header->epoch; /* it may come before any PREPARE */
-        on_end(agent, body, length);
-        break;
+    case FRAME_NOTIFY: on_notify(agent, body, length); break;
+    case FRAME_DEADLINE: departure_deadline(agent->departure, body, length); break;
+    case FRAME_END: on_end(agent, header->epoch, body, length); break;
     case FRAME_QUIT: agent_quit(agent); break;
     case FRAME_KV_REPLY:
         if (agent->rendezvous != NULL)
             rendezvous_door_reply(agent->rendezvous, body, length);
         break;
+    default: return false;
+    }
+    return true;
+}
+
+static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    struct agent *agent = context;
+    liveness_heard(&agent->liveness, clock_mono_ms());
+    switch (header->type) {
+    case FRAME_HEARTBEAT: on_heartbeat(agent, body, header->length); break;
+    case FRAME_SUSPEND: on_suspend(agent, true); break;
+    case FRAME_RESUME: on_suspend(agent, false); break;
     default:
-        if (agent->crew != NULL && header->epoch == agent->post.epoch)
-            crew_frame(agent, header->type, body, length);
+        if (!node_frame(agent, header, body))
+            orders_frame(agent->crews, &agent->post, header, body);
         break;
     }
 }
@@ -362,8 +364,8 @@ static void on_tick(void *context)
 static void child_exited(void *context, const struct reaper_exit *exit)
 {
     struct agent *agent = context;
-    if (agent->crew != NULL)
-        crew_exited(agent->crew, exit);
+    if (!crews_exited(agent->crews, exit))
+        departure_exited(agent->departure, exit);
 }
 
 static void collect_children(void *context)
@@ -381,7 +383,7 @@ static void got_signal(void *context, int signal, int sender)
         /* after the pidfds of this turn, which know the order in which workers ended */
         loop_defer(agent->loop, collect_children, agent);
     } else if (signal == SIGTERM) {
-        post_empty(&agent->post, FRAME_TERMINATE); /* somebody wants this node to be left */
+        departure_sigterm(agent->departure);
     } /* the others are for the driver, which passes on what is meant for workers */
 }
 
@@ -424,15 +426,22 @@ static int agent_open(struct agent *agent, struct error *err)
     loop_timer_set(agent->tick, LIVENESS_PERIOD_MS);
     agent->facts = node_facts_read();
     agent->mpi = mpi_host_create(agent->loop, &agent->post);
+    agent->modules = modules_create(agent->config->module_dir);
+    agent->crews = crews_create(agent->loop, crews_finished, agent);
+    agent->departure = departure_create(agent->loop, &agent->post, agent->crews);
+    agent->notifier = notifier_create(agent->loop, notified, agent);
     return 0;
 }
 
 static void agent_close(struct agent *agent)
 {
     mpi_host_abandon(agent->mpi);
-    crew_destroy(agent->crew);
+    crews_destroy(agent->crews);
     mpi_host_destroy(agent->mpi);
     rendezvous_door_destroy(agent->rendezvous);
+    departure_destroy(agent->departure);
+    notifier_destroy(agent->notifier);
+    modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);
     loop_timer_destroy(agent->tick);
@@ -453,7 +462,7 @@ int agent_run(const struct agent_config *config)
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     if (agent_open(&agent, &err) == 0) {
-        send_hello(&agent);
+        hello_send(&agent.post, agent.facts);
         loop_run(agent.loop);
     } else {
         agent.status = STATUS_LAUNCHER; /* the driver sees the end of the link */

@@ -20,24 +20,27 @@
 
 struct crew {
     struct crew_config config;
+    struct post post; /* under the crew's epoch */
     struct crew_setup setup;
     struct worker_shared shared;
-    struct worker *workers; /* by local rank */
+    struct worker *workers; /* as in PREPARE */
     int count, spawned, live, finished;
-    int first_rank;
-    int *by_pid; /* open hash: local rank + 1, 0 free */
+    int *by_pid; /* open hash: index + 1, 0 free */
     size_t by_pid_size;
     struct oom_watch *oom;
     struct loop_timer *slice;
+    bool ready;   /* READY did not say no */
+    bool started; /* START has come */
     bool stopped; /* the end has begun: nothing more is spawned */
+    bool paused;
 };
 
-static void by_pid_add(struct crew *crew, int local_rank)
+static void by_pid_add(struct crew *crew, int index)
 {
-    size_t at = (size_t)crew->workers[local_rank].pid & (crew->by_pid_size - 1);
+    size_t at = (size_t)crew->workers[index].pid & (crew->by_pid_size - 1);
     while (crew->by_pid[at] != 0)
         at = (at + 1) & (crew->by_pid_size - 1);
-    crew->by_pid[at] = local_rank + 1;
+    crew->by_pid[at] = index + 1;
 }
 
 static struct worker *by_pid_find(const struct crew *crew, pid_t pid)
@@ -47,6 +50,15 @@ static struct worker *by_pid_find(const struct crew *crew, pid_t pid)
         struct worker *worker = &crew->workers[crew->by_pid[at] - 1];
         if (worker->pid == pid && worker->state == WORKER_RUNNING)
             return worker;
+    }
+    return NULL;
+}
+
+static struct worker *by_seat_find(const struct crew *crew, uint32_t seat)
+{
+    for (int i = 0; i < crew->count; i++) {
+        if (crew->workers[i].seat == seat)
+            return &crew->workers[i];
     }
     return NULL;
 }
@@ -70,10 +82,10 @@ static void ops_signal(void *context, int rank, int signal)
     }
 }
 
-static pid_t ops_pid(void *context, int local_rank)
+static pid_t ops_pid(void *context, int index)
 {
     const struct crew *crew = context;
-    const struct worker *worker = &crew->workers[local_rank];
+    const struct worker *worker = &crew->workers[index];
     return worker->state == WORKER_RUNNING ? worker->pid : 0;
 }
 
@@ -107,14 +119,14 @@ static void send_ready(const struct crew *crew, const struct error *problem)
         message.address = setup->route.address;
         message.interface = setup->route.iface;
     }
-    post_message(crew->config.post, FRAME_READY, &message.base);
+    post_message(&crew->post, FRAME_READY, &message.base);
 }
 
 static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
 {
     size_t count = prepare->n_workers;
     crew->shared = (struct worker_shared){.loop = crew->config.loop,
-                                          .post = crew->config.post,
+                                          .post = &crew->post,
                                           .pool = crew->config.pool,
                                           .null_fd = -1,
                                           .drain_ms = crew->config.drain_ms,
@@ -125,9 +137,9 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
                                           .context = crew};
     crew->workers = mem_array(count, sizeof(*crew->workers));
     crew->count = (int)count;
-    crew->first_rank = count > 0 ? (int)prepare->workers[0]->rank : 0;
     for (size_t i = 0; i < count; i++)
-        worker_init(&crew->workers[i], &crew->shared, prepare->workers[i]->rank);
+        worker_init(&crew->workers[i], &crew->shared, prepare->workers[i]->seat,
+                    prepare->workers[i]->rank);
     crew->by_pid_size = 16;
     while (crew->by_pid_size < 2 * count)
         crew->by_pid_size *= 2;
@@ -140,6 +152,8 @@ struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prep
     struct crew *crew = mem_alloc(sizeof(*crew));
     struct error err = ERROR_INIT;
     crew->config = *config;
+    post_init_part(&crew->post, config->post, config->epoch);
+    crew->config.post = &crew->post;
     make_workers(crew, prepare);
     int result = crew_setup_fill(&crew->setup, &crew->config, prepare, &mpi_ops, crew, &err);
     if (result == 0) {
@@ -147,6 +161,7 @@ struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prep
         if (crew->shared.null_fd < 0)
             result = error_errno(&err, errno, "cannot open /dev/null");
     }
+    crew->ready = result == 0;
     send_ready(crew, result < 0 ? &err : NULL);
     return crew;
 }
@@ -166,34 +181,35 @@ void crew_destroy(struct crew *crew)
     free(crew);
 }
 
-static enum worker_stdin stdin_of(const struct crew *crew, uint32_t rank)
+static enum worker_stdin stdin_of(const struct crew *crew, uint32_t seat)
 {
     const Hvdrun__Prepare *prepare = crew->setup.prepare;
-    if (prepare->pty_rank >= 0 && (uint32_t)prepare->pty_rank == rank)
+    if (prepare->pty_rank >= 0 && (uint32_t)prepare->pty_rank == seat)
         return WORKER_STDIN_TERMINAL;
     for (size_t i = 0; i < prepare->n_stdin_ranks; i++) {
-        if (prepare->stdin_ranks[i] == rank)
+        if (prepare->stdin_ranks[i] == seat)
             return WORKER_STDIN_PIPE;
     }
     return WORKER_STDIN_NULL;
 }
 
 /* Fills what differs between workers and starts one. */
-static int spawn_one(struct crew *crew, int local_rank)
+static int spawn_one(struct crew *crew, int index)
 {
     struct crew_setup *setup = &crew->setup;
-    const Hvdrun__Worker *message = setup->prepare->workers[local_rank];
+    const Hvdrun__Worker *message = setup->prepare->workers[index];
     const struct crew_app *app = &setup->apps[message->app];
-    struct worker *worker = &crew->workers[local_rank];
+    struct worker *worker = &crew->workers[index];
     AUTO_STRV struct strv extra = STRV_INIT;
     struct error err = ERROR_INIT;
     int keep_fd = -1;
-    if (mpi_host_worker(setup->mpi, local_rank, &extra, &keep_fd, &err) < 0) {
+    if (setup->mpi != NULL && mpi_host_worker(setup->mpi, index, &extra, &keep_fd, &err) < 0) {
         worker_fail(worker, &err);
         return -1;
     }
     struct worker_env_rank rank = {.rank = (int)message->rank,
-                                   .local_rank = local_rank,
+                                   .local_rank = (int)message->local_rank,
+                                   .slot = (int)message->slot,
                                    .cross_rank = (int)message->cross_rank,
                                    .cross_size = (int)message->cross_size,
                                    .app_env = &app->env,
@@ -214,36 +230,37 @@ static int spawn_one(struct crew *crew, int local_rank)
                               .limit_count = setup->limit_count,
                               .script_shell = "/bin/sh"};
     if (setup->binding != NULL) {
-        spec.cpus = (const cpu_set_t *)setup->binding->ranks[local_rank].words;
-        spec.cpus_size = setup->binding->ranks[local_rank].bytes;
+        spec.cpus = (const cpu_set_t *)setup->binding->ranks[message->slot].words;
+        spec.cpus_size = setup->binding->ranks[message->slot].bytes;
     }
     worker->error_file = crew_setup_error_file(setup, worker->rank);
-    int result = worker_spawn(worker, &spec, stdin_of(crew, message->rank));
+    int result = worker_spawn(worker, &spec, stdin_of(crew, worker->seat));
     worker_vars_destroy(vars);
-    mpi_host_spawned(setup->mpi, local_rank, worker->pid, keep_fd);
+    if (setup->mpi != NULL)
+        mpi_host_spawned(setup->mpi, index, worker->pid, keep_fd);
     return result;
 }
 
 static void post_started(const struct crew *crew, int from, int to)
 {
-    uint32_t ranks[SPAWN_SLICE], pids[SPAWN_SLICE];
+    uint32_t seats[SPAWN_SLICE], pids[SPAWN_SLICE];
     uint64_t when[SPAWN_SLICE];
     size_t count = 0;
     for (int i = from; i < to; i++) {
         const struct worker *worker = &crew->workers[i];
         if (worker->pid == 0)
             continue;
-        ranks[count] = worker->rank;
+        seats[count] = worker->seat;
         pids[count] = (uint32_t)worker->pid;
         when[count++] = (uint64_t)worker->started_ns;
     }
     Hvdrun__Started message = HVDRUN__STARTED__INIT;
-    message.ranks = ranks;
+    message.ranks = seats;
     message.pids = pids;
     message.when_ns = when;
     message.n_ranks = message.n_pids = message.n_when_ns = count;
     if (count > 0)
-        post_message(crew->config.post, FRAME_STARTED, &message.base);
+        post_message(&crew->post, FRAME_STARTED, &message.base);
 }
 
 /* One after the other in the order of their ends: the first failure of a node is known for sure. */
@@ -265,6 +282,7 @@ static void spawn_slice(void *context)
             by_pid_add(crew, crew->spawned);
             struct worker *worker = &crew->workers[crew->spawned];
             worker_watch_exit(worker, worker_has_ended, worker);
+            worker_end_started(worker->end);
         }
         crew->spawned++;
     }
@@ -275,8 +293,9 @@ static void spawn_slice(void *context)
 
 void crew_start(struct crew *crew, const Hvdrun__Start *start)
 {
-    if (crew->slice != NULL || crew->setup.mpi == NULL)
-        return; /* a second START, or one after a READY that said no */
+    if (crew->started || !crew->ready || crew->stopped)
+        return;
+    crew->started = true;
     crew_setup_env(&crew->setup, start);
     crew->oom = oom_watch_create();
     crew->slice = loop_timer_create(crew->config.loop, spawn_slice, crew);
@@ -288,15 +307,17 @@ bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
     struct worker *worker = by_pid_find(crew, exit->pid);
     if (worker == NULL)
         return false;
-    int local_rank = (int)worker->rank - crew->first_rank;
+    int index = (int)(worker - crew->workers);
+    int code = WIFSIGNALED(exit->wait_status) ? 0 : WEXITSTATUS(exit->wait_status);
     int signal = WIFSIGNALED(exit->wait_status) ? WTERMSIG(exit->wait_status) : 0;
     bool oom = signal == SIGKILL && !crew->stopped &&
                oom_watch_verdict(crew->oom, exit->pid) >= OOM_LIKELY;
     crew->live--;
-    mpi_host_collect(crew->setup.mpi, local_rank);
+    if (crew->setup.mpi != NULL)
+        mpi_host_collect(crew->setup.mpi, index);
     worker_exited(worker, exit, oom);
-    mpi_host_exited(crew->setup.mpi, local_rank, signal == 0 ? WEXITSTATUS(exit->wait_status) : 0,
-                    signal);
+    if (crew->setup.mpi != NULL)
+        mpi_host_exited(crew->setup.mpi, index, code, signal);
     return true;
 }
 
@@ -320,9 +341,9 @@ void crew_resize(struct crew *crew, int rows, int columns)
 void crew_input(struct crew *crew, const struct frame_data *data, const uint8_t *bytes,
                 size_t length)
 {
-    int64_t local_rank = (int64_t)data->rank - crew->first_rank;
-    if (local_rank >= 0 && local_rank < crew->count && crew->workers[local_rank].input != NULL)
-        input_bytes(crew->workers[local_rank].input, bytes, length);
+    const struct worker *worker = by_seat_find(crew, data->rank);
+    if (worker != NULL && worker->input != NULL)
+        input_bytes(worker->input, bytes, length);
 }
 
 void crew_cut(struct crew *crew)
@@ -331,35 +352,77 @@ void crew_cut(struct crew *crew)
         worker_cut(&crew->workers[i]);
 }
 
-void crew_report_states(struct crew *crew)
+void crew_end_worker(struct crew *crew, uint32_t seat, int signal, int64_t grace_ms)
 {
-    Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
-    uint32_t *ranks AUTO_FREE = mem_array((size_t)crew->count, sizeof(*ranks));
-    AUTO_STRV struct strv texts = STRV_INIT;
+    struct worker *worker = by_seat_find(crew, seat);
+    if (worker == NULL)
+        return;
+    if (worker->end == NULL)
+        worker->end = worker_end_create(worker, crew->paused);
+    worker_end_begin(worker->end, signal, grace_ms);
+}
+
+void crew_pause(struct crew *crew, bool paused)
+{
+    crew->paused = paused;
+    for (int i = 0; i < crew->count; i++)
+        worker_end_pause(crew->workers[i].end, paused);
+}
+
+void crew_mpi_frame(struct crew *crew, uint8_t type, const uint8_t *body, size_t length)
+{
+    if (crew->setup.mpi != NULL)
+        mpi_host_frame(crew->setup.mpi, type, body, length);
+}
+
+static char *state_of(const struct worker *worker)
+{
+    struct buf text = BUF_INIT(STATE_TEXT_MAX);
+    if (worker->state != WORKER_RUNNING) {
+        buf_puts(&text, worker_state_name(worker->state));
+        return buf_take(&text);
+    }
+    proc_state_report(worker->pid, STATE_PROCESSES, &text);
+    buf_consume(&text, strspn(buf_text(&text), " "));
+    while (text.length > 0 && text.bytes[text.start + text.length - 1] == '\n')
+        text.length--;
+    text.bytes[text.start + text.length] = '\0';
+    return buf_take(&text);
+}
+
+void crew_states(const struct crew *crew, bool finished, struct crew_states *states)
+{
+    size_t count = states->texts.count;
+    states->seats =
+        mem_resize_array(states->seats, count + (size_t)crew->count + 1, sizeof(*states->seats));
     for (int i = 0; i < crew->count; i++) {
         const struct worker *worker = &crew->workers[i];
-        struct buf text = BUF_INIT(STATE_TEXT_MAX);
-        if (worker->state == WORKER_RUNNING) {
-            proc_state_report(worker->pid, STATE_PROCESSES, &text);
-            buf_consume(&text, strspn(buf_text(&text), " "));
-            while (text.length > 0 && text.bytes[text.start + text.length - 1] == '\n')
-                text.length--;
-            text.bytes[text.start + text.length] = '\0';
-        } else {
-            buf_puts(&text, worker_state_name(worker->state));
-        }
-        ranks[i] = worker->rank;
-        strv_add_take(&texts, buf_take(&text));
+        if (worker->state == WORKER_FINISHED && !finished)
+            continue;
+        states->seats[states->texts.count] = worker->seat;
+        strv_add_take(&states->texts, state_of(worker));
     }
-    message.ranks = ranks;
-    message.texts = texts.items;
-    message.n_ranks = message.n_texts = (size_t)crew->count;
-    post_message(crew->config.post, FRAME_STATE_REPORT, &message.base);
+}
+
+uint32_t crew_epoch(const struct crew *crew)
+{
+    return crew->config.epoch;
+}
+
+const char *crew_folder(const struct crew *crew)
+{
+    const struct runtime_dir *dir = crew->setup.runtime_dir;
+    return dir == NULL ? NULL : runtime_dir_path(dir);
 }
 
 int crew_live(const struct crew *crew)
 {
     return crew->live;
+}
+
+bool crew_is_started(const struct crew *crew)
+{
+    return crew->started;
 }
 
 bool crew_is_finished(const struct crew *crew)
@@ -368,6 +431,15 @@ bool crew_is_finished(const struct crew *crew)
     for (int i = 0; i < crew->spawned; i++)
         open += crew->workers[i].state != WORKER_FINISHED;
     return open == 0;
+}
+
+bool crew_is_over(const struct crew *crew)
+{
+    bool over = crew->started && (crew->spawned == crew->count || crew->stopped);
+    for (int i = 0; i < crew->spawned && over; i++)
+        over =
+            crew->workers[i].state == WORKER_FINISHED && worker_end_is_over(crew->workers[i].end);
+    return over;
 }
 
 bool crew_has_group(const struct crew *crew, pid_t group)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/deadline.h"
 #include "agent/modules.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -16,6 +17,8 @@
 #include "node/mpi_params.h"
 #include "node/ports.h"
 #include "node/topology.h"
+
+#define SLOT_MAX 1000000
 
 static char *join(char *const *words, size_t count, const char *separator)
 {
@@ -83,6 +86,11 @@ static void choose_kind(struct crew_setup *setup, size_t index)
     const Hvdrun__App *message = setup->prepare->apps[index];
     struct crew_app *app = &setup->apps[index];
     struct mpi_finding found;
+    if (setup->config->mpi == NULL) {
+        setup->kinds[index] = MPI_NONE;
+        strv_printf(&setup->notes, "%s: MPI none (it joins others)", app->path);
+        return;
+    }
     mpi_detect(app->path, app_getenv(setup, app, "LD_LIBRARY_PATH"), &found);
     bool automatic = strcmp(message->mpi, mpi_kind_name(MPI_AUTO)) == 0;
     enum mpi_kind kind = found.kind;
@@ -120,7 +128,8 @@ static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
     app->arguments = join(message->argv + 1, message->n_argv - 1, " ");
     for (size_t i = 0; i < message->n_env; i++)
         strv_env_put(&app->env, message->env[i]);
-    setup->app_np[index] = (int)message->np;
+    setup->app_np[index] =
+        (int)(index < setup->prepare->n_app_sizes ? setup->prepare->app_sizes[index] : message->np);
     if (check_wdir(app->wdir, err) < 0)
         return -1;
     app->path = child_find(message->argv[0], app_getenv(setup, app, "PATH"), app->wdir, err);
@@ -206,12 +215,22 @@ static void draw_bindings(struct crew_setup *setup, const struct topology *topol
 {
     for (size_t i = 0; i < setup->prepare->n_workers; i++) {
         AUTO_BUF struct buf text = BUF_INIT(65536);
+        const struct cpu_mask *mask = &binding->ranks[setup->prepare->workers[i]->slot];
         buf_printf(&text, "rank %u may use CPUs ", setup->prepare->workers[i]->rank);
-        binding_list(&binding->ranks[i], &text);
+        binding_list(mask, &text);
         buf_puts(&text, " ");
-        binding_picture(topology, &binding->ranks[i], &text);
+        binding_picture(topology, mask, &text);
         strv_add(&setup->pictures, buf_text(&text));
     }
+}
+
+/* Bound by their slots, which no two workers of a node share, of whatever epoch they are. */
+static int slots_of(const Hvdrun__Prepare *prepare)
+{
+    uint32_t slots = prepare->local_size;
+    for (size_t i = 0; i < prepare->n_workers; i++)
+        slots = prepare->workers[i]->slot >= slots ? prepare->workers[i]->slot + 1 : slots;
+    return (int)slots;
 }
 
 static int fill_binding(struct crew_setup *setup, struct error *err)
@@ -219,11 +238,11 @@ static int fill_binding(struct crew_setup *setup, struct error *err)
     enum bind_unit unit = (enum bind_unit)setup->prepare->bind;
     if (unit == BIND_NONE && !setup->prepare->report_bindings)
         return 0;
-    char *module AUTO_FREE = modules_path(setup->config->module_dir, "hvdrun-topology.so", err);
+    const char *module = modules_find(setup->config->modules, "hvdrun-topology.so", err);
     struct topology topology = {.count = 0};
     if (module == NULL || topology_read(module, &topology, err) < 0)
         return -1;
-    struct binding *binding = binding_create(&topology, unit, (int)setup->prepare->n_workers, err);
+    struct binding *binding = binding_create(&topology, unit, slots_of(setup->prepare), err);
     if (binding != NULL && setup->prepare->report_bindings)
         draw_bindings(setup, &topology, binding);
     if (binding != NULL && unit != BIND_NONE && binding->places < binding->count)
@@ -251,21 +270,23 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
                     struct error *err)
 {
     const struct crew_config *config = setup->config;
+    if (config->mpi == NULL)
+        return 0;
     bool uses = uses_pmix(setup);
-    char *module AUTO_FREE = uses ? modules_path(config->module_dir, "hvdrun-pmix.so", err) : NULL;
-    const char *dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir);
+    const char *module = uses ? modules_find(config->modules, "hvdrun-pmix.so", err) : NULL;
     if (uses) {
         struct error no_shm = ERROR_INIT;
         setup->shm_dir = runtime_dir_create_in(RUNTIME_DIR_SHARED_MEMORY, &no_shm);
         if (setup->shm_dir == NULL)
             log_info(&config->post->log, "%s; MPI ranks use their own", no_shm.text);
     }
-    struct mpi_host_job job = {.prepare = setup->prepare,
+    struct mpi_host_job job = {.post = config->post,
+                               .prepare = setup->prepare,
                                .ops = ops,
                                .context = context,
                                .kinds = setup->kinds,
+                               .app_np = setup->app_np,
                                .module_path = module,
-                               .runtime_dir = dir,
                                .shm_dir =
                                    setup->shm_dir == NULL ? NULL : runtime_dir_path(setup->shm_dir),
                                .hostname = config->facts->hostname,
@@ -335,12 +356,17 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     for (size_t i = 0; i < prepare->n_workers; i++) {
         if (prepare->workers[i]->app >= prepare->n_apps)
             return error_set(err, "a worker without an app");
+        if (prepare->workers[i]->slot >= SLOT_MAX)
+            return error_set(err, "a worker in slot %u", prepare->workers[i]->slot);
     }
     copy_lists(setup);
     choose_interfaces(setup);
     setup->runtime_dir = runtime_dir_create(&no_dir);
     if (setup->runtime_dir == NULL)
         log_info(&config->post->log, "%s", no_dir.text);
+    else
+        setup->deadline_file =
+            mem_printf("%s/" DEADLINE_FILE, runtime_dir_path(setup->runtime_dir));
     if (fill_apps(setup, err) < 0 || fill_ports(setup, err) < 0 || fill_binding(setup, err) < 0)
         return -1;
     return fill_mpi(setup, mpi_ops, context, err);
@@ -355,6 +381,15 @@ static void set_interfaces(const struct crew_setup *setup, struct worker_env_job
     job->unfit_subnets = setup->route.exclude;
 }
 
+/* The first rank of this node: those of a node follow each other, in the order of the nodes. */
+static int first_rank_of(const Hvdrun__Prepare *prepare)
+{
+    uint32_t first = 0;
+    for (size_t i = 0; i < prepare->n_host_ranks && i < prepare->node_index; i++)
+        first += prepare->host_ranks[i];
+    return (int)first;
+}
+
 void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
 {
     const Hvdrun__Prepare *prepare = setup->prepare;
@@ -363,27 +398,29 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
     int cpus = node_facts_cpus(config->facts);
     struct worker_env_job job = {
         .job_id = config->job_id,
-        .epoch = (int)config->post->epoch,
-        .restart_count = (int)config->post->epoch - 1,
+        .epoch = (int)config->epoch,
+        .restart_count = (int)prepare->restart_count,
         .max_restarts = (int)prepare->max_restarts,
         .size = (int)prepare->size,
         .node_count = (int)prepare->n_hosts,
         .node_index = (int)prepare->node_index,
-        .first_rank = (int)prepare->workers[0]->rank,
-        .local_size = (int)prepare->n_workers,
+        .first_rank = first_rank_of(prepare),
+        .local_size = (int)prepare->local_size,
         .hostname = prepare->host,
         .machine = config->facts->machine,
         .node_sizes = setup->node_sizes,
         .node_names = setup->node_names,
         .mpi_controller = prepare->mpi_controller,
+        .elastic = prepare->elastic,
         .rendezvous_addr = config->rendezvous_port > 0 ? "127.0.0.1" : NULL,
         .rendezvous_port = config->rendezvous_port,
         .master_addr = setup->master_addr,
         .master_port = (int)start->master_port,
         .jax_port = (int)start->jax_port,
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir),
+        .deadline_file = setup->deadline_file,
         .cpus_allowed = cpus,
-        .yield_when_idle = (int)prepare->n_workers > cpus,
+        .yield_when_idle = (int)prepare->local_size > cpus,
         .base = &setup->base_env,
         .knobs = &setup->knobs,
         .app_count = (int)prepare->n_apps,
@@ -395,7 +432,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
 char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank)
 {
     struct worker_env_job job = {
-        .epoch = (int)setup->config->post->epoch,
+        .epoch = (int)setup->config->epoch,
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir)};
     return worker_env_error_file(&job, (int)rank);
 }
@@ -416,6 +453,7 @@ void crew_setup_destroy(struct crew_setup *setup)
     free(setup->kinds);
     free(setup->app_np);
     free(setup->master_addr);
+    free(setup->deadline_file);
     route_destroy(&setup->route);
     free(setup->node_names);
     free(setup->node_sizes);

@@ -23,6 +23,7 @@ struct crew_setup {
     const struct crew_config *config;
     Hvdrun__Prepare *prepare;
     struct runtime_dir *runtime_dir; /* NULL: none could be made */
+    char *deadline_file;             /* in it (deadline.h); NULL likewise */
     struct runtime_dir *shm_dir;     /* for the memory that MPI ranks share; NULL: none */
     struct crew_app *apps;
     enum mpi_kind *kinds;
@@ -30,11 +31,11 @@ struct crew_setup {
     char *node_names;
     int *node_sizes;
     int *app_np;
-    struct binding *binding; /* NULL: not bound */
+    struct binding *binding; /* by slot; NULL: not bound */
     struct worker_env *env;  /* since START; it borrows the next two */
     char *master_addr;
-    struct route route; /* of the workers' own traffic; READY tells it */
-    struct mpi_host *mpi;
+    struct route route;   /* of the workers' own traffic; READY tells it */
+    struct mpi_host *mpi; /* NULL: no MPI for these workers */
     struct child_limit *limits;
     size_t limit_count;
     int master_fd, jax_fd; /* held ports; -1 */

@@ -138,6 +138,12 @@ void ending_pause(struct ending *ending, bool paused)
     }
 }
 
+void ending_reset(struct ending *ending)
+{
+    if (ending->state == ENDING_GONE)
+        ending->state = ENDING_IDLE;
+}
+
 bool ending_is_idle(const struct ending *ending)
 {
     return ending->state == ENDING_IDLE;

@@ -8,6 +8,7 @@
  *   ASKED    grace over: KILL to all, every 20 ms                                          KILLING
  *   ASKED, KILLING  no child is left, which the kernel tells a subreaper                   GONE
  *   KILLING  something survives KILL for ten seconds (a process stuck in the kernel)       GONE
+ *   GONE     reset: another epoch begins                                                   IDLE
  */
 #pragma once
 
@@ -21,7 +22,7 @@ struct ending_ops {
     void (*signal)(void *context, int signal); /* to the group of every live worker */
     bool (*is_worker_group)(void *context, pid_t group);
     int (*live)(void *context);            /* workers that have not exited */
-    void (*gone)(void *context, bool all); /* once */
+    void (*gone)(void *context, bool all); /* once, until a reset */
 };
 
 struct ending;
@@ -32,4 +33,5 @@ void ending_destroy(struct ending *ending);
 void ending_begin(struct ending *ending, int signal, int64_t grace_ms);
 void ending_check(struct ending *ending);              /* some child has been reaped */
 void ending_pause(struct ending *ending, bool paused); /* the job is suspended */
+void ending_reset(struct ending *ending);
 bool ending_is_idle(const struct ending *ending);

@@ -14,7 +14,7 @@ struct input {
     const struct post *post;
     struct loop_fd *watch;
     int fd;
-    uint32_t rank;
+    uint32_t seat;
     bool terminal, ending;
     bool inside_line; /* the last byte was no end of line */
     struct buf waiting;
@@ -25,7 +25,7 @@ static void input_credit(struct input *input, bool closed)
 {
     Hvdrun__Credit message = HVDRUN__CREDIT__INIT;
     input->granted = input->written + INPUT_WINDOW;
-    message.rank = input->rank;
+    message.rank = input->seat;
     message.bytes = input->granted;
     message.closed = closed;
     post_message(input->post, FRAME_STDIN_CREDIT, &message.base);
@@ -67,13 +67,13 @@ static void input_writable(void *context, int what)
     input_flush(context);
 }
 
-struct input *input_create(struct loop *loop, const struct post *post, int fd, uint32_t rank,
+struct input *input_create(struct loop *loop, const struct post *post, int fd, uint32_t seat,
                            bool terminal)
 {
     struct input *input = mem_alloc(sizeof(*input));
     *input = (struct input){.post = post,
                             .fd = fd,
-                            .rank = rank,
+                            .seat = seat,
                             .terminal = terminal,
                             /* the driver keeps to the window; twice is room for its ^D */
                             .waiting = BUF_INIT((size_t)2 * INPUT_WINDOW)};

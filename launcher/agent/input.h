@@ -13,7 +13,7 @@
 struct input;
 
 /* Takes `fd`, the writing end. `terminal`: it is a pty's master, where end of file is a ^D. */
-struct input *input_create(struct loop *loop, const struct post *post, int fd, uint32_t rank,
+struct input *input_create(struct loop *loop, const struct post *post, int fd, uint32_t seat,
                            bool terminal);
 void input_destroy(struct input *input);
 void input_bytes(struct input *input, const uint8_t *bytes, size_t length); /* 0: end of file */

@@ -3,17 +3,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/strv.h"
 #include "node/runtime_dir.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010u
 #endif
+
+struct modules {
+    char *dir;
+    struct strv names, paths; /* of those that were found, side by side */
+};
 
 /* What dlopen() will do with it: some systems refuse that for memory, some for a folder. */
 static bool can_execute(int fd)
@@ -80,12 +87,43 @@ char *modules_unpack(const struct module_image *image, bool in_memory, struct er
     return NULL;
 }
 
-char *modules_path(const char *module_dir, const char *name, struct error *err)
+struct modules *modules_create(const char *dir)
+{
+    struct modules *modules = mem_alloc(sizeof(*modules));
+    modules->dir = mem_strdup(dir);
+    return modules;
+}
+
+void modules_destroy(struct modules *modules)
+{
+    if (modules == NULL)
+        return;
+    strv_destroy(&modules->names);
+    strv_destroy(&modules->paths);
+    free(modules->dir);
+    free(modules);
+}
+
+static char *path_of(const struct modules *modules, const char *name, struct error *err)
 {
     const struct module_image *image = modules_inside;
     for (; image != NULL && image->name != NULL; image++) {
         if (strcmp(image->name, name) == 0)
             return modules_unpack(image, true, err);
     }
-    return mem_printf("%s/%s", module_dir, name);
+    return mem_printf("%s/%s", modules->dir, name);
+}
+
+const char *modules_find(struct modules *modules, const char *name, struct error *err)
+{
+    for (size_t i = 0; i < modules->names.count; i++) {
+        if (strcmp(modules->names.items[i], name) == 0)
+            return modules->paths.items[i];
+    }
+    char *path = path_of(modules, name, err);
+    if (path == NULL)
+        return NULL;
+    strv_add(&modules->names, name);
+    strv_add_take(&modules->paths, path);
+    return path;
 }

@@ -18,9 +18,15 @@ struct module_image {
 /* Only hvdrun-agent has this (agent_main/modules_inside.c). */
 extern const struct module_image modules_inside[] __attribute__((weak));
 
-/* The path to give to dlopen(); the caller frees it. When it names a descriptor, that stays open
- * for the life of the process. NULL: it could not be unpacked. */
-char *modules_path(const char *module_dir, const char *name, struct error *err);
+struct modules;
 
-/* The same from a list: for tests. `in_memory` false goes on to files at once. */
+struct modules *modules_create(const char *dir); /* where they are when they are files */
+void modules_destroy(struct modules *modules);
+
+/* The path to give to dlopen(), borrowed. A module is unpacked once, whoever asks how often. NULL:
+ * it could not be. */
+const char *modules_find(struct modules *modules, const char *name, struct error *err);
+
+/* From a list: for tests. The path is the caller's; the descriptor that it names stays open.
+ * `in_memory` false goes on to files at once. */
 char *modules_unpack(const struct module_image *image, bool in_memory, struct error *err);

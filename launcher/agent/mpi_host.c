@@ -6,11 +6,13 @@
 
 #include "agent/mpi_relay.h"
 #include "agent/pmi1_wire.h"
+#include "agent/pmix_register.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "node/descendants.h"
 #include "node/mpi_detect.h"
+#include "node/runtime_dir.h"
 #include "pmix/pmix_server.h"
 
 #define LOOKS 3
@@ -18,7 +20,8 @@ static const int64_t look_at_ms[LOOKS] = {1000, 5000, 20000};
 
 struct mpi_host {
     struct loop *loop;
-    const struct post *post;
+    const struct post *whole; /* the agent's */
+    const struct post *post;  /* of the epoch that is prepared; else the agent's */
     struct mpi_host_job job;
     struct pmix_server *pmix;
     struct loop_fd *pmix_watch;
@@ -27,21 +30,31 @@ struct mpi_host {
     struct loop_timer *look;
     int looked;
     bool warned;
-    int early;       /* local rank that ended well but without MPI_Finalize; -1: none */
-    bool started;    /* PMIx: once in the life of the process */
-    bool registered; /* the present epoch's namespace is known to PMIx */
-    bool published;  /* the store of all nodes has heard of this one */
+    int early;               /* index of one that ended well but without MPI_Finalize; -1: none */
+    struct runtime_dir *dir; /* PMIx's own, since it outlives the epochs */
+    char *pmix_problem;      /* PMIx is tried once in the life of the process; NULL: none so far */
+    bool registered;         /* the present epoch's namespace is known to PMIx */
+    bool published;          /* the store of all nodes has heard of this one */
 };
 
-static enum mpi_kind kind_of(const struct mpi_host *host, int local_rank)
+static enum mpi_kind kind_of(const struct mpi_host *host, int index)
 {
-    return host->job.kinds[host->job.prepare->workers[local_rank]->app];
+    return host->job.kinds[host->job.prepare->workers[index]->app];
+}
+
+/* As the driver knows a rank of this node. */
+static uint32_t seat_of(const struct mpi_host *host, int rank)
+{
+    const Hvdrun__Prepare *prepare = host->job.prepare;
+    int index = rank - (int)prepare->workers[0]->rank;
+    bool here = index >= 0 && (size_t)index < prepare->n_workers;
+    return here ? prepare->workers[index]->seat : (uint32_t)rank;
 }
 
 static void post_abort(struct mpi_host *host, int rank, int status, const char *text)
 {
     Hvdrun__Abort message = HVDRUN__ABORT__INIT;
-    message.rank = (uint32_t)rank;
+    message.rank = seat_of(host, rank);
     message.status = status;
     message.text = (char *)(text == NULL ? "" : text); /* protobuf-c only reads it */
     message.when_ns = (uint64_t)clock_mono_ns();
@@ -171,30 +184,30 @@ static void pmix_ready(void *context, int what)
 }
 
 /* Did this local rank ever speak to the server it was given? */
-static bool has_spoken(const struct mpi_host *host, int local_rank)
+static bool has_spoken(const struct mpi_host *host, int index)
 {
-    int rank = (int)host->job.prepare->workers[local_rank]->rank;
-    switch (kind_of(host, local_rank)) {
+    int rank = (int)host->job.prepare->workers[index]->rank;
+    switch (kind_of(host, index)) {
     case MPI_PMIX:
         return host->pmix != NULL &&
                pmix_server_worker_state(host->pmix, rank) != PMIX_WORKER_SILENT;
-    case MPI_PMI1: return pmi1_wire_has_spoken(host->pmi1, local_rank);
+    case MPI_PMI1: return pmi1_wire_has_spoken(host->pmi1, index);
     default: return false;
     }
 }
 
 /* true: a warning was due. */
-static bool look_at(struct mpi_host *host, int local_rank, pid_t pid)
+static bool look_at(struct mpi_host *host, int index, pid_t pid)
 {
     struct mpi_finding finding;
-    enum mpi_kind given = kind_of(host, local_rank);
+    enum mpi_kind given = kind_of(host, index);
     mpi_detect_process(pid, &finding);
     if (finding.kind == MPI_NONE || finding.kind == given)
         return false;
     log_warning(&host->post->log,
                 "rank %u uses MPI (process %d %s) but was started with --mpi=%s, so each of its "
                 "processes is a world of its own; start the job with --mpi=%s",
-                host->job.prepare->workers[local_rank]->rank, (int)pid, finding.what,
+                host->job.prepare->workers[index]->rank, (int)pid, finding.what,
                 mpi_kind_name(given), mpi_kind_name(finding.kind));
     return true;
 }
@@ -239,7 +252,7 @@ static void look_around(void *context)
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post)
 {
     struct mpi_host *host = mem_alloc(sizeof(*host));
-    *host = (struct mpi_host){.loop = loop, .post = post, .early = -1};
+    *host = (struct mpi_host){.loop = loop, .whole = post, .post = post, .early = -1};
     host->look = loop_timer_create(loop, look_around, host);
     return host;
 }
@@ -258,6 +271,7 @@ void mpi_host_finish(struct mpi_host *host)
     host->pmi1 = NULL;
     free(host->nspace);
     host->nspace = NULL;
+    host->post = host->whole;
 }
 
 void mpi_host_destroy(struct mpi_host *host)
@@ -266,6 +280,8 @@ void mpi_host_destroy(struct mpi_host *host)
         return;
     loop_timer_destroy(host->look);
     loop_fd_destroy(host->pmix_watch);
+    runtime_dir_destroy(host->dir);
+    free(host->pmix_problem);
     free(host);
 }
 
@@ -280,20 +296,6 @@ bool mpi_host_has_thread(const struct mpi_host *host)
     return host != NULL && host->pmix != NULL;
 }
 
-/* What MPI knows a node by: over several nodes the driver says, since each must have its own. */
-static const char *name_of(const struct mpi_host *host, size_t node)
-{
-    const Hvdrun__Prepare *prepare = host->job.prepare;
-    if (is_alone(host))
-        return host->job.hostname;
-    return node < prepare->n_hostnames ? prepare->hostnames[node] : prepare->hosts[node];
-}
-
-static const char *node_name(const struct mpi_host *host)
-{
-    return name_of(host, is_alone(host) ? 0 : host->job.prepare->node_index);
-}
-
 static int start_pmix(struct mpi_host *host, struct error *err)
 {
     static const struct pmix_server_ops ops = {.connected = pmix_connected,
@@ -306,90 +308,33 @@ static int start_pmix(struct mpi_host *host, struct error *err)
                                                .modex_answer = pmix_modex_answer,
                                                .store = pmix_store,
                                                .event = pmix_event};
-    if (host->started)
-        return 0;
-    if (host->job.runtime_dir == NULL)
-        return error_set(err, "PMIx needs a temporary folder, and none could be made; TMPDIR "
-                              "names the place");
-    host->pmix = pmix_server_load(host->job.module_path, &ops, host, err);
-    host->started = host->pmix != NULL;
-    if (host->pmix == NULL ||
-        pmix_server_start(host->pmix, host->job.runtime_dir, node_name(host), err) < 0)
+    host->dir = runtime_dir_create(err);
+    if (host->dir == NULL)
         return -1;
+    struct pmix_server *pmix = pmix_server_load(host->job.module_path, &ops, host, err);
+    if (pmix == NULL)
+        return -1;
+    if (pmix_server_start(pmix, runtime_dir_path(host->dir), pmix_register_name(&host->job), err) <
+        0) {
+        pmix_server_stop(pmix);
+        return -1;
+    }
+    host->pmix = pmix;
     host->pmix_watch = loop_fd_create(host->loop, pmix_server_fd(host->pmix), pmix_ready, host);
     loop_fd_watch(host->pmix_watch, LOOP_READ);
     return 0;
 }
 
-/* The bindings as texts for PMIx; NULL when nobody is bound. The caller frees both levels. */
-static char **binding_texts(const struct binding *binding)
+/* PMIx, which a process can start only once. */
+static int need_pmix(struct mpi_host *host, struct error *err)
 {
-    if (binding == NULL)
-        return NULL;
-    char **texts = mem_array(binding->count + 1, sizeof(*texts));
-    for (size_t i = 0; i < binding->count; i++) {
-        struct buf text = BUF_INIT(65536);
-        binding_list(&binding->ranks[i], &text);
-        texts[i] = buf_take(&text);
-    }
-    return texts;
-}
-
-static void free_texts(char **texts)
-{
-    for (char **text = texts; text != NULL && *text != NULL; text++)
-        free(*text);
-    free(texts);
-}
-
-static int register_pmix(struct mpi_host *host, struct error *err)
-{
-    const Hvdrun__Prepare *prepare = host->job.prepare;
-    int size = (int)prepare->size;
-    int *ranks AUTO_FREE = mem_array((size_t)size, sizeof(*ranks));
-    for (int i = 0; i < size; i++)
-        ranks[i] = i;
-    struct pmix_job_app *apps AUTO_FREE = mem_array(prepare->n_apps, sizeof(*apps));
-    struct strv *argvs AUTO_FREE = mem_array(prepare->n_apps, sizeof(*argvs)); /* NULL-ended */
-    int first = 0;
-    for (size_t i = 0; i < prepare->n_apps; i++) {
-        const Hvdrun__App *app = prepare->apps[i];
-        for (size_t j = 0; j < app->n_argv; j++)
-            strv_add(&argvs[i], app->argv[j]);
-        apps[i] = (struct pmix_job_app){.argv = strv_items(&argvs[i]),
-                                        .wdir = app->wdir[0] == '\0' ? NULL : app->wdir,
-                                        .np = (int)app->np,
-                                        .first_rank = first};
-        first += (int)app->np;
-    }
-    struct pmix_job_node *nodes AUTO_FREE = mem_array(prepare->n_host_ranks, sizeof(*nodes));
-    int placed = 0;
-    for (size_t i = 0; i < prepare->n_host_ranks; i++) {
-        nodes[i] =
-            (struct pmix_job_node){name_of(host, i), ranks + placed, (int)prepare->host_ranks[i]};
-        placed += nodes[i].rank_count;
-    }
-    host->nspace = mem_printf("%s@%u", host->job.job_id, host->post->epoch);
-    char *wdir AUTO_FREE = getcwd(NULL, 0);
-    char **cpusets = binding_texts(host->job.binding);
-    struct pmix_job job = {.nspace = host->nspace,
-                           .size = size,
-                           .nodes = nodes,
-                           .node_count = (int)prepare->n_host_ranks,
-                           .my_node = (int)prepare->node_index,
-                           .apps = apps,
-                           .app_count = (int)prepare->n_apps,
-                           .uid = getuid(),
-                           .gid = getgid(),
-                           .wdir = prepare->wdir[0] == '\0' ? wdir : prepare->wdir,
-                           .shm_dir = host->job.shm_dir,
-                           .oversubscribed = (int)prepare->n_workers > host->job.cpus,
-                           .cpusets = (const char *const *)cpusets};
-    int result = pmix_server_job(host->pmix, &job, err);
-    host->registered = result == 0;
-    free_texts(cpusets);
-    for (size_t i = 0; i < prepare->n_apps; i++)
-        strv_destroy(&argvs[i]);
+    if (host->pmix != NULL)
+        return 0;
+    if (host->pmix_problem != NULL)
+        return error_set(err, "%s", host->pmix_problem);
+    int result = start_pmix(host, err);
+    if (result < 0)
+        host->pmix_problem = mem_strdup(err->text);
     return result;
 }
 
@@ -418,74 +363,84 @@ static int check_nodes(const Hvdrun__Prepare *prepare, struct error *err)
     return 0;
 }
 
+static int register_job(struct mpi_host *host, struct error *err)
+{
+    host->nspace = mem_printf("%s@%u", host->job.job_id, host->post->epoch);
+    int result = pmix_register(host->pmix, &host->job, host->nspace, err);
+    host->registered = result == 0;
+    return result;
+}
+
 int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, struct error *err)
 {
     static const struct pmi1_wire_ops pmi1_ops = {
         .aborted = pmi1_aborted, .barrier_in = pmi1_barrier_in, .name = pmi1_name};
     host->job = *job;
+    host->post = job->post;
     if (check_nodes(job->prepare, err) < 0)
         return -1;
-    if (wants(host, MPI_PMIX) && (start_pmix(host, err) < 0 || register_pmix(host, err) < 0))
+    if (wants(host, MPI_PMIX) && (need_pmix(host, err) < 0 || register_job(host, err) < 0))
         return -1;
     if (wants(host, MPI_PMI1)) {
         char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, host->post->epoch);
         host->pmi1 =
             pmi1_wire_create(host->loop, &host->post->log, job->prepare, kvsname, &pmi1_ops, host);
     }
-    loop_timer_set(host->look, look_at_ms[0]);
+    /* Workers that may rejoin others have no MPI, whatever their libraries map. */
+    if (!job->prepare->elastic || wants(host, MPI_PMIX) || wants(host, MPI_PMI1))
+        loop_timer_set(host->look, look_at_ms[0]);
     return 0;
 }
 
-int mpi_host_worker(struct mpi_host *host, int local_rank, struct strv *env, int *keep_fd,
+int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, int *keep_fd,
                     struct error *err)
 {
-    int rank = (int)host->job.prepare->workers[local_rank]->rank;
+    int rank = (int)host->job.prepare->workers[index]->rank;
     *keep_fd = -1;
-    switch (kind_of(host, local_rank)) {
+    switch (kind_of(host, index)) {
     case MPI_PMIX: return pmix_server_worker_env(host->pmix, rank, env, err);
-    case MPI_PMI1: return pmi1_wire_worker(host->pmi1, local_rank, env, keep_fd, err);
+    case MPI_PMI1: return pmi1_wire_worker(host->pmi1, index, env, keep_fd, err);
     default: return 0;
     }
 }
 
-void mpi_host_spawned(struct mpi_host *host, int local_rank, pid_t pid, int keep_fd)
+void mpi_host_spawned(struct mpi_host *host, int index, pid_t pid, int keep_fd)
 {
     fd_close(&keep_fd);
-    if (kind_of(host, local_rank) == MPI_PMIX && pid > 0)
-        pmix_server_worker_started(host->pmix, (int)host->job.prepare->workers[local_rank]->rank,
-                                   pid);
+    if (kind_of(host, index) == MPI_PMIX && pid > 0)
+        pmix_server_worker_started(host->pmix, (int)host->job.prepare->workers[index]->rank, pid);
 }
 
 /* Has this local rank left MPI as it should, or never been expected in it? */
-static bool has_finalized(const struct mpi_host *host, int local_rank)
+static bool has_finalized(const struct mpi_host *host, int index)
 {
-    int rank = (int)host->job.prepare->workers[local_rank]->rank;
-    switch (kind_of(host, local_rank)) {
+    int rank = (int)host->job.prepare->workers[index]->rank;
+    switch (kind_of(host, index)) {
     case MPI_PMIX: {
         enum pmix_worker_state state = pmix_server_worker_state(host->pmix, rank);
         return state == PMIX_WORKER_FINALIZED || state == PMIX_WORKER_ABORTED;
     }
-    case MPI_PMI1: return pmi1_wire_has_finalized(host->pmi1, local_rank);
+    case MPI_PMI1: return pmi1_wire_has_finalized(host->pmi1, index);
     default: return true;
     }
 }
 
-void mpi_host_exited(struct mpi_host *host, int local_rank, int code, int signal)
+void mpi_host_exited(struct mpi_host *host, int index, int code, int signal)
 {
-    if (code == 0 && signal == 0 && host->early < 0 && !has_finalized(host, local_rank))
-        host->early = local_rank;
-    if (kind_of(host, local_rank) != MPI_PMIX)
+    if (code == 0 && signal == 0 && host->early < 0 && !has_finalized(host, index))
+        host->early = index;
+    if (kind_of(host, index) != MPI_PMIX)
         return;
-    int rank = (int)host->job.prepare->workers[local_rank]->rank;
+    int rank = (int)host->job.prepare->workers[index]->rank;
     pmix_server_worker_ended(host->pmix, rank, code, signal);
     if (host->published)
         mpi_relay_rank_ended(host->post, host->nspace, rank);
 }
 
-void mpi_host_collect(struct mpi_host *host, int local_rank)
+void mpi_host_collect(struct mpi_host *host, int index)
 {
-    if (kind_of(host, local_rank) == MPI_PMIX)
+    if (kind_of(host, index) == MPI_PMIX)
         pmix_server_dispatch(host->pmix);
-    else if (kind_of(host, local_rank) == MPI_PMI1)
-        pmi1_wire_collect(host->pmi1, local_rank);
+    else if (kind_of(host, index) == MPI_PMI1)
+        pmi1_wire_collect(host->pmi1, index);
 }

@@ -3,7 +3,8 @@
  * Hosting MPI for the workers of this node: PMIx through its module, PMI-1 by our own engine on a
  * socketpair per worker, and a look at workers that seem to use the one they were not given. What
  * other nodes have to know or to say goes through the driver (mpi_relay.h). One host lives as long
- * as its agent, since PMIx can be started once in a process; each epoch is prepared and finished.
+ * as its agent, since PMIx can be started once in a process; each epoch that has MPI is prepared
+ * and finished, one at a time.
  *
  * A wrong kind fails silently (every process becomes a world of one), so workers are looked at 1, 5
  * and 20 seconds after their start: a process with an MPI library mapped whose rank never spoke to
@@ -25,9 +26,10 @@ struct mpi_host;
 struct mpi_host_ops {
     /* A worker asked that a rank of this node (or -2: all of them) gets a signal. */
     void (*signal)(void *context, int rank, int signal);
-    pid_t (*pid)(void *context, int local_rank); /* 0: does not run */
+    pid_t (*pid)(void *context, int index); /* 0: does not run */
 };
 
+/* `post` is the agent's. Workers are named by their index in PREPARE. */
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post);
 
 /* PMIx is left as it is: finalizing it can hang when a client died while it connected (4.2.2), and
@@ -43,11 +45,13 @@ bool mpi_host_has_thread(const struct mpi_host *host);
 struct mpi_host_job {
     const struct mpi_host_ops *ops;
     void *context;
+    const struct post *post;        /* of the epoch; borrowed until mpi_host_finish() */
     const Hvdrun__Prepare *prepare; /* borrowed until mpi_host_finish() */
     const enum mpi_kind *kinds;     /* of each app; borrowed likewise */
-    const char *module_path, *runtime_dir, *shm_dir, *job_id;
+    const int *app_np;              /* ranks of each app in the whole job */
+    const char *module_path, *shm_dir, *job_id;
     const char *hostname;          /* gethostname(), for a job of one node */
-    const struct binding *binding; /* NULL: not bound */
+    const struct binding *binding; /* by slot; NULL: not bound */
     int cpus;
 };
 
@@ -57,13 +61,13 @@ void mpi_host_finish(struct mpi_host *host);
 
 /* Adds to `env` what a worker needs to find its server. `*keep_fd`: a descriptor that it inherits
  * under its own number, to be given back with mpi_host_spawned() after the spawn; -1: none. */
-int mpi_host_worker(struct mpi_host *host, int local_rank, struct strv *env, int *keep_fd,
+int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, int *keep_fd,
                     struct error *err);
-void mpi_host_spawned(struct mpi_host *host, int local_rank, pid_t pid, int keep_fd);
-void mpi_host_exited(struct mpi_host *host, int local_rank, int code, int signal);
+void mpi_host_spawned(struct mpi_host *host, int index, pid_t pid, int keep_fd);
+void mpi_host_exited(struct mpi_host *host, int index, int code, int signal);
 
 /* What this worker said before it ended is heard now. */
-void mpi_host_collect(struct mpi_host *host, int local_rank);
+void mpi_host_collect(struct mpi_host *host, int index);
 
-/* An MPI_* frame of the present epoch. */
+/* An MPI_* frame of the epoch that has been prepared. */
 void mpi_host_frame(struct mpi_host *host, uint8_t type, const uint8_t *body, size_t length);

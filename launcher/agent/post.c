@@ -18,14 +18,26 @@ void post_init(struct post *post, struct link *link)
                           .log = {.level = LOG_NOTICE, .emit = post_log, .context = post}};
 }
 
+void post_init_part(struct post *post, const struct post *whole, uint32_t epoch)
+{
+    *post = (struct post){.whole = whole, .epoch = epoch, .log = whole->log};
+}
+
+struct link *post_link(const struct post *post)
+{
+    return post->whole != NULL ? post->whole->link : post->link;
+}
+
 void post_message(const struct post *post, enum frame_type type, const ProtobufCMessage *message)
 {
-    if (post->link != NULL)
-        link_send_message(post->link, type, post->epoch, message);
+    struct link *link = post_link(post);
+    if (link != NULL)
+        link_send_message(link, type, post->epoch, message);
 }
 
 void post_empty(const struct post *post, enum frame_type type)
 {
-    if (post->link != NULL)
-        link_send(post->link, type, post->epoch, NULL, 0);
+    struct link *link = post_link(post);
+    if (link != NULL)
+        link_send(link, type, post->epoch, NULL, 0);
 }

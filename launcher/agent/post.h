@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of an agent use to speak to the driver: the link, the epoch, and the log. */
+/*
+ * What the parts of an agent use to speak to the driver: the link, the epoch, and the log. The
+ * agent has one; a part of it that belongs to an epoch, of which there may be several at once, has
+ * one of its own, which goes the same way under that epoch.
+ */
 #pragma once
 
 #include "base/log.h"
 #include "io/link.h"
 
 struct post {
-    struct link *link;
-    uint32_t epoch;
-    struct log log; /* becomes LOG frames */
+    struct link *link;        /* the agent's; NULL: the driver is lost */
+    const struct post *whole; /* of a part: the agent's, which lives longer; else NULL */
+    uint32_t epoch;           /* in the headers of what is sent */
+    struct log log;           /* becomes LOG frames */
 };
 
 void post_init(struct post *post, struct link *link);
+void post_init_part(struct post *post, const struct post *whole, uint32_t epoch);
+
+struct link *post_link(const struct post *post); /* NULL: the driver is lost */
 void post_message(const struct post *post, enum frame_type type, const ProtobufCMessage *message);
 void post_empty(const struct post *post, enum frame_type type);

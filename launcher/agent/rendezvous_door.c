@@ -10,7 +10,7 @@
 #include "wire/control.pb-c.h"
 
 struct rendezvous_door {
-    const struct post *post;
+    struct post post; /* under the epoch of the door */
     struct rendezvous_server *server;
     struct rendezvous_proxy *proxy;
 };
@@ -37,7 +37,7 @@ static void proxy_ask(void *context, uint64_t id, const struct rendezvous_reques
     message.key = (char *)request->key;
     message.body.data = (uint8_t *)request->body;
     message.body.len = request->length;
-    post_message(door->post, FRAME_KV_REQUEST, &message.base);
+    post_message(&door->post, FRAME_KV_REQUEST, &message.base);
 }
 
 static void proxy_cancel(void *context, uint64_t id)
@@ -45,7 +45,7 @@ static void proxy_cancel(void *context, uint64_t id)
     struct rendezvous_door *door = context;
     Hvdrun__KvNotice message = HVDRUN__KV_NOTICE__INIT;
     message.token = id;
-    post_message(door->post, FRAME_KV_DROPPED, &message.base);
+    post_message(&door->post, FRAME_KV_DROPPED, &message.base);
 }
 
 static void proxy_answer(void *context, uint64_t token, int status, const void *body, size_t length)
@@ -62,7 +62,7 @@ struct rendezvous_door *rendezvous_door_create(struct loop *loop, const struct p
     static const struct rendezvous_proxy_ops proxy_ops = {
         .ask = proxy_ask, .cancel = proxy_cancel, .answer = proxy_answer};
     struct rendezvous_door *door = mem_alloc(sizeof(*door));
-    door->post = post;
+    post_init_part(&door->post, post, post->epoch);
     door->proxy = rendezvous_proxy_create(&proxy_ops, door, RENDEZVOUS_CACHE_MAX);
     door->server = rendezvous_server_create(loop, &server_ops, door, err);
     if (door->server == NULL) {
@@ -86,8 +86,11 @@ int rendezvous_door_port(const struct rendezvous_door *door)
     return rendezvous_server_port(door->server);
 }
 
-void rendezvous_door_begin(struct rendezvous_door *door)
+void rendezvous_door_begin(struct rendezvous_door *door, uint32_t epoch)
 {
+    if (door->post.epoch == epoch)
+        return; /* what was learnt since then holds */
+    door->post.epoch = epoch;
     rendezvous_proxy_begin(door->proxy);
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rendezvous of this node: HTTP on loopback towards our workers, frames towards the driver. */
+/*
+ * The rendezvous of this node: HTTP on loopback towards our workers, frames towards the driver. It
+ * belongs to one epoch at a time, whatever epoch the workers that ask were started in.
+ */
 #pragma once
 
 #include "agent/post.h"
@@ -7,10 +10,10 @@
 
 struct rendezvous_door;
 
-/* NULL: no socket could be opened. */
+/* `post` is the agent's. NULL: no socket could be opened. */
 struct rendezvous_door *rendezvous_door_create(struct loop *loop, const struct post *post,
                                                struct error *err);
 void rendezvous_door_destroy(struct rendezvous_door *door);
 int rendezvous_door_port(const struct rendezvous_door *door);
-void rendezvous_door_begin(struct rendezvous_door *door); /* a new epoch */
+void rendezvous_door_begin(struct rendezvous_door *door, uint32_t epoch);
 void rendezvous_door_reply(struct rendezvous_door *door, const uint8_t *body, size_t length);

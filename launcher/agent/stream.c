@@ -15,10 +15,11 @@
 
 struct stream {
     struct stream_pool *pool;
+    const struct post *post;
     struct stream *next, *previous;
     struct loop_fd *watch;
     int fd;
-    uint32_t rank;
+    uint32_t seat;
     uint8_t number;
     uint64_t offset;
     bool cut;    /* ends after `left` more bytes */
@@ -49,21 +50,22 @@ static void pool_remove(struct stream_pool *pool, struct stream *stream)
 static bool pool_open(const struct stream_pool *pool)
 {
     /* Once the driver is gone nobody counts any more, and workers must not block on output. */
-    if (pool->post->link == NULL)
+    const struct link *link = post_link(pool->post);
+    if (link == NULL)
         return true;
-    return pool->used < pool->granted && link_queued(pool->post->link) < LINK_CONGESTED;
+    return pool->used < pool->granted && link_queued(link) < LINK_CONGESTED;
 }
 
 static void stream_end(struct stream *stream)
 {
-    if (stream->pool->post->link != NULL) {
-        struct frame_data data = {.rank = stream->rank,
+    struct link *link = post_link(stream->post);
+    if (link != NULL) {
+        struct frame_data data = {.rank = stream->seat,
                                   .stream = stream->number,
                                   .offset = stream->offset,
                                   .when_ns = (uint64_t)clock_mono_ns()};
-        if (link_data_reserve(stream->pool->post->link, 0) != NULL)
-            link_data_commit(stream->pool->post->link, FRAME_OUTPUT, stream->pool->post->epoch,
-                             &data, 0);
+        if (link_data_reserve(link, 0) != NULL)
+            link_data_commit(link, FRAME_OUTPUT, stream->post->epoch, &data, 0);
     }
     struct pollfd now = {.fd = stream->fd, .events = POLLIN};
     stream->missed = stream->cut && poll(&now, 1, 0) >= 0 && (now.revents & POLLHUP) == 0;
@@ -79,18 +81,18 @@ static ssize_t stream_read(struct stream *stream)
     struct stream_pool *pool = stream->pool;
     static const size_t room = CHUNK;
     char scrap[4096];
-    struct link *link = pool->post->link;
+    struct link *link = post_link(stream->post);
     uint8_t *place = link != NULL ? link_data_reserve(link, room) : NULL;
     ssize_t got = place != NULL ? fd_read(stream->fd, place, room)
                                 : fd_read(stream->fd, scrap, sizeof(scrap));
     if (got < 0 && errno == EIO)
         return 0; /* a terminal whose last user has gone */
     if (got > 0 && place != NULL) {
-        struct frame_data data = {.rank = stream->rank,
+        struct frame_data data = {.rank = stream->seat,
                                   .stream = stream->number,
                                   .offset = stream->offset,
                                   .when_ns = (uint64_t)clock_mono_ns()};
-        link_data_commit(link, FRAME_OUTPUT, pool->post->epoch, &data, (size_t)got);
+        link_data_commit(link, FRAME_OUTPUT, stream->post->epoch, &data, (size_t)got);
         stream->offset += (uint64_t)got;
         pool->used += (uint64_t)got;
     }
@@ -113,12 +115,18 @@ static void stream_readable(void *context, int what)
         stream_end(stream);
 }
 
-struct stream *stream_create(struct stream_pool *pool, int fd, uint32_t rank, uint8_t number,
-                             void (*ended)(void *context), void *context)
+struct stream *stream_create(struct stream_pool *pool, const struct post *post, int fd,
+                             uint32_t seat, uint8_t number, void (*ended)(void *context),
+                             void *context)
 {
     struct stream *stream = mem_alloc(sizeof(*stream));
-    *stream = (struct stream){
-        .pool = pool, .fd = fd, .rank = rank, .number = number, .ended = ended, .context = context};
+    *stream = (struct stream){.pool = pool,
+                              .post = post,
+                              .fd = fd,
+                              .seat = seat,
+                              .number = number,
+                              .ended = ended,
+                              .context = context};
     pool_add(pool, stream);
     stream->watch = loop_fd_create(pool->loop, fd, stream_readable, stream);
     loop_fd_watch(stream->watch, LOOP_READ);

@@ -11,7 +11,7 @@
 /* The node's credit, shared by all its streams; cumulative bytes (D4). */
 struct stream_pool {
     struct loop *loop;
-    const struct post *post;
+    const struct post *post; /* the agent's */
     uint64_t granted, used;
     bool paused;          /* a stream waits for stream_pool_resume() */
     struct stream *first; /* all open streams, newest first */
@@ -19,9 +19,11 @@ struct stream_pool {
 
 struct stream;
 
-/* Takes `fd`. `ended` is called once, at end of file or after stream_cut(). */
-struct stream *stream_create(struct stream_pool *pool, int fd, uint32_t rank, uint8_t number,
-                             void (*ended)(void *context), void *context);
+/* Takes `fd`. The frames go through `post`, under its epoch. `ended` is called once, at end of file
+ * or after stream_cut(). */
+struct stream *stream_create(struct stream_pool *pool, const struct post *post, int fd,
+                             uint32_t seat, uint8_t number, void (*ended)(void *context),
+                             void *context);
 void stream_destroy(struct stream *stream);
 
 /* Reads what is there without waiting, then ends the stream though somebody still holds its other

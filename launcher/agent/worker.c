@@ -30,9 +30,11 @@ const char *worker_state_name(enum worker_state state)
     return names[state];
 }
 
-void worker_init(struct worker *worker, const struct worker_shared *shared, uint32_t rank)
+void worker_init(struct worker *worker, const struct worker_shared *shared, uint32_t seat,
+                 uint32_t rank)
 {
-    *worker = (struct worker){.shared = shared, .rank = rank, .terminal_fd = -1, .pidfd = -1};
+    *worker = (struct worker){
+        .shared = shared, .seat = seat, .rank = rank, .terminal_fd = -1, .pidfd = -1};
 }
 
 static void worker_unwatch_exit(struct worker *worker)
@@ -57,6 +59,7 @@ void worker_destroy(struct worker *worker)
     stream_destroy(worker->streams[1]);
     input_destroy(worker->input);
     loop_timer_destroy(worker->drain);
+    worker_end_destroy(worker->end);
     worker_unwatch_exit(worker);
     fd_close(&worker->terminal_fd);
     free(worker->error_file);
@@ -77,7 +80,7 @@ static void worker_finish(struct worker *worker)
     loop_timer_destroy(worker->drain);
     worker->drain = NULL;
     Hvdrun__Finished message = HVDRUN__FINISHED__INIT;
-    message.rank = worker->rank;
+    message.rank = worker->seat;
     message.cut = cut;
     post_message(worker->shared->post, FRAME_FINISHED, &message.base);
     worker->shared->changed(worker->shared->context, worker);
@@ -174,18 +177,18 @@ static void worker_connect(struct worker *worker, struct plumbing *p, enum worke
         if (p->ours[i + 1] < 0)
             continue;
         worker->open_streams++;
-        worker->streams[i] = stream_create(shared->pool, p->ours[i + 1], worker->rank,
+        worker->streams[i] = stream_create(shared->pool, shared->post, p->ours[i + 1], worker->seat,
                                            (uint8_t)(i + 1), stream_ended, worker);
     }
     if (p->ours[0] >= 0)
-        worker->input = input_create(shared->loop, shared->post, p->ours[0], worker->rank,
+        worker->input = input_create(shared->loop, shared->post, p->ours[0], worker->seat,
                                      stdin_kind == WORKER_STDIN_TERMINAL);
 }
 
 void worker_fail(struct worker *worker, const struct error *err)
 {
     Hvdrun__Exited message = HVDRUN__EXITED__INIT;
-    message.rank = worker->rank;
+    message.rank = worker->seat;
     message.exec_failed = true;
     message.status = (uint32_t)(err->status != 0 ? err->status : STATUS_LAUNCHER);
     message.code = (int32_t)message.status;
@@ -232,7 +235,7 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
     AUTO_BUF struct buf account = BUF_INIT(ERROR_FILE_MAX);
     int status = exit->wait_status;
     Hvdrun__Exited message = HVDRUN__EXITED__INIT;
-    message.rank = worker->rank;
+    message.rank = worker->seat;
     message.signaled = WIFSIGNALED(status);
     message.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
     message.core = WIFSIGNALED(status) && WCOREDUMP(status);
@@ -253,6 +256,7 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
     post_message(worker->shared->post, FRAME_EXITED, &message.base);
     worker->state = WORKER_EXITED;
     worker_unwatch_exit(worker);
+    worker_end_exited(worker->end);
     input_destroy(worker->input);
     worker->input = NULL;
     worker->shared->changed(worker->shared->context, worker);

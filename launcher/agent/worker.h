@@ -11,6 +11,7 @@
 
 #include "agent/input.h"
 #include "agent/stream.h"
+#include "agent/worker_end.h"
 #include "io/child.h"
 #include "io/reaper.h"
 
@@ -35,7 +36,7 @@ struct worker;
 /* What all workers of an epoch share; the owner keeps it until the last one is destroyed. */
 struct worker_shared {
     struct loop *loop;
-    const struct post *post;
+    const struct post *post; /* of the epoch */
     struct stream_pool *pool;
     int null_fd; /* /dev/null, open for reading */
     int64_t drain_ms;
@@ -48,7 +49,8 @@ struct worker_shared {
 
 struct worker {
     const struct worker_shared *shared;
-    uint32_t rank;
+    uint32_t seat; /* by which the driver knows it */
+    uint32_t rank; /* of its epoch */
     enum worker_state state;
     pid_t pid; /* also its process group; 0 before the spawn */
     int64_t started_ns;
@@ -59,11 +61,13 @@ struct worker {
     int open_streams;
     int terminal_fd; /* the pty's master, for its size; -1 */
     struct loop_timer *drain;
-    int pidfd; /* readable once the process has ended; -1 */
+    struct worker_end *end; /* it is to end alone; NULL: it is not */
+    int pidfd;              /* readable once the process has ended; -1 */
     struct loop_fd *exit_watch;
 };
 
-void worker_init(struct worker *worker, const struct worker_shared *shared, uint32_t rank);
+void worker_init(struct worker *worker, const struct worker_shared *shared, uint32_t seat,
+                 uint32_t rank);
 void worker_destroy(struct worker *worker);
 
 /* Starts it; `spec->fds` are filled in here. On failure EXITED (as not executable) and FINISHED are

@@ -6,7 +6,7 @@
  *   0 version (1)  1 type (1)  2 flags (2, zero)  4 body length (4)  8 node (4)  12 epoch (4)
  * A body is at most FRAME_BODY_MAX bytes; a larger one is sent as PART frames that come directly
  * before the frame they belong to and hold the beginning of its body. Control bodies are messages
- * of control.proto. OUTPUT and STDIN bodies are raw: 0 rank (4)  4 stream (1)  5 zero (3)  8 offset
+ * of control.proto. OUTPUT and STDIN bodies are raw: 0 seat (4)  4 stream (1)  5 zero (3)  8 offset
  * of the first byte in the stream (8) 16 sender's monotonic time, ns (8)  24 bytes... with stream 1
  * = stdout, 2 = stderr, 0 = stdin. A STDIN frame without bytes is end of file; so is an OUTPUT
  * frame. Every frame about workers carries its epoch; a stale one is dropped.
@@ -38,7 +38,9 @@
     X(FRAME_STATE_REQUEST, 29) X(FRAME_STATE_REPORT, 30) X(FRAME_WINDOW_SIZE, 31)                  \
     X(FRAME_TERMINATE, 32) X(FRAME_PART, 33) X(FRAME_MPI_COLLECT, 34) X(FRAME_MPI_COLLECTED, 35)     \
     X(FRAME_MPI_MODEX, 36) X(FRAME_MPI_MODEX_DATA, 37) X(FRAME_MPI_STORE, 38)                      \
-    X(FRAME_MPI_STORE_REPLY, 39) X(FRAME_MPI_EVENT, 40) X(FRAME_MPI_SIGNAL, 41)
+    X(FRAME_MPI_STORE_REPLY, 39) X(FRAME_MPI_EVENT, 40) X(FRAME_MPI_SIGNAL, 41)                     \
+    X(FRAME_END_WORKER, 42) X(FRAME_CANCEL, 43) X(FRAME_EPOCH, 44) X(FRAME_NOTIFY, 45)             \
+    X(FRAME_NOTIFIED, 46) X(FRAME_DEADLINE, 47)
 /* clang-format on */
 
 enum frame_type {

@@ -28,6 +28,7 @@ static const struct node_facts facts = {.hostname = "node2",
 struct bench {
     struct loop *loop;
     struct post post;
+    struct mpi_host *mpi;
     struct crew_config config;
     struct crew_setup setup;
     struct worker_vars *vars;
@@ -40,7 +41,7 @@ static Hvdrun__Prepare *prepare_of(const char *interfaces, bool with_addresses, 
     char *hosts[] = {(char *)"a", (char *)"b", (char *)"c"};
     char *told[] = {(char *)"192.0.2.77", (char *)"198.51.100.201", (char *)"192.0.2.78"};
     char *env[] = {(char *)"HOME=/home/of/the/driver", (char *)"CREW_SETUP_TEST=passed",
-                   (char *)"PATH=/driver/bin"};
+                   (char *)"PATH=/driver/bin", (char *)"SLURM_GTIDS=0"};
     uint32_t ranks[] = {1, 1, 1};
     Hvdrun__App app = HVDRUN__APP__INIT;
     Hvdrun__Worker worker = HVDRUN__WORKER__INIT;
@@ -50,8 +51,9 @@ static Hvdrun__Prepare *prepare_of(const char *interfaces, bool with_addresses, 
     app.argv = argv;
     app.n_argv = 1;
     app.mpi = (char *)"none";
-    worker.rank = 1;
+    worker.rank = worker.seat = 1;
     message.size = 3;
+    message.local_size = 1;
     message.node_index = 1;
     message.host = hosts[1];
     message.hosts = hosts;
@@ -61,7 +63,7 @@ static Hvdrun__Prepare *prepare_of(const char *interfaces, bool with_addresses, 
     message.workers = workers;
     message.n_apps = message.n_workers = 1;
     message.base_env = env;
-    message.n_base_env = 3;
+    message.n_base_env = 4;
     message.interfaces = (char *)interfaces;
     message.addresses = told;
     message.n_addresses = with_addresses ? 3 : 0;
@@ -72,35 +74,48 @@ static Hvdrun__Prepare *prepare_of(const char *interfaces, bool with_addresses, 
     return hvdrun__prepare__unpack(NULL, size, bytes);
 }
 
-static void bench_open(struct bench *bench, const char *interfaces, bool with_addresses,
-                       bool remote)
+static void bench_prepare(struct bench *bench)
 {
-    static const struct mpi_host_ops ops;
     struct error err = ERROR_INIT;
     *bench = (struct bench){.loop = loop_create(&err)};
     post_init(&bench->post, NULL);
-    bench->post.epoch = 1;
+    bench->mpi = mpi_host_create(bench->loop, &bench->post);
     bench->config = (struct crew_config){.post = &bench->post,
+                                         .epoch = 1,
                                          .facts = &facts,
-                                         .mpi = mpi_host_create(bench->loop, &bench->post),
-                                         .module_dir = "/nonexistent",
+                                         .mpi = bench->mpi,
+                                         .modules = modules_create("/nonexistent"),
                                          .job_id = "job"};
-    if (crew_setup_fill(&bench->setup, &bench->config,
-                        prepare_of(interfaces, with_addresses, remote), &ops, NULL, &err) < 0)
+}
+
+static void bench_fill(struct bench *bench, Hvdrun__Prepare *prepare,
+                       const struct worker_env_rank *rank)
+{
+    static const struct mpi_host_ops ops;
+    struct error err = ERROR_INIT;
+    if (crew_setup_fill(&bench->setup, &bench->config, prepare, &ops, NULL, &err) < 0)
         fail_msg("%s", err.text);
     Hvdrun__Start start = HVDRUN__START__INIT;
     start.master_addr = (char *)"192.0.2.77";
     start.master_port = 29400;
     crew_setup_env(&bench->setup, &start);
-    const struct worker_env_rank rank = {.rank = 1, .cross_rank = 1, .cross_size = 3};
-    bench->vars = worker_env_rank(bench->setup.env, &rank);
+    bench->vars = worker_env_rank(bench->setup.env, rank);
+}
+
+static void bench_open(struct bench *bench, const char *interfaces, bool with_addresses,
+                       bool remote)
+{
+    static const struct worker_env_rank rank = {.rank = 1, .cross_rank = 1, .cross_size = 3};
+    bench_prepare(bench);
+    bench_fill(bench, prepare_of(interfaces, with_addresses, remote), &rank);
 }
 
 static void bench_close(struct bench *bench)
 {
     worker_vars_destroy(bench->vars);
     crew_setup_destroy(&bench->setup);
-    mpi_host_destroy(bench->config.mpi);
+    mpi_host_destroy(bench->mpi);
+    modules_destroy(bench->config.modules);
     loop_destroy(bench->loop);
 }
 
@@ -171,12 +186,62 @@ static void test_environment(void **state)
     bench_close(&bench);
 }
 
+/* In an elastic job a new worker joins two on its node that go on: no MPI for it, and ranks and
+ * sizes of the whole node, of which PREPARE names only the new worker. */
+static void test_a_worker_that_joins(void **state)
+{
+    (void)state;
+    struct bench bench;
+    Hvdrun__Prepare *prepare = prepare_of("", true, false);
+    static const struct worker_env_rank rank = {
+        .rank = 2, .local_rank = 1, .slot = 2, .cross_rank = 1, .cross_size = 2};
+    bench_prepare(&bench);
+    bench.config.mpi = NULL;
+    bench.config.epoch = 7;
+    prepare->size = 5;
+    prepare->host_ranks[1] = 3;
+    prepare->local_size = 3;
+    prepare->workers[0]->rank = 2;
+    prepare->workers[0]->seat = 8;
+    prepare->workers[0]->local_rank = 1;
+    prepare->workers[0]->slot = 2;
+    prepare->elastic = true;
+    prepare->restart_count = 4;
+    prepare->max_restarts = 9;
+    prepare->app_sizes = mem_alloc(sizeof(uint32_t));
+    prepare->app_sizes[0] = 5;
+    prepare->n_app_sizes = 1;
+    memcpy(prepare->apps[0]->mpi, "pmix", 5); /* as long as "none" */
+    bench_fill(&bench, prepare, &rank);
+    assert_int_equal(bench.setup.kinds[0], MPI_NONE);
+    expect(&bench, "HVDRUN_EPOCH", "7");
+    expect(&bench, "HVDRUN_SLOT", "2");
+    expect(&bench, "HOROVOD_ELASTIC", "1");
+    expect(&bench, "HOROVOD_LOCAL_RANK", "1");
+    expect(&bench, "LOCAL_WORLD_SIZE", "3");
+    expect(&bench, "WORLD_SIZE", "5");
+    expect(&bench, "SLURM_GTIDS", "1,2,3");
+    expect(&bench, "TORCHELASTIC_RESTART_COUNT", "4");
+    expect(&bench, "TORCHELASTIC_MAX_RESTARTS", "9");
+    assert_int_equal(bench.setup.app_np[0], 5);
+    char *folder = mem_strdup(runtime_dir_path(bench.setup.runtime_dir));
+    char *deadline = mem_printf("%s/deadline", folder);
+    char *error_file = mem_printf("%s/error.7.2.json", folder);
+    expect(&bench, "HVDRUN_DEADLINE_FILE", deadline);
+    expect(&bench, "TORCHELASTIC_ERROR_FILE", error_file);
+    free(folder);
+    free(deadline);
+    free(error_file);
+    bench_close(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_hosts),
         cmocka_unit_test(test_a_driver_that_says_no_addresses),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_a_worker_that_joins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,9 +57,14 @@ static void test_beside(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
-    char *path = modules_path("/opt/lib/hvdrun", "hvdrun-pmix.so", &err);
+    struct modules *modules = modules_create("/opt/lib/hvdrun");
+    const char *path = modules_find(modules, "hvdrun-pmix.so", &err);
     assert_string_equal(path, "/opt/lib/hvdrun/hvdrun-pmix.so");
-    free(path);
+    assert_string_equal(modules_find(modules, "hvdrun-topology.so", &err),
+                        "/opt/lib/hvdrun/hvdrun-topology.so");
+    assert_ptr_equal(modules_find(modules, "hvdrun-pmix.so", &err), path); /* once for all */
+    modules_destroy(modules);
+    modules_destroy(NULL);
 }
 
 int main(void)

@@ -36,7 +36,8 @@ static void begin(struct source *source, struct bench *bench, uint8_t number)
     assert_int_equal(fd_pipe(ends), 0);
     fd_nonblock(ends[0]);
     *source = (struct source){.fd = ends[1]};
-    source->stream = stream_create(&bench->pool, ends[0], HEARD_RANK, number, on_ended, source);
+    source->stream =
+        stream_create(&bench->pool, &bench->post, ends[0], HEARD_RANK, number, on_ended, source);
 }
 
 static void end(struct source *source)
@@ -267,7 +268,7 @@ static void test_terminal(void **state)
     bench_open(&bench);
     assert_int_equal(openpty(&master, &slave, NULL, NULL, NULL), 0);
     fd_nonblock(master);
-    out.stream = stream_create(&bench.pool, master, HEARD_RANK, 1, on_ended, &out);
+    out.stream = stream_create(&bench.pool, &bench.post, master, HEARD_RANK, 1, on_ended, &out);
     out.fd = slave;
     fd_write_all(slave, "screen", 6);
     while (bench.heard.streams[1].length < 6)

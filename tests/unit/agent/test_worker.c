@@ -93,7 +93,7 @@ static int setup(void **state)
                                       .context = &f};
     f.spec = (struct child_spec){
         .path = "/bin/sh", .argv = f.argv, .envp = f.envp, .keep_fd = -1, .mask = &f.mask};
-    worker_init(&f.worker, &f.shared, HEARD_RANK);
+    worker_init(&f.worker, &f.shared, HEARD_RANK, HEARD_RANK + 100);
     *state = &f;
     return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

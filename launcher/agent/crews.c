@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/crews.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct crews {
+    struct loop *loop;
+    struct crew **list; /* oldest first */
+    size_t count;
+    bool paused;
+    void (*finished)(void *context);
+    void *context;
+};
+
+struct crews *crews_create(struct loop *loop, void (*finished)(void *context), void *context)
+{
+    struct crews *crews = mem_alloc(sizeof(*crews));
+    *crews = (struct crews){.loop = loop, .finished = finished, .context = context};
+    return crews;
+}
+
+void crews_destroy(struct crews *crews)
+{
+    if (crews == NULL)
+        return;
+    crews_clear(crews);
+    free(crews->list);
+    free(crews);
+}
+
+static void drop(struct crews *crews, size_t index)
+{
+    struct crew *crew = crews->list[index];
+    crews->count--;
+    for (size_t i = index; i < crews->count; i++)
+        crews->list[i] = crews->list[i + 1];
+    crew_destroy(crew);
+}
+
+void crews_clear(struct crews *crews)
+{
+    while (crews->count > 0)
+        drop(crews, crews->count - 1);
+}
+
+size_t crews_make_way(struct crews *crews)
+{
+    for (size_t i = crews->count; i-- > 0;) {
+        if (!crew_is_started(crews->list[i]) || crew_is_over(crews->list[i]))
+            drop(crews, i);
+    }
+    return crews->count;
+}
+
+/* Those of which nothing is left, but not the newest. */
+static void sweep(void *context)
+{
+    struct crews *crews = context;
+    for (size_t i = crews->count; i-- > 0;) {
+        if (i + 1 < crews->count && crew_is_over(crews->list[i]))
+            drop(crews, i);
+    }
+}
+
+static void crew_finished(void *context)
+{
+    struct crews *crews = context;
+    if (crews->count > 1) /* not from inside the crew that calls */
+        loop_defer(crews->loop, sweep, crews);
+    crews->finished(crews->context);
+}
+
+struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__Prepare *prepare)
+{
+    config->finished = crew_finished;
+    config->context = crews;
+    struct crew *crew = crew_create(config, prepare);
+    crew_pause(crew, crews->paused);
+    crews->list = mem_resize_array(crews->list, crews->count + 1, sizeof(struct crew *));
+    crews->list[crews->count++] = crew;
+    return crew;
+}
+
+void crews_cancel(struct crews *crews, uint32_t epoch)
+{
+    for (size_t i = crews->count; i-- > 0;) {
+        if (crew_epoch(crews->list[i]) == epoch && !crew_is_started(crews->list[i]))
+            drop(crews, i);
+    }
+}
+
+struct crew *crews_find(const struct crews *crews, uint32_t epoch)
+{
+    for (size_t i = 0; i < crews->count; i++) {
+        if (crew_epoch(crews->list[i]) == epoch)
+            return crews->list[i];
+    }
+    return NULL;
+}
+
+bool crews_is_newer(const struct crews *crews, uint32_t epoch)
+{
+    return crews->count == 0 || epoch > crew_epoch(crews->list[crews->count - 1]);
+}
+
+bool crews_exited(struct crews *crews, const struct reaper_exit *exit)
+{
+    bool ours = false;
+    for (size_t i = 0; i < crews->count && !ours; i++)
+        ours = crew_exited(crews->list[i], exit);
+    return ours;
+}
+
+void crews_stop(struct crews *crews)
+{
+    for (size_t i = 0; i < crews->count; i++)
+        crew_stop(crews->list[i]);
+}
+
+void crews_signal(struct crews *crews, int signal)
+{
+    for (size_t i = 0; i < crews->count; i++)
+        crew_signal(crews->list[i], signal);
+}
+
+void crews_pause(struct crews *crews, bool paused)
+{
+    crews->paused = paused;
+    for (size_t i = 0; i < crews->count; i++)
+        crew_pause(crews->list[i], paused);
+}
+
+void crews_resize(struct crews *crews, int rows, int columns)
+{
+    for (size_t i = 0; i < crews->count; i++)
+        crew_resize(crews->list[i], rows, columns);
+}
+
+void crews_cut(struct crews *crews)
+{
+    for (size_t i = 0; i < crews->count; i++)
+        crew_cut(crews->list[i]);
+}
+
+void crews_write_deadline(const struct crews *crews, const struct deadline *deadline,
+                          const struct log *log)
+{
+    for (size_t i = 0; i < crews->count; i++)
+        deadline_write(deadline, crew_folder(crews->list[i]), log);
+}
+
+void crews_report_states(const struct crews *crews, const struct post *post)
+{
+    Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
+    struct crew_states states = {NULL, STRV_INIT};
+    /* Seats of older crews whose workers have ended may be others' now. */
+    for (size_t i = 0; i < crews->count; i++)
+        crew_states(crews->list[i], i + 1 == crews->count, &states);
+    message.ranks = states.seats;
+    message.texts = states.texts.items;
+    message.n_ranks = message.n_texts = states.texts.count;
+    post_message(post, FRAME_STATE_REPORT, &message.base);
+    free(states.seats);
+    strv_destroy(&states.texts);
+}
+
+int crews_live(const struct crews *crews)
+{
+    int live = 0;
+    for (size_t i = 0; i < crews->count; i++)
+        live += crew_live(crews->list[i]);
+    return live;
+}
+
+bool crews_is_finished(const struct crews *crews)
+{
+    bool finished = true;
+    for (size_t i = 0; i < crews->count; i++)
+        finished = finished && crew_is_finished(crews->list[i]);
+    return finished;
+}
+
+bool crews_has_group(const struct crews *crews, pid_t group)
+{
+    bool has = false;
+    for (size_t i = 0; i < crews->count && !has; i++)
+        has = crew_has_group(crews->list[i], group);
+    return has;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All crews of this node. There is one, unless workers rejoin: then an epoch that starts workers
+ * here adds a crew to those whose workers go on. A crew that has started and of which nothing is
+ * left goes as soon as there is a newer one; the newest stays, since a static job may still ask for
+ * it.
+ */
+#pragma once
+
+#include "agent/crew.h"
+#include "agent/deadline.h"
+
+struct crews;
+
+/* `finished` is called when workers have ended, as crew_config.finished; it must not add or drop.
+ */
+struct crews *crews_create(struct loop *loop, void (*finished)(void *context), void *context);
+void crews_destroy(struct crews *crews);
+
+/* What stands in the way of `epoch` goes: crews of which nothing is left, and those that were
+ * prepared and never started. Returns how many are left. */
+size_t crews_make_way(struct crews *crews);
+void crews_clear(struct crews *crews); /* all of them go: nothing of them runs any more */
+
+/* Takes `prepare`; fills in `config->finished` and its context. The caller has seen to it that the
+ * epoch is newer than all others. */
+struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__Prepare *prepare);
+void crews_cancel(struct crews *crews, uint32_t epoch); /* unless it has started */
+
+struct crew *crews_find(const struct crews *crews, uint32_t epoch); /* NULL: none */
+bool crews_is_newer(const struct crews *crews, uint32_t epoch);     /* than all that are there */
+
+/* For all of them, as in crew.h. */
+bool crews_exited(struct crews *crews, const struct reaper_exit *exit);
+void crews_stop(struct crews *crews);
+void crews_signal(struct crews *crews, int signal);
+void crews_pause(struct crews *crews, bool paused);
+void crews_resize(struct crews *crews, int rows, int columns);
+void crews_cut(struct crews *crews);
+void crews_write_deadline(const struct crews *crews, const struct deadline *deadline,
+                          const struct log *log);
+void crews_report_states(const struct crews *crews, const struct post *post); /* one frame */
+
+int crews_live(const struct crews *crews);
+bool crews_is_finished(const struct crews *crews);
+bool crews_has_group(const struct crews *crews, pid_t group);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/notifier.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "rendezvous/notification.h"
+#include "rendezvous/registration.h"
+
+#define LOOPBACK "127.0.0.1"
+
+enum stage {
+    UNREADABLE, /* the registration is */
+    PAUSING,    /* until the next try */
+    CONNECTING,
+    WRITING,
+    READING,
+};
+
+/* One notifier_send(). */
+struct errand {
+    struct notifier *notifier;
+    struct errand *next, *previous;
+    uint32_t seat;
+    uint64_t timestamp;
+    enum stage stage;
+    struct registration_address addresses[NOTIFIER_TRIES];
+    int tries; /* that have failed */
+    uint8_t key[REGISTRATION_KEY_MAX];
+    size_t key_length;
+    uint8_t request[NOTIFICATION_REQUEST_MAX];
+    size_t request_length, written;
+    struct notification_reply *reply;
+    int fd;
+    struct loop_fd *watch;
+    struct loop_timer *timer; /* the end of a pause or the deadline of a stage */
+    char problem[ERROR_TEXT_MAX];
+};
+
+struct notifier {
+    struct loop *loop;
+    struct errand *first;
+    int64_t connect_ms, reply_ms, pause_ms;
+    void (*done)(void *context, uint32_t seat, uint64_t timestamp, const char *problem);
+    void *context;
+};
+
+struct notifier *notifier_create(struct loop *loop,
+                                 void (*done)(void *context, uint32_t seat, uint64_t timestamp,
+                                              const char *problem),
+                                 void *context)
+{
+    struct notifier *notifier = mem_alloc(sizeof(*notifier));
+    *notifier = (struct notifier){.loop = loop, .done = done, .context = context};
+    notifier_set_limits(notifier, 2000, 5000, 200);
+    return notifier;
+}
+
+void notifier_set_limits(struct notifier *notifier, int64_t connect_ms, int64_t reply_ms,
+                         int64_t pause_ms)
+{
+    notifier->connect_ms = connect_ms;
+    notifier->reply_ms = reply_ms;
+    notifier->pause_ms = pause_ms;
+}
+
+static void hang_up(struct errand *errand)
+{
+    loop_fd_destroy(errand->watch);
+    errand->watch = NULL;
+    fd_close(&errand->fd);
+    notification_reply_destroy(errand->reply);
+    errand->reply = NULL;
+}
+
+static void errand_destroy(struct errand *errand)
+{
+    if (errand->previous != NULL)
+        errand->previous->next = errand->next;
+    else
+        errand->notifier->first = errand->next;
+    if (errand->next != NULL)
+        errand->next->previous = errand->previous;
+    hang_up(errand);
+    loop_timer_destroy(errand->timer);
+    free(errand);
+}
+
+void notifier_destroy(struct notifier *notifier)
+{
+    if (notifier == NULL)
+        return;
+    while (notifier->first != NULL)
+        errand_destroy(notifier->first);
+    free(notifier);
+}
+
+/* `done` may destroy the notifier, so nothing is touched after it. */
+static void finish(struct errand *errand, bool succeeded)
+{
+    struct notifier *notifier = errand->notifier;
+    uint32_t seat = errand->seat;
+    uint64_t timestamp = errand->timestamp;
+    char *problem AUTO_FREE = succeeded ? NULL : mem_strdup(errand->problem);
+    errand_destroy(errand);
+    notifier->done(notifier->context, seat, timestamp, problem);
+}
+
+/* Loopback with the first port (there is one for all), then what was registered, then again. */
+static void choose_addresses(struct errand *errand, const struct registration *registration)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < NOTIFIER_TRIES; i++) {
+        errand->addresses[i] = registration->addresses[at == 0 ? 0 : at - 1];
+        if (at == 0)
+            snprintf(errand->addresses[i].text, sizeof(errand->addresses[i].text), LOOPBACK);
+        do
+            at = at == registration->count ? 0 : at + 1;
+        while (at > 0 && strcmp(registration->addresses[at - 1].text, LOOPBACK) == 0);
+    }
+}
+
+static void try_failed(struct errand *errand, const char *why)
+{
+    const struct registration_address *address = &errand->addresses[errand->tries];
+    snprintf(errand->problem, sizeof(errand->problem),
+             "the worker's notification service at %s:%u %s", address->text, address->port, why);
+    hang_up(errand);
+    errand->tries++;
+    if (errand->tries == NOTIFIER_TRIES) {
+        finish(errand, false);
+        return;
+    }
+    errand->stage = PAUSING;
+    loop_timer_set(errand->timer, errand->notifier->pause_ms);
+}
+
+static void try_failed_errno(struct errand *errand, const char *what, int errnum)
+{
+    char why[128], text[64];
+    snprintf(why, sizeof(why), "%s: %s", what, strerror_r(errnum, text, sizeof(text)));
+    try_failed(errand, why);
+}
+
+static void read_reply(struct errand *errand)
+{
+    uint8_t bytes[1024];
+    ssize_t got = fd_read(errand->fd, bytes, sizeof(bytes));
+    if (got < 0 && errno == EAGAIN)
+        return;
+    if (got < 0) {
+        try_failed_errno(errand, "does not answer", errno);
+    } else if (got == 0) {
+        try_failed(errand, "closes the connection without an answer");
+    } else {
+        enum notification_verdict verdict =
+            notification_reply_feed(errand->reply, bytes, (size_t)got);
+        if (verdict == NOTIFICATION_ACKNOWLEDGED)
+            finish(errand, true);
+        else if (verdict == NOTIFICATION_BAD)
+            try_failed(errand, notification_reply_problem(errand->reply));
+    }
+}
+
+static void write_request(struct errand *errand)
+{
+    ssize_t sent = send(errand->fd, errand->request + errand->written,
+                        errand->request_length - errand->written, MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (sent < 0) {
+        try_failed_errno(errand, "does not take the request", errno);
+        return;
+    }
+    errand->written += (size_t)sent;
+    if (errand->written < errand->request_length)
+        return;
+    errand->stage = READING;
+    loop_fd_watch(errand->watch, LOOP_READ);
+}
+
+static void connected(struct errand *errand)
+{
+    int errnum = 0;
+    socklen_t length = sizeof(errnum);
+    if (getsockopt(errand->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
+        errnum = errno;
+    if (errnum != 0) {
+        try_failed_errno(errand, "cannot be reached", errnum);
+        return;
+    }
+    errand->stage = WRITING;
+    loop_timer_set(errand->timer, errand->notifier->reply_ms);
+    write_request(errand);
+}
+
+static void socket_ready(void *context, int what)
+{
+    struct errand *errand = context;
+    (void)what;
+    if (errand->stage == CONNECTING)
+        connected(errand);
+    else if (errand->stage == WRITING)
+        write_request(errand);
+    else
+        read_reply(errand);
+}
+
+static void begin_try(struct errand *errand)
+{
+    const struct registration_address *address = &errand->addresses[errand->tries];
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(address->port)};
+    inet_pton(AF_INET, address->text, &to.sin_addr);
+    errand->written = 0;
+    errand->stage = CONNECTING;
+    errand->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (errand->fd < 0 || (connect(errand->fd, (const struct sockaddr *)&to, sizeof(to)) < 0 &&
+                           errno != EINPROGRESS)) {
+        try_failed_errno(errand, "cannot be reached", errno);
+        return;
+    }
+    errand->reply = notification_reply_create(errand->key, errand->key_length);
+    errand->watch = loop_fd_create(errand->notifier->loop, errand->fd, socket_ready, errand);
+    loop_fd_watch(errand->watch, LOOP_WRITE);
+    loop_timer_set(errand->timer, errand->notifier->connect_ms);
+}
+
+static void timer_fire(void *context)
+{
+    struct errand *errand = context;
+    switch (errand->stage) {
+    case UNREADABLE: finish(errand, false); break;
+    case PAUSING: begin_try(errand); break;
+    case CONNECTING: try_failed(errand, "cannot be reached within the limit of time"); break;
+    case WRITING:
+    case READING: try_failed(errand, "does not answer within the limit of time"); break;
+    }
+}
+
+void notifier_send(struct notifier *notifier, uint32_t seat, uint64_t timestamp, int result,
+                   const uint8_t *registration, size_t length)
+{
+    struct errand *errand = mem_alloc(sizeof(*errand));
+    *errand = (struct errand){.notifier = notifier,
+                              .next = notifier->first,
+                              .seat = seat,
+                              .timestamp = timestamp,
+                              .stage = PAUSING,
+                              .fd = -1};
+    if (notifier->first != NULL)
+        notifier->first->previous = errand;
+    notifier->first = errand;
+    errand->timer = loop_timer_create(notifier->loop, timer_fire, errand);
+    struct registration parsed;
+    struct error err = ERROR_INIT;
+    if (registration_read(registration, length, &parsed, &err) == 0) {
+        choose_addresses(errand, &parsed);
+        errand->key_length = parsed.key_length;
+        memcpy(errand->key, parsed.key, parsed.key_length);
+        errand->request_length = notification_write_request(errand->request, parsed.key,
+                                                            parsed.key_length, timestamp, result);
+        registration_destroy(&parsed);
+    } else {
+        errand->stage = UNREADABLE;
+        snprintf(errand->problem, sizeof(errand->problem), "%s", err.text);
+    }
+    loop_timer_set(errand->timer, 0); /* `done` never comes from in here */
+}
