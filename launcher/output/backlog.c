@@ -31,7 +31,20 @@ void backlog_put(struct backlog *backlog, int rank, int stream, const void *byte
 
 void backlog_put_end(struct backlog *backlog, int rank, int stream)
 {
-    add(backlog, rank, stream, 0)->end = true;
+    add(backlog, rank, stream, 0)->what = BACKLOG_END;
+}
+
+void backlog_put_seat(struct backlog *backlog, int seat, const struct output_seat *who)
+{
+    size_t size = who->host != NULL ? strlen(who->host) + 1 : 0;
+    struct backlog_chunk *chunk = add(backlog, seat, 0, size);
+    chunk->length = 0;
+    chunk->what = BACKLOG_SEAT;
+    chunk->who = *who;
+    if (size > 0) {
+        memcpy(chunk->bytes, who->host, size);
+        chunk->who.host = chunk->bytes;
+    }
 }
 
 void backlog_drop_first(struct backlog *backlog)

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raw bytes that wait for room in the sink's queue, in the order in which they came. Its size is
- * bounded by the credit that the driver has given away, not here. Pure.
+ * Raw bytes that wait for room in the sink's queue, in the order in which they came, and between
+ * them the ends of streams and the changes of seats. Its size is bounded by the credit that the
+ * driver has given away, not here. Pure.
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "output/output.h"
+
+enum backlog_what {
+    BACKLOG_BYTES,
+    BACKLOG_END, /* the stream ends here; no bytes */
+    BACKLOG_SEAT /* somebody else has the seat from here on; no bytes for the stream */
+};
+
 struct backlog_chunk {
     struct backlog_chunk *next;
+    enum backlog_what what;
+    struct output_seat who; /* BACKLOG_SEAT; its host is the chunk's own */
     int rank, stream;
-    bool end; /* no bytes: the stream ends here */
     int64_t wall_ns;
     size_t length, taken;
     char bytes[];
@@ -26,5 +35,6 @@ struct backlog { /* an all-zero struct is empty */
 void backlog_put(struct backlog *backlog, int rank, int stream, const void *bytes, size_t length,
                  int64_t wall_ns);
 void backlog_put_end(struct backlog *backlog, int rank, int stream);
+void backlog_put_seat(struct backlog *backlog, int seat, const struct output_seat *who);
 void backlog_drop_first(struct backlog *backlog);
 void backlog_destroy(struct backlog *backlog);

@@ -209,6 +209,33 @@ void collapse_ended(struct collapse *collapse, int rank, int stream)
     emit_complete(collapse);
 }
 
+static void *grow_words(void *words, size_t before, size_t after)
+{
+    uint64_t *grown = mem_resize_array(words, after, sizeof(*grown));
+    memset(grown + before, 0, (after - before) * sizeof(*grown));
+    return grown;
+}
+
+void collapse_grow(struct collapse *collapse, int ranks)
+{
+    if (ranks <= collapse->ranks)
+        return;
+    collapse_flush(collapse); /* the sets of waiting lines have the old size */
+    if (ranks < collapse->ranks * 2)
+        ranks = collapse->ranks * 2;
+    size_t before = set_words(collapse->ranks);
+    for (int i = 0; i < 2; i++)
+        collapse->ended[i] = grow_words(collapse->ended[i], before, set_words(ranks));
+    collapse->last = grow_words(collapse->last, (size_t)collapse->ranks, (size_t)ranks);
+    collapse->ranks = ranks;
+}
+
+void collapse_joined(struct collapse *collapse, int rank, int stream)
+{
+    collapse->ended[stream][rank / 64] &= ~((uint64_t)1 << (rank % 64));
+    collapse->talking[stream]++;
+}
+
 int64_t collapse_due_ms(const struct collapse *collapse)
 {
     return collapse->first == NULL ? -1 : collapse->first->since_ms + COLLAPSE_MS;

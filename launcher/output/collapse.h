@@ -7,6 +7,9 @@
  * (of both streams together) is kept: a rank joins a waiting line only when that line comes after
  * everything else of this rank that waits. At most COLLAPSE_BYTES or COLLAPSE_LINES wait; beyond
  * that the oldest go first.
+ *
+ * What is called a rank here is only a number: the mux passes seats, which in an elastic job is not
+ * the same.
  */
 #pragma once
 
@@ -47,6 +50,14 @@ void collapse_flush(struct collapse *collapse);
 
 /* This rank says no more on this stream. */
 void collapse_ended(struct collapse *collapse, int rank, int stream);
+
+/* Room for at least so many ranks; the new ones do not talk yet. What waits is emitted when it must
+ * grow. */
+void collapse_grow(struct collapse *collapse, int ranks);
+
+/* From now on this rank is expected on this stream; it was not, or had ended. Nothing of an earlier
+ * one with its number may wait: collapse_flush_rank(). */
+void collapse_joined(struct collapse *collapse, int rank, int stream);
 
 int64_t collapse_due_ms(const struct collapse *collapse); /* when to call tick; -1: nothing waits */
 void collapse_tick(struct collapse *collapse, int64_t now_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams of all ranks: makes lines of their bytes, puts labels before them, and sends them to
+ * The streams of all seats: makes lines of their bytes, puts labels before them, and sends them to
  * the console and to the files. Time is a parameter; bytes leave into the sink.
  */
 #pragma once
@@ -23,9 +23,13 @@ struct mux *mux_create(struct sink *sink, const struct output_config *config, st
 void mux_attach(struct mux *mux, struct console *console); /* before the first byte */
 void mux_destroy(struct mux *mux);
 
-void mux_bytes(struct mux *mux, int rank, int stream, const char *bytes, size_t length,
+/* Another worker has the seat from now on; makes the seat when it is a new one. What is left of the
+ * one before goes out under its own name first. */
+void mux_seat(struct mux *mux, int seat, const struct output_seat *who);
+
+void mux_bytes(struct mux *mux, int seat, int stream, const char *bytes, size_t length,
                int64_t wall_ns, int64_t now_ms);
-void mux_end(struct mux *mux, int rank, int stream);
+void mux_end(struct mux *mux, int seat, int stream);
 
 int64_t mux_due_ms(const struct mux *mux); /* when to call tick; -1: nothing waits */
 void mux_tick(struct mux *mux, int64_t now_ms);

@@ -36,12 +36,13 @@ struct output {
     struct loop *loop;
     struct output_ops ops;
     void *context;
-    int ranks, raw_rank;
+    int ranks, raw_rank; /* ranks: seats, once output_seat() has been called */
     enum log_level level;
     struct sink *sink;
     struct console *console;
     struct mux *mux;
-    struct tail *tails; /* by rank; NULL until the first byte of stderr */
+    struct tail *tails; /* by rank, as far as one of them has said something on stderr */
+    int tail_count;
     struct backlog backlog;
     struct loop_timer *submit_timer; /* hands over what this turn of the loop has appended */
     struct loop_timer *due_timer;
@@ -123,11 +124,14 @@ static size_t take_slice(struct output *output, int *rank)
     struct backlog_chunk *chunk = output->backlog.first;
     size_t slice = chunk->length - chunk->taken < SLICE ? chunk->length - chunk->taken : SLICE;
     *rank = chunk->rank;
-    if (chunk->end)
-        mux_end(output->mux, chunk->rank, chunk->stream);
-    else
+    switch (chunk->what) {
+    case BACKLOG_SEAT: mux_seat(output->mux, chunk->rank, &chunk->who); break;
+    case BACKLOG_END: mux_end(output->mux, chunk->rank, chunk->stream); break;
+    case BACKLOG_BYTES:
         mux_bytes(output->mux, chunk->rank, chunk->stream, chunk->bytes + chunk->taken, slice,
                   chunk->wall_ns, loop_now_ms(output->loop));
+        break;
+    }
     chunk->taken += slice;
     if (chunk->taken == chunk->length)
         backlog_drop_first(&output->backlog);
@@ -233,7 +237,7 @@ static void free_lists(struct output *output)
     }
     while (output->files != NULL)
         output_file_close(output->files);
-    for (int rank = 0; output->tails != NULL && rank < output->ranks; rank++)
+    for (int rank = 0; rank < output->tail_count; rank++)
         tail_destroy(&output->tails[rank]);
     free(output->tails);
 }
@@ -259,13 +263,33 @@ bool output_destroy(struct output *output, int64_t wait_ms)
 
 /* ---- what the ranks say ---- */
 
+void output_seat(struct output *output, int seat, const struct output_seat *who)
+{
+    if (seat < 0 || who->rank < 0)
+        return;
+    if (seat >= output->ranks)
+        output->ranks = seat + 1;
+    if (seat < output->tail_count)
+        tail_destroy(&output->tails[seat]);
+    if (output->backlog.first != NULL)
+        backlog_put_seat(&output->backlog, seat, who);
+    else
+        mux_seat(output->mux, seat, who);
+    arm(output);
+}
+
 static void remember(struct output *output, int rank, enum output_stream stream, const void *bytes,
                      size_t length)
 {
     if (stream != OUTPUT_STDERR && rank != output->raw_rank)
         return;
-    if (output->tails == NULL)
-        output->tails = mem_array((size_t)output->ranks, sizeof(*output->tails));
+    if (rank >= output->tail_count) {
+        output->tails =
+            mem_resize_array(output->tails, (size_t)output->ranks, sizeof(*output->tails));
+        memset(output->tails + output->tail_count, 0,
+               (size_t)(output->ranks - output->tail_count) * sizeof(*output->tails));
+        output->tail_count = output->ranks;
+    }
     tail_add(&output->tails[rank], bytes, length);
 }
 
@@ -308,7 +332,7 @@ void output_end(struct output *output, int rank, enum output_stream stream)
 
 const char *output_tail(struct output *output, int rank)
 {
-    if (output->tails == NULL || rank < 0 || rank >= output->ranks)
+    if (rank < 0 || rank >= output->tail_count)
         return "";
     return tail_text(&output->tails[rank]);
 }

@@ -27,7 +27,9 @@ struct output;
 struct output_file;
 
 struct output_config { /* everything it points to is copied or used during output_create only */
-    int ranks;
+    int ranks;         /* of an elastic job: those that have a seat from the start, or 0 */
+    int ranks_max;     /* of an elastic job: the most that there can be, for --ranks and for
+                          the names of files; 0: as many as `ranks`, or unknown */
     const char *const *hosts; /* by rank; NULL: unknown */
     const int *local_ranks;   /* by rank; NULL: the same as the rank */
     const char *label;        /* template (label.h); NULL: horovodrun's "[%r]<%s>:" */
@@ -61,9 +63,24 @@ struct output *output_create(struct loop *loop, const struct output_config *conf
  * was not written. No callback runs after this. Call output_flush() first and take the time. */
 bool output_destroy(struct output *output, int64_t wait_ms);
 
+/*
+ * Ranks of an elastic job. The `rank` in all other calls (and raw_rank) is then the number of a
+ * seat, which workers take one after the other: output_seat() says who sits there from now on, and
+ * makes room when the number is beyond what there was. Before it, both streams of the one who sat
+ * there should have ended; what is left of it goes out under its own label, its tail is forgotten.
+ * Labels, --ranks and files go by the rank of that moment. Files of a rank that had some before are
+ * continued; from the first call on a file gets whole lines, since two workers may have it.
+ */
+struct output_seat {
+    int rank, local_rank;
+    const char *host; /* copied */
+};
+void output_seat(struct output *output, int seat, const struct output_seat *who);
+
 void output_bytes(struct output *output, int rank, enum output_stream stream, const void *bytes,
                   size_t length, int64_t wall_ns);
-void output_end(struct output *output, int rank, enum output_stream stream); /* end of file; once */
+/* End of file; once per worker. */
+void output_end(struct output *output, int rank, enum output_stream stream);
 
 /* The launcher's own words; a line of them never lands inside somebody else's. They don't wait
  * behind the ranks' raw bytes: before a final report, output_flush(). Of a terminal that is stuck

@@ -19,7 +19,8 @@
 #define BLOCK_SEGMENTS 1024
 #define POOL_MAX 40 /* written blocks that are kept for the next bytes */
 #define OPEN_MAX 256
-#define CLOSE UINT32_MAX /* as an offset: close the target */
+#define CLOSE UINT32_MAX      /* as an offset: close the target */
+#define REST (UINT32_MAX - 1) /* as an offset: give its descriptor back */
 
 struct segment {
     struct target *target;
@@ -133,15 +134,22 @@ static void note_failure(struct shared *shared, struct target *target)
     wake_loop(shared);
 }
 
+static int write_segment(struct shared *shared, const struct block *block,
+                         const struct segment *segment)
+{
+    if (segment->offset == CLOSE)
+        return target_close(&shared->targets, segment->target);
+    if (segment->offset == REST)
+        return target_rest(&shared->targets, segment->target);
+    return target_write(&shared->targets, segment->target, block->bytes + segment->offset,
+                        segment->length);
+}
+
 static void write_block(struct shared *shared, struct block *block)
 {
     for (int i = 0; i < block->segments && !atomic_load(&shared->give_up); i++) {
         struct segment *segment = &block->segment[i];
-        int result = segment->offset == CLOSE
-                         ? target_close(&shared->targets, segment->target)
-                         : target_write(&shared->targets, segment->target,
-                                        block->bytes + segment->offset, segment->length);
-        if (result != 0)
+        if (write_segment(shared, block, segment) != 0)
             note_failure(shared, segment->target);
     }
 }
@@ -361,7 +369,7 @@ static struct segment *segment_for(struct sink *sink, struct target *target)
     struct block *block = sink->current;
     if (block != NULL && block->segments > 0 && block->length < BLOCK_BYTES) {
         struct segment *last = &block->segment[block->segments - 1];
-        if (last->target == target && last->offset != CLOSE)
+        if (last->target == target && last->offset < REST)
             return last;
     }
     return add_segment(sink, target);
@@ -387,6 +395,11 @@ void sink_append(struct sink *sink, struct target *target, const void *bytes, si
 void sink_open(struct sink *sink, struct target *target)
 {
     segment_for(sink, target);
+}
+
+void sink_rest(struct sink *sink, struct target *target)
+{
+    add_segment(sink, target)->offset = REST;
 }
 
 void sink_close(struct sink *sink, struct target *target)

@@ -39,7 +39,8 @@ const char *sink_target_name(const struct target *target); /* its path */
 
 void sink_append(struct sink *sink, struct target *target, const void *bytes, size_t length);
 void sink_open(struct sink *sink, struct target *target);  /* makes the file, even if it is empty */
-void sink_close(struct sink *sink, struct target *target); /* after what has been appended */
+void sink_rest(struct sink *sink, struct target *target);  /* gives its descriptor back for now */
+void sink_close(struct sink *sink, struct target *target); /* both after what has been appended */
 void sink_submit(struct sink *sink);
 
 size_t sink_queued(const struct sink *sink); /* bytes appended and not written yet */

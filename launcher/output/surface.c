@@ -204,6 +204,12 @@ void surface_raw(struct surface *surface, int stream, int owner, const char *byt
     set_open(surface, bytes[length - 1] == '\n' ? CLOSED : PARTIAL, owner, stream);
 }
 
+void surface_leave(struct surface *surface, int owner)
+{
+    if (surface->owner == owner)
+        surface->owner = -1;
+}
+
 void surface_text(struct surface *surface, int stream, const char *text, size_t length)
 {
     close_open(surface);

@@ -45,6 +45,9 @@ void surface_piece(struct surface *surface, int stream, int owner, const char *l
 /* Bytes as they are (a rank with a terminal of its own). */
 void surface_raw(struct surface *surface, int stream, int owner, const char *bytes, size_t length);
 
+/* This owner is gone; a later one with its number is somebody else. */
+void surface_leave(struct surface *surface, int owner);
+
 /* Whole lines of the launcher itself; a missing last newline is added. */
 void surface_text(struct surface *surface, int stream, const char *text, size_t length);
 

@@ -185,10 +185,15 @@ int target_write(struct target_set *set, struct target *target, const char *byte
     return write_all(set, target->fd, bytes, length) == 0 ? 0 : fail(set, target);
 }
 
-int target_close(struct target_set *set, struct target *target)
+int target_rest(struct target_set *set, struct target *target)
 {
-    target->closed = true;
     if (target->is_file && target->fd >= 0)
         shut(set, target);
     return tell(target);
+}
+
+int target_close(struct target_set *set, struct target *target)
+{
+    target->closed = true;
+    return target_rest(set, target);
 }

@@ -38,5 +38,9 @@ void target_destroy(struct target *target); /* closes nothing: target_close() fi
  * said once, later calls return 0. */
 int target_write(struct target_set *set, struct target *target, const char *bytes, size_t length);
 
+/* Nothing comes for a while: its descriptor is given back, later bytes go on behind what is there.
+ * -1 as above. */
+int target_rest(struct target_set *set, struct target *target);
+
 /* A file is closed for good. -1 as above. */
 int target_close(struct target_set *set, struct target *target);

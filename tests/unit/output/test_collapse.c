@@ -148,6 +148,35 @@ static void an_ended_rank_does_not_stand_in_for_others(void **state)
     buf_destroy(&shown.text);
 }
 
+static void ranks_come_and_go(void **state)
+{
+    (void)state;
+    struct shown shown;
+    struct collapse *collapse = start(&shown, 2);
+    add(collapse, 0, "a\n", 0);
+    collapse_ended(collapse, 0, 0);
+    collapse_ended(collapse, 0, 0); /* once is enough */
+    collapse_flush_rank(collapse, 0);
+    collapse_joined(collapse, 0, 0);
+    expect(&shown, "[0]0 a\n");
+    add(collapse, 0, "b\n", 0);
+    expect(&shown, "");
+    collapse_grow(collapse, 100); /* what waits has sets of the old size */
+    expect(&shown, "[0]0 b\n");
+    shown.ranks = 100;
+    add(collapse, 0, "c\n", 0);
+    add(collapse, 1, "c\n", 0); /* the new ones do not talk yet */
+    expect(&shown, "[0-1]0 c\n");
+    collapse_joined(collapse, 99, 0);
+    add(collapse, 0, "d\n", 0);
+    add(collapse, 1, "d\n", 0);
+    expect(&shown, "");
+    add(collapse, 99, "d\n", 0);
+    expect(&shown, "[0-1,99]0 d\n");
+    collapse_destroy(collapse);
+    buf_destroy(&shown.text);
+}
+
 static void memory_is_bounded(void **state)
 {
     (void)state;
@@ -238,6 +267,7 @@ int main(void)
         cmocka_unit_test(streams_are_apart_and_in_order),
         cmocka_unit_test(an_ended_rank_is_not_waited_for),
         cmocka_unit_test(an_ended_rank_does_not_stand_in_for_others),
+        cmocka_unit_test(ranks_come_and_go),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(nothing_is_lost),
         cmocka_unit_test(lists_of_ranks),

@@ -287,9 +287,25 @@ static void nothing_is_lost_between_owners(void **state)
     }
 }
 
+static void a_later_owner_with_the_same_number(void **state)
+{
+    (void)state;
+    struct screen *screen = screen_create((struct surface_config){.bytes = true});
+    say(screen, 1, "old");
+    pause_of(screen, 1);
+    surface_leave(screen->surface, 2); /* somebody else */
+    say(screen, 1, " and");
+    pause_of(screen, 1);
+    surface_leave(screen->surface, 1);
+    say(screen, 1, "new\n");
+    assert_string_equal(buf_text(&screen->text), "old and\nnew\n");
+    screen_destroy(screen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_later_owner_with_the_same_number),
         cmocka_unit_test(in_pipes),
         cmocka_unit_test(an_ended_part_needs_no_line_for_its_newline),
         cmocka_unit_test(progress_bars_in_pipes_are_lines),

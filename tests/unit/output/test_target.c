@@ -91,6 +91,28 @@ static void folders_are_made(void **state)
     target_destroy(target);
 }
 
+static void a_file_that_rests_goes_on(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct target *target = file("rests", true);
+    target_write(&set, target, "older\n", 6);
+    target_close(&set, target);
+    target_destroy(target);
+    target = file("rests", false);
+    assert_int_equal(target_rest(&set, target), 0); /* it was never opened */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(target_write(&set, target, "x", 1), 0);
+        assert_int_equal(set.open, 1);
+        assert_int_equal(target_rest(&set, target), 0);
+        assert_int_equal(target_rest(&set, target), 0);
+        assert_int_equal(set.open, 0);
+    }
+    expect(target, "xxx");
+    assert_int_equal(target_close(&set, target), 0);
+    target_destroy(target);
+}
+
 static void few_descriptors_for_many_files(void **state)
 {
     (void)state;
@@ -186,7 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_are_made),       cmocka_unit_test(few_descriptors_for_many_files),
         cmocka_unit_test(failures_are_told_once), cmocka_unit_test(a_closed_pipe_is_a_failure),
-        cmocka_unit_test(giving_up_ends_a_wait),
+        cmocka_unit_test(giving_up_ends_a_wait),  cmocka_unit_test(a_file_that_rests_goes_on),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

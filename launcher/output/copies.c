@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/copies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define PATH_BYTES_MAX (1024 * 1024)
+
+/* Unfinished lines of all files together; beyond that long ones are written before their time. */
+#define HELD_MAX (16 * 1024 * 1024)
+#define HELD_LONG 4096
+
+#define BUCKETS_FIRST 64
+
+struct copy {
+    struct copy *next; /* in the bucket */
+    struct target *target;
+    uint64_t hash;
+    int streams;                  /* that have it now */
+    const struct copy_end *owner; /* who wrote last; NULL when that one is gone */
+    bool unfinished;              /* the last byte was no newline */
+};
+
+struct copies {
+    struct sink *sink;
+    struct files *files;
+    bool shared;
+    struct copy **buckets; /* by path */
+    size_t bucket_count;   /* a power of two, or 0 */
+    int count;
+    size_t held;
+    struct buf path;
+    struct copy *writing; /* what the callback of lines.h works on */
+    const struct copy_end *writer;
+};
+
+struct copies *copies_create(struct sink *sink, struct files *files)
+{
+    struct copies *copies = mem_alloc(sizeof(*copies));
+    copies->sink = sink;
+    copies->files = files;
+    copies->shared = !files_distinct(files);
+    buf_init(&copies->path, PATH_BYTES_MAX);
+    return copies;
+}
+
+void copies_destroy(struct copies *copies)
+{
+    if (copies == NULL)
+        return;
+    for (size_t i = 0; i < copies->bucket_count; i++) {
+        while (copies->buckets[i] != NULL) {
+            struct copy *copy = copies->buckets[i];
+            copies->buckets[i] = copy->next;
+            free(copy);
+        }
+    }
+    free(copies->buckets);
+    files_destroy(copies->files);
+    buf_destroy(&copies->path);
+    free(copies);
+}
+
+void copies_share(struct copies *copies)
+{
+    copies->shared = true;
+}
+
+int copies_count(const struct copies *copies)
+{
+    return copies->count;
+}
+
+/* ---- by path ---- */
+
+static uint64_t hash_of(const char *path)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (; *path != '\0'; path++)
+        hash = (hash ^ (unsigned char)*path) * 1099511628211u;
+    return hash ^ hash >> 32;
+}
+
+static void put_in_bucket(struct copies *copies, struct copy *copy)
+{
+    struct copy **bucket = &copies->buckets[copy->hash & (copies->bucket_count - 1)];
+    copy->next = *bucket;
+    *bucket = copy;
+}
+
+static void grow_buckets(struct copies *copies)
+{
+    struct copy **before = copies->buckets;
+    size_t before_count = copies->bucket_count;
+    copies->bucket_count = before_count > 0 ? before_count * 2 : BUCKETS_FIRST;
+    copies->buckets = mem_array(copies->bucket_count, sizeof(struct copy *));
+    for (size_t i = 0; i < before_count; i++) {
+        while (before[i] != NULL) {
+            struct copy *copy = before[i];
+            before[i] = copy->next;
+            put_in_bucket(copies, copy);
+        }
+    }
+    free(before);
+}
+
+static struct copy *find(const struct copies *copies, const char *path, uint64_t hash)
+{
+    if (copies->bucket_count == 0)
+        return NULL;
+    struct copy *copy = copies->buckets[hash & (copies->bucket_count - 1)];
+    while (copy != NULL &&
+           (copy->hash != hash || strcmp(sink_target_name(copy->target), path) != 0))
+        copy = copy->next;
+    return copy;
+}
+
+static struct copy *make(struct copies *copies, const char *path, uint64_t hash)
+{
+    if ((size_t)copies->count >= copies->bucket_count)
+        grow_buckets(copies);
+    struct copy *copy = mem_alloc(sizeof(*copy));
+    copy->hash = hash;
+    copy->target = sink_file(copies->sink, path, false);
+    sink_open(copies->sink, copy->target);
+    put_in_bucket(copies, copy);
+    copies->count++;
+    return copy;
+}
+
+/* ---- bytes ---- */
+
+static void write_bytes(struct copies *copies, struct copy *copy, const struct copy_end *writer,
+                        const char *bytes, size_t length)
+{
+    if (length == 0)
+        return;
+    if (copy->unfinished && copy->owner != writer)
+        sink_append(copies->sink, copy->target, "\n", 1);
+    sink_append(copies->sink, copy->target, bytes, length);
+    copy->owner = writer;
+    copy->unfinished = bytes[length - 1] != '\n';
+}
+
+static void on_piece(void *context, const struct lines_piece *piece)
+{
+    struct copies *copies = context;
+    write_bytes(copies, copies->writing, copies->writer, piece->text, piece->length);
+}
+
+static void select_writer(struct copies *copies, const struct copy_end *end)
+{
+    copies->writing = end->copy;
+    copies->writer = end;
+}
+
+/* ---- the interface ---- */
+
+void copies_begin(struct copies *copies, struct copy_end *end, const struct label_facts *facts)
+{
+    buf_clear(&copies->path);
+    files_path(copies->files, facts, &copies->path);
+    const char *path = buf_text(&copies->path);
+    uint64_t hash = hash_of(path);
+    end->copy = find(copies, path, hash);
+    if (end->copy == NULL)
+        end->copy = make(copies, path, hash);
+    end->copy->streams++;
+    end->lines.runs = true;
+}
+
+void copies_add(struct copies *copies, struct copy_end *end, const char *bytes, size_t length)
+{
+    if (!copies->shared) {
+        write_bytes(copies, end->copy, end, bytes, length);
+        return;
+    }
+    select_writer(copies, end);
+    copies->held -= end->lines.length;
+    lines_add(&end->lines, bytes, length, 0, on_piece, copies);
+    if (copies->held + end->lines.length > HELD_MAX && end->lines.length > HELD_LONG)
+        lines_show(&end->lines, on_piece, copies);
+    copies->held += end->lines.length;
+}
+
+void copies_finish(struct copies *copies, struct copy_end *end)
+{
+    struct copy *copy = end->copy;
+    if (copy == NULL)
+        return;
+    select_writer(copies, end);
+    copies->held -= end->lines.length;
+    lines_finish(&end->lines, on_piece, copies);
+    if (copy->owner == end)
+        copy->owner = NULL;
+    if (--copy->streams == 0)
+        sink_rest(copies->sink, copy->target);
+    end->copy = NULL;
+}

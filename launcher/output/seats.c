@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/seats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+
+#define RANKS_MOST 1000000 /* when nobody knows how many there can be */
+
+int seats_most_ranks(const struct output_config *config)
+{
+    return config->ranks_max > config->ranks ? config->ranks_max : config->ranks;
+}
+
+static void choose(void *context, int64_t rank)
+{
+    struct seats *seats = context;
+    if (rank >= seats->chosen_count) {
+        int64_t count = seats->chosen_count > 0 ? seats->chosen_count : 64;
+        while (count <= rank)
+            count *= 2;
+        seats->chosen = mem_resize_array(seats->chosen, (size_t)count, sizeof(*seats->chosen));
+        memset(seats->chosen + seats->chosen_count, 0, (size_t)(count - seats->chosen_count));
+        seats->chosen_count = count;
+    }
+    seats->chosen[rank] = true;
+}
+
+static bool is_chosen(const struct seats *seats, int rank)
+{
+    return seats->chosen == NULL || (rank < seats->chosen_count && seats->chosen[rank]);
+}
+
+int seats_init(struct seats *seats, const struct output_config *config, struct error *err)
+{
+    int most = seats_most_ranks(config);
+    if (config->ranks_shown != NULL &&
+        parse_ranks(config->ranks_shown, (most > 0 ? most : RANKS_MOST) - 1, choose, seats, err) !=
+            0)
+        return error_wrap(err, "--ranks");
+    for (int rank = 0; rank < config->ranks; rank++) {
+        const struct output_seat who = {
+            .rank = rank,
+            .local_rank = config->local_ranks != NULL ? config->local_ranks[rank] : rank,
+            .host = config->hosts != NULL ? config->hosts[rank] : NULL,
+        };
+        seat_take(seats, seats_reach(seats, rank), &who);
+    }
+    return 0;
+}
+
+static void clear_stream(struct stream *stream)
+{
+    lines_clear(&stream->lines);
+    lines_clear(&stream->copy.lines);
+    free(stream->label);
+    stream->label = NULL;
+}
+
+void seats_destroy(struct seats *seats)
+{
+    for (int i = 0; i < seats->count; i++) {
+        clear_stream(&seats->all[i]->streams[0]);
+        clear_stream(&seats->all[i]->streams[1]);
+        free(seats->all[i]->host);
+        free(seats->all[i]);
+    }
+    free(seats->all);
+    free(seats->chosen);
+    *seats = (struct seats){0};
+}
+
+static struct seat *make(struct seats *seats, int number)
+{
+    struct seat *seat = mem_alloc(sizeof(*seat));
+    seat->number = number;
+    const struct output_seat who = {.rank = number, .local_rank = number};
+    seat_take(seats, seat, &who);
+    return seat;
+}
+
+struct seat *seats_reach(struct seats *seats, int number)
+{
+    while (seats->count <= number) {
+        if (seats->count == seats->room) {
+            seats->room = seats->room > 0 ? seats->room * 2 : 16;
+            seats->all = mem_resize_array(seats->all, (size_t)seats->room, sizeof(struct seat *));
+        }
+        seats->all[seats->count] = make(seats, seats->count);
+        seats->count++;
+    }
+    return seats->all[number];
+}
+
+void seat_take(const struct seats *seats, struct seat *seat, const struct output_seat *who)
+{
+    free(seat->host);
+    seat->rank = who->rank;
+    seat->local_rank = who->local_rank;
+    seat->host = mem_strdup(who->host);
+    seat->shown = is_chosen(seats, who->rank);
+    for (int i = 0; i < 2; i++) {
+        clear_stream(&seat->streams[i]);
+        seat->streams[i] = (struct stream){.seat = seat, .index = i};
+        seat->streams[i].lines.runs = seats->runs;
+    }
+}
+
+struct label_facts seat_facts(const struct stream *stream)
+{
+    static const char *const names[] = {"stdout", "stderr"};
+    return (struct label_facts){
+        .rank = stream->seat->rank,
+        .local_rank = stream->seat->local_rank,
+        .host = stream->seat->host,
+        .stream = names[stream->index],
+        .wall_ns = stream->wall_ns,
+    };
+}

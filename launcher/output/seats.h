@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who sits where: the numbers that the other rooms use for ranks, what is known of the worker that
+ * has each at the moment, and which ranks are shown. Pure.
+ *
+ * In a static job there is one seat per rank from the start. Seats are made as their numbers come
+ * and stay where they are in memory; there are as many as the highest number that was ever used.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/copies.h"
+#include "output/label.h"
+#include "output/lines.h"
+#include "output/output.h"
+
+struct stream {
+    struct seat *seat;
+    int index; /* OUTPUT_STDOUT or OUTPUT_STDERR */
+    struct lines lines;
+    char *label; /* cached; NULL until the first line, and always when it contains the time */
+    size_t label_length;
+    int64_t wall_ns; /* of the last bytes */
+    struct copy_end copy;
+    struct stream *earlier, *later; /* unfinished lines, by age */
+    int64_t listed_since;
+    bool listed;
+    bool begun; /* has said something, or has a file */
+    bool ended;
+    bool expected; /* the collapse waits for its lines */
+};
+
+struct seat {
+    int number;
+    int rank, local_rank;
+    char *host; /* or NULL */
+    bool shown;
+    struct stream streams[2];
+};
+
+struct seats {
+    struct seat **all;
+    int count, room;
+    bool *chosen; /* by rank: is it shown? NULL: all are */
+    int64_t chosen_count;
+    bool runs; /* lines.h */
+};
+
+/* An all-zero struct is empty; `runs` is set by its owner. Fills in the ranks of the configuration;
+ * -1 and `err` when its list of ranks is wrong. */
+int seats_init(struct seats *seats, const struct output_config *config, struct error *err);
+void seats_destroy(struct seats *seats);
+
+/* The highest number of ranks that the configuration allows, 0 when it is unknown. */
+int seats_most_ranks(const struct output_config *config);
+
+/* Makes seats up to this number; a new one is that of the rank with its number. */
+struct seat *seats_reach(struct seats *seats, int number);
+
+/* Another worker takes the seat: nothing is left of the one before. The streams must be empty. */
+void seat_take(const struct seats *seats, struct seat *seat, const struct output_seat *who);
+
+struct label_facts seat_facts(const struct stream *stream);
