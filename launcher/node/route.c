@@ -214,6 +214,14 @@ static char *unfit_subnets(const struct own *own, const struct network_address *
     return take_list(&subnets);
 }
 
+static bool names_nobody(const struct route_request *request)
+{
+    size_t i = 0;
+    while (i < request->peer_count && request->peers[i][0] == '\0')
+        i++;
+    return i == request->peer_count;
+}
+
 static void use_loopback(struct route *out)
 {
     *out = (struct route){
@@ -227,7 +235,12 @@ void route_choose(const struct route_request *request, struct route *out)
     own_fill(&own, request);
     bool includes = network_filter_includes(request->filter);
     size_t peer_count = pick_peers(&own, request, peers);
-    bool across = peer_count > 0;
+    /* An address of this node that is not loopback was chosen for others, even if none is there
+     * yet. */
+    const struct network_address *told = find(own.list, own.count, request->told);
+    bool awaits =
+        told != NULL && told->fitness != NETWORK_LOOPBACK && !includes && names_nobody(request);
+    bool across = peer_count > 0 || awaits;
     const struct network_address *chosen = NULL;
     if (across)
         chosen = by_route(&own, request, peers, peer_count);

@@ -121,6 +121,11 @@ static const char *temporary_place(void)
     return tmp == NULL || tmp[0] != '/' ? "/tmp" : tmp;
 }
 
+char *runtime_dir_base(void)
+{
+    return mem_printf("%s/hvdrun-%u", temporary_place(), (unsigned)geteuid());
+}
+
 void runtime_dir_sweep(void)
 {
     const char *const places[] = {temporary_place(), RUNTIME_DIR_SHARED_MEMORY};

@@ -13,6 +13,9 @@ struct runtime_dir;
 
 struct runtime_dir *runtime_dir_create(struct error *err);
 
+/* Where all runtime folders of this user are, there or not; the caller's. */
+char *runtime_dir_base(void);
+
 /* The same below another place than the temporary folder: RUNTIME_DIR_SHARED_MEMORY. */
 struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err);
 const char *runtime_dir_path(const struct runtime_dir *dir);

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "model/sha256.h"
 #include "transport/boot.h"
 #include "transport/image_facts.h"
-#include "transport/sha256.h"
 
 int agent_image_open(const char *path, struct agent_image *image, struct error *err)
 {

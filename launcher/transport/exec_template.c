@@ -9,44 +9,11 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "model/words.h"
 #include "transport/exec.h"
 
 #define TEMPLATE_MAX ((size_t)65536)
 #define PORT_DEFAULT 22
-
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\n';
-}
-
-/* Appends the quoted part that begins at `at` and returns what follows it; NULL: it has no end. */
-static const char *quoted(const char *at, struct buf *word)
-{
-    char quote = *at++;
-    for (; *at != quote; at++) {
-        if (*at == '\0')
-            return NULL;
-        if (quote == '"' && *at == '\\' && (at[1] == '"' || at[1] == '\\'))
-            at++;
-        buf_putc(word, *at);
-    }
-    return at + 1;
-}
-
-/* One word from `at`, which is no blank; what follows it, or NULL: a quote or backslash too few. */
-static const char *take_word(const char *at, struct buf *word)
-{
-    while (at != NULL && *at != '\0' && !is_blank(*at)) {
-        if (*at == '\'' || *at == '"') {
-            at = quoted(at, word);
-            continue;
-        }
-        if (*at == '\\' && *++at == '\0')
-            return NULL;
-        buf_putc(word, *at++);
-    }
-    return at;
-}
 
 static int check_percents(const char *word, struct error *err)
 {
@@ -63,22 +30,12 @@ static int check_percents(const char *word, struct error *err)
 
 int exec_template_parse(const char *text, struct strv *words, struct error *err)
 {
-    if (strlen(text) > TEMPLATE_MAX)
-        return error_status(err, STATUS_USAGE, "the command that starts agents is too long");
-    const char *at = text + strspn(text, " \t\n");
-    while (*at != '\0') {
-        struct buf word AUTO_BUF = BUF_INIT(TEMPLATE_MAX);
-        at = take_word(at, &word);
-        if (at == NULL)
-            return error_status(err, STATUS_USAGE,
-                                "the command '%s' ends within a quote or after a backslash", text);
-        if (check_percents(buf_text(&word), err) < 0)
+    if (words_split(text, words, err) < 0)
+        return -1;
+    for (size_t i = 0; i < words->count; i++) {
+        if (check_percents(words->items[i], err) < 0)
             return -1;
-        strv_add(words, buf_text(&word));
-        at += strspn(at, " \t\n");
     }
-    if (words->count == 0 || words->items[0][0] == '\0')
-        return error_status(err, STATUS_USAGE, "the command that starts agents is empty");
     return 0;
 }
 

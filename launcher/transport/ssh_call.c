@@ -195,6 +195,8 @@ static void stream_up(void *context, int fd)
     struct ssh_call *call = context;
     struct transport_stream stream = {.read_fd = fd, .write_fd = fd};
     snprintf(stream.peer, sizeof(stream.peer), "%s", call->peer);
+    if (call->config != NULL && call->peer[0] != '\0')
+        stream.peer_port = call->config->port;
     leave_window(call);
     call->events->up(call->events_context, &stream);
 }

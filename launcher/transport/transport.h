@@ -52,6 +52,7 @@ struct transport_stream {
     pid_t pid;             /* of the child behind it; 0: none */
     bool same_machine;     /* its processes are our descendants */
     char peer[64];         /* numeric address of the host as we reach it; "": not known */
+    int peer_port;         /* that was connected to; 0: not known */
 };
 
 struct transport_events {

@@ -121,6 +121,9 @@ static void test_no_route(void **state)
 {
     (void)state;
     expect("198.18.0.1", "10.1.0.1", NULL, "ib1 10.1.0.1 ib1 - 172.17.0.0/16");
+    /* nobody yet, but others are to come */
+    expect("", "10.1.0.1", NULL, "ib1 10.1.0.1 ib1 - 172.17.0.0/16");
+    expect("", "127.0.0.1", NULL, "lo 127.0.0.1 lo - -");
     expect("203.0.113.1", "", NULL, "eth0 192.168.1.1 eth0 - 172.17.0.0/16"); /* a foreign source */
     expect("198.18.0.1", "10.5.0.1", NULL, "eth0 192.168.1.1 eth0 - 172.17.0.0/16"); /* down */
     struct route_request request = {.own = own,
