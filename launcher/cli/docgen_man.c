@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "cli/describe.h"
 #include "cli/docgen.h"
+#include "cli/docgen_control.h"
 #include "model/option.h"
 
 /* Text as troff wants it: no character of it is a command. */
@@ -139,6 +140,7 @@ void docgen_man(struct buf *out)
                ".SH SYNOPSIS\n.B hvdrun\n[\\fIoptions\\fR] [\\fB\\-\\-\\fR]\n"
                "\\fIprogram\\fR [\\fIarguments\\fR]\n[\\fB:\\fR [\\fIoptions\\fR] "
                "\\fIprogram\\fR ...]\n"
+               ".br\n.B hvdrun\n\\fIcommand\\fR [\\fIoperands\\fR]\n"
                ".SH DESCRIPTION\n"
                "hvdrun starts the workers of a distributed program, watches them, and ends with "
                "the job's\ntrue status. Any program can be a worker: one that uses MPI, Horovod, "
@@ -148,6 +150,7 @@ void docgen_man(struct buf *out)
                "\\fB\\-\\-wdir\\fR of its own; after \\fB\\-\\-\\fR it is an argument.\n.PP\n"
                "Times are seconds, or a number with ms, s, m, h or d.\n",
                HVDRUN_VERSION);
+    docgen_control_man(out);
     put_options(out);
     put_configuration(out);
     put_environment(out);
@@ -160,5 +163,9 @@ void docgen_man(struct buf *out)
                   "Show which rank would run where.\n"
                   ".TP\n\\fBhvdrun \\-np 1 ./server : \\-np 3 ./client\\fR\n"
                   "Two programs in one job.\n"
+                  ".TP\n\\fBhvdrun \\-H a:4,b:4 \\-\\-min\\-np 4 ./train\\fR\n"
+                  "A job that goes on when one of its hosts is lost.\n"
+                  ".TP\n\\fBhvdrun drain b \\-\\-within 90s\\fR\n"
+                  "Let host b leave that job in order.\n"
                   ".SH \"SEE ALSO\"\n.BR mpirun (1),\n.BR srun (1)\n");
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shell completions: options, the words of those that have words, files and folders, hosts, and
- * after the options the program with its own arguments.
+ * after the options the program with its own arguments. As the first word also a command for a
+ * running job.
  */
 #include <stdbool.h>
 #include <string.h>
 
 #include "cli/describe.h"
 #include "cli/docgen.h"
+#include "cli/docgen_control.h"
 #include "cli/spelling.h"
 #include "model/option.h"
 
@@ -106,13 +108,19 @@ void docgen_bash(struct buf *out)
     put_bash_values(out);
     buf_puts(out, "_hvdrun_separate() {\n  case $1 in\n    ");
     list(separate, "|", out);
-    buf_puts(out, ") return 0 ;;\n  esac\n  return 1\n}\n"
-                  "_hvdrun() {\n"
+    buf_puts(out, ") return 0 ;;\n  esac\n  return 1\n}\n");
+    docgen_control_bash(out);
+    buf_puts(out, "_hvdrun() {\n"
                   "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} at\n"
                   "  COMPREPLY=()\n"
                   "  # bash splits --color=auto at the '='\n"
                   "  if [[ $cur == '=' ]]; then cur=; elif [[ $prev == '=' ]]; then "
                   "prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+                  "  if ((COMP_CWORD > 1)); then\n"
+                  "    case ${COMP_WORDS[1]} in ");
+    docgen_control_names("|", out);
+    buf_puts(out, ") _hvdrun_control \"${COMP_WORDS[1]}\"; return ;; esac\n"
+                  "  fi\n"
                   "  for ((at = 1; at < COMP_CWORD; at++)); do\n"
                   "    case ${COMP_WORDS[at]} in\n"
                   "      --) ((at++)); break ;;\n"
@@ -134,6 +142,9 @@ void docgen_bash(struct buf *out)
                   "    return\n"
                   "  fi\n"
                   "  COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
+                  "  if ((COMP_CWORD == 1)); then COMPREPLY+=($(compgen -W '");
+    docgen_control_names(" ", out);
+    buf_puts(out, "' -- \"$cur\")); fi\n"
                   "}\n"
                   "complete -o filenames -o bashdefault -F _hvdrun hvdrun\n");
 }
@@ -182,10 +193,19 @@ static int put_zsh_option(void *context, const struct spelling *spelling)
 
 void docgen_zsh(struct buf *out)
 {
-    buf_puts(out, "#compdef hvdrun\n# generated from the list of options\n_hvdrun() {\n"
+    buf_puts(out, "#compdef hvdrun\n# generated from the list of options\n");
+    docgen_control_zsh(out);
+    buf_puts(out, "_hvdrun() {\n"
+                  "  if ((CURRENT > 2)); then\n"
+                  "    case $words[2] in\n"
+                  "      ");
+    docgen_control_names("|", out);
+    buf_puts(out, ") _hvdrun_control $words[2]; return ;;\n"
+                  "    esac\n"
+                  "  fi\n"
                   "  _arguments -S \\\n");
     spelling_each(put_zsh_option, out);
-    buf_puts(out, "    '(-)1:program:_command_names -e' \\\n    '*::arguments:_normal'\n}\n"
+    buf_puts(out, "    '(-)1:program:_hvdrun_program' \\\n    '*::arguments:_normal'\n}\n"
                   "_hvdrun \"$@\"\n");
 }
 
@@ -225,8 +245,19 @@ void docgen_fish(struct buf *out)
 {
     buf_puts(out, "# fish completion of hvdrun; generated from the list of options\n"
                   "function __fish_is_first_hvdrun\n"
-                  "    not contains -- -- (commandline -opc)\n"
+                  "    set -l words (commandline -opc)\n"
+                  "    not contains -- -- $words; and not contains -- \"$words[2]\" ");
+    docgen_control_names(" ", out);
+    buf_puts(out, "\nend\n"
+                  "function __fish_is_word_one_of_hvdrun\n"
+                  "    test (count (commandline -opc)) -eq 1\n"
+                  "end\n"
+                  "function __fish_hvdrun_speaks\n"
+                  "    set -l words (commandline -opc)\n"
+                  "    test \"$words[2]\" = $argv[1]\n"
                   "end\n");
     spelling_each(put_fish_option, out);
-    buf_puts(out, "complete -c hvdrun -a '(__fish_complete_subcommand)'\n");
+    docgen_control_fish(out);
+    buf_puts(out,
+             "complete -c hvdrun -n __fish_is_first_hvdrun -a '(__fish_complete_subcommand)'\n");
 }

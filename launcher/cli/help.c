@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "cli/control_words.h"
 #include "cli/describe.h"
 #include "model/option.h"
 
@@ -74,9 +75,24 @@ static void put_group(enum option_group group, struct buf *out)
     }
 }
 
+static void put_commands(struct buf *out)
+{
+    static const struct {
+        const char *head, *help;
+    } commands[] = {
+#define CONTROL_ROW(name, word, operands, help) {word " " operands, help},
+        CONTROL_COMMAND_LIST(CONTROL_ROW)
+#undef CONTROL_ROW
+    };
+    buf_puts(out, "\nCommands for an elastic job that runs (hvdrun status --help)\n");
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        put_wrapped(commands[i].help, put_head(commands[i].head, out), out);
+}
+
 void help_text(struct buf *out)
 {
     buf_puts(out, "Usage: hvdrun [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM ...]\n"
+                  "       hvdrun COMMAND [OPERANDS]\n"
                   "Starts, watches and ends the workers of one distributed job.\n\n"
                   "  hvdrun -np 4 python train.py        four workers on this machine\n"
                   "  hvdrun -np 1 ./a : -np 3 ./b        two programs, one job\n"
@@ -84,6 +100,7 @@ void help_text(struct buf *out)
                   "                                      show what would run where\n");
     for (int i = 0; i < GROUP_TOTAL; i++)
         put_group((enum option_group)i, out);
+    put_commands(out);
     buf_puts(out,
              "\nOptions end at the program, or at '--'. TIME is in seconds, or 250ms, 5m, 2h.\n"
              "--NAME is also NAME = VALUE in ~/.config/hvdrun/config.ini or --config-file,\n"

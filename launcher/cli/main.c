@@ -19,10 +19,12 @@
 #include "base/status.h"
 #include "cli/about.h"
 #include "cli/command_line.h"
+#include "cli/control_command.h"
 #include "cli/help.h"
 #include "cli/place.h"
 #include "driver/driver.h"
 #include "driver/dry_run.h"
+#include "driver/reach.h"
 #include "model/env_scrub.h"
 #include "model/horovod_env.h"
 #include "transport/local.h"
@@ -62,6 +64,15 @@ static int dry_run(const struct settings *settings, const struct plan *plan,
     return print_text(&text);
 }
 
+/* The plan of an elastic job while all of its hosts are there. */
+static int dry_run_first(const struct command_line *line, struct error *err)
+{
+    struct plan *plan = place_plan(line, err);
+    int result = plan == NULL ? -1 : dry_run(&line->settings, plan, &line->apps);
+    plan_destroy(plan);
+    return result;
+}
+
 struct agent_start {
     char *module_dir;
     const sigset_t *mask;
@@ -87,15 +98,18 @@ static int start_agents(const struct settings *settings, const struct plan *plan
     struct local_agent local = {agent_main, start};
     for (int i = 0; i < plan->node_count; i++) {
         streams[i] = (struct transport_stream){.read_fd = -1, .write_fd = -1};
-        if (place_is_here(settings, &plan->nodes[i]) &&
-            local_fork(&local, plan->nodes[i].name, &streams[i], err) < 0)
+        const struct plan_node *node = &plan->nodes[i];
+        struct reach_way way = {node->user, node->address, node->port};
+        if (reach_is_here(settings, node->name, &way) &&
+            local_fork(&local, node->name, &streams[i], err) < 0)
             return -1;
     }
     return 0;
 }
 
+/* An elastic job has `hosts` and no plan; its agents are started as they are needed. */
 static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
-                   const struct plan *plan, struct error *err)
+                   const struct plan *plan, const struct host_list *hosts, struct error *err)
 {
     sigset_t mask;
     sigprocmask(SIG_SETMASK, NULL, &mask);
@@ -109,14 +123,15 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     char *here AUTO_FREE = place_here();
     char *job_id AUTO_FREE = place_job_id();
     struct transport_stream *streams AUTO_FREE =
-        mem_array((size_t)plan->node_count, sizeof(*streams));
+        mem_array(plan == NULL ? 0 : (size_t)plan->node_count, sizeof(*streams));
     struct agent_start start = {module_dir, &mask};
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent: it stands above them all (D6) */
-    if (start_agents(&line->settings, plan, &start, streams, err) < 0)
+    if (plan != NULL && start_agents(&line->settings, plan, &start, streams, err) < 0)
         return -1;
     struct job_request request = {.settings = &line->settings,
                                   .apps = &line->apps,
                                   .plan = plan,
+                                  .hosts = hosts,
                                   .base_env = &base,
                                   .away_env = &away,
                                   .knobs = &knobs,
@@ -146,6 +161,24 @@ static int about(const struct command_line *line)
     return print_text(&text);
 }
 
+static int run_elastic(int64_t begun_ns, char *const *argv, const struct command_line *line,
+                       struct error *err)
+{
+    struct host_list hosts = {.count = 0};
+    int result = place_elastic_hosts(line, &hosts, err);
+    if (result == 0 && line->settings.dry_run != SET_DRY_RUN_NO && hosts.count == 0)
+        result = error_status(err, STATUS_USAGE, "%s: the hosts are not known before the job runs",
+                              settings_place(&line->settings, OPT_dry_run));
+    else if (result == 0 && line->settings.dry_run != SET_DRY_RUN_NO)
+        result = dry_run_first(line, err);
+    else if (result == 0 && place_output_folder(&line->settings, err) == 0)
+        result = run_job(begun_ns, argv, line, NULL, &hosts, err);
+    else
+        result = -1;
+    hosts_destroy(&hosts);
+    return result;
+}
+
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
@@ -154,15 +187,15 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     int result = about(line);
     if (result >= 0)
         return result;
-    if (place_unsupported(&line->settings, &line->warnings, err) < 0)
-        return -1;
+    if (settings_is_elastic(&line->settings))
+        return run_elastic(begun_ns, argv, line, err);
     struct plan *plan = place_plan(line, err);
     if (plan == NULL)
         return -1;
     if (line->settings.dry_run != SET_DRY_RUN_NO)
         result = dry_run(&line->settings, plan, &line->apps);
     else if (place_output_folder(&line->settings, err) == 0)
-        result = run_job(begun_ns, argv, line, plan, err);
+        result = run_job(begun_ns, argv, line, plan, NULL, err);
     plan_destroy(plan);
     return result;
 }
@@ -182,6 +215,9 @@ int main(int argc, char **argv)
 {
     int64_t begun_ns = clock_mono_ns();
     open_standard_streams();
+    int status = control_command(argc, argv);
+    if (status >= 0)
+        return status;
     struct command_line line = {.warnings = STRV_INIT};
     struct error err = ERROR_INIT;
     int result = run(begun_ns, argc, argv, &line, &err);

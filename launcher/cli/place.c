@@ -10,7 +10,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "node/is_local.h"
 
 #define HOSTFILE_MAX ((size_t)256 << 20)
 #define PATH_ROOM 4096
@@ -36,17 +35,6 @@ static int read_hosts(const struct command_line *line, struct host_list *hosts, 
         return read_hostfile(settings->hostfile, hosts, err);
     hosts_add(hosts, "localhost", settings->np > 0 ? (int)settings->np : 1, true);
     return 0;
-}
-
-bool place_is_here(const struct settings *settings, const struct plan_node *node)
-{
-    switch (settings->transport) {
-    case SET_TRANSPORT_LOCAL: return true;
-    case SET_TRANSPORT_AUTO:
-        return node->user == NULL && node->port == 0 && node->address == NULL &&
-               is_local_obviously(node->name) == LOCAL_YES;
-    default: return false;
-    }
 }
 
 /* A rank named by an option must exist. */
@@ -82,24 +70,20 @@ struct plan *place_plan(const struct command_line *line, struct error *err)
     return plan;
 }
 
-int place_unsupported(const struct settings *settings, struct strv *warnings, struct error *err)
+int place_elastic_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
 {
-    AUTO_BUF struct buf names = BUF_INIT(4096);
-    if (settings->host_discovery_script != NULL)
+    const struct settings *settings = &line->settings;
+    if (line->apps.count > 1)
+        return error_status(err, STATUS_USAGE, "an elastic job runs one program, not %zu",
+                            line->apps.count);
+    if (settings->pty >= 0)
         return error_status(err, STATUS_USAGE,
-                            "%s: elastic jobs are not there yet; name the hosts with -H or "
-                            "--hostfile",
-                            settings_place(settings, OPT_host_discovery_script));
-    for (enum option_id id = 0; id < OPT_TOTAL; id++) {
-        if (option_info(id)->group != GROUP_ELASTIC || !settings_is_set(settings, id))
-            continue;
-        char name[OPTION_NAME_MAX];
-        buf_printf(&names, "%s--%s", names.length > 0 ? ", " : "", option_name(id, name));
-    }
-    if (names.length > 0)
-        strv_printf(warnings, "%s: no effect yet: elastic jobs are not there, this one is static",
-                    buf_text(&names));
-    return 0;
+                            "%s: the workers of an elastic job come and go, and cannot have the "
+                            "terminal",
+                            settings_place(settings, OPT_pty));
+    if (settings->host_discovery_script != NULL || settings->hosts_watch != NULL)
+        return 0;
+    return read_hosts(line, hosts, err);
 }
 
 int place_output_folder(const struct settings *settings, struct error *err)

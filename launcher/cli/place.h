@@ -9,13 +9,10 @@
 /* From -H, --hostfile or this machine. The caller owns the plan. */
 struct plan *place_plan(const struct command_line *line, struct error *err);
 
-/* Its agent can be forked right away: without a question to a resolver it is this machine, or it is
- * to be taken for it. */
-bool place_is_here(const struct settings *settings, const struct plan_node *node);
-
-/* Warnings about options that are accepted but have no effect yet; an error for those that the job
- * cannot do without. */
-int place_unsupported(const struct settings *settings, struct strv *warnings, struct error *err);
+/* Of an elastic job: as named, or none when they are to be found out. -1: it cannot be elastic, or
+ * the names are wrong. */
+int place_elastic_hosts(const struct command_line *line, struct host_list *hosts,
+                        struct error *err);
 
 /* The folder that --output-filename needs exists afterwards. */
 int place_output_folder(const struct settings *settings, struct error *err);

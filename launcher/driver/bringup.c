@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/exits.h"
 #include "driver/prepare.h"
@@ -47,7 +48,7 @@ static bool accept_problem(struct job *job, struct node_link *node, const char *
     if (problem[0] == '\0')
         return true;
     AUTO_FREE char *text = mem_printf("%s: %s", node->host, problem);
-    if (!is_about_program(status) || !exits_rank_of(job, node, rank)) {
+    if (!is_about_program(status) || !exits_seat_of(job, node, rank)) {
         teardown_launcher(job, status == 0 ? STATUS_LAUNCHER : (int)status, text);
         return false;
     }
@@ -61,16 +62,16 @@ static bool accept_problem(struct job *job, struct node_link *node, const char *
     return false;
 }
 
-void bringup_hello(struct job *job, struct node_link *node)
+char *bringup_version_problem(const struct node_link *node)
 {
-    Hvdrun__AgentHello *hello = node->hello;
-    if (strcmp(hello->version, HVDRUN_VERSION) != 0) {
-        AUTO_FREE char *text =
-            mem_printf("%s runs hvdrun %s and this is %s; install the same version on both",
-                       node->host, hello->version, HVDRUN_VERSION);
-        teardown_launcher(job, STATUS_LAUNCHER, text);
-        return;
-    }
+    if (strcmp(node->hello->version, HVDRUN_VERSION) == 0)
+        return NULL;
+    return mem_printf("%s runs hvdrun %s and this is %s; install the same version on both",
+                      node->host, node->hello->version, HVDRUN_VERSION);
+}
+
+void bringup_welcome(struct job *job, struct node_link *node)
+{
     Hvdrun__Welcome welcome = HVDRUN__WELCOME__INIT;
     welcome.protocol = FRAME_VERSION;
     welcome.version = (char *)HVDRUN_VERSION;
@@ -80,6 +81,12 @@ void bringup_hello(struct job *job, struct node_link *node)
     welcome.node_timeout_ms = (uint32_t)node->liveness.lost_ms;
     welcome.grace_ms = (uint32_t)teardown_grace(job, GRACE_AFTER_FAILURE_MS);
     welcome.drain_ms = (uint32_t)job->settings->drain_timeout;
+    if (job->elastic != NULL) {
+        const struct strv *probe = elastic_part_probe(job->elastic);
+        welcome.preempt_probe = probe->items;
+        welcome.n_preempt_probe = probe->count;
+        welcome.preempt_period_ms = (uint32_t)job->settings->preempt_period;
+    }
     node_link_send(node, FRAME_WELCOME, 0, &welcome.base);
 
     Hvdrun__Credit credit = HVDRUN__CREDIT__INIT;
@@ -88,8 +95,19 @@ void bringup_hello(struct job *job, struct node_link *node)
 
     node->hello_ns = clock_mono_ns();
     events_node(job->events, "agent_up", node, NULL);
-    log_info(&job->log, "%s: agent %u is up (%u CPUs allowed)", node->host, hello->pid,
-             hello->cpus_allowed);
+    log_info(&job->log, "%s: agent %u is up (%u CPUs allowed)", node->host, node->hello->pid,
+             node->hello->cpus_allowed);
+}
+
+void bringup_hello(struct job *job, struct node_link *node)
+{
+    const Hvdrun__AgentHello *hello = node->hello;
+    AUTO_FREE char *problem = bringup_version_problem(node);
+    if (problem != NULL) {
+        teardown_launcher(job, STATUS_LAUNCHER, problem);
+        return;
+    }
+    bringup_welcome(job, node);
     if (node->state != NODE_UP ||
         !accept_problem(job, node, hello->problem, hello->status, UINT32_MAX))
         return;
@@ -105,17 +123,8 @@ static void print_lines(const struct job *job, const struct node_link *node, cha
         log_notice(&job->log, "%s: %s", node->host, lines[i]);
 }
 
-void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
+void bringup_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
 {
-    Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, length, body);
-    bool expected = node->state == NODE_UP || node->state == NODE_ENDING;
-    if (ready == NULL || !expected) {
-        node_link_give_up(node, "its agent answered out of turn");
-        if (ready != NULL)
-            hvdrun__ready__free_unpacked(ready, NULL);
-        return;
-    }
-    node->ready_ns = clock_mono_ns();
     if (ready->master_port != 0 && job->master_addr == NULL) {
         job->master_port = ready->master_port;
         job->jax_port = ready->jax_port;
@@ -127,6 +136,20 @@ void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body,
     for (size_t i = 0; i < ready->n_mpi; i++)
         log_info(&job->log, "%s: %s", node->host, ready->mpi[i]);
     print_lines(job, node, ready->bindings, ready->n_bindings);
+}
+
+void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
+{
+    Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, length, body);
+    bool expected = node->state == NODE_UP || node->state == NODE_ENDING;
+    if (ready == NULL || !expected) {
+        node_link_give_up(node, "its agent answered out of turn");
+        if (ready != NULL)
+            hvdrun__ready__free_unpacked(ready, NULL);
+        return;
+    }
+    node->ready_ns = clock_mono_ns();
+    bringup_take_ready(job, node, ready);
     /* The first complaint ends the job; the user wants to read those of the other hosts too. */
     if (node->state == NODE_ENDING && ready->problem[0] != '\0' && !is_about_program(ready->status))
         log_error(&job->log, "%s: %s", node->host, ready->problem);
@@ -139,20 +162,24 @@ void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body,
     hvdrun__ready__free_unpacked(ready, NULL);
 }
 
-static void start_all(struct job *job)
+void bringup_send_start(const struct job *job, struct node_link *node)
 {
     Hvdrun__Start message = HVDRUN__START__INIT;
     message.master_addr = job->master_addr == NULL ? (char *)"127.0.0.1" : job->master_addr;
     message.master_port = job->master_port;
     message.jax_port = job->jax_port;
+    node->state = NODE_RUNNING;
+    node_link_send(node, FRAME_START, job->epoch, &message.base);
+}
+
+static void start_all(struct job *job)
+{
     job->state = JOB_RUNNING;
     progress_end(job->progress);
     job->started_ns = clock_mono_ns();
     loop_timer_clear(job->start_limit);
-    for (int i = 0; i < job->plan->node_count; i++) {
-        job->nodes[i].state = NODE_RUNNING;
-        node_link_send(&job->nodes[i], FRAME_START, job->epoch, &message.base);
-    }
+    for (int i = 0; i < job->node_count; i++)
+        bringup_send_start(job, job->nodes[i]);
     events_job(job->events, "job_running");
     if (job->settings->timeout > 0)
         loop_timer_set(job->time_limit, job->settings->timeout);
@@ -160,8 +187,11 @@ static void start_all(struct job *job)
 
 void bringup_advance(struct job *job)
 {
-    if (job->state == JOB_CONNECTING && job->nodes_up == job->plan->node_count)
-        prepare_send(job);
-    else if (job->state == JOB_PREPARING && job->nodes_ready == job->plan->node_count)
+    static const struct prepare_epoch all = {.restart_count = 0};
+    if (job->state == JOB_CONNECTING && job->nodes_up == job->node_count) {
+        if (prepare_send(job, &all))
+            job->state = JOB_PREPARING;
+    } else if (job->state == JOB_PREPARING && job->nodes_ready == job->node_count) {
         start_all(job);
+    }
 }

@@ -12,3 +12,9 @@ void bringup_begin(struct job *job);
 void bringup_hello(struct job *job, struct node_link *node);
 void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body, size_t length);
 void bringup_advance(struct job *job); /* all up: prepare; all ready: start */
+
+/* Steps that elastic jobs have in common with static ones. */
+char *bringup_version_problem(const struct node_link *node); /* the caller's; NULL: none */
+void bringup_welcome(struct job *job, struct node_link *node);
+void bringup_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready);
+void bringup_send_start(const struct job *job, struct node_link *node);

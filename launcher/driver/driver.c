@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "driver/bringup.h"
 #include "driver/collect.h"
+#include "driver/elastic_epoch.h"
+#include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/exits.h"
 #include "driver/mpi_part.h"
@@ -22,6 +24,7 @@
 #include "driver/stdin_feed.h"
 #include "driver/teardown.h"
 #include "driver/user_signals.h"
+#include "io/helpers.h"
 #include "node/runtime_dir.h"
 #include "output/terminal.h"
 
@@ -37,7 +40,8 @@ static void job_log(void *context, enum log_level level, const char *line)
 
 static void output_consumed(void *context, int rank, size_t bytes)
 {
-    collect_consumed(context, rank, bytes);
+    const struct job *job = context;
+    collect_consumed(job->collect, rank, bytes);
 }
 
 /* The reader of our output has gone. For stdout that ends the job, as it would end a program. */
@@ -53,23 +57,37 @@ static void output_failed(void *context, enum output_stream stream, int errnum, 
     teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
 }
 
-/* Frames about the present epoch. -1: the node broke the protocol. */
+/* Survivors of an elastic job speak in the epoch in which they were started, and an agent may be
+ * done with an epoch when the next one has been planned. */
+static bool may_be_older(uint8_t type)
+{
+    return type == FRAME_KILLING || type == FRAME_ENDED || type == FRAME_STARTED ||
+           type == FRAME_EXITED || type == FRAME_FINISHED || type == FRAME_ABORT ||
+           type == FRAME_OUTPUT || type == FRAME_STDIN_CREDIT || type == FRAME_STATE_REPORT;
+}
+
+/* Frames about the present epoch, or about a worker. -1: the node broke the protocol. */
 static int epoch_frame(struct job *job, struct node_link *node, uint8_t type, const uint8_t *body,
                        size_t length)
 {
     switch (type) {
-    case FRAME_READY: bringup_ready(job, node, body, length); return 0;
+    case FRAME_READY:
+        if (job->elastic != NULL)
+            return elastic_epoch_ready(job, node, body, length);
+        bringup_ready(job, node, body, length);
+        return 0;
     case FRAME_STARTED: return exits_started(job, node, body, length);
     case FRAME_EXITED: return exits_exited(job, node, body, length);
     case FRAME_FINISHED: return exits_finished(job, node, body, length);
     case FRAME_ABORT: return exits_aborted(job, node, body, length);
     case FRAME_KILLING: return exits_killing(job, node, body, length);
-    case FRAME_OUTPUT: return collect_bytes(job, node, body, length);
+    case FRAME_OUTPUT: return collect_bytes(job->collect, node, body, length);
     case FRAME_STDIN_CREDIT: return stdin_feed_credit(job->stdin_feed, node, body, length);
     case FRAME_STATE_REPORT: return state_report_got(job, node, body, length);
     case FRAME_ENDED:
         if (node->state == NODE_ENDING) {
             node->state = NODE_ENDED;
+            elastic_part_node_ended(job->elastic, node);
             job_advance(job);
         }
         return 0;
@@ -83,12 +101,25 @@ static void node_frame(void *context, struct node_link *node, const struct frame
     struct job *job = context;
     int result = 0;
     switch (header->type) {
-    case FRAME_HELLO: bringup_hello(job, node); break;
+    case FRAME_HELLO:
+        if (job->elastic != NULL)
+            elastic_part_hello(job->elastic, node);
+        else
+            bringup_hello(job, node);
+        break;
     case FRAME_SUSPENDED:
         job->suspended_nodes++;
         user_signals_suspended(job);
         break;
-    case FRAME_TERMINATE: user_signals_end(job, SIGTERM); break;
+    case FRAME_TERMINATE:
+        if (job->elastic != NULL)
+            result = elastic_part_terminate(job->elastic, node, body, header->length);
+        else
+            user_signals_end(job, SIGTERM);
+        break;
+    case FRAME_NOTIFIED:
+        result = elastic_part_notified(job->elastic, node, body, header->length);
+        break;
     case FRAME_KV_REQUEST:
         result =
             rendezvous_part_request(job->rendezvous, node, header->epoch, body, header->length);
@@ -97,7 +128,8 @@ static void node_frame(void *context, struct node_link *node, const struct frame
         result = rendezvous_part_dropped(job->rendezvous, node, body, header->length);
         break;
     default:
-        if (header->epoch == job->epoch) /* a stale one is dropped */
+        /* a stale one is dropped */
+        if (header->epoch == job->epoch || (job->elastic != NULL && may_be_older(header->type)))
             result = epoch_frame(job, node, header->type, body, header->length);
         break;
     }
@@ -123,8 +155,12 @@ static void node_closed(void *context, struct node_link *node, const char *why)
             orphans_sweep(job);
         }
         reach_hang_up(job->reach, node);
-        if (exit_policy_node_lost(job->policy, node->index, when, why))
+        if (job->elastic != NULL)
+            elastic_part_node_lost(job->elastic, node, when, why);
+        else if (exit_policy_node_lost(job->policy, node->place, when, why))
             teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+    } else if (job->elastic != NULL) {
+        elastic_part_node_gone(job->elastic, node);
     }
     job_advance(job);
 }
@@ -150,8 +186,8 @@ static void output_written(void *context)
 static void close_agents(struct job *job)
 {
     job->state = JOB_CLOSING;
-    for (int i = 0; i < job->plan->node_count; i++) {
-        struct node_link *node = &job->nodes[i];
+    for (int i = 0; i < job->node_count; i++) {
+        struct node_link *node = job->nodes[i];
         if (!node_link_alive(node))
             continue;
         node->state = NODE_CLOSING;
@@ -169,28 +205,31 @@ static void finish(struct job *job)
     if (!orphans_end(job, ORPHANS_WAIT_MS))
         log_error(&job->log, "some processes of the job could not be killed");
     bool lost = false;
-    for (int i = 0; i < job->plan->node_count; i++)
-        lost = lost || (job->nodes[i].state == NODE_LOST && job->nodes[i].stream.same_machine);
+    for (int i = 0; i < job->node_count; i++)
+        lost = lost || (job->nodes[i]->state == NODE_LOST && job->nodes[i]->stream.same_machine);
     if (lost)
         runtime_dir_sweep(); /* it may have died before it could name its folders, or while adding
                               */
     exit_policy_verdict(job->policy, &job->verdict);
+    if (job->elastic != NULL)
+        elastic_part_verdict(job->elastic, &job->verdict);
     output_flush(job->output, output_written, job);
 }
 
 void job_advance(struct job *job)
 {
     int ended = 0, closed = 0;
-    for (int i = 0; i < job->plan->node_count; i++) {
-        ended += job->nodes[i].state >= NODE_ENDED;
-        closed += !node_link_alive(&job->nodes[i]);
+    for (int i = 0; i < job->node_count; i++) {
+        ended += job->nodes[i]->state >= NODE_ENDED;
+        closed += !node_link_alive(job->nodes[i]);
     }
-    bringup_advance(job);
-    if (job->state == JOB_RUNNING && job->ranks.finished == job->plan->size)
+    if (job->elastic == NULL)
+        bringup_advance(job);
+    if (job->elastic == NULL && job->state == JOB_RUNNING && job->ranks.finished == job->plan->size)
         teardown_strays(job);
-    if (job->state == JOB_ENDING && ended == job->plan->node_count)
+    if (job->state == JOB_ENDING && ended == job->node_count)
         close_agents(job);
-    if (job->state == JOB_CLOSING && closed == job->plan->node_count)
+    if (job->state == JOB_CLOSING && closed == job->node_count)
         finish(job);
 }
 
@@ -207,13 +246,14 @@ static int open_output(struct job *job, struct error *err)
     const char **hosts AUTO_FREE = mem_array(size, sizeof(*hosts));
     int *local_ranks AUTO_FREE = mem_array(size, sizeof(*local_ranks));
     for (int rank = 0; rank < job->plan->size; rank++) {
-        hosts[rank] = job_rank_host(job, rank);
+        hosts[rank] = job->plan->nodes[job->plan->ranks[rank].node].name;
         local_ranks[rank] = job->plan->ranks[rank].local_rank;
     }
     static const enum output_color colors[] = {[SET_COLOR_AUTO] = OUTPUT_COLOR_AUTO,
                                                [SET_COLOR_ALWAYS] = OUTPUT_COLOR_ALWAYS,
                                                [SET_COLOR_NEVER] = OUTPUT_COLOR_NEVER};
     struct output_config config = {.ranks = job->plan->size,
+                                   .ranks_max = (int)s->max_np,
                                    .hosts = hosts,
                                    .local_ranks = local_ranks,
                                    .label = settings_is_set(s, OPT_label) ? s->label : NULL,
@@ -240,28 +280,36 @@ static int open_output(struct job *job, struct error *err)
 static void reaped(void *context, const struct reaper_exit *exit)
 {
     struct job *job = context;
-    for (int i = 0; i < job->plan->node_count; i++) {
-        if (job->nodes[i].stream.pid == exit->pid)
-            job->nodes[i].stream.pid = 0; /* the number may be somebody else's from now on */
+    for (int i = 0; i < job->node_count; i++) {
+        if (job->nodes[i]->stream.pid == exit->pid)
+            job->nodes[i]->stream.pid = 0; /* the number may be somebody else's from now on */
     }
-    reach_exited(job->reach, exit);
+    helpers_exited(job->helpers, exit);
     log_debug(&job->log, "process %d has ended (wait status %#x)", (int)exit->pid,
               (unsigned)exit->wait_status);
 }
 
-static int open_nodes(struct job *job, struct error *err)
+void driver_open_node(struct job *job, struct node_link *node)
 {
     static const struct node_link_ops ops = {
         .frame = node_frame, .closed = node_closed, .suspect = node_suspect};
-    credit_budget_init(&job->budget, CREDIT_BUDGET);
-    for (int i = 0; i < job->plan->node_count; i++) {
-        struct node_link *node = &job->nodes[i];
-        node->index = i;
-        node->host = job->plan->nodes[i].name;
-        credit_init(&node->credit, &job->budget, (uint64_t)job->plan->node_count);
-        node_link_init(node, job->loop, job_node_timeout(job), &job->log, &ops, job);
-        if (job->request->streams[i].read_fd >= 0 &&
-            node_link_connect(node, &job->request->streams[i], err) < 0)
+    credit_init(&node->credit, &job->budget, (uint64_t)job->node_count);
+    node->doubted = job->elastic != NULL; /* a static job has more patience by itself */
+    node_link_init(node, job->loop, job_node_timeout(job), &job->log, &ops, job);
+}
+
+/* Those of a static job. */
+static int open_nodes(struct job *job, struct error *err)
+{
+    job_take_plan(job);
+    for (int i = 0; i < job->node_count; i++) {
+        struct node_link *node = job->nodes[i];
+        const struct transport_stream *stream = &job->request->streams[i];
+        const struct plan_node *place = &job->plan->nodes[i];
+        reach_add_node(job->reach, node,
+                       &(struct reach_way){place->user, place->address, place->port});
+        driver_open_node(job, node);
+        if (stream->read_fd >= 0 && node_link_connect(node, stream, err) < 0)
             return -1;
     }
     job->opened_ns = clock_mono_ns();
@@ -275,8 +323,10 @@ static int job_open(struct job *job, struct error *err)
         return -1;
     job->reaper = reaper_create(reaped, job);
     job->policy = exit_policy_create((enum exit_rule)job->settings->exit_policy, job->plan);
+    job->collect = collect_create(job);
     rank_table_init(&job->ranks, job->plan->size);
-    job->nodes = mem_array((size_t)job->plan->node_count, sizeof(*job->nodes));
+    credit_budget_init(&job->budget, CREDIT_BUDGET);
+    job->helpers = helpers_create();
     job->time_limit = loop_timer_create(job->loop, time_limit_passed, job);
     job->signals = user_signals_create(job, err);
     if (job->signals == NULL || open_output(job, err) < 0)
@@ -285,8 +335,14 @@ static int job_open(struct job *job, struct error *err)
     job->rendezvous = rendezvous_part_create(job);
     job->mpi = mpi_part_create(job);
     job->progress = progress_create(job);
+    if (job->request->plan == NULL) {
+        job->elastic = elastic_part_create(job, err);
+        if (job->elastic == NULL)
+            return -1;
+    }
     job->reach = reach_create(job);
-    job->stdin_feed = stdin_feed_create(job);
+    if (job->elastic == NULL)
+        job->stdin_feed = stdin_feed_create(job);
     if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
         job->terminal = terminal_raw();
     return open_nodes(job, err);
@@ -324,43 +380,49 @@ static void job_close(struct job *job)
 {
     terminal_destroy(job->terminal);
     reach_destroy(job->reach);
+    elastic_part_destroy(job->elastic);
+    helpers_destroy(job->helpers);
     progress_destroy(job->progress);
     stdin_feed_destroy(job->stdin_feed);
     rendezvous_part_destroy(job->rendezvous);
     mpi_part_destroy(job->mpi);
-    if (job->nodes != NULL) {
-        for (int i = 0; i < job->plan->node_count; i++)
-            node_link_destroy(&job->nodes[i]);
-    }
+    for (int i = 0; i < job->node_count; i++)
+        node_link_destroy(job->nodes[i]);
     output_destroy(job->output, OUTPUT_WAIT_MS);
     user_signals_destroy(job->signals);
     struct loop_timer *timers[] = {job->start_limit, job->time_limit,     job->state_limit,
                                    job->close_limit, job->greeting_limit, job->orphan_sweep};
     for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
         loop_timer_destroy(timers[i]);
+    collect_destroy(job->collect);
     exit_policy_destroy(job->policy);
     rank_table_destroy(&job->ranks);
     reaper_destroy(job->reaper);
     loop_destroy(job->loop);
-    for (int i = 0; job->addresses != NULL && i < job->plan->node_count; i++)
+    for (int i = 0; i < job->address_count; i++)
         free(job->addresses[i]);
     free(job->addresses);
+    free(job->places);
     free(job->nodes);
     free(job->master_addr);
 }
 
 int driver_run(const struct job_request *request, struct error *err)
 {
+    static const struct plan no_plan = {.size = 0};
     struct job job = {.request = request,
                       .settings = request->settings,
-                      .plan = request->plan,
+                      .plan = request->plan != NULL ? request->plan : &no_plan,
                       .epoch = 1,
                       .states_wanted = -1};
     job.wall_begun_ns = clock_wall_ns() - (clock_mono_ns() - request->begun_ns);
     signal(SIGPIPE, SIG_IGN);
     int result = job_open(&job, err);
     if (result == 0) {
-        bringup_begin(&job);
+        if (job.elastic != NULL)
+            elastic_part_begin(job.elastic);
+        else
+            bringup_begin(&job);
         loop_run(job.loop);
         job_report(&job);
         result = job.verdict.status;

@@ -10,7 +10,6 @@
 
 struct events {
     struct output_file *file;
-    uint32_t epoch;
 };
 
 struct events *events_open(const struct job *job, const char *path)
@@ -18,7 +17,7 @@ struct events *events_open(const struct job *job, const char *path)
     if (path == NULL)
         return NULL;
     struct events *events = mem_alloc(sizeof(*events));
-    *events = (struct events){output_file_open(job->output, path, false), job->epoch};
+    *events = (struct events){output_file_open(job->output, path, false)};
     return events;
 }
 
@@ -81,16 +80,16 @@ void events_node(struct events *events, const char *event, const struct node_lin
     emit(events, object);
 }
 
-void events_rank(struct events *events, const char *event, const struct job *job, int rank)
+void events_rank(struct events *events, const char *event, const struct job *job, int seat)
 {
     if (events == NULL)
         return;
-    const struct rank_record *record = &job->ranks.records[rank];
+    const struct rank_record *record = &job->ranks.records[seat];
     json_t *object = begin(event);
-    json_object_set_new(object, "rank", json_integer(rank));
-    set_text(object, "host", job_rank_host(job, rank));
+    json_object_set_new(object, "rank", json_integer(record->rank));
+    set_text(object, "host", job_seat_host(job, seat));
     json_object_set_new(object, "pid", json_integer(record->pid));
-    json_object_set_new(object, "epoch", json_integer(events->epoch));
+    json_object_set_new(object, "epoch", json_integer(record->epoch));
     if (record->state >= RANK_EXITED)
         json_object_set_new(object, record->signaled ? "signal" : "exit_code",
                             json_integer(record->code));
@@ -105,5 +104,14 @@ void events_end(struct events *events, const struct verdict *verdict)
     json_object_set_new(object, "status", json_integer(verdict->status));
     set_text(object, "cause", exit_cause_name(verdict->cause));
     set_text(object, "text", verdict->explanation);
+    emit(events, object);
+}
+
+void events_object(struct events *events, const char *event, json_t *fields)
+{
+    if (events == NULL)
+        return;
+    json_t *object = begin(event);
+    json_object_update(object, fields);
     emit(events, object);
 }

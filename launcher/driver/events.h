@@ -7,6 +7,8 @@
 
 #include "driver/job.h"
 
+struct json_t;
+
 struct events *events_open(const struct job *job, const char *path); /* NULL path: NULL */
 void events_close(struct events *events);
 
@@ -14,5 +16,6 @@ void events_job(struct events *events, const char *event);
 void events_signal(struct events *events, int signal);
 void events_node(struct events *events, const char *event, const struct node_link *node,
                  const char *text);
-void events_rank(struct events *events, const char *event, const struct job *job, int rank);
+void events_rank(struct events *events, const char *event, const struct job *job, int seat);
+void events_object(struct events *events, const char *event, struct json_t *fields); /* borrowed */
 void events_end(struct events *events, const struct verdict *verdict);

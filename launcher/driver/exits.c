@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/teardown.h"
 
-bool exits_rank_of(const struct job *job, const struct node_link *node, uint32_t rank)
+bool exits_seat_of(const struct job *job, const struct node_link *node, uint32_t seat)
 {
-    return rank < (uint32_t)job->plan->size && job->plan->ranks[rank].node == node->index;
+    if (seat >= (uint32_t)job->ranks.size)
+        return false;
+    const struct rank_record *record = &job->ranks.records[seat];
+    return record->epoch != 0 && record->node == node->index;
 }
 
 int exits_started(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
@@ -21,15 +25,18 @@ int exits_started(struct job *job, struct node_link *node, const uint8_t *body, 
     int result =
         message->n_ranks == message->n_pids && message->n_ranks == message->n_when_ns ? 0 : -1;
     for (size_t i = 0; result == 0 && i < message->n_ranks; i++) {
-        uint32_t rank = message->ranks[i];
-        if (!exits_rank_of(job, node, rank)) {
+        uint32_t seat = message->ranks[i];
+        if (!exits_seat_of(job, node, seat)) {
             result = -1;
             break;
         }
         int64_t when = node_link_time(node, message->when_ns[i]);
-        if (rank_started(&job->ranks, (int)rank, (pid_t)message->pids[i], when)) {
-            exit_policy_started(job->policy, (int)rank);
-            events_rank(job->events, "worker_start", job, (int)rank);
+        if (rank_started(&job->ranks, (int)seat, (pid_t)message->pids[i], when)) {
+            events_rank(job->events, "worker_start", job, (int)seat);
+            if (job->elastic != NULL)
+                elastic_part_started(job->elastic, (int)seat);
+            else
+                exit_policy_started(job->policy, (int)seat);
         }
     }
     hvdrun__started__free_unpacked(message, NULL);
@@ -49,10 +56,22 @@ static void record_exit(struct rank_record *record, const Hvdrun__Exited *messag
     record->max_rss_kb = message->max_rss_kb;
 }
 
+/* Must the job end because of it? */
+static bool judge(struct job *job, const struct exit_event *event, const Hvdrun__Exited *message)
+{
+    if (job->elastic != NULL) {
+        elastic_part_exited(job->elastic, event);
+        return false;
+    }
+    if (message->exec_failed)
+        return exit_policy_exec_failed(job->policy, event, message->text);
+    return exit_policy_exited(job->policy, event);
+}
+
 int exits_exited(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
     Hvdrun__Exited *message = hvdrun__exited__unpack(NULL, length, body);
-    if (message == NULL || !exits_rank_of(job, node, message->rank)) {
+    if (message == NULL || !exits_seat_of(job, node, message->rank)) {
         if (message != NULL)
             hvdrun__exited__free_unpacked(message, NULL);
         return -1;
@@ -67,9 +86,8 @@ int exits_exited(struct job *job, struct node_link *node, const uint8_t *body, s
     bool end = false;
     if (rank_exited(&job->ranks, rank, event.when_ns)) {
         record_exit(&job->ranks.records[rank], message);
-        end = message->exec_failed ? exit_policy_exec_failed(job->policy, &event, message->text)
-                                   : exit_policy_exited(job->policy, &event);
         events_rank(job->events, "worker_exit", job, rank);
+        end = judge(job, &event, message);
     }
     hvdrun__exited__free_unpacked(message, NULL);
     if (end)
@@ -80,10 +98,12 @@ int exits_exited(struct job *job, struct node_link *node, const uint8_t *body, s
 int exits_finished(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
     Hvdrun__Finished *message = hvdrun__finished__unpack(NULL, length, body);
-    bool right = message != NULL && exits_rank_of(job, node, message->rank);
+    bool right = message != NULL && exits_seat_of(job, node, message->rank);
     if (right && rank_finished(&job->ranks, (int)message->rank)) {
         job->ranks.records[message->rank].cut = message->cut;
         events_rank(job->events, "worker_finished", job, (int)message->rank);
+        if (job->elastic != NULL)
+            elastic_part_finished(job->elastic, (int)message->rank);
     }
     if (message != NULL)
         hvdrun__finished__free_unpacked(message, NULL);
@@ -95,15 +115,18 @@ int exits_finished(struct job *job, struct node_link *node, const uint8_t *body,
 int exits_aborted(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
     Hvdrun__Abort *message = hvdrun__abort__unpack(NULL, length, body);
-    bool right = message != NULL && exits_rank_of(job, node, message->rank);
+    bool right = message != NULL && exits_seat_of(job, node, message->rank);
     bool end = false;
     if (right) {
         struct exit_event event = {.rank = (int)message->rank,
                                    .code = message->status,
                                    .when_ns = node_link_time(node, message->when_ns),
                                    .uncertainty_ns = node_link_uncertainty(node)};
-        end = exit_policy_aborted(job->policy, &event, message->text);
         events_rank(job->events, "worker_abort", job, (int)message->rank);
+        if (job->elastic != NULL)
+            elastic_part_aborted(job->elastic, event.rank);
+        else
+            end = exit_policy_aborted(job->policy, &event, message->text);
     }
     if (message != NULL)
         hvdrun__abort__free_unpacked(message, NULL);
@@ -117,7 +140,7 @@ int exits_killing(struct job *job, struct node_link *node, const uint8_t *body, 
     Hvdrun__Killing *message = hvdrun__killing__unpack(NULL, length, body);
     if (message == NULL)
         return -1;
-    exit_policy_killed(job->policy, node->index, node_link_time(node, message->when_ns));
+    exit_policy_killed(job->policy, node->place, node_link_time(node, message->when_ns));
     hvdrun__killing__free_unpacked(message, NULL);
     return 0;
 }

@@ -4,13 +4,13 @@
 
 #include "driver/job.h"
 
-/* Each takes the body of a frame of the current epoch. -1: it cannot be right (unreadable, or about
- * a rank of another node), and the node is to be given up. */
+/* Each takes the body of a frame. -1: it cannot be right (unreadable, or about a worker of another
+ * node), and the node is to be given up. */
 int exits_started(struct job *job, struct node_link *node, const uint8_t *body, size_t length);
 int exits_exited(struct job *job, struct node_link *node, const uint8_t *body, size_t length);
 int exits_finished(struct job *job, struct node_link *node, const uint8_t *body, size_t length);
 int exits_aborted(struct job *job, struct node_link *node, const uint8_t *body, size_t length);
 int exits_killing(struct job *job, struct node_link *node, const uint8_t *body, size_t length);
 
-/* Does this rank run on this node? */
-bool exits_rank_of(const struct job *job, const struct node_link *node, uint32_t rank);
+/* Does the worker of this seat run on this node? */
+bool exits_seat_of(const struct job *job, const struct node_link *node, uint32_t seat);

@@ -42,11 +42,14 @@ enum job_state {
 #undef JOB_STATE_ENUM
 };
 
+struct collect;
 struct events;
 struct stdin_feed;
 struct rendezvous_part;
 struct mpi_part;
+struct helpers;
 struct reach;
+struct elastic_part;
 struct progress;
 struct user_signals;
 struct terminal;
@@ -55,7 +58,9 @@ struct terminal;
 struct job_request {
     const struct settings *settings;
     const struct app_list *apps;
-    const struct plan *plan;
+    const struct plan *plan; /* NULL: an elastic job, whose hosts are found out */
+    const struct host_list
+        *hosts; /* of an elastic job, as -H or a hostfile names them; may be empty */
     const struct strv *base_env; /* scrubbed: what workers of this machine inherit */
     const struct strv *away_env; /* what workers of other machines inherit */
     const struct strv *knobs;    /* HOROVOD_* from flags */
@@ -63,7 +68,8 @@ struct job_request {
     const char *job_id;
     char *const *argv; /* of the launcher, for the report */
     /* One for each node of the plan: that of an agent which was forked already, taken over; or
-     * without a descriptor (-1): the node is to be reached through a transport. */
+     * without a descriptor (-1): the node is to be reached through a transport. Not in an elastic
+     * job. */
     struct transport_stream *streams;
     const char *agent_path, *ssh_module; /* hvdrun-agent and hvdrun-ssh.so */
     const char *wdir;                    /* where the launcher was started */
@@ -73,7 +79,7 @@ struct job_request {
 struct job {
     const struct job_request *request;
     const struct settings *settings;
-    const struct plan *plan;
+    const struct plan *plan; /* of the present epoch; without ranks before there is one */
     struct log log;
 
     enum job_state state;
@@ -81,15 +87,19 @@ struct job {
     struct loop *loop;
     struct output *output;
     struct reaper *reaper;
-    struct node_link *nodes; /* plan->node_count entries */
+    struct node_link *
+        *nodes; /* every node that was ever called, in a static job those of the plan */
+    int node_count;
+    struct node_link **places; /* by the plan's number of a node; borrowed */
     struct rank_table ranks;
     struct exit_policy *policy;
     struct verdict verdict; /* once all is over */
     struct credit_budget budget;
 
-    int nodes_up, nodes_ready;
+    int nodes_up, nodes_ready; /* of a static job */
     int states_wanted; /* nodes whose STATE_REPORT is awaited after --timeout; -1: not asked */
-    char **addresses;  /* of each node, for the workers' own traffic; since all said HELLO */
+    int address_count;
+    char **addresses; /* of each place, for the workers' own traffic; since PREPARE */
     char *master_addr;
     uint32_t master_port, jax_port;
     int64_t opened_ns;  /* the agents were started and we listen to them */
@@ -100,20 +110,35 @@ struct job {
 
     struct loop_timer *start_limit, *time_limit, *state_limit, *close_limit, *greeting_limit,
         *orphan_sweep;
+    struct collect *collect;
     struct events *events;
     struct stdin_feed *stdin_feed;
     struct rendezvous_part *rendezvous;
     struct mpi_part *mpi;
+    struct helpers *helpers; /* programs that the driver has started */
     struct reach *reach;
     struct progress *progress;
     struct user_signals *signals;
-    struct terminal *terminal; /* in raw mode for --pty; NULL */
-    bool suspending;           /* SUSPEND was sent; we stop when all have answered */
+    struct elastic_part *elastic; /* NULL: a static job */
+    struct terminal *terminal;    /* in raw mode for --pty; NULL */
+    bool suspending;              /* SUSPEND was sent; we stop when all have answered */
     int suspended_nodes;
+    int interrupted; /* the user's signal that wants the end; 0 */
 };
 
 const char *job_state_name(enum job_state state);
-const char *job_rank_host(const struct job *job, int rank);
+/* In a static job a seat is a rank. */
+const char *job_seat_host(const struct job *job, int seat);
+int job_seat_rank(const struct job *job, int seat);
+
+/* A node without a link yet, CALLING. `host` is copied. */
+struct node_link *job_add_node(struct job *job, const char *host);
+
+/* The nodes and ranks of a static job, once. */
+void job_take_plan(struct job *job);
+
+/* Takes the nodes' order in the present plan; -1: they have none. */
+void job_set_places(struct job *job, struct node_link *const *places);
 
 /* Milliseconds of silence after which a node is lost. */
 int64_t job_node_timeout(const struct job *job);
@@ -132,3 +157,6 @@ void job_send_all(struct job *job, enum frame_type type, const ProtobufCMessage 
 /* Looks whether the state has been left behind by what has happened, and goes on. Every part calls
  * it after it has changed a count; driver.c has it. */
 void job_advance(struct job *job);
+
+/* The link of a new or renewed node gets its limits and its way up; driver.c has it. */
+void driver_open_node(struct job *job, struct node_link *node);

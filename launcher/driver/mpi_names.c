@@ -50,7 +50,7 @@ static void reply(const struct asker *asker, enum store_status status,
     message.n_items = count;
     message.pmi1 = asker->pmi1;
     message.kind = asker->kind;
-    node_link_send(&job->nodes[asker->node], FRAME_MPI_STORE_REPLY, job->epoch, &message.base);
+    node_link_send(job->places[asker->node], FRAME_MPI_STORE_REPLY, job->epoch, &message.base);
 }
 
 /* A store_answer_fn. */
@@ -143,8 +143,8 @@ int mpi_names_request(struct mpi_names *names, const struct node_link *node, con
             hvdrun__mpi_store__free_unpacked(message, NULL);
         return -1;
     }
-    struct asker asker = {names, node->index, message->token, message->kind, message->pmi1};
-    struct store_owner owner = {message->nspace, message->rank, node->index};
+    struct asker asker = {names, node->place, message->token, message->kind, message->pmi1};
+    struct store_owner owner = {message->nspace, message->rank, node->place};
     AUTO_STRV struct strv keys = STRV_INIT;
     for (size_t i = 0; i < message->n_keys; i++)
         strv_add(&keys, message->keys[i]);

@@ -16,9 +16,8 @@
 
 struct mpi_part {
     struct job *job;
-    struct mpi_rounds *rounds; /* of `epoch`; made when the first step is entered */
-    uint32_t epoch;
-    struct mpi_names *names; /* likewise at the first request */
+    struct mpi_rounds *rounds; /* of the present epoch; made when the first step is entered */
+    struct mpi_names *names;   /* likewise at the first request */
     struct loop_timer *look;
     bool warned;
 };
@@ -33,7 +32,7 @@ static void round_answer(void *context, int node, const struct mpi_answer *answe
     message.data.data = (uint8_t *)answer->bytes; /* protobuf-c only reads it */
     message.data.len = answer->length;
     message.pmi1 = answer->pmi1;
-    node_link_send(&part->job->nodes[node], FRAME_MPI_COLLECTED, part->job->epoch, &message.base);
+    node_link_send(part->job->places[node], FRAME_MPI_COLLECTED, part->job->epoch, &message.base);
 }
 
 static bool is_gone(void *context, int rank)
@@ -56,7 +55,7 @@ static void look_for_stuck(void *context)
         log_warning(&job->log,
                     "rank %d has exited on %s, and MPI ranks on %s are waiting for it: this may "
                     "last for ever",
-                    rank, job_rank_host(job, rank), job->plan->nodes[node].name);
+                    rank, job_seat_host(job, rank), job->plan->nodes[node].name);
         return;
     }
     loop_timer_set(part->look, LOOK_MS);
@@ -67,6 +66,17 @@ struct mpi_part *mpi_part_create(struct job *job)
     struct mpi_part *part = mem_alloc(sizeof(*part));
     part->job = job;
     return part;
+}
+
+void mpi_part_end_epoch(struct mpi_part *part)
+{
+    mpi_rounds_destroy(part->rounds);
+    part->rounds = NULL;
+    mpi_names_destroy(part->names); /* its ranks published for themselves */
+    part->names = NULL;
+    part->warned = false;
+    if (part->look != NULL)
+        loop_timer_clear(part->look);
 }
 
 void mpi_part_destroy(struct mpi_part *part)
@@ -82,16 +92,15 @@ void mpi_part_destroy(struct mpi_part *part)
 static void open_rounds(struct mpi_part *part)
 {
     const struct job *job = part->job;
-    if (part->rounds != NULL && part->epoch == job->epoch)
+    if (part->rounds != NULL)
         return;
     if (part->look == NULL)
         part->look = loop_timer_create(job->loop, look_for_stuck, part);
     mpi_rounds_destroy(part->rounds);
-    part->epoch = job->epoch;
     part->rounds =
         mpi_rounds_create(job->plan, FRAME_MPI_DATA_MAX, WAITING_BYTES_MAX, round_answer, part);
     for (int i = 0; i < job->plan->node_count; i++) {
-        if (!node_link_alive(&job->nodes[i]))
+        if (!node_link_alive(job->places[i]))
             mpi_rounds_node_lost(part->rounds, i);
     }
 }
@@ -112,7 +121,7 @@ static int on_collect(struct mpi_part *part, const struct node_link *node, const
                             .bytes = message->data.data,
                             .length = message->data.len};
     struct error err = ERROR_INIT;
-    enum mpi_join joined = mpi_rounds_join(part->rounds, node->index, &step, &err);
+    enum mpi_join joined = mpi_rounds_join(part->rounds, node->place, &step, &err);
     hvdrun__mpi_collect__free_unpacked(message, NULL);
     if (joined == MPI_TOO_MUCH)
         teardown_launcher(part->job, STATUS_LAUNCHER, err.text);
@@ -125,7 +134,7 @@ static void refuse_modex(struct node_link *node, uint32_t epoch, uint64_t token)
 {
     Hvdrun__MpiModexData answer = HVDRUN__MPI_MODEX_DATA__INIT;
     answer.token = token;
-    answer.node = (uint32_t)node->index;
+    answer.node = (uint32_t)node->place;
     node_link_send(node, FRAME_MPI_MODEX_DATA, epoch, &answer.base);
 }
 
@@ -136,8 +145,8 @@ static int on_modex(struct mpi_part *part, struct node_link *node, const uint8_t
     Hvdrun__MpiModex *message = hvdrun__mpi_modex__unpack(NULL, length, body);
     bool right = message != NULL && message->rank < (uint32_t)job->plan->size;
     if (right) {
-        struct node_link *to = &job->nodes[job->plan->ranks[message->rank].node];
-        message->node = (uint32_t)node->index;
+        struct node_link *to = job->places[job->plan->ranks[message->rank].node];
+        message->node = (uint32_t)node->place;
         if (node_link_alive(to))
             node_link_send(to, FRAME_MPI_MODEX, job->epoch, &message->base);
         else
@@ -154,7 +163,7 @@ static int on_modex_data(struct mpi_part *part, const uint8_t *body, size_t leng
     Hvdrun__MpiModexData *message = hvdrun__mpi_modex_data__unpack(NULL, length, body);
     bool right = message != NULL && message->node < (uint32_t)job->plan->node_count;
     if (right)
-        node_link_send(&job->nodes[message->node], FRAME_MPI_MODEX_DATA, job->epoch,
+        node_link_send(job->places[message->node], FRAME_MPI_MODEX_DATA, job->epoch,
                        &message->base);
     if (message != NULL)
         hvdrun__mpi_modex_data__free_unpacked(message, NULL);
@@ -169,8 +178,8 @@ static int on_event(struct mpi_part *part, const struct node_link *node, const u
     if (message == NULL)
         return -1;
     for (int i = 0; i < job->plan->node_count; i++) {
-        if (i != node->index)
-            node_link_send(&job->nodes[i], FRAME_MPI_EVENT, job->epoch, &message->base);
+        if (i != node->place)
+            node_link_send(job->places[i], FRAME_MPI_EVENT, job->epoch, &message->base);
     }
     hvdrun__mpi_event__free_unpacked(message, NULL);
     return 0;
@@ -185,9 +194,9 @@ static int on_signal(struct mpi_part *part, const struct node_link *node, const 
         return -1;
     bool every = message->rank < 0;
     for (int i = 0; i < job->plan->node_count && message->rank < job->plan->size; i++) {
-        bool wanted = every ? i != node->index : job->plan->ranks[message->rank].node == i;
+        bool wanted = every ? i != node->place : job->plan->ranks[message->rank].node == i;
         if (wanted)
-            node_link_send(&job->nodes[i], FRAME_MPI_SIGNAL, job->epoch, &message->base);
+            node_link_send(job->places[i], FRAME_MPI_SIGNAL, job->epoch, &message->base);
     }
     hvdrun__mpi_signal__free_unpacked(message, NULL);
     return 0;
@@ -204,6 +213,8 @@ static int on_store(struct mpi_part *part, const struct node_link *node, const u
 int mpi_part_frame(struct mpi_part *part, struct node_link *node, uint8_t type, const uint8_t *body,
                    size_t length)
 {
+    if (node->place < 0)
+        return 0; /* it has no workers any more */
     switch (type) {
     case FRAME_MPI_COLLECT: return on_collect(part, node, body, length);
     case FRAME_MPI_MODEX: return on_modex(part, node, body, length);
@@ -217,8 +228,10 @@ int mpi_part_frame(struct mpi_part *part, struct node_link *node, uint8_t type, 
 
 void mpi_part_node_lost(struct mpi_part *part, const struct node_link *node)
 {
+    if (node->place < 0)
+        return;
     if (part->rounds != NULL)
-        mpi_rounds_node_lost(part->rounds, node->index);
+        mpi_rounds_node_lost(part->rounds, node->place);
     if (part->names != NULL)
-        mpi_names_node_lost(part->names, node->index);
+        mpi_names_node_lost(part->names, node->place);
 }

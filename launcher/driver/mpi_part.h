@@ -15,6 +15,8 @@
 struct mpi_part;
 
 struct mpi_part *mpi_part_create(struct job *job);
+/* The ranks of the job's epoch have all ended; before its plan goes. */
+void mpi_part_end_epoch(struct mpi_part *part);
 void mpi_part_destroy(struct mpi_part *part); /* accepts NULL */
 
 /* Any MPI_* frame of the present epoch. -1: the node broke the protocol. */

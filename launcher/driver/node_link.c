@@ -3,9 +3,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/second_look.h"
 
 const char *node_state_name(enum node_state state)
 {
@@ -19,6 +21,8 @@ const char *node_state_name(enum node_state state)
 
 static void close_link(struct node_link *node)
 {
+    second_look_end(node->look);
+    node->look = NULL;
     loop_timer_destroy(node->tick);
     node->tick = NULL;
     link_destroy(node->link);
@@ -128,6 +132,10 @@ static void link_frame(void *context, const struct frame_header *header, const u
 {
     struct node_link *node = context;
     liveness_heard(&node->liveness, clock_mono_ms());
+    if (node->look != NULL) {
+        second_look_end(node->look);
+        node->look = NULL;
+    }
     if (node->suspect) {
         node->suspect = false;
         node->ops->suspect(node->context, node, false, 0);
@@ -143,6 +151,21 @@ static void link_frame(void *context, const struct frame_header *header, const u
     default: break;
     }
     node->ops->frame(node->context, node, header, body);
+}
+
+static void host_answers(void *context)
+{
+    struct node_link *node = context;
+    liveness_host_answers(&node->liveness);
+}
+
+/* In the middle of the time that it has left. */
+static void look_again(struct node_link *node, int64_t silence_ms)
+{
+    bool due = silence_ms >= node->liveness.lost_ms / 2;
+    if (node->doubted && due && node->look == NULL)
+        node->look = second_look_begin(node->loop, &node->stream, node->liveness.lost_ms / 2,
+                                       host_answers, node);
 }
 
 static void on_tick(void *context)
@@ -161,6 +184,7 @@ static void on_tick(void *context)
         node->suspect = true;
         node->ops->suspect(node->context, node, true, silence);
     }
+    look_again(node, silence);
     send_heartbeat(node);
     loop_timer_set(node->tick, liveness_next_ms(&node->liveness, now));
 }
@@ -195,14 +219,35 @@ int node_link_connect(struct node_link *node, const struct transport_stream *str
     return 0;
 }
 
-void node_link_destroy(struct node_link *node)
+static void forget_agent(struct node_link *node)
 {
-    loop_timer_destroy(node->tick);
-    link_destroy(node->link);
     free(node->lost_why);
+    node->lost_why = NULL;
     if (node->hello != NULL)
         hvdrun__agent_hello__free_unpacked(node->hello, NULL);
-    *node = (struct node_link){.state = NODE_GONE};
+    node->hello = NULL;
+}
+
+void node_link_renew(struct node_link *node)
+{
+    forget_agent(node);
+    node->state = NODE_CALLING;
+    node->stage = STAGE_WAITING;
+    memset(node->stage_ns, 0, sizeof(node->stage_ns));
+    node->hello_ns = node->ready_ns = 0;
+    node->suspect = node->same_clock = node->killing = false;
+}
+
+void node_link_destroy(struct node_link *node)
+{
+    if (node == NULL)
+        return;
+    second_look_end(node->look);
+    loop_timer_destroy(node->tick);
+    link_destroy(node->link);
+    forget_agent(node);
+    free(node->host);
+    free(node);
 }
 
 bool node_link_alive(const struct node_link *node)

@@ -43,6 +43,7 @@ enum node_state {
 };
 
 struct node_link;
+struct second_look;
 
 struct node_link_ops {
     /* Every frame but those that the link itself lives on (WELCOME, heartbeats, LOG). */
@@ -55,8 +56,9 @@ struct node_link_ops {
 };
 
 struct node_link {
-    int index;
-    const char *host; /* borrowed from the plan */
+    int index; /* in job->nodes: the same for the whole job */
+    int place; /* in the present plan; -1: none */
+    char *host;
     enum node_state state;
     struct link *link;                  /* NULL before its stream is up, and once closed */
     enum transport_stage stage;         /* while CALLING: how far the transport has come */
@@ -65,6 +67,8 @@ struct node_link {
     struct liveness liveness;
     struct credit credit;
     bool suspect;
+    bool doubted; /* its host may be asked by another way before it is lost */
+    struct second_look *look;
     bool same_clock; /* same kernel, so the same monotonic clock */
     struct clock_offset clock;
     Hvdrun__AgentHello *hello;
@@ -86,7 +90,9 @@ void node_link_init(struct node_link *node, struct loop *loop, int64_t node_time
 /* An agent speaks on `stream`, whose descriptors are taken over. -1: it stays CALLING. */
 int node_link_connect(struct node_link *node, const struct transport_stream *stream,
                       struct error *err);
-void node_link_destroy(struct node_link *node);
+/* After the agent has gone: what is left of the old link goes, for another node_link_init(). */
+void node_link_renew(struct node_link *node);
+void node_link_destroy(struct node_link *node); /* `node` itself too; accepts NULL */
 
 const char *node_state_name(enum node_state state);
 bool node_link_alive(const struct node_link *node); /* it can be sent to */

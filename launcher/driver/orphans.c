@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/reach.h"
+#include "io/helpers.h"
 #include "node/descendants.h"
 
 #define AGAIN_MS 20
@@ -16,10 +16,10 @@
 /* A live agent, or a program that keeps the connection to one. */
 static bool is_ours(const struct job *job, pid_t pid)
 {
-    if (pid > 0 && reach_is_helper(job->reach, pid))
+    if (pid > 0 && helpers_has(job->helpers, pid))
         return true;
-    for (int i = 0; i < job->plan->node_count; i++) {
-        if (pid > 0 && job->nodes[i].stream.pid == pid && node_link_alive(&job->nodes[i]))
+    for (int i = 0; i < job->node_count; i++) {
+        if (pid > 0 && job->nodes[i]->stream.pid == pid && node_link_alive(job->nodes[i]))
             return true;
     }
     return false;

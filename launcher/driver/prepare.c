@@ -7,6 +7,8 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "driver/elastic_part.h"
+#include "driver/reach.h"
 #include "driver/teardown.h"
 #include "model/network.h"
 #include "output/terminal.h"
@@ -45,8 +47,10 @@ struct prepare_parts {
     size_t app_count;
     char **hosts;
     uint32_t *host_ranks;
-    Hvdrun__Worker *workers; /* of all nodes, by rank */
+    Hvdrun__Worker *workers; /* to be started, of all nodes, in the order of their ranks */
     Hvdrun__Worker **worker_pointers;
+    size_t *new_before; /* by rank: how many lower ones are to be started; and of all */
+    uint32_t *app_sizes;
     uint32_t *stdin_ranks;
     size_t stdin_count;
     char *interfaces;
@@ -62,7 +66,8 @@ static char *absolute(const struct job *job, const char *wdir)
     return mem_printf("%s%s%s", job->request->wdir, wdir[0] == '\0' ? "" : "/", wdir);
 }
 
-static void fill_apps(const struct job *job, struct prepare_parts *parts)
+static void fill_apps(const struct job *job, const struct prepare_epoch *epoch,
+                      struct prepare_parts *parts)
 {
     const struct app_list *apps = job->request->apps;
     parts->apps = mem_array(apps->count, sizeof(*parts->apps));
@@ -84,27 +89,43 @@ static void fill_apps(const struct job *job, struct prepare_parts *parts)
         message->n_env = env->count;
         parts->wdirs[i] = app->wdir == NULL ? mem_strdup("") : absolute(job, app->wdir);
         message->wdir = parts->wdirs[i];
-        message->mpi = (char *)mpi_kind_name((enum mpi_kind)job->settings->mpi);
+        enum mpi_kind mpi = epoch->beside_others ? MPI_NONE : (enum mpi_kind)job->settings->mpi;
+        message->mpi = (char *)mpi_kind_name(mpi);
     }
+    parts->app_sizes = mem_array(apps->count, sizeof(uint32_t));
     for (int rank = 0; rank < job->plan->size; rank++)
-        parts->apps[job->plan->ranks[rank].app].np++;
+        parts->app_sizes[job->plan->ranks[rank].app]++;
+    for (size_t i = 0; i < apps->count; i++)
+        parts->apps[i].np = parts->app_sizes[i];
 }
 
-static void fill_workers(const struct job *job, struct prepare_parts *parts)
+static void fill_workers(const struct job *job, const struct prepare_epoch *epoch,
+                         struct prepare_parts *parts)
 {
     size_t size = (size_t)job->plan->size;
     parts->workers = mem_array(size, sizeof(*parts->workers));
     parts->worker_pointers = mem_array(size, sizeof(Hvdrun__Worker *));
+    parts->new_before = mem_array(size + 1, sizeof(*parts->new_before));
+    size_t count = 0;
     for (size_t i = 0; i < size; i++) {
         const struct plan_rank *rank = &job->plan->ranks[i];
-        Hvdrun__Worker *message = parts->worker_pointers[i] = &parts->workers[i];
+        const struct elastic_member *member = epoch->members == NULL ? NULL : &epoch->members[i];
+        parts->new_before[i] = count;
+        if (member != NULL && !member->is_new)
+            continue;
+        Hvdrun__Worker *message = parts->worker_pointers[count] = &parts->workers[count];
+        count++;
         *message = (Hvdrun__Worker)HVDRUN__WORKER__INIT;
         message->rank = (uint32_t)rank->rank;
         message->app = (uint32_t)rank->app;
         message->app_rank = (uint32_t)rank->app_rank;
         message->cross_rank = (uint32_t)rank->cross_rank;
         message->cross_size = (uint32_t)rank->cross_size;
+        message->local_rank = (uint32_t)rank->local_rank;
+        message->seat = (uint32_t)(member == NULL ? rank->rank : member->seat);
+        message->slot = (uint32_t)(member == NULL ? rank->local_rank : member->slot);
     }
+    parts->new_before[size] = count;
 }
 
 static void fill_hosts(const struct job *job, struct prepare_parts *parts)
@@ -152,19 +173,21 @@ static void fill_hostnames(const struct job *job, struct prepare_parts *parts)
     int count = job->plan->node_count;
     parts->hostnames = mem_array((size_t)count, sizeof(char *));
     for (int i = 0; i < count; i++)
-        parts->hostnames[i] = job->nodes[i].hello->hostname;
+        parts->hostnames[i] = job->places[i]->hello->hostname;
     if (all_different(parts->hostnames, count))
         return;
     for (int i = 0; i < count; i++)
         parts->hostnames[i] = job->plan->nodes[i].name;
 }
 
-static void prepare_parts_fill(const struct job *job, struct prepare_parts *parts)
+static void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch,
+                               struct prepare_parts *parts)
 {
-    fill_apps(job, parts);
-    fill_workers(job, parts);
+    fill_apps(job, epoch, parts);
+    fill_workers(job, epoch, parts);
     fill_hosts(job, parts);
-    fill_stdin(job, parts);
+    if (job->epoch == 1) /* what was read cannot be read again */
+        fill_stdin(job, parts);
     AUTO_BUF struct buf interfaces = BUF_INIT(4096);
     const struct strv *names = &job->settings->network_interfaces;
     for (size_t i = 0; i < names->count; i++)
@@ -188,6 +211,8 @@ static void prepare_parts_free(struct prepare_parts *parts)
     free(parts->host_ranks);
     free(parts->workers);
     free(parts->worker_pointers);
+    free(parts->new_before);
+    free(parts->app_sizes);
     free(parts->stdin_ranks);
     free(parts->interfaces);
     free(parts->hostnames);
@@ -207,13 +232,15 @@ static uint32_t *stdin_slice(const struct prepare_parts *parts, int first, int c
     return parts->stdin_ranks + start;
 }
 
-static void send_prepare(struct job *job, struct node_link *node, struct prepare_parts *parts)
+static void send_prepare(struct job *job, const struct prepare_epoch *epoch, struct node_link *node,
+                         struct prepare_parts *parts)
 {
     const struct settings *settings = job->settings;
-    const struct plan_node *place = &job->plan->nodes[node->index];
+    const struct plan_node *place = &job->plan->nodes[node->place];
+    size_t first_new = parts->new_before[place->first_rank];
     Hvdrun__Prepare message = HVDRUN__PREPARE__INIT;
     message.size = (uint32_t)job->plan->size;
-    message.node_index = (uint32_t)node->index;
+    message.node_index = (uint32_t)node->place;
     message.host = place->name;
     message.hosts = parts->hosts;
     message.n_hosts = (size_t)job->plan->node_count;
@@ -221,8 +248,14 @@ static void send_prepare(struct job *job, struct node_link *node, struct prepare
     message.n_host_ranks = (size_t)job->plan->node_count;
     message.apps = parts->app_pointers;
     message.n_apps = job->request->apps->count;
-    message.workers = parts->worker_pointers + place->first_rank;
-    message.n_workers = (size_t)place->local_size;
+    message.workers = parts->worker_pointers + first_new;
+    message.n_workers = parts->new_before[place->first_rank + place->local_size] - first_new;
+    message.local_size = (uint32_t)place->local_size;
+    message.app_sizes = parts->app_sizes;
+    message.n_app_sizes = message.n_apps;
+    message.elastic = epoch->members != NULL;
+    message.restart_count = (uint32_t)epoch->restart_count;
+    message.max_restarts = epoch->members != NULL ? (uint32_t)settings->max_restarts : 0;
     message.remote = !node->stream.same_machine;
     const struct strv *env = message.remote ? job->request->away_env : job->request->base_env;
     message.base_env = env->items;
@@ -238,18 +271,41 @@ static void send_prepare(struct job *job, struct node_link *node, struct prepare
     message.limits = parts->limit_pointers;
     message.n_limits = fill_limits(parts->limits, parts->limit_pointers);
     message.mpi_controller = settings->controller == SET_CONTROLLER_MPI;
-    message.wants_master = job->plan->ranks[0].node == node->index;
+    message.wants_master = !epoch->beside_others && job->plan->ranks[0].node == node->place;
     message.master_port = (uint32_t)settings->master_port;
     message.hold_port = settings->port_hold;
     message.interfaces = parts->interfaces;
     message.bind = (uint32_t)settings->bind_to;
     message.report_bindings = settings->report_bindings;
     message.pty_rank = settings->pty >= 0 ? (int32_t)settings->pty : -1;
-    message.stdin_ranks =
-        stdin_slice(parts, place->first_rank, place->local_size, &message.n_stdin_ranks);
+    if (parts->stdin_ranks != NULL)
+        message.stdin_ranks =
+            stdin_slice(parts, place->first_rank, place->local_size, &message.n_stdin_ranks);
     message.merge_stderr = settings->merge_stderr;
     terminal_size(&message.terminal_rows, &message.terminal_columns);
     node_link_send(node, FRAME_PREPARE, job->epoch, &message.base);
+}
+
+bool prepare_concerns(const struct job *job, const struct prepare_epoch *epoch, int place)
+{
+    const struct plan_node *node = &job->plan->nodes[place];
+    for (int rank = node->first_rank; rank < node->first_rank + node->local_size; rank++) {
+        if (epoch->members == NULL || epoch->members[rank].is_new)
+            return true;
+    }
+    return false;
+}
+
+/* From other machines, in later epochs: a worker keeps the interface with which it was started. */
+static bool others_may_join(const struct job *job)
+{
+    const struct settings *settings = job->settings;
+    if (job->elastic == NULL || settings->transport == SET_TRANSPORT_LOCAL)
+        return false;
+    bool any = settings->host_discovery_script != NULL || settings->hosts_watch != NULL;
+    for (int i = 0; i < job->node_count && !any; i++)
+        any = !reach_is_near(job->reach, job->nodes[i]);
+    return any;
 }
 
 /* false: the hosts have no network in common that the user allows; the job ends. */
@@ -257,9 +313,13 @@ static bool choose_addresses(struct job *job)
 {
     size_t count = (size_t)job->plan->node_count;
     struct network_node *nodes AUTO_FREE = mem_array(count, sizeof(*nodes));
+    for (int i = 0; i < job->address_count; i++)
+        free(job->addresses[i]);
+    free(job->addresses);
     job->addresses = mem_array(count, sizeof(char *));
+    job->address_count = (int)count;
     for (size_t i = 0; i < count; i++) {
-        const struct node_link *node = &job->nodes[i];
+        const struct node_link *node = job->places[i];
         nodes[i] = (struct network_node){.name = node->host,
                                          .boot_id = node->hello->boot_id,
                                          .interfaces = node->hello->interfaces,
@@ -268,21 +328,23 @@ static bool choose_addresses(struct job *job)
     }
     struct error err = ERROR_INIT;
     const struct strv *allowed = &job->settings->network_interfaces;
-    if (network_choose(nodes, (int)count, allowed->count > 0 ? allowed->items : NULL,
-                       job->addresses, &err) == 0)
+    if (network_choose(nodes, (int)count, others_may_join(job),
+                       allowed->count > 0 ? allowed->items : NULL, job->addresses, &err) == 0)
         return true;
     teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
     return false;
 }
 
-void prepare_send(struct job *job)
+bool prepare_send(struct job *job, const struct prepare_epoch *epoch)
 {
     if (!choose_addresses(job))
-        return;
+        return false;
     struct prepare_parts parts = {.stdin_count = 0};
-    prepare_parts_fill(job, &parts);
-    job->state = JOB_PREPARING;
-    for (int i = 0; i < job->plan->node_count; i++)
-        send_prepare(job, &job->nodes[i], &parts);
+    prepare_parts_fill(job, epoch, &parts);
+    for (int i = 0; i < job->plan->node_count; i++) {
+        if (prepare_concerns(job, epoch, i))
+            send_prepare(job, epoch, job->places[i], &parts);
+    }
     prepare_parts_free(&parts);
+    return true;
 }

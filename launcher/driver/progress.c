@@ -25,8 +25,8 @@ static bool is_behind(const struct job *job, const struct node_link *node)
 static const struct node_link *slowest(const struct job *job)
 {
     const struct node_link *found = NULL;
-    for (int i = 0; i < job->plan->node_count && found == NULL; i++) {
-        const struct node_link *node = &job->nodes[i];
+    for (int i = 0; i < job->node_count && found == NULL; i++) {
+        const struct node_link *node = job->nodes[i];
         bool waits = node->state == NODE_CALLING && node->stage == STAGE_WAITING;
         if (is_behind(job, node) && !waits)
             found = node;
@@ -43,7 +43,7 @@ static void show(void *context)
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
     bool connecting = job->state == JOB_CONNECTING;
     buf_printf(&line, "%s %d/%d hosts", connecting ? "connecting" : "preparing",
-               connecting ? job->nodes_up : job->nodes_ready, job->plan->node_count);
+               connecting ? job->nodes_up : job->nodes_ready, job->node_count);
     const struct node_link *behind = slowest(job);
     if (behind != NULL)
         buf_printf(&line, ", slowest: %.80s (%s)", behind->host,

@@ -19,6 +19,24 @@ void rank_table_destroy(struct rank_table *table)
     *table = (struct rank_table){.size = 0};
 }
 
+struct rank_record *rank_table_seat(struct rank_table *table, int seat)
+{
+    if (seat >= table->size) {
+        size_t size = (size_t)seat + 1;
+        table->records = mem_resize_array(table->records, size, sizeof(*table->records));
+        for (size_t i = (size_t)table->size; i < size; i++)
+            table->records[i] = (struct rank_record){.state = RANK_PLANNED};
+        table->size = (int)size;
+    }
+    struct rank_record *record = &table->records[seat];
+    table->running -= record->state == RANK_RUNNING;
+    table->exited -= record->state >= RANK_EXITED;
+    table->finished -= record->state == RANK_FINISHED;
+    free(record->text);
+    *record = (struct rank_record){.state = RANK_PLANNED};
+    return record;
+}
+
 const char *rank_state_name(enum rank_state state)
 {
     static const char *const names[] = {

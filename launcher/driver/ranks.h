@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver knows of every rank: the record that policy, reports and messages read. */
+/*
+ * What the driver knows of every worker: the record that policy, reports and messages read. Records
+ * are found by seat, which is the rank in a static job; in an elastic one workers take a seat one
+ * after the other, and the record is that of the last one.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -22,8 +26,11 @@ enum rank_state {
 
 struct rank_record {
     enum rank_state state;
-    pid_t pid;          /* 0: never ran */
-    int64_t started_ns; /* driver's monotonic clock; 0: never */
+    int rank, local_rank, app; /* of the epoch in which it was last told */
+    int node;                  /* index in job->nodes */
+    uint32_t epoch;            /* in which it was started; 0: nobody has sat here */
+    pid_t pid;                 /* 0: never ran */
+    int64_t started_ns;        /* driver's monotonic clock; 0: never */
     int64_t ended_ns;
     bool signaled;
     int code; /* exit code, or signal number */
@@ -35,11 +42,14 @@ struct rank_record {
 struct rank_table {
     struct rank_record *records;
     int size;
-    int running, exited, finished; /* exited includes finished */
+    int running, exited, finished; /* of the present records; exited includes finished */
 };
 
 void rank_table_init(struct rank_table *table, int size);
 void rank_table_destroy(struct rank_table *table);
+
+/* A new worker takes a seat; the table grows as needed. What was known of the last one goes. */
+struct rank_record *rank_table_seat(struct rank_table *table, int seat);
 const char *rank_state_name(enum rank_state state);
 
 /* Each returns false when the event does not fit the rank's state (a repeated or late frame). */

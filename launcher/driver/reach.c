@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/progress.h"
 #include "driver/teardown.h"
@@ -25,7 +26,9 @@
 struct reach_node {
     struct reach *reach;
     struct node_link *link;
+    bool is_here; /* known without asking a resolver */
     struct transport_target target;
+    char *user, *address; /* what `target` points to */
     struct transport_call *call;
     struct resolve_request *lookup; /* while it is not known whether it is this machine */
     char *why;                      /* it cannot be reached; NULL */
@@ -39,9 +42,9 @@ struct reach {
     struct ssh_settings ssh_settings;
     struct ssh_transport *ssh;
     struct resolver *resolver;
-    struct transport remote; /* what hosts that are not this machine take */
-    struct reach_node *nodes;
-    int called, up, failed;
+    struct transport remote;   /* what hosts that are not this machine take */
+    struct reach_node **nodes; /* by index of the link */
+    int count, called, up, failed;
     struct loop_timer *settle;
     bool stopped;
 };
@@ -52,8 +55,8 @@ static void say_failures(struct reach *reach)
 {
     struct job *job = reach->job;
     char *text AUTO_FREE = NULL;
-    for (int i = 0; i < job->plan->node_count; i++) {
-        const struct reach_node *node = &reach->nodes[i];
+    for (int i = 0; i < job->node_count; i++) {
+        const struct reach_node *node = reach->nodes[i];
         if (node->why == NULL)
             continue;
         if (reach->failed == 1)
@@ -64,7 +67,7 @@ static void say_failures(struct reach *reach)
                       transport_stage_name(node->link->stage), node->why);
     }
     if (reach->failed > 1)
-        text = mem_printf("%d of %d hosts cannot be reached", reach->failed, job->plan->node_count);
+        text = mem_printf("%d of %d hosts cannot be reached", reach->failed, job->node_count);
     teardown_launcher(job, STATUS_LAUNCHER, text);
 }
 
@@ -77,9 +80,9 @@ static void settled(void *context)
 
 static void check_settled(struct reach *reach)
 {
-    if (reach->failed == 0 || reach->stopped)
-        return;
-    if (reach->up + reach->failed >= reach->job->plan->node_count)
+    if (reach->failed == 0 || reach->stopped || reach->job->elastic != NULL)
+        return; /* an elastic job decides for itself what it can do without */
+    if (reach->up + reach->failed >= reach->job->node_count)
         loop_timer_set(reach->settle, 0);
     else if (!loop_timer_is_set(reach->settle))
         loop_timer_set(reach->settle, SETTLE_MS);
@@ -95,6 +98,8 @@ static void node_failed(struct reach_node *node, enum transport_stage stage, con
     node_link_unreached(node->link);
     reach->failed++;
     events_node(reach->job->events, "node_unreached", node->link, why);
+    if (reach->job->elastic != NULL)
+        elastic_part_unreached(reach->job->elastic, node->link, why);
     check_settled(reach);
 }
 
@@ -186,12 +191,6 @@ static int open_remote(struct reach *reach, struct error *err)
     }
 }
 
-static int open_resolver(struct reach *reach, struct error *err)
-{
-    reach->resolver = resolver_create(reach->job->loop, NULL, err);
-    return reach->resolver == NULL ? -1 : 0;
-}
-
 /* An agent on this machine, later than those that are forked (D1). */
 static void call_local(struct reach_node *node)
 {
@@ -232,66 +231,15 @@ static void begin_node(struct reach_node *node)
 {
     struct reach *reach = node->reach;
     const char *name = node->target.address != NULL ? node->target.address : node->link->host;
-    if (may_be_local(node))
+    if (node->is_here)
+        call_local(node);
+    else if (may_be_local(node))
         node->lookup = resolver_ask(reach->resolver, name, AF_UNSPEC, LOOKUP_MS, looked_up, node);
     else
         call(node, &reach->remote);
 }
 
 /* The life of it */
-
-struct reach *reach_create(struct job *job)
-{
-    struct reach *reach = mem_alloc(sizeof(*reach));
-    *reach = (struct reach){.job = job};
-    reach->nodes = mem_array((size_t)job->plan->node_count, sizeof(*reach->nodes));
-    int64_t share = job->settings->start_timeout / SHARE_OF_START;
-    reach->room = (struct transport_room){.loop = job->loop,
-                                          .helpers = helpers_create(),
-                                          .image = &reach->image,
-                                          .job_id = job->request->job_id,
-                                          .limit_ms = share > STAGE_MS ? share : STAGE_MS,
-                                          .silence_ms = job_node_timeout(job)};
-    for (int i = 0; i < job->plan->node_count; i++) {
-        const struct plan_node *place = &job->plan->nodes[i];
-        reach->nodes[i] = (struct reach_node){.reach = reach,
-                                              .link = &job->nodes[i],
-                                              .target = {.host = place->name,
-                                                         .address = place->address,
-                                                         .user = place->user,
-                                                         .port = place->port,
-                                                         .node = i}};
-    }
-    reach->settle = loop_timer_create(job->loop, settled, reach);
-    return reach;
-}
-
-void reach_begin(struct reach *reach)
-{
-    struct job *job = reach->job;
-    struct error err = ERROR_INIT;
-    for (int i = 0; i < job->plan->node_count; i++)
-        reach->called += job->nodes[i].state == NODE_CALLING;
-    if (reach->called == 0)
-        return;
-    if (agent_image_open(job->request->agent_path, &reach->image, &err) < 0 ||
-        open_remote(reach, &err) < 0 || open_resolver(reach, &err) < 0) {
-        teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
-        return;
-    }
-    progress_begin(job->progress);
-    for (int i = 0; i < job->plan->node_count; i++) {
-        if (job->nodes[i].state == NODE_CALLING)
-            begin_node(&reach->nodes[i]);
-    }
-}
-
-void reach_node_up(struct reach *reach, const struct node_link *node)
-{
-    (void)node;
-    reach->up++;
-    check_settled(reach);
-}
 
 static void let_go(struct reach_node *node)
 {
@@ -301,6 +249,107 @@ static void let_go(struct reach_node *node)
     node->call = NULL;
 }
 
+bool reach_is_here(const struct settings *settings, const char *host, const struct reach_way *way)
+{
+    switch (settings->transport) {
+    case SET_TRANSPORT_LOCAL: return true;
+    case SET_TRANSPORT_AUTO:
+        return settings->launch_agent == NULL && way->user == NULL && way->port == 0 &&
+               way->address == NULL && is_local_obviously(host) == LOCAL_YES;
+    default: return false;
+    }
+}
+
+struct reach *reach_create(struct job *job)
+{
+    struct reach *reach = mem_alloc(sizeof(*reach));
+    *reach = (struct reach){.job = job};
+    int64_t share = job->settings->start_timeout / SHARE_OF_START;
+    reach->room = (struct transport_room){.loop = job->loop,
+                                          .helpers = job->helpers,
+                                          .image = &reach->image,
+                                          .job_id = job->request->job_id,
+                                          .limit_ms = share > STAGE_MS ? share : STAGE_MS,
+                                          .silence_ms = job_node_timeout(job)};
+    reach->settle = loop_timer_create(job->loop, settled, reach);
+    return reach;
+}
+
+static void set_way(struct reach_node *node, const struct reach_way *way)
+{
+    free(node->user);
+    free(node->address);
+    node->user = mem_strdup(way->user);
+    node->address = mem_strdup(way->address);
+    node->target = (struct transport_target){.host = node->link->host,
+                                             .address = node->address,
+                                             .user = node->user,
+                                             .port = way->port,
+                                             .node = node->link->index};
+    node->is_here = reach_is_here(node->reach->job->settings, node->link->host, way);
+}
+
+void reach_add_node(struct reach *reach, struct node_link *link, const struct reach_way *way)
+{
+    struct reach_node *node = mem_alloc(sizeof(*node));
+    *node = (struct reach_node){.reach = reach, .link = link};
+    set_way(node, way);
+    reach->nodes = mem_resize_array(reach->nodes, (size_t)link->index + 1, sizeof(*reach->nodes));
+    reach->nodes[reach->count++] = node;
+}
+
+int reach_open(struct reach *reach, struct error *err)
+{
+    if (reach->resolver != NULL)
+        return 0;
+    if (agent_image_open(reach->job->request->agent_path, &reach->image, err) < 0 ||
+        open_remote(reach, err) < 0)
+        return -1;
+    reach->resolver = resolver_create(reach->job->loop, NULL, err);
+    return reach->resolver == NULL ? -1 : 0;
+}
+
+void reach_begin(struct reach *reach)
+{
+    struct job *job = reach->job;
+    struct error err = ERROR_INIT;
+    int called = 0;
+    for (int i = 0; i < job->node_count; i++)
+        called += job->nodes[i]->state == NODE_CALLING;
+    if (called == 0)
+        return;
+    if (reach_open(reach, &err) < 0) {
+        teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
+        return;
+    }
+    progress_begin(job->progress);
+    for (int i = 0; i < job->node_count; i++) {
+        if (job->nodes[i]->state == NODE_CALLING)
+            begin_node(reach->nodes[i]);
+    }
+}
+
+bool reach_is_near(const struct reach *reach, const struct node_link *node)
+{
+    return reach->nodes[node->index]->is_here;
+}
+
+void reach_call(struct reach *reach, struct node_link *link, const struct reach_way *way)
+{
+    struct reach_node *node = reach->nodes[link->index];
+    let_go(node);
+    mem_free_at(&node->why);
+    set_way(node, way);
+    begin_node(node);
+}
+
+void reach_node_up(struct reach *reach, const struct node_link *node)
+{
+    (void)node;
+    reach->up++;
+    check_settled(reach);
+}
+
 void reach_stop(struct reach *reach)
 {
     if (reach->stopped)
@@ -308,8 +357,8 @@ void reach_stop(struct reach *reach)
     reach->stopped = true;
     loop_timer_clear(reach->settle);
     progress_end(reach->job->progress);
-    for (int i = 0; i < reach->job->plan->node_count; i++) {
-        struct reach_node *node = &reach->nodes[i];
+    for (int i = 0; i < reach->job->node_count; i++) {
+        struct reach_node *node = reach->nodes[i];
         if (node->link->state >= NODE_STARTING && node->link->state != NODE_UNREACHED)
             continue;
         let_go(node);
@@ -319,24 +368,14 @@ void reach_stop(struct reach *reach)
 
 void reach_hang_up(struct reach *reach, const struct node_link *node)
 {
-    let_go(&reach->nodes[node->index]);
-}
-
-bool reach_is_helper(const struct reach *reach, pid_t pid)
-{
-    return helpers_has(reach->room.helpers, pid);
-}
-
-void reach_exited(struct reach *reach, const struct reaper_exit *exit)
-{
-    helpers_exited(reach->room.helpers, exit);
+    let_go(reach->nodes[node->index]);
 }
 
 void reach_close(struct reach *reach)
 {
     reach_stop(reach);
-    for (int i = 0; i < reach->job->plan->node_count; i++)
-        let_go(&reach->nodes[i]);
+    for (int i = 0; i < reach->count; i++)
+        let_go(reach->nodes[i]);
     ssh_transport_destroy(reach->ssh);
     reach->ssh = NULL;
     exec_transport_close(&reach->exec);
@@ -350,9 +389,12 @@ void reach_destroy(struct reach *reach)
     if (reach == NULL)
         return;
     reach_close(reach);
-    helpers_destroy(reach->room.helpers);
-    for (int i = 0; i < reach->job->plan->node_count; i++)
-        free(reach->nodes[i].why);
+    for (int i = 0; i < reach->count; i++) {
+        free(reach->nodes[i]->why);
+        free(reach->nodes[i]->user);
+        free(reach->nodes[i]->address);
+        free(reach->nodes[i]);
+    }
     strv_destroy(&reach->exec.words);
     strv_destroy(&reach->local_exec.words);
     loop_timer_destroy(reach->settle);
@@ -384,8 +426,8 @@ static const char *stage_reached(const struct node_link *node)
 static void say_missing(const struct job *job, int i)
 {
     AUTO_BUF struct buf ranks = BUF_INIT(RANKS_TEXT_MAX);
-    const struct node_link *node = &job->nodes[i];
-    const char *why = job->reach->nodes[i].why;
+    const struct node_link *node = job->nodes[i];
+    const char *why = job->reach->nodes[i]->why;
     describe_ranks(&job->plan->nodes[i], &ranks);
     log_error(&job->log, "%s: %s: %s (%s)", node->host, stage_reached(node),
               why != NULL ? why : "not heard of in time", buf_text(&ranks));
@@ -394,14 +436,14 @@ static void say_missing(const struct job *job, int i)
 void reach_describe_missing(const struct job *job, struct buf *out)
 {
     int missing = 0;
-    for (int i = 0; i < job->plan->node_count; i++)
-        missing += is_missing(job, &job->nodes[i]);
+    for (int i = 0; i < job->node_count; i++)
+        missing += is_missing(job, job->nodes[i]);
     bool one_line = missing <= MISSING_IN_ONE_LINE && job->reach->failed == 0;
     if (!one_line)
-        buf_printf(out, " the %d of %d hosts named above", missing, job->plan->node_count);
+        buf_printf(out, " the %d of %d hosts named above", missing, job->node_count);
     const char *comma = "";
-    for (int i = 0; i < job->plan->node_count; i++) {
-        const struct node_link *node = &job->nodes[i];
+    for (int i = 0; i < job->node_count; i++) {
+        const struct node_link *node = job->nodes[i];
         if (!is_missing(job, node))
             continue;
         if (!one_line) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/elastic_rejoin.h"
 #include "rendezvous/store.h"
 
 struct rendezvous_part {
@@ -22,7 +23,7 @@ static void reply(void *context, struct rendezvous_source source, int status, co
     message.status = (uint32_t)status;
     message.body.data = (uint8_t *)body; /* protobuf-c only reads it */
     message.body.len = length;
-    node_link_send(&part->job->nodes[source.node], FRAME_KV_REPLY, part->job->epoch, &message.base);
+    node_link_send(part->job->nodes[source.node], FRAME_KV_REPLY, part->job->epoch, &message.base);
 }
 
 static void problem(void *context, const char *text)
@@ -63,14 +64,41 @@ void rendezvous_part_destroy(struct rendezvous_part *part)
     free(part);
 }
 
+static void elastic_request(void *context, struct rendezvous_source source,
+                            const struct rendezvous_request *request)
+{
+    const struct rendezvous_part *part = context;
+    elastic_rejoin_request(elastic_part_rejoin(part->job->elastic), source, request);
+}
+
+static void elastic_dropped(void *context, struct rendezvous_source source)
+{
+    const struct rendezvous_part *part = context;
+    elastic_rejoin_dropped(elastic_part_rejoin(part->job->elastic), source);
+}
+
 static void open_store(struct rendezvous_part *part)
 {
-    static const struct rendezvous_store_ops ops = {.reply = reply, .problem = problem};
+    static const struct rendezvous_store_ops static_ops = {.reply = reply, .problem = problem};
+    static const struct rendezvous_store_ops elastic_ops = {.reply = reply,
+                                                            .problem = problem,
+                                                            .elastic = elastic_request,
+                                                            .elastic_dropped = elastic_dropped};
+    bool elastic = part->job->elastic != NULL;
     if (part->store != NULL)
         return;
-    part->store = rendezvous_store_create(&ops, part, RENDEZVOUS_STORE_MAX);
+    part->store =
+        rendezvous_store_create(elastic ? &elastic_ops : &static_ops, part, RENDEZVOUS_STORE_MAX);
     part->expiry = loop_timer_create(part->job->loop, expire, part);
     rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
+}
+
+void rendezvous_part_begin(struct rendezvous_part *part)
+{
+    if (part->store == NULL)
+        return; /* it begins with the first request */
+    rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
+    set_expiry(part);
 }
 
 int rendezvous_part_request(struct rendezvous_part *part, const struct node_link *node,

@@ -9,6 +9,8 @@ void rendezvous_part_destroy(struct rendezvous_part *part);
 
 /* Of any epoch: a stale request is answered too, since a silent client would wait for ever. -1: the
  * frame cannot be read. */
+void rendezvous_part_begin(struct rendezvous_part *part); /* the job's new epoch */
+
 int rendezvous_part_request(struct rendezvous_part *part, const struct node_link *node,
                             uint32_t epoch, const uint8_t *body, size_t length);
 int rendezvous_part_dropped(struct rendezvous_part *part, const struct node_link *node,

@@ -13,6 +13,12 @@ char *report_json(const struct job *job, const struct verdict *verdict);
 /* The start-up in Chrome's trace event format: a row per node and per rank. The caller frees it. */
 char *report_trace(const struct job *job);
 
+/* What the worker that sat there last is in the verdict. */
+enum exit_role report_role(const struct job *job, int seat);
+
+/* The host that the verdict names; NULL: none. */
+const char *report_verdict_host(const struct job *job, const struct verdict *verdict);
+
 /* The block about a failed job: lines that begin with "hvdrun: ", and quoted ones that begin with
  * four spaces. Empty on success. */
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out);

@@ -41,28 +41,49 @@ static char *account_text(const char *file)
     return result;
 }
 
-static void quote_account(struct buf *out, const struct rank_record *record, int rank)
+static void quote_account(struct buf *out, const struct rank_record *record)
 {
     if (record->text == NULL || record->exec_failed)
         return;
     char *account AUTO_FREE = account_text(record->text);
-    char *title AUTO_FREE = mem_printf("rank %d's own account (TORCHELASTIC_ERROR_FILE)", rank);
+    char *title AUTO_FREE =
+        mem_printf("rank %d's own account (TORCHELASTIC_ERROR_FILE)", record->rank);
     quote(out, title, account);
+}
+
+/* The exit policy knows static jobs only; the workers of an elastic one are what they ended as. */
+enum exit_role report_role(const struct job *job, int seat)
+{
+    if (job->elastic == NULL)
+        return exit_policy_role(job->policy, seat);
+    const struct rank_record *record = &job->ranks.records[seat];
+    if (record->state < RANK_EXITED)
+        return ROLE_NONE;
+    bool well = !record->signaled && record->code == 0;
+    return well ? ROLE_OK : seat == job->verdict.rank ? ROLE_CAUSE : ROLE_CONSEQUENCE;
+}
+
+const char *report_verdict_host(const struct job *job, const struct verdict *verdict)
+{
+    if (verdict->node < 0)
+        return NULL;
+    return job->elastic != NULL ? job->nodes[verdict->node]->host
+                                : job->plan->nodes[verdict->node].name;
 }
 
 static int count_role(const struct job *job, enum exit_role role)
 {
     int count = 0;
-    for (int rank = 0; rank < job->plan->size; rank++)
-        count += exit_policy_role(job->policy, rank) == role;
+    for (int seat = 0; seat < job->ranks.size; seat++)
+        count += report_role(job, seat) == role;
     return count;
 }
 
 static void describe_rank(const struct job *job, const struct verdict *verdict, struct buf *out)
 {
     const struct rank_record *record = &job->ranks.records[verdict->rank];
-    buf_printf(out, "hvdrun: rank %d", verdict->rank);
-    buf_printf(out, ": host %s", job_rank_host(job, verdict->rank));
+    buf_printf(out, "hvdrun: rank %d", record->rank);
+    buf_printf(out, ": host %s", job_seat_host(job, verdict->rank));
     if (record->pid > 0)
         buf_printf(out, ", pid %d", (int)record->pid);
     if (record->state >= RANK_EXITED && !record->exec_failed) {
@@ -78,7 +99,7 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
     buf_puts(out, "\n");
     if (record->oom)
         buf_printf(out, "hvdrun: out of memory: the kernel killed processes on %s meanwhile\n",
-                   job_rank_host(job, verdict->rank));
+                   job_seat_host(job, verdict->rank));
 }
 
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out)
@@ -92,7 +113,7 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
         bool was_shown = job->settings->pty == verdict->rank; /* its terminal was the user's */
         if (!record->exec_failed && !was_shown)
             quote(out, "last lines of its stderr", output_tail(job->output, verdict->rank));
-        quote_account(out, record, verdict->rank);
+        quote_account(out, record);
     }
     int failed = count_role(job, ROLE_FAILED);
     int ended = count_role(job, ROLE_CONSEQUENCE);

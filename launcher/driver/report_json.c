@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/elastic_part.h"
+#include "driver/elastic_story.h"
 #include "driver/report.h"
 
 #define REPORT_VERSION 1
@@ -23,16 +25,15 @@ static json_t *wall_time(const struct job *job, int64_t mono_ns)
     return json_real((double)(wall / 1000) / 1e6);
 }
 
-static json_t *rank_json(const struct job *job, int rank)
+static json_t *rank_json(const struct job *job, int seat)
 {
-    const struct rank_record *record = &job->ranks.records[rank];
-    const struct plan_rank *place = &job->plan->ranks[rank];
+    const struct rank_record *record = &job->ranks.records[seat];
     bool ended = record->state >= RANK_EXITED && !record->exec_failed;
     json_t *object = json_object();
-    json_object_set_new(object, "rank", json_integer(rank));
-    json_object_set_new(object, "host", text_or_null(job_rank_host(job, rank)));
-    json_object_set_new(object, "local_rank", json_integer(place->local_rank));
-    json_object_set_new(object, "app", json_integer(place->app));
+    json_object_set_new(object, "rank", json_integer(record->rank));
+    json_object_set_new(object, "host", text_or_null(job_seat_host(job, seat)));
+    json_object_set_new(object, "local_rank", json_integer(record->local_rank));
+    json_object_set_new(object, "app", json_integer(record->app));
     json_object_set_new(object, "pid", record->pid > 0 ? json_integer(record->pid) : json_null());
     json_object_set_new(object, "state", json_string(rank_state_name(record->state)));
     json_object_set_new(object, "started", wall_time(job, record->started_ns));
@@ -48,18 +49,18 @@ static json_t *rank_json(const struct job *job, int rank)
     json_object_set_new(object, "system_seconds", json_real((double)record->system_us / 1e6));
     json_object_set_new(object, "max_rss_kib", json_integer((json_int_t)record->max_rss_kb));
     json_object_set_new(object, "text", text_or_null(record->text));
-    json_object_set_new(object, "role",
-                        json_string(exit_role_name(exit_policy_role(job->policy, rank))));
+    json_object_set_new(object, "role", json_string(exit_role_name(report_role(job, seat))));
     return object;
 }
 
 static json_t *cause_json(const struct job *job, const struct verdict *verdict)
 {
     json_t *object = json_object();
-    const char *host = verdict->node >= 0 ? job->plan->nodes[verdict->node].name : NULL;
+    const char *host = report_verdict_host(job, verdict);
     json_object_set_new(object, "kind", json_string(exit_cause_name(verdict->cause)));
     json_object_set_new(object, "rank",
-                        verdict->rank >= 0 ? json_integer(verdict->rank) : json_null());
+                        verdict->rank >= 0 ? json_integer(job_seat_rank(job, verdict->rank))
+                                           : json_null());
     json_object_set_new(object, "host", text_or_null(host));
     json_object_set_new(object, "tie", json_boolean(verdict->tie));
     json_object_set_new(object, "text", text_or_null(verdict->explanation));
@@ -84,12 +85,13 @@ static json_t *job_json(const struct job *job, const struct verdict *verdict)
     return object;
 }
 
-static json_t *node_json(const struct node_link *node, const struct plan_node *place)
+static json_t *node_json(const struct job *job, const struct node_link *node)
 {
+    int local_size = node->place >= 0 ? job->plan->nodes[node->place].local_size : 0;
     const Hvdrun__AgentHello *hello = node->hello;
     json_t *object = json_object();
     json_object_set_new(object, "host", text_or_null(node->host));
-    json_object_set_new(object, "local_size", json_integer(place->local_size));
+    json_object_set_new(object, "local_size", json_integer(local_size));
     json_object_set_new(object, "state", json_string(node_state_name(node->state)));
     json_object_set_new(object, "hostname", text_or_null(hello == NULL ? NULL : hello->hostname));
     json_object_set_new(object, "agent_pid",
@@ -102,17 +104,23 @@ static json_t *node_json(const struct node_link *node, const struct plan_node *p
 char *report_json(const struct job *job, const struct verdict *verdict)
 {
     json_t *nodes = json_array();
-    for (int i = 0; i < job->plan->node_count; i++)
-        json_array_append_new(nodes, node_json(&job->nodes[i], &job->plan->nodes[i]));
+    for (int i = 0; i < job->node_count; i++)
+        json_array_append_new(nodes, node_json(job, job->nodes[i]));
     json_t *ranks = json_array();
-    for (int rank = 0; rank < job->plan->size; rank++)
-        json_array_append_new(ranks, rank_json(job, rank));
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        if (job->ranks.records[seat].epoch != 0)
+            json_array_append_new(ranks, rank_json(job, seat));
+    }
     json_t *root = json_object();
     json_object_set_new(root, "version", json_integer(REPORT_VERSION));
     json_object_set_new(root, "launcher", json_string("hvdrun " HVDRUN_VERSION));
     json_object_set_new(root, "job", job_json(job, verdict));
     json_object_set_new(root, "nodes", nodes);
     json_object_set_new(root, "ranks", ranks);
+    if (job->elastic != NULL)
+        json_object_set_new(root, "elastic",
+                            elastic_story_json(elastic_part_story(job->elastic),
+                                               elastic_facts(elastic_part_core(job->elastic))));
     char *text = json_dumps(root, JSON_INDENT(2));
     json_decref(root);
     if (text == NULL)
@@ -165,18 +173,18 @@ char *report_trace(const struct job *job)
     add_row_name(list, 0, "hvdrun");
     add_span(list, "read the command line, plan, fork", 0, 0, begun, begun, job->opened_ns);
     add_span(list, "bring up the job", 0, 0, begun, job->opened_ns, job->started_ns);
-    for (int i = 0; i < job->plan->node_count; i++) {
-        const struct node_link *node = &job->nodes[i];
+    for (int i = 0; i < job->node_count; i++) {
+        const struct node_link *node = job->nodes[i];
         add_row_name(list, i + 1, node->host);
         add_span(list, "connect", i + 1, 0, begun, job->opened_ns, node->hello_ns);
         add_stages(list, node, i + 1, begun);
         add_span(list, "prepare", i + 1, 0, begun, node->hello_ns, node->ready_ns);
     }
-    for (int rank = 0; rank < job->plan->size; rank++) {
-        AUTO_FREE char *name = mem_printf("rank %d: start", rank);
-        const struct plan_rank *place = &job->plan->ranks[rank];
-        add_span(list, name, place->node + 1, place->local_rank + 1, begun, job->started_ns,
-                 job->ranks.records[rank].started_ns);
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        AUTO_FREE char *name = mem_printf("rank %d: start", record->rank);
+        add_span(list, name, record->node + 1, record->local_rank + 1, begun, job->started_ns,
+                 record->started_ns);
     }
     json_t *root = json_pack("{s:o, s:s}", "traceEvents", list, "displayTimeUnit", "ms");
     char *text = json_dumps(root, JSON_COMPACT);

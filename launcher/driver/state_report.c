@@ -27,10 +27,10 @@ void state_report_begin(struct job *job)
         return;
     job->states_wanted = 0;
     if (job->settings->stack_traces) {
-        for (int i = 0; i < job->plan->node_count; i++) {
-            if (!node_link_alive(&job->nodes[i]))
+        for (int i = 0; i < job->node_count; i++) {
+            if (!node_link_alive(job->nodes[i]))
                 continue;
-            node_link_send(&job->nodes[i], FRAME_STATE_REQUEST, job->epoch, NULL);
+            node_link_send(job->nodes[i], FRAME_STATE_REQUEST, job->epoch, NULL);
             job->states_wanted++;
         }
     }
@@ -48,9 +48,9 @@ int state_report_got(struct job *job, struct node_link *node, const uint8_t *bod
     }
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
     for (size_t i = 0; i < message->n_ranks; i++) {
-        if (exits_rank_of(job, node, message->ranks[i]))
-            buf_printf(&text, "hvdrun: rank %u on %s: %s\n", message->ranks[i], node->host,
-                       message->texts[i]);
+        if (exits_seat_of(job, node, message->ranks[i]))
+            buf_printf(&text, "hvdrun: rank %d on %s: %s\n",
+                       job_seat_rank(job, (int)message->ranks[i]), node->host, message->texts[i]);
     }
     output_block(job->output, buf_text(&text));
     hvdrun__state_report__free_unpacked(message, NULL);

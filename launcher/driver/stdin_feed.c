@@ -59,7 +59,7 @@ static void send_chunk(struct stdin_feed *feed, const uint8_t *bytes, size_t len
     const struct job *job = feed->job;
     for (size_t i = 0; i < feed->count; i++) {
         struct target *target = &feed->targets[i];
-        struct node_link *node = &job->nodes[job->plan->ranks[target->rank].node];
+        struct node_link *node = job->nodes[job->ranks.records[target->rank].node];
         if (target->closed || !node_link_alive(node))
             continue;
         struct frame_data data = {.rank = (uint32_t)target->rank,
@@ -171,7 +171,7 @@ int stdin_feed_credit(struct stdin_feed *feed, const struct node_link *node, con
                       size_t length)
 {
     Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, length, body);
-    if (message == NULL || !exits_rank_of(feed->job, node, message->rank)) {
+    if (message == NULL || !exits_seat_of(feed->job, node, message->rank)) {
         if (message != NULL)
             hvdrun__credit__free_unpacked(message, NULL);
         return -1;

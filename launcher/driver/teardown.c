@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/reach.h"
 #include "driver/stdin_feed.h"
@@ -22,19 +23,19 @@ int64_t teardown_grace(const struct job *job, int64_t usual_ms)
 static void close_limit_passed(void *context)
 {
     struct job *job = context;
-    for (int i = 0; i < job->plan->node_count; i++) {
-        if (job->nodes[i].state < NODE_ENDED)
-            node_link_give_up(&job->nodes[i], "its agent did not end its workers in time");
-        else if (job->nodes[i].state == NODE_ENDED || job->nodes[i].state == NODE_CLOSING)
-            node_link_give_up(&job->nodes[i], "its agent did not end in time");
+    for (int i = 0; i < job->node_count; i++) {
+        if (job->nodes[i]->state < NODE_ENDED)
+            node_link_give_up(job->nodes[i], "its agent did not end its workers in time");
+        else if (job->nodes[i]->state == NODE_ENDED || job->nodes[i]->state == NODE_CLOSING)
+            node_link_give_up(job->nodes[i], "its agent did not end in time");
     }
 }
 
 static void greeting_limit_passed(void *context)
 {
     struct job *job = context;
-    for (int i = 0; i < job->plan->node_count; i++) {
-        struct node_link *node = &job->nodes[i];
+    for (int i = 0; i < job->node_count; i++) {
+        struct node_link *node = job->nodes[i];
         if (!node_link_alive(node) || node->hello != NULL || node->stream.same_machine)
             continue;
         node_link_unreached(node);
@@ -48,8 +49,8 @@ static void send_end(struct job *job, int signal, int64_t grace_ms)
     Hvdrun__End message = HVDRUN__END__INIT;
     message.signal = signal;
     message.grace_ms = (uint32_t)grace_ms;
-    for (int i = 0; i < job->plan->node_count; i++) {
-        struct node_link *node = &job->nodes[i];
+    for (int i = 0; i < job->node_count; i++) {
+        struct node_link *node = job->nodes[i];
         if (!node_link_alive(node) || node->state >= NODE_ENDED)
             continue;
         node->state = NODE_ENDING;
@@ -71,7 +72,10 @@ void teardown_begin(struct job *job, int signal, int64_t grace_ms)
         log_info(&job->log, "ending the workers: signal %d, grace %.1f s", signal,
                  (double)grace_ms / 1000);
     job->state = JOB_ENDING;
-    loop_timer_clear(job->start_limit);
+    if (job->elastic != NULL)
+        elastic_part_ending(job->elastic);
+    if (job->start_limit != NULL)
+        loop_timer_clear(job->start_limit);
     loop_timer_clear(job->time_limit);
     stdin_feed_stop(job->stdin_feed);
     reach_stop(job->reach);

@@ -33,6 +33,7 @@ void user_signals_end(struct job *job, int signal)
     signals->asked++;
     int sent = escalated(signal, signals->asked);
     exit_policy_interrupted(job->policy, signal, clock_mono_ns());
+    job->interrupted = job->interrupted == 0 ? signal : job->interrupted;
     int64_t grace = sent == SIGKILL ? 0 : teardown_grace(job, GRACE_AFTER_SIGNAL_MS);
     if (signals->asked == 1 && sent == SIGINT)
         log_notice(&job->log,
@@ -65,8 +66,8 @@ static void stop_ourselves(struct job *job)
 static void resume(struct job *job)
 {
     job->suspending = false;
-    for (int i = 0; i < job->plan->node_count; i++)
-        node_link_suspend(&job->nodes[i], false);
+    for (int i = 0; i < job->node_count; i++)
+        node_link_suspend(job->nodes[i], false);
     job_send_all(job, FRAME_RESUME, NULL);
     job_resume_limits(job);
     events_job(job->events, "job_resumed");
@@ -80,8 +81,8 @@ static void suspend(struct job *job)
     job->suspended_nodes = 0;
     job_pause_limits(job);
     events_job(job->events, "job_suspended");
-    for (int i = 0; i < job->plan->node_count; i++)
-        node_link_suspend(&job->nodes[i], true);
+    for (int i = 0; i < job->node_count; i++)
+        node_link_suspend(job->nodes[i], true);
     job_send_all(job, FRAME_SUSPEND, NULL);
     user_signals_suspended(job);
 }
@@ -89,8 +90,8 @@ static void suspend(struct job *job)
 void user_signals_suspended(struct job *job)
 {
     int alive = 0;
-    for (int i = 0; i < job->plan->node_count; i++)
-        alive += node_link_alive(&job->nodes[i]);
+    for (int i = 0; i < job->node_count; i++)
+        alive += node_link_alive(job->nodes[i]);
     if (job->suspending && job->suspended_nodes >= alive)
         stop_ourselves(job);
 }

@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "cli/about.h"
+#include "cli/control_words.h"
 #include "cli/docgen.h"
 #include "cli/help.h"
 #include "cli/spelling.h"
@@ -126,6 +127,50 @@ static void test_man(void **state)
     assert_null(strstr(buf_text(&text), "\n\n.")); /* no blank lines before requests */
 }
 
+static void expect_parts(const char *document, const char *text, const char *const *parts)
+{
+    for (; *parts != NULL; parts++) {
+        if (strstr(text, *parts) == NULL)
+            fail_msg("%s has no \"%s\"", document, *parts);
+    }
+}
+
+/* The commands for a running job are in every document, with their own options. */
+static void test_commands(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+#define CONTROL_WORD(name, word, operands, help) word,
+        CONTROL_COMMAND_LIST(CONTROL_WORD)
+#undef CONTROL_WORD
+            NULL};
+    static const char *const man[] = {".SH COMMANDS\n", "\\fBdrain\\fR HOST [\\-\\-within TIME]\n",
+                                      NULL};
+    static const char *const bash[] = {"drain) COMPREPLY=($(compgen -W '--within --job --help'",
+                                       "status) COMPREPLY=($(compgen -W '--json --job --help'",
+                                       NULL};
+    static const char *const zsh[] = {"drain) _arguments -S '--within[", "'1:host:_hosts' ;;\n",
+                                      NULL};
+    static const char *const fish[] = {
+        "complete -c hvdrun -n '__fish_hvdrun_speaks drain' -f -l within -x -d ",
+        "complete -c hvdrun -n '__fish_hvdrun_speaks status' -f -l json -d ", NULL};
+    static const struct {
+        const char *kind;
+        const char *const *parts;
+    } documents[] = {{"man", man}, {"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+    for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+        docgen_find(documents[i].kind)(&text);
+        expect_parts(documents[i].kind, buf_text(&text), words);
+        expect_parts(documents[i].kind, buf_text(&text), documents[i].parts);
+    }
+    struct buf help AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    static const char *const lines[] = {"  status [JOB] [--json]  ",
+                                        "  drain HOST [--within TIME]\n", NULL};
+    help_text(&help);
+    expect_parts("--help", buf_text(&help), lines);
+}
+
 static void test_about(void **state)
 {
     (void)state;
@@ -145,7 +190,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_help),        cmocka_unit_test(test_table_is_current),
         cmocka_unit_test(test_table_cells), cmocka_unit_test(test_completions),
-        cmocka_unit_test(test_man),         cmocka_unit_test(test_about),
+        cmocka_unit_test(test_man),         cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_about),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,15 +60,14 @@ static int setup(void **state)
                          .settings = &f.settings,
                          .plan = f.plan,
                          .loop = loop_create(NULL),
-                         .nodes = mem_array(2, sizeof(struct node_link)),
+                         .epoch = 1,
                          .policy = exit_policy_create(EXIT_FIRST, f.plan),
                          .opened_ns = 2 * SECOND,
                          .started_ns = 4 * SECOND,
                          .wall_begun_ns = 1700000000 * SECOND};
     f.job.output = output_create(f.job.loop, &config, &ops, NULL, NULL);
-    for (int i = 0; i < 2; i++)
-        f.job.nodes[i].host = f.plan->nodes[i].name;
     rank_table_init(&f.job.ranks, 3);
+    job_take_plan(&f.job);
     for (int rank = 0; rank < 3; rank++) {
         rank_started(&f.job.ranks, rank, 100 + rank, 5 * SECOND);
         exit_policy_started(f.job.policy, rank);
@@ -85,7 +84,10 @@ static int teardown(void **state)
     rank_table_destroy(&f->job.ranks);
     settings_destroy(&f->settings);
     exit_policy_destroy(f->job.policy);
+    for (int i = 0; i < f->job.node_count; i++)
+        node_link_destroy(f->job.nodes[i]);
     free(f->job.nodes);
+    free(f->job.places);
     plan_destroy(f->plan);
     app_list_destroy(&f->apps);
     buf_destroy(&f->block);
@@ -279,11 +281,11 @@ static void test_json(void **state)
 static void test_trace(void **state)
 {
     struct fixture *f = *state;
-    f->job.nodes[0].hello_ns = 3 * SECOND;
+    f->job.nodes[0]->hello_ns = 3 * SECOND;
     f->job.ranks.records[2].started_ns = 0;
-    f->job.nodes[0].stage_ns[STAGE_CONFIG] = SECOND + 1;
-    f->job.nodes[0].stage_ns[STAGE_WAITING] = 2 * SECOND; /* after another stage */
-    f->job.nodes[0].stage_ns[STAGE_HANDSHAKE] = 2 * SECOND + 1000;
+    f->job.nodes[0]->stage_ns[STAGE_CONFIG] = SECOND + 1;
+    f->job.nodes[0]->stage_ns[STAGE_WAITING] = 2 * SECOND; /* after another stage */
+    f->job.nodes[0]->stage_ns[STAGE_HANDSHAKE] = 2 * SECOND + 1000;
     char *text AUTO_FREE = report_trace(&f->job);
     json_t *root = json_loads(text, 0, NULL);
     const json_t *events = json_object_get(root, "traceEvents");

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command lines that speak to a running job. Only the very first argument can be such a
+ * command: `hvdrun -- status` and `hvdrun ./status` start a program of that name.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* clang-format off */
+#define CONTROL_COMMAND_LIST(X)                                                                    \
+    X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show what a running job does and on which hosts") \
+    X(CONTROL_DRAIN,   "drain",   "HOST [--within TIME]",     "Let a host leave the job, in order; at the latest after TIME") \
+    X(CONTROL_UNDRAIN, "undrain", "HOST",                     "Let the job use a drained host again") \
+    X(CONTROL_ADD,     "add",     "HOSTS",                    "Give the job more hosts, as in d:4,e:2")
+/* clang-format on */
+
+enum control_command {
+#define CONTROL_ENUM(name, word, operands, help) name,
+    CONTROL_COMMAND_LIST(CONTROL_ENUM)
+#undef CONTROL_ENUM
+        CONTROL_COMMANDS
+};
+
+struct control_words { /* all text is borrowed from argv */
+    enum control_command command;
+    const char *object; /* HOST or HOSTS; NULL with status */
+    const char *job;    /* NULL: the only one that runs */
+    bool has_within, json, help;
+    int64_t within_ms;
+};
+
+/* 1: a command; 0: none, it is a job to start; -1: a command that is wrong (STATUS_USAGE). */
+int control_words_parse(int argc, char *const *argv, struct control_words *out, struct error *err);
+
+void control_words_help(struct buf *out);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/docgen_control.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/control_words.h"
+
+struct command {
+    const char *word, *operands, *help;
+};
+
+static const struct command commands[CONTROL_COMMANDS] = {
+#define CONTROL_ROW(name, word, operands, help) [name] = {word, operands, help},
+    CONTROL_COMMAND_LIST(CONTROL_ROW)
+#undef CONTROL_ROW
+};
+
+struct option {
+    char name[32]; /* without its hyphens */
+    bool has_value;
+    const char *help;
+};
+
+/* The `index`th option of a command: those in its operands, then those of all. False: no more. */
+static bool find_option(int command, int index, struct option *option)
+{
+    static const struct option common[] = {
+        {"job", true, "The job, when several run"},
+        {"help", false, "Show the commands for a running job"},
+    };
+    const char *at = commands[command].operands;
+    for (at = strstr(at, "[--"); at != NULL; at = strstr(at + 3, "[--")) {
+        if (index-- > 0)
+            continue;
+        size_t length = strcspn(at + 3, " ]");
+        *option =
+            (struct option){.has_value = at[3 + length] == ' ', .help = commands[command].help};
+        if (length >= sizeof(option->name))
+            length = sizeof(option->name) - 1;
+        memcpy(option->name, at + 3, length);
+        return true;
+    }
+    if (index >= (int)(sizeof(common) / sizeof(common[0])))
+        return false;
+    *option = common[index];
+    return true;
+}
+
+static bool takes_hosts(int command)
+{
+    return strncmp(commands[command].operands, "HOST", 4) == 0;
+}
+
+void docgen_control_names(const char *between, struct buf *out)
+{
+    for (int i = 0; i < CONTROL_COMMANDS; i++)
+        buf_printf(out, "%s%s", i > 0 ? between : "", commands[i].word);
+}
+
+/* A word as troff wants it; capitals are what the user puts in. */
+static void put_troff(const char *text, struct buf *out)
+{
+    for (; *text != '\0'; text++)
+        buf_printf(out, *text == '-' ? "\\%c" : "%c", *text);
+}
+
+void docgen_control_man(struct buf *out)
+{
+    buf_puts(out, ".SH COMMANDS\n"
+                  "As the very first word, one of these speaks to an elastic job of the same user "
+                  "that runs on this\nmachine, and ends (\\fBhvdrun \\-\\- status\\fR starts a "
+                  "program of that name):\n");
+    for (int i = 0; i < CONTROL_COMMANDS; i++) {
+        buf_printf(out, ".TP\n\\fB%s\\fR ", commands[i].word);
+        put_troff(commands[i].operands, out);
+        buf_putc(out, '\n');
+        put_troff(commands[i].help, out);
+        buf_puts(out, ".\n");
+    }
+    buf_puts(out, ".PP\nJOB, or \\fB\\-\\-job\\fR JOB with the others, is needed when several "
+                  "run: the job's id, or the path of\nits control socket. The status is 0; 2 for a "
+                  "wrong command line; 1 when there is no such job or it\nrefuses.\n");
+}
+
+static void put_bash_case(int command, struct buf *out)
+{
+    struct option option;
+    buf_printf(out, "      %s) COMPREPLY=($(compgen -W '", commands[command].word);
+    for (int i = 0; find_option(command, i, &option); i++)
+        buf_printf(out, "%s--%s", i > 0 ? " " : "", option.name);
+    buf_puts(out, "' -- \"$cur\")) ;;\n");
+}
+
+void docgen_control_bash(struct buf *out)
+{
+    buf_puts(out, "_hvdrun_control() {\n"
+                  "  case $prev in --job|--within) return ;; esac\n"
+                  "  if [[ $cur == -* ]]; then\n"
+                  "    case $1 in\n");
+    for (int i = 0; i < CONTROL_COMMANDS; i++)
+        put_bash_case(i, out);
+    buf_puts(out, "    esac\n"
+                  "  elif [[ $1 != status ]] && declare -F _known_hosts_real >/dev/null; then\n"
+                  "    _known_hosts_real -- \"$cur\"\n"
+                  "  fi\n"
+                  "}\n");
+}
+
+/* Inside single quotes, where a colon ends the word. */
+static void put_zsh_text(const char *text, struct buf *out)
+{
+    for (; *text != '\0'; text++)
+        buf_printf(out, strchr("[]:\\", *text) != NULL ? "\\%c" : "%c", *text);
+}
+
+static void put_zsh_case(int command, struct buf *out)
+{
+    struct option option;
+    buf_printf(out, "    %s) _arguments -S", commands[command].word);
+    for (int i = 0; find_option(command, i, &option); i++) {
+        buf_printf(out, " '--%s[", option.name);
+        put_zsh_text(option.help, out);
+        buf_printf(out, "]%s'", option.has_value ? ":value:" : "");
+    }
+    buf_printf(out, " '1:%s' ;;\n", takes_hosts(command) ? "host:_hosts" : "job:");
+}
+
+void docgen_control_zsh(struct buf *out)
+{
+    buf_puts(out, "_hvdrun_program() {\n"
+                  "  local -a commands\n"
+                  "  commands=(\\\n");
+    for (int i = 0; i < CONTROL_COMMANDS; i++) {
+        buf_printf(out, "    '%s:", commands[i].word);
+        put_zsh_text(commands[i].help, out);
+        buf_puts(out, "' \\\n");
+    }
+    buf_puts(out, "  )\n"
+                  "  ((CURRENT == 2)) && _describe command commands\n"
+                  "  _command_names -e\n"
+                  "}\n"
+                  "_hvdrun_control() {\n"
+                  "  shift words\n"
+                  "  ((CURRENT--))\n"
+                  "  case $1 in\n");
+    for (int i = 0; i < CONTROL_COMMANDS; i++)
+        put_zsh_case(i, out);
+    buf_puts(out, "  esac\n}\n");
+}
+
+void docgen_control_fish(struct buf *out)
+{
+    struct option option;
+    for (int i = 0; i < CONTROL_COMMANDS; i++) {
+        const struct command *command = &commands[i];
+        buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
+                   command->word, command->help);
+        if (takes_hosts(i))
+            buf_printf(out,
+                       "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -f -a "
+                       "'(__fish_print_hostnames)'\n",
+                       command->word);
+        for (int at = 0; find_option(i, at, &option); at++)
+            buf_printf(out, "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -f -l %s%s -d '%s'\n",
+                       command->word, option.name, option.has_value ? " -x" : "", option.help);
+    }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The control socket of a running job: `hvdrun status`, `drain` and `add` talk to it
+ * (driver/control_request.h says in which words).
+ *
+ * It is a Unix socket of mode 0600 in a runtime folder of the driver's own (node/runtime_dir.h: a
+ * folder of this user alone, locked while the driver lives, swept by the next start when it has
+ * died). It is named by the job's id, JOB.control. Who connects must be this user or root. Requests
+ * of one connection are answered in turn; beyond CONTROL_PEERS_MAX connections the next one waits
+ * until one has gone.
+ */
+#pragma once
+
+#include "driver/control_request.h"
+#include "io/loop.h"
+
+#define CONTROL_SUFFIX ".control"
+#define CONTROL_PEERS_MAX 16
+
+struct control;
+
+/* NULL: no socket can be made there; the job can go on without. `ops` and `context` outlive it. */
+struct control *control_create(struct loop *loop, const char *job_id, const struct control_ops *ops,
+                               void *context, struct error *err);
+const char *control_path(const struct control *control);
+void control_destroy(struct control *control); /* and removes the socket; accepts NULL */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/status.h"
+#include "base/strv.h"
+#include "cli/control_words.h"
+
+static struct strv split(const char *line)
+{
+    struct strv words = STRV_INIT;
+    for (const char *at = line; *at != '\0';) {
+        size_t length = strcspn(at, " ");
+        strv_add_n(&words, at, length);
+        at += length + (at[length] == ' ');
+    }
+    return words;
+}
+
+/* "command|object|job|within|json"; the within of none is -1. */
+static void expect(const char *line, const char *expected)
+{
+    struct strv argv AUTO_STRV = split(line);
+    struct control_words words;
+    struct error err = ERROR_INIT;
+    char got[256];
+    if (control_words_parse((int)argv.count, argv.items, &words, &err) != 1)
+        fail_msg("'%s' was refused: %s", line, err.text);
+    snprintf(got, sizeof(got), "%d|%s|%s|%lld|%d%s", words.command,
+             words.object == NULL ? "" : words.object, words.job == NULL ? "" : words.job,
+             words.has_within ? (long long)words.within_ms : -1, words.json,
+             words.help ? "|help" : "");
+    assert_string_equal(got, expected);
+}
+
+static void refuse(const char *line, const char *part)
+{
+    struct strv argv AUTO_STRV = split(line);
+    struct control_words words;
+    struct error err = ERROR_INIT;
+    if (control_words_parse((int)argv.count, argv.items, &words, &err) != -1)
+        fail_msg("'%s' was accepted", line);
+    if (strstr(err.text, part) == NULL)
+        fail_msg("'%s': \"%s\" lacks '%s'", line, err.text, part);
+    assert_int_equal(err.status, STATUS_USAGE);
+}
+
+static void is_a_job(const char *line)
+{
+    struct strv argv AUTO_STRV = split(line);
+    struct control_words words;
+    struct error err = ERROR_INIT;
+    assert_int_equal(control_words_parse((int)argv.count, argv.items, &words, &err), 0);
+    assert_string_equal(err.text, "");
+}
+
+static void test_commands(void **state)
+{
+    (void)state;
+    expect("hvdrun status", "0|||-1|0");
+    expect("hvdrun status hvdrun-a-1", "0||hvdrun-a-1|-1|0");
+    expect("hvdrun status --json --job /x/y.control", "0||/x/y.control|-1|1");
+    expect("hvdrun drain c", "1|c||-1|0");
+    expect("hvdrun drain c --within 2m --job=j", "1|c|j|120000|0");
+    expect("hvdrun drain --within=0 c", "1|c||0|0");
+    expect("hvdrun undrain --job j fe80::1%eth0", "2|fe80::1%eth0|j|-1|0");
+    expect("hvdrun add d:4,e[1-2]:2", "3|d:4,e[1-2]:2||-1|0");
+}
+
+static void test_jobs_to_start(void **state)
+{
+    (void)state;
+    is_a_job("hvdrun");
+    is_a_job("hvdrun -np 2 status");
+    is_a_job("hvdrun -- status");
+    is_a_job("hvdrun ./status");
+    is_a_job("hvdrun statusx");
+    is_a_job("hvdrun stat");
+    is_a_job("hvdrun ./train drain c");
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    refuse("hvdrun status a b", "'b' is too much: expected: hvdrun status [JOB] [--json]");
+    refuse("hvdrun status --job a b", "'b' is too much");
+    refuse("hvdrun status --jason", "--jason: expected: hvdrun status");
+    refuse("hvdrun status --job", "expected");
+    refuse("hvdrun drain", "expected: hvdrun drain HOST [--within TIME] [--job JOB]");
+    refuse("hvdrun drain a b", "'b' is too much");
+    refuse("hvdrun drain a --within", "--within");
+    refuse("hvdrun drain a --within soon", "soon");
+    refuse("hvdrun drain a --json", "--json: expected");
+    refuse("hvdrun drain a;b", "not the name of a host");
+    refuse("hvdrun undrain a --within 3", "--within: expected");
+    refuse("hvdrun drain -c", "-c: expected");
+    refuse("hvdrun add", "expected: hvdrun add HOSTS");
+    refuse("hvdrun add d:x", "slot count");
+    refuse("hvdrun add --job a --job b d", "--job: expected");
+}
+
+static void test_help(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(65536);
+    expect("hvdrun drain --help", "1|||-1|0|help");
+    expect("hvdrun status -h", "0|||-1|0|help");
+    control_words_help(&text);
+    assert_non_null(strstr(buf_text(&text), "hvdrun undrain HOST "));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_jobs_to_start),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_help),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control socket over a real socket: what is asked, who asks, and what a client may do wrong.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "driver/control.h"
+#include "driver/control_peer.h"
+#include "loop_fixture.h"
+#include "node/runtime_dir.h"
+
+#define NOBODY 65534
+
+struct fixture {
+    char root[64];
+    struct loop *loop;
+    struct control *control;
+    size_t status_size; /* of a text in it */
+    bool refuses;
+    char did[256]; /* what the job was told last */
+};
+
+static json_t *status(void *context)
+{
+    struct fixture *f = context;
+    char *text AUTO_FREE = mem_alloc(f->status_size + 1);
+    memset(text, 'x', f->status_size);
+    return json_pack("{s:s, s:s}", "job", "test", "text", text);
+}
+
+static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,
+                 struct error *err)
+{
+    struct fixture *f = context;
+    if (f->refuses)
+        return error_set(err, "no host is called '%s'", host);
+    snprintf(f->did, sizeof(f->did), "drain %s %d %lld", host, has_deadline, (long long)within_ms);
+    return 0;
+}
+
+static int undrain(void *context, const char *host, struct error *err)
+{
+    struct fixture *f = context;
+    if (f->refuses)
+        return error_set(err, "'%s' is not drained", host);
+    snprintf(f->did, sizeof(f->did), "undrain %s", host);
+    return 0;
+}
+
+static int add(void *context, const struct host_list *hosts, struct error *err)
+{
+    struct fixture *f = context;
+    size_t used = (size_t)snprintf(f->did, sizeof(f->did), "add");
+    (void)err;
+    for (size_t i = 0; i < hosts->count; i++)
+        used += (size_t)snprintf(f->did + used, sizeof(f->did) - used, " %s:%d",
+                                 hosts->items[i].name, hosts->items[i].slots);
+    return 0;
+}
+
+static const struct control_ops ops = {status, drain, undrain, add};
+
+static int setup(void **state)
+{
+    struct fixture *f = mem_alloc(sizeof(*f));
+    struct error err = ERROR_INIT;
+    snprintf(f->root, sizeof(f->root), "/tmp/hvd-control-XXXXXX");
+    assert_non_null(mkdtemp(f->root));
+    assert_int_equal(setenv("TMPDIR", f->root, 1), 0);
+    mode_t before = umask(0); /* the socket is closed to others all the same */
+    f->loop = loop_create(NULL);
+    f->control = control_create(f->loop, "hvdrun-node1-17", &ops, f, &err);
+    umask(before);
+    if (f->control == NULL)
+        fail_msg("%s", err.text);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    control_destroy(f->control);
+    loop_destroy(f->loop);
+    assert_int_equal(rmdir(f->root), 0); /* nothing is left in it */
+    unsetenv("TMPDIR");
+    free(f);
+    return 0;
+}
+
+static int dial(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(fd >= 0);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        fd_close(&fd);
+    return fd;
+}
+
+static int must_dial(struct fixture *f)
+{
+    int fd = dial(control_path(f->control));
+    assert_true(fd >= 0);
+    return fd;
+}
+
+struct reading {
+    struct loop *loop;
+    int fd;
+    bool at_end;
+    size_t lines; /* wanted; 0: to the end */
+    struct buf got;
+};
+
+static void readable(void *context, int what)
+{
+    struct reading *reading = context;
+    char bytes[65536];
+    (void)what;
+    ssize_t got = fd_read(reading->fd, bytes, sizeof(bytes));
+    if (got > 0)
+        assert_int_equal(buf_append(&reading->got, bytes, (size_t)got), 0);
+    reading->at_end = got <= 0;
+    size_t lines = 0;
+    const char *text = buf_text(&reading->got);
+    for (size_t i = 0; i < reading->got.length; i++)
+        lines += text[i] == '\n';
+    if (reading->at_end || (reading->lines > 0 && lines >= reading->lines))
+        loop_stop(reading->loop);
+}
+
+/* So many lines, or (0) all until the end of the stream; the caller frees. */
+static char *read_lines(struct fixture *f, int fd, size_t lines)
+{
+    struct reading reading = {
+        .loop = f->loop, .fd = fd, .lines = lines, .got = BUF_INIT((size_t)1 << 26)};
+    struct loop_fd *watch = loop_fd_create(f->loop, fd, readable, &reading);
+    loop_fd_watch(watch, LOOP_READ);
+    run_loop(f->loop);
+    loop_fd_destroy(watch);
+    assert_int_equal(reading.at_end, lines == 0);
+    return buf_take(&reading.got);
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static void expect_answer(struct fixture *f, int fd, const char *request, const char *answer)
+{
+    say(fd, request);
+    char *got AUTO_FREE = read_lines(f, fd, 1);
+    if (strcmp(got, answer) != 0)
+        fail_msg("'%s' to '%s'", got, request);
+}
+
+static void expect_error(struct fixture *f, int fd, const char *request, const char *part)
+{
+    say(fd, request);
+    char *got AUTO_FREE = read_lines(f, fd, 1);
+    if (strncmp(got, "{\"error\":\"", 10) != 0 || strstr(got, part) == NULL)
+        fail_msg("'%s' to '%s'", got, request);
+}
+
+static void test_requests(void **state)
+{
+    struct fixture *f = *state;
+    int fd = must_dial(f);
+    expect_answer(f, fd, "{\"do\":\"status\"}\n", "{\"job\":\"test\",\"text\":\"\"}\n");
+    expect_answer(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":60}\n", "{\"ok\":true}\n");
+    assert_string_equal(f->did, "drain c 1 60000");
+    expect_answer(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":0.25}\n",
+                  "{\"ok\":true}\n");
+    assert_string_equal(f->did, "drain c 1 250");
+    expect_answer(f, fd, "{\"do\":\"drain\",\"host\":\"fe80::1\",\"new\":[]}\r\n",
+                  "{\"ok\":true}\n");
+    assert_string_equal(f->did, "drain fe80::1 0 0");
+    expect_answer(f, fd, "\n {\"do\":\"undrain\",\"host\":\"c\"}\n", "{\"ok\":true}\n");
+    assert_string_equal(f->did, "undrain c");
+    expect_answer(f, fd, "{\"do\":\"add\",\"hosts\":\"d:4,e[1-2]:2\"}\n", "{\"ok\":true}\n");
+    assert_string_equal(f->did, "add d:4 e1:2 e2:2");
+    fd_close(&fd);
+}
+
+static void test_refusals(void **state)
+{
+    struct fixture *f = *state;
+    int fd = must_dial(f);
+    f->refuses = true;
+    expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\"}\n", "no host is called 'c'");
+    expect_error(f, fd, "{\"do\":\"undrain\",\"host\":\"c\"}\n", "'c' is not drained");
+    f->refuses = false;
+    expect_error(f, fd, "{\"do\":\"drain\"}\n", "host");
+    expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"-c\"}\n", "not a host's name");
+    expect_error(f, fd, "{\"do\":\"drain\",\"host\":[\"c\"]}\n", "expected a text");
+    expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":-1}\n", "within_s");
+    expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":\"1m\"}\n", "within_s");
+    expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":1e300}\n", "within_s");
+    expect_error(f, fd, "{\"do\":\"add\",\"hosts\":\"d:4,\"}\n", "entry 2 is empty");
+    expect_error(f, fd, "{\"do\":\"add\",\"hosts\":\"d;x\"}\n", "not a host name");
+    expect_error(f, fd, "{\"do\":\"reboot\"}\n", "expected status, drain");
+    expect_error(f, fd, "{}\n", "do");
+    expect_error(f, fd, "{\"do\":\"status\",\"do\":\"status\"}\n", "duplicate");
+    expect_error(f, fd, "[1]\n", "one JSON object");
+    expect_error(f, fd, "status\n", "one JSON object");
+    expect_error(f, fd, "\x01\xff\xfe garbage \n", "one JSON object");
+    expect_error(f, fd, "GET / HTTP/1.1\n", "one JSON object");
+    assert_string_equal(f->did, "");
+    expect_answer(f, fd, "{\"do\":\"status\"}\n", "{\"job\":\"test\",\"text\":\"\"}\n");
+    fd_close(&fd);
+}
+
+static void test_place(void **state)
+{
+    struct fixture *f = *state;
+    struct stat info;
+    const char *path = control_path(f->control);
+    char *base AUTO_FREE = runtime_dir_base();
+    assert_memory_equal(path, base, strlen(base));
+    assert_non_null(strstr(path, "/hvdrun-node1-17.control"));
+    assert_int_equal(stat(path, &info), 0);
+    assert_true(S_ISSOCK(info.st_mode));
+    assert_int_equal(info.st_mode & 0777, 0600);
+    char *folder AUTO_FREE = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
+    assert_int_equal(stat(folder, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
+}
+
+/* Several in one go, the last without a line's end; all are answered, in turn. */
+static void test_many_requests_at_once(void **state)
+{
+    struct fixture *f = *state;
+    int fd = must_dial(f);
+    f->status_size = 300000; /* more than a socket's buffer: each waits for the client */
+    say(fd, "{\"do\":\"status\"}\n{\"do\":\"drain\",\"host\":\"a\"}\n\n{\"do\":\"status\"}\n"
+            "{\"do\":\"undrain\",\"host\":\"b\"}");
+    shutdown(fd, SHUT_WR);
+    char *got AUTO_FREE = read_lines(f, fd, 0);
+    const char *expected_end = "x\"}\n{\"ok\":true}\n";
+    assert_true(strlen(got) > 600000);
+    assert_string_equal(got + strlen(got) - strlen(expected_end), expected_end);
+    assert_string_equal(f->did, "undrain b");
+    fd_close(&fd);
+}
+
+static void test_slow_client(void **state)
+{
+    struct fixture *f = *state;
+    int slow = must_dial(f), other = must_dial(f);
+    const char *request = "{\"do\":\"status\"}\n";
+    for (const char *at = request; *at != '\0'; at++) {
+        char byte[2] = {*at, '\0'};
+        say(slow, byte);
+        run_turns(f->loop, 2);
+        if (at == request + 5)
+            expect_answer(f, other, request, "{\"job\":\"test\",\"text\":\"\"}\n");
+    }
+    char *got AUTO_FREE = read_lines(f, slow, 1);
+    assert_string_equal(got, "{\"job\":\"test\",\"text\":\"\"}\n");
+    fd_close(&slow);
+    fd_close(&other);
+}
+
+/* Does nothing: it is shown the door. */
+static void test_idle_client(void **state)
+{
+    struct fixture *f = *state;
+    int silent = must_dial(f), half = must_dial(f);
+    say(half, "{\"do\":");
+    char *got AUTO_FREE = read_lines(f, silent, 0);
+    assert_string_equal(got, "");
+    char *same AUTO_FREE = read_lines(f, half, 0);
+    assert_string_equal(same, "");
+    fd_close(&silent);
+    fd_close(&half);
+}
+
+static void test_huge_line(void **state)
+{
+    struct fixture *f = *state;
+    int fd = must_dial(f);
+    char *line AUTO_FREE = mem_alloc(CONTROL_LINE_MAX * 2 + 1);
+    memset(line, ' ', CONTROL_LINE_MAX * 2);
+    for (size_t sent = 0; sent < CONTROL_LINE_MAX * 2;) {
+        ssize_t put = send(fd, line + sent, CONTROL_LINE_MAX * 2 - sent, MSG_NOSIGNAL);
+        if (put <= 0)
+            break; /* it has had enough */
+        sent += (size_t)put;
+        run_turns(f->loop, 2);
+    }
+    char *got AUTO_FREE = read_lines(f, fd, 1);
+    assert_string_equal(got, "{\"error\":\"the request has more than 65536 bytes\"}\n");
+    fd_close(&fd);
+    fd = must_dial(f);
+    memcpy(line, "{\"do\":\"status\"", 14);
+    line[CONTROL_LINE_MAX - 1] = '}';
+    line[CONTROL_LINE_MAX] = '\0';
+    say(fd, line);
+    expect_answer(f, fd, "\n", "{\"job\":\"test\",\"text\":\"\"}\n");
+    fd_close(&fd);
+}
+
+/* More than are served at once: the others come when these go. */
+static void test_many_clients(void **state)
+{
+    struct fixture *f = *state;
+    int fds[CONTROL_PEERS_MAX + 4];
+    const size_t total = sizeof(fds) / sizeof(fds[0]);
+    for (size_t i = 0; i < total; i++) {
+        fds[i] = must_dial(f);
+        say(fds[i], "{\"do\":\"status\"}\n");
+    }
+    run_turns(f->loop, 100);
+    for (size_t i = 0; i < total; i++) {
+        char *got AUTO_FREE = read_lines(f, fds[i], 1);
+        assert_string_equal(got, "{\"job\":\"test\",\"text\":\"\"}\n");
+        fd_close(&fds[i]);
+    }
+}
+
+/* Gone before the answer, or in the middle of it. */
+static void test_client_leaves(void **state)
+{
+    struct fixture *f = *state;
+    f->status_size = 1000000;
+    for (int i = 0; i < CONTROL_PEERS_MAX * 3; i++) {
+        int fd = must_dial(f);
+        if (i % 3 > 0)
+            say(fd, "{\"do\":\"status\"}\n");
+        if (i % 3 > 1)
+            run_turns(f->loop, 3);
+        fd_close(&fd);
+        run_turns(f->loop, 3);
+    }
+    f->status_size = 0;
+    int fd = must_dial(f);
+    expect_answer(f, fd, "{\"do\":\"status\"}\n", "{\"job\":\"test\",\"text\":\"\"}\n");
+    fd_close(&fd);
+}
+
+/* Somebody else, whom the folder's and the socket's mode let through by mistake. */
+static void test_foreign_user(void **state)
+{
+    struct fixture *f = *state;
+    if (geteuid() != 0)
+        skip();
+    const char *path = control_path(f->control);
+    char *base AUTO_FREE = runtime_dir_base();
+    char *folder AUTO_FREE = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
+    assert_int_equal(chmod(f->root, 0755) + chmod(base, 0755) + chmod(folder, 0755), 0);
+    assert_int_equal(chmod(path, 0666), 0);
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char bytes[256];
+        int fd = setuid(NOBODY) == 0 ? socket(AF_UNIX, SOCK_STREAM, 0) : -1;
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+        bool through = connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+        send(fd, "{\"do\":\"status\"}\n", 16, MSG_NOSIGNAL);
+        ssize_t got = read(fd, bytes, sizeof(bytes));
+        dprintf(ends[1], "%s", !through ? "refused" : got > 0 ? "answered" : "closed");
+        _exit(0);
+    }
+    fd_close(&ends[1]);
+    char *got AUTO_FREE = read_lines(f, ends[0], 0);
+    assert_string_equal(got, "closed");
+    fd_close(&ends[0]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(chmod(base, 0700), 0);
+}
+
+static void test_long_path(void **state)
+{
+    struct fixture *f = *state;
+    char long_name[201];
+    memset(long_name, 'd', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    char *place AUTO_FREE = mem_printf("%s/%s", f->root, long_name);
+    assert_int_equal(mkdir(place, 0700), 0);
+    setenv("TMPDIR", place, 1);
+    struct error err = ERROR_INIT;
+    struct control *control = control_create(f->loop, "hvdrun-node1-18", &ops, f, &err);
+    if (control == NULL)
+        fail_msg("%s", err.text);
+    struct stat info;
+    assert_int_equal(stat(control_path(control), &info), 0);
+    assert_true(S_ISSOCK(info.st_mode));
+    control_destroy(control);
+    setenv("TMPDIR", f->root, 1);
+    assert_int_equal(rmdir(place), 0);
+}
+
+static void test_refused_places(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    assert_null(control_create(f->loop, "../x", &ops, f, &err));
+    assert_non_null(strstr(err.text, "../x"));
+    char *base AUTO_FREE = runtime_dir_base();
+    assert_int_equal(chmod(base, 0755), 0);
+    assert_null(control_create(f->loop, "hvdrun-node1-18", &ops, f, &err));
+    assert_non_null(strstr(err.text, "not a folder of this user alone"));
+    assert_int_equal(chmod(base, 0700), 0);
+}
+
+/* A driver that was killed leaves its socket; the next one that starts removes it. */
+static void test_left_by_the_dead(void **state)
+{
+    struct fixture *f = *state;
+    int ends[2];
+    char path[512] = "";
+    assert_int_equal(fd_pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct control *dead = control_create(f->loop, "hvdrun-node1-18", &ops, f, NULL);
+        dprintf(ends[1], "%s", dead == NULL ? "" : control_path(dead));
+        _exit(0);
+    }
+    fd_close(&ends[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(read(ends[0], path, sizeof(path) - 1) > 0);
+    fd_close(&ends[0]);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(dial(path), -1);
+    struct control *next = control_create(f->loop, "hvdrun-node1-19", &ops, f, NULL);
+    assert_non_null(next);
+    assert_int_equal(access(path, F_OK), -1);
+    int fd = must_dial(f); /* the live one is still there */
+    fd_close(&fd);
+    control_destroy(next);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_requests_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_idle_client, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_huge_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_clients, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_client_leaves, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_foreign_user, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_path, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused_places, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_left_by_the_dead, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
