@@ -5,8 +5,10 @@ import argparse
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1]
@@ -138,6 +140,11 @@ class Script(Example):
                 return path
         return sys.executable
 
+    def need_module(self):
+        """Before an elastic job, where a script that ends at once would be started again."""
+        if subprocess.run([self.python(), "-c", f"import {self.MODULE}"], capture_output=True, check=False).returncode:
+            self.skipTest(f"{self.MODULE} is not installed")
+
     def script(self, name):
         status, output = run("-np", 2, self.python(), "-B", EXAMPLES / name)
         if status == SKIPPED:
@@ -163,8 +170,86 @@ class HvdStatic(Script):
         self.assertLess(self.number(r"step 50: mean loss over 2 ranks ([\d.]+)", output), 0.01)
 
 
+class ElasticPlain(Example):
+    """Undisturbed, and ended and begun again by hand; with faults in tests/flow/test_elastic_torch.py."""
+    RESULT = "24 items: pi is 3.141592653590"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hvdrun-items-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.program = BUILD / "examples/elastic/plain_restart"
+
+    def test_elastic_job(self):
+        output = self.run_well("-np", 2, "--min-np", 1, self.program, "--folder", self.folder)
+        self.assertIn("rank 1 of 2: start 1", output)
+        self.assertIn(self.RESULT, output)
+
+    def test_goes_on_where_it_was_ended(self):
+        env = {**os.environ, "HVDRUN_RANK": "1", "HVDRUN_SIZE": "2", "HVDRUN_DEADLINE_FILE": str(self.folder / "deadline")}
+        with subprocess.Popen([self.program, "--folder", self.folder, "--pause-ms", "10"], env=env,
+                              stdout=subprocess.PIPE, text=True) as one:
+            self.assertIn("start", one.stdout.readline())
+            (self.folder / "deadline").write_text("1795217027.000 spot notice\n")
+            self.assertEqual(one.stdout.readline(), "rank 1: this host goes away: 1795217027.000 spot notice\n")
+            one.terminate()
+            self.assertEqual(one.wait(TIME_LIMIT), -signal.SIGTERM)
+        alone = subprocess.run([self.program, "--folder", self.folder], env={**env, "HVDRUN_RANK": "0", "HVDRUN_SIZE": "1"},
+                               capture_output=True, text=True, timeout=TIME_LIMIT)
+        self.assertRegex(alone.stdout, r"goes on with item 1 at part \d+")
+        self.assertIn(self.RESULT, alone.stdout)
+
+    def test_folder_that_is_not_there(self):
+        done = subprocess.run([self.program, "--folder", self.folder / "none"], capture_output=True, text=True,
+                              timeout=TIME_LIMIT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write", done.stderr)
+
+
+class ElasticTorch(Script):
+    MODULE = "torch"
+
+    def test_trains_and_goes_on_from_its_checkpoint(self):
+        self.need_module()
+        with tempfile.TemporaryDirectory(prefix="hvdrun-torch-") as folder:
+            finals = []
+            for ranks, steps, name in ((2, 60, "a"), (1, 120, "a"), (2, 120, "b")):
+                status, output = run("-np", ranks, "--min-np", 1, self.python(), "-B", EXAMPLES / "elastic/torch_restart.py",
+                                     "--steps", steps, "--checkpoint", os.path.join(folder, name))
+                self.assertEqual(status, 0, output)
+                finals += re.findall(r"final loss [\d.]+ after 120 steps", output)
+            self.assertIn("from step 0", output)
+            self.assertEqual(len(finals), 2, output)
+            self.assertEqual(finals[0], finals[1])
+
+
+class ElasticHorovod(Script):
+    MODULE = "horovod"
+
+    def test_trains(self):
+        self.need_module()
+        status, output = run("-np", 2, "--min-np", 1, self.python(), "-B", EXAMPLES / "elastic/horovod_elastic.py")
+        self.assertEqual(status, 0, output)
+        self.assertIn("epoch 5: 2 workers", output)
+
+
+class ElasticDiscover(Example):
+
+    def test_prints_the_file_or_this_machine(self):
+        script = EXAMPLES / "elastic/discover.sh"
+        with tempfile.TemporaryDirectory(prefix="hvdrun-hosts-") as folder:
+            hosts = pathlib.Path(folder) / "list"
+            for text, printed in ((None, "localhost:2\n"), ("a:2\nb\n", "a:2\nb\n")):
+                if text is not None:
+                    hosts.write_text(text)
+                done = subprocess.run([script], env={**os.environ, "HVDRUN_HOSTS": str(hosts)}, capture_output=True,
+                                      text=True, timeout=TIME_LIMIT)
+                self.assertEqual((done.returncode, done.stdout), (0, printed))
+
+
 CASES = {"train": Train, "mpmd": Mpmd, "plain": Plain, "config": Config, "torch_ddp": TorchDdp,
-         "hvd_static": HvdStatic}
+         "hvd_static": HvdStatic, "elastic_plain": ElasticPlain, "elastic_torch": ElasticTorch,
+         "elastic_horovod": ElasticHorovod, "elastic_discover": ElasticDiscover}
 
 
 def main():

@@ -7,20 +7,26 @@ Runs every command of README.md and docs/*.md: the lines that begin with "$ " in
 with the comment "# status N". Each line shown below it must appear in what it prints (the order is
 not checked, since ranks speak when they like; equal lines must appear as often), but for "...",
 which stands for what is left out. What differs from run to run is not compared: decimal fractions,
-pids, the port of the run. Blocks marked ```console hosts are run by test_hosts_docs.py, on hosts.
+pids, the port of the run. A command that ends with "&" goes on until the end of its block; meanwhile the
+others are tried again until they show what they should, as a person would. Blocks marked ```console hosts are run by test_hosts_docs.py, on hosts.
 """
 
 import collections
+import itertools
 import os
 import pathlib
 import re
+import signal
+import time
 
-from rig import BUILD, HVDRUN, SOURCE, Flow, Job, main
+from rig import BUILD, HVDRUN, SOURCE, Flow, Job, main, patient
 
 BLOCK = re.compile(r"^```(?:console|sh)[ \t]*\n(.*?)^```[ \t]*$", re.M | re.S)
 HOSTS_BLOCK = re.compile(BLOCK.pattern.replace("(?:console|sh)", "console hosts"), re.M | re.S)
 STATUS = re.compile(r"#\s*status (\d+)\s*$")
-VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\d+\.\d+"), "N.N")]
+VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\d+\.\d+"), "N.N"),
+           (re.compile(r"\bhvdrun-\S+-\d+:"), "JOB:"), (re.compile(r"\bup \d+ s\b"), "up N s"),
+           (re.compile(r"^\d\d:\d\d:\d\d\b"), "TIME")]
 
 
 LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
@@ -42,10 +48,14 @@ def messages_of_sources():
 class Shown:
     """One command of a document: where it stands, what it prints, how it ends."""
 
-    def __init__(self, page, line, command):
-        self.place, self.command, self.lines = f"{page}:{line}", command, []
+    def __init__(self, page, line, command, block):
+        self.place, self.command, self.lines, self.block = f"{page}:{line}", command, [], block
         status = STATUS.search(command)
         self.status = int(status[1]) if status else 0
+
+    @property
+    def stays(self):
+        return self.command.endswith("&")
 
 
 def shown_commands(page, text, block_pattern=BLOCK):
@@ -57,7 +67,7 @@ def shown_commands(page, text, block_pattern=BLOCK):
             if goes_on:
                 current.command += "\n" + line
             elif line.startswith("$ "):
-                current = Shown(page, number, line[2:])
+                current = Shown(page, number, line[2:], first)
                 found.append(current)
             elif current is not None and line.strip() not in ("", "..."):
                 current.lines.append(line)
@@ -77,16 +87,42 @@ class Shows:
     block_pattern = BLOCK
 
     def make_folder(self):
+        self.background = []
         os.mkdir(self.box.path("bin"))
         os.symlink(HVDRUN, self.box.path("bin", "hvdrun"))
         os.symlink(os.path.join(SOURCE, "examples"), self.box.path("examples"))
         os.symlink(BUILD, self.box.path("build"))
 
-    def check(self, shown):
+    def start_shell(self, command):
         env = {"PATH": self.box.path("bin") + os.pathsep + os.environ["PATH"]}
-        job = Job(self.box, ["bash", "-o", "pipefail", "-c", shown.command], env=env)
-        result = self.expect(job.wait(), shown.status)
-        self.box.check_nothing_left(self.left_timeout)
+        return Job(self.box, ["bash", "-o", "pipefail", "-c", command], env=env)
+
+    def check(self, shown):
+        if shown.stays:
+            self.background.append(self.start_shell("exec " + shown.command.rstrip("& ")))
+            return
+        deadline = time.monotonic() + patient(20)
+        while True:
+            try:
+                self.check_once(shown)
+                return
+            except self.failureException:
+                if not self.background or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
+
+    def end_background(self):
+        for job in self.background:
+            job.signal(signal.SIGTERM)
+            job.wait()
+        if self.background:
+            self.box.check_nothing_left(self.left_timeout)
+        self.background = []
+
+    def check_once(self, shown):
+        result = self.expect(self.start_shell(shown.command).wait(), shown.status)
+        if not self.background:
+            self.box.check_nothing_left(self.left_timeout)
         printed = collections.Counter(map(comparable, (result.stdout + "\n" + result.stderr).splitlines()))
         missing = collections.Counter(map(comparable, shown.lines)) - printed
         self.assertEqual(list(missing.elements()), [], f"{shown.place} shows lines that were not printed"
@@ -95,9 +131,12 @@ class Shows:
     def check_page(self, name):
         path = pathlib.Path(SOURCE, name)
         commands = shown_commands(name, path.read_text(encoding="utf-8"), self.block_pattern)
-        for shown in commands:
-            with self.subTest(place=shown.place):
-                self.check(shown)
+        for block, inside in itertools.groupby(commands, lambda shown: shown.block):
+            for shown in inside:
+                with self.subTest(place=shown.place):
+                    self.check(shown)
+            with self.subTest(place=f"{name}:{block}, its background"):
+                self.end_background()
         return commands
 
     @staticmethod

@@ -27,6 +27,10 @@ BANS = [
             "launcher/rendezvous/", "launcher/transport/", "launcher/driver/node_link", "launcher/driver/reach",
             "launcher/driver/bringup", "launcher/driver/teardown", "launcher/driver/user_signals")),
 ]
+# (file, call) -> why.
+ALLOWED = {
+    ("launcher/agent/departure.c", "clock_wall_ns"): "the deadline that workers read is a time of the day",
+}
 INSTEAD = {
     "sprintf": "buf_printf or snprintf", "vsprintf": "buf_vprintf or vsnprintf",
     "strcpy": "mem_strdup or a struct buf", "strcat": "a struct buf", "stpcpy": "a struct buf",
@@ -43,7 +47,8 @@ MUTABLE_ALLOWED = {
 
 
 def banned_in(name):
-    calls = [word for words, places in BANS if name.startswith(places) for word in words.split()]
+    calls = [word for words, places in BANS if name.startswith(places) for word in words.split()
+             if (name, word) not in ALLOWED]
     return re.compile(r"(?<![\w.>])(" + "|".join(calls) + r")\s*\(")
 
 

@@ -46,7 +46,7 @@ FENCES = [
     ("inih", r"ini\.h$|inih/", r"cli/|model/hostfile_ini\.c$"),
     ("libyaml", r"yaml\.h$", r"cli/|model/hostfile_ini\.c$"),
     ("protobuf-c", r"protobuf-c/", r"wire/"),
-    ("jansson", r"jansson", r"\w+/(\w*_)?(report|events|json|trace|dry_run)(_\w+)?\.[ch]$"),
+    ("jansson", r"jansson", r"\w+/(\w*_)?(report|events|json|story|trace|dry_run|control)(_\w+)?\.[ch]$"),
     ("hwloc", r"hwloc", r"node/"),
     ("OpenSSL", r"openssl/", r"io/tls\w*\.[ch]$|transport/ssh/|\w+/(hmac|hash)\.[ch]$"),
     ("MPI", r"mpi\.h$", r"backend/mpi"),

@@ -4,6 +4,9 @@
  * request, 200 and 404 are success, everything else is tried again after 500 ms, three tries in
  * all, then abort(). Stricter than the original in one way: an answer that breaks the rules
  * ("Content-Length" missing or misspelt, bytes beyond it) aborts at once and says why.
+ *
+ * A worker that aborts says either VIOLATION, the launcher has broken the protocol, or ABORT, which
+ * a peer that died can cause too.
  */
 #pragma once
 
@@ -31,16 +34,29 @@ struct answer {
     size_t length;
 };
 
+__attribute__((noreturn, format(printf, 3, 0))) static void
+end_badly(const char *word, int rank, const char *format, va_list args)
+{
+    char text[1024];
+    vsnprintf(text, sizeof(text), format, args);
+    dprintf(2, "%s: rank %d: %s\n", word, rank, text);
+    abort();
+}
+
 __attribute__((noreturn, format(printf, 2, 3))) static void violation(int rank, const char *format,
                                                                       ...)
 {
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    dprintf(2, "rank %d: horovod_worker: %s\n", rank, text);
-    abort();
+    end_badly("VIOLATION", rank, format, args);
+}
+
+__attribute__((noreturn, format(printf, 2, 3))) static void give_up(int rank, const char *format,
+                                                                    ...)
+{
+    va_list args;
+    va_start(args, format);
+    end_badly("ABORT", rank, format, args);
 }
 
 static void *allocate(size_t size)
@@ -165,6 +181,6 @@ static struct answer client_request(struct client *client, const char *method, c
         free(answer.body);
         pause_ms(CLIENT_RETRY_MS);
     }
-    violation(client->rank, "%s /%s/%s failed %d times, the last time with status %d", method,
-              scope, key, CLIENT_TRIES, answer.status);
+    give_up(client->rank, "%s /%s/%s failed %d times, the last time with status %d", method, scope,
+            key, CLIENT_TRIES, answer.status);
 }

@@ -18,340 +18,7 @@
  * later: exit 1, as the Python exception does. Without a rendezvous address: a world of one, and it
  * says "size 1".
  */
-#include "horovod_client.h"
-
-#include <ifaddrs.h>
-#include <stdarg.h>
-#include <sys/resource.h>
-
-enum {
-    ENTRY_SIZE = 136, /* bytes of a blob per peer */
-    MAGIC = 0x48564452,
-    POLL_MS = 10,
-    LISTEN_BACKLOG = 4096,
-    CONTEXTS = 6,
-};
-
-/* One peer's part of a blob. The filling makes a cut or shifted blob visible. */
-struct entry {
-    uint32_t magic, init, from, to;
-    uint32_t address; /* network byte order */
-    uint16_t port;    /* network byte order */
-    uint16_t zero;
-    uint64_t nonce;
-    unsigned char filling[ENTRY_SIZE - 32];
-};
-_Static_assert(sizeof(struct entry) == ENTRY_SIZE, "an entry has a fixed size");
-
-/* The first words on a mesh connection, from the connecting side. */
-struct greeting {
-    uint32_t magic, init, from, to;
-    uint64_t nonce; /* the one in the entry that led here */
-};
-
-struct place {
-    int rank, size;
-};
-
-struct worker {
-    struct place global, local, cross;
-    const char *hostname;
-    struct client client;
-    int64_t timeout_ms;
-    uint32_t init; /* how many inits came before */
-    int die_before_put;
-};
-
-struct context {
-    char scope[512];
-    struct place place;
-    int listener;
-    struct sockaddr_in address;
-    uint64_t nonce;
-    int *peers; /* connected sockets by rank; -1 */
-};
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int64_t need_int(const char *name)
-{
-    const char *text = getenv(name);
-    if (text == NULL) {
-        dprintf(2, "horovod_worker: %s is not set\n", name);
-        exit(2);
-    }
-    return to_number(text);
-}
-
-static struct place need_place(const char *kind)
-{
-    char rank[64], size[64];
-    snprintf(rank, sizeof(rank), "HOROVOD_%sRANK", kind);
-    snprintf(size, sizeof(size), "HOROVOD_%sSIZE", kind);
-    struct place place = {(int)need_int(rank), (int)need_int(size)};
-    if (place.size < 1 || place.rank < 0 || place.rank >= place.size) {
-        dprintf(2, "horovod_worker: %s=%d does not fit %s=%d\n", rank, place.rank, size,
-                place.size);
-        exit(2);
-    }
-    return place;
-}
-
-/* The IPv4 address of the interface that HOROVOD_GLOO_IFACE names, as Gloo takes it. */
-static struct in_addr own_address(const struct worker *worker)
-{
-    const char *name = getenv("HOROVOD_GLOO_IFACE");
-    struct ifaddrs *list = NULL;
-    struct sockaddr_in found = {.sin_family = AF_UNSPEC};
-    if (name == NULL || getifaddrs(&list) < 0)
-        violation(worker->global.rank, "no interface is named by HOROVOD_GLOO_IFACE");
-    for (const struct ifaddrs *at = list; at != NULL && found.sin_family != AF_INET;
-         at = at->ifa_next) {
-        if (at->ifa_addr != NULL && at->ifa_addr->sa_family == AF_INET &&
-            strcmp(at->ifa_name, name) == 0)
-            memcpy(&found, at->ifa_addr, sizeof(found));
-    }
-    freeifaddrs(list);
-    if (found.sin_family != AF_INET)
-        violation(worker->global.rank, "HOROVOD_GLOO_IFACE names %s, which has no address", name);
-    return found.sin_addr;
-}
-
-static void context_listen(struct worker *worker, struct context *context)
-{
-    struct sockaddr_in any = {.sin_family = AF_INET};
-    socklen_t length = sizeof(context->address);
-    any.sin_addr = own_address(worker);
-    context->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (context->listener < 0 ||
-        bind(context->listener, (struct sockaddr *)&any, sizeof(any)) < 0 ||
-        listen(context->listener, LISTEN_BACKLOG) < 0 ||
-        getsockname(context->listener, (struct sockaddr *)&context->address, &length) < 0)
-        violation(worker->global.rank, "cannot listen: %s", strerror(errno));
-    context->nonce = ((uint64_t)getpid() << 32) ^ (uint64_t)now_ms() * 2654435761u;
-}
-
-/* Peers come in rank order, without me. */
-static size_t entry_index(int mine, int other)
-{
-    return (size_t)(other < mine ? other : other - 1);
-}
-
-static struct entry *make_blob(const struct worker *worker, const struct context *context)
-{
-    struct entry *blob = allocate((size_t)(context->place.size - 1) * ENTRY_SIZE);
-    for (int to = 0; to < context->place.size; to++) {
-        if (to == context->place.rank)
-            continue;
-        struct entry *entry = &blob[entry_index(context->place.rank, to)];
-        *entry = (struct entry){.magic = MAGIC,
-                                .init = worker->init,
-                                .from = (uint32_t)context->place.rank,
-                                .to = (uint32_t)to,
-                                .address = context->address.sin_addr.s_addr,
-                                .port = context->address.sin_port,
-                                .nonce = context->nonce + (uint64_t)to};
-        memset(entry->filling, to ^ context->place.rank, sizeof(entry->filling));
-    }
-    return blob;
-}
-
-static void check_entry(const struct worker *worker, const struct context *context, int from,
-                        const struct entry *entry)
-{
-    bool filled = true;
-    for (size_t i = 0; i < sizeof(entry->filling); i++)
-        filled = filled && entry->filling[i] == (unsigned char)(from ^ context->place.rank);
-    if (entry->magic != MAGIC || !filled)
-        violation(worker->global.rank, "/%s/%d is not what was stored", context->scope, from);
-    if (entry->init != worker->init)
-        violation(worker->global.rank, "/%s/%d is stale: of init %u, this is init %u",
-                  context->scope, from, entry->init, worker->init);
-    if ((int)entry->from != from || (int)entry->to != context->place.rank)
-        violation(worker->global.rank, "/%s/%d is for rank %u from rank %u", context->scope, from,
-                  entry->to, entry->from);
-}
-
-static void put(struct worker *worker, const struct context *context, const char *key,
-                const void *body, size_t length)
-{
-    free(client_request(&worker->client, "PUT", context->scope, key, body, length).body);
-}
-
-/* Polls until the address is there, and then asks once more, as Gloo does. */
-static struct entry fetch_entry(struct worker *worker, const struct context *context, int from)
-{
-    char key[16];
-    snprintf(key, sizeof(key), "%d", from);
-    int64_t deadline = now_ms() + worker->timeout_ms;
-    struct answer answer;
-    for (;;) {
-        answer = client_request(&worker->client, "GET", context->scope, key, NULL, 0);
-        free(answer.body);
-        if (answer.status == 200)
-            break;
-        if (now_ms() >= deadline)
-            violation(worker->global.rank, "timed out waiting for /%s/%s", context->scope, key);
-        pause_ms(POLL_MS);
-    }
-    answer = client_request(&worker->client, "GET", context->scope, key, NULL, 0);
-    if (answer.status != 200)
-        violation(worker->global.rank, "/%s/%s was there and is gone", context->scope, key);
-    if (answer.length != (size_t)(context->place.size - 1) * ENTRY_SIZE)
-        violation(worker->global.rank, "/%s/%s has %zu bytes, not %d", context->scope, key,
-                  answer.length, (context->place.size - 1) * ENTRY_SIZE);
-    struct entry entry;
-    memcpy(&entry, answer.body + entry_index(from, context->place.rank) * ENTRY_SIZE, ENTRY_SIZE);
-    free(answer.body);
-    check_entry(worker, context, from, &entry);
-    return entry;
-}
-
-/* False: end of file, an error, or the time is over. */
-static bool read_exact(int fd, void *bytes, size_t length, int64_t timeout_ms)
-{
-    char *place = bytes;
-    int64_t deadline = now_ms() + timeout_ms;
-    while (length > 0) {
-        struct pollfd watch = {.fd = fd, .events = POLLIN};
-        int64_t left = deadline - now_ms();
-        if (poll(&watch, 1, left > 0 ? (int)left : 0) <= 0)
-            return false;
-        ssize_t n = read(fd, place, length);
-        if (n <= 0)
-            return false;
-        place += n;
-        length -= (size_t)n;
-    }
-    return true;
-}
-
-static void set_no_delay(int fd)
-{
-    int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
-/* The higher rank connects. */
-static void connect_to(struct worker *worker, struct context *context, int to,
-                       const struct entry *entry)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = entry->port};
-    address.sin_addr.s_addr = entry->address;
-    struct greeting greeting = {MAGIC, worker->init, (uint32_t)context->place.rank, (uint32_t)to,
-                                entry->nonce};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-        send(fd, &greeting, sizeof(greeting), MSG_NOSIGNAL) != (ssize_t)sizeof(greeting))
-        violation(worker->global.rank, "cannot connect to rank %d of %s: %s", to, context->scope,
-                  strerror(errno));
-    set_no_delay(fd);
-    context->peers[to] = fd;
-}
-
-/* Takes connections until the one of this peer is there; others that come first are kept. */
-static void accept_from(struct worker *worker, struct context *context, int from)
-{
-    int64_t deadline = now_ms() + worker->timeout_ms;
-    while (context->peers[from] < 0) {
-        struct pollfd watch = {.fd = context->listener, .events = POLLIN};
-        int64_t left = deadline - now_ms();
-        if (poll(&watch, 1, left > 0 ? (int)left : 0) <= 0)
-            violation(worker->global.rank, "rank %d of %s did not connect", from, context->scope);
-        int fd = accept4(context->listener, NULL, NULL, SOCK_CLOEXEC);
-        struct greeting greeting;
-        if (fd < 0 || !read_exact(fd, &greeting, sizeof(greeting), worker->timeout_ms))
-            violation(worker->global.rank, "no greeting in %s", context->scope);
-        if (greeting.magic != MAGIC || greeting.init != worker->init ||
-            (int)greeting.to != context->place.rank || (int)greeting.from <= context->place.rank ||
-            (int)greeting.from >= context->place.size || context->peers[greeting.from] >= 0 ||
-            greeting.nonce != context->nonce + greeting.from)
-            violation(worker->global.rank, "a stranger connected in %s", context->scope);
-        set_no_delay(fd);
-        context->peers[greeting.from] = fd;
-    }
-}
-
-/* Sends a number to every peer and returns the sum of theirs and mine. */
-static bool exchange(struct context *context, int64_t mine, int64_t timeout_ms, int64_t *sum)
-{
-    *sum = mine;
-    for (int i = 0; i < context->place.size; i++) {
-        if (i != context->place.rank &&
-            send(context->peers[i], &mine, sizeof(mine), MSG_NOSIGNAL) != (ssize_t)sizeof(mine))
-            return false;
-    }
-    for (int i = 0; i < context->place.size; i++) {
-        int64_t theirs;
-        if (i == context->place.rank)
-            continue;
-        if (!read_exact(context->peers[i], &theirs, sizeof(theirs), timeout_ms))
-            return false;
-        *sum += theirs;
-    }
-    return true;
-}
-
-/* Steps 1 to 3 of a context: say who I am, look at those before me, store my addresses. */
-static void context_announce(struct worker *worker, struct context *context)
-{
-    char key[32], name[256] = "";
-    gethostname(name, sizeof(name) - 1);
-    snprintf(key, sizeof(key), "rank_%d", context->place.rank);
-    put(worker, context, key, name, strlen(name));
-    for (int i = 0; i < context->place.rank; i++) {
-        snprintf(key, sizeof(key), "rank_%d", i);
-        free(client_request(&worker->client, "GET", context->scope, key, NULL, 0).body);
-    }
-    if (worker->die_before_put == worker->global.rank)
-        raise(SIGKILL);
-    struct entry *blob = make_blob(worker, context);
-    snprintf(key, sizeof(key), "%d", context->place.rank);
-    put(worker, context, key, blob, (size_t)(context->place.size - 1) * ENTRY_SIZE);
-    free(blob);
-}
-
-static void context_open(struct worker *worker, struct context *context, const char *scope,
-                         struct place place)
-{
-    char key[16];
-    *context = (struct context){.place = place};
-    snprintf(context->scope, sizeof(context->scope), "%s", scope);
-    context->peers = allocate((size_t)place.size * sizeof(int));
-    for (int i = 0; i < place.size; i++)
-        context->peers[i] = -1;
-    context_listen(worker, context);
-    context_announce(worker, context);
-    for (int i = 0; i < place.size; i++) {
-        if (i == place.rank)
-            continue;
-        struct entry entry = fetch_entry(worker, context, i);
-        if (i < place.rank)
-            connect_to(worker, context, i, &entry);
-        else
-            accept_from(worker, context, i);
-    }
-    int64_t sum;
-    if (!exchange(context, 1, 5 * worker->timeout_ms, &sum) || sum != place.size)
-        violation(worker->global.rank, "the barrier of %s failed", context->scope);
-    snprintf(key, sizeof(key), "%d", place.rank);
-    free(client_request(&worker->client, "DELETE", context->scope, key, NULL, 0).body);
-}
-
-static void context_close(struct context *context)
-{
-    for (int i = 0; i < context->place.size; i++) {
-        if (context->peers[i] >= 0)
-            close(context->peers[i]);
-    }
-    close(context->listener);
-    free(context->peers);
-}
+#include "horovod_mesh.h"
 
 /* In an elastic job every init but the first asks for the new place. */
 static void ask_for_place(struct worker *worker)
@@ -371,7 +38,7 @@ static void ask_for_place(struct worker *worker)
     }
     free(answer.body);
     if (value[0] == -1)
-        violation(worker->global.rank, "has been removed from elastic job");
+        give_up(worker->global.rank, "has been removed from elastic job");
     worker->global = (struct place){value[0], value[1]};
     worker->local = (struct place){value[2], value[3]};
     worker->cross = (struct place){value[4], value[5]};
@@ -382,16 +49,7 @@ static void init(struct worker *worker, struct context contexts[CONTEXTS])
     const char *elastic = getenv("HOROVOD_ELASTIC");
     if (worker->init > 0 && elastic != NULL && strcmp(elastic, "1") == 0)
         ask_for_place(worker);
-    char local[300], cross[64], scope[400];
-    snprintf(local, sizeof(local), "local_%s", worker->hostname);
-    snprintf(cross, sizeof(cross), "cross_%d", worker->local.rank);
-    const char *const names[3] = {"global", local, cross};
-    const struct place places[3] = {worker->global, worker->local, worker->cross};
-    for (int i = 0; i < CONTEXTS; i++) {
-        /* The hash stays the same from init to init, so a stale address would be found. */
-        snprintf(scope, sizeof(scope), i < 3 ? "%s" : "%s_process_set_hash_5f3a9c01", names[i % 3]);
-        context_open(worker, &contexts[i], scope, places[i % 3]);
-    }
+    contexts_open(worker, contexts);
 }
 
 static void lost(const struct worker *worker)
@@ -420,8 +78,7 @@ static void shutdown_all(struct worker *worker, struct context contexts[CONTEXTS
     int64_t sum;
     if (!exchange(&contexts[0], 1, INT32_MAX, &sum))
         lost(worker);
-    for (int i = 0; i < CONTEXTS; i++)
-        context_close(&contexts[i]);
+    contexts_close(contexts);
 }
 
 static void one_round(struct worker *worker, int argc, char **argv)
@@ -438,16 +95,6 @@ static void one_round(struct worker *worker, int argc, char **argv)
     work(worker, &contexts[0], to_number(option(argc, argv, "--steps", "1")));
     shutdown_all(worker, contexts);
     worker->init++;
-}
-
-/* A mesh needs a descriptor per peer and context. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 int main(int argc, char **argv)
@@ -468,18 +115,10 @@ int main(int argc, char **argv)
         dprintf(2, "horovod_worker: HOROVOD_CONTROLLER is not set: a real worker may pick MPI\n");
         return 2;
     }
-    struct worker worker = {.global = need_place(""),
-                            .local = need_place("LOCAL_"),
-                            .cross = need_place("CROSS_"),
-                            .hostname = getenv("HOROVOD_HOSTNAME"),
-                            .timeout_ms = env_int("HOROVOD_GLOO_TIMEOUT_SECONDS", 30) * 1000LL};
-    if (worker.hostname == NULL) {
-        dprintf(2, "horovod_worker: HOROVOD_HOSTNAME is not set\n");
-        return 2;
-    }
+    struct worker worker;
+    worker_read(&worker, host, port);
     worker.die_before_put = (int)to_number(option(argc, argv, "--die-before-put", "-1"));
     raise_descriptor_limit();
-    client_init(&worker.client, worker.global.rank, host, port);
     int64_t rounds = 1 + to_number(option(argc, argv, "--reinit", "0"));
     for (int64_t i = 0; i < rounds; i++)
         one_round(&worker, argc, argv);

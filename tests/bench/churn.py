@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does an elastic job stay small? 64 workers on 8 made-up hosts, 100 epochs: workers are killed, hosts
+are taken from the list and put back, agents are killed and their hosts come back. Every 10 epochs, with
+all ranks there: resident memory and descriptors of the driver and of the agent that is there all the time.
+
+The workers are the elastic stand-in, whose mesh is that of Horovod (six contexts, everyone with
+everyone): at 64 ranks it makes some 20,000 requests to the rendezvous in an epoch, all answered on
+this machine, and that is most of the time that this takes.
+
+A slot is put aside at its third crash, a host at its third loss, and the program is at fault when it
+crashes on every host: so workers are killed on the first half of the hosts, each slot's at most
+twice, and no host but the first is lost more than twice.
+"""
+
+import os
+import re
+import signal
+import time
+
+import bench
+import worlds
+from procfs import process
+
+ROUND = re.compile(r"^\[[\d,-]+\]<stdout>:epoch-round (\d+) rank (\d+)/(\d+) host (\S+) local (\d+) step \d+ pid (\d+)$")
+KILL, REMOVE, LOSE = "kill", "remove", "lose"
+# 10 epochs each: REMOVE and LOSE make two
+PATTERNS = {"all": (KILL, KILL, REMOVE, KILL, KILL, LOSE, KILL, KILL), "hosts": (REMOVE,) * 5}
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Rounds:
+    """Who trains together, by the lines of the workers, read as they come."""
+
+    def __init__(self, run):
+        self.run, self.chunks, self.rest, self.members = run, 0, b"", {}
+
+    def read(self):
+        pump = self.run.job.pumps["stdout"]
+        with pump.lock:
+            new, self.chunks = pump.chunks[self.chunks:], len(pump.chunks)
+        *lines, self.rest = (self.rest + b"".join(new)).split(b"\n")
+        for line in lines:
+            found = ROUND.match(line.decode())
+            if found:
+                number, rank, size, local, pid = (int(found[i]) for i in (1, 2, 3, 5, 6))
+                self.members.setdefault(number, {})[rank] = (size, found[4], local, pid)
+        for number in sorted(self.members)[:-4]:
+            del self.members[number]
+
+    def wait(self, size, after):
+        """Waits for a round later than `after` in which so many ranks are: (number, its members)."""
+        def there():
+            self.read()
+            number = max(self.members, default=0)
+            members = self.members.get(number, {})
+            whole = len(members) == size and all(one[0] == size for one in members.values())
+            return (number, members) if number > after and whole else None
+        return self.run.wait(there, f"{size} ranks train together after round {after}", 300, period=0.1)
+
+
+def look(pid):
+    """What the kernel says of a process: KiB, descriptors, threads, seconds of CPU."""
+    one = process(pid)
+    text = one.read("status").decode()
+    numbers = {name: int(re.search(rf"^{name}:\s+(\d+)", text, re.M)[1]) for name in ("VmRSS", "RssAnon", "VmHWM", "Threads")}
+    fields = one.read("stat").rsplit(b")", 1)[1].split()
+    return {"rss_kib": numbers["VmRSS"], "peak_kib": numbers["VmHWM"], "anonymous_kib": numbers["RssAnon"],
+            "threads": numbers["Threads"], "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+            "cpu_s": (int(fields[11]) + int(fields[12])) / TICKS}
+
+
+class Churn:
+
+    def __init__(self, run, options):
+        self.run, self.options, self.rounds = run, options, Rounds(run)
+        self.hosts = [f"h{number}" for number in range(1, options.hosts + 1)]
+        self.size = options.hosts * options.slots
+        self.number, self.members, self.kills, self.turn = 0, {}, 0, 0
+        self.points = []
+
+    def list(self, *without):
+        self.run.set_hosts(*(f"{host}:{self.options.slots}" for host in self.hosts if host not in without))
+
+    def wait(self, size):
+        self.number, self.members = self.rounds.wait(size, self.number)
+
+    def pid_of(self, host, local):
+        return next(pid for _, at, where, pid in self.members.values() if (at, where) == (host, local))
+
+    def agent_of(self, host):
+        return process(self.pid_of(host, 0)).ppid
+
+    def kill(self):
+        half = self.hosts[:max(1, len(self.hosts) // 2)]
+        host, local = half[self.kills % len(half)], self.kills // len(half) % self.options.slots
+        self.kills += 1
+        os.kill(self.pid_of(host, local), signal.SIGKILL)
+        self.wait(self.size)
+
+    def next_host(self):
+        """All but the first in turn."""
+        self.turn += 1
+        return self.hosts[1 + self.turn % (len(self.hosts) - 1)]
+
+    def remove(self):
+        host = self.next_host()
+        self.list(host)
+        self.wait(self.size - self.options.slots)
+        self.list()
+        self.wait(self.size)
+
+    def lose(self):
+        os.kill(self.agent_of(self.next_host()), signal.SIGKILL)
+        self.wait(self.size - self.options.slots)
+        self.wait(self.size)
+
+    def measure(self, began):
+        time.sleep(1)
+        epoch = max(event["epoch"] for event in self.run.events("epoch"))
+        point = {"epoch": epoch, "driver": look(self.run.job.pid), "agent": look(self.agent_of(self.hosts[0])),
+                 "seconds": time.monotonic() - began}
+        self.points.append(point)
+        bench.say(f"epoch {epoch}: {point}")
+
+    def go(self):
+        self.wait(self.size)
+        self.measure(time.monotonic())
+        while self.points[-1]["epoch"] < self.options.epochs:
+            began = time.monotonic()
+            for what in PATTERNS[self.options.pattern]:
+                {KILL: self.kill, REMOVE: self.remove, LOSE: self.lose}[what]()
+            self.measure(began)
+
+
+def as_table(points):
+    rows = [[one["epoch"], *(one[who][what] for who in ("driver", "agent")
+                             for what in ("rss_kib", "anonymous_kib", "descriptors", "threads")), f"{one['seconds']:.0f}"]
+            for one in points]
+    head = [f"{who} {what}" for who in ("driver", "agent") for what in ("RSS", "anonymous", "fds", "threads")]
+    return bench.table(["epoch", *head, "s since the line above"], rows)
+
+
+def growth(points):
+    """In the second half: the first epochs fill what is then used again."""
+    later = points[len(points) // 2:]
+    text = []
+    for who in ("driver", "agent"):
+        slope = bench.slope([(one["epoch"], one[who]["anonymous_kib"]) for one in later])
+        descriptors = {one[who]["descriptors"] for one in later}
+        text.append(f"{who} {slope:+.2f} KiB of anonymous memory an epoch, descriptors {min(descriptors)} to {max(descriptors)}")
+    return f"From epoch {later[0]['epoch']} on, by least squares: " + "; ".join(text) + "."
+
+
+def main():
+    parser = bench.arguments(__doc__)
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--hosts", type=int, default=8)
+    parser.add_argument("--pattern", choices=PATTERNS, default="all",
+                        help="all: as above; hosts: hosts are taken from the list and put back, nobody crashes, so that there "
+                             "is no limit to the number of epochs")
+    parser.add_argument("--slots", type=int, default=8, help="workers on each host (8)")
+    options = parser.parse_args()
+    kills = -(-options.epochs // 10) * PATTERNS[options.pattern].count(KILL)
+    if options.hosts < 2 or kills > 2 * max(1, options.hosts // 2) * options.slots:
+        parser.error(f"{kills} workers would be killed, more than two on each slot of half of the hosts")
+    bench.begin()
+    report = bench.Report("churn", options)
+    with worlds.Run(worlds.MadeUp()) as run:
+        churn = Churn(run, options)
+        churn.list()
+        run.start(["--hosts-watch", "LIST", "-np", churn.size, "--min-np", 1, "--max-np", churn.size, "--grow-delay", "100ms",
+                   "--rejoin-timeout", "300s"], ["--steps", 1, "--step-ms", 300, "--commit", 1], gloo_timeout=240)
+        try:
+            churn.go()
+        except AssertionError as error:  # what was measured until then is still worth telling
+            bench.say(f"FAILED: {str(error)[:6000]}")
+            report.data["failed"] = str(error)[-3000:]
+    title = f"{churn.size} workers on {options.hosts} made-up hosts, pattern {options.pattern}"
+    note = "KiB; anonymous is what it has allocated, without the pages of its program and its libraries.\n\n"
+    failed = "\n\nIt ended before its time: see above." if "failed" in report.data else ""
+    report.add(title, note + as_table(churn.points) + "\n\n" + (growth(churn.points) if len(churn.points) > 1 else "") + failed,
+               "churn", churn.points)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

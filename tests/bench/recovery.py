@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How long an elastic job of 4 ranks on 2 hosts needs to go on after a loss, and one of 2 ranks on 2 hosts to
+grow to 4 on 3. The worker is
+the stand-in for @hvd.elastic.run, with steps of 5 ms and a commit every 5 steps; the clock starts just
+before the signal, the crash, or the change of the list of hosts. A fresh job for every value; the kinds
+of events take turns.
+
+  notice      the launcher's event: worker_exit, node_lost, or agent_up of the host that comes
+  asked       the last survivor has asked for its new place
+  answered    the last survivor has its new place
+  first step  every rank of the new epoch has made its first step
+  lag         from the last request, or from the notice if that comes later, to the last answer: the
+              time that is the launcher's own. Target: 0.1 s (and the time of a spawn, if there is one)
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+
+import bench
+import worlds
+
+FIRST = ("-H", "{0}:2,{1}:2", "--min-np", "2")
+GROW = ("-np", "2", "--min-np", "2", "--max-np", "4")
+
+
+class Event:
+    """One kind of event: how the job is started, what happens, and who is there afterwards."""
+
+    def __init__(self, name, args, act, notice, after, lost=(), before=4, gloo=30, prelude=0, starts=0):
+        self.name, self.args, self.act, self.notice, self.after = name, args, act, notice, after
+        self.lost, self.before, self.gloo, self.prelude, self.starts = lost, before, gloo, prelude, starts
+
+
+def kill(world, _, members):
+    pid = world.pid(members[3])
+    moment = time.monotonic()
+    os.kill(pid, 9)
+    return moment
+
+
+def crash(world, _, members):
+    moment = time.monotonic()
+    world.crash(members, world.host(1))
+    return moment
+
+
+def silence(world, _, members):
+    moment = time.monotonic()
+    world.silence(members, world.host(1))
+    return moment
+
+
+def add(world, run, _):
+    moment = time.monotonic()
+    run.set_hosts(f"{world.host(0)}:1", f"{world.host(2)}:1", f"{world.host(1)}:2")
+    return moment
+
+
+def kinds_of(world):
+    """Whoever is silent is noticed after the deadline. The workers' own limit (Gloo's timeout) is set
+    below it for the rig, so that they wait for the launcher, and the launcher's time shows."""
+    silent = "host powered off" if isinstance(world, worlds.RigHosts) else "host hangs"
+    return [
+        Event("worker killed", FIRST, kill, "worker_exit", after=4, lost=(3,), starts=1),
+        Event("worker killed, its slot is put aside", FIRST, kill, "worker_exit", after=3, lost=(3,), prelude=2),
+        Event("host crashes", FIRST, crash, "node_lost", after=2, lost=(2, 3)),
+        Event("host crashes, a spare takes over", ("-np", "4", "-H", "{0}:2,{1}:2,{2}:2", "--min-np", "2", "--spares", "1"),
+              crash, "node_lost", after=4, lost=(2, 3), starts=2),
+        Event(silent + ", deadline 5 s (default)", FIRST, silence, "node_lost", after=2, lost=(2, 3), gloo=2),
+        Event(silent + ", --node-timeout 2s", (*FIRST, "--node-timeout", "2s"), silence, "node_lost", after=2,
+              lost=(2, 3), gloo=1),
+        Event("host added, script every 1 s, --grow-delay 1s (defaults)", (*GROW, "--host-discovery-script", "SCRIPT"),
+              add, "agent_up", after=4, before=2, starts=2),
+        Event("host added, --hosts-watch, --grow-delay 0", (*GROW, "--hosts-watch", "LIST", "--grow-delay", "0"),
+              add, "agent_up", after=4, before=2, starts=2),
+    ]
+
+
+def notice_of(kind, world, run, moment):
+    wanted = {} if kind.notice == "worker_exit" else {"host": world.host(1)}
+    return run.event(kind.notice, moment, **wanted)["at"] - moment
+
+
+def first_of(run, what, moment, members, until):
+    """For each member its last stamp of a kind between two moments; the last of all, and whether one had two."""
+    mine = {}
+    for one in run.stamps.since(moment, what):
+        if one.time <= until:
+            mine.setdefault((one.group, one.pid), []).append(one.time)
+    times = [mine[(member.host, member.pid)] for member in members]
+    return max(each[-1] for each in times) - moment, max(map(len, times)) > 1
+
+
+def measure(world, kind):
+    """One job, one event."""
+    hosts = [world.host(number) for number in range(3)]
+    with worlds.Run(world) as run:
+        run.set_hosts(f"{hosts[0]}:1", f"{hosts[2]}:1")
+        run.start([word.format(*hosts) for word in kind.args], ["--steps", 1000000, "--step-ms", 5, "--commit", 5], kind.gloo)
+        members, _ = run.members(kind.before)
+        if kind.act is add:
+            world.forget(hosts[1])
+        for _ in range(kind.prelude):
+            time.sleep(0.2)
+            moment = kill(world, run, members)
+            members, _ = run.members(4, since=moment, among=[members[rank] for rank in range(3)])
+        time.sleep(random.uniform(0.3, 1.3))
+        moment = kind.act(world, run, members)
+        survivors = [member for rank, member in members.items() if rank not in kind.lost]
+        _, last_step = run.members(kind.after, since=moment, among=survivors)
+        asked, twice = first_of(run, "asked", moment, survivors, last_step)
+        answered, _ = first_of(run, "answered", moment, survivors, last_step)
+        notice = notice_of(kind, world, run, moment)
+        epoch = run.event("epoch", moment)
+        lag = answered - (asked if kind.act is add else max(asked, notice))
+        return {"notice": notice, "asked": asked, "answered": answered, "first_step": last_step - moment, "lag": lag,
+                "asked_twice": twice, "phases": epoch.get("phases"), "size": epoch.get("size")}
+
+
+def run_rounds(world, options):
+    """{name of the kind: [sample]}; the kinds take turns."""
+    kinds = [kind for kind in kinds_of(world) if not options.only or options.only in kind.name]
+    found = {kind.name: {"starts": kind.starts, "samples": [], "failed": []} for kind in kinds}
+    for number in range(options.rounds):
+        for kind in kinds:
+            bench.say(f"{world.name}, round {number + 1} of {options.rounds}: {kind.name}")
+            try:
+                found[kind.name]["samples"].append(measure(world, kind))
+            except (AssertionError, OSError) as error:
+                found[kind.name]["failed"].append(str(error)[-3000:])
+                bench.say(f"FAILED: {str(error)[:3000]}")
+            world.restore()
+    return found
+
+
+def as_table(found):
+    rows = []
+    for name, kind in found.items():
+        samples = kind["samples"]
+        columns = [bench.pair([one[key] for one in samples]) for key in ("notice", "asked", "answered", "first_step", "lag")]
+        late = sum(one["lag"] > 0.1 for one in samples)
+        verdict = "-" if not samples else "met" if not late else f"missed in {late}"
+        rows.append([name, f"{len(samples)}" + (f" ({len(kind['failed'])} failed)" if kind["failed"] else ""),
+                     kind["starts"] or "nobody", *columns, verdict])
+    return bench.table(["event", "n", "started", "notice", "asked", "answered", "first step", "lag", "lag <= 0.1 s"], rows)
+
+
+def in_the_rig(options):
+    """The same program in a box; its results, or a line why not."""
+    argv = [sys.executable, "-B", os.path.abspath(__file__), "--in-the-rig", "--rounds", str(options.rounds)]
+    done = subprocess.run(argv + (["--only", options.only] if options.only else []), stdout=subprocess.PIPE, text=True, check=False)
+    last = done.stdout.strip().split("\n")[-1]
+    return json.loads(last) if done.returncode == 0 else f"not run: {last or 'it ended with ' + str(done.returncode)}"
+
+
+def rig_main(options):
+    import entrance
+    from ground import BUILD, HVDRUN, SOURCE, WORKERS
+    if "HVDRUN_RIG_KEEPER" not in os.environ:
+        entrance.enter([SOURCE, BUILD, os.path.dirname(HVDRUN), WORKERS])
+    print(json.dumps(run_rounds(worlds.RigHosts(4), options)))
+
+
+def main():
+    parser = bench.arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=10, help="values of each kind (10)")
+    parser.add_argument("--only", help="only kinds of events whose name contains this")
+    parser.add_argument("--where", choices=["local", "rig", "both"], default="both")
+    parser.add_argument("--in-the-rig", action="store_true", help="used by the program itself")
+    options = parser.parse_args()
+    bench.begin()
+    if options.in_the_rig:
+        rig_main(options)
+        return
+    report = bench.Report("recovery", options)
+    note = "Seconds, median / worst. Started: workers of the new epoch that are new processes.\n\n"
+    if options.where != "rig":
+        found = run_rounds(worlds.MadeUp(), options)
+        report.add("Made-up hosts (--transport local)", note + as_table(found), "local", found)
+    if options.where != "local":
+        found = in_the_rig(options)
+        report.add("Rig hosts (ssh, network namespaces)", found if isinstance(found, str) else note + as_table(found), "rig", found)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

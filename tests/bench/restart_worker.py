@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A script that can be started again, for restart.py: steps with a sum over all ranks, with or without
+torch. Appends "begin|first-step SECONDS PID RANK RESTART" lines to --stamp. Each incarnation meets
+anew: with torch by init_process_group("gloo"), without by a socket of its own in the folder --meet.
+"""
+
+import argparse
+import os
+import socket
+import time
+
+RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+RESTART = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+
+
+def stamp(path, what):
+    with open(path, "a", encoding="ascii") as file:
+        file.write(f"{what} {time.monotonic():.6f} {os.getpid()} {RANK} {RESTART}\n")
+
+
+def meet_with_torch(_):
+    """Returns the step."""
+    import torch
+    import torch.distributed as dist
+    dist.init_process_group("gloo", init_method="env://")
+
+    def step():
+        ones = torch.ones(1)
+        dist.all_reduce(ones)
+        assert ones.item() == SIZE
+    return step
+
+
+def join(path):
+    while True:
+        try:
+            one = socket.socket(socket.AF_UNIX)
+            one.connect(path)
+            return one
+        except OSError:
+            one.close()
+            time.sleep(0.002)
+
+
+def meet_alone(folder):
+    """Rank 0 collects a byte of everybody and sends one back. Returns the step."""
+    path = os.path.join(folder, f"meet.{RESTART}")
+    if RANK == 0:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path + ".new")
+        listener.listen(SIZE)
+        os.rename(path + ".new", path)
+        peers = [listener.accept()[0] for _ in range(SIZE - 1)]
+    else:
+        peers = [join(path)]
+
+    def take(peer):
+        if peer.recv(1) != b"x":
+            raise SystemExit(1)  # it is gone
+
+    def step():
+        if RANK != 0:
+            peers[0].sendall(b"x")
+        for peer in peers:
+            take(peer)
+        if RANK == 0:
+            for peer in peers:
+                peer.sendall(b"x")
+    return step
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stamp", required=True)
+    parser.add_argument("--meet", required=True)
+    parser.add_argument("--torch", action="store_true")
+    options = parser.parse_args()
+    stamp(options.stamp, "begin")
+    step = (meet_with_torch if options.torch else meet_alone)(options.meet)
+    step()
+    stamp(options.stamp, "first-step")
+    while True:
+        time.sleep(0.02)
+        step()
+
+
+if __name__ == "__main__":
+    main()

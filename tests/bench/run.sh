@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs benchmarks against a release build and prints their tables as Markdown: see README.md.
+set -euo pipefail
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+root="$(cd "$here/../.." && pwd)"
+all=(recovery restart churn)
+
+usage() {
+    cat <<HELP
+usage: tests/bench/run.sh [NAME...] [-- OPTION...]
+  NAME     ${all[*]} (all when none is given)
+  OPTION   goes to each of them: see tests/bench/NAME.py --help
+The build is \$HVDRUN_BUILD, or build/bench, which is made. Results as JSON: bench/NAME.json there.
+HELP
+}
+
+names=()
+while [[ $# -gt 0 && "$1" != -- ]]; do
+    case "$1" in
+    -h | --help) usage && exit 0 ;;
+    *) names+=("$1") && shift ;;
+    esac
+done
+[[ $# -eq 0 ]] || shift
+[[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
+for name in "${names[@]}"; do
+    if [[ ! " ${all[*]} " == *" $name "* ]]; then
+        echo "tests/bench/run.sh: there is no benchmark '$name': see --help" >&2
+        exit 2
+    fi
+done
+
+if [[ -z "${HVDRUN_BUILD-}" ]]; then
+    export HVDRUN_BUILD="$root/build/bench"
+    cmake -S "$root" -B "$HVDRUN_BUILD" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHVDRUN_TESTS=ON </dev/null >/dev/null
+    cmake --build "$HVDRUN_BUILD" --target hvdrun hvdrun-agent worker_elastic_horovod -- --quiet </dev/null >&2
+fi
+mkdir -p "$HVDRUN_BUILD/bench"
+failed=()
+for name in "${names[@]}"; do
+    python3 -B "$here/$name.py" --json "$HVDRUN_BUILD/bench/$name.json" "$@" || failed+=("$name")
+done
+if [[ ${#failed[@]} -gt 0 ]]; then
+    echo "tests/bench/run.sh: failed: ${failed[*]}" >&2
+    exit 1
+fi
