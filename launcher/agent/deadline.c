@@ -38,9 +38,13 @@ static int write_file(const char *path, const char *text)
 
 void deadline_write(const struct deadline *deadline, const char *folder, const struct log *log)
 {
-    if (!deadline->is_set || folder == NULL)
+    if (folder == NULL)
         return;
     char *path AUTO_FREE = mem_printf("%s/" DEADLINE_FILE, folder);
+    if (!deadline->is_set) {
+        unlink(path);
+        return;
+    }
     char *draft AUTO_FREE = mem_printf("%s/." DEADLINE_FILE, folder);
     char *text AUTO_FREE = mem_printf("%" PRId64 ".%03d %s\n", deadline->at_ms / 1000,
                                       (int)(deadline->at_ms % 1000), deadline->why);

@@ -24,5 +24,5 @@ void deadline_set(struct deadline *deadline, int64_t now_ms, int64_t within_ms, 
 void deadline_clear(struct deadline *deadline); /* also frees */
 
 /* Writes the file into a runtime folder (NULL: there is none), so that a reader sees all of it or
- * nothing. Without a deadline it does nothing; what cannot be written is a warning. */
+ * nothing. Without a deadline the file goes; what cannot be written is a warning. */
 void deadline_write(const struct deadline *deadline, const char *folder, const struct log *log);

@@ -107,7 +107,12 @@ void departure_deadline(struct departure *departure, const uint8_t *body, size_t
     Hvdrun__Deadline *message = hvdrun__deadline__unpack(NULL, length, body);
     if (message == NULL)
         return;
-    set_deadline(departure, message->within_ms, message->why);
+    if (message->none) {
+        deadline_clear(&departure->deadline);
+        crews_write_deadline(departure->crews, &departure->deadline, &departure->post->log);
+    } else {
+        set_deadline(departure, message->within_ms, message->why);
+    }
     hvdrun__deadline__free_unpacked(message, NULL);
 }
 

@@ -71,11 +71,6 @@ static int epoch_frame(struct job *job, struct node_link *node, uint8_t type, co
                        size_t length)
 {
     switch (type) {
-    case FRAME_READY:
-        if (job->elastic != NULL)
-            return elastic_epoch_ready(job, node, body, length);
-        bringup_ready(job, node, body, length);
-        return 0;
     case FRAME_STARTED: return exits_started(job, node, body, length);
     case FRAME_EXITED: return exits_exited(job, node, body, length);
     case FRAME_FINISHED: return exits_finished(job, node, body, length);
@@ -126,6 +121,12 @@ static void node_frame(void *context, struct node_link *node, const struct frame
         break;
     case FRAME_KV_DROPPED:
         result = rendezvous_part_dropped(job->rendezvous, node, body, header->length);
+        break;
+    case FRAME_READY:
+        if (job->elastic != NULL)
+            result = elastic_epoch_ready(job, node, header->epoch, body, header->length);
+        else if (header->epoch == job->epoch)
+            bringup_ready(job, node, body, header->length);
         break;
     default:
         /* a stale one is dropped */

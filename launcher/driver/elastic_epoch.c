@@ -191,30 +191,32 @@ void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan 
     epoch->stage = EPOCH_IDLE;
 }
 
-static void refuse(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
+static void refuse(struct job *job, const struct node_link *node, uint32_t number,
+                   const Hvdrun__Ready *ready)
 {
     struct elastic_event event = {.kind = ELASTIC_PREPARE_FAILED,
-                                  .epoch = job->epoch,
+                                  .epoch = number,
                                   .host = node->index,
                                   .code = (int)ready->status,
                                   .text = ready->problem};
     elastic_part_feed(job->elastic, &event);
 }
 
-int elastic_epoch_ready(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
+int elastic_epoch_ready(struct job *job, struct node_link *node, uint32_t number,
+                        const uint8_t *body, size_t length)
 {
     struct elastic_epoch *epoch = elastic_part_epoch(job->elastic);
     Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, length, body);
     if (ready == NULL)
         return -1;
-    bool expected = epoch->stage == EPOCH_SENT && node->place >= 0;
+    bool expected = epoch->stage == EPOCH_SENT && number == job->epoch && node->place >= 0;
     node->ready_ns = clock_mono_ns();
-    if (expected && ready->problem[0] == '\0') {
+    if (ready->problem[0] != '\0') {
+        refuse(job, node, number, ready);
+    } else if (expected) {
         bringup_take_ready(job, node, ready);
         epoch->ready[node->place] = true;
         tell_prepared(epoch);
-    } else if (expected) {
-        refuse(job, node, ready);
     }
     hvdrun__ready__free_unpacked(ready, NULL);
     return 0;

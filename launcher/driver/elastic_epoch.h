@@ -24,6 +24,7 @@ void elastic_epoch_advance(struct elastic_epoch *epoch); /* an agent has become 
 void elastic_epoch_cancel(struct elastic_epoch *epoch);
 void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan *plan);
 
-/* READY. -1: the node broke the protocol. */
-int elastic_epoch_ready(struct job *job, struct node_link *node, const uint8_t *body,
-                        size_t length);
+/* READY of this epoch, or of an earlier one that was cancelled meanwhile: what it complains of is
+ * still worth knowing. -1: the node broke the protocol. */
+int elastic_epoch_ready(struct job *job, struct node_link *node, uint32_t number,
+                        const uint8_t *body, size_t length);

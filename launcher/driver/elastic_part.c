@@ -109,6 +109,7 @@ static void tell_deadline(struct elastic_part *part, const struct elastic_action
     int64_t left = action->deadline_ms - elastic_part_now_ms(part);
     message.within_ms = (uint64_t)(left > 0 ? left : 0);
     message.why = (char *)(action->text == NULL ? "" : action->text);
+    message.none = action->deadline_ms < 0;
     node_link_send(part->job->nodes[action->host], FRAME_DEADLINE, part->job->epoch, &message.base);
 }
 

@@ -199,6 +199,15 @@ static void test_rejoin(void **state)
         assert_true(at >= (double)before + 3600000 - 1 && at <= (double)after + 3600000 + 1);
     }
 
+    deadline.none = true; /* taken back */
+    fake_send(&driver, FRAME_DEADLINE, 2, &deadline.base);
+    fake_settle(&driver);
+    assert_false(exists(old));
+    assert_false(exists(new));
+    deadline.none = false;
+    fake_send(&driver, FRAME_DEADLINE, 2, &deadline.base);
+    fake_settle(&driver);
+
     /* the last of the first epoch: seat 0 */
     fake_end_worker(&driver, 1, 0, SIGTERM, 10000);
     assert_int_equal(fake_exit(&driver, 1, 0), 0);
