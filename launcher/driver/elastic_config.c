@@ -31,6 +31,15 @@ static int np_of(const struct job *job)
     return slots > 0 ? slots : 1;
 }
 
+/* As horovodrun: all slots that can be had, where --max-np does not limit them. But a job that was
+ * only told to restart (--max-restarts, --on-failure) has as many workers as it was asked for. */
+static int max_np_of(const struct settings *settings)
+{
+    bool sized = settings->min_np > 0 || settings->max_np > 0 ||
+                 settings->host_discovery_script != NULL || settings->hosts_watch != NULL;
+    return sized ? (int)settings->max_np : (int)settings->np;
+}
+
 void elastic_config_from(const struct job *job, struct elastic_config *out)
 {
     const struct settings *settings = job->settings;
@@ -39,7 +48,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->mode = mode_of(settings);
     out->np = np_of(job);
     out->min_np = settings->min_np > 0 ? (int)settings->min_np : out->np;
-    out->max_np = (int)settings->max_np;
+    out->max_np = max_np_of(settings);
     out->spares = (int)settings->spares;
     out->reset_limit = (int)settings->reset_limit;
     out->max_restarts = (int)settings->max_restarts;
@@ -50,6 +59,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->grow_delay_ms = settings->grow_delay;
     out->patience_ms = settings->drain_timeout + AGENT_PATIENCE_MS;
     out->grace_ms = teardown_grace(job, GRACE_AFTER_FAILURE_MS);
+    out->orderly_grace_ms = teardown_grace(job, GRACE_AFTER_SIGNAL_MS);
     out->cooldown_min_ms = cooldown.min_ms > 0 ? cooldown.min_ms : 0;
     out->cooldown_max_ms = cooldown.max_ms > 0 ? cooldown.max_ms : 0;
 }

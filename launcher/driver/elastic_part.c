@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "driver/bringup.h"
 #include "driver/control.h"
+#include "driver/elastic_act.h"
 #include "driver/elastic_config.h"
 #include "driver/elastic_control.h"
 #include "driver/elastic_epoch.h"
@@ -40,129 +41,7 @@ struct elastic_part {
     struct waiting_event *queue;
     size_t queued, room;
     bool feeding;
-    bool *call_again; /* by host: called anew before its last agent had ended */
-    int host_count;
 };
-
-/* The actions */
-
-static void call_host(struct elastic_part *part, int host)
-{
-    struct job *job = part->job;
-    struct node_link *node = job->nodes[host];
-    const struct host *entry = elastic_host_facts(part->core, host).entry;
-    if (node_link_alive(node)) {
-        part->call_again[host] = true;
-        return;
-    }
-    if (node->state != NODE_CALLING) {
-        node_link_renew(node);
-        driver_open_node(job, node);
-    }
-    struct reach_way way = {entry->user, entry->address, entry->port};
-    reach_call(job->reach, node, &way);
-}
-
-static void let_go(struct elastic_part *part, int host)
-{
-    struct job *job = part->job;
-    struct node_link *node = job->nodes[host];
-    part->call_again[host] = false;
-    if (!node_link_alive(node) || node->hello == NULL) {
-        reach_hang_up(job->reach, node);
-        node_link_unreached(node);
-    } else if (node->state < NODE_CLOSING) {
-        node->state = NODE_CLOSING;
-        node_link_send(node, FRAME_QUIT, job->epoch, NULL);
-    }
-}
-
-static void kill_worker(struct elastic_part *part, const struct elastic_action *action)
-{
-    struct job *job = part->job;
-    Hvdrun__EndWorker message = HVDRUN__END_WORKER__INIT;
-    message.seat = (uint32_t)action->seat;
-    message.signal = action->grace_ms > 0 ? SIGTERM : SIGKILL;
-    message.grace_ms = (uint32_t)action->grace_ms;
-    const struct rank_record *record = &job->ranks.records[action->seat];
-    node_link_send(job->nodes[record->node], FRAME_END_WORKER, record->epoch, &message.base);
-}
-
-static void end_all(struct elastic_part *part, int64_t grace_ms)
-{
-    struct job *job = part->job;
-    Hvdrun__End message = HVDRUN__END__INIT;
-    message.signal = SIGTERM;
-    message.grace_ms = (uint32_t)grace_ms;
-    for (int i = 0; i < job->node_count; i++) {
-        struct node_link *node = job->nodes[i];
-        if (!node_link_alive(node) || node->state != NODE_RUNNING)
-            continue;
-        node->state = NODE_ENDING;
-        node_link_send(node, FRAME_END, job->epoch, &message.base);
-    }
-}
-
-static void tell_deadline(struct elastic_part *part, const struct elastic_action *action)
-{
-    Hvdrun__Deadline message = HVDRUN__DEADLINE__INIT;
-    int64_t left = action->deadline_ms - elastic_part_now_ms(part);
-    message.within_ms = (uint64_t)(left > 0 ? left : 0);
-    message.why = (char *)(action->text == NULL ? "" : action->text);
-    message.none = action->deadline_ms < 0;
-    node_link_send(part->job->nodes[action->host], FRAME_DEADLINE, part->job->epoch, &message.base);
-}
-
-static void answer(struct elastic_part *part, const struct elastic_action *action)
-{
-    const struct elastic_plan *plan = elastic_plan(part->core);
-    const struct elastic_member *member = NULL;
-    for (int i = 0; action->seat >= 0 && i < plan->size && member == NULL; i++)
-        member = plan->members[i].seat == action->seat ? &plan->members[i] : NULL;
-    elastic_rejoin_answer(part->rejoin, action->request, plan, member);
-}
-
-static void end_job(struct elastic_part *part)
-{
-    struct job *job = part->job;
-    const struct elastic_verdict *verdict = elastic_verdict(part->core);
-    if (verdict->end == ELASTIC_END_DRIVER)
-        return; /* who wanted it has seen to it */
-    if (verdict->end == ELASTIC_END_SUCCESS)
-        teardown_strays(job);
-    else
-        teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
-}
-
-static void act(struct elastic_part *part, const struct elastic_action *action)
-{
-    struct job *job = part->job;
-    switch (action->kind) {
-    case ELASTIC_CALL: call_host(part, action->host); break;
-    case ELASTIC_LET_GO: let_go(part, action->host); break;
-    case ELASTIC_GIVE_UP:
-        node_link_give_up(job->nodes[action->host], "its agent did not end its workers in time");
-        break;
-    case ELASTIC_PREPARE: elastic_epoch_prepare(part->epoch, elastic_plan(part->core)); break;
-    case ELASTIC_CANCEL: elastic_epoch_cancel(part->epoch); break;
-    case ELASTIC_START: elastic_epoch_start(part->epoch, elastic_plan(part->core)); break;
-    case ELASTIC_ANSWER: answer(part, action); break;
-    case ELASTIC_KILL: kill_worker(part, action); break;
-    case ELASTIC_END_ALL: end_all(part, action->grace_ms); break;
-    case ELASTIC_NOTIFY: elastic_rejoin_notify(part->rejoin, action->seat); break;
-    case ELASTIC_DEADLINE: tell_deadline(part, action); break;
-    case ELASTIC_SAY:
-        log_print(&job->log, (enum log_level)action->level, "%s", action->text);
-        elastic_story_note(part->story, action->text);
-        break;
-    case ELASTIC_RESUMED:
-        elastic_story_resumed(part->story, elastic_facts(part->core), elastic_plan(part->core));
-        break;
-    case ELASTIC_VERDICT: end_job(part); break;
-    case ELASTIC_OVER:
-    case ELASTIC_ACTIONS: break;
-    }
-}
 
 /* The events */
 
@@ -195,12 +74,6 @@ static void add_hosts(struct elastic_part *part)
         driver_open_node(job, node);
         reach_add_node(job->reach, node, &way);
     }
-    if (part->host_count == job->node_count)
-        return;
-    part->call_again =
-        mem_resize_array(part->call_again, (size_t)job->node_count, sizeof(*part->call_again));
-    for (; part->host_count < job->node_count; part->host_count++)
-        part->call_again[part->host_count] = false;
 }
 
 static void process(struct elastic_part *part, const struct elastic_event *event)
@@ -215,7 +88,7 @@ static void process(struct elastic_part *part, const struct elastic_event *event
         log_debug(log, "elastic: -> %s: host %d, seat %d",
                   elastic_action_name(actions.items[i].kind), actions.items[i].host,
                   actions.items[i].seat);
-        act(part, &actions.items[i]);
+        elastic_act(part->job, &actions.items[i]);
     }
     elastic_actions_destroy(&actions);
 }
@@ -300,10 +173,7 @@ void elastic_part_node_lost(struct elastic_part *part, struct node_link *node, i
 
 void elastic_part_node_gone(struct elastic_part *part, struct node_link *node)
 {
-    if (part->call_again[node->index]) {
-        part->call_again[node->index] = false;
-        call_host(part, node->index);
-    }
+    elastic_act_node_gone(part->job, node);
     elastic_epoch_advance(part->epoch);
 }
 
@@ -381,9 +251,7 @@ void elastic_part_finished(struct elastic_part *part, int seat)
 /* MPI_Abort: the process that asked for it may wait to be ended. */
 void elastic_part_aborted(struct elastic_part *part, int seat)
 {
-    struct elastic_action action = {.seat = seat,
-                                    .grace_ms = teardown_grace(part->job, GRACE_OF_STRAYS_MS)};
-    kill_worker(part, &action);
+    elastic_act_kill(part->job, seat, teardown_grace(part->job, GRACE_OF_STRAYS_MS));
 }
 
 /* The life of it */
@@ -450,7 +318,6 @@ void elastic_part_destroy(struct elastic_part *part)
     elastic_epoch_destroy(part->epoch);
     elastic_destroy(part->core);
     strv_destroy(&part->probe);
-    free(part->call_again);
     free(part->queue);
     free(part);
 }

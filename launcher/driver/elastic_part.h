@@ -6,6 +6,7 @@
  * in job->nodes.
  *
  *   elastic_part     composes: links, timer, verdict
+ *   elastic_act      carries out the actions
  *   elastic_source   which hosts there are
  *   elastic_epoch    PREPARE, READY, START of one epoch
  *   elastic_rejoin   what workers say to the rendezvous, and what they are told

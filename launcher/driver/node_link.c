@@ -235,7 +235,7 @@ void node_link_renew(struct node_link *node)
     node->stage = STAGE_WAITING;
     memset(node->stage_ns, 0, sizeof(node->stage_ns));
     node->hello_ns = node->ready_ns = 0;
-    node->suspect = node->same_clock = node->killing = false;
+    node->suspect = node->same_clock = false;
 }
 
 void node_link_destroy(struct node_link *node)

@@ -73,7 +73,7 @@ struct node_link {
     struct clock_offset clock;
     Hvdrun__AgentHello *hello;
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
-    bool killing;               /* its first kill has been reported */
+    bool call_again;            /* wanted back before its last agent had ended */
     char *lost_why;             /* what the transport said about the end of its stream; NULL */
 
     struct loop *loop;

@@ -30,6 +30,7 @@ void elastic_config_init(struct elastic_config *config)
         .prepare_timeout_ms = 60000,
         .grow_delay_ms = 1000,
         .grace_ms = 30000,
+        .orderly_grace_ms = 30000,
         .reconnect_min_ms = 1000,
         .reconnect_max_ms = 60000,
         .strike_decay_ms = 600000,

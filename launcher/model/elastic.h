@@ -178,7 +178,9 @@ struct elastic_config {
     int reset_limit;        /* epochs after the first; -1: no limit */
     int max_restarts;       /* after crashes; -1: no limit */
     int max_preemptions;    /* restarts after lost hosts and drains; -1: no limit */
-    int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms, grace_ms;
+    int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms;
+    int64_t grace_ms;         /* between TERM and KILL, after a failure */
+    int64_t orderly_grace_ms; /* of a restart in which nothing failed: a host goes, or comes */
     int64_t cooldown_min_ms, cooldown_max_ms;   /* 0: what is put aside stays so */
     int64_t reconnect_min_ms, reconnect_max_ms; /* doubling, from a loss to the next call */
     int64_t strike_decay_ms, suspect_ms;

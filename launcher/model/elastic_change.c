@@ -311,7 +311,7 @@ void elastic_change_grow(struct elastic *e, int size)
     open_change(e, e->now_ms);
     elastic_say(e, ELASTIC_NOTICE, "%d workers can run now instead of %d: all restart", size,
                 e->plan.size);
-    stop_all(e, e->config.grace_ms);
+    stop_all(e, e->config.orderly_grace_ms);
 }
 
 void elastic_change_leave(struct elastic *e, int64_t grace_ms)

@@ -37,7 +37,7 @@ void elastic_departures_shrink(struct elastic *e, int number, const char *text)
         tell_deadline(e, number);
     elastic_say(e, ELASTIC_NOTICE, "%s", text);
     if (e->state == ELASTIC_RUNNING && host->staying > 0) {
-        int64_t grace = e->config.grace_ms;
+        int64_t grace = e->config.orderly_grace_ms;
         int64_t left = host->drain_deadline_ms - e->now_ms;
         if (host->drain_deadline_ms >= 0 && left < grace)
             grace = left > 0 ? left : 0;

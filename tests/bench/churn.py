@@ -4,13 +4,12 @@
 are taken from the list and put back, agents are killed and their hosts come back. Every 10 epochs, with
 all ranks there: resident memory and descriptors of the driver and of the agent that is there all the time.
 
-The workers are the elastic stand-in, whose mesh is that of Horovod (six contexts, everyone with
-everyone): at 64 ranks it makes some 20,000 requests to the rendezvous in an epoch, all answered on
-this machine, and that is most of the time that this takes.
+The workers are the elastic stand-in, whose mesh is that of Horovod (six contexts, two of them of
+everyone with everyone): at 64 ranks each epoch makes about 20,000 requests to the rendezvous.
 
 A slot is put aside at its third crash, a host at its third loss, and the program is at fault when it
 crashes on every host: so workers are killed on the first half of the hosts, each slot's at most
-twice, and no host but the first is lost more than twice.
+twice, and hosts are lost in turn, none more than twice.
 """
 
 import os

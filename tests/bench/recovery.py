@@ -6,7 +6,8 @@ the stand-in for @hvd.elastic.run, with steps of 5 ms and a commit every 5 steps
 before the signal, the crash, or the change of the list of hosts. A fresh job for every value; the kinds
 of events take turns.
 
-  notice      the launcher's event: worker_exit, node_lost, or agent_up of the host that comes
+  notice      the launcher's event: worker_exit, node_lost, or agent_up of the host that comes (its
+              agent is connected; on the rig its program had to be copied there first)
   asked       the last survivor has asked for its new place
   answered    the last survivor has its new place
   first step  every rank of the new epoch has made its first step
@@ -153,7 +154,8 @@ def as_table(found):
 def in_the_rig(options):
     """The same program in a box; its results, or a line why not."""
     argv = [sys.executable, "-B", os.path.abspath(__file__), "--in-the-rig", "--rounds", str(options.rounds)]
-    done = subprocess.run(argv + (["--only", options.only] if options.only else []), stdout=subprocess.PIPE, text=True, check=False)
+    argv += ["--only", options.only] if options.only else []
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
     last = done.stdout.strip().split("\n")[-1]
     return json.loads(last) if done.returncode == 0 else f"not run: {last or 'it ended with ' + str(done.returncode)}"
 
@@ -184,7 +186,8 @@ def main():
         report.add("Made-up hosts (--transport local)", note + as_table(found), "local", found)
     if options.where != "local":
         found = in_the_rig(options)
-        report.add("Rig hosts (ssh, network namespaces)", found if isinstance(found, str) else note + as_table(found), "rig", found)
+        text = found if isinstance(found, str) else note + as_table(found)
+        report.add("Rig hosts (ssh, network namespaces)", text, "rig", found)
     report.finish()
 
 

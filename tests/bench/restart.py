@@ -3,9 +3,10 @@
 """Restart of all workers after one of them is killed: hvdrun beside torchrun, on the same script in turns.
 
 From SIGKILL to rank 1 until all ranks of the next incarnation are at the beginning of the script
-("begin": the interpreter is up, nothing is imported), and until all have made their first step. With
-torch (gloo), whose import is most of the time, and without. "no launcher" is the floor: the script's
-ranks started at once by a plain fork and exec, nobody being watched or ended.
+("begin": the interpreter is up, nothing is imported), until the last one has its imports, and until
+all have made their first step ("meeting" lies between). With torch (gloo), whose import is most of the
+time, and without. "no launcher": the script's ranks are started one after the other by Python's
+subprocess, and nobody is watched or ended.
 
 torchrun by default looks at its workers every 5 s; so the moment of the kill is chosen at random.
 """
@@ -112,20 +113,20 @@ class Run:
         pid = next(one.pid for one in first if one.rank == 1)
         moment = time.monotonic()
         os.kill(pid, signal.SIGKILL)
-        first_step, _ = self.last("first-step", ranks, 1, moment)
-        begin, _ = self.last("begin", ranks, 1, moment)
-        return {"begin": begin - moment, "first_step": first_step - moment}
+        return self.times(ranks, 1, moment)
+
+    def times(self, ranks, restart, moment):
+        return {name: self.last(what, ranks, restart, moment)[0] - moment
+                for name, what in (("first_step", "first-step"), ("imported", "imported"), ("begin", "begin"))}
 
     def alone(self, ranks):
-        """The floor."""
+        """Without a launcher."""
         port, moment = free_port(), time.monotonic()
         for rank in range(ranks):
             env = self.box.environment({**self.env, "RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1",
                                         "MASTER_PORT": port})
             self.box.helpers.append(Alone(self.script, env))
-        first_step, _ = self.last("first-step", ranks, 0, moment)
-        begin, _ = self.last("begin", ranks, 0, moment)
-        return {"begin": begin - moment, "first_step": first_step - moment}
+        return self.times(ranks, 0, moment)
 
 
 class Alone:
@@ -158,11 +159,12 @@ def as_table(found):
 
     rows = []
     for name, samples in found.items():
-        rows.append([name, len(samples), bench.pair([one["begin"] for one in samples]), f"{median(name, 'begin') / median('hvdrun', 'begin'):.2f}",
-                     bench.pair([one["first_step"] - one["begin"] for one in samples]),
-                     bench.pair([one["first_step"] for one in samples]),
-                     f"{median(name, 'first_step') / median('hvdrun', 'first_step'):.2f}"])
-    return bench.table(["launcher", "n", "kill to begin of all", "hvdrun = 1", "begin to first step", "kill to first step of all",
+        ratios = {what: f"{median(name, what) / median('hvdrun', what):.2f}" for what in ("begin", "first_step")}
+        rows.append([name, len(samples), bench.pair([one["begin"] for one in samples]), ratios["begin"],
+                     bench.pair([one["imported"] - one["begin"] for one in samples]),
+                     bench.pair([one["first_step"] - one["imported"] for one in samples]),
+                     bench.pair([one["first_step"] for one in samples]), ratios["first_step"]])
+    return bench.table(["launcher", "n", "kill to begin of all", "hvdrun = 1", "imports", "meeting", "kill to first step of all",
                         "hvdrun = 1"], rows)
 
 

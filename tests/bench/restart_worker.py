@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A script that can be started again, for restart.py: steps with a sum over all ranks, with or without
-torch. Appends "begin|first-step SECONDS PID RANK RESTART" lines to --stamp. Each incarnation meets
+torch. Appends "begin|imported|first-step SECONDS PID RANK RESTART" lines to --stamp. Each incarnation meets
 anew: with torch by init_process_group("gloo"), without by a socket of its own in the folder --meet.
 """
 
@@ -18,10 +18,11 @@ def stamp(path, what):
         file.write(f"{what} {time.monotonic():.6f} {os.getpid()} {RANK} {RESTART}\n")
 
 
-def meet_with_torch(_):
+def meet_with_torch(options):
     """Returns the step."""
     import torch
     import torch.distributed as dist
+    stamp(options.stamp, "imported")
     dist.init_process_group("gloo", init_method="env://")
 
     def step():
@@ -42,9 +43,10 @@ def join(path):
             time.sleep(0.002)
 
 
-def meet_alone(folder):
+def meet_alone(options):
     """Rank 0 collects a byte of everybody and sends one back. Returns the step."""
-    path = os.path.join(folder, f"meet.{RESTART}")
+    stamp(options.stamp, "imported")
+    path = os.path.join(options.meet, f"meet.{RESTART}")
     if RANK == 0:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path + ".new")
@@ -76,7 +78,7 @@ def main():
     parser.add_argument("--torch", action="store_true")
     options = parser.parse_args()
     stamp(options.stamp, "begin")
-    step = (meet_with_torch if options.torch else meet_alone)(options.meet)
+    step = (meet_with_torch if options.torch else meet_alone)(options)
     step()
     stamp(options.stamp, "first-step")
     while True:

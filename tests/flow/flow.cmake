@@ -10,17 +10,22 @@ if(HVDRUN_SANITIZE)
 else()
   set(flow_limit 300)
 endif()
-math(EXPR flow_own_limit "${flow_limit} - 15")
 foreach(file ${flow_tests})
   get_filename_component(name ${file} NAME_WE)
   string(REPLACE "test_" "" name ${name})
+  set(limit ${flow_limit})
+  file(STRINGS ${file} own_limit REGEX "^# ctest limit: [0-9]+$") # of a file that takes longer
+  if(own_limit)
+    string(REGEX REPLACE "[^0-9]" "" limit ${own_limit})
+  endif()
+  math(EXPR limit_inside "${limit} - 15")
   add_test(NAME flow.${name} COMMAND ${Python3_EXECUTABLE} -B ${file})
   set_tests_properties(
     flow.${name}
     PROPERTIES
-      TIMEOUT ${flow_limit}
+      TIMEOUT ${limit}
       ENVIRONMENT
-      "HVDRUN=$<TARGET_FILE:hvdrun>;HVDRUN_WORKERS=${HVDRUN_WORKERS};HVDRUN_SOURCE=${PROJECT_SOURCE_DIR};HVDRUN_BUILD=${PROJECT_BINARY_DIR};HVDRUN_TEST_LIMIT=${flow_own_limit}")
+      "HVDRUN=$<TARGET_FILE:hvdrun>;HVDRUN_WORKERS=${HVDRUN_WORKERS};HVDRUN_SOURCE=${PROJECT_SOURCE_DIR};HVDRUN_BUILD=${PROJECT_BINARY_DIR};HVDRUN_TEST_LIMIT=${limit_inside}")
   set(flow_labels)
   file(STRINGS ${file} needs_rig REGEX "^from hosts import")
   if(needs_rig)

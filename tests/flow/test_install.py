@@ -58,13 +58,22 @@ class Install(Flow):
             self.assertEqual((text.returncode, text.stderr), (0, ""))
             self.assertIn("output-filename", text.stdout)
 
-    def test_bash_completion(self):
+    def complete(self, *words):
+        """What bash offers for the last word."""
         script = os.path.join(self.prefix, "share/bash-completion/completions/hvdrun")
-        ask = ('source "$1"; COMP_WORDS=(hvdrun --output-f); COMP_CWORD=1; COMP_LINE="hvdrun --output-f"; '
+        ask = ('source "$1"; shift; COMP_WORDS=(hvdrun "$@"); COMP_CWORD=$#; COMP_LINE="hvdrun $*"; '
                'COMP_POINT=${#COMP_LINE}; name=$(complete -p hvdrun | sed -n "s/.*-F \\([^ ]*\\).*/\\1/p"); '
-               '"$name" hvdrun --output-f hvdrun; printf "%s\\n" "${COMPREPLY[@]}"')
-        done = subprocess.run(["bash", "-c", ask, "-", script], capture_output=True, text=True, check=False)
-        self.assertEqual([word.strip(" =") for word in done.stdout.split()], ["--output-filename"], done.stderr)
+               '"$name" hvdrun "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", ask, "-", script, *words], capture_output=True, text=True, check=False)
+        self.assertEqual(done.stderr, "")
+        return [word.strip(" =") for word in done.stdout.split()]
+
+    def test_bash_completion(self):
+        self.assertEqual(self.complete("--output-f"), ["--output-filename"])
+        self.assertEqual(self.complete("drain", "--w"), ["--within"])
+        self.assertEqual(self.complete("status", "--"), ["--json", "--job", "--help"])
+        self.assertIn("undrain", self.complete("undra"))
+        self.assertNotIn("undrain", self.complete("-np", "2", "undra"))
 
 
 if __name__ == "__main__":

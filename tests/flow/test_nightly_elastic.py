@@ -156,7 +156,7 @@ class Storm:
 
     def faults(self):
         """(fault, whose trouble it is if not the host's)"""
-        host = [self.kill_worker, self.freeze_worker, self.kill_agent, self.freeze_agent, self.terminate_agent, self.drain,
+        host = [self.kill_worker, self.kill_worker, self.freeze_worker, self.kill_agent, self.freeze_agent, self.terminate_agent, self.drain,
                 self.drain, self.crash, self.power_off, self.cut, self.unlist, self.change_slots]
         return [(fault, None) for fault in host] + [(self.lose_packets, "network"), (self.break_discovery, "discovery")]
 
@@ -282,8 +282,8 @@ class Soak(Elastic, Hosts):
         elastic = self.read_json(self.box.path("report"))["elastic"]
         self.assertEqual(elastic["epochs"], len(job.events("epoch")))
         print(f"{len(samples)} calms, {elastic['epochs']} epochs, {elastic['crashes']} crashes, {elastic['hosts_lost']} hosts lost, "
-              f"{elastic['preemptions']} preempted, {elastic['lost_s']:.0f} s lost, {samples[0]} -> {samples[-1]} ... ", end="",
-              file=sys.stderr, flush=True)
+              f"{elastic['preemptions']} preempted, {elastic['lost_s']:.0f} s lost, driver {' '.join(f'{kb}kB/{files}' for kb, files in samples)} ... ",
+              end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -98,11 +98,19 @@ static void check_no_hosts(struct world *world)
 
 static void check_crash(struct world *world, const struct elastic_verdict *verdict)
 {
-    if (!world->crash_told)
+    /* about nobody when somebody asked to rejoin, and no restart was left for that */
+    const bool asked = verdict->end == ELASTIC_END_CRASH && verdict->seat < 0 &&
+                       verdict->code == 1 && !verdict->signaled && world->ask_told;
+    /* a clock that went back makes ends seem older than our signal */
+    if (!world->crash_told && !asked && !world->jumped)
         world_problem(world, INV_VERDICT, "'%s', but nobody crashed",
                       elastic_end_name(verdict->end));
-    if (verdict->end == ELASTIC_END_CRASH && verdict->seat < 0)
+    if (verdict->seat < 0 && !asked)
         world_problem(world, INV_VERDICT, "a crash of nobody");
+    const struct elastic_config *config = &world->schedule->config;
+    if (verdict->end == ELASTIC_END_FAULT && config->mode == ELASTIC_RESTART &&
+        config->max_restarts >= 0)
+        world_problem(world, INV_VERDICT, "program fault, but restarts are counted");
     bool found = verdict->seat < 0;
     for (int uid = 0; uid < world->worker_count; uid++) {
         const struct sim_worker *worker = &world->workers[uid];

@@ -4,6 +4,12 @@
 
 #include "sim/world.h"
 
+static int64_t longest_grace(const struct elastic_config *config)
+{
+    return config->orderly_grace_ms > config->grace_ms ? config->orderly_grace_ms
+                                                       : config->grace_ms;
+}
+
 /* Longest stay in a state that has a limit; -1: none. Hosts and workers add limits of their own. */
 static int64_t longest(const struct world *world, enum elastic_state state)
 {
@@ -11,7 +17,7 @@ static int64_t longest(const struct world *world, enum elastic_state state)
     const int64_t slack_ms = 5000;
     switch (state) {
     case ELASTIC_PREPARING: return config->prepare_timeout_ms + slack_ms;
-    case ELASTIC_STOPPING:
+    case ELASTIC_STOPPING: return longest_grace(config) + config->patience_ms + slack_ms;
     case ELASTIC_ENDING: return config->grace_ms + config->patience_ms + slack_ms;
     case ELASTIC_AGREEING:
         return 2 * config->rejoin_timeout_ms + config->grace_ms + 2 * config->patience_ms +
@@ -44,7 +50,7 @@ static bool could_grow(struct world *world)
         const struct sim_worker *worker = &world->workers[plan->uids[m]];
         if (worker->told_exited || worker->gone)
             return false;
-        registered |= worker->told_registered;
+        registered |= worker->told_registered || worker->ever_asked;
     }
     if (!world->workers[plan->uids[0]].told_registered &&
         (registered || config->mode == ELASTIC_REJOIN))
@@ -143,6 +149,21 @@ static enum elastic_host_state expected(const struct sim_host *host, enum elasti
                : state;
 }
 
+/* A number stays with its name. */
+static void check_numbers(struct world *world)
+{
+    if (elastic_host_count(world->core.elastic) != world->number_count)
+        world_problem(world, INV_VIEW, "%d hosts, not %d", elastic_host_count(world->core.elastic),
+                      world->number_count);
+    for (int h = 0; h < SCHEDULE_HOSTS; h++) {
+        const struct sim_host *host = &world->hosts[h];
+        const int number = elastic_host_number(world->core.elastic, host->name);
+        if (number != host->number)
+            world_problem(world, INV_VIEW, "%s has number %d, it was %d", host->name, number,
+                          host->number);
+    }
+}
+
 static void check_hosts(struct world *world)
 {
     int live[SCHEDULE_HOSTS] = {0};
@@ -231,6 +252,8 @@ void check_after(struct world *world, const struct elastic_event *event)
     if (!world->jumped)
         check_called(world);
     check_workers(world);
+    if (event->kind == ELASTIC_HOSTS && !world->verdict)
+        check_numbers(world);
     if (!world->verdict)
         check_hosts(world);
     check_held(world);

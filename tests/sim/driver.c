@@ -15,6 +15,9 @@ static void told_hosts(struct world *world, const struct elastic_event *event)
         struct sim_host *host = &world->hosts[h];
         const struct host *entry = hosts_find(event->hosts, host->name);
         const bool again = entry != NULL && !host->told_listed;
+        /* losing slots is being preempted, too */
+        world->drain_told |=
+            host->told_listed && (entry == NULL || entry->slots < host->told_slots);
         host->told_listed = entry != NULL;
         host->told_slots = entry != NULL ? entry->slots : 0;
         if (again || entry == NULL) {
@@ -73,7 +76,7 @@ static void told_exited(struct world *world, struct sim_worker *worker)
 {
     const bool failed = worker->code != 0 && !worker->kill_sent && !worker->removed;
     worker->told_exited = true;
-    if (!worker->kill_sent && !worker->removed)
+    if ((!worker->kill_sent || worker->ended_before) && !worker->removed)
         world->crash_told = true;
     const struct sim_host *host = &world->hosts[worker->host];
     if (failed && !world->failure_told && host->told_listed && !host->told_draining &&
@@ -123,8 +126,10 @@ static void told_request(struct world *world, const struct elastic_event *event)
     request->told = true;
     request->told_ms = world->now_ms;
     request->told_epoch = world->started.epoch;
-    if (request->uid >= 0)
-        world->workers[request->uid].told_ask = true;
+    if (request->uid < 0)
+        return;
+    world->ask_told = true;
+    world->workers[request->uid].told_ask = world->workers[request->uid].ever_asked = true;
 }
 
 static struct sim_host *host_of(struct world *world, const struct elastic_event *event)
@@ -295,6 +300,7 @@ static void end_worker(struct world *world, int seat, int64_t grace_ms)
     struct sim_worker *worker = world_worker(world, seat);
     if (!worker_is_live(worker))
         return;
+    worker->ended_before |= worker->ended;
     worker->kill_sent = true;
     host_receive(
         world, worker->host,

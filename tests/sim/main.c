@@ -119,8 +119,23 @@ static void report(struct world *world, struct schedule *schedule, const struct 
     printf("%s: %s\n", invariant_text(world->broken), world->problem);
 }
 
+/* A core that crashes, or never returns, takes the simulator with it: a single run looks first. */
+static bool crashes(struct world *world, struct schedule *schedule, const struct options *options)
+{
+    if (options->count != 1 || options->no_shrink || trial(world, schedule) != TRIAL_CRASHED)
+        return false;
+    const int tries = shrink(world, schedule, TRIAL_CRASHED);
+    printf("the core crashes, or does not return\n# shrunk in %d tries; to see it: "
+           "sim --replay FILE --verbose --no-shrink\n",
+           tries);
+    schedule_print(schedule, stdout);
+    return true;
+}
+
 static int run_one(struct world *world, struct schedule *schedule, const struct options *options)
 {
+    if (crashes(world, schedule, options))
+        return 1;
     world->verbose = options->verbose;
     if (options->verbose)
         schedule_print(schedule, stdout);
@@ -181,7 +196,9 @@ static int replay(struct world *world, struct schedule *schedule, const struct o
         fprintf(stderr, "sim: %s: %s\n", options->replay, err.text);
         return 2;
     }
-    return run_one(world, schedule, options);
+    struct options one = *options;
+    one.count = 1;
+    return run_one(world, schedule, &one);
 }
 
 int main(int argc, char **argv)

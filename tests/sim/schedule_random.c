@@ -51,7 +51,7 @@ static int64_t pick_jump(struct rng *rng)
 
 static int64_t pick_code(struct rng *rng)
 {
-    static const int64_t codes[] = {1, 1, 2, 134, 137, 255, -11, -6, -9, -15};
+    static const int64_t codes[] = {1, 1, 2, 134, 137, 255, -11, -6, -9, -15, -35};
     return codes[rng_below(rng, (int)(sizeof(codes) / sizeof(codes[0])))];
 }
 
@@ -99,6 +99,7 @@ static void pick_config(struct rng *rng, struct elastic_config *config)
     config->prepare_timeout_ms = rng_between(rng, 3000, 20000);
     config->grow_delay_ms = rng_chance(rng, 30) ? 0 : rng_between(rng, 1, 3000);
     config->grace_ms = rng_chance(rng, 20) ? 0 : rng_between(rng, 1, 5000);
+    config->orderly_grace_ms = rng_chance(rng, 20) ? 0 : rng_between(rng, 1, 8000);
     const bool range = rng_chance(rng, 60);
     config->cooldown_min_ms = range ? rng_between(rng, 1000, 5000) : 0;
     config->cooldown_max_ms = range ? rng_between(rng, 5000, 60000) : 0;

@@ -222,8 +222,8 @@ static int64_t patience(const struct elastic_config *config)
 {
     return 3600000 + 20 * (config->elastic_timeout_ms + config->rejoin_timeout_ms +
                            config->prepare_timeout_ms + config->grow_delay_ms + config->grace_ms +
-                           config->cooldown_max_ms + config->reconnect_max_ms + config->suspect_ms +
-                           config->patience_ms);
+                           config->orderly_grace_ms + config->cooldown_max_ms +
+                           config->reconnect_max_ms + config->suspect_ms + config->patience_ms);
 }
 
 static void reset(struct world *world, const struct schedule *schedule, enum mutation mutation)

@@ -79,7 +79,7 @@ struct sim_worker {
     /* the driver's and the core's view */
     bool gone; /* its host was lost */
     bool told_started, told_registered, told_exited, told_finished, told_ask;
-    bool kill_sent, removed;
+    bool ever_asked, kill_sent, removed, ended_before; /* our signal was sent */
     /* its place, as last told to it */
     uint32_t epoch;
     int rank, local_rank;
@@ -146,7 +146,7 @@ struct world {
     bool verdict, over;
     bool hosts_changed; /* since the first epoch was planned */
     bool failure_told;  /* in the epoch that runs: what follows is a consequence */
-    bool crash_told, loss_told, drain_told, prepare_failure_told, prepare_expired;
+    bool ask_told, crash_told, loss_told, drain_told, prepare_failure_told, prepare_expired;
     enum elastic_state state_before; /* the last event */
     int64_t waiting_since_ms;        /* core's clock */
     int64_t state_since_ms, grow_since_ms;
