@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "model/liveness.h"
 #include "node/facts.h"
+#include "node/runtime_dir.h"
 
 /* Until WELCOME says otherwise. */
 #define NODE_TIMEOUT_MS 30000
@@ -156,12 +157,11 @@ static void on_end(struct agent *agent, uint32_t epoch, const uint8_t *body, siz
     Hvdrun__End *message = hvdrun__end__unpack(NULL, length, body);
     if (message == NULL)
         return;
-    if (agent->ended && epoch != agent->end_epoch)
-        leave_end(agent);
+    if (agent->ended)
+        leave_end(agent); /* each END is answered: that of the job may follow an epoch's */
     agent->end_epoch = epoch;
     agent->post.epoch = epoch; /* it may come before any PREPARE */
-    if (!agent->ended)
-        departure_pause(agent->departure);
+    departure_pause(agent->departure);
     crews_stop(agent->crews);
     if (ending_is_idle(agent->ending)) {
         /* What exits from this moment on may do so because of us. */
@@ -468,7 +468,10 @@ int agent_run(const struct agent_config *config)
         agent.status = STATUS_LAUNCHER; /* the driver sees the end of the link */
     }
     bool has_thread = mpi_host_has_thread(agent.mpi);
+    bool deserted = agent.link == NULL;
     agent_close(&agent);
+    if (deserted) /* a driver on this machine that was killed has left its folder */
+        runtime_dir_sweep();
     if (has_thread)
         _exit(agent.status);
     return agent.status;

@@ -151,13 +151,14 @@ static void node_closed(void *context, struct node_link *node, const char *why)
         rendezvous_part_node_lost(job->rendezvous, node);
         mpi_part_node_lost(job->mpi, node);
         if (node->stream.same_machine) {
+            job->lost_here = true;
             if (node->stream.pid > 0)
                 kill(node->stream.pid, SIGKILL); /* it may hang */
             orphans_sweep(job);
         }
         reach_hang_up(job->reach, node);
         if (job->elastic != NULL)
-            elastic_part_node_lost(job->elastic, node, when, why);
+            elastic_part_node_lost(job->elastic, node, why);
         else if (exit_policy_node_lost(job->policy, node->place, when, why))
             teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
     } else if (job->elastic != NULL) {
@@ -205,10 +206,7 @@ static void finish(struct job *job)
     reach_close(job->reach);
     if (!orphans_end(job, ORPHANS_WAIT_MS))
         log_error(&job->log, "some processes of the job could not be killed");
-    bool lost = false;
-    for (int i = 0; i < job->node_count; i++)
-        lost = lost || (job->nodes[i]->state == NODE_LOST && job->nodes[i]->stream.same_machine);
-    if (lost)
+    if (job->lost_here)
         runtime_dir_sweep(); /* it may have died before it could name its folders, or while adding
                               */
     exit_policy_verdict(job->policy, &job->verdict);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -21,6 +22,7 @@
 #include "driver/events.h"
 #include "driver/reach.h"
 #include "driver/teardown.h"
+#include "model/exit_record.h"
 #include "model/words.h"
 
 struct waiting_event {
@@ -158,15 +160,17 @@ void elastic_part_unreached(struct elastic_part *part, struct node_link *node, c
     feed_host(part, ELASTIC_HOST_UNREACHED, node, why);
 }
 
-void elastic_part_node_lost(struct elastic_part *part, struct node_link *node, int64_t when_ns,
-                            const char *why)
+void elastic_part_node_lost(struct elastic_part *part, struct node_link *node, const char *why)
 {
+    bool silent =
+        node->liveness.state == LIVENESS_LOST; /* since it was last heard; else just now */
+    int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
     elastic_rejoin_node_lost(part->rejoin, node);
     bool came = elastic_host_facts(part->core, node->index).state != ELASTIC_HOST_CALLING;
     struct elastic_event event = {.kind = came ? ELASTIC_HOST_LOST : ELASTIC_HOST_UNREACHED,
                                   .host = node->index,
                                   .text = why,
-                                  .since_ms = when_ns / 1000000 - part->job->stood_still_ms};
+                                  .since_ms = when_ms - part->job->stood_still_ms};
     elastic_part_feed(part, &event);
     elastic_part_node_gone(part, node);
 }
@@ -330,6 +334,7 @@ static int status_of(const struct elastic_verdict *verdict)
     case ELASTIC_END_SUCCESS: return 0;
     case ELASTIC_END_HOST_LOST: return STATUS_NODE_LOST;
     case ELASTIC_END_NO_HOSTS: return STATUS_NO_SLOTS;
+    case ELASTIC_END_RESET_LIMIT: return verdict->host < 0 ? STATUS_LAUNCHER : STATUS_NODE_LOST;
     default: return STATUS_LAUNCHER;
     }
 }
@@ -345,6 +350,24 @@ static enum exit_cause cause_of(const struct elastic_verdict *verdict)
     }
 }
 
+/* The exit policy knows nothing of the ranks, so what it says of them is not used. */
+static void ended_by_driver(const struct job *job, struct verdict *out)
+{
+    AUTO_BUF struct buf text = BUF_INIT(sizeof(out->explanation));
+    *out = (struct verdict){
+        .status = STATUS_LAUNCHER, .cause = CAUSE_LAUNCHER, .rank = -1, .node = -1};
+    int signal = job->gone ? SIGPIPE : job->interrupted;
+    if (signal > 0) {
+        out->status = 128 + signal;
+        out->cause = CAUSE_INTERRUPTED;
+        buf_puts(&text, "ended by the user's ");
+        exit_signal_name(signal, &text);
+    } else {
+        buf_puts(&text, "the launcher ended the job without a recorded reason");
+    }
+    strncpy(out->explanation, buf_text(&text), sizeof(out->explanation) - 1);
+}
+
 void elastic_part_verdict(const struct elastic_part *part, struct verdict *out)
 {
     const struct elastic_verdict *verdict = elastic_verdict(part->core);
@@ -353,7 +376,7 @@ void elastic_part_verdict(const struct elastic_part *part, struct verdict *out)
     if (out->status != 0 && out->cause != CAUSE_INTERRUPTED)
         return; /* a failure of the launcher */
     if (verdict->end == ELASTIC_END_DRIVER || verdict->end == ELASTIC_END_NONE) {
-        out->status = job->interrupted > 0 ? 128 + job->interrupted : STATUS_LAUNCHER;
+        ended_by_driver(job, out);
         return;
     }
     *out = (struct verdict){.status = status_of(verdict),

@@ -32,8 +32,7 @@ void elastic_part_feed(struct elastic_part *part, const struct elastic_event *ev
 /* News of a node. Those that may come in any job accept a NULL part. */
 void elastic_part_hello(struct elastic_part *part, struct node_link *node);
 void elastic_part_unreached(struct elastic_part *part, struct node_link *node, const char *why);
-void elastic_part_node_lost(struct elastic_part *part, struct node_link *node, int64_t when_ns,
-                            const char *why);
+void elastic_part_node_lost(struct elastic_part *part, struct node_link *node, const char *why);
 void elastic_part_node_gone(struct elastic_part *part, struct node_link *node); /* as agreed */
 void elastic_part_node_ended(struct elastic_part *part, struct node_link *node);
 int elastic_part_terminate(struct elastic_part *part, struct node_link *node, const uint8_t *body,

@@ -37,16 +37,26 @@ void elastic_story_destroy(struct elastic_story *story)
     free(story);
 }
 
-void elastic_story_note(struct elastic_story *story, const char *line)
+/* What JSON cannot say is left out, here and in the next one. */
+static void remember(struct elastic_story *story, const char *line)
 {
     json_t *text = json_string(line);
     if (text == NULL)
-        return; /* JSON cannot say it */
+        return;
     if (json_array_size(story->last) >= LINES_KEPT)
         json_array_remove(story->last, 0);
     json_array_append_new(
         story->last,
         json_pack("{s:f, s:o}", "time", (double)(clock_wall_ns() / 1000) / 1e6, "text", text));
+}
+
+void elastic_story_note(struct elastic_story *story, const char *line)
+{
+    remember(story, line);
+    json_t *notice = json_pack("{s:s}", "text", line);
+    if (notice != NULL)
+        events_object(story->job->events, "notice", notice);
+    json_decref(notice);
 }
 
 json_t *elastic_story_last(const struct elastic_story *story)
@@ -93,7 +103,8 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
     const struct log *log = &story->job->log;
     json_t *object = epoch_json(story, facts, plan);
     events_object(story->job->events, "epoch", object);
-    if (json_array_size(story->epochs) < EPOCHS_KEPT)
+    bool wanted = story->job->settings->report != NULL;
+    if (wanted && json_array_size(story->epochs) < EPOCHS_KEPT)
         json_array_append(story->epochs, object);
     else
         story->dropped++;
@@ -109,7 +120,7 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
         buf_printf(&line, " (%s; %.2f s%s)", facts->cause,
                    seconds(facts->happened_ms, facts->resumed_ms), failure ? " to recover" : "");
     log_print(log, first ? LOG_INFO : LOG_NOTICE, "%s", buf_text(&line));
-    elastic_story_note(story, buf_text(&line));
+    remember(story, buf_text(&line));
 }
 
 void elastic_story_end(const struct elastic_story *story, const struct elastic_facts *facts)

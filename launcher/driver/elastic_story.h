@@ -18,7 +18,7 @@ void elastic_story_destroy(struct elastic_story *story); /* accepts NULL */
 void elastic_story_resumed(struct elastic_story *story, const struct elastic_facts *facts,
                            const struct elastic_plan *plan);
 
-/* A line that the user has been told; the last ones are remembered. */
+/* A line that the user has been told, for --events; the last ones are remembered. */
 void elastic_story_note(struct elastic_story *story, const char *line);
 struct json_t *elastic_story_last(const struct elastic_story *story); /* the caller's array */
 

@@ -43,7 +43,7 @@ static void set_text(json_t *object, const char *key, const char *text)
 
 static void emit(struct events *events, json_t *object)
 {
-    char *line = json_dumps(object, JSON_COMPACT);
+    char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
     if (line != NULL) {
         AUTO_FREE char *whole = mem_printf("%s\n", line);
         output_file_write(events->file, whole, strlen(whole));

@@ -107,6 +107,7 @@ struct job {
     int64_t wall_begun_ns;
     int64_t paused_ms, stood_still_ms; /* monotonic: suspended since (0: not); in all */
     bool gone;                         /* the reader of our output has gone: print no more */
+    bool lost_here; /* an agent on this machine was lost, and with it who removes its folders */
 
     struct loop_timer *start_limit, *time_limit, *state_limit, *close_limit, *greeting_limit,
         *orphan_sweep;

@@ -16,13 +16,11 @@
 /* A live agent, or a program that keeps the connection to one. */
 static bool is_ours(const struct job *job, pid_t pid)
 {
-    if (pid > 0 && helpers_has(job->helpers, pid))
-        return true;
     for (int i = 0; i < job->node_count; i++) {
-        if (pid > 0 && job->nodes[i]->stream.pid == pid && node_link_alive(job->nodes[i]))
-            return true;
+        if (pid > 0 && job->nodes[i]->stream.pid == pid)
+            return node_link_alive(job->nodes[i]); /* also when it is one of the helpers */
     }
-    return false;
+    return pid > 0 && helpers_has(job->helpers, pid);
 }
 
 /* Kills every descendant that is not ours or below one of ours; how many there were. */

@@ -121,7 +121,7 @@ char *report_json(const struct job *job, const struct verdict *verdict)
         json_object_set_new(root, "elastic",
                             elastic_story_json(elastic_part_story(job->elastic),
                                                elastic_facts(elastic_part_core(job->elastic))));
-    char *text = json_dumps(root, JSON_INDENT(2));
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
     json_decref(root);
     if (text == NULL)
         return mem_strdup("");

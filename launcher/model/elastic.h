@@ -42,7 +42,8 @@
  * third one puts the slot or host aside for the cool-down (doubling; without a range, for the rest
  * of the job). A host that comes back with another boot id is another machine: nothing is held
  * against it. When the program has crashed on every host, it is the program's fault, and the job
- * ends saying so; not in a restart while restarts are counted, where nothing is put aside then.
+ * ends saying so; in a restart when the restarts that are counted are used up, and nothing is put
+ * aside until then.
  *
  * The job has succeeded when every worker of the current epoch has ended with 0. A 0 within
  * suspect_ms of a peer's failure is not believed: libraries end a process so whose peer is gone
@@ -72,7 +73,9 @@
  * LEFT      (undrained, or listed anew) -> KNOWN                                 -> ABSENT
  * LEAVING -> UP when it is undrained, or was only not listed and is again, before it has left. Listed
  * anew: it was on no list in between, be it while it was LEAVING. A drained host that is lost is
- * called again as others are; the same machine (boot id) is let go at once, another one is used. */
+ * called again as others are; the same machine (boot id) is let go at once, another one is used. One
+ * that is put aside for its strikes is called only when it is listed anew, and used if it is
+ * another machine. */
 #define ELASTIC_HOST_LIST(X)                                                                     \
     X(ELASTIC_HOST_ABSENT, "not listed") X(ELASTIC_HOST_KNOWN, "not used")                       \
     X(ELASTIC_HOST_CALLING, "connecting") X(ELASTIC_HOST_UP, "up")                               \
@@ -303,8 +306,9 @@ const struct elastic_facts *elastic_facts(const struct elastic *elastic);
 
 struct elastic_verdict {
     enum elastic_end end;
-    int code; /* CRASH, FAULT: exit code or signal number of `seat`; never 0: it is 1 when that
-                 worker ended with 0 too early, or when there is no seat. PREPARE: the status */
+    int code; /* CRASH, FAULT, RESET_LIMIT after a crash: exit code or signal number of `seat`;
+                 never 0: it is 1 when that worker ended with 0 too early, or when there is no seat.
+                 PREPARE: the status */
     bool signaled;
     int seat, rank, host; /* whom it is about; -1: nobody */
     char text[1024];      /* one line; "" with SUCCESS */

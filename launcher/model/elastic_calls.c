@@ -27,10 +27,16 @@ static void move(struct elastic *e, int number, enum elastic_host_state to)
     elastic_hosts_move(&e->hosts, number, to);
 }
 
-/* A drained host that was lost may come back as another machine. */
+static bool is_put_aside(const struct elastic_host *host)
+{
+    return elastic_hosts_blacklisted(host) || host->slots <= host->put_aside;
+}
+
+/* A drained host that was lost may come back as another machine; so may one that is put aside, but
+ * it is looked at only when it is listed anew. */
 static bool can_be_called(const struct elastic *e, const struct elastic_host *host)
 {
-    if (!host->listed || elastic_hosts_blacklisted(host) || host->slots <= host->put_aside)
+    if (!host->listed || (is_put_aside(host) && !host->unseen))
         return false;
     return host->state == ELASTIC_HOST_KNOWN ||
            (host->state == ELASTIC_HOST_AWAY && host->call_due_ms <= e->now_ms);
@@ -65,7 +71,7 @@ void elastic_calls_make(struct elastic *e)
         if (!can_be_called(e, host))
             continue;
         if (slots < limit)
-            slots += host->slots - host->put_aside;
+            slots += is_put_aside(host) ? 0 : host->slots - host->put_aside;
         else if (extra < e->config.spares)
             extra++;
         else
@@ -82,6 +88,7 @@ void elastic_calls_came(struct elastic *e, int number, const char *boot_id)
     struct elastic_host *host = &e->hosts.items[number];
     move(e, number, ELASTIC_HOST_UP);
     host->came_ms = e->now_ms;
+    host->unseen = false;
     set_problem(host, NULL);
     if (boot_id != NULL) {
         if (host->boot_id != NULL && strcmp(boot_id, host->boot_id) != 0)

@@ -127,6 +127,20 @@ static void agree(struct elastic *e)
     e->state = ELASTIC_AGREEING;
 }
 
+/* On every host that can be used and on more than one, lately. */
+static bool crashes_everywhere(const struct elastic *e)
+{
+    int crashed = 0;
+    for (int i = 0; i < e->hosts.count; i++) {
+        const struct elastic_host *host = &e->hosts.items[i];
+        bool has_crashed = elastic_hosts_has_crashed(host, &e->strike_rule, e->now_ms);
+        if (elastic_hosts_usable(host) > 0 && !has_crashed)
+            return false;
+        crashed += has_crashed;
+    }
+    return crashed > 1;
+}
+
 /* False: the budget is used up, and the verdict is given. */
 static bool charge(struct elastic *e, const struct elastic_failure *failure)
 {
@@ -142,8 +156,10 @@ static bool charge(struct elastic *e, const struct elastic_failure *failure)
     if (limit < 0 || *used <= limit)
         return true;
     elastic_verdict_give(e, preempted ? ELASTIC_END_HOST_LOST : ELASTIC_END_CRASH, failure,
-                         "%s; no more restarts: %d allowed (--max-%s)", failure->text, limit,
-                         preempted ? "preemptions" : "restarts");
+                         "%s; no more restarts: %d allowed (--max-%s)%s", failure->text, limit,
+                         preempted ? "preemptions" : "restarts",
+                         !preempted && crashes_everywhere(e) ? "; the program crashes on every host"
+                                                             : "");
     return false;
 }
 
@@ -346,7 +362,8 @@ void elastic_change_nobody_left(struct elastic *e)
     const struct elastic_failure *cause = &change->cause;
     if (cause->kind == ELASTIC_FAILURE_NONE)
         cause = change->suspect.kind != ELASTIC_FAILURE_NONE ? &change->suspect : &change->asker;
-    if (is_crash(cause) && e->resumed && change->killed == 0 && change->lost == 0 &&
+    bool by_itself = change->killed == 0 && change->lost == 0 && change->aborted == 0;
+    if (is_crash(cause) && e->resumed && by_itself &&
         e->workers.in_state[ELASTIC_WORKER_ASKED] == 0) {
         elastic_verdict_give(e, ELASTIC_END_FAULT, cause, "every worker has failed: first, %s",
                              cause->text);

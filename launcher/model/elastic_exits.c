@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/elastic_exits.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,12 @@ static bool is_clean(const struct elastic_failure *failure)
     return failure->code == 0 && !failure->signaled;
 }
 
+/* So a Horovod worker ends when a peer dies or fails to come in the middle of a rendezvous. */
+static bool is_abort(const struct elastic_failure *failure)
+{
+    return failure->signaled ? failure->code == SIGABRT : failure->code == 128 + SIGABRT;
+}
+
 void elastic_exits_running(struct elastic *e, const struct elastic_event *event)
 {
     struct elastic_failure failure;
@@ -82,6 +89,8 @@ void elastic_exits_changing(struct elastic *e, const struct elastic_event *event
         return;
     if (e->state == ELASTIC_PREPARING && placed)
         elastic_members_cancel(e);
+    if (is_abort(&failure) && e->change.cause.kind != ELASTIC_FAILURE_NONE)
+        e->change.aborted++;
     if (is_clean(&failure))
         elastic_change_suspect(e, &failure);
     else

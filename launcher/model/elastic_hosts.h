@@ -22,6 +22,7 @@ struct elastic_host {
     bool listed;
     bool drained;        /* by request; an unlisted host leaves too */
     bool relisted;       /* it was unlisted and listed again while it was leaving */
+    bool unseen;         /* listed anew, and not up since: it may be another machine */
     bool expired;        /* its drain deadline has passed, and its workers were ended for it */
     bool prepare_failed; /* an epoch could not be prepared there, and it is put aside for that */
     bool has_crashes;    /* the program has crashed there at crashed_ms */

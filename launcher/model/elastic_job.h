@@ -55,6 +55,7 @@ struct elastic_change {
     bool notify;                    /* rank 0 must be told, as soon as it has registered */
     int announced;                  /* size that rank 0 was told of */
     int killed, lost;               /* workers that we ended, hosts lost, since it is open */
+    int aborted;                    /* members that ended themselves by SIGABRT after the cause */
     struct elastic_failure cause;   /* the first failure */
     struct elastic_failure suspect; /* the first exit with 0 that is not believed */
     struct elastic_failure

@@ -72,7 +72,7 @@ static void enter(struct elastic *e, const struct host *entry)
     struct elastic_host *host = &e->hosts.items[number];
     host->seen = e->listing;
     if (!host->listed) {
-        host->listed = true;
+        host->listed = host->unseen = true;
         e->call_again = e->grow_again = true;
         if (host->state == ELASTIC_HOST_ABSENT)
             move(e, number, ELASTIC_HOST_KNOWN);

@@ -30,7 +30,8 @@ void elastic_verdict_give(struct elastic *e, enum elastic_end end,
         verdict->signaled = failure->signaled;
     }
     /* one that ended with 0 too early has failed all the same */
-    if ((end == ELASTIC_END_CRASH || end == ELASTIC_END_FAULT) && verdict->code == 0)
+    bool crashed = failure != NULL && failure->kind == ELASTIC_FAILURE_CRASH;
+    if ((end == ELASTIC_END_CRASH || end == ELASTIC_END_FAULT || crashed) && verdict->code == 0)
         verdict->code = 1;
     va_list args;
     va_start(args, format);
@@ -93,7 +94,10 @@ bool elastic_verdict_reset_limit(struct elastic *e)
     const char *cause = buf_text(&e->change.text);
     if (cause[0] == '\0')
         cause = e->change.asker.text;
-    elastic_verdict_give(e, ELASTIC_END_RESET_LIMIT, &e->change.cause,
+    const struct elastic_failure *failure = &e->change.cause;
+    if (failure->kind == ELASTIC_FAILURE_NONE)
+        failure = NULL; /* nobody is to blame for a host that is left */
+    elastic_verdict_give(e, ELASTIC_END_RESET_LIMIT, failure,
                          "no more changes: %d allowed (--reset-limit)%s%s", e->config.reset_limit,
                          cause[0] != '\0' ? "; the last: " : "", cause);
     return true;

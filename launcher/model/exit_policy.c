@@ -300,7 +300,7 @@ void exit_policy_verdict(struct exit_policy *p, struct verdict *out)
     find_cause(p, &s, out, &text);
     if (p->rule == EXIT_MAX)
         apply_max(&s, out, &text);
-    else if (p->rule == EXIT_RANK0)
+    else if (p->rule == EXIT_RANK0 && p->facts.plan->size > 0) /* an elastic job's plan has none */
         apply_rank0(p, &s, out, &text);
     p->cause_rank = out->rank;
     memcpy(out->explanation, buf_text(&text), text.length + 1);

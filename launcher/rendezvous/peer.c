@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
-enum { PROC_FILE_MAX = 16 * 1024 * 1024, PROC_LINE_MAX = 256 };
+enum { PROC_FILE_MAX = 16 * 1024 * 1024, PROC_LINE_MAX = 256, PROC_READINGS = 3 };
 
 struct rendezvous_peer {
     int netlink; /* -1: only /proc */
@@ -149,13 +149,18 @@ int rendezvous_peer_find(const char *text, size_t length, const struct sockaddr_
     return -1;
 }
 
+/* While other sockets come and go, one reading of the file may miss a line. */
 static int find_in_proc(const struct sockaddr_in *local, const struct sockaddr_in *remote,
                         uid_t *uid)
 {
-    AUTO_BUF struct buf text = BUF_INIT(PROC_FILE_MAX);
-    if (fd_read_file("/proc/net/tcp", &text, NULL) < 0)
-        return -1;
-    return rendezvous_peer_find(buf_text(&text), text.length, local, remote, uid);
+    int result = -1;
+    for (int tries = 0; tries < PROC_READINGS && result < 0; tries++) {
+        AUTO_BUF struct buf text = BUF_INIT(PROC_FILE_MAX);
+        if (fd_read_file("/proc/net/tcp", &text, NULL) < 0)
+            return -1;
+        result = rendezvous_peer_find(buf_text(&text), text.length, local, remote, uid);
+    }
+    return result;
 }
 
 int rendezvous_peer_uid(struct rendezvous_peer *peer, int fd, uid_t *uid)

@@ -241,7 +241,8 @@ class Growth(Rejoin):
         job.finish(aborts=True)  # the kill may fall into the rendezvous of the growth
 
     def test_spare(self):
-        job = self.train("-np", 2, "--min-np", 1, "--max-np", 2, "--spares", 1, *self.discover("a:1", "b:1", "c:1"))
+        job = self.train("-np", 2, "--min-np", 1, "--max-np", 2, "--spares", 1, "--grow-delay", "10s",
+                         *self.discover("a:1", "b:1", "c:1"))  # it waits for all three agents
         before = job.members(2)
         self.assertEqual(self.hosts_of(before), ["a", "b"])
         wait_until(lambda: len(job.agents()) == 3, "the agent of the spare host")

@@ -458,6 +458,15 @@ static void test_strikes_are_forgotten(void **state)
     lost(&s, "a");
     assert_true(elastic_host_facts(s.e, 0).blacklisted_until_ms == INT64_MAX); /* no cool-down */
     expect_said(&s, "a is not used any more: it was lost 3 times");
+    hosts(&s, "b");
+    ignore(&s);
+    hosts(&s, "a,b"); /* somebody has that name now */
+    expect(&s, "call a");
+    unreached(&s, "a", "refused"); /* it gets up */
+    after(&s, 1000000);
+    expect(&s, "call a");
+    came_as(&s, "a", "another machine");
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_until_ms, 0);
     story_end(&s);
 }
 

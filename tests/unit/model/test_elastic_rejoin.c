@@ -386,6 +386,27 @@ static void test_below_the_least(void **state)
     story_end(&s);
 }
 
+/* A peer that dies in the middle of a rendezvous makes all the others abort: one crash, not the
+ * program's fault on every host. */
+static void test_a_death_in_the_rendezvous(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    story_config(&s)->max_restarts = 1;
+    story_rejoins(&s, "a:2,b:1");
+    exited(&s, 1, 1);
+    exited(&s, 0, 134);
+    ignore(&s);
+    exited(&s, 2, 134);
+    expect_state(&s, ELASTIC_STOPPING);
+    for (int seat = 0; seat < 3; seat++)
+        finished(&s, seat);
+    expect_state(&s, ELASTIC_PREPARING);
+    assert_int_equal(elastic_facts(s.e)->crashes, 1);
+    story_end(&s);
+}
+
 static void test_every_worker_fails(void **state)
 {
     (void)state;
@@ -972,6 +993,26 @@ static void test_reset_limit(void **state)
     expect(&s, "verdict reset limit");
     expect_verdict(&s, ELASTIC_END_RESET_LIMIT,
                    "1 allowed (--reset-limit); the last: rank 0 on a ended with 5");
+    assert_int_equal(elastic_verdict(s.e)->code, 5);
+    story_end(&s);
+
+    story_config(&s)->np = 2;
+    s.config.reset_limit = 0;
+    story_rejoins(&s, "a:2");
+    exited(&s, 1, 0); /* its peer asks at once: that was no success */
+    asked(&s, 0);
+    expect(&s, "verdict reset limit");
+    assert_int_equal(elastic_verdict(s.e)->code, 1);
+    story_end(&s);
+
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    s.config.reset_limit = 0;
+    story_rejoins(&s, "a,b");
+    lost(&s, "b");
+    expect(&s, "verdict reset limit");
+    assert_int_equal(elastic_verdict(s.e)->code, 0);
+    assert_string_equal(story_host(&s, elastic_verdict(s.e)->host), "b");
     story_end(&s);
 }
 
@@ -1099,6 +1140,7 @@ int main(void)
         cmocka_unit_test(test_fewer_slots),
         cmocka_unit_test(test_a_removed_worker_lingers),
         cmocka_unit_test(test_below_the_least),
+        cmocka_unit_test(test_a_death_in_the_rendezvous),
         cmocka_unit_test(test_every_worker_fails),
         cmocka_unit_test(test_the_host_with_all_workers_is_lost),
         cmocka_unit_test(test_all_survivors_are_on_hosts_that_are_left),

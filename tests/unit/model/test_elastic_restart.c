@@ -122,6 +122,7 @@ static void test_growing_costs_nothing(void **state)
     story_config(&s)->np = 1;
     s.config.max_restarts = 0;
     s.config.max_preemptions = 0;
+    s.config.grace_ms = 5000; /* is for failures */
     story_runs(&s, "a");
     hosts(&s, "a,b");
     came(&s, "b");
@@ -248,9 +249,22 @@ static void test_a_bad_slot_without_cool_down(void **state)
     goes_on(&s);
     after(&s, 100000000);
     expect(&s, "");
-    /* as another machine it is welcome */
     lost(&s, "a");
+    after(&s, 100000000);
     expect(&s, "");
+    hosts(&s, "b");
+    hosts(&s, "a,b"); /* a machine of that name is there again */
+    expect(&s, "call a");
+    came(&s, "a"); /* the same one */
+    after(&s, 100000);
+    expect(&s, "");
+    hosts(&s, "b");
+    expect(&s, "let go a");
+    hosts(&s, "a,b");
+    expect(&s, "call a");
+    came_as(&s, "a", "another machine");
+    after(&s, 1000);
+    expect(&s, "end all 30000"); /* for two workers */
     story_end(&s);
 }
 
@@ -313,7 +327,9 @@ static void test_it_crashes_everywhere_but_restarts_are_counted(void **state)
     }
     exited(&s, 0, 5);
     expect(&s, "verdict crash");
-    expect_verdict(&s, ELASTIC_END_CRASH, "no more restarts: 6 allowed");
+    expect_verdict(
+        &s, ELASTIC_END_CRASH,
+        "no more restarts: 6 allowed (--max-restarts); the program crashes on every host");
     story_end(&s);
 }
 
@@ -391,6 +407,7 @@ static void test_a_drain_gives_the_time_that_is_left(void **state)
     story_config(&s)->np = 2;
     s.config.min_np = 1;
     s.config.max_preemptions = 1;
+    s.config.grace_ms = 5000; /* is for failures */
     story_runs(&s, "a,b");
     drain_by(&s, "b", 12000);
     expect(&s, "deadline b 12000, end all 12000");
@@ -405,6 +422,7 @@ static void test_a_drain_gives_the_time_that_is_left(void **state)
 
     story_config(&s)->np = 2;
     s.config.min_np = 1;
+    s.config.grace_ms = 5000;
     story_runs(&s, "a,b");
     drain_by(&s, "b", 600000);
     expect(&s, "deadline b 600000, end all 30000");
@@ -527,6 +545,9 @@ static void test_reset_limit(void **state)
     drain_by(&s, "b", -1);
     expect(&s, "verdict reset limit");
     expect_verdict(&s, ELASTIC_END_RESET_LIMIT, "0 allowed (--reset-limit); the last: b is to be");
+    assert_int_equal(elastic_verdict(s.e)->seat, -1); /* no worker has done anything */
+    assert_int_equal(elastic_verdict(s.e)->rank, -1);
+    assert_int_equal(elastic_verdict(s.e)->host, -1);
     story_end(&s);
 }
 

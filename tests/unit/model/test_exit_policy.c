@@ -645,6 +645,21 @@ static void test_rank0_rule(void **state)
     end(&f);
 }
 
+/* The policy of an elastic job, whose verdict is given elsewhere. */
+static void test_no_ranks_at_all(void **state)
+{
+    (void)state;
+    static const struct plan nobody = {.size = 0};
+    for (int rule = EXIT_FIRST; rule <= EXIT_RANK0; rule++) {
+        struct exit_policy *policy = exit_policy_create((enum exit_rule)rule, &nobody);
+        struct verdict verdict;
+        exit_policy_verdict(policy, &verdict);
+        assert_int_equal(verdict.status, 0);
+        assert_int_equal(verdict.rank, -1);
+        exit_policy_destroy(policy);
+    }
+}
+
 static void test_rank0_rule_does_not_hide_our_failures(void **state)
 {
     (void)state;
@@ -842,6 +857,7 @@ int main(void)
         cmocka_unit_test(test_failure_before_the_interruption),
         cmocka_unit_test(test_a_job_that_deals_with_the_signal),
         cmocka_unit_test(test_rank0_rule),
+        cmocka_unit_test(test_no_ranks_at_all),
         cmocka_unit_test(test_rank0_rule_does_not_hide_our_failures),
         cmocka_unit_test(test_a_rank_without_a_status_is_a_failure),
         cmocka_unit_test(test_kills_without_a_reason),
