@@ -76,6 +76,11 @@ int place_elastic_hosts(const struct command_line *line, struct host_list *hosts
     if (line->apps.count > 1)
         return error_status(err, STATUS_USAGE, "an elastic job runs one program, not %zu",
                             line->apps.count);
+    if (settings->oversubscribe)
+        return error_status(err, STATUS_USAGE,
+                            "%s: an elastic job has as many workers as its hosts have slots; give "
+                            "them more slots",
+                            settings_place(settings, OPT_oversubscribe));
     if (settings->pty >= 0)
         return error_status(err, STATUS_USAGE,
                             "%s: the workers of an elastic job come and go, and cannot have the "

@@ -56,11 +56,27 @@ static void record_exit(struct rank_record *record, const Hvdrun__Exited *messag
     record->max_rss_kb = message->max_rss_kb;
 }
 
+/* One that has called MPI_Abort may wait to be ended: what it asked for is its end. */
+static void judge_elastic(struct job *job, const struct exit_event *event,
+                          const Hvdrun__Exited *message)
+{
+    const struct rank_record *record = &job->ranks.records[event->rank];
+    struct exit_event told = *event;
+    if (message->exec_failed)
+        log_error(&job->log, "rank %d on %s could not be executed: %s", record->rank,
+                  job_seat_host(job, event->rank), message->text);
+    if (record->aborted) {
+        told.signaled = false;
+        told.code = record->abort_status;
+    }
+    elastic_part_exited(job->elastic, &told);
+}
+
 /* Must the job end because of it? */
 static bool judge(struct job *job, const struct exit_event *event, const Hvdrun__Exited *message)
 {
     if (job->elastic != NULL) {
-        elastic_part_exited(job->elastic, event);
+        judge_elastic(job, event, message);
         return false;
     }
     if (message->exec_failed)
@@ -123,6 +139,9 @@ int exits_aborted(struct job *job, struct node_link *node, const uint8_t *body, 
                                    .when_ns = node_link_time(node, message->when_ns),
                                    .uncertainty_ns = node_link_uncertainty(node)};
         events_rank(job->events, "worker_abort", job, (int)message->rank);
+        struct rank_record *record = &job->ranks.records[event.rank];
+        record->aborted = true;
+        record->abort_status = (event.code & 0xff) != 0 ? event.code & 0xff : 1;
         if (job->elastic != NULL)
             elastic_part_aborted(job->elastic, event.rank);
         else

@@ -35,7 +35,9 @@ struct rank_record {
     bool signaled;
     int code; /* exit code, or signal number */
     bool core, oom, exec_failed, cut;
-    char *text; /* exec_failed: the reason; else the program's own error file; or NULL */
+    bool aborted;     /* it wanted the end of the job (MPI_Abort) */
+    int abort_status; /* 1 to 255 */
+    char *text;       /* exec_failed: the reason; else the program's own error file; or NULL */
     uint64_t user_us, system_us, max_rss_kb;
 };
 

@@ -96,6 +96,11 @@ void teardown_resume(struct job *job)
                        teardown_grace(job, GRACE_AFTER_SIGNAL_MS) + AGENT_PATIENCE_MS);
 }
 
+void teardown_give_up(struct job *job)
+{
+    close_limit_passed(job);
+}
+
 void teardown_launcher(struct job *job, int status, const char *text)
 {
     exit_policy_launcher(job->policy, status, clock_mono_ns(), text);

@@ -23,5 +23,8 @@ void teardown_strays(struct job *job);
 /* After the job was suspended: the agents get their time anew. */
 void teardown_resume(struct job *job);
 
+/* Waits for no agent any more: the user has asked again after the workers were killed. */
+void teardown_give_up(struct job *job);
+
 /* The launcher itself gives up; `status` and `text` go to the exit policy. */
 void teardown_launcher(struct job *job, int status, const char *text);

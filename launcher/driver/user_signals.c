@@ -10,6 +10,8 @@
 #include "driver/teardown.h"
 #include "output/terminal.h"
 
+#define KILLED_AT 3 /* the wish for an end that kills the workers; the next waits for no agent */
+
 struct user_signals {
     struct loop_signals *watch;
     int asked; /* how often the user wanted the end */
@@ -20,7 +22,7 @@ static int escalated(int signal, int asked)
 {
     if (asked <= 1)
         return signal;
-    return asked == 2 ? SIGTERM : SIGKILL;
+    return asked < KILLED_AT ? SIGTERM : SIGKILL;
 }
 
 void user_signals_end(struct job *job, int signal)
@@ -31,6 +33,10 @@ void user_signals_end(struct job *job, int signal)
         return;
     }
     signals->asked++;
+    if (signals->asked > KILLED_AT) {
+        teardown_give_up(job);
+        return;
+    }
     int sent = escalated(signal, signals->asked);
     exit_policy_interrupted(job->policy, signal, clock_mono_ns());
     job->interrupted = job->interrupted == 0 ? signal : job->interrupted;

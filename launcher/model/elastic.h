@@ -43,7 +43,7 @@
  * of the job). A host that comes back with another boot id is another machine: nothing is held
  * against it. When the program has crashed on every host, it is the program's fault, and the job
  * ends saying so; in a restart when the restarts that are counted are used up, and nothing is put
- * aside until then.
+ * aside until then. Nor is a slot there without which fewer than min_np would be left.
  *
  * The job has succeeded when every worker of the current epoch has ended with 0. A 0 within
  * suspect_ms of a peer's failure is not believed: libraries end a process so whose peer is gone

@@ -175,15 +175,26 @@ static bool elsewhere_it_runs(const struct elastic *e, int than)
     return false;
 }
 
+/* Enough to go on would be left. */
+static bool can_spare_a_slot(const struct elastic *e)
+{
+    int slots = 0;
+    for (int i = 0; i < e->hosts.count; i++)
+        slots += elastic_hosts_promised(&e->hosts.items[i]);
+    return slots > e->config.min_np;
+}
+
 /* False: the program is at fault, and the verdict is given. */
 static bool strike(struct elastic *e, const struct elastic_failure *failure)
 {
     struct elastic_host *host = &e->hosts.items[failure->host];
     if (!elastic_hosts_strike_slot(host, failure->slot, &e->strike_rule, e->now_ms))
         return true;
-    if (!elsewhere_it_runs(e, failure->host)) {
-        if (e->change.mode == ELASTIC_RESTART && e->config.max_restarts >= 0)
-            return true; /* the restarts that are left decide */
+    bool elsewhere = elsewhere_it_runs(e, failure->host);
+    if (e->change.mode == ELASTIC_RESTART && e->config.max_restarts >= 0 &&
+        !(elsewhere && can_spare_a_slot(e)))
+        return true; /* the restarts that are left decide */
+    if (!elsewhere) {
         elastic_verdict_give(e, ELASTIC_END_FAULT, failure,
                              "the program crashes on every host: last, %s", failure->text);
         return false;

@@ -142,12 +142,21 @@ static void wait_for_slots(struct elastic *e)
 {
     if (e->timers[ELASTIC_TIMER_WAIT] == INT64_MAX)
         elastic_timer_set(e, ELASTIC_TIMER_WAIT, e->now_ms + e->config.elastic_timeout_ms);
-    if (e->started == 0 || e->waiting_said)
+}
+
+/* At the start not before all that are called have come or failed. */
+static void say_waiting(struct elastic *e)
+{
+    bool calls = e->hosts.in_state[ELASTIC_HOST_CALLING] > 0 || e->listing == 0;
+    bool may_come = e->started == 0 && calls;
+    if (e->state != ELASTIC_WAITING || e->waiting_said || may_come)
         return;
     struct elastic_choice choice;
     elastic_members_choose(e, &choice);
     int size = choice.size;
     elastic_members_choice_clear(&choice);
+    if (size >= wanted(e))
+        return; /* it gathers */
     e->waiting_said = true;
     elastic_say(e, ELASTIC_WARNING, "waiting for %d more slot%s: %d of at least %d",
                 wanted(e) - size, elastic_plural(wanted(e) - size), size, wanted(e));
@@ -183,4 +192,5 @@ void elastic_steps_settle(struct elastic *e)
         e->call_again = false;
         elastic_calls_make(e);
     }
+    say_waiting(e);
 }

@@ -80,7 +80,9 @@ class Workers(Rejoin):
     def test_all_at_once(self):
         # nobody has the state any more, and it is no host's fault
         job = self.train("-H", "a:2,b:2", "--min-np", 2)
-        job.kill(*job.members(4).values())
+        workers = job.members(4).values()
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # none of them outlives another
+            job.kill(*workers, number=number)
         self.expect_said(job.ends(137, aborts=True), "every worker has failed")
 
     def test_one_after_the_other(self):

@@ -232,6 +232,51 @@ static void test_a_bad_slot(void **state)
     story_end(&s);
 }
 
+static void test_waiting_at_the_start_is_told(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 6;
+    s.config.min_np = 1;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2");
+    came(&s, "a");
+    expect_silence(&s); /* b may be enough, for all we know */
+    came(&s, "b");
+    expect_said(&s, "waiting for 2 more slots: 4 of at least 6");
+    hosts(&s, "a:2,b:2,c:1");
+    came(&s, "c");
+    expect_silence(&s); /* once */
+    story_end(&s);
+}
+
+/* Without the slot the job could only wait: the restarts that are left decide. */
+static void test_a_bad_slot_that_is_needed(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 3;
+    s.config.max_restarts = 4;
+    story_runs(&s, "a:2,b:1");
+    for (int i = 0; i < 4; i++)
+        crash_and_restart(&s, 1);
+    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 0);
+    exited(&s, 1, 77);
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on a ended with 77; no more restarts: 4 allowed");
+    story_end(&s);
+
+    story_config(&s)->np = 3;
+    s.config.min_np = 2; /* one can be spared */
+    s.config.max_restarts = 4;
+    story_runs(&s, "a:2,b:1");
+    for (int i = 0; i < 2; i++)
+        crash_and_restart(&s, 1);
+    exited(&s, 1, 1);
+    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 1);
+    story_end(&s);
+}
+
 static void test_a_bad_slot_without_cool_down(void **state)
 {
     (void)state;
@@ -608,6 +653,8 @@ int main(void)
         cmocka_unit_test(test_consequences_strike_nobody),
         cmocka_unit_test(test_two_hosts_at_once),
         cmocka_unit_test(test_a_bad_slot),
+        cmocka_unit_test(test_waiting_at_the_start_is_told),
+        cmocka_unit_test(test_a_bad_slot_that_is_needed),
         cmocka_unit_test(test_a_bad_slot_without_cool_down),
         cmocka_unit_test(test_crashes_long_ago_are_forgotten),
         cmocka_unit_test(test_it_crashes_on_every_host),

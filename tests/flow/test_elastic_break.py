@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elastic jobs under attack: what once broke them."""
+
+import os
+import signal
+import subprocess
+
+from elastic import Elastic
+from rig import Flow, main, mpi_worker, wait_until, worker
+
+
+class Break(Elastic, Flow):
+
+    def events_of(self, path):
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+    def wait_marks(self, count, name="up"):
+        """Until so many workers have made a file of that name and their rank."""
+        wait_until(lambda: sum(one.startswith(name) for one in os.listdir(self.box.work)) >= count, f"{count} workers")
+
+    # nothing is left
+
+    def test_driver_is_killed(self):
+        """Its control socket goes with it, though nobody but the agents can remove it."""
+        job = self.start_elastic("-H", "a:1,b:1", "--min-np", 1, "sh", "-c", "touch up$RANK; exec sleep 100")
+        self.wait_marks(2)
+        job.signal(signal.SIGKILL)
+        self.assertEqual(job.wait().status, -signal.SIGKILL)
+        self.box.check_nothing_left()
+
+    def test_an_agent_hangs(self):
+        """It is lost, and goes with all that is below it at once, not at the end of the job; so do its folders."""
+        gate, let_go = self.box.gate()
+        job = self.start_elastic(
+            "-H", "a:1,b:1", "--min-np", 1, "--max-preemptions", 9, "--node-timeout", "1s", "--grace", "1s", "sh", "-c",
+            f"touch up$RANK; while ! test -e '{gate}'; do sleep 0.1; done")
+        self.wait_marks(2)
+        agent = self.agent_of(job, "a")
+        workers = [one.pid for one in job.tree() if one.ppid == agent.pid]
+        os.kill(agent.pid, signal.SIGSTOP)
+        job.wait_output("lost a: no heartbeat", "stderr")
+        wait_until(lambda: not {agent.pid, *workers} & {one.pid for one in job.tree() if one.state != "Z"}, "they end")
+        job.wait_output("epoch 2: ", "stderr")
+        let_go()
+        self.expect(job.wait(), 0)
+        self.box.check_nothing_left()
+
+    # the end is told, and comes
+
+    def test_interrupted(self):
+        job = self.start_elastic("-H", "a:1,b:1", "--min-np", 1, "sh", "-c", "touch up$RANK; exec sleep 100")
+        self.wait_marks(2)
+        job.signal(signal.SIGTERM)
+        result = self.expect(job.wait(), 128 + signal.SIGTERM)
+        self.expect_said(result, "ended by the user's SIGTERM")
+        self.expect_not_said(result, "ended well")
+
+    def test_interrupted_without_hosts(self):
+        script = self.write("none.sh", "#!/bin/sh\n", 0o755)
+        job = self.start_elastic("--host-discovery-script", script, "true")
+        job.wait_output("waiting for 1 more slot: 0 of at least 1", "stderr")
+        job.signal(signal.SIGINT)
+        result = self.expect(job.wait(), 128 + signal.SIGINT)
+        self.expect_said(result, "ended by the user's SIGINT")
+
+    def test_too_few_slots_at_the_start(self):
+        result = self.run_job(*self.where, "-H", "a:2,b:2", "-np", 9, "--min-np", 1, "--elastic-timeout", "2s", "true")
+        self.expect(result, 123)
+        self.expect_said(result, "waiting for 5 more slots: 4 of at least 9")
+
+    def test_the_end_while_waiting_after_a_restart(self):
+        """The agents have ended the workers of the epoch already, and are asked to end a second time."""
+        events = self.box.path("events")
+        self.set_hosts("a:2", "b:2")
+        job = self.start_elastic(
+            *self.discover("a:2", "b:2"), "--np", 4, "--min-np", 4, "--on-failure", "restart", "--grow-delay", "0",
+            "--events", events, "--grace", 1, "sh", "-c", "touch up$RANK; exec sleep 100")
+        self.wait_marks(4)
+        self.set_hosts("a:2")
+        job.wait_output("waiting for 2 more slots", "stderr")
+        job.signal(signal.SIGINT)
+        result = self.expect(job.wait(), 128 + signal.SIGINT)
+        self.expect_said(result, "ended by the user's SIGINT")
+        self.assertNotIn("node_lost", self.events_of(events), "an agent did not answer the second end")
+
+    def test_crashes_in_one_slot(self):
+        """It is needed, so it is not put aside: the restarts are counted, and then the program's status tells."""
+        result = self.run_job(*self.where, "-H", "a:2,b:2", "--max-restarts", 5, "sh", "-c",
+                              "test $RANK != 1 || exit 4; exec sleep 100")
+        self.expect(result, 4)
+        self.expect_said(result, "rank 1 on a ended with 4; no more restarts: 5 allowed")
+        self.expect_not_said(result, "put aside|waiting for")
+
+    def test_not_executed(self):
+        """The reason is told, not only the status."""
+        job = self.start_elastic("-H", "a:1", "--max-restarts", 0, "--on-failure", "restart", "./program")
+        result = self.expect(job.wait(), 127)
+        self.expect_said(result, "cannot execute ./program: No such file")
+
+    def test_mpi_abort(self):
+        """Its status is the job's, whatever ended the process that called it."""
+        for kind in ("mpich", "openmpi"):
+            with self.subTest(kind):
+                result = self.run_job(*self.where, "-np", 2, "-H", "a:1,b:1", "--max-restarts", 1,
+                                      mpi_worker("mpi_abort", kind), 0, 5)
+                self.expect(result, 5)
+                self.expect_said(result, "rank 0 on a ended with 5; no more restarts: 1 allowed")
+
+    def test_nobody_reads_and_the_user_insists(self):
+        """After the third time, which kills the workers, hvdrun waits for no agent and then for no reader."""
+        job = self.start_elastic("-H", "a:1,b:1", "--max-restarts", 2, worker("spew"), "--for-ever", stdout="hold")
+        wait_until(lambda: sum(one.comm == "spew" for one in job.tree()) == 2, "two workers")
+
+        def insist():
+            job.signal(signal.SIGINT)
+            try:
+                return job.popen.wait(0.5) is not None
+            except subprocess.TimeoutExpired:
+                return False
+        for _ in range(20):
+            if insist():
+                break
+        self.expect(job.wait(), 128 + signal.SIGINT)
+
+    # many epochs
+
+    def test_two_hundred_epochs(self):
+        result = self.run_job(*self.where, "-H", "a:2,b:2", "--max-restarts", 250, "sh", "-c", "test $HVDRUN_EPOCH -gt 200")
+        self.expect(result, 0)
+        self.expect_said(result, "epochs: 200 crashes, 0 hosts lost")
+
+    def test_mpi_starts_anew_often(self):
+        for kind in ("mpich", "openmpi"):
+            with self.subTest(kind):
+                hello = mpi_worker("mpi_hello", kind)
+                result = self.run_job(*self.where, "-np", 2, "-H", "a:1,b:1", "--max-restarts", 30, "sh", "-c",
+                                      f"{hello}; test $HVDRUN_EPOCH -gt 10")
+                self.expect(result, 0)
+                self.expect_said(result, "epoch 11: 2 ranks on 2 hosts")
+
+
+if __name__ == "__main__":
+    main()
