@@ -222,7 +222,8 @@ struct sshd {
     int port;
 };
 
-/* `extra`: more lines of configuration. Host keys are PLACE/host_TYPE as far as they are there. */
+/* `extra`: more lines of configuration. Host keys are PLACE/host_TYPE as far as they are there.
+ * A bash below another one (SHLVL) does not read ~/.bashrc, whose words and forks are not ours. */
 static inline struct sshd sshd_start(const char *place, const char *name, const char *extra)
 {
     static const char *const types[] = {"ed25519", "ecdsa", "rsa"};
@@ -238,7 +239,7 @@ static inline struct sshd sshd_start(const char *place, const char *name, const 
                      "ListenAddress 127.0.0.1\nPort %d\nPidFile none\nStrictModes no\nUsePAM no\n"
                      "AuthorizedKeysFile %s/authorized_keys\nPasswordAuthentication no\n"
                      "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n"
-                     "LogLevel ERROR\n%s\n",
+                     "SetEnv SHLVL=2\nLogLevel ERROR\n%s\n",
                      sshd.port, place, extra);
     for (size_t i = 0; i < 3; i++) {
         char *AUTO_FREE key = mem_printf("%s/host_%s", place, types[i]);

@@ -198,7 +198,7 @@ static inline int sshd_start(struct rig *rig, const char *max_startups)
                    "PasswordAuthentication no\nKbdInteractiveAuthentication no\nStrictModes no\n"
                    "AuthorizedKeysFile %s/authorized\nMaxStartups %s\nLogLevel QUIET\n"
                    "SetEnv TMPDIR=%s/tmp XDG_CACHE_HOME=%s/cache XDG_RUNTIME_DIR=%s/tmp "
-                   "ASAN_OPTIONS=detect_leaks=0\n",
+                   "ASAN_OPTIONS=detect_leaks=0 SHLVL=2\n", /* bash reads no ~/.bashrc */
                    rig->port, rig->root, rig->root, max_startups, rig->root, rig->root, rig->root);
     rig_write(rig, "sshd_config", text);
     char *config AUTO_FREE = rig_path(rig, "sshd_config");
