@@ -99,8 +99,7 @@ static int start_agents(const struct settings *settings, const struct plan *plan
     for (int i = 0; i < plan->node_count; i++) {
         streams[i] = (struct transport_stream){.read_fd = -1, .write_fd = -1};
         const struct plan_node *node = &plan->nodes[i];
-        struct reach_way way = {node->user, node->address, node->port};
-        if (reach_is_here(settings, node->name, &way) &&
+        if (reach_is_here(settings, node->name, &node->traits) &&
             local_fork(&local, node->name, &streams[i], err) < 0)
             return -1;
     }
@@ -120,6 +119,7 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     char *module_dir AUTO_FREE = place_modules();
     char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
     char *ssh_module AUTO_FREE = mem_printf("%s/hvdrun-ssh.so", module_dir);
+    char *tls_module AUTO_FREE = mem_printf("%s/hvdrun-tls.so", module_dir);
     char *here AUTO_FREE = place_here();
     char *job_id AUTO_FREE = place_job_id();
     struct transport_stream *streams AUTO_FREE =
@@ -141,6 +141,7 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                                   .streams = streams,
                                   .agent_path = agent_path,
                                   .ssh_module = ssh_module,
+                                  .tls_module = tls_module,
                                   .wdir = here,
                                   .begun_ns = begun_ns};
     return driver_run(&request, err);

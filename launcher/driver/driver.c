@@ -305,8 +305,7 @@ static int open_nodes(struct job *job, struct error *err)
         struct node_link *node = job->nodes[i];
         const struct transport_stream *stream = &job->request->streams[i];
         const struct plan_node *place = &job->plan->nodes[i];
-        reach_add_node(job->reach, node,
-                       &(struct reach_way){place->user, place->address, place->port});
+        reach_add_node(job->reach, node, &place->traits);
         driver_open_node(job, node);
         if (stream->read_fd >= 0 && node_link_connect(node, stream, err) < 0)
             return -1;

@@ -27,8 +27,7 @@ static void call_host(struct job *job, int host)
         node_link_renew(node);
         driver_open_node(job, node);
     }
-    struct reach_way way = {entry->user, entry->address, entry->port};
-    reach_call(job->reach, node, &way);
+    reach_call(job->reach, node, &entry->traits);
 }
 
 void elastic_act_node_gone(struct job *job, struct node_link *node)

@@ -70,10 +70,9 @@ static void add_hosts(struct elastic_part *part)
     struct job *job = part->job;
     for (int i = job->node_count; i < elastic_host_count(part->core); i++) {
         const struct host *entry = elastic_host_facts(part->core, i).entry;
-        struct reach_way way = {entry->user, entry->address, entry->port};
         struct node_link *node = job_add_node(job, entry->name);
         driver_open_node(job, node);
-        reach_add_node(job->reach, node, &way);
+        reach_add_node(job->reach, node, &entry->traits);
     }
 }
 

@@ -18,11 +18,7 @@ static void copy_host(struct host_list *to, const struct host *from)
     struct host *host = hosts_add(to, from->name, 0, true);
     host->slots = from->slots; /* the later word counts; they do not add up */
     host->slots_given = from->slots_given;
-    host->port = from->port;
-    free(host->user);
-    host->user = mem_strdup(from->user);
-    free(host->address);
-    host->address = mem_strdup(from->address);
+    host_traits_copy(&host->traits, &from->traits);
 }
 
 static void copy_hosts(struct host_list *to, const struct host_list *from)

@@ -42,6 +42,7 @@ enum job_state {
 #undef JOB_STATE_ENUM
 };
 
+struct allocation;
 struct collect;
 struct events;
 struct stdin_feed;
@@ -71,9 +72,11 @@ struct job_request {
      * without a descriptor (-1): the node is to be reached through a transport. Not in an elastic
      * job. */
     struct transport_stream *streams;
-    const char *agent_path, *ssh_module; /* hvdrun-agent and hvdrun-ssh.so */
-    const char *wdir;                    /* where the launcher was started */
-    int64_t begun_ns;                    /* monotonic: when the launcher started */
+    const struct allocation *allocation; /* of a scheduler; NULL: none, or it is ignored */
+    const char *agent_path, *ssh_module,
+        *tls_module;  /* hvdrun-agent, hvdrun-ssh.so, hvdrun-tls.so */
+    const char *wdir; /* where the launcher was started */
+    int64_t begun_ns; /* monotonic: when the launcher started */
 };
 
 struct job {

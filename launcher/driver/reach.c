@@ -28,7 +28,7 @@ struct reach_node {
     struct node_link *link;
     bool is_here; /* known without asking a resolver */
     struct transport_target target;
-    char *user, *address; /* what `target` points to */
+    struct host_traits traits; /* what `target` points to */
     struct transport_call *call;
     struct resolve_request *lookup; /* while it is not known whether it is this machine */
     char *why;                      /* it cannot be reached; NULL */
@@ -249,13 +249,14 @@ static void let_go(struct reach_node *node)
     node->call = NULL;
 }
 
-bool reach_is_here(const struct settings *settings, const char *host, const struct reach_way *way)
+bool reach_is_here(const struct settings *settings, const char *host,
+                   const struct host_traits *traits)
 {
     switch (settings->transport) {
     case SET_TRANSPORT_LOCAL: return true;
     case SET_TRANSPORT_AUTO:
-        return settings->launch_agent == NULL && way->user == NULL && way->port == 0 &&
-               way->address == NULL && is_local_obviously(host) == LOCAL_YES;
+        return settings->launch_agent == NULL && traits->user == NULL && traits->port == 0 &&
+               traits->address == NULL && is_local_obviously(host) == LOCAL_YES;
     default: return false;
     }
 }
@@ -275,25 +276,23 @@ struct reach *reach_create(struct job *job)
     return reach;
 }
 
-static void set_way(struct reach_node *node, const struct reach_way *way)
+static void set_traits(struct reach_node *node, const struct host_traits *traits)
 {
-    free(node->user);
-    free(node->address);
-    node->user = mem_strdup(way->user);
-    node->address = mem_strdup(way->address);
+    host_traits_copy(&node->traits, traits);
     node->target = (struct transport_target){.host = node->link->host,
-                                             .address = node->address,
-                                             .user = node->user,
-                                             .port = way->port,
+                                             .address = node->traits.address,
+                                             .user = node->traits.user,
+                                             .identity = node->traits.identity,
+                                             .port = traits->port,
                                              .node = node->link->index};
-    node->is_here = reach_is_here(node->reach->job->settings, node->link->host, way);
+    node->is_here = reach_is_here(node->reach->job->settings, node->link->host, traits);
 }
 
-void reach_add_node(struct reach *reach, struct node_link *link, const struct reach_way *way)
+void reach_add_node(struct reach *reach, struct node_link *link, const struct host_traits *traits)
 {
     struct reach_node *node = mem_alloc(sizeof(*node));
     *node = (struct reach_node){.reach = reach, .link = link};
-    set_way(node, way);
+    set_traits(node, traits);
     reach->nodes = mem_resize_array(reach->nodes, (size_t)link->index + 1, sizeof(*reach->nodes));
     reach->nodes[reach->count++] = node;
 }
@@ -334,12 +333,12 @@ bool reach_is_near(const struct reach *reach, const struct node_link *node)
     return reach->nodes[node->index]->is_here;
 }
 
-void reach_call(struct reach *reach, struct node_link *link, const struct reach_way *way)
+void reach_call(struct reach *reach, struct node_link *link, const struct host_traits *traits)
 {
     struct reach_node *node = reach->nodes[link->index];
     let_go(node);
     mem_free_at(&node->why);
-    set_way(node, way);
+    set_traits(node, traits);
     begin_node(node);
 }
 
@@ -391,8 +390,7 @@ void reach_destroy(struct reach *reach)
     reach_close(reach);
     for (int i = 0; i < reach->count; i++) {
         free(reach->nodes[i]->why);
-        free(reach->nodes[i]->user);
-        free(reach->nodes[i]->address);
+        host_traits_clear(&reach->nodes[i]->traits);
         free(reach->nodes[i]);
     }
     strv_destroy(&reach->exec.words);

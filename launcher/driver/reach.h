@@ -11,29 +11,25 @@
 
 #include "base/buf.h"
 #include "driver/job.h"
+#include "model/hosts.h"
 
 struct reach;
 
 struct reach *reach_create(struct job *job);
 
-/* How a host is reached, as its entry in a host list says; NULL and 0: not said. */
-struct reach_way {
-    const char *user, *address;
-    int port;
-};
-
 /* An agent there can be started right away: without a question to a resolver it is this machine, or
  * it is to be taken for it. */
-bool reach_is_here(const struct settings *settings, const char *host, const struct reach_way *way);
+bool reach_is_here(const struct settings *settings, const char *host,
+                   const struct host_traits *traits);
 
-/* For each node once, in the order of their index. `way` is copied. */
-void reach_add_node(struct reach *reach, struct node_link *node, const struct reach_way *way);
+/* For each node once, in the order of their index. `traits` are copied. */
+void reach_add_node(struct reach *reach, struct node_link *node, const struct host_traits *traits);
 
 bool reach_is_near(const struct reach *reach, const struct node_link *node); /* as above */
 
 /* One node of an elastic job, CALLING: for the first time or once more. */
 int reach_open(struct reach *reach, struct error *err); /* before the first call */
-void reach_call(struct reach *reach, struct node_link *node, const struct reach_way *way);
+void reach_call(struct reach *reach, struct node_link *node, const struct host_traits *traits);
 
 /* Calls every node that is CALLING. Returns without having waited for anything. */
 void reach_begin(struct reach *reach);

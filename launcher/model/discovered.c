@@ -47,13 +47,6 @@ static bool says_zero(const char *text, size_t length, size_t *without)
     return at < length && at > 1 && text[at - 1] == ':';
 }
 
-static void swap_text(char **a, char **b)
-{
-    char *kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
 /* Puts the hosts of one line in place of what earlier lines said about them; 0 slots: none. */
 static void replace(struct host_list *list, struct host_list *line, bool none)
 {
@@ -62,7 +55,7 @@ static void replace(struct host_list *list, struct host_list *line, bool none)
         struct host *to = hosts_add(list, from->name, 0, false);
         to->slots = none ? 0 : from->slots;
         to->slots_given = from->slots_given;
-        swap_text(&to->user, &from->user);
+        host_traits_copy(&to->traits, &from->traits);
     }
 }
 
@@ -98,7 +91,7 @@ static void keep_available(struct host_list *all, struct host_list *out)
         if (from->slots == 0)
             continue;
         struct host *to = hosts_add(out, from->name, from->slots, from->slots_given);
-        swap_text(&to->user, &from->user);
+        host_traits_copy(&to->traits, &from->traits);
     }
 }
 
@@ -153,19 +146,14 @@ int discovered_parse_file(const char *bytes, size_t length, const char *file, in
     return result;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 bool discovered_same(const struct host_list *a, const struct host_list *b)
 {
     if (a->count != b->count)
         return false;
     for (size_t i = 0; i < a->count; i++) {
         const struct host *one = &a->items[i], *other = hosts_find(b, one->name);
-        if (other == NULL || one->slots != other->slots || one->port != other->port ||
-            !same_text(one->user, other->user) || !same_text(one->address, other->address))
+        if (other == NULL || one->slots != other->slots ||
+            !host_traits_equal(&one->traits, &other->traits))
             return false;
     }
     return true;

@@ -65,9 +65,7 @@ int elastic_hosts_enter(struct elastic_hosts *hosts, const struct host *entry)
     struct host *own = &hosts->names.items[number];
     own->slots = entry->slots;
     own->slots_given = entry->slots_given;
-    own->port = entry->port;
-    replace_text(&own->user, entry->user);
-    replace_text(&own->address, entry->address);
+    host_traits_copy(&own->traits, &entry->traits);
     return number;
 }
 

@@ -176,15 +176,16 @@ static int add_name(void *context, const char *name, struct error *err)
                             "not a host name; expected letters, digits, '.', '_', '%%' and '-', "
                             "the first one not '-'");
     struct host *host = hosts_add(adding->list, name, entry->slots, entry->slots_given);
-    if (agree_text(&host->user, entry->user, entry->user_length, "user", err) < 0 ||
-        agree_text(&host->address, entry->address, entry->address_length, "address", err) < 0)
+    struct host_traits *traits = &host->traits;
+    if (agree_text(&traits->user, entry->user, entry->user_length, "user", err) < 0 ||
+        agree_text(&traits->address, entry->address, entry->address_length, "address", err) < 0)
         return -1;
-    if (entry->port > 0 && host->port > 0 && entry->port != host->port)
+    if (entry->port > 0 && traits->port > 0 && entry->port != traits->port)
         return error_status(err, STATUS_USAGE,
                             "this host has the port %d already, here it is %d; expected one port "
                             "per host",
-                            host->port, entry->port);
-    host->port = entry->port > 0 ? entry->port : host->port;
+                            traits->port, entry->port);
+    traits->port = entry->port > 0 ? entry->port : traits->port;
     return 0;
 }
 

@@ -283,8 +283,7 @@ void hosts_destroy(struct host_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         free(list->items[i].name);
-        free(list->items[i].user);
-        free(list->items[i].address);
+        host_traits_clear(&list->items[i].traits);
     }
     free(list->items);
     free(list->index);

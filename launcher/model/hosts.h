@@ -9,8 +9,9 @@
  * hold ranges (model/hostlist_range.h): `node[01-16]:4`. An IPv6 address stands in brackets,
  * `[fe80::1%eth0]:2`; an entry that starts with a bracket with a colon inside is one.
  *
- * A host is connected to once, so it has one user, one port and one address: they may be said at
- * any of its appearances and count for all of its slots, and two that differ are an error.
+ * A host is connected to once, so it has one user, one port, one address and so on: its traits may
+ * be said at any of its appearances and count for all of its slots, and two that differ are an
+ * error.
  *
  * All errors have STATUS_USAGE and name the entry; what stood before the bad entry stays in the
  * list, which the caller destroys as usual.
@@ -22,17 +23,33 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/strv.h"
 
 #define HOSTS_SLOTS_MAX 1000000 /* of one entry */
 #define HOSTS_RANGE_MAX 100000  /* names that the ranges of one -H or hostfile may stand for */
+
+/* What a list says about a host beside its name and slots; all zero: nothing. */
+struct host_traits {
+    char *user;      /* to log in as; NULL: not said */
+    char *address;   /* name or numeric address to connect to; NULL: the host's name */
+    char *identity;  /* file with the private key; NULL: not said */
+    int port;        /* to connect to; 0: not said */
+    int transport;   /* enum set_transport; SET_TRANSPORT_AUTO: not said */
+    int gpus;        /* 0: not said */
+    char *wdir;      /* of its workers, instead of the job's; NULL: not said */
+    struct strv env; /* "NAME=value" for its workers, weaker than the user's -x */
+};
+
+/* Deep; what `to` had is gone. */
+void host_traits_copy(struct host_traits *to, const struct host_traits *from);
+void host_traits_clear(struct host_traits *traits); /* frees; all zero afterwards */
+bool host_traits_equal(const struct host_traits *one, const struct host_traits *other);
 
 struct host {
     char *name; /* as the user wrote it, without brackets */
     int slots;
     bool slots_given; /* somewhere a slot count was written for it */
-    char *user;       /* to log in as; NULL: not said */
-    int port;         /* to connect to; 0: not said */
-    char *address;    /* name or numeric address to connect to; NULL: the host's name */
+    struct host_traits traits;
 };
 
 /* All zero is an empty list. Read `items` and `count`; change them through hosts_add() only. */

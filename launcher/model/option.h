@@ -29,8 +29,17 @@
     X(SET_TRANSPORT_LOCAL, "local")     \
     X(SET_TRANSPORT_SSH, "ssh")         \
     X(SET_TRANSPORT_SSH_CLI, "ssh-cli") \
+    X(SET_TRANSPORT_SRUN, "srun")       \
     X(SET_TRANSPORT_KUBECTL, "kubectl") \
     X(SET_TRANSPORT_DOCKER, "docker")
+#define SCHEDULER_WORDS(X)                    \
+    X(SET_SCHEDULER_AUTO, "auto")             \
+    X(SET_SCHEDULER_SLURM, "slurm")           \
+    X(SET_SCHEDULER_PBS, "pbs")               \
+    X(SET_SCHEDULER_LSF, "lsf")               \
+    X(SET_SCHEDULER_SGE, "sge")               \
+    X(SET_SCHEDULER_KUBERNETES, "kubernetes") \
+    X(SET_SCHEDULER_NONE, "none")
 #define CONTROLLER_WORDS(X)        \
     X(SET_CONTROLLER_AUTO, "auto") \
     X(SET_CONTROLLER_GLOO, "gloo") \
@@ -52,6 +61,7 @@
 enum set_color { COLOR_WORDS(WORD_ENUM) };
 enum set_dry_run { DRY_RUN_WORDS(WORD_ENUM) };
 enum set_transport { TRANSPORT_WORDS(WORD_ENUM) };
+enum set_scheduler { SCHEDULER_WORDS(WORD_ENUM) };
 enum set_controller { CONTROLLER_WORDS(WORD_ENUM) };
 enum set_on_failure { ON_FAILURE_WORDS(WORD_ENUM) };
 enum set_log_level { LOG_LEVEL_WORDS(WORD_ENUM) };

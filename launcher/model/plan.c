@@ -95,10 +95,8 @@ static void make_nodes(struct plan *plan, const struct host_list *hosts, const i
             .slots = hosts->items[i].slots,
             .local_size = counts[i],
             .first_rank = next,
-            .user = mem_strdup(hosts->items[i].user),
-            .port = hosts->items[i].port,
-            .address = mem_strdup(hosts->items[i].address),
         };
+        host_traits_copy(&plan->nodes[plan->node_count - 1].traits, &hosts->items[i].traits);
         next += counts[i];
     }
 }
@@ -160,8 +158,7 @@ void plan_destroy(struct plan *plan)
         return;
     for (int n = 0; n < plan->node_count; n++) {
         free(plan->nodes[n].name);
-        free(plan->nodes[n].user);
-        free(plan->nodes[n].address);
+        host_traits_clear(&plan->nodes[n].traits);
     }
     free(plan->nodes);
     free(plan->ranks);

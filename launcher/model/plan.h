@@ -33,10 +33,7 @@ struct plan_node {
     int slots;
     int local_size;
     int first_rank; /* ranks of a node are consecutive: first_rank .. first_rank + local_size - 1 */
-    /* how the host is reached, as in struct host */
-    char *user;
-    int port;
-    char *address;
+    struct host_traits traits; /* as its entry in the host list says */
 };
 
 struct plan {

@@ -40,10 +40,11 @@ const char *transport_stage_name(enum transport_stage stage);
 
 /* All pointers are borrowed until the call is over. */
 struct transport_target {
-    const char *host;    /* as in the plan */
-    const char *address; /* to connect to instead; NULL: the host's name */
-    const char *user;    /* NULL: not said */
-    int port;            /* 0: not said */
+    const char *host;     /* as in the plan */
+    const char *address;  /* to connect to instead; NULL: the host's name */
+    const char *user;     /* NULL: not said */
+    const char *identity; /* file with the private key; NULL: not said */
+    int port;             /* 0: not said */
     int node;
 };
 

@@ -7,6 +7,7 @@
 
 #define STATUS_LIST(X)                                                              \
     X(STATUS_USAGE, 2, "the command line, a configuration or a host file is wrong") \
+    X(STATUS_REQUEUED, 120, "the job was put back into the scheduler's queue")      \
     X(STATUS_NODE_LOST, 121, "an agent or its node was lost")                       \
     X(STATUS_START_TIMEOUT, 122, "the job did not come up within --start-timeout")  \
     X(STATUS_NO_SLOTS, 123, "not enough slots for the ranks asked for")             \

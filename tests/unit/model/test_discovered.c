@@ -20,8 +20,9 @@ static char *list_text(const struct host_list *list)
     struct buf text = BUF_INIT(1 << 20);
     for (size_t i = 0; i < list->count; i++) {
         const struct host *host = &list->items[i];
-        buf_printf(&text, "%s%s%s%s:%d%s", i > 0 ? " " : "", host->user == NULL ? "" : host->user,
-                   host->user == NULL ? "" : "@", host->name, host->slots,
+        buf_printf(&text, "%s%s%s%s:%d%s", i > 0 ? " " : "",
+                   host->traits.user == NULL ? "" : host->traits.user,
+                   host->traits.user == NULL ? "" : "@", host->name, host->slots,
                    host->slots_given ? "!" : "");
     }
     return buf_take(&text);

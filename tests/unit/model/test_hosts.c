@@ -22,13 +22,14 @@ static char *list_text(const struct host_list *list)
     struct buf text = BUF_INIT(1 << 20);
     for (size_t i = 0; i < list->count; i++) {
         const struct host *host = &list->items[i];
-        buf_printf(&text, "%s%s%s%s:%d%s", i > 0 ? " " : "", host->user == NULL ? "" : host->user,
-                   host->user == NULL ? "" : "@", host->name, host->slots,
+        buf_printf(&text, "%s%s%s%s:%d%s", i > 0 ? " " : "",
+                   host->traits.user == NULL ? "" : host->traits.user,
+                   host->traits.user == NULL ? "" : "@", host->name, host->slots,
                    host->slots_given ? "!" : "");
-        if (host->port > 0)
-            buf_printf(&text, "+%d", host->port);
-        if (host->address != NULL)
-            buf_printf(&text, ">%s", host->address);
+        if (host->traits.port > 0)
+            buf_printf(&text, "+%d", host->traits.port);
+        if (host->traits.address != NULL)
+            buf_printf(&text, ">%s", host->traits.address);
     }
     return buf_take(&text);
 }

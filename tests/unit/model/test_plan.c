@@ -223,12 +223,12 @@ static void test_the_way_to_a_node(void **state)
     hosts_destroy(&hosts); /* the plan has copies */
     assert_non_null(plan);
     assert_int_equal(plan->node_count, 2);
-    assert_null(plan->nodes[0].user);
-    assert_null(plan->nodes[0].address);
-    assert_int_equal(plan->nodes[0].port, 0);
-    assert_string_equal(plan->nodes[1].user, "ann");
-    assert_string_equal(plan->nodes[1].address, "10.0.0.2");
-    assert_int_equal(plan->nodes[1].port, 2222);
+    assert_null(plan->nodes[0].traits.user);
+    assert_null(plan->nodes[0].traits.address);
+    assert_int_equal(plan->nodes[0].traits.port, 0);
+    assert_string_equal(plan->nodes[1].traits.user, "ann");
+    assert_string_equal(plan->nodes[1].traits.address, "10.0.0.2");
+    assert_int_equal(plan->nodes[1].traits.port, 2222);
     plan_destroy(plan);
     app_list_destroy(&apps);
 }
