@@ -1,45 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which CPUs a worker may use: --bind-to core|numa, and the picture of --report-bindings. Pure.
+ * Which CPUs each worker of a node may use: --bind-to, --cpus-per-proc, --map-by numa and the CPU
+ * lists of a rankfile. Pure.
  *
- * Policy: local rank i gets the i-th core (or memory node) that has at least one CPU we may use,
- * counted round and round when there are more ranks than places; of its place it gets every CPU
- * that we may use ourselves, so a limit set from outside (taskset, a container, Slurm) holds.
+ * Workers are bound by their slots (the local rank, in a static job), to cores: a core is all of
+ * its CPUs (hardware threads) that we may use ourselves, so a limit from outside (taskset, a
+ * cgroup, Slurm) holds. A core of which we may use no CPU is none.
  *
- * The picture has one letter per CPU: B bound, . free for us, x not ours. Cores are divided by `/`,
- * memory nodes of a package by `|`, each package stands in brackets: [BB/..][../xx].
+ *   none   all of them
+ *   core   the next core that nobody has; N of them with --cpus-per-proc: in one memory node, or
+ *          else one package, if one has so many left
+ *   numa   memory node after memory node, round and round
+ *   l3     as numa, by level 3 caches
+ *   gpu    the cores near GPU i (with --gpus-per-proc N, near the N of the worker)
+ *
+ * With --cpus-per-proc the last three take only N cores there, which nobody has. --map-by numa
+ * goes round the memory nodes instead of filling one after the other. More workers than there are
+ * cores share them, beginning with the first again.
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/buf.h"
 #include "base/error.h"
-
-/* One CPU (hardware thread) as the kernel numbers it. `core`, `numa` and `package` are numbers that
- * are equal for CPUs that share one and differ otherwise, over the whole machine. */
-struct topology_cpu {
-    int cpu, core, numa, package;
-    bool allowed;
-};
-
-/* CPUs in the machine's order: those of a core, memory node and package stand together. */
-struct topology {
-    struct topology_cpu *cpus;
-    size_t count;
-};
-
-/* A CPU with a negative number is ignored. */
-void topology_add(struct topology *topology, struct topology_cpu cpu);
-/* Sorts by package, memory node, core, CPU: for sources that give them in another order. */
-void topology_sort(struct topology *topology);
-void topology_destroy(struct topology *topology);
+#include "model/topology.h"
 
 #define BIND_UNIT_LIST(X) \
     X(BIND_NONE, "none")  \
     X(BIND_CORE, "core")  \
-    X(BIND_NUMA, "numa")
+    X(BIND_NUMA, "numa")  \
+    X(BIND_L3, "l3")      \
+    X(BIND_GPU, "gpu")
 
 enum bind_unit {
 #define BIND_UNIT_ENUM(name, text) name,
@@ -47,27 +36,29 @@ enum bind_unit {
 #undef BIND_UNIT_ENUM
 };
 
-/* For sched_setaffinity(pid, bytes, (cpu_set_t *)words). */
-struct cpu_mask {
-    unsigned long *words;
-    size_t bytes;
+/* All pointers are borrowed. */
+struct binding_request {
+    enum bind_unit unit;
+    int slots;              /* workers to be bound */
+    int cpus_per_proc;      /* cores for each; 0: a whole unit */
+    int gpus_per_proc;      /* GPUs of each; 0: GPU i, round and round */
+    bool round_numa;        /* --map-by numa */
+    char *const *cpu_lists; /* by slot, of a rankfile (binding_cpus.h); NULL or "": as the rest */
+    const struct device_list *gpus; /* those that workers see, for BIND_GPU */
 };
 
 struct binding {
-    struct cpu_mask *ranks; /* by local rank */
+    struct cpu_mask *ranks; /* by slot */
+    int *threads;           /* by slot: its share of its cores, at least 1 */
     size_t count;
-    size_t places; /* cores or memory nodes that could be used; fewer than ranks: shared */
+    size_t cores;   /* that could be used */
+    size_t sharing; /* workers with less than a core, or less than cpus_per_proc, of their own */
+    size_t far;     /* workers whose GPU is near none of our cores: bound to all of them */
+    bool narrow;    /* there are fewer cores than cpus_per_proc */
 };
 
-/* NULL and an error when no CPU may be used. With BIND_NONE every rank gets all allowed CPUs. */
-struct binding *binding_create(const struct topology *topology, enum bind_unit unit, int local_size,
-                               struct error *err);
+/* NULL and an error: no CPU may be used; a list that is wrong or names what is not ours
+ * (STATUS_USAGE); BIND_GPU without a GPU (STATUS_USAGE). */
+struct binding *binding_create(const struct topology *topology,
+                               const struct binding_request *request, struct error *err);
 void binding_destroy(struct binding *binding);
-
-bool cpu_mask_has(const struct cpu_mask *mask, int cpu);
-int cpu_mask_count(const struct cpu_mask *mask);
-
-/* Appends the picture of one mask; -1 when `out` is full. */
-int binding_picture(const struct topology *topology, const struct cpu_mask *mask, struct buf *out);
-/* Appends the CPUs as a list: 0-3,8. */
-int binding_list(const struct cpu_mask *mask, struct buf *out);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "model/host_entry.h"
+#include "model/hostfile.h"
 
 static bool is_blank(char c)
 {
@@ -55,6 +56,7 @@ static void replace(struct host_list *list, struct host_list *line, bool none)
         struct host *to = hosts_add(list, from->name, 0, false);
         to->slots = none ? 0 : from->slots;
         to->slots_given = from->slots_given;
+        to->max_slots = from->max_slots;
         host_traits_copy(&to->traits, &from->traits);
     }
 }
@@ -71,9 +73,12 @@ static int parse_line(const char *text, size_t length, int slots_per_host, size_
                             "text after the host; expected HOST or HOST:SLOTS, one a line");
     if (host_entry_split(text, none ? shorter : length, &entry, err) < 0)
         return -1;
-    if (!entry.slots_given && slots_per_host > 0)
-        entry.slots = slots_per_host;
-    int result = host_entry_add(&entry, budget, &line, err);
+    struct host_adding adding = {.list = &line, .budget = *budget, .unit = "line"};
+    int result = host_entry_add(&entry, &adding, err);
+    *budget = adding.budget;
+    host_adding_end(&adding);
+    for (size_t i = 0; i < line.count && slots_per_host > 0; i++)
+        line.items[i].slots *= line.items[i].slots_given ? 1 : slots_per_host;
     if (result == 0)
         replace(list, &line, none);
     hosts_destroy(&line);
@@ -91,6 +96,7 @@ static void keep_available(struct host_list *all, struct host_list *out)
         if (from->slots == 0)
             continue;
         struct host *to = hosts_add(out, from->name, from->slots, from->slots_given);
+        to->max_slots = from->max_slots;
         host_traits_copy(&to->traits, &from->traits);
     }
 }
@@ -112,7 +118,7 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
         size_t line = (size_t)((stop == NULL ? end : stop) - at);
         trim(&text, &line);
         if (line > 0 && parse_line(text, line, slots_per_host, &budget, &all, err) < 0)
-            result = error_wrap(err, "line %zu: '%s'", number, host_entry_show(text, line).text);
+            result = error_wrap(err, "line %zu: '%s'", number, host_show(text, line).text);
         at = stop == NULL ? end : stop + 1;
     }
     if (result == 0)
@@ -135,7 +141,8 @@ static void fill_slots(struct host_list *list, int slots_per_host)
 int discovered_parse_file(const char *bytes, size_t length, const char *file, int slots_per_host,
                           struct host_list *out, struct error *err)
 {
-    int result = hosts_parse_file(bytes, length, file, out, err);
+    const struct hostfile text = {.bytes = bytes, .length = length, .name = file};
+    int result = hostfile_parse(&text, out, err);
     if (result == 0 && out->count > DISCOVERED_HOSTS_MAX)
         result = error_status(err, STATUS_USAGE, "%s: more than %d hosts; expected fewer", file,
                               DISCOVERED_HOSTS_MAX);

@@ -25,8 +25,8 @@
 int discovered_parse(const char *bytes, size_t length, int slots_per_host, struct host_list *out,
                      struct error *err);
 
-/* The same for a hostfile that is read again and again; its lines are those of hosts_parse_file(),
- * with its rules. `slots_per_host` counts each time that a host without any number is named. */
+/* The same for a hostfile that is read again and again; as model/hostfile.h has it.
+ * `slots_per_host` counts each time that a host without any number is named. */
 int discovered_parse_file(const char *bytes, size_t length, const char *file, int slots_per_host,
                           struct host_list *out, struct error *err);
 

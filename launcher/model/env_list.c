@@ -31,12 +31,14 @@ char *env_list_sums(const int *numbers, int count)
     return failed != 0 ? NULL : buf_take(&list);
 }
 
-char *env_list_range(int first, int count)
+char *env_list_commas(const int *numbers, int count)
 {
+    if (numbers == NULL)
+        return NULL;
     struct buf list AUTO_BUF = BUF_INIT(LIST_MAX);
     int failed = 0;
     for (int i = 0; i < count; i++)
-        failed |= buf_printf(&list, "%s%d", i > 0 ? "," : "", first + i);
+        failed |= buf_printf(&list, "%s%d", i > 0 ? "," : "", numbers[i]);
     return failed != 0 ? NULL : buf_take(&list);
 }
 

@@ -7,7 +7,7 @@
 
 char *env_list_numbers(const int *numbers, int count); /* "1 3 2" */
 char *env_list_sums(const int *numbers, int count);    /* of all before: "0 1 4" */
-char *env_list_range(int first, int count);            /* "4,5,6" */
+char *env_list_commas(const int *numbers, int count);  /* "4,5,6" */
 
 /* Slurm's notation of sizes per node: "4(x2),2" for 4, 4, 2. */
 char *env_list_sizes(const int *sizes, int count);

@@ -26,8 +26,10 @@ static const char *const liars[] = {
     "HOROVOD_GLOO_RENDEZVOUS_*", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*", "NODE_RANK",
     "JAX_COORDINATOR_*", "JAX_LOCAL_DEVICE_IDS", "TF_CONFIG",
     /* srun's own connections */
-    "SLURM_PMIX*", "SLURM_SRUN_COMM_*", "SLURM_TASK_PID", "SLURM_STEP_LAUNCHER_PORT",
-    "SLURM_STEPMGR",
+    "SLURM_PMI*", "SLURM_SRUN_COMM_*", "SLURM_STEP_LAUNCHER_PORT", "SLURM_STEP_RESV_PORTS",
+    "SLURM_STEPMGR", "SLURM_PTY_*",
+    /* the one task that the launcher is to a scheduler */
+    "SLURM_TASK_PID", "SLURM_CPU_BIND*", "SLURM_MEM_BIND*", "PBS_TASKNUM", "LSF_PM_TASKID",
     /* secrets and our own */
     "_HOROVOD_SECRET_KEY", "HVDRUN_AGENT_*", "HVDRUN_KEY", "HVDRUN_RUNTIME_DIR"};
 
@@ -72,13 +74,21 @@ static const char *const own_names[] = {"HOME",
                                         "XDG_RUNTIME_DIR",
                                         "KRB5CCNAME",
                                         "SLURMD_NODENAME",
-                                        "SLURM_TOPOLOGY_ADDR",
+                                        "SLURM_TOPOLOGY_ADDR*",
+                                        "SLURM_CPUS_ON_NODE",
+                                        "SLURM_GPUS_ON_NODE",
+                                        "SLURM_SHARDS_ON_NODE",
+                                        "SLURM_JOB_GPUS",
+                                        "SLURM_STEP_GPUS",
                                         "*_VISIBLE_DEVICES",
                                         "GPU_DEVICE_ORDINAL",
                                         "ZE_AFFINITY_MASK"};
 
 /* What the launcher says, or the host where the launcher says nothing. */
 static const char *const gap_names[] = {"PATH", "LD_LIBRARY_PATH"};
+
+/* Everything that a scheduler says, for --keep-scheduler-env. */
+static const char *const scheduler_names[] = {"SLURM_*", "SLURMD_*", "PBS_*", "LSB_*", "LSF_*"};
 
 /* --no-env: enough to find and load a program and to print in the user's language. */
 static const char *const few_names[] = {"PATH",           "HOME", "USER", "LOGNAME",  "SHELL",
@@ -168,6 +178,40 @@ void env_scrub_for_host(char *const *passed, char *const *own, struct strv *out)
         if (wanted && length > 0 && (*own)[length] == '=')
             strv_add(out, *own);
     }
+}
+
+void env_scrub_scheduler(char *const *env, struct strv *out)
+{
+    for (; env != NULL && *env != NULL; env++) {
+        size_t length = env_name_length(*env);
+        if (length > 0 && (*env)[length] == '=' && LISTED(scheduler_names, *env, length))
+            strv_env_put(out, *env);
+    }
+}
+
+static bool is_of_slurm(const char *name)
+{
+    return matches("SLURM_*", name, env_name_length(name));
+}
+
+void env_scrub_own_scheduler(char *const *own, struct strv *out)
+{
+    bool inside = false;
+    for (char *const *pair = own; pair != NULL && *pair != NULL; pair++)
+        inside = inside || strncmp(*pair, "SLURM_JOB_ID=", 13) == 0;
+    if (!inside)
+        return;
+    struct strv kept = STRV_INIT;
+    for (size_t i = 0; i < out->count; i++) {
+        if (!is_of_slurm(out->items[i]))
+            strv_add(&kept, out->items[i]);
+    }
+    for (; *own != NULL; own++) {
+        if (is_of_slurm(*own))
+            strv_add(&kept, *own);
+    }
+    strv_destroy(out);
+    *out = kept;
 }
 
 int env_spec_apply(const char *spec, char *const *env, struct strv *out, struct error *err)

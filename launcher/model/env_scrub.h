@@ -30,6 +30,13 @@ bool env_scrub_keeps(const char *name, bool same_host, bool few);
  * sets nor `passed` may is left out. Both are NULL-ended; NULL is an empty one. */
 void env_scrub_for_host(char *const *passed, char *const *own, struct strv *out);
 
+/* --keep-scheduler-env: puts all that a scheduler says of `env`, also what env_scrub() drops. */
+void env_scrub_scheduler(char *const *env, struct strv *out);
+
+/* The same on the node: where `own`, the environment of its agent, is that of a Slurm job (srun has
+ * started it), all SLURM_* of `out` are replaced by those of `own`. */
+void env_scrub_own_scheduler(char *const *own, struct strv *out);
+
 /* One -x: "NAME=value", "NAME" (its value in `env`, even if it would be dropped) or "PREFIX*" (all
  * that begin so). Puts the result into `out`. Returns the number of variables set; 0 means that
  * `env` has none, worth a warning; -1 for a word that is no name. */

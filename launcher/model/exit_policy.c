@@ -164,8 +164,8 @@ static int ranks_running(const struct exit_policy *p, int node)
 {
     const struct plan_node *place = &p->facts.plan->nodes[node];
     int running = 0;
-    for (int rank = place->first_rank; rank < place->first_rank + place->local_size; rank++)
-        running += p->facts.ranks[rank].fact == FACT_STARTED;
+    for (int i = 0; i < place->local_size; i++)
+        running += p->facts.ranks[place->ranks[i]].fact == FACT_STARTED;
     return running;
 }
 

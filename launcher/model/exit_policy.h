@@ -52,7 +52,8 @@
     X(CAUSE_START_TIMEOUT, "start-timeout") \
     X(CAUSE_LAUNCHER, "launcher")           \
     X(CAUSE_INTERRUPTED, "interrupted")     \
-    X(CAUSE_NO_STATUS, "no-status")
+    X(CAUSE_NO_STATUS, "no-status")         \
+    X(CAUSE_REQUEUED, "requeued")
 
 #define EXIT_ROLE_LIST(X)              \
     X(ROLE_NONE, "none")               \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/host_entry.h"
 
-#include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -9,65 +9,22 @@
 #include "base/status.h"
 #include "model/hostlist_range.h"
 
-#define SHOWN_MAX (sizeof(((struct host_shown *)NULL)->text) - 4)
-
-struct host_shown host_entry_show(const char *text, size_t length)
+size_t host_entry_length(const char *text, size_t length)
 {
-    struct host_shown shown = {{0}};
-    size_t used = length < SHOWN_MAX ? length : SHOWN_MAX;
-    for (size_t i = 0; i < used; i++)
-        shown.text[i] = '?';
-    for (size_t i = 0; i < used; i++)
-        if (text[i] >= 0x20 && text[i] < 0x7f)
-            shown.text[i] = text[i];
-    if (length > used)
-        memcpy(shown.text + used, "...", 4);
-    return shown;
+    bool inside = false;
+    size_t at = 0;
+    for (; at < length && (inside || text[at] != ','); at++) {
+        if (text[at] == '[')
+            inside = true;
+        else if (text[at] == ']')
+            inside = false;
+    }
+    return at;
 }
 
-/* A number from 1 to `max`. The first character is looked at because parse_int takes a sign. */
-static bool is_count(const char *text, size_t length, int64_t max, int *out)
+static int take_slots(const char *text, size_t length, struct host_entry *out, struct error *err)
 {
-    char digits[16] = "";
-    int64_t value = 0;
-    if (length < sizeof(digits))
-        memcpy(digits, text, length);
-    bool number = digits[0] >= '0' && digits[0] <= '9';
-    if (!number || parse_int(digits, 1, max, &value, NULL) < 0)
-        return false;
-    *out = (int)value;
-    return true;
-}
-
-int host_entry_slots(const char *text, size_t length, int *out, struct error *err)
-{
-    if (is_count(text, length, HOSTS_SLOTS_MAX, out))
-        return 0;
-    return error_status(err, STATUS_USAGE,
-                        "'%s' is not a slot count; expected a whole number from 1 to %d",
-                        host_entry_show(text, length).text, HOSTS_SLOTS_MAX);
-}
-
-int host_entry_port(const char *text, size_t length, int *out, struct error *err)
-{
-    if (is_count(text, length, 65535, out))
-        return 0;
-    return error_status(err, STATUS_USAGE,
-                        "'%s' is not a port; expected a whole number from 1 to 65535",
-                        host_entry_show(text, length).text);
-}
-
-static bool is_ipv6(const char *text, size_t length)
-{
-    char address[INET6_ADDRSTRLEN] = "";
-    const char *scope = memchr(text, '%', length);
-    size_t used = scope == NULL ? length : (size_t)(scope - text);
-    if (used >= sizeof(address) || memchr(text, '\0', used) != NULL)
-        return false;
-    memcpy(address, text, used);
-    struct in6_addr binary;
-    bool scoped_well = scope == NULL || length - used > 1;
-    return scoped_well && name_is_safe(text, length) && inet_pton(AF_INET6, address, &binary) == 1;
+    return host_key_read(HOST_KEY_SLOTS, text, length, &out->said.values[HOST_KEY_SLOTS], err);
 }
 
 /* `[fe80::1]` or `[fe80::1]:2`; `close` is the bracket that ends the address. */
@@ -77,7 +34,7 @@ static int split_ipv6(const char *text, size_t length, const char *close, struct
     out->name = text + 1;
     out->name_length = (size_t)(close - out->name);
     out->ipv6 = true;
-    if (!is_ipv6(out->name, out->name_length))
+    if (!host_is_ipv6(out->name, out->name_length))
         return error_status(err, STATUS_USAGE,
                             "not an IPv6 address in the brackets; expected one as in [fe80::1]:4");
     const char *after = close + 1;
@@ -87,25 +44,7 @@ static int split_ipv6(const char *text, size_t length, const char *close, struct
     if (*after != ':')
         return error_status(err, STATUS_USAGE,
                             "text after the bracket; expected :SLOTS as in [fe80::1]:4");
-    out->slots_given = true;
-    return host_entry_slots(after + 1, left - 1, &out->slots, err);
-}
-
-int host_entry_address(struct host_entry *entry, const char *text, size_t length, struct error *err)
-{
-    bool brackets = length > 2 && text[0] == '[' && text[length - 1] == ']';
-    const char *inside = brackets ? text + 1 : text;
-    size_t used = brackets ? length - 2 : length;
-    bool numeric = is_ipv6(inside, used);
-    bool colon = memchr(inside, ':', used) != NULL;
-    if (!name_is_safe(inside, used) || ((brackets || colon) && !numeric))
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not an address; expected a host name or a numeric address "
-                            "(a port goes into port=N)",
-                            host_entry_show(text, length).text);
-    entry->address = inside;
-    entry->address_length = used;
-    return 0;
+    return take_slots(after + 1, left - 1, out, err);
 }
 
 /* `text` begins with the host's name: what is in front of an @ is gone already. */
@@ -130,82 +69,118 @@ static int split_host(const char *text, size_t length, struct host_entry *out, s
                             "more than one colon; expected HOST:SLOTS, and an IPv6 address in "
                             "brackets, as in [fe80::1]:4");
     out->name_length = (size_t)(colon - text);
-    out->slots_given = true;
-    return host_entry_slots(colon + 1, after, &out->slots, err);
+    return take_slots(colon + 1, after, out, err);
 }
 
 int host_entry_split(const char *text, size_t length, struct host_entry *out, struct error *err)
 {
-    *out = (struct host_entry){.slots = 1};
+    *out = (struct host_entry){.name = NULL};
     const char *at = memchr(text, '@', length);
     if (at == NULL)
         return split_host(text, length, out, err);
-    out->user = text;
-    out->user_length = (size_t)(at - text);
-    return split_host(at + 1, length - out->user_length - 1, out, err);
+    size_t user = (size_t)(at - text);
+    if (split_host(at + 1, length - user - 1, out, err) < 0)
+        return -1;
+    return host_key_read(HOST_KEY_USER, text, user, &out->said.values[HOST_KEY_USER], err);
 }
 
-struct adding {
-    struct host_list *list;
+/* Where it is kept who said this of the host that was added last or found. */
+static uint32_t *said_at(struct host_adding *adding, const struct host *host, enum host_key key)
+{
+    size_t room = adding->list->room, position = (size_t)(host - adding->list->items);
+    if (adding->said_room < room) {
+        adding->said = mem_resize_array(adding->said, room * HOST_KEY_TOTAL, sizeof(*adding->said));
+        memset(adding->said + adding->said_room * HOST_KEY_TOTAL, 0,
+               (room - adding->said_room) * HOST_KEY_TOTAL * sizeof(*adding->said));
+        adding->said_room = room;
+    }
+    return &adding->said[position * HOST_KEY_TOTAL + (size_t)key];
+}
+
+/* A host is one: whatever is said about it holds for all of its slots. */
+static int agree(struct host_adding *adding, struct host *host, enum host_key key,
+                 const struct host_value *value, struct error *err)
+{
+    uint32_t *number = said_at(adding, host, key);
+    if (!host_key_is_set(host, key)) {
+        host_key_put(host, key, value);
+        *number = adding->number;
+        return 0;
+    }
+    if (!host_key_differs(host, key, value))
+        return 0;
+    const char *name = host_key_name(key);
+    return error_status(err, STATUS_USAGE,
+                        "this host has the %s '%s' already (%s %u), here it is '%s'; expected one "
+                        "%s per host",
+                        name, host_key_show(host, key).text, adding->unit, *number,
+                        host_show(value->text, value->length).text, name);
+}
+
+struct expanding {
+    struct host_adding *adding;
     const struct host_entry *entry;
 };
 
-/* Keeps what is said first; NULL and 0 say nothing. */
-static int agree_text(char **has, const char *text, size_t length, const char *what,
-                      struct error *err)
+int host_entry_check_name(const struct host_list *list, const char *name, struct error *err)
 {
-    if (text == NULL)
-        return 0;
-    char *said AUTO_FREE = mem_strndup(text, length);
-    if (*has != NULL && strcmp(*has, said) != 0)
-        return error_status(err, STATUS_USAGE,
-                            "this host has the %s '%s' already, here it is '%s'; expected one %s "
-                            "per host",
-                            what, *has, said, what);
-    if (*has == NULL)
-        *has = mem_strdup(said);
-    return 0;
-}
-
-static int add_name(void *context, const char *name, struct error *err)
-{
-    const struct adding *adding = context;
-    const struct host_entry *entry = adding->entry;
     if (!name_is_safe(name, strlen(name)))
         return error_status(err, STATUS_USAGE,
                             "not a host name; expected letters, digits, '.', '_', '%%' and '-', "
                             "the first one not '-'");
-    struct host *host = hosts_add(adding->list, name, entry->slots, entry->slots_given);
-    struct host_traits *traits = &host->traits;
-    if (agree_text(&traits->user, entry->user, entry->user_length, "user", err) < 0 ||
-        agree_text(&traits->address, entry->address, entry->address_length, "address", err) < 0)
-        return -1;
-    if (entry->port > 0 && traits->port > 0 && entry->port != traits->port)
-        return error_status(err, STATUS_USAGE,
-                            "this host has the port %d already, here it is %d; expected one port "
-                            "per host",
-                            traits->port, entry->port);
-    traits->port = entry->port > 0 ? entry->port : traits->port;
+    if (list->count >= HOSTS_MAX && hosts_find(list, name) == NULL)
+        return error_status(err, STATUS_USAGE, "more than %d hosts; expected fewer", HOSTS_MAX);
     return 0;
 }
 
-int host_entry_add(const struct host_entry *entry, size_t *budget, struct host_list *list,
-                   struct error *err)
+/* A host of which only its GPUs are known has a slot for each of them. */
+static struct host_value slots_of(const struct host_said *said)
 {
-    struct adding adding = {.list = list, .entry = entry};
+    const struct host_value *slots = &said->values[HOST_KEY_SLOTS];
+    const struct host_value *gpus = &said->values[HOST_KEY_GPUS];
+    return slots->text != NULL || gpus->number == 0 ? *slots : *gpus;
+}
+
+static int add_name(void *context, const char *name, struct error *err)
+{
+    const struct expanding *expanding = context;
+    struct host_adding *adding = expanding->adding;
+    const struct host_said *said = &expanding->entry->said;
+    if (host_entry_check_name(adding->list, name, err) < 0)
+        return -1;
+    struct host_value slots = slots_of(said);
+    bool given = slots.text != NULL;
+    struct host *host = hosts_add(adding->list, name, given ? slots.number : 1, given);
+    for (enum host_key key = HOST_KEY_SLOTS + 1; key < HOST_KEY_TOTAL; key++) {
+        if (said->values[key].text != NULL && agree(adding, host, key, &said->values[key], err) < 0)
+            return -1;
+    }
+    if (host->max_slots > 0 && host->max_slots < host->slots)
+        return error_status(err, STATUS_USAGE,
+                            "max_slots=%d is less than slots=%d; expected at least as many",
+                            host->max_slots, host->slots);
+    return 0;
+}
+
+int host_entry_add(const struct host_entry *entry, struct host_adding *adding, struct error *err)
+{
+    struct expanding expanding = {.adding = adding, .entry = entry};
     if (memchr(entry->name, '\0', entry->name_length) != NULL)
         return error_status(err, STATUS_USAGE, "a NUL byte; expected a host name");
-    if (entry->user != NULL && !name_is_safe(entry->user, entry->user_length))
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not a user name; expected letters, digits, '.', '_', '%%' and "
-                            "'-', the first one not '-'",
-                            host_entry_show(entry->user, entry->user_length).text);
     if (entry->ipv6) {
         char *name AUTO_FREE = mem_strndup(entry->name, entry->name_length);
-        return add_name(&adding, name, err);
+        return add_name(&expanding, name, err);
     }
-    if (entry->address != NULL && memchr(entry->name, '[', entry->name_length) != NULL)
+    if (entry->said.values[HOST_KEY_ADDRESS].text != NULL &&
+        memchr(entry->name, '[', entry->name_length) != NULL)
         return error_status(err, STATUS_USAGE,
                             "one address for a range of hosts; expected a line for each host");
-    return hostlist_expand(entry->name, entry->name_length, budget, add_name, &adding, err);
+    return hostlist_expand(entry->name, entry->name_length, &adding->budget, add_name, &expanding,
+                           err);
+}
+
+void host_adding_end(struct host_adding *adding)
+{
+    mem_free_at(&adding->said);
+    adding->said_room = 0;
 }

@@ -8,45 +8,42 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
+#include "model/host_key.h"
+#include "model/host_show.h"
 #include "model/hosts.h"
 
-/* An entry cut into its parts; all text is borrowed, and not yet checked. */
+/* An entry cut into its parts; all text is borrowed. */
 struct host_entry {
-    const char *name; /* without brackets around an IPv6 address; ranges not expanded yet */
+    const char
+        *name; /* without brackets around an IPv6 address; ranges not expanded, not checked */
     size_t name_length;
     bool ipv6;
-    const char *user; /* NULL: not said */
-    size_t user_length;
-    int slots; /* 1 when not given */
-    bool slots_given;
-    /* what only hostfiles say */
-    int max_slots, port; /* 0: not said */
-    const char *address; /* without brackets; NULL: not said */
-    size_t address_length;
+    struct host_said said; /* user and slots, as far as they were */
 };
+
+/* The bytes up to the comma that ends the entry; commas in brackets belong to a range. */
+size_t host_entry_length(const char *text, size_t length);
 
 /* `text` holds at least one byte, without blanks around it. */
 int host_entry_split(const char *text, size_t length, struct host_entry *out, struct error *err);
 
-/* A slot count: 1 to HOSTS_SLOTS_MAX. */
-int host_entry_slots(const char *text, size_t length, int *out, struct error *err);
-
-/* A port number: 1 to 65535. */
-int host_entry_port(const char *text, size_t length, int *out, struct error *err);
-
-/* The name or numeric address to connect to, an IPv6 one in brackets or not. */
-int host_entry_address(struct host_entry *entry, const char *text, size_t length,
-                       struct error *err);
-
-/* Adds every host that the entry stands for; `budget` as in hostlist_expand(). -1 also when a host
- * is there already with another user, port or address. */
-int host_entry_add(const struct host_entry *entry, size_t *budget, struct host_list *list,
-                   struct error *err);
-
-/* Text from outside as an error may repeat it: one line, printable, short. */
-struct host_shown {
-    char text[64];
+/* Where entries go to; starts as {.list, .budget, .unit}. */
+struct host_adding {
+    struct host_list *list;
+    size_t budget;    /* as in hostlist_expand() */
+    const char *unit; /* what the text is made of: "line" or "entry" */
+    uint32_t number;  /* of the unit, from 1 */
+    uint32_t *said;   /* by host and key: the number of the unit that said it */
+    size_t said_room; /* hosts */
 };
-struct host_shown host_entry_show(const char *text, size_t length);
+
+/* Adds every host that the entry stands for. -1 also when a host is there already and something
+ * else was said about it. */
+int host_entry_add(const struct host_entry *entry, struct host_adding *adding, struct error *err);
+void host_adding_end(struct host_adding *adding);
+
+/* Is this fit to be a host's name, and is there room for one more? */
+int host_entry_check_name(const struct host_list *list, const char *name, struct error *err);

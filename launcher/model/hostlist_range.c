@@ -38,7 +38,8 @@ static int malformed(struct expansion *x)
 static int append(struct expansion *x, const char *bytes, size_t length)
 {
     if (length > NAME_MAX_BYTES - x->length)
-        return error_status(x->err, STATUS_USAGE, "longer than the %d bytes of a host name",
+        return error_status(x->err, STATUS_USAGE,
+                            "longer than the %d bytes of a host name; expected a shorter one",
                             NAME_MAX_BYTES);
     memcpy(x->name + x->length, bytes, length);
     x->length += length;

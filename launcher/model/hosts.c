@@ -26,191 +26,40 @@ static void trim(const char **text, size_t *length)
         (*length)--;
 }
 
-/* Up to the comma that ends the entry: commas in brackets belong to a range. */
-static size_t entry_length(const char *text)
+static int add_entry(struct host_adding *adding, const char *list, const char *text, size_t length,
+                     struct error *err)
 {
-    bool inside = false;
-    size_t length = 0;
-    for (; text[length] != '\0' && (inside || text[length] != ','); length++) {
-        if (text[length] == '[')
-            inside = true;
-        else if (text[length] == ']')
-            inside = false;
-    }
-    return length;
+    struct host_entry entry;
+    if (length == 0)
+        return error_status(err, STATUS_USAGE,
+                            "host list '%s': entry %u is empty; remove the extra comma",
+                            host_show(list, strlen(list)).text, adding->number);
+    if (host_entry_split(text, length, &entry, err) < 0 || host_entry_add(&entry, adding, err) < 0)
+        return error_wrap(err, "host '%s'", host_show(text, length).text);
+    return 0;
 }
 
 int hosts_parse(const char *text, struct host_list *out, struct error *err)
 {
-    size_t budget = HOSTS_RANGE_MAX;
-    if (strspn(text, " \t\r\n") == strlen(text))
+    struct host_adding adding = {.list = out, .budget = HOSTS_RANGE_MAX, .unit = "entry"};
+    size_t left = strlen(text);
+    if (strspn(text, " \t\r\n") == left)
         return error_status(err, STATUS_USAGE,
                             "the host list is empty; expected hosts as in a:4,b:4");
     const char *at = text;
-    for (size_t number = 1;; number++) {
-        size_t whole = entry_length(at), length = whole;
+    int result = 0;
+    for (bool more = true; more && result == 0;) {
+        size_t whole = host_entry_length(at, left), length = whole;
         const char *start = at;
         trim(&start, &length);
-        if (length == 0)
-            return error_status(err, STATUS_USAGE,
-                                "host list '%s': entry %zu is empty; remove the extra comma",
-                                host_entry_show(text, strlen(text)).text, number);
-        struct host_entry entry;
-        if (host_entry_split(start, length, &entry, err) < 0 ||
-            host_entry_add(&entry, &budget, out, err) < 0)
-            return error_wrap(err, "host '%s'", host_entry_show(start, length).text);
-        if (at[whole] == '\0')
-            return 0;
+        adding.number++;
+        result = add_entry(&adding, text, start, length, err);
+        more = whole < left;
         at += whole + 1;
+        left -= more ? whole + 1 : 0;
     }
-}
-
-static const char *skip_blanks(const char *at, const char *end)
-{
-    while (at < end && is_blank(*at))
-        at++;
-    return at;
-}
-
-static const char *skip_word(const char *at, const char *end)
-{
-    while (at < end && !is_blank(*at) && *at != '=')
-        at++;
-    return at;
-}
-
-static bool word_is(const char *word, const char *end, const char *name)
-{
-    return (size_t)(end - word) == strlen(name) && memcmp(word, name, (size_t)(end - word)) == 0;
-}
-
-/* The keys that may stand after a host's name. */
-enum key { KEY_SLOTS, KEY_MAX_SLOTS, KEY_USER, KEY_PORT, KEY_ADDRESS, KEY_TOTAL };
-
-static const char *const key_names[KEY_TOTAL] = {"slots", "max_slots", "user", "port", "address"};
-
-static enum key find_key(const char *word, const char *end)
-{
-    int key = 0;
-    while (key < KEY_TOTAL && !word_is(word, end, key_names[key]))
-        key++;
-    if (key == KEY_TOTAL && word_is(word, end, "max-slots"))
-        return KEY_MAX_SLOTS;
-    return (enum key)key;
-}
-
-static int take_value(struct host_entry *entry, enum key key, const char *value, size_t length,
-                      struct error *err)
-{
-    switch (key) {
-    case KEY_SLOTS:
-        entry->slots_given = true;
-        return host_entry_slots(value, length, &entry->slots, err);
-    case KEY_MAX_SLOTS: return host_entry_slots(value, length, &entry->max_slots, err);
-    case KEY_USER:
-        entry->user = value;
-        entry->user_length = length;
-        return 0; /* checked with those of user@host */
-    case KEY_PORT: return host_entry_port(value, length, &entry->port, err);
-    case KEY_ADDRESS: return host_entry_address(entry, value, length, err);
-    case KEY_TOTAL: break;
-    }
-    return 0;
-}
-
-static bool is_said(const struct host_entry *entry, enum key key)
-{
-    switch (key) {
-    case KEY_SLOTS: return entry->slots_given;
-    case KEY_MAX_SLOTS: return entry->max_slots > 0;
-    case KEY_USER: return entry->user != NULL;
-    case KEY_PORT: return entry->port > 0;
-    case KEY_ADDRESS: return entry->address != NULL;
-    case KEY_TOTAL: break;
-    }
-    return false;
-}
-
-/* `slots=4 max_slots=8 user=ann` after the name, in any order, each at most once. */
-static int parse_attributes(const char *at, const char *end, struct host_entry *entry,
-                            struct error *err)
-{
-    at = skip_blanks(at, end);
-    while (at < end) {
-        const char *word = at, *word_end = skip_word(at, end);
-        const char *equals = skip_blanks(word_end, end);
-        enum key key = find_key(word, word_end);
-        if (key == KEY_TOTAL || equals == end || *equals != '=')
-            return error_status(err, STATUS_USAGE,
-                                "'%s' is unknown here; expected slots=N, max_slots=N, user=NAME, "
-                                "port=N or address=NAME",
-                                host_entry_show(word, (size_t)(end - word)).text);
-        if (is_said(entry, key))
-            return error_status(err, STATUS_USAGE, "%s twice; expected one", key_names[key]);
-        const char *value = skip_blanks(equals + 1, end), *value_end = skip_word(value, end);
-        if (take_value(entry, key, value, (size_t)(value_end - value), err) < 0)
-            return -1;
-        at = skip_blanks(value_end, end);
-    }
-    if (entry->max_slots > 0 && entry->max_slots < entry->slots)
-        return error_status(err, STATUS_USAGE,
-                            "max_slots=%d is less than slots=%d; expected at least as many",
-                            entry->max_slots, entry->slots);
-    return 0;
-}
-
-struct parsing {
-    struct host_list *list;
-    size_t budget;
-    bool any; /* a line named a host */
-};
-
-/* One line without its end. Returns -1 with a text that does not name the line yet. */
-static int parse_line(struct parsing *file, const char *text, size_t length, struct error *err)
-{
-    const char *comment = memchr(text, '#', length);
-    if (comment != NULL)
-        length = (size_t)(comment - text);
-    trim(&text, &length);
-    if (length == 0)
-        return 0;
-    const char *end = text + length, *name_end = skip_word(text, end);
-    struct host_entry entry;
-    size_t name_length = (size_t)(name_end - text);
-    if (name_length == 0)
-        return error_status(err, STATUS_USAGE, "no host name; expected HOST slots=N or HOST:N");
-    if (host_entry_split(text, name_length, &entry, err) < 0 ||
-        parse_attributes(name_end, end, &entry, err) < 0)
-        return -1;
-    file->any = true;
-    return host_entry_add(&entry, &file->budget, file->list, err);
-}
-
-int hosts_parse_file(const char *bytes, size_t length, const char *file, struct host_list *out,
-                     struct error *err)
-{
-    struct parsing parsing = {.list = out, .budget = HOSTS_RANGE_MAX};
-    const char *end = bytes + length, *at = bytes;
-    if (length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-        at += 3; /* editors on other systems write a byte order mark */
-    if (length > 0 && memchr(bytes, '\0', length) != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "%s is not a text file: it holds a NUL byte; expected one host per "
-                            "line",
-                            file);
-    for (size_t number = 1; at < end; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        size_t line = (size_t)((stop == NULL ? end : stop) - at);
-        if (parse_line(&parsing, at, line, err) < 0) {
-            trim(&at, &line);
-            return error_wrap(err, "%s:%zu: '%s'", file, number, host_entry_show(at, line).text);
-        }
-        at = stop == NULL ? end : stop + 1;
-    }
-    if (!parsing.any)
-        return error_status(err, STATUS_USAGE,
-                            "%s names no host; expected one per line, as in 'node1 slots=4'", file);
-    return 0;
+    host_adding_end(&adding);
+    return result;
 }
 
 static size_t hash(const char *name)
@@ -228,6 +77,16 @@ static size_t find_place(const struct host_list *list, const char *name)
     while (list->index[place] != 0 && strcmp(list->items[list->index[place] - 1].name, name) != 0)
         place = (place + 1) & mask;
     return place;
+}
+
+static void remember_order(struct host_list *list, size_t position)
+{
+    if (list->said >= list->sequence_room) {
+        list->sequence_room = list->said < 8 ? 16 : list->said * 2;
+        list->sequence =
+            mem_resize_array(list->sequence, list->sequence_room, sizeof(*list->sequence));
+    }
+    list->sequence[list->said++] = (uint32_t)position;
 }
 
 /* Room for one more host in both tables; the index stays at most half full. */
@@ -255,12 +114,27 @@ struct host *hosts_add(struct host_list *list, const char *name, int slots, bool
         list->items[list->count++] =
             (struct host){.name = mem_strdup(name), .slots = slots, .slots_given = slots_given};
         list->index[place] = (uint32_t)list->count;
+        remember_order(list, list->count - 1);
         return &list->items[list->count - 1];
     }
+    remember_order(list, list->index[place] - 1);
     struct host *host = &list->items[list->index[place] - 1];
     host->slots = slots > INT_MAX - host->slots ? INT_MAX : host->slots + slots;
     host->slots_given = host->slots_given || slots_given;
     return host;
+}
+
+void hosts_copy(struct host_list *to, const struct host_list *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const struct host *host = &from->items[i];
+        struct host *copy = hosts_add(to, host->name, host->slots, host->slots_given);
+        copy->max_slots = host->max_slots;
+        host_traits_copy(&copy->traits, &host->traits);
+    }
+    to->said = 0;
+    for (size_t i = 0; i < from->said; i++)
+        remember_order(to, from->sequence[i]);
 }
 
 const struct host *hosts_find(const struct host_list *list, const char *name)
@@ -279,6 +153,15 @@ int hosts_slots(const struct host_list *list)
     return total > INT_MAX ? INT_MAX : (int)total;
 }
 
+void hosts_settle_slots(struct host_list *list)
+{
+    bool one_by_one = false;
+    for (size_t i = 0; i < list->count; i++)
+        one_by_one = one_by_one || (!list->items[i].slots_given && list->items[i].slots > 1);
+    for (size_t i = 0; one_by_one && i < list->count; i++)
+        list->items[i].slots_given = true;
+}
+
 void hosts_destroy(struct host_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -287,5 +170,6 @@ void hosts_destroy(struct host_list *list)
     }
     free(list->items);
     free(list->index);
+    free(list->sequence);
     *list = (struct host_list){0};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host lists: `-H` text and hostfile bytes in, an ordered list of names and slots out. Pure.
+ * Host lists: `-H` text in (hostfiles: model/hostfile.h), an ordered list of names and slots out.
+ * Pure.
  *
  * Rule (as horovodrun): a host without a slot count has 1 slot; a host that appears again adds its
  * slots to the first appearance. Names are checked by name_is_safe() (D14).
@@ -27,6 +28,7 @@
 
 #define HOSTS_SLOTS_MAX 1000000 /* of one entry */
 #define HOSTS_RANGE_MAX 100000  /* names that the ranges of one -H or hostfile may stand for */
+#define HOSTS_MAX 100000        /* of a list that is read */
 
 /* What a list says about a host beside its name and slots; all zero: nothing. */
 struct host_traits {
@@ -49,6 +51,7 @@ struct host {
     char *name; /* as the user wrote it, without brackets */
     int slots;
     bool slots_given; /* somewhere a slot count was written for it */
+    int max_slots;    /* more ranks it never gets, even with --oversubscribe; 0: not said */
     struct host_traits traits;
 };
 
@@ -58,23 +61,23 @@ struct host_list {
     size_t count, room;
     uint32_t *index; /* hash table over the names: position + 1, 0 = free */
     size_t index_room;
+    uint32_t *sequence; /* the position of the host of each hosts_add(), for --map-by seq */
+    size_t said, sequence_room;
 };
 
 /* `text` as given to -H: "a:4,b:4", "[fe80::1]:2", "ann@node[01-16]:4". Blanks around an entry are
  * fine, an empty entry is an error. Appends to `out`. */
 int hosts_parse(const char *text, struct host_list *out, struct error *err);
 
-/* A hostfile's bytes: one host per line, horovodrun's `host slots=N`, `host:N`, plain names,
- * comments (#) and blank lines; CRLF and a byte order mark are fine. `user=NAME` (or `user@host`),
- * `port=N` and `address=NAME` tell how the host is reached; an address may not follow a range.
- * `max_slots=N` (`max-slots`) is checked and otherwise ignored. Errors say `file:line`. A file
- * without a host is an error. Appends to `out`. */
-int hosts_parse_file(const char *bytes, size_t length, const char *file, struct host_list *out,
-                     struct error *err);
-
 /* Appends, or adds the slots to the host of this name (sums stop at INT_MAX). Constant time.
  * Returns the host, borrowed until the next one is added. */
 struct host *hosts_add(struct host_list *list, const char *name, int slots, bool slots_given);
 const struct host *hosts_find(const struct host_list *list, const char *name); /* NULL: none */
 int hosts_slots(const struct host_list *list); /* all slots together, at most INT_MAX */
+
+/* A list that names a host several times without a number has a name for each slot, as PBS writes
+ * them: what it says once is one slot then, and no more is to be found out about it. */
+void hosts_settle_slots(struct host_list *list);
+/* All of `from`, its order too, into an empty list. */
+void hosts_copy(struct host_list *to, const struct host_list *from);
 void hosts_destroy(struct host_list *list);

@@ -4,22 +4,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
 
-#define SHOWN_HOSTS_MAX 200 /* bytes of the host list in an error, about */
+#define SHOWN_RANGES_MAX 8 /* in the description of a node's ranks */
 
-static int64_t total_slots(const struct host_list *hosts)
-{
-    int64_t total = 0;
-    for (size_t i = 0; i < hosts->count; i++)
-        total += hosts->items[i].slots;
-    return total;
-}
-
-/* How many ranks are wanted, at least 1, or -1. */
-static int64_t wanted_ranks(const struct plan_request *request, int64_t slots, struct error *err)
+/* How many ranks are wanted, at least 1, or -1. `usual`: when nobody says it. */
+static int64_t wanted_ranks(const struct plan_request *request, int64_t usual, struct error *err)
 {
     const struct app_list *apps = request->apps;
     int64_t of_apps = 0;
@@ -42,7 +33,7 @@ static int64_t wanted_ranks(const struct plan_request *request, int64_t slots, s
                             request->np, (long long)of_apps);
     int64_t wanted = of_apps > 0 ? of_apps : request->np;
     if (wanted == 0)
-        wanted = slots;
+        wanted = usual;
     if (wanted > PLAN_SIZE_MAX)
         return error_status(err, STATUS_USAGE,
                             "%lld ranks are more than the %d of one job; give a smaller -np or "
@@ -51,73 +42,75 @@ static int64_t wanted_ranks(const struct plan_request *request, int64_t slots, s
     return wanted;
 }
 
-static int no_slots(const struct host_list *hosts, int64_t wanted, int64_t slots, struct error *err)
+/* One node for each host that has ranks, in the order in which they first get one. */
+static void make_nodes(struct plan *plan, const struct host_list *hosts, const int *host_of)
 {
-    struct buf list AUTO_BUF = BUF_INIT(SHOWN_HOSTS_MAX + 512);
-    for (size_t i = 0; i < hosts->count; i++) {
-        if (list.length > SHOWN_HOSTS_MAX) {
-            buf_puts(&list, ", ...");
-            break;
-        }
-        buf_printf(&list, "%s%s: %d", i > 0 ? ", " : "", hosts->items[i].name,
-                   hosts->items[i].slots);
-    }
-    return error_status(err, STATUS_NO_SLOTS,
-                        "not enough slots: %lld rank%s wanted, %lld slot%s found (%s); give more "
-                        "hosts or slots, or --oversubscribe",
-                        (long long)wanted, wanted == 1 ? "" : "s", (long long)slots,
-                        slots == 1 ? "" : "s", buf_text(&list));
-}
-
-/* How many of `wanted` ranks each host gets; the counts are the caller's. */
-static int *count_per_host(const struct host_list *hosts, int64_t wanted, int64_t slots)
-{
-    int *counts = mem_array(hosts->count, sizeof(*counts));
-    int64_t rounds = wanted / slots, left = wanted % slots;
-    for (size_t i = 0; i < hosts->count; i++) {
-        int64_t own = hosts->items[i].slots;
-        int64_t more = own < left ? own : left;
-        counts[i] = (int)(rounds * own + more);
-        left -= more;
-    }
-    return counts;
-}
-
-static void make_nodes(struct plan *plan, const struct host_list *hosts, const int *counts)
-{
-    plan->nodes = mem_array(hosts->count, sizeof(*plan->nodes));
-    int next = 0;
-    for (size_t i = 0; i < hosts->count; i++) {
-        if (counts[i] == 0)
-            continue;
-        plan->nodes[plan->node_count++] = (struct plan_node){
-            .name = mem_strdup(hosts->items[i].name),
-            .slots = hosts->items[i].slots,
-            .local_size = counts[i],
-            .first_rank = next,
-        };
-        host_traits_copy(&plan->nodes[plan->node_count - 1].traits, &hosts->items[i].traits);
-        next += counts[i];
-    }
-}
-
-static void make_ranks(struct plan *plan)
-{
+    int *node_of AUTO_FREE = mem_array(hosts->count, sizeof(*node_of)); /* + 1; 0: none yet */
+    size_t most = hosts->count < (size_t)plan->size ? hosts->count : (size_t)plan->size;
+    plan->nodes = mem_array(most, sizeof(*plan->nodes));
     plan->ranks = mem_array((size_t)plan->size, sizeof(*plan->ranks));
+    for (int r = 0; r < plan->size; r++) {
+        const struct host *host = &hosts->items[host_of[r]];
+        int *number = &node_of[host_of[r]];
+        if (*number == 0) {
+            struct plan_node *node = &plan->nodes[plan->node_count++];
+            node->name = mem_strdup(host->name);
+            host_traits_copy(&node->traits, &host->traits);
+            *number = plan->node_count;
+        }
+        plan->ranks[r].rank = r;
+        plan->ranks[r].node = *number - 1;
+    }
+}
+
+static void count_slots(struct plan *plan, const struct mapping *mapping,
+                        const struct host_list *hosts, const int *host_of)
+{
+    for (int n = 0; n < plan->node_count; n++) {
+        struct plan_node *node = &plan->nodes[n];
+        const struct host *host = &hosts->items[host_of[node->ranks[0]]];
+        node->slots = mapping_slots(mapping, host, node->local_size);
+    }
+}
+
+void plan_gather(struct plan *plan)
+{
+    int next = 0;
+    plan->ranks_by_node = mem_array((size_t)plan->size, sizeof(*plan->ranks_by_node));
+    for (int r = 0; r < plan->size; r++)
+        plan->nodes[plan->ranks[r].node].local_size++;
+    int *filled AUTO_FREE = mem_array((size_t)plan->node_count, sizeof(*filled));
+    for (int n = 0; n < plan->node_count; n++) {
+        plan->nodes[n].ranks = plan->ranks_by_node + next;
+        filled[n] = next;
+        next += plan->nodes[n].local_size;
+    }
+    for (int r = 0; r < plan->size; r++)
+        plan->ranks_by_node[filled[plan->ranks[r].node]++] = r;
+}
+
+static void number_ranks(struct plan *plan)
+{
     /* nodes seen so far that have this local rank; no local rank reaches the job's size */
     int *across AUTO_FREE = mem_array((size_t)plan->size, sizeof(*across));
     for (int n = 0; n < plan->node_count; n++) {
         const struct plan_node *node = &plan->nodes[n];
         for (int local = 0; local < node->local_size; local++) {
-            struct plan_rank *rank = &plan->ranks[node->first_rank + local];
-            rank->rank = node->first_rank + local;
-            rank->node = n;
+            struct plan_rank *rank = &plan->ranks[node->ranks[local]];
             rank->local_rank = local;
             rank->cross_rank = across[local]++;
         }
     }
     for (int r = 0; r < plan->size; r++)
         plan->ranks[r].cross_size = across[plan->ranks[r].local_rank];
+}
+
+static void copy_cpus(struct plan *plan, const struct mapping *mapping)
+{
+    for (int r = 0; mapping->rule == MAP_LIST && r < plan->size; r++)
+        plan->ranks[r].cpus = mem_strdup(mapping->list.items[r].cpus);
+    plan->cpus_per_proc = mapping->cpus_per_proc;
+    plan->round_numa = mapping->rule == MAP_NUMA;
 }
 
 static void assign_apps(struct plan *plan, const struct app_list *apps)
@@ -134,20 +127,24 @@ static void assign_apps(struct plan *plan, const struct app_list *apps)
 
 struct plan *plan_create(const struct plan_request *request, struct error *err)
 {
+    static const struct mapping by_slot = {.rule = MAP_SLOT};
+    const struct mapping *mapping = request->mapping == NULL ? &by_slot : request->mapping;
     const struct host_list *hosts = request->hosts;
-    int64_t slots = total_slots(hosts);
-    int64_t wanted = wanted_ranks(request, slots, err);
+    int64_t usual = mapping_size(mapping, hosts);
+    int64_t wanted = wanted_ranks(request, usual > 0 ? usual : 1, err);
     if (wanted < 0)
         return NULL;
-    if (slots == 0 || (wanted > slots && !request->oversubscribe)) {
-        no_slots(hosts, wanted, slots, err);
+    int *host_of AUTO_FREE =
+        mapping_assign(mapping, hosts, (int)wanted, request->oversubscribe, err);
+    if (host_of == NULL)
         return NULL;
-    }
     struct plan *plan = mem_alloc(sizeof(*plan));
     plan->size = (int)wanted;
-    int *counts AUTO_FREE = count_per_host(hosts, wanted, slots);
-    make_nodes(plan, hosts, counts);
-    make_ranks(plan);
+    make_nodes(plan, hosts, host_of);
+    plan_gather(plan);
+    count_slots(plan, mapping, hosts, host_of);
+    number_ranks(plan);
+    copy_cpus(plan, mapping);
     assign_apps(plan, request->apps);
     return plan;
 }
@@ -160,7 +157,35 @@ void plan_destroy(struct plan *plan)
         free(plan->nodes[n].name);
         host_traits_clear(&plan->nodes[n].traits);
     }
+    for (int r = 0; r < plan->size; r++)
+        free(plan->ranks[r].cpus);
     free(plan->nodes);
     free(plan->ranks);
+    free(plan->ranks_by_node);
     free(plan);
+}
+
+bool plan_is_by_blocks(const struct plan *plan)
+{
+    int r = 1;
+    while (r < plan->size && plan->ranks[r - 1].node <= plan->ranks[r].node)
+        r++;
+    return r >= plan->size;
+}
+
+void plan_node_describe(const struct plan_node *node, struct buf *out)
+{
+    buf_puts(out, node->local_size == 1 ? "rank " : "ranks ");
+    for (int first = 0, shown = 0; first < node->local_size; shown++) {
+        int last = first;
+        while (last + 1 < node->local_size && node->ranks[last + 1] == node->ranks[last] + 1)
+            last++;
+        if (shown == SHOWN_RANGES_MAX) {
+            buf_puts(out, ",...");
+            return;
+        }
+        buf_printf(out, last > first ? "%s%d-%d" : "%s%d", shown > 0 ? "," : "", node->ranks[first],
+                   node->ranks[last]);
+        first = last + 1;
+    }
 }

@@ -153,7 +153,7 @@ static void fill_values(struct worker_env *env)
     env->text[RENDEZVOUS_PORT] = rendezvous && gloo ? number(job->rendezvous_port) : NULL;
     env->text[APP_SIZES] = env_list_numbers(job->app_np, job->app_count);
     env->text[APP_FIRST_RANKS] = env_list_sums(job->app_np, job->app_count);
-    env->text[NODE_RANKS] = env_list_range(job->first_rank, job->local_size);
+    env->text[NODE_RANKS] = env_list_commas(job->node_ranks, job->local_size);
     env->text[NODE_NAMES] = mem_strdup(job->node_names);
     env->text[TASKS_PER_NODE] = env_list_sizes(job->node_sizes, job->node_count);
 }
@@ -242,7 +242,7 @@ static void put_defaults(struct worker_env *env)
     struct env_table *table = &env->table;
     env_table_default(table, "PYTHONUNBUFFERED=1");
     env_table_default(table, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1");
-    if (job->cpus_allowed > 0 && job->local_size > 0) {
+    if (job->cpus_allowed > 0 && job->local_size > 0 && !job->bound) {
         int threads = job->cpus_allowed / job->local_size;
         env_table_default(table, keep(env, "OMP_NUM_THREADS=%d", threads > 0 ? threads : 1));
     }
@@ -286,6 +286,12 @@ static void put_no_proxy(struct worker_env *env)
     env->no_proxy_big = env_table_slot(&env->table, names[1]);
 }
 
+/* A scheduler's variable that the user wants as it is. */
+static bool is_kept(const struct worker_env *env, const struct rank_variable *variable)
+{
+    return env->job.keep_scheduler_env && variable->when == INHERITED;
+}
+
 /* Gives every rank variable its slot and formats those that all ranks share. */
 static void reserve_rank_variables(struct worker_env *env)
 {
@@ -294,6 +300,10 @@ static void reserve_rank_variables(struct worker_env *env)
         env->wanted[i] =
             variable->when != INHERITED || env_table_value(&env->table, variable->name) != NULL;
         env->slot[i] = env_table_slot(&env->table, variable->name);
+        if (is_kept(env, variable)) {
+            env->wanted[i] = false;
+            continue;
+        }
         env->table.vars[env->slot[i]] = NULL;
         if (env->wanted[i] && variable->value >= RANK_VALUES && env->text[variable->value] != NULL)
             env->fixed[i] = keep(env, "%s=%s", variable->name, env->text[variable->value]);
@@ -301,7 +311,7 @@ static void reserve_rank_variables(struct worker_env *env)
     env->cpu_operations = env_table_slot(&env->table, "HOROVOD_CPU_OPERATIONS");
     env->reserved = mem_array(env->table.count, sizeof(*env->reserved));
     for (size_t i = 0; i < VARIABLES; i++)
-        env->reserved[env->slot[i]] = true;
+        env->reserved[env->slot[i]] = !is_kept(env, &variables[i]);
 }
 
 struct worker_env *worker_env_create(const struct worker_env_job *job)
@@ -437,6 +447,18 @@ static void put_rank(struct worker_vars *vars, const struct worker_env *env,
     }
 }
 
+static void put_hints(struct worker_vars *vars, const struct worker_env *env, char *const *hints)
+{
+    for (; hints != NULL && *hints != NULL; hints++) {
+        size_t slot = env_table_find(&env->table, *hints);
+        if (slot != ENV_TABLE_NONE && vars->items[slot] != NULL)
+            continue;
+        char *pair = mem_strdup(*hints);
+        strv_add_take(&vars->owned, pair);
+        put(vars, env, pair);
+    }
+}
+
 /* Programs that ask for the folder by name are told the one that they are started in. */
 static void put_folder(struct worker_vars *vars, const struct worker_env *env, const char *wdir)
 {
@@ -455,6 +477,7 @@ struct worker_vars *worker_env_rank(const struct worker_env *env,
     vars->room = vars->count + 32;
     vars->items = mem_array(vars->room, sizeof(*vars->items));
     memcpy(vars->items, env->table.vars, vars->count * sizeof(*vars->items));
+    put_hints(vars, env, rank->hints);
     put_folder(vars, env, rank->wdir);
     put_user(vars, env, rank->app_env);
     put_rank(vars, env, rank);

@@ -24,14 +24,16 @@ struct worker_env_job {
     const char *job_id;
     int epoch, restart_count, max_restarts;
     int size, node_count, node_index;
-    int first_rank, local_size; /* the ranks of this node: first_rank .. +local_size-1 */
-    const char *hostname;       /* as the plan names the node */
-    const char *machine;        /* uname -m; NULL: not said */
-    const int *node_sizes;      /* local sizes of all nodes; NULL: unknown */
-    const char *node_names;     /* all nodes, comma-separated; NULL: unknown */
+    int local_size;
+    const int *node_ranks;  /* of this node, ascending, local_size entries; NULL: unknown */
+    const char *hostname;   /* as the plan names the node */
+    const char *machine;    /* uname -m; NULL: not said */
+    const int *node_sizes;  /* local sizes of all nodes; NULL: unknown */
+    const char *node_names; /* all nodes, comma-separated; NULL: unknown */
 
     bool mpi_controller;         /* HOROVOD_CONTROLLER=mpi instead of gloo */
     bool elastic;                /* HOROVOD_ELASTIC=1 */
+    bool keep_scheduler_env;     /* inherited variables of a scheduler are left as they are */
     const char *rendezvous_addr; /* an IPv4 literal; NULL: none */
     int rendezvous_port;         /* 0: none */
     const char *iface, *ifaces;  /* one name; comma-separated names; NULL: not chosen */
@@ -45,6 +47,7 @@ struct worker_env_job {
     const char *runtime_dir;   /* NULL: none */
     const char *deadline_file; /* where workers find out how long they have; NULL: none */
     int cpus_allowed;          /* 0: unknown */
+    bool bound;                /* the hints of each rank tell OMP_NUM_THREADS */
     bool yield_when_idle;      /* more ranks than CPUs here */
 
     const struct strv *base;  /* the scrubbed environment that is passed on (env_scrub) */
@@ -59,7 +62,8 @@ struct worker_env_rank {
     int slot; /* of the host; the local rank unless slots before it are not used */
     const struct strv *app_env; /* the user's -x and the app's own; may be NULL */
     enum mpi_kind mpi;          /* MPI_AUTO counts as MPI_NONE */
-    char *const *extra;    /* "NAME=value" from the PMIx or PMI-1 room, strongest; may be NULL */
+    char *const *extra;    /* "NAME=value" of MPI and of --gpus-per-proc, strongest; may be NULL */
+    char *const *hints;    /* "NAME=value" for names that nobody else sets; may be NULL */
     const char *command;   /* argv[0]; NULL: not said */
     const char *arguments; /* argv[1..] joined by blanks; NULL: none */
     const char *wdir;      /* NULL: not said */

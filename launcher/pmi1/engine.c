@@ -31,8 +31,7 @@ struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const s
     }
     engine->spaces[0] = (struct space){mem_strdup(config->kvsname), kvs_create()};
     buf_init(&engine->pending, KVS_BYTES_MAX);
-    char *mapping AUTO_FREE =
-        mapping_text(config->ranks_on, config->node_count, PMI1_VALUE_MAX - 1);
+    char *mapping AUTO_FREE = mapping_text(config->node_of, config->size, PMI1_VALUE_MAX - 1);
     if (mapping != NULL)
         kvs_put(engine->spaces[0].kvs, "PMI_process_mapping", mapping);
     return engine;
@@ -54,16 +53,16 @@ void pmi1_engine_destroy(struct pmi1_engine *engine)
     free(engine);
 }
 
+static int compare_ranks(const void *rank, const void *member)
+{
+    int one = *(const int *)rank, other = ((const struct member *)member)->rank;
+    return (one > other) - (one < other);
+}
+
 static struct member *find_member(const struct pmi1_engine *engine, int rank)
 {
-    /* Ranks of a node are consecutive in nearly every plan. */
-    int guess = engine->local_count > 0 ? rank - engine->members[0].rank : -1;
-    if (guess >= 0 && guess < engine->local_count && engine->members[guess].rank == rank)
-        return &engine->members[guess];
-    for (int i = 0; i < engine->local_count; i++)
-        if (engine->members[i].rank == rank)
-            return &engine->members[i];
-    return NULL;
+    return bsearch(&rank, engine->members, (size_t)engine->local_count, sizeof(*engine->members),
+                   compare_ranks);
 }
 
 struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name)

@@ -57,10 +57,10 @@ struct pmi1_config {
     const char *kvsname;    /* unique to the job and epoch, without blanks */
     int size;               /* of the world */
     int universe_size;      /* 0: as size */
-    const int *local_ranks; /* of this node, each in 0..size-1 */
+    const int *local_ranks; /* of this node, ascending, each in 0..size-1 */
     int local_count;
     const int *local_apps; /* app number of each local rank; NULL: all 0 */
-    const int *ranks_on;   /* ranks of each node, in node order */
+    const int *node_of;    /* by rank, each in 0..node_count-1 */
     int node_count;
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Golden bindings: the picture of each worker on machines of many shapes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,56 +9,60 @@
 
 #include <cmocka.h>
 
+#include "base/status.h"
 #include "model/binding.h"
+#include "model/binding_picture.h"
+#include "topology_fixture.h"
 
-/* Two packages of two cores of two CPUs; the second CPUs are numbered 4 to 7, as on most machines.
- */
-static void make(struct topology *topology)
+static const struct machine two_by_two = {2, 2, 0, 4, 2};
+
+static struct binding *bind(const struct topology *topology, const struct binding_request *request)
 {
-    *topology = (struct topology){0};
-    for (int core = 0; core < 4; core++) {
-        for (int thread = 0; thread < 2; thread++)
-            topology_add(topology, (struct topology_cpu){.cpu = core + 4 * thread,
-                                                         .core = core,
-                                                         .numa = core / 2,
-                                                         .package = core / 2,
-                                                         .allowed = true});
+    struct error err = ERROR_INIT;
+    struct binding *binding = binding_create(topology, request, &err);
+    if (binding == NULL)
+        fail_msg("%s", err.text);
+    return binding;
+}
+
+/* Binds as many workers as there are pictures, which end with NULL. */
+static void expect(const struct topology *topology, struct binding_request request,
+                   const char *const *pictures)
+{
+    while (pictures[request.slots] != NULL)
+        request.slots++;
+    struct binding *binding = bind(topology, &request);
+    for (int i = 0; i < request.slots; i++) {
+        struct buf text AUTO_BUF = BUF_INIT(4096);
+        assert_int_equal(binding_picture(topology, &binding->ranks[i], &text), 0);
+        assert_string_equal(buf_text(&text), pictures[i]);
     }
+    binding_destroy(binding);
 }
-
-static void forbid(struct topology *topology, int cpu)
-{
-    for (size_t i = 0; i < topology->count; i++) {
-        if (topology->cpus[i].cpu == cpu)
-            topology->cpus[i].allowed = false;
+#define EXPECT(topology, request, ...) \
+    expect(topology, (struct binding_request)request, (const char *const[]){__VA_ARGS__, NULL})
+#define REQUEST(...) \
+    {                \
+        __VA_ARGS__  \
     }
-}
-
-static void assert_rank(const struct topology *topology, const struct binding *binding, size_t rank,
-                        const char *list, const char *picture)
-{
-    struct buf text AUTO_BUF = BUF_INIT(256);
-    assert_true(rank < binding->count);
-    assert_int_equal(binding_list(&binding->ranks[rank], &text), 0);
-    assert_string_equal(buf_text(&text), list);
-    buf_clear(&text);
-    assert_int_equal(binding_picture(topology, &binding->ranks[rank], &text), 0);
-    assert_string_equal(buf_text(&text), picture);
-}
 
 static void test_core(void **state)
 {
     (void)state;
     struct topology topology;
-    make(&topology);
-    struct binding *binding = binding_create(&topology, BIND_CORE, 6, NULL);
-    assert_int_equal(binding->count, 6);
-    assert_int_equal(binding->places, 4);
-    assert_rank(&topology, binding, 0, "0,4", "[BB/..][../..]");
-    assert_rank(&topology, binding, 1, "1,5", "[../BB][../..]");
-    assert_rank(&topology, binding, 3, "3,7", "[../..][../BB]");
-    assert_rank(&topology, binding, 4, "0,4", "[BB/..][../..]"); /* round again */
-    assert_int_equal(cpu_mask_count(&binding->ranks[5]), 2);
+    make_machine(&topology, two_by_two);
+    EXPECT(&topology, REQUEST(.unit = BIND_CORE), "[B...|....][....|....]",
+           "[.B..|....][....|....]", "[..B.|....][....|....]", "[...B|....][....|....]",
+           "[....|B...][....|....]");
+    struct binding *binding =
+        bind(&topology, &(struct binding_request){.unit = BIND_CORE, .slots = 17});
+    struct buf text AUTO_BUF = BUF_INIT(256);
+    cpu_mask_list(&binding->ranks[3], &text);
+    assert_string_equal(buf_text(&text), "3,19"); /* both threads of the core */
+    assert_int_equal(binding->cores, 16);
+    assert_int_equal(binding->sharing, 2); /* the first and the last one */
+    assert_memory_equal(binding->ranks[16].words, binding->ranks[0].words, binding->ranks[0].bytes);
+    assert_int_equal(binding->threads[16], 1);
     binding_destroy(binding);
     topology_destroy(&topology);
 }
@@ -66,46 +71,146 @@ static void test_numa_and_none(void **state)
 {
     (void)state;
     struct topology topology;
-    make(&topology);
-    struct binding *binding = binding_create(&topology, BIND_NUMA, 3, NULL);
-    assert_int_equal(binding->places, 2);
-    assert_rank(&topology, binding, 0, "0-1,4-5", "[BB/BB][../..]");
-    assert_rank(&topology, binding, 1, "2-3,6-7", "[../..][BB/BB]");
-    assert_rank(&topology, binding, 2, "0-1,4-5", "[BB/BB][../..]");
-    binding_destroy(binding);
-    binding = binding_create(&topology, BIND_NONE, 1, NULL);
-    assert_rank(&topology, binding, 0, "0-7", "[BB/BB][BB/BB]");
-    binding_destroy(binding);
-    topology_destroy(&topology);
-}
-
-static void test_only_allowed_cpus(void **state)
-{
-    (void)state;
-    struct topology topology;
-    make(&topology);
-    forbid(&topology, 0);
-    forbid(&topology, 4);
-    forbid(&topology, 6);
-    struct binding *binding = binding_create(&topology, BIND_CORE, 3, NULL);
-    assert_int_equal(binding->places, 3);
-    assert_rank(&topology, binding, 0, "1,5", "[xx/BB][.x/..]");
-    assert_rank(&topology, binding, 1, "2", "[xx/..][Bx/..]");
-    assert_rank(&topology, binding, 2, "3,7", "[xx/..][.x/BB]");
+    make_machine(&topology, two_by_two);
+    EXPECT(&topology, REQUEST(.unit = BIND_NUMA), "[BBBB|....][....|....]",
+           "[....|BBBB][....|....]", "[....|....][BBBB|....]", "[....|....][....|BBBB]",
+           "[BBBB|....][....|....]");
+    EXPECT(&topology, REQUEST(.unit = BIND_NONE), "[BBBB|BBBB][BBBB|BBBB]",
+           "[BBBB|BBBB][BBBB|BBBB]");
+    /* two workers of a node have half of its four cores each: nobody lacks a core */
+    struct binding *binding =
+        bind(&topology, &(struct binding_request){.unit = BIND_NUMA, .slots = 7});
+    assert_int_equal(binding->threads[0], 2);
+    assert_int_equal(binding->threads[3], 4);
+    assert_int_equal(binding->sharing, 0);
     binding_destroy(binding);
     topology_destroy(&topology);
 }
 
-static void test_partly_allowed_core(void **state)
+static void test_l3(void **state)
 {
     (void)state;
     struct topology topology;
-    make(&topology);
-    forbid(&topology, 4);
-    struct binding *binding = binding_create(&topology, BIND_CORE, 2, NULL);
-    assert_rank(&topology, binding, 0, "0", "[Bx/..][../..]");
-    assert_rank(&topology, binding, 1, "1,5", "[.x/BB][../..]");
+    make_machine(&topology, (struct machine){2, 1, 3, 2, 1});
+    EXPECT(&topology, REQUEST(.unit = BIND_L3), "[BB/../..][../../..]", "[../BB/..][../../..]",
+           "[../../BB][../../..]", "[../../..][BB/../..]");
+    EXPECT(&topology, REQUEST(.unit = BIND_L3, .round_numa = true), "[BB/../..][../../..]",
+           "[../../..][BB/../..]", "[../BB/..][../../..]", "[../../..][../BB/..]");
+    topology_destroy(&topology);
+    make_machine(&topology, two_by_two); /* no cache is known: the memory nodes */
+    EXPECT(&topology, REQUEST(.unit = BIND_L3), "[BBBB|....][....|....]", "[....|BBBB][....|....]");
+    topology_destroy(&topology);
+}
+
+static void test_round_the_memory_nodes(void **state)
+{
+    (void)state;
+    struct topology topology;
+    make_machine(&topology, two_by_two);
+    EXPECT(&topology, REQUEST(.unit = BIND_CORE, .round_numa = true), "[B...|....][....|....]",
+           "[....|B...][....|....]", "[....|....][B...|....]", "[....|....][....|B...]",
+           "[.B..|....][....|....]");
+    topology_destroy(&topology);
+}
+
+/* In one memory node, else in one package, else somewhere. */
+static void test_cores_for_each(void **state)
+{
+    (void)state;
+    struct topology topology;
+    make_machine(&topology, two_by_two);
+    EXPECT(&topology, REQUEST(.cpus_per_proc = 3), "[BBB.|....][....|....]",
+           "[....|BBB.][....|....]", "[....|....][BBB.|....]", "[....|....][....|BBB.]",
+           "[...B|...B][...B|....]", "[BBB.|....][....|....]");
+    EXPECT(&topology, REQUEST(.cpus_per_proc = 6), "[BBBB|BB..][....|....]",
+           "[....|....][BBBB|BB..]", "[BBBB|..BB][....|....]");
+    EXPECT(&topology, REQUEST(.unit = BIND_CORE, .cpus_per_proc = 2, .round_numa = true),
+           "[BB..|....][....|....]", "[....|BB..][....|....]", "[....|....][BB..|....]");
+    EXPECT(&topology, REQUEST(.unit = BIND_NUMA, .cpus_per_proc = 2), "[BB..|....][....|....]",
+           "[....|BB..][....|....]", "[....|....][BB..|....]", "[....|....][....|BB..]",
+           "[..BB|....][....|....]");
+    struct binding *binding =
+        bind(&topology, &(struct binding_request){.cpus_per_proc = 20, .slots = 1});
+    assert_true(binding->narrow);
+    assert_int_equal(binding->threads[0], 16);
     binding_destroy(binding);
+    topology_destroy(&topology);
+}
+
+static void test_gpu(void **state)
+{
+    (void)state;
+    struct topology topology;
+    struct device_list gpus = {.count = 0};
+    make_machine(&topology, two_by_two);
+    add_gpu(&gpus, "0-3,16-19");
+    add_gpu(&gpus, "0-3,16-19");
+    add_gpu(&gpus, "8-11,24-27");
+    add_gpu(&gpus, ""); /* near whom nobody knows */
+    EXPECT(&topology, REQUEST(.unit = BIND_GPU, .gpus = &gpus), "[BBBB|....][....|....]",
+           "[BBBB|....][....|....]", "[....|....][BBBB|....]", "[BBBB|BBBB][BBBB|BBBB]",
+           "[BBBB|....][....|....]");
+    EXPECT(&topology, REQUEST(.unit = BIND_GPU, .gpus = &gpus, .cpus_per_proc = 2),
+           "[BB..|....][....|....]", "[..BB|....][....|....]", "[....|....][BB..|....]");
+    EXPECT(&topology, REQUEST(.unit = BIND_GPU, .gpus = &gpus, .gpus_per_proc = 2),
+           "[BBBB|....][....|....]", "[BBBB|BBBB][BBBB|BBBB]");
+    forbid(&topology, 8, 11);
+    forbid(&topology, 24, 27);
+    EXPECT(&topology, REQUEST(.unit = BIND_GPU, .gpus = &gpus), "[BBBB|....][xxxx|....]",
+           "[BBBB|....][xxxx|....]", "[BBBB|BBBB][xxxx|BBBB]");
+    struct binding *binding =
+        bind(&topology, &(struct binding_request){.unit = BIND_GPU, .gpus = &gpus, .slots = 3});
+    assert_int_equal(binding->far, 1);
+    binding_destroy(binding);
+    device_list_destroy(&gpus);
+    struct error err = ERROR_INIT;
+    assert_null(binding_create(
+        &topology, &(struct binding_request){.unit = BIND_GPU, .gpus = &gpus, .slots = 1}, &err));
+    assert_int_equal(err.status, STATUS_USAGE);
+    assert_non_null(strstr(err.text, "no GPU"));
+    topology_destroy(&topology);
+}
+
+static void test_only_what_is_ours(void **state)
+{
+    (void)state;
+    struct topology topology;
+    make_machine(&topology, (struct machine){2, 1, 0, 2, 2});
+    forbid(&topology, 0, 0); /* all of core 0, one thread of core 2 */
+    forbid(&topology, 4, 4);
+    forbid(&topology, 6, 6);
+    EXPECT(&topology, REQUEST(.unit = BIND_CORE), "[xB][..]", "[x.][B.]", "[x.][.B]", "[xB][..]");
+    EXPECT(&topology, REQUEST(.unit = BIND_NUMA), "[xB][..]", "[x.][BB]");
+    forbid(&topology, 0, 5);
+    EXPECT(&topology, REQUEST(.unit = BIND_NUMA), "[xx][xB]", "[xx][xB]");
+    topology_destroy(&topology);
+}
+
+static void test_one_cpu(void **state)
+{
+    (void)state;
+    struct topology topology;
+    make_machine(&topology, (struct machine){1, 1, 0, 1, 1});
+    for (int unit = BIND_NONE; unit <= BIND_L3; unit++)
+        EXPECT(&topology, REQUEST(.unit = (enum bind_unit)unit), "[B]", "[B]", "[B]");
+    EXPECT(&topology, REQUEST(.cpus_per_proc = 4), "[B]", "[B]");
+    topology_destroy(&topology);
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    struct topology topology;
+    char *lists[] = {(char *)"1:0-1", NULL, (char *)"", (char *)"0,8"};
+    make_machine(&topology, two_by_two);
+    EXPECT(&topology, REQUEST(.unit = BIND_CORE, .cpu_lists = lists), "[....|....][BB..|....]",
+           "[B...|....][....|....]", "[.B..|....][....|....]", "[B...|....][B...|....]");
+    char *wrong[] = {(char *)"0", (char *)"99"};
+    struct error err = ERROR_INIT;
+    assert_null(
+        binding_create(&topology, &(struct binding_request){.cpu_lists = wrong, .slots = 2}, &err));
+    assert_int_equal(err.status, STATUS_USAGE);
+    assert_non_null(strstr(err.text, "'99'"));
     topology_destroy(&topology);
 }
 
@@ -114,12 +219,13 @@ static void test_no_cpu(void **state)
     (void)state;
     struct topology topology = {0};
     struct error err = ERROR_INIT;
-    assert_null(binding_create(&topology, BIND_CORE, 2, &err));
+    const struct binding_request request = {.unit = BIND_CORE, .slots = 2};
+    assert_null(binding_create(&topology, &request, &err));
     assert_non_null(strstr(err.text, "may use none"));
     topology_add(&topology, (struct topology_cpu){.cpu = 3, .allowed = false});
     topology_add(&topology, (struct topology_cpu){.cpu = -1, .allowed = true});
     assert_int_equal(topology.count, 1);
-    assert_null(binding_create(&topology, BIND_NUMA, 2, &err));
+    assert_null(binding_create(&topology, &request, &err));
     topology_destroy(&topology);
     binding_destroy(NULL);
 }
@@ -134,14 +240,12 @@ static void test_large_numbers(void **state)
         topology_add(&topology, (struct topology_cpu){
                                     .cpu = cpus[i], .core = 3 - i, .numa = i < 2, .allowed = true});
     topology_sort(&topology);
-    struct binding *binding = binding_create(&topology, BIND_NUMA, 2, NULL);
-    assert_rank(&topology, binding, 0, "64,128", "[B/B|./.]");
-    assert_rank(&topology, binding, 1, "5,300", "[./.|B/B]");
-    assert_false(cpu_mask_has(&binding->ranks[0], -1));
-    assert_false(cpu_mask_has(&binding->ranks[0], 100000));
-    assert_int_equal(binding->ranks[0].bytes % sizeof(unsigned long), 0);
-    struct buf small AUTO_BUF = BUF_INIT(4);
-    assert_int_not_equal(binding_picture(&topology, &binding->ranks[0], &small), 0);
+    EXPECT(&topology, REQUEST(.unit = BIND_NUMA), "[BB|..]", "[..|BB]");
+    struct binding *binding =
+        bind(&topology, &(struct binding_request){.unit = BIND_NUMA, .slots = 2});
+    struct buf text AUTO_BUF = BUF_INIT(64);
+    cpu_mask_list(&binding->ranks[1], &text);
+    assert_string_equal(buf_text(&text), "5,300");
     binding_destroy(binding);
     topology_destroy(&topology);
 }
@@ -151,8 +255,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_core),
         cmocka_unit_test(test_numa_and_none),
-        cmocka_unit_test(test_only_allowed_cpus),
-        cmocka_unit_test(test_partly_allowed_core),
+        cmocka_unit_test(test_l3),
+        cmocka_unit_test(test_round_the_memory_nodes),
+        cmocka_unit_test(test_cores_for_each),
+        cmocka_unit_test(test_gpu),
+        cmocka_unit_test(test_only_what_is_ours),
+        cmocka_unit_test(test_one_cpu),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_no_cpu),
         cmocka_unit_test(test_large_numbers),
     };

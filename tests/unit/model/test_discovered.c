@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "model/discovered.h"
+#include "model/hostfile.h"
 
 /* As "name:slots user@name:slots", '!' after slots that were given. */
 static char *list_text(const struct host_list *list)
@@ -176,8 +177,10 @@ static void test_same_address_and_port(void **state)
         for (size_t j = 0; j < 5; j++) {
             struct host_list one = {0}, other = {0};
             struct error err = ERROR_INIT;
-            assert_int_equal(hosts_parse_file(files[i], strlen(files[i]), "x", &one, &err), 0);
-            assert_int_equal(hosts_parse_file(files[j], strlen(files[j]), "x", &other, &err), 0);
+            const struct hostfile a = {.bytes = files[i], .length = strlen(files[i]), .name = "x"};
+            const struct hostfile b = {.bytes = files[j], .length = strlen(files[j]), .name = "x"};
+            assert_int_equal(hostfile_parse(&a, &one, &err), 0);
+            assert_int_equal(hostfile_parse(&b, &other, &err), 0);
             assert_int_equal(discovered_same(&one, &other), i == j);
             hosts_destroy(&one);
             hosts_destroy(&other);
@@ -212,6 +215,9 @@ static void test_file(void **state)
     expect_file("a\nb slots=3 user=ann\nc\nc\n", 0, "a:1 ann@b:3! c:2");
     expect_file("a\nb slots=3\nc\nc\n", 4, "a:4 b:3! c:8");
     expect_file("a slots=1000000\nb:2 # x", 4, "a:1000000! b:2!");
+    expect_file("[group g]\nhosts=a,b\n[host b]\nslots=3\n", 4, "a:4 b:3!");
+    expect_file("a 2 q UNDEFINED\nn[1-2]:3\n", 4, "a:2! n1:3! n2:3!");
+    refuse_file("[group g]\nhosts=a\nslots=x\n", "f:3: 'slots = x'");
     refuse_file("", "names no host");
     refuse_file("a\nb slots=\n", "f:2: 'b slots='");
 }

@@ -64,6 +64,14 @@ static void test_dropped_everywhere(void **state)
                                         "TF_CONFIG",
                                         "SLURM_PMIX_MAPPING_SERV",
                                         "SLURM_SRUN_COMM_HOST",
+                                        "SLURM_PMI_KVS_NO_DUP_KEYS",
+                                        "SLURM_STEP_LAUNCHER_PORT",
+                                        "SLURM_PTY_WIN_ROW",
+                                        "SLURM_CPU_BIND",
+                                        "SLURM_CPU_BIND_LIST",
+                                        "SLURM_TASK_PID",
+                                        "PBS_TASKNUM",
+                                        "LSF_PM_TASKID",
                                         "HVDRUN_RANK",
                                         "HVDRUN_LOCAL_SIZE",
                                         "HVDRUN_HOSTNAME",
@@ -114,6 +122,11 @@ static void test_kept_everywhere(void **state)
                                         "SLURM_JOB_ID",
                                         "SLURM_PROCID",
                                         "SLURM_NTASKS",
+                                        "SLURM_JOB_GPUS_X",
+                                        "SLURM_RESTART_COUNT",
+                                        "PBS_JOBID",
+                                        "PBS_NODENUM",
+                                        "LSB_JOBID",
                                         "UCX_NET_DEVICES",
                                         "http_proxy",
                                         "no_proxy",
@@ -159,7 +172,11 @@ static void test_kept_on_this_host_only(void **state)
                                         "CUDA_VISIBLE_DEVICES",
                                         "ROCR_VISIBLE_DEVICES",
                                         "ZE_AFFINITY_MASK",
-                                        "SLURMD_NODENAME"};
+                                        "SLURMD_NODENAME",
+                                        "SLURM_TOPOLOGY_ADDR_PATTERN",
+                                        "SLURM_CPUS_ON_NODE",
+                                        "SLURM_GPUS_ON_NODE",
+                                        "SLURM_JOB_GPUS"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (!env_scrub_keeps(names[i], true, false))
             fail_msg("%s is dropped on this host", names[i]);
@@ -225,6 +242,40 @@ static void test_for_another_host(void **state)
     assert_int_equal(out.count, sizeof(expected) / sizeof(expected[0]));
     for (size_t i = 0; i < out.count; i++)
         assert_string_equal(out.items[i], expected[i]);
+}
+
+static void test_a_scheduler_is_kept(void **state)
+{
+    (void)state;
+    char *const job[] = {(char *)"A=1",
+                         (char *)"SLURM_JOB_ID=8",
+                         (char *)"SLURM_TASK_PID=77",
+                         (char *)"PBS_TASKNUM=1",
+                         (char *)"SLURM_PROCID=0",
+                         (char *)"SLURMX=1",
+                         NULL};
+    struct strv out AUTO_STRV = STRV_INIT;
+    env_scrub(job, true, false, &out);
+    assert_null(strv_env_get(&out, "SLURM_TASK_PID"));
+    env_scrub_scheduler(job, &out);
+    assert_int_equal(out.count, 6); /* each once */
+    assert_string_equal(strv_env_get(&out, "SLURM_TASK_PID"), "77");
+    assert_string_equal(strv_env_get(&out, "PBS_TASKNUM"), "1");
+    env_scrub_scheduler(NULL, &out);
+    /* an agent that srun has started knows better, another one nothing */
+    char *const ssh[] = {(char *)"B=1", (char *)"SLURM_CONF=/x", NULL};
+    env_scrub_own_scheduler(ssh, &out);
+    env_scrub_own_scheduler(NULL, &out);
+    assert_int_equal(out.count, 6);
+    char *const step[] = {(char *)"SLURM_PROCID=3", (char *)"B=1", (char *)"SLURM_JOB_ID=8",
+                          (char *)"SLURMX=2", NULL};
+    env_scrub_own_scheduler(step, &out);
+    assert_int_equal(out.count, 5);
+    assert_string_equal(strv_env_get(&out, "SLURM_PROCID"), "3");
+    assert_null(strv_env_get(&out, "SLURM_TASK_PID"));
+    assert_string_equal(strv_env_get(&out, "SLURMX"), "1");
+    assert_string_equal(strv_env_get(&out, "A"), "1");
+    assert_null(strv_env_get(&out, "B"));
 }
 
 /* A container's image knows where its libraries are; the launcher has no such name. */
@@ -366,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_kept_on_this_host_only),
         cmocka_unit_test(test_the_session_is_dropped_both_ways),
         cmocka_unit_test(test_for_another_host),
+        cmocka_unit_test(test_a_scheduler_is_kept),
         cmocka_unit_test(test_gaps_are_filled),
         cmocka_unit_test(test_scrub),
         cmocka_unit_test(test_specs),

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "model/hostfile.h"
 #include "model/plan.h"
 
 struct shape {
@@ -40,14 +41,14 @@ static struct plan *make(const struct shape *shape, struct error *err)
     return plan;
 }
 
-/* What holds for every plan, whatever its numbers. */
+/* What holds for every plan by slots, whatever its numbers. */
 static void check_consistency(const struct plan *plan)
 {
     int next = 0;
     for (int n = 0; n < plan->node_count; n++) {
-        assert_int_equal(plan->nodes[n].first_rank, next);
         assert_true(plan->nodes[n].local_size > 0);
         for (int l = 0; l < plan->nodes[n].local_size; l++, next++) {
+            assert_int_equal(plan->nodes[n].ranks[l], next);
             assert_int_equal(plan->ranks[next].rank, next);
             assert_int_equal(plan->ranks[next].node, n);
             assert_int_equal(plan->ranks[next].local_rank, l);
@@ -55,6 +56,7 @@ static void check_consistency(const struct plan *plan)
         }
     }
     assert_int_equal(next, plan->size);
+    assert_true(plan_is_by_blocks(plan));
 }
 
 /* "host local/local_size cross/cross_size", one for each rank, separated by "; ". */
@@ -216,7 +218,8 @@ static void test_the_way_to_a_node(void **state)
     struct app_list apps = {0};
     struct error err = ERROR_INIT;
     const char text[] = "a slots=1\nann@b slots=2 port=2222 address=10.0.0.2\n";
-    assert_int_equal(hosts_parse_file(text, strlen(text), "f", &hosts, &err), 0);
+    const struct hostfile file = {.bytes = text, .length = strlen(text), .name = "f"};
+    assert_int_equal(hostfile_parse(&file, &hosts, &err), 0);
     app_list_add(&apps);
     struct plan_request request = {.hosts = &hosts, .apps = &apps};
     struct plan *plan = plan_create(&request, &err);
@@ -231,6 +234,27 @@ static void test_the_way_to_a_node(void **state)
     assert_int_equal(plan->nodes[1].traits.port, 2222);
     plan_destroy(plan);
     app_list_destroy(&apps);
+}
+
+static void test_description(void **state)
+{
+    (void)state;
+    static const struct {
+        int ranks[20], count;
+        const char *text;
+    } cases[] = {{{4}, 1, "rank 4"},
+                 {{0, 1, 2, 3}, 4, "ranks 0-3"},
+                 {{0, 2, 4}, 3, "ranks 0,2,4"},
+                 {{1, 2, 5, 7, 8, 9}, 6, "ranks 1-2,5,7-9"},
+                 {{0, 2, 4, 6, 8, 10, 12, 14}, 8, "ranks 0,2,4,6,8,10,12,14"},
+                 {{0, 2, 4, 6, 8, 10, 12, 14, 16}, 9, "ranks 0,2,4,6,8,10,12,14,..."}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plan_node node = {.local_size = cases[i].count, .ranks = cases[i].ranks};
+        struct buf text = BUF_INIT(256);
+        plan_node_describe(&node, &text);
+        assert_string_equal(buf_text(&text), cases[i].text);
+        buf_destroy(&text);
+    }
 }
 
 /* Quadratic behaviour would run into the test's time limit. */
@@ -264,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_not_enough_slots),
         cmocka_unit_test(test_no_slots_at_all),
         cmocka_unit_test(test_the_way_to_a_node),
+        cmocka_unit_test(test_description),
         cmocka_unit_test(test_a_million_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

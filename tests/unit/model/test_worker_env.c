@@ -26,6 +26,7 @@
 
 static const int sizes[] = {4, 4, 2};
 static const int app_np[] = {3, 7};
+static const int node_ranks[] = {4, 5, 6, 7}, node_ranks_of_c[] = {8, 9};
 
 static struct worker_env_job job_of_node_b(const struct strv *base, const struct strv *knobs)
 {
@@ -36,7 +37,7 @@ static struct worker_env_job job_of_node_b(const struct strv *base, const struct
                                    .size = 10,
                                    .node_count = 3,
                                    .node_index = 1,
-                                   .first_rank = 4,
+                                   .node_ranks = node_ranks,
                                    .local_size = 4,
                                    .hostname = "b",
                                    .machine = "x86_64",
@@ -212,7 +213,7 @@ static void test_small_node(void **state)
     (void)state;
     struct worker_env_job job = job_of_node_b(NULL, NULL);
     job.node_index = 2;
-    job.first_rank = 8;
+    job.node_ranks = node_ranks_of_c;
     job.local_size = 2;
     job.hostname = "c";
     job.cpus_allowed = 1;
@@ -389,6 +390,37 @@ static void test_precedence(void **state)
     worker_env_destroy(env);
 }
 
+/* Hints count only where nobody else has set the name. */
+static void test_hints(void **state)
+{
+    (void)state;
+    AUTO_STRV struct strv base = STRV_INIT, user = STRV_INIT;
+    strv_add(&base, "NCCL_IB_HCA=theirs");
+    strv_add(&user, "UCX_NET_DEVICES=all");
+    struct worker_env_job job = job_of_node_b(&base, NULL);
+    job.bound = true;
+    struct worker_env *env = worker_env_create(&job);
+    char *const hints[] = {(char *)"NCCL_IB_HCA=ours",  (char *)"UCX_NET_DEVICES=ours",
+                           (char *)"OMP_NUM_THREADS=3", (char *)"RANK=9",
+                           (char *)"OTHER=ours",        NULL};
+    struct worker_env_rank rank = rank6;
+    rank.app_env = &user;
+    rank.hints = hints;
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    static const struct expected expected[] = {{"NCCL_IB_HCA", "theirs"},
+                                               {"UCX_NET_DEVICES", "all"},
+                                               {"OMP_NUM_THREADS", "3"},
+                                               {"RANK", "6"},
+                                               {"OTHER", "ours"}};
+    assert_no_doubles(worker_vars_items(vars));
+    ASSERT_VALUES(worker_vars_items(vars), expected);
+    worker_vars_destroy(vars);
+    vars = worker_env_rank(env, &rank6); /* who is bound and has no hint has no default either */
+    assert_null(value_of(worker_vars_items(vars), "OMP_NUM_THREADS"));
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
 static void test_slurm_is_rewritten_only_when_inherited(void **state)
 {
     (void)state;
@@ -397,7 +429,9 @@ static void test_slurm_is_rewritten_only_when_inherited(void **state)
                                         "SLURM_NPROCS",         "SLURM_NTASKS_PER_NODE",
                                         "SLURM_GTIDS",          "SLURM_STEP_NUM_NODES",
                                         "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",
-                                        "SLURM_TASKS_PER_NODE", "SLURM_STEP_NODELIST"};
+                                        "SLURM_TASKS_PER_NODE", "SLURM_STEP_NODELIST",
+                                        "SLURM_NNODES",         "PBS_NODENUM",
+                                        "PBS_VNODENUM"};
     static const struct expected expected[] = {{"SLURM_PROCID", "6"},
                                                {"SLURM_LOCALID", "2"},
                                                {"SLURM_NODEID", "1"},
@@ -410,9 +444,14 @@ static void test_slurm_is_rewritten_only_when_inherited(void **state)
                                                {"SLURM_STEP_TASKS_PER_NODE", "4(x2),2"},
                                                {"SLURM_TASKS_PER_NODE", "4(x2),2"},
                                                {"SLURM_STEP_NODELIST", "a,b,c"},
+                                               {"SLURM_NNODES", "3"},
+                                               {"PBS_NODENUM", "1"},
+                                               {"PBS_VNODENUM", "6"},
+                                               {"SLURM_JOB_NUM_NODES", "4"},
                                                {"SLURM_JOB_ID", "812"}};
     struct strv base AUTO_STRV = STRV_INIT;
     strv_add(&base, "SLURM_JOB_ID=812");
+    strv_add(&base, "SLURM_JOB_NUM_NODES=4");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         strv_printf(&base, "%s=0", names[i]);
     struct worker_env_job job = job_of_node_b(&base, NULL);
@@ -635,6 +674,32 @@ static void test_many(void **state)
     worker_env_destroy(env);
 }
 
+/* --keep-scheduler-env: as if they were no variables of ours. */
+static void test_a_scheduler_is_kept(void **state)
+{
+    (void)state;
+    static const struct expected expected[] = {{"SLURM_PROCID", "0"},
+                                               {"SLURM_NTASKS", "5"},
+                                               {"SLURM_LOCALID", NULL},
+                                               {"PBS_NODENUM", "0"},
+                                               {"RANK", "6"}};
+    struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
+    strv_add(&base, "SLURM_PROCID=0");
+    strv_add(&base, "SLURM_NTASKS=4");
+    strv_add(&base, "PBS_NODENUM=0");
+    strv_add(&base, "RANK=0");
+    strv_add(&user, "SLURM_NTASKS=5");
+    struct worker_env_job job = job_of_node_b(&base, NULL);
+    job.keep_scheduler_env = true;
+    struct worker_env_rank rank = rank6;
+    rank.app_env = &user;
+    struct worker_env *env = worker_env_create(&job);
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    ASSERT_VALUES(worker_vars_items(vars), expected);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
 /* A worker's variable must never be read as an option by a launcher inside the worker. */
 static void test_names(void **state)
 {
@@ -645,7 +710,8 @@ static void test_names(void **state)
         const char *name = worker_env_name(i, &inherited);
         assert_int_equal(option_of_variable(name, strlen(name)), OPT_TOTAL);
         assert_true(worker_env_is_rank_variable(name));
-        assert_int_equal(inherited, strncmp(name, "SLURM_", 6) == 0);
+        assert_int_equal(inherited,
+                         strncmp(name, "SLURM_", 6) == 0 || strncmp(name, "PBS_", 4) == 0);
         own += strncmp(name, "HVDRUN_", 7) == 0;
     }
     assert_int_equal(own, 9);
@@ -685,12 +751,14 @@ int main(void)
         cmocka_unit_test(test_pmi1_kind),
         cmocka_unit_test(test_mpi_controller),
         cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_slurm_is_rewritten_only_when_inherited),
         cmocka_unit_test(test_no_proxy),
         cmocka_unit_test(test_networks_of_mpi),
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_what_the_job_does_not_have),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_a_scheduler_is_kept),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_documented),
     };

@@ -73,12 +73,17 @@ static struct world *world_create(int size, int first, int count, const int *ran
         local[i] = first + i;
         apps[i] = i % 2;
     }
+    int node_of[RANKS_MAX];
+    for (int node = 0, rank = 0; node < nodes; node++) {
+        for (int i = 0; i < ranks_on[node]; i++)
+            node_of[rank++] = node;
+    }
     struct pmi1_config config = {.kvsname = "kvs_test",
                                  .size = size,
                                  .local_ranks = local,
                                  .local_count = count,
                                  .local_apps = apps,
-                                 .ranks_on = ranks_on,
+                                 .node_of = node_of,
                                  .node_count = nodes};
     struct pmi1_ops ops = {.send = on_send,
                            .abort = on_abort,
@@ -488,6 +493,38 @@ static void test_two_nodes(void **state)
     world_destroy(b);
 }
 
+/* As --map-by node leaves them on the second of two nodes. */
+static void test_ranks_that_do_not_follow_each_other(void **state)
+{
+    (void)state;
+    struct world *world = world_create(4, 0, 1, (const int[]){4}, 1, false);
+    pmi1_engine_destroy(world->engine);
+    static const int local[] = {1, 3}, node_of[] = {0, 1, 0, 1};
+    struct pmi1_config config = {.kvsname = "kvs_test",
+                                 .size = 4,
+                                 .local_ranks = local,
+                                 .local_count = 2,
+                                 .node_of = node_of,
+                                 .node_count = 2};
+    struct pmi1_ops ops = {.send = on_send, .abort = on_abort, .barrier_in = on_barrier_in};
+    world->engine = pmi1_engine_create(&config, &ops, world);
+    open_all(world, 1, 1);
+    open_all(world, 3, 1);
+    say(world, 3, "cmd=get kvsname=kvs_test key=PMI_process_mapping\n");
+    heard(world, 3, "cmd=get_result rc=0 msg=success value=(vector,(0,2,1),(0,2,1))\n");
+    say(world, 1, "cmd=barrier_in\n");
+    assert_int_equal(world->barriers_in, 0);
+    say(world, 3, "cmd=barrier_in\n");
+    assert_int_equal(world->barriers_in, 1);
+    struct error err = ERROR_INIT;
+    assert_int_equal(pmi1_receive(world->engine, 2, "cmd=get_maxes\n", 14, &err), -1);
+    AUTO_STRV struct strv env = STRV_INIT;
+    pmi1_worker_env(world->engine, 3, 9, &env);
+    assert_string_equal(strv_env_get(&env, "PMI_RANK"), "3");
+    assert_string_equal(strv_env_get(&env, "MPI_LOCALRANKID"), "1");
+    world_destroy(world);
+}
+
 static void test_many_ranks(void **state)
 {
     (void)state;
@@ -533,14 +570,23 @@ static void test_worker_env(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opening),         cmocka_unit_test(test_version_2_is_refused),
-        cmocka_unit_test(test_exchange),        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_walk_and_spaces), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_names_elsewhere), cmocka_unit_test(test_spawn_is_refused),
-        cmocka_unit_test(test_abort),           cmocka_unit_test(test_every_split),
-        cmocka_unit_test(test_rubbish),         cmocka_unit_test(test_slow_endless_line),
-        cmocka_unit_test(test_random_bytes),    cmocka_unit_test(test_two_nodes),
-        cmocka_unit_test(test_many_ranks),      cmocka_unit_test(test_worker_env),
+        cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_version_2_is_refused),
+        cmocka_unit_test(test_exchange),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_walk_and_spaces),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names_elsewhere),
+        cmocka_unit_test(test_spawn_is_refused),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_every_split),
+        cmocka_unit_test(test_rubbish),
+        cmocka_unit_test(test_slow_endless_line),
+        cmocka_unit_test(test_random_bytes),
+        cmocka_unit_test(test_two_nodes),
+        cmocka_unit_test(test_ranks_that_do_not_follow_each_other),
+        cmocka_unit_test(test_many_ranks),
+        cmocka_unit_test(test_worker_env),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

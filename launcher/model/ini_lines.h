@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * INI text, line by line: "[section]" and "key = value" (or "key: value"). Pure.
+ *
+ * inih reads the lines. Ours is what it leaves out: it does not tell which line it is at, nor of
+ * sections without keys, takes an indented line for more of the one before, and cuts the names of
+ * sections and long lines. Comments start with # or ; at the beginning of a line, or with ; after a
+ * blank, or # after a section. CRLF and a byte order mark are fine.
+ */
+#pragma once
+
+#include "base/error.h"
+
+struct ini_place {
+    const char *file;
+    int line; /* from 1 */
+};
+
+/* Both return 0, or -1 to stop with an error of their own, place included. Texts are borrowed until
+ * they return. */
+struct ini_reader {
+    /* `name` is what stands in the brackets, without blanks around it; NULL: of no interest */
+    int (*section)(void *context, const struct ini_place *place, const char *name,
+                   struct error *err);
+    /* `section` is "" before the first one */
+    int (*pair)(void *context, const struct ini_place *place, const char *section, const char *key,
+                const char *value, struct error *err);
+};
+
+/* `text` is the whole file, without NUL bytes. -1 and STATUS_USAGE "FILE:LINE: expected [section]
+ * or key = value" for a line that is neither; or what a reader's function said. */
+int ini_lines_read(const char *text, const char *file, const struct ini_reader *reader,
+                   void *context, struct error *err);

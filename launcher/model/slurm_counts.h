@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slurm's lists of one number for each node, compressed: `2(x3),1` is 2, 2, 2, 1. Pure.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+#define SLURM_COUNT_MAX 1000000
+
+/* Fills `out` with exactly `nodes` numbers, each from 1 to SLURM_COUNT_MAX. -1 and STATUS_USAGE for
+ * anything else: a malformed list, one for fewer or more nodes. */
+int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *err);
