@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/check.h"
 #include "agent/crews.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
@@ -18,7 +19,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "io/tls_stream.h"
 #include "model/liveness.h"
+#include "model/signal_name.h"
 #include "node/facts.h"
 #include "node/runtime_dir.h"
 
@@ -29,13 +32,15 @@
 struct agent {
     const struct agent_config *config;
     struct loop *loop;
-    struct link *link; /* NULL once the driver is lost or has said QUIT */
+    struct tls_stream *tls; /* NULL: the link is plain */
+    struct link *link;      /* NULL once the driver is lost or has said QUIT */
     struct post post;
     struct reaper *reaper;
     struct loop_signals *signals;
     struct loop_timer *tick;
     struct liveness liveness;
     struct node_facts *facts;
+    struct hello *hello;
     struct stream_pool pool;
     struct rendezvous_door *rendezvous;
     struct ending *ending;
@@ -45,6 +50,7 @@ struct agent {
     struct crews *crews;
     struct notifier *notifier;
     struct departure *departure;
+    struct check *check; /* NULL until the driver asks */
     char *job_id;
     int64_t grace_ms, drain_ms;
     uint32_t end_epoch;  /* of the newest END */
@@ -302,6 +308,13 @@ static void notified(void *context, uint32_t seat, uint64_t timestamp, const cha
     post_message(&agent->post, FRAME_NOTIFIED, &message.base);
 }
 
+static void on_check(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    if (agent->check == NULL)
+        agent->check = check_create(agent->loop, &agent->post, agent->facts, agent->modules);
+    check_frame(agent->check, header->type, body, header->length);
+}
+
 /* Frames that are not the liveness', nor about certain workers. */
 static bool node_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
@@ -315,6 +328,8 @@ static bool node_frame(struct agent *agent, const struct frame_header *header, c
     case FRAME_DEADLINE: departure_deadline(agent->departure, body, length); break;
     case FRAME_END: on_end(agent, header->epoch, body, length); break;
     case FRAME_QUIT: agent_quit(agent); break;
+    case FRAME_CHECK:
+    case FRAME_PROBE: on_check(agent, header, body); break;
     case FRAME_KV_REPLY:
         if (agent->rendezvous != NULL)
             rendezvous_door_reply(agent->rendezvous, body, length);
@@ -364,7 +379,7 @@ static void on_tick(void *context)
 static void child_exited(void *context, const struct reaper_exit *exit)
 {
     struct agent *agent = context;
-    if (!crews_exited(agent->crews, exit))
+    if (!crews_exited(agent->crews, exit) && !hello_exited(agent->hello, exit))
         departure_exited(agent->departure, exit);
 }
 
@@ -384,7 +399,11 @@ static void got_signal(void *context, int signal, int sender)
         loop_defer(agent->loop, collect_children, agent);
     } else if (signal == SIGTERM) {
         departure_sigterm(agent->departure);
-    } /* the others are for the driver, which passes on what is meant for workers */
+    } else { /* for the driver, which passes on to all nodes what is meant for workers */
+        Hvdrun__Signalled message = HVDRUN__SIGNALLED__INIT;
+        message.signal = signal;
+        post_message(&agent->post, FRAME_SIGNALLED, &message.base);
+    }
 }
 
 /* Pipes of many ranks need more descriptors than shells allow; workers get the user's limit. */
@@ -397,6 +416,26 @@ static void raise_descriptor_limit(void)
     }
 }
 
+static void tls_over(void *context, const char *why)
+{
+    (void)context; /* the link sees the end of it */
+    (void)why;
+}
+
+static int open_link(struct agent *agent, const struct link_ops *ops, struct error *err)
+{
+    int read_fd = agent->config->read_fd, write_fd = agent->config->write_fd;
+    if (agent->config->tls != NULL) {
+        agent->tls =
+            tls_stream_create(agent->loop, agent->config->tls, &read_fd, tls_over, agent, err);
+        if (agent->tls == NULL)
+            return -1;
+        write_fd = read_fd;
+    }
+    agent->link = link_create(agent->loop, read_fd, write_fd, ops, agent, err);
+    return agent->link == NULL ? -1 : 0;
+}
+
 static int agent_open(struct agent *agent, struct error *err)
 {
     static const struct link_ops link_ops = {
@@ -405,13 +444,12 @@ static int agent_open(struct agent *agent, struct error *err)
                                                  .is_worker_group = ending_is_worker_group,
                                                  .live = ending_live,
                                                  .gone = ending_gone};
-    static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, 0};
+#define SIGNAL_WATCHED(name) name,
+    static const int signals[] = {SIGCHLD, SIGNAL_PASSED_LIST(SIGNAL_WATCHED) 0};
     agent->loop = loop_create(err);
     if (agent->loop == NULL)
         return -1;
-    agent->link = link_create(agent->loop, agent->config->read_fd, agent->config->write_fd,
-                              &link_ops, agent, err);
-    if (agent->link == NULL)
+    if (open_link(agent, &link_ops, err) < 0)
         return -1;
     post_init(&agent->post, agent->link);
     agent->keeper = keeper_line_create(agent->loop, agent->config->keeper_fd, keeper_lost, agent);
@@ -439,8 +477,10 @@ static void agent_close(struct agent *agent)
     crews_destroy(agent->crews);
     mpi_host_destroy(agent->mpi);
     rendezvous_door_destroy(agent->rendezvous);
+    hello_destroy(agent->hello);
     departure_destroy(agent->departure);
     notifier_destroy(agent->notifier);
+    check_destroy(agent->check);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);
@@ -448,6 +488,7 @@ static void agent_close(struct agent *agent)
     reaper_destroy(agent->reaper);
     node_facts_destroy(agent->facts);
     link_destroy(agent->link);
+    tls_stream_destroy(agent->tls);
     keeper_line_destroy(agent->keeper);
     loop_destroy(agent->loop);
     free(agent->job_id);
@@ -462,7 +503,7 @@ int agent_run(const struct agent_config *config)
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     if (agent_open(&agent, &err) == 0) {
-        hello_send(&agent.post, agent.facts);
+        agent.hello = hello_create(agent.loop, &agent.post, agent.facts);
         loop_run(agent.loop);
     } else {
         agent.status = STATUS_LAUNCHER; /* the driver sees the end of the link */

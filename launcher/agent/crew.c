@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "agent/crew_binding.h"
+#include "agent/crew_gpus.h"
 #include "agent/crew_setup.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -200,13 +202,15 @@ static int spawn_one(struct crew *crew, int index)
     const Hvdrun__Worker *message = setup->prepare->workers[index];
     const struct crew_app *app = &setup->apps[message->app];
     struct worker *worker = &crew->workers[index];
-    AUTO_STRV struct strv extra = STRV_INIT;
+    AUTO_STRV struct strv extra = STRV_INIT, hints = STRV_INIT;
     struct error err = ERROR_INIT;
     int keep_fd = -1;
     if (setup->mpi != NULL && mpi_host_worker(setup->mpi, index, &extra, &keep_fd, &err) < 0) {
         worker_fail(worker, &err);
         return -1;
     }
+    crew_binding_env(setup, message, &hints);
+    crew_gpus_env(setup, message, &extra, &hints);
     struct worker_env_rank rank = {.rank = (int)message->rank,
                                    .local_rank = (int)message->local_rank,
                                    .slot = (int)message->slot,
@@ -215,6 +219,7 @@ static int spawn_one(struct crew *crew, int index)
                                    .app_env = &app->env,
                                    .mpi = setup->kinds[message->app],
                                    .extra = strv_items(&extra),
+                                   .hints = strv_items(&hints),
                                    .command = setup->prepare->apps[message->app]->argv[0],
                                    .arguments = app->arguments,
                                    .wdir = app->wdir};

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/crew_binding.h"
+#include "agent/crew_gpus.h"
 #include "agent/deadline.h"
 #include "agent/modules.h"
 #include "base/fd.h"
@@ -16,7 +18,6 @@
 #include "node/mpi_detect.h"
 #include "node/mpi_params.h"
 #include "node/ports.h"
-#include "node/topology.h"
 
 #define SLOT_MAX 1000000
 
@@ -41,6 +42,8 @@ static void copy_base_env(struct crew_setup *setup)
         env_scrub_for_host(strv_items(&passed), environ, &setup->base_env);
     else
         strv_copy(&setup->base_env, strv_items(&passed));
+    if (prepare->keep_scheduler_env)
+        env_scrub_own_scheduler(environ, &setup->base_env);
 }
 
 static void copy_lists(struct crew_setup *setup)
@@ -59,8 +62,7 @@ static void copy_lists(struct crew_setup *setup)
             (int)prepare->limits[i]->resource, (rlim_t)prepare->limits[i]->soft};
 }
 
-/* A value as the workers of this app will see it. */
-static const char *app_getenv(const struct crew_setup *setup, const struct crew_app *app,
+const char *crew_setup_getenv(const struct crew_setup *setup, const struct crew_app *app,
                               const char *name)
 {
     const char *value = strv_env_get(&app->env, name);
@@ -91,7 +93,7 @@ static void choose_kind(struct crew_setup *setup, size_t index)
         strv_printf(&setup->notes, "%s: MPI none (it joins others)", app->path);
         return;
     }
-    mpi_detect(app->path, app_getenv(setup, app, "LD_LIBRARY_PATH"), &found);
+    mpi_detect(app->path, crew_setup_getenv(setup, app, "LD_LIBRARY_PATH"), &found);
     bool automatic = strcmp(message->mpi, mpi_kind_name(MPI_AUTO)) == 0;
     enum mpi_kind kind = found.kind;
     for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)
@@ -126,13 +128,15 @@ static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
     for (size_t i = 0; i < message->n_argv; i++)
         strv_add(&app->argv, message->argv[i]);
     app->arguments = join(message->argv + 1, message->n_argv - 1, " ");
+    for (size_t i = 0; i < setup->prepare->n_host_env; i++)
+        strv_env_put(&app->env, setup->prepare->host_env[i]);
     for (size_t i = 0; i < message->n_env; i++)
         strv_env_put(&app->env, message->env[i]);
     setup->app_np[index] =
         (int)(index < setup->prepare->n_app_sizes ? setup->prepare->app_sizes[index] : message->np);
     if (check_wdir(app->wdir, err) < 0)
         return -1;
-    app->path = child_find(message->argv[0], app_getenv(setup, app, "PATH"), app->wdir, err);
+    app->path = child_find(message->argv[0], crew_setup_getenv(setup, app, "PATH"), app->wdir, err);
     if (app->path == NULL)
         return -1;
     make_absolute(&app->path);
@@ -209,54 +213,6 @@ static int fill_ports(struct crew_setup *setup, struct error *err)
     return 0;
 }
 
-/* The lines of --report-bindings. */
-static void draw_bindings(struct crew_setup *setup, const struct topology *topology,
-                          const struct binding *binding)
-{
-    for (size_t i = 0; i < setup->prepare->n_workers; i++) {
-        AUTO_BUF struct buf text = BUF_INIT(65536);
-        const struct cpu_mask *mask = &binding->ranks[setup->prepare->workers[i]->slot];
-        buf_printf(&text, "rank %u may use CPUs ", setup->prepare->workers[i]->rank);
-        binding_list(mask, &text);
-        buf_puts(&text, " ");
-        binding_picture(topology, mask, &text);
-        strv_add(&setup->pictures, buf_text(&text));
-    }
-}
-
-/* Bound by their slots, which no two workers of a node share, of whatever epoch they are. */
-static int slots_of(const Hvdrun__Prepare *prepare)
-{
-    uint32_t slots = prepare->local_size;
-    for (size_t i = 0; i < prepare->n_workers; i++)
-        slots = prepare->workers[i]->slot >= slots ? prepare->workers[i]->slot + 1 : slots;
-    return (int)slots;
-}
-
-static int fill_binding(struct crew_setup *setup, struct error *err)
-{
-    enum bind_unit unit = (enum bind_unit)setup->prepare->bind;
-    if (unit == BIND_NONE && !setup->prepare->report_bindings)
-        return 0;
-    const char *module = modules_find(setup->config->modules, "hvdrun-topology.so", err);
-    struct topology topology = {.count = 0};
-    if (module == NULL || topology_read(module, &topology, err) < 0)
-        return -1;
-    struct binding *binding = binding_create(&topology, unit, slots_of(setup->prepare), err);
-    if (binding != NULL && setup->prepare->report_bindings)
-        draw_bindings(setup, &topology, binding);
-    if (binding != NULL && unit != BIND_NONE && binding->places < binding->count)
-        log_warning(&setup->config->post->log, "%zu workers share %zu places to be bound to",
-                    binding->count, binding->places);
-    topology_destroy(&topology);
-    if (binding != NULL && unit == BIND_NONE) {
-        binding_destroy(binding);
-        return 0;
-    }
-    setup->binding = binding;
-    return binding == NULL ? -1 : 0;
-}
-
 static bool uses_pmix(const struct crew_setup *setup)
 {
     bool uses = false;
@@ -282,6 +238,7 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
     }
     struct mpi_host_job job = {.post = config->post,
                                .prepare = setup->prepare,
+                               .places = &setup->places,
                                .ops = ops,
                                .context = context,
                                .kinds = setup->kinds,
@@ -359,6 +316,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
         if (prepare->workers[i]->slot >= SLOT_MAX)
             return error_set(err, "a worker in slot %u", prepare->workers[i]->slot);
     }
+    if (rank_places_read(prepare, &setup->places, err) < 0)
+        return -1;
     copy_lists(setup);
     choose_interfaces(setup);
     setup->runtime_dir = runtime_dir_create(&no_dir);
@@ -367,7 +326,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     else
         setup->deadline_file =
             mem_printf("%s/" DEADLINE_FILE, runtime_dir_path(setup->runtime_dir));
-    if (fill_apps(setup, err) < 0 || fill_ports(setup, err) < 0 || fill_binding(setup, err) < 0)
+    if (fill_apps(setup, err) < 0 || fill_ports(setup, err) < 0 ||
+        crew_binding_fill(setup, err) < 0)
         return -1;
     return fill_mpi(setup, mpi_ops, context, err);
 }
@@ -379,15 +339,6 @@ static void set_interfaces(const struct crew_setup *setup, struct worker_env_job
     job->ifaces_from_flag = setup->prepare->interfaces[0] != '\0';
     job->subnets = setup->route.include;
     job->unfit_subnets = setup->route.exclude;
-}
-
-/* The first rank of this node: those of a node follow each other, in the order of the nodes. */
-static int first_rank_of(const Hvdrun__Prepare *prepare)
-{
-    uint32_t first = 0;
-    for (size_t i = 0; i < prepare->n_host_ranks && i < prepare->node_index; i++)
-        first += prepare->host_ranks[i];
-    return (int)first;
 }
 
 void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
@@ -404,7 +355,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .size = (int)prepare->size,
         .node_count = (int)prepare->n_hosts,
         .node_index = (int)prepare->node_index,
-        .first_rank = first_rank_of(prepare),
+        .node_ranks = rank_places_of(&setup->places, setup->places.here),
         .local_size = (int)prepare->local_size,
         .hostname = prepare->host,
         .machine = config->facts->machine,
@@ -412,6 +363,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .node_names = setup->node_names,
         .mpi_controller = prepare->mpi_controller,
         .elastic = prepare->elastic,
+        .keep_scheduler_env = prepare->keep_scheduler_env,
         .rendezvous_addr = config->rendezvous_port > 0 ? "127.0.0.1" : NULL,
         .rendezvous_port = config->rendezvous_port,
         .master_addr = setup->master_addr,
@@ -420,6 +372,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir),
         .deadline_file = setup->deadline_file,
         .cpus_allowed = cpus,
+        .bound = setup->binding != NULL,
         .yield_when_idle = (int)prepare->local_size > cpus,
         .base = &setup->base_env,
         .knobs = &setup->knobs,
@@ -443,6 +396,7 @@ void crew_setup_destroy(struct crew_setup *setup)
         mpi_host_finish(setup->mpi);
     worker_env_destroy(setup->env);
     binding_destroy(setup->binding);
+    crew_gpus_destroy(setup->gpus);
     for (size_t i = 0; setup->apps != NULL && i < setup->prepare->n_apps; i++) {
         free(setup->apps[i].path);
         free(setup->apps[i].arguments);
@@ -455,6 +409,7 @@ void crew_setup_destroy(struct crew_setup *setup)
     free(setup->master_addr);
     free(setup->deadline_file);
     route_destroy(&setup->route);
+    rank_places_destroy(&setup->places);
     free(setup->node_names);
     free(setup->node_sizes);
     free(setup->limits);

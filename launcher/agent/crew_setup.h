@@ -4,6 +4,7 @@
 
 #include "agent/crew.h"
 #include "agent/mpi_host.h"
+#include "agent/rank_places.h"
 #include "model/worker_env.h"
 #include "node/oom.h"
 #include "node/route.h"
@@ -22,6 +23,7 @@ struct crew_app {
 struct crew_setup {
     const struct crew_config *config;
     Hvdrun__Prepare *prepare;
+    struct rank_places places;
     struct runtime_dir *runtime_dir; /* NULL: none could be made */
     char *deadline_file;             /* in it (deadline.h); NULL likewise */
     struct runtime_dir *shm_dir;     /* for the memory that MPI ranks share; NULL: none */
@@ -32,6 +34,7 @@ struct crew_setup {
     int *node_sizes;
     int *app_np;
     struct binding *binding; /* by slot; NULL: not bound */
+    struct crew_gpus *gpus;  /* NULL: nobody asks for them */
     struct worker_env *env;  /* since START; it borrows the next two */
     char *master_addr;
     struct route route;   /* of the workers' own traffic; READY tells it */
@@ -49,5 +52,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
                     Hvdrun__Prepare *prepare, const struct mpi_host_ops *mpi_ops, void *context,
                     struct error *err);
 void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start);
+/* A value as the workers of this app will see it; NULL: not set. Borrowed. */
+const char *crew_setup_getenv(const struct crew_setup *setup, const struct crew_app *app,
+                              const char *name);
 char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank); /* NULL: none */
 void crew_setup_destroy(struct crew_setup *setup);

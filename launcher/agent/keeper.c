@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "model/signal_name.h"
 #include "node/descendants.h"
 #include "node/runtime_dir.h"
 
@@ -160,9 +161,8 @@ int keeper_run(const struct keeper_config *config, struct error *err)
     sigset_t watched;
     sigemptyset(&watched);
     sigaddset(&watched, SIGCHLD);
-    sigaddset(&watched, SIGTERM);
-    sigaddset(&watched, SIGINT);
-    sigaddset(&watched, SIGHUP);
+#define WATCH(name) sigaddset(&watched, name);
+    SIGNAL_PASSED_LIST(WATCH) /* a scheduler's warning must not end us */
     signal(SIGCHLD, SIG_DFL); /* an ignored one would be reaped by the kernel, unseen */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigprocmask(SIG_BLOCK, &watched, NULL);

@@ -42,13 +42,29 @@ static enum mpi_kind kind_of(const struct mpi_host *host, int index)
     return host->job.kinds[host->job.prepare->workers[index]->app];
 }
 
+/* The index of a rank of this node in PREPARE, which is its local rank; -1: it is not here. */
+static int index_of(const struct mpi_host *host, int rank)
+{
+    const struct rank_places *places = host->job.places;
+    int low = 0, high = rank_places_count(places, places->here);
+    const int *ranks = rank_places_of(places, places->here);
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (ranks[middle] == rank)
+            return middle;
+        if (ranks[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
 /* As the driver knows a rank of this node. */
 static uint32_t seat_of(const struct mpi_host *host, int rank)
 {
-    const Hvdrun__Prepare *prepare = host->job.prepare;
-    int index = rank - (int)prepare->workers[0]->rank;
-    bool here = index >= 0 && (size_t)index < prepare->n_workers;
-    return here ? prepare->workers[index]->seat : (uint32_t)rank;
+    int index = index_of(host, rank);
+    return index >= 0 ? host->job.prepare->workers[index]->seat : (uint32_t)rank;
 }
 
 static void post_abort(struct mpi_host *host, int rank, int status, const char *text)
@@ -85,9 +101,7 @@ static bool is_alone(const struct mpi_host *host)
 
 static bool is_here(const struct mpi_host *host, int rank)
 {
-    const Hvdrun__Prepare *prepare = host->job.prepare;
-    int first = (int)prepare->workers[0]->rank;
-    return rank >= first && rank < first + (int)prepare->n_workers;
+    return index_of(host, rank) >= 0;
 }
 
 static void pmix_signal(void *context, int rank, int signal)
@@ -347,19 +361,16 @@ static bool wants(const struct mpi_host *host, enum mpi_kind kind)
     return false;
 }
 
-/* What the servers index their tables with. */
-static int check_nodes(const Hvdrun__Prepare *prepare, struct error *err)
+/* What the servers index their tables with: all ranks of the node start here and now. */
+static int check_workers(const struct mpi_host_job *job, struct error *err)
 {
-    uint64_t ranks = 0;
-    for (size_t i = 0; i < prepare->n_host_ranks; i++) {
-        if (i == prepare->node_index &&
-            (prepare->host_ranks[i] != prepare->n_workers || ranks != prepare->workers[0]->rank))
-            return error_set(err, "the plan has other ranks on this node than its workers");
-        ranks += prepare->host_ranks[i];
-    }
-    if (ranks != prepare->size || prepare->n_hosts != prepare->n_host_ranks ||
-        prepare->node_index >= prepare->n_host_ranks)
-        return error_set(err, "the plan's hosts and ranks do not fit together");
+    const Hvdrun__Prepare *prepare = job->prepare;
+    const int *ranks = rank_places_of(job->places, job->places->here);
+    size_t count = (size_t)rank_places_count(job->places, job->places->here), i = 0;
+    while (i < count && i < prepare->n_workers && prepare->workers[i]->rank == (uint32_t)ranks[i])
+        i++;
+    if (i != count || i != prepare->n_workers)
+        return error_set(err, "the plan has other ranks on this node than its workers");
     return 0;
 }
 
@@ -377,14 +388,13 @@ int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, stru
         .aborted = pmi1_aborted, .barrier_in = pmi1_barrier_in, .name = pmi1_name};
     host->job = *job;
     host->post = job->post;
-    if (check_nodes(job->prepare, err) < 0)
+    if (check_workers(job, err) < 0)
         return -1;
     if (wants(host, MPI_PMIX) && (need_pmix(host, err) < 0 || register_job(host, err) < 0))
         return -1;
     if (wants(host, MPI_PMI1)) {
         char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, host->post->epoch);
-        host->pmi1 =
-            pmi1_wire_create(host->loop, &host->post->log, job->prepare, kvsname, &pmi1_ops, host);
+        host->pmi1 = pmi1_wire_create(host->loop, &host->post->log, job, kvsname, &pmi1_ops, host);
     }
     /* Workers that may rejoin others have no MPI, whatever their libraries map. */
     if (!job->prepare->elastic || wants(host, MPI_PMIX) || wants(host, MPI_PMI1))

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "agent/post.h"
+#include "agent/rank_places.h"
 #include "base/strv.h"
 #include "io/loop.h"
 #include "model/app.h"
@@ -45,10 +46,11 @@ bool mpi_host_has_thread(const struct mpi_host *host);
 struct mpi_host_job {
     const struct mpi_host_ops *ops;
     void *context;
-    const struct post *post;        /* of the epoch; borrowed until mpi_host_finish() */
-    const Hvdrun__Prepare *prepare; /* borrowed until mpi_host_finish() */
-    const enum mpi_kind *kinds;     /* of each app; borrowed likewise */
-    const int *app_np;              /* ranks of each app in the whole job */
+    const struct post *post;          /* of the epoch; borrowed until mpi_host_finish() */
+    const Hvdrun__Prepare *prepare;   /* borrowed until mpi_host_finish() */
+    const struct rank_places *places; /* of `prepare`; borrowed likewise */
+    const enum mpi_kind *kinds;       /* of each app; borrowed likewise */
+    const int *app_np;                /* ranks of each app in the whole job */
     const char *module_path, *shm_dir, *job_id;
     const char *hostname;          /* gethostname(), for a job of one node */
     const struct binding *binding; /* by slot; NULL: not bound */

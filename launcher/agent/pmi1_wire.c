@@ -22,7 +22,7 @@ struct pmi1_wire {
     const struct log *log;
     struct pmi1_engine *engine;
     struct line *lines; /* by local rank */
-    int count, first_rank;
+    int count;
     const struct pmi1_wire_ops *ops;
     void *context;
 };
@@ -77,10 +77,22 @@ static void line_ready(void *context, int what)
         line_read(line);
 }
 
+static int compare_ranks(const void *rank, const void *line)
+{
+    int one = *(const int *)rank, other = ((const struct line *)line)->rank;
+    return (one > other) - (one < other);
+}
+
+/* The engine speaks of the ranks that it was given only. */
+static struct line *find_line(const struct pmi1_wire *wire, int rank)
+{
+    return bsearch(&rank, wire->lines, (size_t)wire->count, sizeof(*wire->lines), compare_ranks);
+}
+
 static void engine_send(void *context, int rank, const char *bytes, size_t length)
 {
     struct pmi1_wire *wire = context;
-    struct line *line = &wire->lines[rank - wire->first_rank];
+    struct line *line = find_line(wire, rank);
     if (line->fd < 0)
         return;
     if (buf_append(&line->unsent, bytes, length) < 0)
@@ -108,9 +120,10 @@ static void engine_name(void *context, int rank, enum pmi1_name_request request,
 }
 
 struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
-                                   const Hvdrun__Prepare *prepare, const char *kvsname,
+                                   const struct mpi_host_job *job, const char *kvsname,
                                    const struct pmi1_wire_ops *ops, void *context)
 {
+    const Hvdrun__Prepare *prepare = job->prepare;
     struct pmi1_ops engine_ops = {
         .send = engine_send, .abort = engine_abort, .barrier_in = engine_barrier_in};
     if (prepare->n_host_ranks > 1)
@@ -121,26 +134,22 @@ struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
                                .log = log,
                                .lines = mem_array(count, sizeof(struct line)),
                                .count = (int)count,
-                               .first_rank = (int)prepare->workers[0]->rank,
                                .ops = ops,
                                .context = context};
     int *ranks AUTO_FREE = mem_array(count, sizeof(*ranks));
     int *apps AUTO_FREE = mem_array(count, sizeof(*apps));
-    int *ranks_on AUTO_FREE = mem_array(prepare->n_host_ranks, sizeof(*ranks_on));
     for (size_t i = 0; i < count; i++) {
         ranks[i] = (int)prepare->workers[i]->rank;
         apps[i] = (int)prepare->workers[i]->app;
         wire->lines[i] =
             (struct line){.wire = wire, .rank = ranks[i], .fd = -1, .unsent = BUF_INIT(UNSENT_MAX)};
     }
-    for (size_t i = 0; i < prepare->n_host_ranks; i++)
-        ranks_on[i] = (int)prepare->host_ranks[i];
     struct pmi1_config config = {.kvsname = kvsname,
                                  .size = (int)prepare->size,
                                  .local_ranks = ranks,
                                  .local_count = (int)count,
                                  .local_apps = apps,
-                                 .ranks_on = ranks_on,
+                                 .node_of = job->places->node_of,
                                  .node_count = (int)prepare->n_host_ranks};
     wire->engine = pmi1_engine_create(&config, &engine_ops, wire);
     return wire;

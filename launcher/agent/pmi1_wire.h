@@ -2,11 +2,11 @@
 /* The sockets under the PMI-1 engine: a socketpair per worker, whose other end is its PMI_FD. */
 #pragma once
 
+#include "agent/mpi_host.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "io/loop.h"
 #include "pmi1/engine.h"
-#include "wire/control.pb-c.h"
 
 struct pmi1_wire;
 
@@ -19,7 +19,7 @@ struct pmi1_wire_ops {
 };
 
 struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
-                                   const Hvdrun__Prepare *prepare, const char *kvsname,
+                                   const struct mpi_host_job *job, const char *kvsname,
                                    const struct pmi1_wire_ops *ops, void *context);
 void pmi1_wire_destroy(struct pmi1_wire *wire);
 

@@ -37,7 +37,7 @@ static char **binding_texts(const struct mpi_host_job *job)
     char **texts = mem_array(prepare->n_workers + 1, sizeof(*texts));
     for (size_t i = 0; i < prepare->n_workers; i++) {
         struct buf text = BUF_INIT(65536);
-        binding_list(&binding->ranks[prepare->workers[i]->slot], &text);
+        cpu_mask_list(&binding->ranks[prepare->workers[i]->slot], &text);
         texts[i] = buf_take(&text);
     }
     return texts;
@@ -54,10 +54,6 @@ int pmix_register(struct pmix_server *pmix, const struct mpi_host_job *from, con
                   struct error *err)
 {
     const Hvdrun__Prepare *prepare = from->prepare;
-    int size = (int)prepare->size;
-    int *ranks AUTO_FREE = mem_array((size_t)size, sizeof(*ranks));
-    for (int i = 0; i < size; i++)
-        ranks[i] = i;
     struct pmix_job_app *apps AUTO_FREE = mem_array(prepare->n_apps, sizeof(*apps));
     struct strv *argvs AUTO_FREE = mem_array(prepare->n_apps, sizeof(*argvs)); /* NULL-ended */
     int first = 0;
@@ -72,16 +68,13 @@ int pmix_register(struct pmix_server *pmix, const struct mpi_host_job *from, con
         first += from->app_np[i];
     }
     struct pmix_job_node *nodes AUTO_FREE = mem_array(prepare->n_host_ranks, sizeof(*nodes));
-    int placed = 0;
-    for (size_t i = 0; i < prepare->n_host_ranks; i++) {
-        nodes[i] =
-            (struct pmix_job_node){name_of(from, i), ranks + placed, (int)prepare->host_ranks[i]};
-        placed += nodes[i].rank_count;
-    }
+    for (size_t i = 0; i < prepare->n_host_ranks; i++)
+        nodes[i] = (struct pmix_job_node){name_of(from, i), rank_places_of(from->places, (int)i),
+                                          rank_places_count(from->places, (int)i)};
     char *wdir AUTO_FREE = getcwd(NULL, 0);
     char **cpusets = binding_texts(from);
     struct pmix_job job = {.nspace = nspace,
-                           .size = size,
+                           .size = (int)prepare->size,
                            .nodes = nodes,
                            .node_count = (int)prepare->n_host_ranks,
                            .my_node = (int)prepare->node_index,

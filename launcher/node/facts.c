@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -19,6 +18,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "node/cgroup.h"
+#include "node/gpus.h"
 
 #define CPU_SET_LIMIT (1u << 20)
 
@@ -56,18 +56,6 @@ static void read_limits(struct node_facts *facts)
         facts->limits[i].soft = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
         facts->limits[i].hard = limit.rlim_max == RLIM_INFINITY ? UINT64_MAX : limit.rlim_max;
     }
-}
-
-static int count_gpus(void)
-{
-    DIR *folder = opendir("/proc/driver/nvidia/gpus");
-    if (folder == NULL)
-        return 0;
-    int count = 0;
-    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
-        count += entry->d_name[0] != '.';
-    closedir(folder);
-    return count;
 }
 
 static void read_boot_id(struct node_facts *facts)
@@ -159,7 +147,7 @@ struct node_facts *node_facts_read(void)
     cpu_set_t *set AUTO_FREE = facts_affinity(&size);
     facts->cpus_allowed = CPU_COUNT_S(size, set);
     facts->cpu_quota = cgroup_cpu_quota();
-    facts->gpus = count_gpus();
+    facts->gpus = gpus_count("");
     read_limits(facts);
     facts->address_count = node_addresses_read(&facts->addresses);
     return facts;

@@ -37,7 +37,8 @@ struct node_facts {
     int cpus_online;
     int cpus_allowed; /* by affinity */
     int cpu_quota;    /* by the cgroup's CPU quota, rounded up; 0: none */
-    int gpus;         /* NVIDIA devices that the driver shows; 0 without one */
+    int gpus;         /* those that this process sees (gpus.h) */
+    int gpus_told;    /* by nvidia-smi, where nothing else lists them; all, seen or not */
     long page_size;
     uint64_t memory_bytes;
     struct node_limit limits[NODE_LIMITS];

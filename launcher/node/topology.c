@@ -11,9 +11,11 @@
 #include "base/mem.h"
 #include "node/facts.h"
 #include "node/module/topology_module.h"
+#include "node/pci.h"
 
 #define CPU_LIMIT 65536
 #define NUMA_LIMIT 4096
+#define NO_L3 (-1) /* until its memory node is known */
 
 int topology_read_module(const char *module, struct topology *out, struct error *err)
 {
@@ -30,14 +32,13 @@ int topology_read_module(const char *module, struct topology *out, struct error 
     return read_topology(out, err);
 }
 
-/* A number of at most six digits in a small file; `missing` when it is not there. */
-static int read_number(const char *path, int missing)
+/* A level 3 cache is known by its first CPU; CPUs without one have that of their memory node. */
+static int read_l3(const char *root, int cpu)
 {
-    struct buf text AUTO_BUF = BUF_INIT(64);
-    if (fd_read_file(path, &text, NULL) < 0 || !isdigit((unsigned char)*buf_text(&text)))
-        return missing;
-    long value = strtol(buf_text(&text), NULL, 10);
-    return value < 1000000 ? (int)value : missing;
+    char *base AUTO_FREE = mem_printf("%s/devices/system/cpu/cpu%d/cache/index3", root, cpu);
+    char *level AUTO_FREE = mem_printf("%s/level", base);
+    char *shared AUTO_FREE = mem_printf("%s/shared_cpu_list", base);
+    return pci_read_number(level, 0) == 3 ? pci_read_number(shared, NO_L3) : NO_L3;
 }
 
 /* Calls `each` for the numbers of a kernel list such as 0-3,8; stops at rubbish. */
@@ -71,8 +72,9 @@ static void add_cpu(void *context, int number)
     char *package AUTO_FREE = mem_printf("%s/physical_package_id", base);
     struct topology_cpu cpu = {
         .cpu = number,
-        .core = read_number(core, number),
-        .package = read_number(package, 0),
+        .core = pci_read_number(core, number),
+        .l3 = read_l3(sysfs->root, number),
+        .package = pci_read_number(package, 0),
         .allowed = CPU_ISSET_S((size_t)number, sysfs->allowed_size, sysfs->allowed)};
     topology_add(sysfs->out, cpu);
 }
@@ -125,6 +127,10 @@ int topology_read_sysfs(const char *root, struct topology *out, struct error *er
         /* a kernel without memory nodes has no such file: all CPUs stay on node 0 */
         if (fd_read_file(nodes, &text, NULL) == 0)
             each_number(buf_text(&text), NUMA_LIMIT, add_numa, &sysfs);
+        for (size_t i = 0; i < out->count; i++) {
+            if (out->cpus[i].l3 == NO_L3)
+                out->cpus[i].l3 = NO_L3 - 1 - out->cpus[i].numa;
+        }
         topology_sort(out);
         number_cores(out);
         if (out->count == 0)

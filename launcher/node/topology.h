@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPUs of this machine as model/binding wants them.
+ * The CPUs of this machine as model/binding wants them; its devices come from gpus.h and nics.h.
+ * Only of a made-up machine (topology.made_up) they are in the description, too.
  *
  * hwloc knows most, but linking it costs every job start-up time, so it lives in a module of ours
  * that is only opened when --bind-to or --report-bindings asks. Without the module the kernel's own
@@ -9,7 +10,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/binding.h"
+#include "model/topology.h"
 
 /* `module`: full path of hvdrun-topology.so; NULL, or when it cannot be opened: the kernel's files.
  * Fills `out`, which the caller destroys. -1 when neither way works. */

@@ -69,6 +69,26 @@ struct pmix_server *pmix_server_load(const char *module_path, const struct pmix_
     return server;
 }
 
+/* The library comes with the module, so its own symbols are found through it. */
+int pmix_server_version(const char *module_path, char **version, char **file, struct error *err)
+{
+    union {
+        void *object;
+        const char *(*version)(void);
+    } symbol;
+    Dl_info info;
+    if (load(module_path, err) == NULL)
+        return -1;
+    void *handle = dlopen(module_path, RTLD_NOW | RTLD_LOCAL);
+    symbol.object = handle == NULL ? NULL : dlsym(handle, "PMIx_Get_version");
+    if (symbol.object == NULL)
+        return error_set(err, "%s has no PMIx library behind it: reinstall hvdrun", module_path);
+    *version = mem_strdup(symbol.version());
+    bool known = dladdr(symbol.object, &info) != 0 && info.dli_fname != NULL;
+    *file = mem_strdup(known ? info.dli_fname : "");
+    return 0;
+}
+
 int pmix_server_start(struct pmix_server *server, const char *tmpdir, const char *hostname,
                       struct error *err)
 {

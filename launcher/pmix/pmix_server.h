@@ -117,6 +117,10 @@ enum pmix_worker_state {
 
 struct pmix_server;
 
+/* Which PMIx library would serve MPI programs here: opens the module and starts nothing. The texts
+ * are the caller's; `file` is "" when it is not known. -1: it cannot be loaded. */
+int pmix_server_version(const char *module_path, char **version, char **file, struct error *err);
+
 /* NULL: the module or the PMIx library is missing or of another version; the text says which. */
 struct pmix_server *pmix_server_load(const char *module_path, const struct pmix_server_ops *ops,
                                      void *context, struct error *err);

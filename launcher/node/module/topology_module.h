@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/binding.h"
+#include "model/topology.h"
 
-#define TOPOLOGY_MODULE_SYMBOL "hvdrun_topology_read_1"
+#define TOPOLOGY_MODULE_SYMBOL "hvdrun_topology_read_2"
 
 /* Fills `out`, which the caller destroys. */
 typedef int topology_module_read(struct topology *out, struct error *err);

@@ -186,6 +186,42 @@ static void test_environment(void **state)
     bench_close(&bench);
 }
 
+static void expect_app_env(const struct bench *bench, const char *name, const char *value)
+{
+    const char *found = strv_env_get(&bench->setup.apps[0].env, name);
+    assert_non_null(found);
+    assert_string_equal(found, value);
+}
+
+/* As a list of the message, which it is freed with. */
+static char **list_of(const char *one, const char *two)
+{
+    char **list = mem_array(2, sizeof(char *));
+    list[0] = mem_strdup(one);
+    list[1] = mem_strdup(two);
+    return list;
+}
+
+/* Stronger than what the user's shell has, weaker than what the user says for the job. */
+static void test_environment_of_the_host(void **state)
+{
+    (void)state;
+    static const struct worker_env_rank rank = {.rank = 1, .cross_rank = 1, .cross_size = 3};
+    struct bench bench;
+    Hvdrun__Prepare *prepare = prepare_of("", true, false);
+    bench_prepare(&bench);
+    prepare->host_env = list_of("CREW_SETUP_TEST=the host's", "CREW_SETUP_APP=the host's");
+    prepare->n_host_env = 2;
+    prepare->apps[0]->env = list_of("CREW_SETUP_APP=the app's", "CREW_SETUP_MORE=the app's");
+    prepare->apps[0]->n_env = 2;
+    bench_fill(&bench, prepare, &rank);
+    expect(&bench, "CREW_SETUP_TEST", "passed");
+    expect_app_env(&bench, "CREW_SETUP_TEST", "the host's");
+    expect_app_env(&bench, "CREW_SETUP_APP", "the app's");
+    expect_app_env(&bench, "CREW_SETUP_MORE", "the app's");
+    bench_close(&bench);
+}
+
 /* In an elastic job a new worker joins two on its node that go on: no MPI for it, and ranks and
  * sizes of the whole node, of which PREPARE names only the new worker. */
 static void test_a_worker_that_joins(void **state)
@@ -241,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_several_hosts),
         cmocka_unit_test(test_a_driver_that_says_no_addresses),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_environment_of_the_host),
         cmocka_unit_test(test_a_worker_that_joins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

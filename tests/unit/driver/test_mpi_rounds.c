@@ -18,10 +18,10 @@
 /* Ranks 0 1 2 | 3 | 4 5 | 6 on nodes n0 to n3. */
 static struct plan_rank plan_ranks[] = {{.node = 0}, {.node = 0}, {.node = 0}, {.node = 1},
                                         {.node = 2}, {.node = 2}, {.node = 3}};
-static struct plan_node plan_nodes[] = {{.name = (char *)"n0", .local_size = 3, .first_rank = 0},
-                                        {.name = (char *)"n1", .local_size = 1, .first_rank = 3},
-                                        {.name = (char *)"n2", .local_size = 2, .first_rank = 4},
-                                        {.name = (char *)"n3", .local_size = 1, .first_rank = 6}};
+static struct plan_node plan_nodes[] = {{.name = (char *)"n0", .local_size = 3},
+                                        {.name = (char *)"n1", .local_size = 1},
+                                        {.name = (char *)"n2", .local_size = 2},
+                                        {.name = (char *)"n3", .local_size = 1}};
 static const struct plan plan = {
     .size = 7, .node_count = NODES, .ranks = plan_ranks, .nodes = plan_nodes};
 

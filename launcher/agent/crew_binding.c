@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/crew_binding.h"
+
+#include <stdlib.h>
+
+#include "agent/crew_gpus.h"
+#include "base/mem.h"
+#include "model/binding_picture.h"
+#include "node/topology.h"
+
+static const char *unit_name(enum bind_unit unit)
+{
+    static const char *const names[] = {
+#define UNIT_NAME(name, text) [name] = (text),
+        BIND_UNIT_LIST(UNIT_NAME)
+#undef UNIT_NAME
+    };
+    return names[unit];
+}
+
+/* Bound by their slots, which no two workers of a node share, of whatever epoch they are. */
+static int slots_of(const Hvdrun__Prepare *prepare)
+{
+    uint32_t slots = prepare->local_size;
+    for (size_t i = 0; i < prepare->n_workers; i++)
+        slots = prepare->workers[i]->slot >= slots ? prepare->workers[i]->slot + 1 : slots;
+    return (int)slots;
+}
+
+/* By slot; the rankfile's texts, borrowed. */
+static char **lists_of(const Hvdrun__Prepare *prepare, int slots)
+{
+    char **lists = mem_array((size_t)slots, sizeof(*lists));
+    for (size_t i = 0; i < prepare->n_workers; i++)
+        lists[prepare->workers[i]->slot] = prepare->workers[i]->cpus;
+    return lists;
+}
+
+static bool has_lists(const Hvdrun__Prepare *prepare)
+{
+    bool any = false;
+    for (size_t i = 0; i < prepare->n_workers; i++)
+        any = any || prepare->workers[i]->cpus[0] != '\0';
+    return any;
+}
+
+/* The lines of --report-bindings. */
+static void draw(struct crew_setup *setup, const struct topology *topology,
+                 const struct binding *binding)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    size_t count = prepare->n_workers;
+    struct binding_worker *workers AUTO_FREE = mem_array(count, sizeof(*workers));
+    AUTO_STRV struct strv gpus = STRV_INIT;
+    for (size_t i = 0; i < count; i++) {
+        char *near = crew_gpus_of(setup, prepare->workers[i]->slot);
+        if (near != NULL)
+            strv_add_take(&gpus, near);
+        workers[i] = (struct binding_worker){.rank = prepare->workers[i]->rank,
+                                             .mask = &binding->ranks[prepare->workers[i]->slot],
+                                             .gpus = near};
+    }
+    const char *unit = unit_name((enum bind_unit)prepare->bind);
+    if (has_lists(prepare))
+        unit = "the rankfile's CPUs";
+    else if (prepare->bind == BIND_NONE && prepare->cpus_per_proc > 0)
+        unit = unit_name(BIND_CORE);
+    binding_report(topology, crew_gpus_seen(setup->gpus), unit, workers, count, &setup->pictures);
+}
+
+static void warn(const struct crew_setup *setup, const struct binding *binding)
+{
+    const struct log *log = &setup->config->post->log;
+    if (binding->narrow)
+        log_warning(log, "--cpus-per-proc %u: there are not so many cores where a worker is bound",
+                    setup->prepare->cpus_per_proc);
+    else if (binding->sharing > 0)
+        log_warning(log, "%zu of %zu workers share their cores with others: we may use %zu",
+                    binding->sharing, binding->count, binding->cores);
+    if (binding->far > 0)
+        log_warning(log,
+                    "we may use no core near the GPU of %zu workers: they are bound to all of ours",
+                    binding->far);
+}
+
+/* Takes over `topology`'s devices when it is a made-up machine. */
+static int bind_to(struct crew_setup *setup, struct topology *topology, bool wanted,
+                   struct error *err)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    int slots = slots_of(prepare);
+    char **lists AUTO_FREE = lists_of(prepare, slots);
+    struct binding_request request = {.unit = (enum bind_unit)prepare->bind,
+                                      .slots = slots,
+                                      .cpus_per_proc = (int)prepare->cpus_per_proc,
+                                      .gpus_per_proc = (int)prepare->gpus_per_proc,
+                                      .round_numa = prepare->map_unit == 1,
+                                      .cpu_lists = lists};
+    if (setup->gpus != NULL)
+        request.gpus = crew_gpus_seen(setup->gpus);
+    struct binding *binding = binding_create(topology, &request, err);
+    if (binding == NULL)
+        return -1;
+    if (prepare->report_bindings)
+        draw(setup, topology, binding);
+    if (wanted)
+        warn(setup, binding);
+    if (wanted && topology->made_up)
+        log_warning(&setup->config->post->log,
+                    "HWLOC_SYNTHETIC or HWLOC_XMLFILE makes up this machine: nobody is bound");
+    if (wanted && !topology->made_up)
+        setup->binding = binding;
+    else
+        binding_destroy(binding);
+    return 0;
+}
+
+int crew_binding_fill(struct crew_setup *setup, struct error *err)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    struct topology topology = {.count = 0};
+    if (prepare->bind > BIND_GPU)
+        return error_set(err, "a binding of unknown kind %u", prepare->bind);
+    bool wanted = prepare->bind != BIND_NONE || prepare->cpus_per_proc > 0 || has_lists(prepare);
+    bool needs_topology = wanted || prepare->report_bindings;
+    if (needs_topology) {
+        const char *module = modules_find(setup->config->modules, "hvdrun-topology.so", err);
+        if (module == NULL || topology_read(module, &topology, err) < 0)
+            return -1;
+    }
+    setup->gpus = crew_gpus_create(setup, topology.made_up ? &topology : NULL);
+    int result = setup->gpus == NULL ? 0 : crew_gpus_check(setup, slots_of(prepare), err);
+    if (result == 0 && needs_topology)
+        result = bind_to(setup, &topology, wanted, err);
+    topology_destroy(&topology);
+    return result;
+}
+
+void crew_binding_env(const struct crew_setup *setup, const Hvdrun__Worker *worker,
+                      struct strv *hints)
+{
+    if (setup->binding == NULL)
+        return;
+    int threads = setup->binding->threads[worker->slot];
+    int quota = setup->config->facts->cpu_quota, size = (int)setup->prepare->local_size;
+    if (quota > 0 && size > 0 && quota / size < threads)
+        threads = quota / size > 0 ? quota / size : 1;
+    strv_printf(hints, "OMP_NUM_THREADS=%d", threads);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/crew_gpus.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "model/gpu_visible.h"
+#include "model/nic_near.h"
+#include "node/gpus.h"
+#include "node/nics.h"
+
+#define VALUE_MAX ((size_t)16 << 10)
+
+struct crew_gpus {
+    struct device_list found, nics;
+    const char *name;           /* the variable that shows GPUs of this kind */
+    struct gpu_visible visible; /* to the first worker; another app's may be told otherwise */
+};
+
+struct crew_gpus *crew_gpus_create(const struct crew_setup *setup, struct topology *topology)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    if (prepare->bind != BIND_GPU && prepare->gpus_per_proc == 0 && !prepare->nic_hints &&
+        !prepare->report_bindings)
+        return NULL;
+    struct crew_gpus *gpus = mem_alloc(sizeof(*gpus));
+    if (topology != NULL) {
+        gpus->found = topology->gpus;
+        gpus->nics = topology->nics;
+        topology->gpus = topology->nics = (struct device_list){0};
+    } else {
+        gpus_read("", &gpus->found);
+        if (gpus->found.count == 0)
+            gpus_fill_unknown(&gpus->found, setup->config->facts->gpus_told);
+        if (prepare->nic_hints)
+            nics_read("", &gpus->nics);
+    }
+    enum device_kind kind = gpus->found.count > 0 ? gpus->found.items[0].kind : DEVICE_NVIDIA;
+    const struct crew_app *app = &setup->apps[prepare->workers[0]->app];
+    gpus->name = gpu_visible_name(kind);
+    gpu_visible_fill(&gpus->visible, &gpus->found, crew_setup_getenv(setup, app, gpus->name));
+    return gpus;
+}
+
+void crew_gpus_destroy(struct crew_gpus *gpus)
+{
+    if (gpus == NULL)
+        return;
+    gpu_visible_clear(&gpus->visible);
+    device_list_destroy(&gpus->found);
+    device_list_destroy(&gpus->nics);
+    free(gpus);
+}
+
+int crew_gpus_check(const struct crew_setup *setup, int slots, struct error *err)
+{
+    const struct crew_gpus *gpus = setup->gpus;
+    size_t each = setup->prepare->gpus_per_proc;
+    if (each == 0 || gpus->visible.words.count / each >= (size_t)slots)
+        return 0;
+    if (gpus->visible.words.count == 0)
+        return error_status(err, STATUS_NO_SLOTS,
+                            "--gpus-per-proc %zu: no GPU was found on this host, or %s hides all",
+                            each, gpus->name);
+    return error_status(err, STATUS_NO_SLOTS,
+                        "--gpus-per-proc %zu: %d workers need %zu GPUs and this host shows %zu; "
+                        "start fewer workers on it, or look at its %s",
+                        each, slots, each * (size_t)slots, gpus->visible.words.count, gpus->name);
+}
+
+const struct device_list *crew_gpus_seen(const struct crew_gpus *gpus)
+{
+    return &gpus->visible.devices;
+}
+
+/* The first of the GPUs of a slot, and how many; false: there is none. */
+static bool gpus_of(const struct crew_setup *setup, size_t slot, size_t *first, size_t *count)
+{
+    size_t all = setup->gpus == NULL ? 0 : setup->gpus->visible.devices.count;
+    *count = setup->prepare->gpus_per_proc > 0 ? setup->prepare->gpus_per_proc : 1;
+    *first = all == 0 ? 0 : slot * *count % all;
+    return all > 0;
+}
+
+char *crew_gpus_of(const struct crew_setup *setup, size_t slot)
+{
+    size_t first = 0, count = 0;
+    struct buf text = BUF_INIT(VALUE_MAX);
+    if (!gpus_of(setup, slot, &first, &count))
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&text, i > 0 ? ",%zu" : "%zu", first + i);
+    return buf_take(&text);
+}
+
+/* Taken from the list that this worker's own app would see. */
+static void put_part(const struct crew_setup *setup, const Hvdrun__Worker *worker, struct strv *own)
+{
+    const struct crew_gpus *gpus = setup->gpus;
+    struct gpu_visible visible;
+    gpu_visible_fill(&visible, &gpus->found,
+                     crew_setup_getenv(setup, &setup->apps[worker->app], gpus->name));
+    char *part AUTO_FREE = gpu_visible_part(&visible, worker->slot, setup->prepare->gpus_per_proc);
+    if (part != NULL)
+        strv_printf(own, "%s=%s", gpus->name, part);
+    gpu_visible_clear(&visible);
+}
+
+void crew_gpus_env(const struct crew_setup *setup, const Hvdrun__Worker *worker, struct strv *own,
+                   struct strv *hints)
+{
+    size_t first = 0, count = 0;
+    if (setup->gpus == NULL)
+        return;
+    if (setup->prepare->gpus_per_proc > 0)
+        put_part(setup, worker, own);
+    if (!setup->prepare->nic_hints || !gpus_of(setup, worker->slot, &first, &count))
+        return;
+    struct buf nccl AUTO_BUF = BUF_INIT(VALUE_MAX), ucx AUTO_BUF = BUF_INIT(VALUE_MAX);
+    nic_near_values(&setup->gpus->nics, &setup->gpus->visible.devices, first, count, &nccl, &ucx);
+    if (nccl.length == 0)
+        return;
+    strv_printf(hints, "NCCL_IB_HCA=%s", buf_text(&nccl));
+    strv_printf(hints, "UCX_NET_DEVICES=%s", buf_text(&ucx));
+}

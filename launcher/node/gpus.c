@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/gpus.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "model/gpu_visible.h"
+#include "node/pci.h"
+
+#define INFORMATION_MAX ((size_t)64 << 10)
+#define MINOR_MAX 128
+
+/* Calls `each` for the entries of root/folder that do not begin with a dot; false: no such folder.
+ */
+static bool each_entry(const char *root, const char *folder,
+                       void (*each)(const char *root, const char *name, struct device_list *out),
+                       struct device_list *out)
+{
+    char *path AUTO_FREE = mem_printf("%s%s", root, folder);
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return false;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (entry->d_name[0] != '.')
+            each(root, entry->d_name, out);
+    }
+    closedir(dir);
+    return true;
+}
+
+/* access() asks the devices cgroup too, so a device of another job is not counted. */
+static bool may_open(const char *root, const char *prefix, int number)
+{
+    char *path AUTO_FREE = mem_printf("%s/dev/%s%d", root, prefix, number);
+    return access(path, R_OK | W_OK) == 0;
+}
+
+/* The device files are made at the first use where this program is installed and nothing has used
+ * a GPU since the boot; then all of them can be opened. */
+static bool makes_files_later(const char *root)
+{
+    char *control AUTO_FREE = mem_printf("%s/dev/nvidiactl", root);
+    char *program AUTO_FREE = mem_printf("%s/usr/bin/nvidia-modprobe", root);
+    return access(control, F_OK) < 0 && access(program, X_OK) == 0;
+}
+
+/* What stands behind "name:" in lines of "name: value"; NULL: no such line. The caller owns it. */
+static char *value_of(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += line[0] == '\n';
+        if (strncmp(line, name, length) != 0)
+            continue;
+        line += length;
+        line += strspn(line, ": \t");
+        return mem_strndup(line, strcspn(line, "\r\n"));
+    }
+    return NULL;
+}
+
+static void add_nvidia(const char *root, const char *address, struct device_list *out)
+{
+    char *path AUTO_FREE = mem_printf("%s/proc/driver/nvidia/gpus/%s/information", root, address);
+    struct buf text AUTO_BUF = BUF_INIT(INFORMATION_MAX);
+    (void)fd_read_file(path, &text, NULL);
+    char *minor AUTO_FREE = value_of(buf_text(&text), "Device Minor");
+    char *excluded AUTO_FREE = value_of(buf_text(&text), "GPU Excluded");
+    char *id AUTO_FREE = value_of(buf_text(&text), "GPU UUID");
+    if (excluded != NULL && strcmp(excluded, "Yes") == 0)
+        return;
+    if (minor != NULL && !may_open(root, "nvidia", (int)strtol(minor, NULL, 10)) &&
+        !makes_files_later(root))
+        return;
+    bool known = id != NULL && id[0] != '\0' && strchr(id, '?') == NULL;
+    struct device device = {
+        .kind = DEVICE_NVIDIA, .name = known ? id : NULL, .pci = mem_strdup(address), .numa = -1};
+    if (known)
+        id = NULL;
+    device_list_add(out, &device);
+}
+
+/* One entry of /sys/bus/pci/drivers/nvidia: a device to which it is bound, or a file of its own. */
+static void add_bound(const char *root, const char *address, struct device_list *out)
+{
+    if (strchr(address, ':') == NULL)
+        return;
+    char *path AUTO_FREE = mem_printf("%s/sys/bus/pci/devices/%s/class", root, address);
+    struct buf text AUTO_BUF = BUF_INIT(64);
+    if (fd_read_file(path, &text, NULL) < 0 || strncmp(buf_text(&text), "0x03", 4) != 0)
+        return;
+    struct device device = {.kind = DEVICE_NVIDIA, .pci = mem_strdup(address), .numa = -1};
+    device_list_add(out, &device);
+}
+
+/* Which file belongs to which device is not known here: when there are fewer files, their number
+ * counts, without places. */
+static void match_files(const char *root, struct device_list *out)
+{
+    char *control AUTO_FREE = mem_printf("%s/dev/nvidiactl", root);
+    int files = 0;
+    if (access(control, F_OK) < 0) {
+        if (out->count > 0 && !makes_files_later(root))
+            device_list_destroy(out);
+        return;
+    }
+    for (int minor = 0; minor < MINOR_MAX; minor++)
+        files += may_open(root, "nvidia", minor);
+    if (files == (int)out->count)
+        return;
+    device_list_destroy(out);
+    gpus_fill_unknown(out, files);
+}
+
+/* One node of the compute driver; those without SIMD units are CPUs. */
+static void add_amd(const char *root, const char *node, struct device_list *out)
+{
+    char *path AUTO_FREE =
+        mem_printf("%s/sys/class/kfd/kfd/topology/nodes/%s/properties", root, node);
+    static const char *const names[] = {"simd_count", "drm_render_minor", "domain", "location_id",
+                                        "unique_id"};
+    struct buf text AUTO_BUF = BUF_INIT(INFORMATION_MAX);
+    unsigned long long values[5] = {0};
+    /* of another job: the devices cgroup lets us not even read it */
+    if (fd_read_file(path, &text, NULL) < 0)
+        return;
+    for (size_t i = 0; i < 5; i++) {
+        char *value AUTO_FREE = value_of(buf_text(&text), names[i]);
+        values[i] = value == NULL ? 0 : strtoull(value, NULL, 10);
+    }
+    if (values[0] == 0 || !may_open(root, "dri/renderD", (int)(values[1] & 0xffff)))
+        return;
+    unsigned location = (unsigned)values[3] & 0xffff;
+    struct device device = {.kind = DEVICE_AMD, .number = (int)strtol(node, NULL, 10), .numa = -1};
+    device.pci = mem_printf("%04x:%02x:%02x.%x", (unsigned)values[2] & 0xffff, location >> 8,
+                            location >> 3 & 31, location & 7);
+    device.name = values[4] == 0 ? NULL : mem_printf("GPU-%016llx", values[4]);
+    device_list_add(out, &device);
+}
+
+void gpus_list(const char *root, struct device_list *out)
+{
+    *out = (struct device_list){0};
+    if (!each_entry(root, "/proc/driver/nvidia/gpus", add_nvidia, out)) {
+        (void)each_entry(root, "/sys/bus/pci/drivers/nvidia", add_bound, out);
+        match_files(root, out);
+    }
+    if (out->count == 0)
+        (void)each_entry(root, "/sys/class/kfd/kfd/topology/nodes", add_amd, out);
+    device_list_sort(out);
+}
+
+void gpus_read(const char *root, struct device_list *out)
+{
+    gpus_list(root, out);
+    for (size_t i = 0; i < out->count; i++)
+        pci_locate(root, &out->items[i]);
+}
+
+void gpus_fill_unknown(struct device_list *out, int count)
+{
+    for (int i = 0; i < count; i++)
+        device_list_add(out, &(struct device){.kind = DEVICE_NVIDIA, .numa = -1});
+}
+
+int gpus_seen(const struct device_list *gpus)
+{
+    struct gpu_visible visible;
+    if (gpus->count == 0)
+        return 0;
+    gpu_visible_fill(&visible, gpus, getenv(gpu_visible_name(gpus->items[0].kind)));
+    int count = (int)visible.words.count;
+    gpu_visible_clear(&visible);
+    return count;
+}
+
+int gpus_count(const char *root)
+{
+    struct device_list gpus;
+    gpus_list(root, &gpus);
+    int count = gpus_seen(&gpus);
+    device_list_destroy(&gpus);
+    return count;
+}

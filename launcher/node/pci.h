@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a PCI device is, as /sys tells. */
+#pragma once
+
+#include "model/device.h"
+
+/* Fills path, numa and cpus of a device whose PCI address is known; what /sys does not tell stays
+ * unknown. `root`: "" but for tests. */
+void pci_locate(const char *root, struct device *device);
+
+/* A number of at most six digits in a small file; `missing` when there is none. */
+int pci_read_number(const char *path, int missing);

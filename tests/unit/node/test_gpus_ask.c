@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nvidia-smi is a script here: one that answers, one that fails, one that hangs. */
+#include <signal.h>
+
+#include "fake_root.h"
+#include "io/loop.h"
+#include "loop_fixture.h"
+#include "node/gpus_ask.h"
+
+struct asking {
+    char root[sizeof(FAKE_ROOT)];
+    struct loop *loop;
+    struct reaper *reaper;
+    struct loop_signals *signals;
+    struct gpus_ask *ask;
+    int answers, gpus;
+};
+
+static void on_exit_of(void *context, const struct reaper_exit *exit)
+{
+    struct asking *asking = context;
+    gpus_ask_exited(asking->ask, exit);
+}
+
+static void on_signal(void *context, int signal, int sender)
+{
+    struct asking *asking = context;
+    (void)signal;
+    (void)sender;
+    reaper_collect(asking->reaper);
+}
+
+static void on_answer(void *context, int gpus)
+{
+    struct asking *asking = context;
+    asking->answers++;
+    asking->gpus = gpus;
+    loop_stop(asking->loop);
+}
+
+static int open_asking(void **state)
+{
+    static const int signals[] = {SIGCHLD, 0};
+    struct asking *asking = mem_alloc(sizeof(*asking));
+    memcpy(asking->root, FAKE_ROOT, sizeof(FAKE_ROOT));
+    assert_non_null(mkdtemp(asking->root));
+    asking->loop = loop_create(NULL);
+    asking->reaper = reaper_create(on_exit_of, asking);
+    asking->signals = loop_signals_create(asking->loop, signals, on_signal, asking, NULL);
+    *state = asking;
+    return 0;
+}
+
+static int close_asking(void **state)
+{
+    struct asking *asking = *state;
+    gpus_ask_destroy(asking->ask);
+    loop_signals_destroy(asking->signals);
+    reaper_destroy(asking->reaper);
+    loop_destroy(asking->loop);
+    fake_remove(asking->root);
+    free(asking);
+    return 0;
+}
+
+/* The path of a program that does this; the caller owns it. */
+static char *put_program(const struct asking *asking, const char *script)
+{
+    char *path = mem_printf("%s/bin/nvidia-smi", asking->root);
+    put_file(asking->root, "bin/nvidia-smi", script);
+    assert_int_equal(chmod(path, 0700), 0);
+    return path;
+}
+
+static int answer_of(struct asking *asking, const char *script, int64_t limit_ms)
+{
+    struct error err = ERROR_INIT;
+    char *program AUTO_FREE = put_program(asking, script);
+    gpus_ask_destroy(asking->ask);
+    asking->answers = 0;
+    asking->gpus = -1;
+    asking->ask = gpus_ask_create(asking->loop, program, limit_ms, on_answer, asking, &err);
+    if (asking->ask == NULL)
+        fail_msg("%s", err.text);
+    run_loop(asking->loop);
+    run_turns(asking->loop, 3);
+    assert_int_equal(asking->answers, 1);
+    return asking->gpus;
+}
+
+static void test_answers(void **state)
+{
+    struct asking *asking = *state;
+    assert_int_equal(answer_of(asking,
+                               "#!/bin/sh\ntest \"$*\" = -L || exit 3\n"
+                               "echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\n"
+                               "echo '  MIG 1g.10gb Device 0: (UUID: MIG-1)'\n"
+                               "echo 'GPU 1: NVIDIA H100 (UUID: GPU-2)'\n",
+                               RUN_LIMIT_MS),
+                     2);
+    assert_int_equal(answer_of(asking, "#!/bin/sh\necho 'GPU 0: x'; exit 9\n", RUN_LIMIT_MS), 0);
+    assert_int_equal(answer_of(asking, "#!/bin/sh\necho 'No devices found.'\n", RUN_LIMIT_MS), 0);
+    assert_int_equal(answer_of(asking, "#!/bin/sh\nkill -9 $$\n", RUN_LIMIT_MS), 0);
+}
+
+/* The loop goes on meanwhile, and the answer comes at the limit. */
+static void test_hanging(void **state)
+{
+    struct asking *asking = *state;
+    assert_int_equal(answer_of(asking, "#!/bin/sh\necho 'GPU 0: x'; exec sleep 600\n", 50), 0);
+    /* destroyed while it runs: the program goes too */
+    char *program AUTO_FREE = put_program(asking, "#!/bin/sh\nexec sleep 600\n");
+    gpus_ask_destroy(asking->ask);
+    asking->ask = gpus_ask_create(asking->loop, program, RUN_LIMIT_MS, on_answer, asking, NULL);
+    assert_non_null(asking->ask);
+    mem_free_at(&program);
+    gpus_ask_destroy(asking->ask);
+    asking->ask = NULL;
+    int64_t end = loop_now_ms(asking->loop) + RUN_LIMIT_MS;
+    while (reaper_has_children() && loop_now_ms(asking->loop) < end)
+        run_turns(asking->loop, 3);
+    assert_false(reaper_has_children());
+}
+
+static void test_not_a_program(void **state)
+{
+    struct asking *asking = *state;
+    struct error err = ERROR_INIT;
+    assert_null(gpus_ask_create(asking->loop, "/nowhere/nvidia-smi", 50, on_answer, asking, &err));
+    assert_non_null(strstr(err.text, "nvidia-smi"));
+    assert_false(gpus_ask_exited(NULL, &(struct reaper_exit){.pid = 1}));
+}
+
+/* Only where there is a driver, and a program. */
+static void test_when_to_ask(void **state)
+{
+    struct asking *asking = *state;
+    char *program AUTO_FREE = put_program(asking, "#!/bin/sh\n");
+    char *search AUTO_FREE = mem_printf("/nowhere:%s/bin", asking->root);
+    assert_null(gpus_ask_program(asking->root, search));
+    put_file(asking->root, "dev/dxg", "");
+    char *found AUTO_FREE = gpus_ask_program(asking->root, search);
+    assert_string_equal(found, program);
+    if (access("/usr/lib/wsl/lib/nvidia-smi", X_OK) < 0) {
+        assert_null(gpus_ask_program(asking->root, "/nowhere"));
+        assert_null(gpus_ask_program(asking->root, NULL));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_answers, open_asking, close_asking),
+        cmocka_unit_test_setup_teardown(test_hanging, open_asking, close_asking),
+        cmocka_unit_test_setup_teardown(test_not_a_program, open_asking, close_asking),
+        cmocka_unit_test_setup_teardown(test_when_to_ask, open_asking, close_asking),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
