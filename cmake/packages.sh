@@ -14,7 +14,7 @@ packages_to_build=(
 # shellcheck disable=SC2034
 packages_to_test=(
     libcmocka-dev mpich libmpich-dev python3 git procps openssh-server openssh-client
-    iproute2 nftables python3-torch python3-numpy
+    iproute2 nftables slurm-wlm munge python3-torch python3-numpy
     shellcheck groff-base man-db
 )
 

@@ -4,6 +4,8 @@
  * frames on its standard input and output. Nothing that matters is told on its command line.
  *
  *   hvdrun-agent [--marker WORD]   WORD is printed before the first frame (transport/boot_script.h)
+ *   hvdrun-agent --dial            frames go over a connection that it makes itself
+ *                                  (agent_main/dial_out.h); a scheduler has started it
  *   hvdrun-agent --version
  */
 #include <fcntl.h>
@@ -16,8 +18,12 @@
 
 #include "agent/agent.h"
 #include "agent/keeper.h"
+#include "agent/modules.h"
+#include "agent_main/dial_out.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "io/dial_back_names.h"
+#include "io/tls_library.h"
 
 #define MARKER_MAX 64
 
@@ -25,6 +31,7 @@ static const char usage[] = "hvdrun-agent is started by hvdrun; it has no use by
 
 struct start {
     int read_fd, write_fd;
+    const struct tls_end *tls; /* NULL: the stream is plain */
     const sigset_t *mask;
 };
 
@@ -33,6 +40,7 @@ static int agent_main(void *context, int line_fd)
     const struct start *start = context;
     struct agent_config config = {.read_fd = start->read_fd,
                                   .write_fd = start->write_fd,
+                                  .tls = start->tls,
                                   .module_dir = "",
                                   .mask = start->mask,
                                   .keeper_fd = line_fd};
@@ -83,6 +91,44 @@ static int run_kept(struct start *start)
     return status;
 }
 
+/* The way in, and then as always. An agent that has come in ends with 0, however it ends: its
+ * driver hears of it by the link, and srun would take the other nodes along. */
+static int run_dialed(const sigset_t *mask)
+{
+    struct dial_out dial;
+    struct tls_end end;
+    struct error err = ERROR_INIT;
+    struct modules *modules = modules_create("");
+    const struct tls_module *module = NULL;
+    int result = dial_out_read(&dial, &err);
+    const char *path = result < 0 ? NULL : modules_find(modules, "hvdrun-tls.so", &err);
+    if (path != NULL)
+        module = tls_library_open(path, &err);
+    result = module == NULL ? -1 : dial_out_connect(&dial, module, DIAL_OUT_LIMIT_MS, &end, &err);
+    if (result < 0)
+        fprintf(stderr, DIAL_BACK_CANNOT "%s: %s\n", dial.node, err.text);
+    dial_out_clear(&dial);
+    modules_destroy(modules);
+    if (result < 0)
+        return STATUS_LAUNCHER;
+    struct start start = {.read_fd = end.fd, .write_fd = -1, .tls = &end, .mask = mask};
+    run_kept(&start);
+    module->destroy(end.session); /* our copy of it */
+    return 0;
+}
+
+/* Nobody reads what we print, and nothing is told us, but for the line that says why we fail. */
+static int leave_streams(void)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
+        return -1;
+    if (fcntl(STDERR_FILENO, F_GETFD) < 0)
+        dup2(null_fd, STDERR_FILENO);
+    fd_close(&null_fd);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     sigset_t mask;
@@ -91,13 +137,16 @@ int main(int argc, char **argv)
         return fflush(stdout) == 0 ? 0 : STATUS_LAUNCHER;
     }
     bool marked = argc == 3 && strcmp(argv[1], "--marker") == 0;
-    if (!marked && argc != 1) {
+    bool dials = argc == 2 && strcmp(argv[1], "--dial") == 0;
+    if (!marked && !dials && argc != 1) {
         fputs(usage, stderr);
         return STATUS_USAGE;
     }
     setsid(); /* fails when we lead one already */
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_SETMASK, NULL, &mask);
+    if (dials)
+        return leave_streams() < 0 ? STATUS_LAUNCHER : run_dialed(&mask);
     struct start start = {.mask = &mask};
     if ((marked && !print_marker(argv[2])) || move_stream(&start) < 0) {
         fputs("hvdrun-agent: no stream to speak on\n", stderr);

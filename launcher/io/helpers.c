@@ -53,14 +53,13 @@ static struct helper *find(const struct helpers *helpers, pid_t pid)
     return NULL;
 }
 
-pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
-                    void (*exited)(void *context, int wait_status), void *context,
-                    struct error *err)
+static pid_t start(struct helpers *helpers, const struct child_spec *spec, bool lasting,
+                   void (*exited)(void *context, int wait_status), void *context, struct error *err)
 {
     struct child_spec full = *spec;
     sigset_t nothing_blocked;
     sigemptyset(&nothing_blocked);
-    full.die_with_parent = true;
+    full.die_with_parent = !lasting;
     if (full.envp == NULL)
         full.envp = environ;
     if (full.mask == NULL)
@@ -77,6 +76,20 @@ pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
     return pid;
 }
 
+pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
+                    void (*exited)(void *context, int wait_status), void *context,
+                    struct error *err)
+{
+    return start(helpers, spec, false, exited, context, err);
+}
+
+pid_t helpers_start_lasting(struct helpers *helpers, const struct child_spec *spec,
+                            void (*exited)(void *context, int wait_status), void *context,
+                            struct error *err)
+{
+    return start(helpers, spec, true, exited, context, err);
+}
+
 void helpers_let_go(struct helpers *helpers, pid_t pid)
 {
     struct helper *helper = find(helpers, pid);
@@ -88,7 +101,7 @@ void helpers_let_go(struct helpers *helpers, pid_t pid)
     signal_group(helper, SIGCONT);
 }
 
-static void kill_overdue(struct helpers *helpers)
+void helpers_kill_overdue(struct helpers *helpers)
 {
     int64_t now = clock_mono_ms();
     for (size_t i = 0; i < helpers->count; i++) {
@@ -108,7 +121,7 @@ void helpers_exited(struct helpers *helpers, const struct reaper_exit *exit)
         if (gone.exited != NULL)
             gone.exited(gone.context, exit->wait_status);
     }
-    kill_overdue(helpers);
+    helpers_kill_overdue(helpers);
 }
 
 bool helpers_has(const struct helpers *helpers, pid_t pid)

@@ -20,9 +20,18 @@ pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
                     void (*exited)(void *context, int wait_status), void *context,
                     struct error *err);
 
+/* As helpers_start(), but it is not killed when we are: for a program that others depend on, and
+ * that ends by itself when they have. */
+pid_t helpers_start_lasting(struct helpers *helpers, const struct child_spec *spec,
+                            void (*exited)(void *context, int wait_status), void *context,
+                            struct error *err);
+
 /* No callback for it any more; TERM now, KILL when it is still there after a second (looked at when
  * other exits come, and at the end). */
 void helpers_let_go(struct helpers *helpers, pid_t pid);
+
+/* KILL to those that were let go a second ago or more. */
+void helpers_kill_overdue(struct helpers *helpers);
 
 void helpers_exited(struct helpers *helpers, const struct reaper_exit *exit);
 bool helpers_has(const struct helpers *helpers, pid_t pid); /* started here and not yet reaped */

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-
-enum { KEEPALIVE_IDLE_S = 5, KEEPALIVE_INTERVAL_S = 3, KEEPALIVE_PROBES = 3 };
+#include "io/tcp_options.h"
 
 struct attempt {
     struct dial *dial;
@@ -153,29 +151,12 @@ static void dial_fail(struct dial *dial)
     dial_answer(dial, &result);
 }
 
-/* Comfort; a kernel that refuses one of them still carries the connection. */
-static void set_options(int fd, int64_t dead_after_ms)
-{
-    const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S,
-              probes = KEEPALIVE_PROBES;
-    unsigned dead = (unsigned)dead_after_ms;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    /* What is lost of a quiet stream is sent again every RTO, not after twice the last wait, so
-     * that heartbeats get through a lossy network in time. */
-    setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof(on));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
-}
-
 static void attempt_won(struct attempt *attempt)
 {
     struct dial *dial = attempt->dial;
     struct dial_result result = {.fd = attempt->fd};
     attempt->fd = -1;
-    set_options(result.fd, dial->dead_after_ms); /* after connecting: it has its own deadline */
+    tcp_options_set(result.fd, dial->dead_after_ms); /* after connecting: it has its own deadline */
     dial_address_text(&attempt->address, result.peer, sizeof(result.peer));
     dial_answer(dial, &result);
 }

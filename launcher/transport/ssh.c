@@ -51,9 +51,7 @@ struct ssh_transport *ssh_transport_create(const struct ssh_settings *settings)
         .settings = settings,
         .loop = settings->room->loop,
         .window = ssh_window_create(settings->window),
-        .query_settings = {.room = settings->room,
-                           .config_file = settings->config_file,
-                           .identity = settings->identity},
+        .query_settings = {.room = settings->room, .config_file = settings->config_file},
     };
     ssh->queries = ssh_queries_create(&ssh->query_settings);
     ssh->schedule = loop_timer_create(ssh->loop, schedule_fire, ssh);

@@ -75,6 +75,11 @@ static int port_said(const struct ssh_call *call)
     return call->target->port > 0 ? call->target->port : call->ssh->settings->port;
 }
 
+static const char *identity_said(const struct ssh_call *call)
+{
+    return call->target->identity != NULL ? call->target->identity : call->ssh->settings->identity;
+}
+
 static enum ssh_host_policy policy(const struct ssh_call *call)
 {
     return call->ssh->settings->strict ? SSH_HOST_STRICT : call->config->policy;
@@ -163,7 +168,7 @@ static void start_program(struct ssh_call *call)
         [SSH_HOST_ACCEPT_NEW] = NULL, [SSH_HOST_STRICT] = "yes", [SSH_HOST_ANY] = "no"};
     const struct ssh_settings *settings = call->ssh->settings;
     const struct ssh_program program = {.config_file = settings->config_file,
-                                        .identity = settings->identity,
+                                        .identity = identity_said(call),
                                         .user = user_said(call),
                                         .port = port_said(call),
                                         .agent = call->private_agent,
@@ -424,7 +429,10 @@ static void keys_loaded(void *context, const struct ssh_identity_answer *answer)
     if (answer->keys == NULL)
         call->no_keys = mem_strdup(answer->why);
     call->private_agent = mem_strdup(answer->private_agent);
-    find_way(call);
+    if (call->ssh->settings->program_only) /* which may need the keys that we have opened */
+        fall_back(call, "--transport ssh-cli");
+    else
+        find_way(call);
 }
 
 static void configured(void *context, const struct ssh_config *config, const char *why)
@@ -446,8 +454,14 @@ static void configured(void *context, const struct ssh_config *config, const cha
 static void ask_config(struct ssh_call *call)
 {
     set_stage(call, STAGE_CONFIG);
-    call->question = ssh_query_ask(call->ssh->queries, destination(call), user_said(call),
-                                   port_said(call), configured, call);
+    const struct ssh_wanted wanted = {.host = destination(call),
+                                      .user = user_said(call),
+                                      .identity = identity_said(call),
+                                      .identity_by = call->target->identity != NULL
+                                                         ? "identity in the host list"
+                                                         : "--ssh-identity-file",
+                                      .port = port_said(call)};
+    call->question = ssh_query_ask(call->ssh->queries, &wanted, configured, call);
 }
 
 struct ssh_call *ssh_call_create(struct ssh_transport *ssh, const struct transport_target *target,

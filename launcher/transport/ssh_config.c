@@ -31,7 +31,7 @@ void ssh_config_destroy(struct ssh_config *config)
     ssh_config_init(config);
 }
 
-static char *expanded(const char *path, const struct ssh_config_place *place)
+char *ssh_config_expand(const char *path, const struct ssh_config_place *place)
 {
     if (path[0] == '~' && (path[1] == '/' || path[1] == '\0') && place->home != NULL)
         return mem_printf("%s%s", place->home, path + 1);
@@ -56,9 +56,9 @@ void ssh_config_defaults(struct ssh_config *config, const char *host,
     config->host_name = mem_strdup(host);
     config->user = mem_strdup(place->user);
     for (size_t i = 0; identities[i] != NULL; i++)
-        strv_add_take(&config->identities, expanded(identities[i], place));
+        strv_add_take(&config->identities, ssh_config_expand(identities[i], place));
     for (size_t i = 0; known_hosts[i] != NULL; i++)
-        strv_add_take(&config->known_hosts, expanded(known_hosts[i], place));
+        strv_add_take(&config->known_hosts, ssh_config_expand(known_hosts[i], place));
     const char *agent = place->variable("SSH_AUTH_SOCK");
     if (agent != NULL && agent[0] != '\0')
         config->agent_socket = mem_strdup(agent);
@@ -81,7 +81,7 @@ static void add_files(struct strv *files, const char *value, const struct ssh_co
         size_t length = strcspn(value, " ");
         char *file AUTO_FREE = mem_strndup(value, length);
         if (length > 0 && !is_none(file))
-            strv_add_take(files, expanded(file, place));
+            strv_add_take(files, ssh_config_expand(file, place));
         value += length + strspn(value + length, " ");
     }
 }
@@ -96,7 +96,7 @@ static void set_agent(struct ssh_config *config, const char *value,
         name = value + 1;
     const char *path = name != NULL ? place->variable(name) : value;
     bool none = is_none(value) || path == NULL || path[0] == '\0';
-    replace(&config->agent_socket, none ? NULL : expanded(path, place));
+    replace(&config->agent_socket, none ? NULL : ssh_config_expand(path, place));
 }
 
 static void set_not_ours(struct ssh_config *config, const char *key, const char *value)
@@ -161,7 +161,7 @@ static int set(struct ssh_config *config, const char *key, const char *value,
                          : strcmp(value, "inet6") == 0 ? AF_INET6
                                                        : AF_UNSPEC;
     else if (strcmp(key, "identityfile") == 0 && !is_none(value))
-        strv_add_take(&config->identities, expanded(value, place));
+        strv_add_take(&config->identities, ssh_config_expand(value, place));
     else if (strcmp(key, "identityagent") == 0)
         set_agent(config, value, place);
     else if (strcmp(key, "identitiesonly") == 0)

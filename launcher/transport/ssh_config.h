@@ -43,6 +43,9 @@ struct ssh_config_place {
 void ssh_config_init(struct ssh_config *config);
 void ssh_config_destroy(struct ssh_config *config); /* accepts an all-zero struct */
 
+/* A path whose `~/` is the user's home. The caller owns it. */
+char *ssh_config_expand(const char *path, const struct ssh_config_place *place);
+
 /* What OpenSSH does without any configuration. */
 void ssh_config_defaults(struct ssh_config *config, const char *host,
                          const struct ssh_config_place *place);

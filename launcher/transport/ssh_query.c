@@ -148,7 +148,7 @@ static void query_done(void *context, const struct capture_result *result)
     answer_known(answer, rc < 0 ? mem_strdup(err.text) : NULL);
 }
 
-static void run_query(struct answer *answer, const char *host, const char *user, int port)
+static void run_query(struct answer *answer, const struct ssh_wanted *wanted)
 {
     const struct ssh_query_settings *settings = answer->queries->settings;
     struct strv argv AUTO_STRV = STRV_INIT;
@@ -159,63 +159,66 @@ static void run_query(struct answer *answer, const char *host, const char *user,
         strv_add(&argv, "-F");
         strv_add(&argv, settings->config_file);
     }
-    if (settings->identity != NULL) {
+    if (wanted->identity != NULL) {
         strv_add(&argv, "-i");
-        strv_add(&argv, settings->identity);
+        strv_add(&argv, wanted->identity);
     }
-    if (port > 0) {
+    if (wanted->port > 0) {
         strv_add(&argv, "-p");
-        strv_printf(&argv, "%d", port);
+        strv_printf(&argv, "%d", wanted->port);
     }
-    if (user != NULL) {
+    if (wanted->user != NULL) {
         strv_add(&argv, "-l");
-        strv_add(&argv, user);
+        strv_add(&argv, wanted->user);
     }
     strv_add(&argv, "--");
-    strv_add(&argv, host);
+    strv_add(&argv, wanted->host);
     answer->capture =
         capture_start(settings->room->loop, settings->room->helpers, strv_items(&argv), NULL,
                       SSH_CONFIG_OUTPUT_MAX, settings->room->limit_ms, query_done, answer);
 }
 
-static void take_defaults(struct answer *answer, const char *host, const char *user, int port)
+static void take_defaults(struct answer *answer, const struct ssh_wanted *wanted)
 {
     struct ssh_queries *queries = answer->queries;
     struct ssh_config *config = &answer->config;
-    ssh_config_defaults(config, host, &queries->place);
+    ssh_config_defaults(config, wanted->host, &queries->place);
     config->hash_names = queries->hash_names;
-    if (user != NULL) {
+    if (wanted->user != NULL) {
         free(config->user);
-        config->user = mem_strdup(user);
+        config->user = mem_strdup(wanted->user);
     }
-    if (port > 0)
-        config->port = port;
-    if (queries->settings->identity != NULL) {
+    if (wanted->port > 0)
+        config->port = wanted->port;
+    if (wanted->identity != NULL) {
         strv_destroy(&config->identities);
-        strv_add(&config->identities, queries->settings->identity);
+        strv_add_take(&config->identities, ssh_config_expand(wanted->identity, &queries->place));
     }
     answer->known = true;
 }
 
 /* ssh leaves out a key file that is not there, with a warning that nobody would see. With its
  * public half alone the key may be an agent's. */
-static char *identity_problem(const struct ssh_query_settings *settings)
+static char *identity_problem(const struct ssh_queries *queries, const struct ssh_wanted *wanted)
 {
-    const char *path = settings->identity;
-    if (path == NULL || path[0] == '~' || access(path, F_OK) == 0)
+    if (wanted->identity == NULL)
+        return NULL;
+    char *path AUTO_FREE = ssh_config_expand(wanted->identity, &queries->place);
+    if (path[0] == '~' || access(path, F_OK) == 0) /* ~ann/ is for ssh to find */
         return NULL;
     int errnum = errno;
     char *public AUTO_FREE = mem_printf("%s.pub", path);
     if (access(public, F_OK) == 0)
         return NULL;
-    return mem_printf("the key file %s (--ssh-identity-file) cannot be found: %s", path,
+    return mem_printf("the key file %s (%s) cannot be found: %s", path, wanted->identity_by,
                       strerrordesc_np(errnum));
 }
 
-static struct answer *answer_for(struct ssh_queries *queries, const char *host, const char *user,
-                                 int port)
+static struct answer *answer_for(struct ssh_queries *queries, const struct ssh_wanted *wanted)
 {
-    char *key AUTO_FREE = mem_printf("%s@%s@%d", user == NULL ? "" : user, host, port);
+    char *key AUTO_FREE =
+        mem_printf("%s@%s@%d@%s", wanted->user == NULL ? "" : wanted->user, wanted->host,
+                   wanted->port, wanted->identity == NULL ? "" : wanted->identity);
     struct answer *answer = queries->answers;
     while (answer != NULL && strcmp(answer->key, key) != 0)
         answer = answer->next;
@@ -229,25 +232,25 @@ static struct answer *answer_for(struct ssh_queries *queries, const char *host, 
     *answer = (struct answer){.next = queries->answers, .queries = queries, .key = mem_strdup(key)};
     ssh_config_init(&answer->config);
     queries->answers = answer;
-    answer->why = identity_problem(queries->settings);
+    answer->why = identity_problem(queries, wanted);
     if (answer->why != NULL)
         answer->known = true;
     else if (queries->configured)
-        run_query(answer, host, user, port);
+        run_query(answer, wanted);
     else
-        take_defaults(answer, host, user, port);
+        take_defaults(answer, wanted);
     return answer;
 }
 
-struct ssh_question *
-ssh_query_ask(struct ssh_queries *queries, const char *host, const char *user, int port,
-              void (*done)(void *context, const struct ssh_config *config, const char *why),
-              void *context)
+struct ssh_question *ssh_query_ask(struct ssh_queries *queries, const struct ssh_wanted *wanted,
+                                   void (*done)(void *context, const struct ssh_config *config,
+                                                const char *why),
+                                   void *context)
 {
     struct ssh_question *question = mem_alloc(sizeof(*question));
     *question = (struct ssh_question){.next = queries->questions,
                                       .queries = queries,
-                                      .answer = answer_for(queries, host, user, port),
+                                      .answer = answer_for(queries, wanted),
                                       .done = done,
                                       .context = context};
     question->timer = loop_timer_create(queries->settings->room->loop, question_fire, question);

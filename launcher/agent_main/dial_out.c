@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_main/dial_out.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "io/dial_back_names.h"
+#include "io/tcp_options.h"
+
+enum {
+    SHAKE_MS = 5000,       /* for TLS and the word of welcome, of one address */
+    ROUND_MS = 8000,       /* for one attempt to connect */
+    AGAIN_MS = 500,        /* between two rounds */
+    DEAD_AFTER_MS = 30000, /* unacknowledged: the link's own heartbeats are faster */
+    WHYS_MAX = 512,
+};
+
+struct attempt {
+    const char *address;
+    int fd; /* -1: not begun, or over */
+    bool begun;
+    char why[128];
+};
+
+struct dialing {
+    const struct dial_out *dial;
+    const struct tls_module *module;
+    struct tls_party *party;
+    struct attempt attempts[DIAL_OUT_ADDRESSES_MAX];
+    size_t count;
+    int64_t deadline_ms;
+    char refused[DIAL_BACK_LINE_MAX]; /* what the driver said; "": nothing */
+};
+
+/* The environment */
+
+/* A copy of the variable, which is overwritten where it stood. NULL: not set. */
+static char *take(const char *name)
+{
+    char *value = getenv(name);
+    char *copy = value == NULL ? NULL : mem_strdup(value);
+    if (value != NULL)
+        explicit_bzero(value, strlen(value));
+    unsetenv(name);
+    return copy;
+}
+
+static int read_key(const char *hex, uint8_t *key)
+{
+    if (strlen(hex) != 2 * TLS_KEY_SIZE || strspn(hex, "0123456789abcdef") != 2 * TLS_KEY_SIZE)
+        return -1;
+    for (size_t i = 0; i < TLS_KEY_SIZE; i++) {
+        char pair[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        key[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return 0;
+}
+
+static void add_addresses(struct strv *addresses, const char *list)
+{
+    while (*list != '\0' && addresses->count < DIAL_OUT_ADDRESSES_MAX) {
+        size_t length = strcspn(list, ",");
+        if (length > 0)
+            strv_add_n(addresses, list, length);
+        list += length + (list[length] == ',');
+    }
+}
+
+/* Where srun runs, as Slurm itself reaches it: that goes before all others. */
+static void add_launch_address(struct strv *addresses, const char *list)
+{
+    const char *launch = getenv("SLURM_LAUNCH_NODE_IPADDR");
+    const char *end = strchrnul(list, ',');
+    const char *port = end;
+    while (port > list && *port != ':')
+        port--;
+    if (launch != NULL && launch[0] != '\0' && strchr(launch, ',') == NULL && *port == ':')
+        strv_printf(addresses, strchr(launch, ':') == NULL ? "%s%.*s" : "[%s]%.*s", launch,
+                    (int)(end - port), port);
+}
+
+int dial_out_read(struct dial_out *dial, struct error *err)
+{
+    char *list AUTO_FREE = take(DIAL_BACK_ENV_DIAL);
+    char *key AUTO_FREE = take(DIAL_BACK_ENV_KEY);
+    char *job AUTO_FREE = take(DIAL_BACK_ENV_JOB);
+    const char *node = getenv("SLURMD_NODENAME");
+    int result = -1;
+    *dial = (struct dial_out){.node = mem_strdup(node == NULL ? "?" : node)};
+    if (list == NULL || key == NULL || job == NULL)
+        error_set(err, "nothing says whom to dial: hvdrun starts this by srun, nobody else does");
+    else if (node == NULL || node[0] == '\0')
+        error_set(err, "SLURMD_NODENAME is not set: was this started by Slurm?");
+    else if (read_key(key, dial->key) < 0)
+        error_set(err, DIAL_BACK_ENV_KEY " is no key: srun did not pass the environment on");
+    else
+        result = 0;
+    if (key != NULL)
+        explicit_bzero(key, strlen(key));
+    if (result < 0)
+        return -1;
+    add_launch_address(&dial->addresses, list);
+    add_addresses(&dial->addresses, list);
+    dial->identity = mem_printf(DIAL_BACK_IDENTITY ":%s:%s", job, node);
+    return 0;
+}
+
+void dial_out_clear(struct dial_out *dial)
+{
+    strv_destroy(&dial->addresses);
+    free(dial->node);
+    free(dial->identity);
+    explicit_bzero(dial, sizeof(*dial));
+}
+
+/* One address */
+
+static void give_up(struct attempt *attempt, const char *why)
+{
+    fd_close(&attempt->fd);
+    snprintf(attempt->why, sizeof(attempt->why), "%s", why);
+}
+
+/* "[host]:port" or "host:port", numeric. */
+static struct addrinfo *parse(const char *address)
+{
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                                   .ai_socktype = SOCK_STREAM};
+    const char *colon = strrchr(address, ':');
+    struct addrinfo *found = NULL;
+    if (colon == NULL)
+        return NULL;
+    bool bracketed = address[0] == '[' && colon > address + 1 && colon[-1] == ']';
+    char *host AUTO_FREE =
+        mem_strndup(address + bracketed, (size_t)(colon - address) - 2 * (size_t)bracketed);
+    return getaddrinfo(host, colon + 1, &hints, &found) == 0 ? found : NULL;
+}
+
+static void begin(struct attempt *attempt)
+{
+    attempt->begun = true;
+    struct addrinfo *to = parse(attempt->address);
+    if (to == NULL) {
+        give_up(attempt, "no such address");
+        return;
+    }
+    attempt->fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (attempt->fd < 0 ||
+        (connect(attempt->fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS))
+        give_up(attempt, strerror(errno));
+    freeaddrinfo(to);
+}
+
+/* The socket is writable, or broken. */
+static bool has_connected(struct attempt *attempt)
+{
+    int errnum = 0;
+    socklen_t length = sizeof(errnum);
+    if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
+        errnum = errno;
+    if (errnum != 0)
+        give_up(attempt, strerror(errnum));
+    return errnum == 0;
+}
+
+/* false: the time is over. */
+static bool wait_for(int fd, int wants, int64_t until_ms)
+{
+    struct pollfd one = {.fd = fd};
+    one.events = (short)(((wants & TLS_WANT_READ) != 0 ? POLLIN : 0) |
+                         ((wants & TLS_WANT_WRITE) != 0 ? POLLOUT : 0));
+    for (;;) {
+        int64_t left = until_ms - clock_mono_ms();
+        if (left <= 0)
+            return false;
+        if (poll(&one, 1, (int)left) > 0)
+            return true;
+    }
+}
+
+static bool shake_hands(struct attempt *attempt, const struct tls_module *module,
+                        struct tls_session *session, int64_t until_ms)
+{
+    for (;;) {
+        switch (module->advance(session)) {
+        case TLS_OPEN: return true;
+        case TLS_FAILED: give_up(attempt, module->problem(session)); return false;
+        case TLS_HANDSHAKE: break;
+        }
+        if (!wait_for(attempt->fd, module->wants(session, TLS_SHAKING), until_ms)) {
+            give_up(attempt, "something there takes the connection and does not answer");
+            return false;
+        }
+    }
+}
+
+/* The driver's first line, byte by byte: what comes behind it belongs to the link. */
+static bool read_line(struct attempt *attempt, const struct tls_module *module,
+                      struct tls_session *session, int64_t until_ms, char *line)
+{
+    size_t length = 0;
+    while (length < DIAL_BACK_LINE_MAX - 1) {
+        ssize_t got = module->read(session, line + length, 1);
+        if (got == 1 && line[length] == '\n') {
+            line[length] = '\0';
+            return true;
+        }
+        length += got == 1;
+        if (got == 1 || (got < 0 && errno == EAGAIN &&
+                         wait_for(attempt->fd, module->wants(session, TLS_READING), until_ms)))
+            continue;
+        break;
+    }
+    give_up(attempt, module->problem(session)[0] != '\0' ? module->problem(session)
+                                                         : "the launcher hung up");
+    return false;
+}
+
+/* Takes the attempt's descriptor when it comes through. */
+static bool come_in(struct dialing *dialing, struct attempt *attempt, struct tls_end *end)
+{
+    const struct tls_module *module = dialing->module;
+    const size_t refusal = strlen(DIAL_BACK_REFUSED);
+    char line[DIAL_BACK_LINE_MAX];
+    struct error err = ERROR_INIT;
+    int64_t until = clock_mono_ms() + SHAKE_MS;
+    if (until > dialing->deadline_ms)
+        until = dialing->deadline_ms;
+    tcp_options_set(attempt->fd, DEAD_AFTER_MS);
+    struct tls_session *session = module->create(dialing->party, attempt->fd, &err);
+    if (session == NULL) {
+        give_up(attempt, err.text);
+        return false;
+    }
+    if (shake_hands(attempt, module, session, until) &&
+        read_line(attempt, module, session, until, line)) {
+        if (strcmp(line, DIAL_BACK_WELCOME) == 0) {
+            *end = (struct tls_end){module, session, attempt->fd};
+            attempt->fd = -1;
+            return true;
+        }
+        if (strncmp(line, DIAL_BACK_REFUSED, refusal) == 0)
+            snprintf(dialing->refused, sizeof(dialing->refused), "%s", line + refusal);
+        give_up(attempt, "it is not the launcher of this job");
+    }
+    module->destroy(session);
+    return false;
+}
+
+/* All of them */
+
+static void begin_next(struct dialing *dialing)
+{
+    for (size_t i = 0; i < dialing->count; i++) {
+        if (!dialing->attempts[i].begun) {
+            begin(&dialing->attempts[i]);
+            return;
+        }
+    }
+}
+
+static bool is_under_way(const struct dialing *dialing)
+{
+    for (size_t i = 0; i < dialing->count; i++) {
+        if (!dialing->attempts[i].begun || dialing->attempts[i].fd >= 0)
+            return true;
+    }
+    return false;
+}
+
+static bool one_round(struct dialing *dialing, struct tls_end *end)
+{
+    int64_t until = clock_mono_ms() + ROUND_MS;
+    if (until > dialing->deadline_ms)
+        until = dialing->deadline_ms;
+    for (size_t i = 0; i < dialing->count; i++)
+        dialing->attempts[i].begun = false;
+    while (is_under_way(dialing) && clock_mono_ms() < until && dialing->refused[0] == '\0') {
+        struct pollfd fds[DIAL_OUT_ADDRESSES_MAX];
+        begin_next(dialing);
+        for (size_t i = 0; i < dialing->count; i++)
+            fds[i] = (struct pollfd){.fd = dialing->attempts[i].fd, .events = POLLOUT};
+        poll(fds, (nfds_t)dialing->count, DIAL_OUT_STAGGER_MS);
+        for (size_t i = 0; i < dialing->count; i++) {
+            struct attempt *attempt = &dialing->attempts[i];
+            if (fds[i].revents != 0 && has_connected(attempt) && come_in(dialing, attempt, end))
+                return true;
+        }
+    }
+    for (size_t i = 0; i < dialing->count; i++) {
+        if (dialing->attempts[i].fd >= 0)
+            give_up(&dialing->attempts[i], "no answer");
+    }
+    return false;
+}
+
+static void hang_up(struct dialing *dialing)
+{
+    for (size_t i = 0; i < dialing->count; i++)
+        fd_close(&dialing->attempts[i].fd);
+    dialing->module->party_destroy(dialing->party);
+}
+
+static int explain(const struct dialing *dialing, struct error *err)
+{
+    AUTO_BUF struct buf whys = BUF_INIT(WHYS_MAX);
+    if (dialing->refused[0] != '\0')
+        return error_set(err, "the launcher says: %s", dialing->refused);
+    for (size_t i = 0; i < dialing->count; i++)
+        buf_printf(&whys, "%s%s: %s", i > 0 ? "; " : "", dialing->attempts[i].address,
+                   dialing->attempts[i].why);
+    return error_set(err,
+                     "the launcher cannot be reached (%s): nodes must be able to connect to the "
+                     "one where hvdrun runs, to any port",
+                     buf_text(&whys));
+}
+
+int dial_out_connect(const struct dial_out *dial, const struct tls_module *module, int64_t limit_ms,
+                     struct tls_end *end, struct error *err)
+{
+    struct tls_party_config config = {.identity = dial->identity};
+    struct dialing dialing = {.dial = dial,
+                              .module = module,
+                              .count = dial->addresses.count,
+                              .deadline_ms = clock_mono_ms() + limit_ms};
+    memcpy(config.key, dial->key, sizeof(config.key));
+    dialing.party = module->party_create(&config, err);
+    explicit_bzero(config.key, sizeof(config.key));
+    if (dialing.party == NULL)
+        return -1;
+    for (size_t i = 0; i < dialing.count; i++)
+        dialing.attempts[i] = (struct attempt){.address = dial->addresses.items[i], .fd = -1};
+    for (;;) {
+        bool is_in = one_round(&dialing, end);
+        bool again = !is_in && dialing.refused[0] == '\0' &&
+                     clock_mono_ms() + AGAIN_MS < dialing.deadline_ms;
+        if (again) {
+            poll(NULL, 0, AGAIN_MS);
+            continue;
+        }
+        if (!is_in)
+            explain(&dialing, err);
+        hang_up(&dialing);
+        return is_in ? 0 : -1;
+    }
+}

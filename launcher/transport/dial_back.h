@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Agents that dial back (D2): a listener on one port of all addresses, IPv6 and IPv4, where agents
+ * that a scheduler has started come in over TLS with the key of this job.
+ *
+ *   accepted -> handshake (DIAL_BACK_HANDSHAKE_MS at most) -> name claimed -> up
+ *                                                           -> refused, with a word
+ *
+ * An agent claims a name by its identity, "hvdrun:JOB:NODE". A name belongs to its first
+ * connection; a second claim, and a name that nobody waits for, are refused and told with name and
+ * peer address. The agent gets a line, DIAL_BACK_WELCOME or DIAL_BACK_REFUSED with a reason, before
+ * the first frame. Who does not have the key is hung up on; of strangers there are never more than
+ * `guests` at the same time: the oldest makes room.
+ */
+#pragma once
+
+#include "io/dial_back_names.h"
+#include "io/loop.h"
+#include "io/tls_module.h"
+#include "transport/transport.h"
+
+#define DIAL_BACK_HANDSHAKE_MS 5000
+
+struct dial_back;
+struct dial_back_claim;
+
+struct dial_back_config {
+    struct loop *loop;
+    const struct tls_module *module;
+    const char *job_id;    /* borrowed */
+    int64_t dead_after_ms; /* for TCP_USER_TIMEOUT */
+    int guests;            /* connections without a name at the same time */
+    /* About no call of ours. */
+    void (*note)(void *context, enum log_level level, const char *line);
+    void *context;
+};
+
+struct dial_back_events {
+    /* Its agent has come; the stream's descriptor is the receiver's. Once. */
+    void (*up)(void *context, const struct transport_stream *stream);
+    /* The connection of it broke; right before the stream ends. */
+    void (*broken)(void *context, const char *why);
+};
+
+/* NULL: no key, no port, no TLS. */
+struct dial_back *dial_back_create(const struct dial_back_config *config, struct error *err);
+void dial_back_destroy(struct dial_back *dial); /* after the last claim; accepts NULL */
+int dial_back_port(const struct dial_back *dial);
+
+/* The job's key, hexadecimal, and as long as the object lives. It is for the environment of what
+ * starts the agents, never for a command line or a log. */
+const char *dial_back_key(const struct dial_back *dial);
+
+/* Waits for the agent of `name`, which is copied. */
+struct dial_back_claim *dial_back_expect(struct dial_back *dial, const char *name,
+                                         const struct dial_back_events *events, void *context);
+bool dial_back_has_come(const struct dial_back_claim *claim);
+bool dial_back_has_gone(const struct dial_back_claim *claim); /* come, and its connection is over */
+void dial_back_forget(struct dial_back_claim *claim);         /* and hangs up; accepts NULL */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What srun, slurmstepd and an agent that cannot come in print on stderr: whom it is about, and
+ * what it means. Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strv.h"
+
+/* "srun: error: node[2-3]: tasks 1-2: Exited with exit code 2", "srun: error: Node failure on
+ * node3", "... failed on node node3: ...", DIAL_BACK_CANNOT "node3: why": appends the nodes to
+ * `nodes` and returns what is said about them, a part of `line`. NULL: it names none. */
+const char *srun_complaint_about(const char *line, struct strv *nodes);
+
+/* What is said is that Slurm has taken the node from the job. */
+bool srun_complaint_is_node_failure(const char *said);
+
+/* The agents of this step end because somebody wants it: a cancelled step or job, a signal to srun.
+ */
+bool srun_complaint_is_end(const char *line);
+/* And not by a signal first, with time to end, but by KILL. */
+bool srun_complaint_is_kill(const char *line);
+
+/* Cause and remedy of the first line in `text` that is known, and the line itself (`room` bytes).
+ * NULL: none is. */
+const char *srun_complaint_find(const char *text, char *line, size_t room);

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may come in: agents in this process dial the listener on loopback. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io/tls_fixture.h"
+#include "loop_fixture.h"
+#include "transport/dial_back.h"
+
+#define NOTES 64
+#define GUESTS 4
+
+struct fixture {
+    struct loop *loop;
+    struct dial_back *dial;
+    char notes[NOTES][256];
+    enum log_level levels[NOTES];
+    int note_count;
+};
+
+struct waiting {
+    struct dial_back_claim *claim;
+    struct transport_stream stream;
+    int ups;
+    char broken[256];
+};
+
+static void note(void *context, enum log_level level, const char *line)
+{
+    struct fixture *f = context;
+    assert_true(f->note_count < NOTES);
+    f->levels[f->note_count] = level;
+    snprintf(f->notes[f->note_count++], sizeof(f->notes[0]), "%s", line);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct error err = ERROR_INIT;
+    f->loop = loop_create(&err);
+    struct dial_back_config config = {.loop = f->loop,
+                                      .module = tls_fixture_module(),
+                                      .job_id = "job-1",
+                                      .dead_after_ms = 30000,
+                                      .guests = GUESTS,
+                                      .note = note,
+                                      .context = f};
+    f->dial = dial_back_create(&config, &err);
+    assert_non_null(f->dial);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    dial_back_destroy(f->dial);
+    loop_destroy(f->loop);
+    free(f);
+    return 0;
+}
+
+static void up(void *context, const struct transport_stream *stream)
+{
+    struct waiting *waiting = context;
+    waiting->stream = *stream;
+    waiting->ups++;
+}
+
+static void broken(void *context, const char *why)
+{
+    struct waiting *waiting = context;
+    snprintf(waiting->broken, sizeof(waiting->broken), "%s", why);
+}
+
+static void expect_agent(struct fixture *f, const char *name, struct waiting *waiting)
+{
+    static const struct dial_back_events events = {up, broken};
+    *waiting = (struct waiting){.stream = {.read_fd = -1}};
+    waiting->claim = dial_back_expect(f->dial, name, &events, waiting);
+}
+
+static void forget(struct waiting *waiting)
+{
+    dial_back_forget(waiting->claim);
+    fd_close(&waiting->stream.read_fd);
+}
+
+static int dial(const struct fixture *f, int family)
+{
+    struct sockaddr_in six_or_four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    six_or_four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    six_or_four.sin_port = six.sin6_port = htons((uint16_t)dial_back_port(f->dial));
+    int result = family == AF_INET
+                     ? connect(fd, (struct sockaddr *)&six_or_four, sizeof(six_or_four))
+                     : connect(fd, (struct sockaddr *)&six, sizeof(six));
+    assert_int_equal(result, 0);
+    return fd;
+}
+
+/* An agent as far as the end of its handshake and the driver's first line. */
+struct agent {
+    struct tls_party *party;
+    struct tls_end end;
+    char line[DIAL_BACK_LINE_MAX];
+};
+
+static void agent_come(struct fixture *f, struct agent *agent, const char *identity, bool has_key)
+{
+    struct tls_party_config config = {.identity = identity};
+    struct error err = ERROR_INIT;
+    char pair[3] = "";
+    for (size_t i = 0; i < TLS_KEY_SIZE; i++) {
+        memcpy(pair, dial_back_key(f->dial) + 2 * i, 2);
+        config.key[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    config.key[0] ^= !has_key;
+    *agent = (struct agent){.party = tls_fixture_module()->party_create(&config, &err)};
+    agent->end = tls_fixture_end(agent->party, dial(f, AF_INET));
+    size_t length = 0;
+    for (int i = 0; i < 20; i++) {
+        run_turns(f->loop, 3);
+        if (agent->end.module->advance(agent->end.session) != TLS_OPEN)
+            continue;
+        ssize_t got = agent->end.module->read(agent->end.session, agent->line + length,
+                                              sizeof(agent->line) - 1 - length);
+        length += got > 0 ? (size_t)got : 0;
+    }
+}
+
+static void agent_go(struct agent *agent)
+{
+    tls_fixture_close(&agent->end);
+    tls_fixture_module()->party_destroy(agent->party);
+}
+
+static bool noted(const struct fixture *f, enum log_level level, const char *part)
+{
+    for (int i = 0; i < f->note_count; i++) {
+        if (f->levels[i] == level && strstr(f->notes[i], part) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void test_an_agent_comes(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting node1, node2;
+    struct agent agent;
+    char bytes[8] = "";
+    expect_agent(f, "node1", &node1);
+    expect_agent(f, "node2", &node2);
+    agent_come(f, &agent, "hvdrun:job-1:node2", true);
+    assert_string_equal(agent.line, "welcome\n");
+    assert_int_equal(node1.ups, 0);
+    assert_int_equal(node2.ups, 1);
+    assert_false(dial_back_has_come(node1.claim));
+    assert_true(dial_back_has_come(node2.claim));
+    assert_string_equal(node2.stream.peer, "127.0.0.1");
+    assert_int_equal(node2.stream.read_fd, node2.stream.write_fd);
+    assert_false(node2.stream.same_machine);
+    assert_int_equal(agent.end.module->write(agent.end.session, "ping", 4), 4);
+    run_turns(f->loop, 5);
+    assert_int_equal(read(node2.stream.read_fd, bytes, sizeof(bytes)), 4);
+    assert_int_equal(write(node2.stream.write_fd, "pong", 4), 4);
+    run_turns(f->loop, 5);
+    assert_int_equal(agent.end.module->read(agent.end.session, bytes, sizeof(bytes)), 4);
+    assert_memory_equal(bytes, "pong", 4);
+    assert_int_equal(f->note_count, 0);
+    agent_go(&agent);
+    run_turns(f->loop, 5);
+    assert_int_equal(read(node2.stream.read_fd, bytes, sizeof(bytes)), 0);
+    forget(&node1);
+    forget(&node2);
+}
+
+static void test_a_second_claim(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting node1;
+    struct agent first, second;
+    char byte;
+    expect_agent(f, "node1", &node1);
+    agent_come(f, &first, "hvdrun:job-1:node1", true);
+    agent_come(f, &second, "hvdrun:job-1:node1", true);
+    assert_string_equal(second.line, "refused an agent of this name is there already\n");
+    assert_true(noted(f, LOG_WARNING, "second agent of node1, from 127.0.0.1"));
+    assert_int_equal(node1.ups, 1);
+    fd_nonblock(node1.stream.read_fd);
+    assert_int_equal(read(node1.stream.read_fd, &byte, 1), -1); /* the first one is still there */
+    assert_int_equal(errno, EAGAIN);
+    agent_go(&second);
+    agent_go(&first);
+    run_turns(f->loop, 5);
+    agent_come(f, &second, "hvdrun:job-1:node1", true); /* nor when it has gone */
+    assert_string_equal(second.line, "refused an agent of this name is there already\n");
+    agent_go(&second);
+    forget(&node1);
+    expect_agent(f, "node1", &node1); /* but when the node is called anew */
+    agent_come(f, &second, "hvdrun:job-1:node1", true);
+    assert_string_equal(second.line, "welcome\n");
+    agent_go(&second);
+    forget(&node1);
+}
+
+static void test_names_that_nobody_waits_for(void **state)
+{
+    static const char *const identities[] = {
+        "hvdrun:job-1:node2",  "hvdrun:job-1:",     "hvdrun:job-12:node1", "hvdrun:job-1", "node1",
+        "hvdrun:job-1:node1x", "hvdrun:job-1:node", "Hvdrun:job-1:node1"};
+    struct fixture *f = *state;
+    struct waiting node1;
+    struct agent agent;
+    expect_agent(f, "node1", &node1);
+    for (size_t i = 0; i < sizeof(identities) / sizeof(identities[0]); i++) {
+        agent_come(f, &agent, identities[i], true);
+        assert_string_equal(agent.line, "refused nobody waits for an agent of this name\n");
+        agent_go(&agent);
+    }
+    assert_int_equal(node1.ups, 0);
+    assert_true(noted(f, LOG_WARNING, "from 127.0.0.1: it says that it is node2"));
+    assert_true(noted(f, LOG_WARNING, "another job"));
+    forget(&node1);
+}
+
+static void test_wrong_key(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting node1;
+    struct agent agent;
+    expect_agent(f, "node1", &node1);
+    agent_come(f, &agent, "hvdrun:job-1:node1", false);
+    assert_int_equal(agent.end.module->advance(agent.end.session), TLS_FAILED);
+    assert_int_equal(node1.ups, 0);
+    assert_true(noted(f, LOG_WARNING, "127.0.0.1: it does not have the key of this job"));
+    agent_go(&agent);
+    agent_come(f, &agent, "hvdrun:job-1:node1", true); /* the name is still free */
+    assert_int_equal(node1.ups, 1);
+    agent_go(&agent);
+    forget(&node1);
+}
+
+static bool is_closed(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
+}
+
+static void test_rubbish(void **state)
+{
+    struct fixture *f = *state;
+    char bytes[256] = "";
+    int families[] = {AF_INET, AF_INET6};
+    for (size_t i = 0; i < 2; i++) {
+        int fd = dial(f, families[i]);
+        assert_int_equal(write(fd, "GET / HTTP/1.0\r\n\r\n", 18), 18);
+        run_turns(f->loop, 10);
+        while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+        }
+        assert_true(is_closed(fd));
+        close(fd);
+    }
+    assert_true(noted(f, LOG_INFO, "127.0.0.1: it is no part of this job"));
+    assert_true(noted(f, LOG_INFO, "::1: it is no part of this job"));
+}
+
+/* Whoever says nothing makes room for those that come later. */
+static void test_silent_strangers(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting node1;
+    struct agent agent;
+    int fds[3 * GUESTS];
+    int closed = 0;
+    for (size_t i = 0; i < 3 * GUESTS; i++) {
+        fds[i] = dial(f, AF_INET);
+        run_turns(f->loop, 3);
+    }
+    for (size_t i = 0; i < 3 * GUESTS; i++)
+        closed += is_closed(fds[i]);
+    assert_int_equal(closed, 2 * GUESTS);
+    expect_agent(f, "node1", &node1);
+    agent_come(f, &agent, "hvdrun:job-1:node1", true);
+    assert_string_equal(agent.line, "welcome\n");
+    agent_go(&agent);
+    forget(&node1);
+    for (size_t i = 0; i < 3 * GUESTS; i++)
+        close(fds[i]);
+}
+
+static void test_a_silent_stranger_is_not_kept(void **state)
+{
+    struct fixture *f = *state;
+    int fd = dial(f, AF_INET);
+    int64_t limit = loop_now_ms(f->loop) + 4 * DIAL_BACK_HANDSHAKE_MS;
+    while (!is_closed(fd) && loop_now_ms(f->loop) < limit) {
+        run_turns(f->loop, 2);
+        usleep(20000);
+    }
+    assert_true(is_closed(fd));
+    assert_true(noted(f, LOG_INFO, "did not say who it is"));
+    close(fd);
+}
+
+/* A flood of refusals is not told line by line. */
+static void test_warnings_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct agent agent;
+    int warnings = 0;
+    for (int i = 0; i < 20; i++) {
+        agent_come(f, &agent, "hvdrun:job-1:node1", true);
+        agent_go(&agent);
+    }
+    for (int i = 0; i < f->note_count; i++)
+        warnings += f->levels[i] == LOG_WARNING;
+    assert_int_equal(warnings, 8);
+}
+
+static void test_every_key_is_another_one(void **state)
+{
+    struct fixture *f = *state;
+    void *other = NULL;
+    set_up(&other);
+    assert_int_equal(strlen(dial_back_key(f->dial)), 2 * TLS_KEY_SIZE);
+    assert_string_not_equal(dial_back_key(f->dial), dial_back_key(((struct fixture *)other)->dial));
+    tear_down(&other);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    const struct CMUnitTest tests[] = {
+        TEST(test_an_agent_comes),
+        TEST(test_a_second_claim),
+        TEST(test_names_that_nobody_waits_for),
+        TEST(test_wrong_key),
+        TEST(test_rubbish),
+        TEST(test_silent_strangers),
+        TEST(test_a_silent_stranger_is_not_kept),
+        TEST(test_warnings_are_bounded),
+        TEST(test_every_key_is_another_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
