@@ -29,7 +29,7 @@ static const struct part parts[] = {
     {NULL, "MPI", true},
     {"Features", "several programs in one job", true},
     {NULL, "MPI over several hosts", true},
-    {NULL, "binding to cores and memory nodes", true},
+    {NULL, "binding to cores, memory nodes, caches and GPUs", true},
     {NULL, "JSON report and events", true},
     {NULL, "INI and YAML configuration", true},
     {NULL, "elastic jobs", false},
@@ -48,4 +48,5 @@ void check_build_text(struct buf *out)
             buf_printf(out, "\n%s:\n", parts[i].title);
         buf_printf(out, "    [%c] %s\n", parts[i].built ? 'X' : ' ', parts[i].name);
     }
+    buf_puts(out, "\n'hvdrun check' looks at the hosts of a job.\n");
 }

@@ -48,7 +48,7 @@ static bool is_lone_v(const struct flags *flags)
 }
 
 /* --help and its like: nothing is run, so no file is read and nothing else is checked. */
-static bool asks_about(const struct flags *flags, struct settings *settings)
+static bool asks_about(const struct flags *flags, bool check, struct settings *settings)
 {
     static const enum option_id questions[] = {OPT_help, OPT_version, OPT_check_build};
     bool any = false;
@@ -58,7 +58,7 @@ static bool asks_about(const struct flags *flags, struct settings *settings)
             settings_set(settings, questions[i], text, SOURCE_FLAG, text, NULL) == 0)
             any = true;
     }
-    if (is_lone_v(flags)) {
+    if (!check && is_lone_v(flags)) {
         settings->version = true;
         return true;
     }
@@ -185,11 +185,15 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
                    struct error *err)
 {
     const struct section *first = &flags->sections[0];
-    if (asks_about(flags, &out->settings))
+    if (asks_about(flags, out->check.wanted, &out->settings))
         return 0;
     if (apply_sources(&first->flags, envp, out, err) < 0 ||
         apply_flags(&first->flags, &out->settings, err) < 0)
         return -1;
+    if (out->check.wanted && first->argv.count > 0)
+        return check_words_refuse(first->argv.items[0], err);
+    if (out->check.wanted)
+        return choose_hosts(&out->settings, err);
     if (first->argv.count == 0)
         return error_status(err, STATUS_USAGE, "no program given; %s", USAGE);
     for (size_t i = 0; i < flags->count; i++) {
@@ -214,9 +218,11 @@ int command_line_parse(int argc, char *const *argv, char *const *envp, struct co
                        struct error *err)
 {
     struct flags flags;
+    char **rest AUTO_FREE = mem_array((size_t)argc + 1, sizeof(*rest));
     *out = (struct command_line){.warnings = STRV_INIT};
     settings_init(&out->settings);
-    int rc = flags_scan(argc, argv, &flags, err);
+    argc = check_words_take(argc, argv, rest, &out->check);
+    int rc = flags_scan(argc, rest, &flags, err);
     out->warnings = flags.warnings;
     flags.warnings = (struct strv)STRV_INIT;
     if (rc == 0)

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
+#include "cli/check_words.h"
 #include "model/app.h"
 #include "model/settings.h"
 
@@ -23,6 +24,7 @@ struct command_line {
                                  env: every entry NAME=VALUE, those of --env-file included */
     struct app_list apps;     /* empty only when help, version or check_build is set */
     struct strv warnings;     /* one line each, to print unless quiet */
+    struct check_words check; /* `hvdrun check`: no program may be there */
 };
 
 /* `envp` as of main(), NULL-ended. On failure returns -1 with err->status STATUS_USAGE (or

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "cli/check_words.h"
 #include "cli/control_words.h"
 
 struct command {
@@ -65,8 +66,21 @@ static void put_troff(const char *text, struct buf *out)
         buf_printf(out, *text == '-' ? "\\%c" : "%c", *text);
 }
 
+static void put_man_check(struct buf *out)
+{
+    buf_puts(out, ".SH CHECK\n\\fBhvdrun " CHECK_WORD "\\fR ");
+    put_troff(CHECK_OPERANDS, out);
+    buf_puts(out,
+             "\n.PP\n" CHECK_HELP
+             ".\nThe options are those of a job. \\fB\\-\\-net\\fR: measure how fast the hosts "
+             "send to each other, too.\n\\fB\\-\\-json\\fR: print what was found as JSON. The "
+             "status is 0, also with warnings; 125 when a job\nwould not run; 2 for a wrong "
+             "command line. \\fBhvdrun \\-\\- check\\fR starts a program of that name.\n");
+}
+
 void docgen_control_man(struct buf *out)
 {
+    put_man_check(out);
     buf_puts(out, ".SH COMMANDS\n"
                   "As the very first word, one of these speaks to an elastic job of the same user "
                   "that runs on this\nmachine, and ends (\\fBhvdrun \\-\\- status\\fR starts a "
@@ -136,6 +150,7 @@ void docgen_control_zsh(struct buf *out)
         put_zsh_text(commands[i].help, out);
         buf_puts(out, "' \\\n");
     }
+    buf_printf(out, "    '%s:%s' \\\n", CHECK_WORD, CHECK_HELP);
     buf_puts(out, "  )\n"
                   "  ((CURRENT == 2)) && _describe command commands\n"
                   "  _command_names -e\n"
@@ -149,9 +164,20 @@ void docgen_control_zsh(struct buf *out)
     buf_puts(out, "  esac\n}\n");
 }
 
+static void put_fish_check(struct buf *out)
+{
+    static const char line[] =
+        "complete -c hvdrun -n '__fish_hvdrun_speaks " CHECK_WORD "' -f -l %s -d '%s'\n";
+    buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
+               CHECK_WORD, CHECK_HELP);
+    buf_printf(out, line, "net", CHECK_NET_HELP);
+    buf_printf(out, line, "json", CHECK_JSON_HELP);
+}
+
 void docgen_control_fish(struct buf *out)
 {
     struct option option;
+    put_fish_check(out);
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         const struct command *command = &commands[i];
         buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",

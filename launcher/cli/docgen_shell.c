@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "cli/check_words.h"
 #include "cli/describe.h"
 #include "cli/docgen.h"
 #include "cli/docgen_control.h"
@@ -121,7 +122,9 @@ void docgen_bash(struct buf *out)
     docgen_control_names("|", out);
     buf_puts(out, ") _hvdrun_control \"${COMP_WORDS[1]}\"; return ;; esac\n"
                   "  fi\n"
-                  "  for ((at = 1; at < COMP_CWORD; at++)); do\n"
+                  "  local check=\n"
+                  "  if [[ COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == check ]]; then check=1; fi\n"
+                  "  for ((at = 1 + check; at < COMP_CWORD; at++)); do\n"
                   "    case ${COMP_WORDS[at]} in\n"
                   "      --) ((at++)); break ;;\n"
                   "      -*) if [[ ${COMP_WORDS[at+1]} == '=' ]]; then ((at += 2))\n"
@@ -139,12 +142,15 @@ void docgen_bash(struct buf *out)
                   "    COMPREPLY=($(compgen -W '");
     list(any, " ", out);
     buf_puts(out, "' -- \"$cur\"))\n"
+                  "    if [[ $check ]]; then COMPREPLY+=($(compgen -W '--net --json' -- "
+                  "\"$cur\")); fi\n"
                   "    return\n"
                   "  fi\n"
+                  "  if [[ $check ]]; then return; fi\n"
                   "  COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
                   "  if ((COMP_CWORD == 1)); then COMPREPLY+=($(compgen -W '");
     docgen_control_names(" ", out);
-    buf_puts(out, "' -- \"$cur\")); fi\n"
+    buf_puts(out, " check' -- \"$cur\")); fi\n"
                   "}\n"
                   "complete -o filenames -o bashdefault -F _hvdrun hvdrun\n");
 }
@@ -203,7 +209,13 @@ void docgen_zsh(struct buf *out)
     buf_puts(out, ") _hvdrun_control $words[2]; return ;;\n"
                   "    esac\n"
                   "  fi\n"
-                  "  _arguments -S \\\n");
+                  "  local -a own\n"
+                  "  if ((CURRENT > 2)) && [[ $words[2] == check ]]; then\n"
+                  "    shift words\n"
+                  "    ((CURRENT--))\n"
+                  "    own=('--net[" CHECK_NET_HELP "]' '--json[" CHECK_JSON_HELP "]')\n"
+                  "  fi\n"
+                  "  _arguments -S $own \\\n");
     spelling_each(put_zsh_option, out);
     buf_puts(out, "    '(-)1:program:_hvdrun_program' \\\n    '*::arguments:_normal'\n}\n"
                   "_hvdrun \"$@\"\n");

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "cli/check_words.h"
 #include "cli/control_words.h"
 #include "cli/describe.h"
 #include "model/option.h"
@@ -84,6 +85,8 @@ static void put_commands(struct buf *out)
         CONTROL_COMMAND_LIST(CONTROL_ROW)
 #undef CONTROL_ROW
     };
+    buf_puts(out, "\nInstead of a program (hvdrun check --help)\n");
+    put_wrapped(CHECK_HELP, put_head(CHECK_WORD " " CHECK_OPERANDS, out), out);
     buf_puts(out, "\nCommands for an elastic job that runs (hvdrun status --help)\n");
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         put_wrapped(commands[i].help, put_head(commands[i].head, out), out);

@@ -18,15 +18,18 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/about.h"
+#include "cli/check_words.h"
 #include "cli/command_line.h"
 #include "cli/control_command.h"
 #include "cli/help.h"
 #include "cli/place.h"
+#include "driver/check.h"
 #include "driver/driver.h"
 #include "driver/dry_run.h"
 #include "driver/reach.h"
 #include "model/env_scrub.h"
 #include "model/horovod_env.h"
+#include "model/signal_rules.h"
 #include "transport/local.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
@@ -36,7 +39,8 @@ extern char **environ;
 
 static int fail(const struct error *err)
 {
-    fprintf(stderr, "hvdrun: %s\n", err->text);
+    if (err->text[0] != '\0') /* else another process of this job says it */
+        fprintf(stderr, "hvdrun: %s\n", err->text);
     return err->status != 0 ? err->status : STATUS_LAUNCHER;
 }
 
@@ -64,10 +68,9 @@ static int dry_run(const struct settings *settings, const struct plan *plan,
     return print_text(&text);
 }
 
-/* The plan of an elastic job while all of its hosts are there. */
-static int dry_run_first(const struct command_line *line, struct error *err)
+static int dry_run_plan(const struct command_line *line, struct place *place, struct error *err)
 {
-    struct plan *plan = place_plan(line, err);
+    struct plan *plan = place_plan(line, place, false, err);
     int result = plan == NULL ? -1 : dry_run(&line->settings, plan, &line->apps);
     plan_destroy(plan);
     return result;
@@ -91,30 +94,35 @@ static int agent_main(void *context, int fd)
 }
 
 /* Those on this machine; the others are for the driver's transports. */
-static int start_agents(const struct settings *settings, const struct plan *plan,
-                        struct agent_start *start, struct transport_stream *streams,
-                        struct error *err)
+static int start_agents(const struct settings *settings, const struct allocation *allocation,
+                        const struct plan *plan, struct agent_start *start,
+                        struct transport_stream *streams, struct error *err)
 {
     struct local_agent local = {agent_main, start};
     for (int i = 0; i < plan->node_count; i++) {
         streams[i] = (struct transport_stream){.read_fd = -1, .write_fd = -1};
         const struct plan_node *node = &plan->nodes[i];
-        if (reach_is_here(settings, node->name, &node->traits) &&
+        if (reach_is_here(settings, allocation, node->name, &node->traits) &&
             local_fork(&local, node->name, &streams[i], err) < 0)
             return -1;
     }
     return 0;
 }
 
-/* An elastic job has `hosts` and no plan; its agents are started as they are needed. */
+/* An elastic job has no plan; its agents are started as they are needed. `late`: the plan is to be
+ * made again by place->request. */
 static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
-                   const struct plan *plan, const struct host_list *hosts, struct error *err)
+                   const struct place *place, const struct plan *plan, bool late, struct error *err)
 {
     sigset_t mask;
     sigprocmask(SIG_SETMASK, NULL, &mask);
     AUTO_STRV struct strv base = STRV_INIT, away = STRV_INIT, knobs = STRV_INIT;
     env_scrub(environ, true, line->settings.no_env, &base);
     env_scrub(environ, false, line->settings.no_env, &away);
+    if (line->settings.keep_scheduler_env) {
+        env_scrub_scheduler(environ, &base);
+        env_scrub_scheduler(environ, &away);
+    }
     horovod_env_build(&line->settings, &knobs);
     char *module_dir AUTO_FREE = place_modules();
     char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
@@ -125,13 +133,19 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     struct transport_stream *streams AUTO_FREE =
         mem_array(plan == NULL ? 0 : (size_t)plan->node_count, sizeof(*streams));
     struct agent_start start = {module_dir, &mask};
+    struct check_request check = {.net = line->check.net, .json = line->check.json};
+    bool allocated = place->allocation.kind != ALLOCATION_NONE;
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent: it stands above them all (D6) */
-    if (plan != NULL && start_agents(&line->settings, plan, &start, streams, err) < 0)
+    const struct allocation *allocation = allocated ? &place->allocation : NULL;
+    if (plan != NULL && start_agents(&line->settings, allocation, plan, &start, streams, err) < 0)
         return -1;
     struct job_request request = {.settings = &line->settings,
                                   .apps = &line->apps,
+                                  .check = line->check.wanted ? &check : NULL,
                                   .plan = plan,
-                                  .hosts = hosts,
+                                  .late = late ? &place->request : NULL,
+                                  .hosts = &place->hosts,
+                                  .allocation = allocation,
                                   .base_env = &base,
                                   .away_env = &away,
                                   .knobs = &knobs,
@@ -151,11 +165,13 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
 static int about(const struct command_line *line)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
-    if (line->settings.help)
+    if (line->settings.help && line->check.wanted)
+        check_words_help(&text);
+    else if (line->settings.help)
         help_text(&text);
     else if (line->settings.check_build)
         check_build_text(&text);
-    else if (line->apps.count == 0)
+    else if (line->settings.version || (line->apps.count == 0 && !line->check.wanted))
         version_text(&text);
     else
         return -1;
@@ -163,21 +179,49 @@ static int about(const struct command_line *line)
 }
 
 static int run_elastic(int64_t begun_ns, char *const *argv, const struct command_line *line,
-                       struct error *err)
+                       struct place *place, struct error *err)
 {
-    struct host_list hosts = {.count = 0};
-    int result = place_elastic_hosts(line, &hosts, err);
-    if (result == 0 && line->settings.dry_run != SET_DRY_RUN_NO && hosts.count == 0)
-        result = error_status(err, STATUS_USAGE, "%s: the hosts are not known before the job runs",
-                              settings_place(&line->settings, OPT_dry_run));
-    else if (result == 0 && line->settings.dry_run != SET_DRY_RUN_NO)
-        result = dry_run_first(line, err);
-    else if (result == 0 && place_output_folder(&line->settings, err) == 0)
-        result = run_job(begun_ns, argv, line, NULL, &hosts, err);
-    else
-        result = -1;
-    hosts_destroy(&hosts);
+    if (line->settings.dry_run != SET_DRY_RUN_NO && place->hosts.count == 0)
+        return error_status(err, STATUS_USAGE, "%s: the hosts are not known before the job runs",
+                            settings_place(&line->settings, OPT_dry_run));
+    if (line->settings.dry_run != SET_DRY_RUN_NO) /* as it is while all of its hosts are there */
+        return dry_run_plan(line, place, err);
+    if (place_output_folder(&line->settings, err) < 0)
+        return -1;
+    return run_job(begun_ns, argv, line, place, NULL, false, err);
+}
+
+/* A look at the hosts, which need not be those of a job that could run. */
+static int run_check(int64_t begun_ns, char *const *argv, const struct command_line *line,
+                     const struct place *place, struct error *err)
+{
+    if (place->hosts.count > 0)
+        return run_job(begun_ns, argv, line, place, NULL, false, err);
+    return error_status(err, STATUS_USAGE,
+                        "hvdrun check cannot know hosts that a script or a file tells while a job "
+                        "runs: name them with -H or --hostfile");
+}
+
+static int run_static(int64_t begun_ns, char *const *argv, const struct command_line *line,
+                      struct place *place, struct error *err)
+{
+    if (line->settings.dry_run != SET_DRY_RUN_NO)
+        return dry_run_plan(line, place, err);
+    bool late = place_is_vague(place);
+    int result = -1;
+    struct plan *plan = place_plan(line, place, late, err);
+    if (plan != NULL && place_output_folder(&line->settings, err) == 0)
+        result = run_job(begun_ns, argv, line, place, plan, late, err);
+    plan_destroy(plan);
     return result;
+}
+
+/* The driver makes the rules for itself; nothing has been started yet. */
+static int check_signals(const struct settings *settings, const struct place *place,
+                         struct error *err)
+{
+    struct signal_rules rules;
+    return signal_rules_from(settings, place->allocation.kind == ALLOCATION_SLURM, &rules, err);
 }
 
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
@@ -188,16 +232,20 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     int result = about(line);
     if (result >= 0)
         return result;
-    if (settings_is_elastic(&line->settings))
-        return run_elastic(begun_ns, argv, line, err);
-    struct plan *plan = place_plan(line, err);
-    if (plan == NULL)
+    bool elastic = settings_is_elastic(&line->settings) && !line->check.wanted;
+    if (elastic && place_check_elastic(line, err) < 0)
         return -1;
-    if (line->settings.dry_run != SET_DRY_RUN_NO)
-        result = dry_run(&line->settings, plan, &line->apps);
-    else if (place_output_folder(&line->settings, err) == 0)
-        result = run_job(begun_ns, argv, line, plan, NULL, err);
-    plan_destroy(plan);
+    struct place place = {.allocated = false};
+    result = place_open(line, environ, &place, err);
+    if (result == 0)
+        result = check_signals(&line->settings, &place, err);
+    if (result == 0 && line->check.wanted)
+        result = run_check(begun_ns, argv, line, &place, err);
+    else if (result == 0 && elastic)
+        result = run_elastic(begun_ns, argv, line, &place, err);
+    else if (result == 0)
+        result = run_static(begun_ns, argv, line, &place, err);
+    place_close(&place);
     return result;
 }
 

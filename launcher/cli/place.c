@@ -7,34 +7,67 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "cli/allocation_read.h"
+#include "cli/hostfile_read.h"
+#include "cli/layout.h"
+#include "node/gpus.h"
 
-#define HOSTFILE_MAX ((size_t)256 << 20)
 #define PATH_ROOM 4096
 
-static int read_hostfile(const char *path, struct host_list *hosts, struct error *err)
+/* Workers on a machine that nobody has said anything about: one for each GPU, or one. */
+static int own_slots(const struct settings *settings)
 {
-    AUTO_BUF struct buf bytes = BUF_INIT(HOSTFILE_MAX);
-    if (fd_read_file(path, &bytes, err) < 0) {
-        if (err != NULL)
-            err->status = STATUS_USAGE;
-        return -1;
-    }
-    return hosts_parse_file(buf_text(&bytes), bytes.length, path, hosts, err);
+    if (settings->np > 0)
+        return (int)settings->np;
+    int gpus = gpus_count("");
+    return gpus > 0 ? gpus : 1;
 }
 
-/* The hosts as given; without any, this machine with as many slots as workers are wanted. */
-static int read_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
+int place_open(const struct command_line *line, char *const *env, struct place *place,
+               struct error *err)
 {
     const struct settings *settings = &line->settings;
-    if (settings->hosts != NULL)
-        return hosts_parse(settings->hosts, hosts, err);
-    if (settings->hostfile != NULL)
-        return read_hostfile(settings->hostfile, hosts, err);
-    hosts_add(hosts, "localhost", settings->np > 0 ? (int)settings->np : 1, true);
+    bool named = settings->hosts != NULL || settings->hostfile != NULL;
+    if (allocation_read(settings, env, &place->allocation, err) < 0 ||
+        layout_read(settings, &place->mapping, err) < 0)
+        return -1;
+    if (settings->host_discovery_script != NULL || settings->hosts_watch != NULL)
+        return 0;
+    if (settings->hosts != NULL && hosts_parse(settings->hosts, &place->hosts, err) < 0)
+        return -1;
+    if (settings->hostfile != NULL &&
+        hostfile_read(settings->hostfile, settings->start_timeout, &place->hosts, err) < 0)
+        return -1;
+    hosts_settle_slots(&place->hosts);
+    bool allocated = place->allocation.kind != ALLOCATION_NONE;
+    if (named && allocated)
+        return allocation_check(&place->allocation, &place->hosts, settings->oversubscribe, err);
+    place->allocated = !named && allocated;
+    if (place->allocated)
+        hosts_copy(&place->hosts, &place->allocation.hosts);
+    else if (!named && !layout_hosts(&place->mapping, &place->hosts))
+        hosts_add(&place->hosts, "localhost", own_slots(settings), true);
     return 0;
+}
+
+void place_close(struct place *place)
+{
+    allocation_destroy(&place->allocation);
+    hosts_destroy(&place->hosts);
+    mapping_destroy(&place->mapping);
+}
+
+bool place_is_vague(const struct place *place)
+{
+    if (mapping_has_size(&place->mapping))
+        return false;
+    size_t i = 0;
+    while (i < place->hosts.count &&
+           (place->hosts.items[i].slots_given || place->hosts.items[i].traits.gpus > 0))
+        i++;
+    return i < place->hosts.count;
 }
 
 /* A rank named by an option must exist. */
@@ -47,30 +80,50 @@ static int check_rank(const struct settings *settings, enum option_id id, int64_
                         settings_place(settings, id), (long long)rank, size);
 }
 
-struct plan *place_plan(const struct command_line *line, struct error *err)
+/* How many ranks: -np, else the mapping's, else the tasks that the scheduler was asked for, else
+ * all slots (0). */
+static int wanted_np(const struct command_line *line, const struct place *place)
+{
+    if (line->apps.count > 1)
+        return 0; /* each says its own */
+    if (line->settings.np > 0)
+        return (int)line->settings.np;
+    if (mapping_has_size(&place->mapping))
+        return 0;
+    return place->allocated ? place->allocation.np : 0;
+}
+
+static int check_ranks(const struct settings *settings, int size, struct error *err)
+{
+    if (check_rank(settings, OPT_stdin_, settings->stdin_, size, err) < 0)
+        return -1;
+    return check_rank(settings, OPT_pty, settings->pty, size, err);
+}
+
+struct plan *place_plan(const struct command_line *line, struct place *place, bool late,
+                        struct error *err)
 {
     const struct settings *settings = &line->settings;
-    struct host_list hosts = {.count = 0};
-    struct plan *plan = NULL;
-    if (read_hosts(line, &hosts, err) == 0) {
-        struct plan_request request = {.hosts = &hosts,
-                                       .apps = &line->apps,
-                                       .np = line->apps.count > 1 ? 0 : (int)settings->np,
-                                       .oversubscribe = settings->oversubscribe};
-        plan = plan_create(&request, err);
-    }
-    hosts_destroy(&hosts);
-    if (plan == NULL)
-        return NULL;
-    if (check_rank(settings, OPT_stdin_, settings->stdin_, plan->size, err) < 0 ||
-        check_rank(settings, OPT_pty, settings->pty, plan->size, err) < 0) {
+    place->request = (struct plan_request){.hosts = &place->hosts,
+                                           .apps = &line->apps,
+                                           .np = wanted_np(line, place),
+                                           .oversubscribe = settings->oversubscribe,
+                                           .mapping = &place->mapping};
+    struct plan_request request = place->request;
+    request.oversubscribe |= late; /* the hosts may have more slots than is known now */
+    struct plan *plan = plan_create(&request, err);
+    if (plan == NULL && place->allocated && err != NULL && err->status == STATUS_NO_SLOTS)
+        error_wrap(err, "%s job%s%s", allocation_name(place->allocation.kind),
+                   place->allocation.job_id == NULL ? "" : " ",
+                   place->allocation.job_id == NULL ? "" : place->allocation.job_id);
+    if (plan != NULL && !late && check_ranks(settings, plan->size, err) < 0) {
         plan_destroy(plan);
-        return NULL;
+        plan = NULL;
     }
     return plan;
 }
 
-int place_elastic_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
+int place_check_elastic(const struct command_line *line, struct error *err)
 {
     const struct settings *settings = &line->settings;
     if (line->apps.count > 1)
@@ -86,9 +139,7 @@ int place_elastic_hosts(const struct command_line *line, struct host_list *hosts
                             "%s: the workers of an elastic job come and go, and cannot have the "
                             "terminal",
                             settings_place(settings, OPT_pty));
-    if (settings->host_discovery_script != NULL || settings->hosts_watch != NULL)
-        return 0;
-    return read_hosts(line, hosts, err);
+    return layout_check_elastic(settings, err);
 }
 
 int place_output_folder(const struct settings *settings, struct error *err)

@@ -2,17 +2,41 @@
 /* Where things are: the hosts of the job and its plan, our own modules, the job's name. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "cli/command_line.h"
+#include "model/allocation.h"
 #include "model/plan.h"
 
-/* From -H, --hostfile or this machine. The caller owns the plan. */
-struct plan *place_plan(const struct command_line *line, struct error *err);
+/* The hosts of a job and who says so; to be opened into an all-zero struct, and closed. */
+struct place {
+    struct allocation allocation; /* of a scheduler; its kind is ALLOCATION_NONE without one */
+    struct host_list hosts;       /* none: an elastic job, which finds them out */
+    struct mapping mapping;       /* of the ranks over the hosts */
+    bool allocated;               /* the hosts are those of the allocation, nobody chose them */
+    struct plan_request request;  /* by which place_plan() made the plan; points into this struct */
+};
 
-/* Of an elastic job: as named, or none when they are to be found out. -1: it cannot be elastic, or
- * the names are wrong. */
-int place_elastic_hosts(const struct command_line *line, struct host_list *hosts,
+/* From -H, --hostfile, the allocation, a rankfile or this machine, the first that there is; `env`
+ * is that of the process. Hosts that the user names are checked against the allocation. -1: they
+ * are wrong. The text of the error is empty where another process prints it (one of several of one
+ * srun). */
+int place_open(const struct command_line *line, char *const *env, struct place *place,
+               struct error *err);
+void place_close(struct place *place); /* accepts one that is all zero, or failed to open */
+
+/* The plan for these hosts. The caller owns it. `late`: slots that nobody has said are counted when
+ * the hosts are there (driver/late_plan.h); until then the plan stands for all hosts that may take
+ * part. */
+struct plan *place_plan(const struct command_line *line, struct place *place, bool late,
                         struct error *err);
+
+/* Are there hosts whose slots nobody has said? */
+bool place_is_vague(const struct place *place);
+
+/* -1: what else was said cannot be said of an elastic job. */
+int place_check_elastic(const struct command_line *line, struct error *err);
 
 /* The folder that --output-filename needs exists afterwards. */
 int place_output_folder(const struct settings *settings, struct error *err);

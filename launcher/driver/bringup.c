@@ -10,6 +10,7 @@
 #include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/exits.h"
+#include "driver/late_plan.h"
 #include "driver/prepare.h"
 #include "driver/progress.h"
 #include "driver/reach.h"
@@ -178,8 +179,8 @@ static void start_all(struct job *job)
     progress_end(job->progress);
     job->started_ns = clock_mono_ns();
     loop_timer_clear(job->start_limit);
-    for (int i = 0; i < job->node_count; i++)
-        bringup_send_start(job, job->nodes[i]);
+    for (int i = 0; i < job->plan->node_count; i++)
+        bringup_send_start(job, job->places[i]);
     events_job(job->events, "job_running");
     if (job->settings->timeout > 0)
         loop_timer_set(job->time_limit, job->settings->timeout);
@@ -189,9 +190,9 @@ void bringup_advance(struct job *job)
 {
     static const struct prepare_epoch all = {.restart_count = 0};
     if (job->state == JOB_CONNECTING && job->nodes_up == job->node_count) {
-        if (prepare_send(job, &all))
+        if (late_plan_take(job) && prepare_send(job, &all))
             job->state = JOB_PREPARING;
-    } else if (job->state == JOB_PREPARING && job->nodes_ready == job->node_count) {
+    } else if (job->state == JOB_PREPARING && job->nodes_ready == job->plan->node_count) {
         start_all(job);
     }
 }

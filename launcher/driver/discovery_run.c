@@ -96,13 +96,17 @@ static char *describe_end(const struct discovery_run *run)
 static void finish(struct discovery_run *run)
 {
     ssh_lines_end(&run->lines, tell_line, run);
+    bool killed = run->why == NULL && run->ended && WIFSIGNALED(run->wait_status);
     char *why AUTO_FREE = run->why != NULL ? run->why : describe_end(run);
     struct ssh_lines lines = run->lines;
     struct buf text AUTO_BUF = run->text;
     run->why = NULL;
     buf_init(&run->text, 0);
-    struct discovery_result result = {
-        .why = why, .last_line = lines.last, .text = buf_text(&text), .length = text.length};
+    struct discovery_result result = {.why = why,
+                                      .signal = killed ? WTERMSIG(run->wait_status) : 0,
+                                      .last_line = lines.last,
+                                      .text = buf_text(&text),
+                                      .length = text.length};
     void (*done)(void *, const struct discovery_result *) = run->done;
     void *context = run->context;
     discovery_run_cancel(run);
@@ -192,6 +196,7 @@ static int spawn(struct discovery_run *run, const int *ends, int null_fd, struct
     const struct discovery_program *program = run->program;
     const struct child_spec spec = {.path = program->path,
                                     .argv = program->argv,
+                                    .envp = program->envp,
                                     .fds = {null_fd, ends[OUT], ends[ERRORS]},
                                     .keep_fd = -1,
                                     .script_shell = _PATH_BSHELL};

@@ -19,13 +19,15 @@ struct discovery_program {
     const struct log *log; /* gets its stderr, at LOG_INFO */
     const char *path;      /* resolved */
     char *const *argv;
-    const char *name; /* for messages */
-    size_t limit;     /* of bytes on stdout */
+    char *const *envp; /* NULL: ours */
+    const char *name;  /* for messages */
+    size_t limit;      /* of bytes on stdout */
     int64_t limit_ms;
 };
 
 struct discovery_result {
     const char *why;       /* one line; NULL: it ended with status 0 */
+    int signal;            /* that somebody else has killed it with; 0: none */
     const char *last_line; /* of its stderr; "" */
     const char *text;      /* its stdout */
     size_t length;

@@ -5,25 +5,30 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/bringup.h"
+#include "driver/check.h"
 #include "driver/collect.h"
 #include "driver/elastic_epoch.h"
 #include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/exits.h"
+#include "driver/late_plan.h"
 #include "driver/mpi_part.h"
 #include "driver/orphans.h"
 #include "driver/progress.h"
 #include "driver/reach.h"
 #include "driver/rendezvous_part.h"
 #include "driver/report.h"
+#include "driver/requeue.h"
 #include "driver/state_report.h"
 #include "driver/stdin_feed.h"
 #include "driver/teardown.h"
 #include "driver/user_signals.h"
+#include "driver/warning.h"
 #include "io/helpers.h"
 #include "node/runtime_dir.h"
 #include "output/terminal.h"
@@ -99,6 +104,8 @@ static void node_frame(void *context, struct node_link *node, const struct frame
     case FRAME_HELLO:
         if (job->elastic != NULL)
             elastic_part_hello(job->elastic, node);
+        else if (job->check != NULL)
+            check_part_hello(job->check, node);
         else
             bringup_hello(job, node);
         break;
@@ -107,10 +114,17 @@ static void node_frame(void *context, struct node_link *node, const struct frame
         user_signals_suspended(job);
         break;
     case FRAME_TERMINATE:
-        if (job->elastic != NULL)
+        if (job->elastic != NULL) {
             result = elastic_part_terminate(job->elastic, node, body, header->length);
-        else
-            user_signals_end(job, SIGTERM);
+            warning_node_term(job->warning);
+        } else {
+            user_signals_of_node(job, SIGTERM);
+        }
+        break;
+    case FRAME_SIGNALLED: result = user_signals_frame(job, body, header->length); break;
+    case FRAME_CHECKED:
+    case FRAME_PROBED:
+        result = check_part_frame(job->check, node, header->type, body, header->length);
         break;
     case FRAME_NOTIFIED:
         result = elastic_part_notified(job->elastic, node, body, header->length);
@@ -159,6 +173,8 @@ static void node_closed(void *context, struct node_link *node, const char *why)
         reach_hang_up(job->reach, node);
         if (job->elastic != NULL)
             elastic_part_node_lost(job->elastic, node, why);
+        else if (job->check != NULL)
+            check_part_lost(job->check, node, why);
         else if (exit_policy_node_lost(job->policy, node->place, when, why))
             teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
     } else if (job->elastic != NULL) {
@@ -204,6 +220,7 @@ static void finish(struct job *job)
     loop_timer_clear(job->close_limit);
     job->state = JOB_FLUSHING;
     reach_close(job->reach);
+    warning_close(job->warning);
     if (!orphans_end(job, ORPHANS_WAIT_MS))
         log_error(&job->log, "some processes of the job could not be killed");
     if (job->lost_here)
@@ -212,6 +229,9 @@ static void finish(struct job *job)
     exit_policy_verdict(job->policy, &job->verdict);
     if (job->elastic != NULL)
         elastic_part_verdict(job->elastic, &job->verdict);
+    if (job->check != NULL)
+        check_part_verdict(job->check, &job->verdict);
+    warning_verdict(job->warning, &job->verdict);
     output_flush(job->output, output_written, job);
 }
 
@@ -222,13 +242,14 @@ void job_advance(struct job *job)
         ended += job->nodes[i]->state >= NODE_ENDED;
         closed += !node_link_alive(job->nodes[i]);
     }
-    if (job->elastic == NULL)
+    if (job->elastic == NULL && job->check == NULL)
         bringup_advance(job);
     if (job->elastic == NULL && job->state == JOB_RUNNING && job->ranks.finished == job->plan->size)
         teardown_strays(job);
     if (job->state == JOB_ENDING && ended == job->node_count)
         close_agents(job);
-    if (job->state == JOB_CLOSING && closed == job->node_count)
+    if (job->state == JOB_CLOSING && closed == job->node_count &&
+        !warning_is_asking(job->warning) && reach_end(job->reach))
         finish(job);
 }
 
@@ -265,6 +286,7 @@ static int open_output(struct job *job, struct error *err)
                                    .color = colors[s->color],
                                    .ranks_shown = s->ranks,
                                    .files = s->output_filename,
+                                   .append = job_is_restarted(job),
                                    .raw_rank = s->pty >= 0 ? (int)s->pty : -1};
     job->output = output_create(job->loop, &config, &ops, job, err);
     if (job->output == NULL)
@@ -326,20 +348,23 @@ static int job_open(struct job *job, struct error *err)
     credit_budget_init(&job->budget, CREDIT_BUDGET);
     job->helpers = helpers_create();
     job->time_limit = loop_timer_create(job->loop, time_limit_passed, job);
-    job->signals = user_signals_create(job, err);
+    job->warning = warning_create(job, err);
+    job->signals = job->warning == NULL ? NULL : user_signals_create(job, err);
     if (job->signals == NULL || open_output(job, err) < 0)
         return -1;
     job->events = events_open(job, job->settings->events);
     job->rendezvous = rendezvous_part_create(job);
     job->mpi = mpi_part_create(job);
     job->progress = progress_create(job);
-    if (job->request->plan == NULL) {
+    if (job->request->check != NULL) {
+        job->check = check_part_create(job);
+    } else if (job->request->plan == NULL) {
         job->elastic = elastic_part_create(job, err);
         if (job->elastic == NULL)
             return -1;
     }
     job->reach = reach_create(job);
-    if (job->elastic == NULL)
+    if (job->elastic == NULL && job->check == NULL)
         job->stdin_feed = stdin_feed_create(job);
     if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
         job->terminal = terminal_raw();
@@ -354,20 +379,29 @@ static void write_file(struct job *job, const char *path, char *text)
     free(text);
 }
 
-/* After the ranks' output: what went wrong, and the files that were asked for. */
-static void job_report(struct job *job)
+/* After the ranks' output: the files that were asked for, and what went wrong. */
+static void tell(struct job *job)
 {
     AUTO_BUF struct buf block = BUF_INIT((size_t)1 << 20);
     if (job->settings->report != NULL)
         write_file(job, job->settings->report, report_json(job, &job->verdict));
-    if (job->settings->launch_trace != NULL)
-        write_file(job, job->settings->launch_trace, report_trace(job));
     events_end(job->events, &job->verdict);
-    events_close(job->events);
     if (!job->gone)
         report_failure(job, &job->verdict, &block);
     if (block.length > 0)
         output_block(job->output, buf_text(&block));
+}
+
+static void job_report(struct job *job)
+{
+    if (job->settings->launch_trace != NULL)
+        write_file(job, job->settings->launch_trace, report_trace(job));
+    if (job->check != NULL)
+        check_part_report(job->check);
+    tell(job);
+    if (warning_wants_requeue(job->warning) && requeue_run(job) < 0)
+        tell(job);
+    events_close(job->events);
     if (job->state != JOB_DONE)
         return; /* the user did not want to wait for the reader of the output */
     output_flush(job->output, output_written, job);
@@ -379,6 +413,8 @@ static void job_close(struct job *job)
     terminal_destroy(job->terminal);
     reach_destroy(job->reach);
     elastic_part_destroy(job->elastic);
+    check_part_destroy(job->check);
+    warning_destroy(job->warning);
     helpers_destroy(job->helpers);
     progress_destroy(job->progress);
     stdin_feed_destroy(job->stdin_feed);
@@ -394,6 +430,7 @@ static void job_close(struct job *job)
         loop_timer_destroy(timers[i]);
     collect_destroy(job->collect);
     exit_policy_destroy(job->policy);
+    late_plan_destroy(job);
     rank_table_destroy(&job->ranks);
     reaper_destroy(job->reaper);
     loop_destroy(job->loop);
@@ -403,6 +440,22 @@ static void job_close(struct job *job)
     free(job->places);
     free(job->nodes);
     free(job->master_addr);
+}
+
+#define OPEN_FILES_MAX 65536
+
+/* A host takes up to three descriptors, and shells allow 1024 in all. */
+static void raise_descriptor_limit(struct job *job)
+{
+    struct rlimit limit = {.rlim_cur = 0};
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    job->open_files = (uint64_t)limit.rlim_cur;
+    rlim_t wanted = limit.rlim_max < OPEN_FILES_MAX ? limit.rlim_max : OPEN_FILES_MAX;
+    if (limit.rlim_cur < wanted) {
+        limit.rlim_cur = wanted;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 int driver_run(const struct job_request *request, struct error *err)
@@ -415,10 +468,13 @@ int driver_run(const struct job_request *request, struct error *err)
                       .states_wanted = -1};
     job.wall_begun_ns = clock_wall_ns() - (clock_mono_ns() - request->begun_ns);
     signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit(&job);
     int result = job_open(&job, err);
     if (result == 0) {
         if (job.elastic != NULL)
             elastic_part_begin(job.elastic);
+        else if (job.check != NULL)
+            check_part_begin(job.check);
         else
             bringup_begin(&job);
         loop_run(job.loop);

@@ -14,7 +14,7 @@
  * rank/size, app and its command, shortened. */
 int dry_run_table(const struct plan *plan, const struct app_list *apps, struct buf *out);
 
-/* One object: size, nodes [{name, slots, local_size, first_rank}], ranks [{rank, host, local_rank,
- * local_size, cross_rank, cross_size, app, app_rank}], apps [{argv, np}]. Bytes of a command that
- * are not UTF-8 become U+FFFD. */
+/* One object: size, nodes [{name, slots, local_size, first_rank}] (the lowest), ranks [{rank, host,
+ * local_rank, local_size, cross_rank, cross_size, app, app_rank}], apps [{argv, np}]. Bytes of a
+ * command that are not UTF-8 become U+FFFD. */
 int dry_run_json(const struct plan *plan, const struct app_list *apps, struct buf *out);

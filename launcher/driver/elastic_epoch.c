@@ -9,6 +9,7 @@
 #include "driver/events.h"
 #include "driver/mpi_part.h"
 #include "driver/prepare.h"
+#include "driver/reach.h"
 #include "driver/rendezvous_part.h"
 #include "driver/stdin_feed.h"
 
@@ -32,11 +33,14 @@ struct elastic_epoch *elastic_epoch_create(struct job *job)
 
 static void plan_free(struct plan *plan)
 {
-    for (int i = 0; plan != NULL && i < plan->node_count; i++)
+    for (int i = 0; plan != NULL && i < plan->node_count; i++) {
         free(plan->nodes[i].name);
+        host_traits_clear(&plan->nodes[i].traits);
+    }
     if (plan != NULL) {
         free(plan->nodes);
         free(plan->ranks);
+        free(plan->ranks_by_node);
     }
     free(plan);
 }
@@ -60,15 +64,14 @@ static struct plan *make_plan(const struct job *job, const struct elastic_plan *
     plan->nodes = mem_array((size_t)plan->node_count, sizeof(*plan->nodes));
     plan->ranks = mem_array((size_t)plan->size, sizeof(*plan->ranks));
     for (int i = 0; i < from->host_count; i++) {
-        plan->nodes[i].name = mem_strdup(job->nodes[from->hosts[i]]->host);
+        const struct node_link *node = job->nodes[from->hosts[i]];
+        plan->nodes[i].name = mem_strdup(node->host);
+        host_traits_copy(&plan->nodes[i].traits, reach_traits(job->reach, node));
         place_of[from->hosts[i]] = i;
     }
     for (int i = 0; i < plan->size; i++) {
         const struct elastic_member *member = &from->members[i];
-        struct plan_node *node = &plan->nodes[place_of[member->host]];
-        if (node->local_size == 0)
-            node->first_rank = i;
-        node->local_size = node->slots = member->local_size;
+        plan->nodes[place_of[member->host]].slots = member->local_size;
         plan->ranks[i] = (struct plan_rank){.rank = i,
                                             .app_rank = i,
                                             .node = place_of[member->host],
@@ -76,6 +79,7 @@ static struct plan *make_plan(const struct job *job, const struct elastic_plan *
                                             .cross_rank = member->cross_rank,
                                             .cross_size = member->cross_size};
     }
+    plan_gather(plan);
     return plan;
 }
 

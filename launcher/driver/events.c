@@ -17,7 +17,7 @@ struct events *events_open(const struct job *job, const char *path)
     if (path == NULL)
         return NULL;
     struct events *events = mem_alloc(sizeof(*events));
-    *events = (struct events){output_file_open(job->output, path, false)};
+    *events = (struct events){output_file_open(job->output, path, job_is_restarted(job))};
     return events;
 }
 

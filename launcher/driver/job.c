@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "driver/elastic_part.h"
 #include "driver/teardown.h"
+#include "model/allocation.h"
 
 #define NODE_TIMEOUT_STATIC_MS 30000 /* a switch fail-over must not kill a run of days (D5) */
 #define NODE_TIMEOUT_ELASTIC_MS 5000
@@ -76,6 +77,12 @@ int64_t job_node_timeout(const struct job *job)
     if (job->settings->node_timeout >= 0)
         return job->settings->node_timeout;
     return job->elastic != NULL ? NODE_TIMEOUT_ELASTIC_MS : NODE_TIMEOUT_STATIC_MS;
+}
+
+bool job_is_restarted(const struct job *job)
+{
+    const struct allocation *allocation = job->request->allocation;
+    return allocation != NULL && allocation->restart_count > 0;
 }
 
 int64_t job_stdin_rank(const struct job *job)

@@ -43,6 +43,8 @@ enum job_state {
 };
 
 struct allocation;
+struct check_part;
+struct check_request;
 struct collect;
 struct events;
 struct stdin_feed;
@@ -53,13 +55,19 @@ struct reach;
 struct elastic_part;
 struct progress;
 struct user_signals;
+struct warning;
 struct terminal;
+
+enum job_requeue { REQUEUE_NO, REQUEUE_WRITING, REQUEUE_ASKING }; /* what requeue.c waits for */
 
 /* What main hands down; all of it outlives the run. */
 struct job_request {
     const struct settings *settings;
     const struct app_list *apps;
-    const struct plan *plan; /* NULL: an elastic job, whose hosts are found out */
+    const struct check_request *check; /* no job, but a look at `hosts` (check.h); NULL */
+    const struct plan *plan;           /* NULL: an elastic job, whose hosts are found out */
+    const struct plan_request *late;   /* the plan is made again with the facts of the hosts
+                                          (late_plan.h); NULL: all slots are known */
     const struct host_list
         *hosts; /* of an elastic job, as -H or a hostfile names them; may be empty */
     const struct strv *base_env; /* scrubbed: what workers of this machine inherit */
@@ -87,6 +95,7 @@ struct job {
 
     enum job_state state;
     uint32_t epoch;
+    uint64_t open_files; /* the user's soft limit: the driver has raised its own */
     struct loop *loop;
     struct output *output;
     struct reaper *reaper;
@@ -123,9 +132,14 @@ struct job {
     struct reach *reach;
     struct progress *progress;
     struct user_signals *signals;
+    struct warning *warning;
+    enum job_requeue requeue;
+    int64_t ending_ms;            /* monotonic: when the end began; 0: not yet */
     struct elastic_part *elastic; /* NULL: a static job */
-    struct terminal *terminal;    /* in raw mode for --pty; NULL */
-    bool suspending;              /* SUSPEND was sent; we stop when all have answered */
+    struct check_part *check;     /* NULL: a job, no check */
+    struct plan *late_plan;    /* made from the facts of the hosts; owned; NULL: none was needed */
+    struct terminal *terminal; /* in raw mode for --pty; NULL */
+    bool suspending;           /* SUSPEND was sent; we stop when all have answered */
     int suspended_nodes;
     int interrupted; /* the user's signal that wants the end; 0 */
 };
@@ -146,6 +160,9 @@ void job_set_places(struct job *job, struct node_link *const *places);
 
 /* Milliseconds of silence after which a node is lost. */
 int64_t job_node_timeout(const struct job *job);
+
+/* The scheduler has put the job back and started it anew: logs go on where they were. */
+bool job_is_restarted(const struct job *job);
 
 /* The rank that reads the job's stdin, SET_RANK_ALL or SET_RANK_NONE: --stdin, or who has the
  * --pty. */

@@ -177,9 +177,9 @@ void mpi_names_node_lost(struct mpi_names *names, int node)
 {
     const struct plan_node *lost = &names->job->plan->nodes[node];
     for (size_t i = 0; i < names->nspaces.count; i++) {
-        for (int rank = 0; rank < lost->local_size; rank++)
+        for (int local = 0; local < lost->local_size; local++)
             publish_store_end_proc(names->store, names->nspaces.items[i],
-                                   (uint32_t)(lost->first_rank + rank));
+                                   (uint32_t)lost->ranks[local]);
     }
     set_expiry(names);
 }

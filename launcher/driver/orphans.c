@@ -65,6 +65,7 @@ bool orphans_end(struct job *job, int64_t limit_ms)
     int64_t limit = clock_mono_ms() + limit_ms;
     reaper_collect(job->reaper);
     while (reaper_has_children()) {
+        helpers_kill_overdue(job->helpers);
         if (clock_mono_ms() > limit)
             return false;
         kill_orphans(job);

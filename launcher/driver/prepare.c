@@ -14,7 +14,7 @@
 #include "output/terminal.h"
 
 /* The soft limits of the user's shell, which the agent gives to its workers. */
-static size_t fill_limits(Hvdrun__Limit *limits, Hvdrun__Limit **pointers)
+static size_t fill_limits(const struct job *job, Hvdrun__Limit *limits, Hvdrun__Limit **pointers)
 {
     static const int resources[] = {RLIMIT_CORE,      RLIMIT_DATA,  RLIMIT_FSIZE, RLIMIT_MEMLOCK,
                                     RLIMIT_NOFILE,    RLIMIT_STACK, RLIMIT_AS,    RLIMIT_CPU,
@@ -27,7 +27,8 @@ static size_t fill_limits(Hvdrun__Limit *limits, Hvdrun__Limit **pointers)
             continue;
         limits[count] = (Hvdrun__Limit)HVDRUN__LIMIT__INIT;
         limits[count].resource = (uint32_t)resources[i];
-        limits[count].soft = (uint64_t)limit.rlim_cur;
+        limits[count].soft =
+            resources[i] == RLIMIT_NOFILE ? job->open_files : (uint64_t)limit.rlim_cur;
         pointers[count] = &limits[count];
         count++;
     }
@@ -35,6 +36,12 @@ static size_t fill_limits(Hvdrun__Limit *limits, Hvdrun__Limit **pointers)
 }
 
 #define LIMITS_MAX 16
+
+/* Which part of the lists is for one node. */
+struct node_share {
+    size_t first_worker, workers;
+    size_t first_stdin, stdin_count;
+};
 
 /* What PREPARE says to every node alike; the arrays live as long as this struct. */
 struct prepare_parts {
@@ -47,12 +54,12 @@ struct prepare_parts {
     size_t app_count;
     char **hosts;
     uint32_t *host_ranks;
-    Hvdrun__Worker *workers; /* to be started, of all nodes, in the order of their ranks */
+    uint32_t *rank_nodes;    /* NULL: the ranks of each node follow each other */
+    Hvdrun__Worker *workers; /* to be started: those of node 0, in the order of their ranks, ... */
     Hvdrun__Worker **worker_pointers;
-    size_t *new_before; /* by rank: how many lower ones are to be started; and of all */
     uint32_t *app_sizes;
-    uint32_t *stdin_ranks;
-    size_t stdin_count;
+    uint32_t *stdin_ranks;     /* those of node 0, of node 1, ... */
+    struct node_share *shares; /* by node */
     char *interfaces;
     char **hostnames; /* as MPI knows the nodes; borrowed */
     char *wdir;       /* of the job, absolute */
@@ -99,33 +106,45 @@ static void fill_apps(const struct job *job, const struct prepare_epoch *epoch,
         parts->apps[i].np = parts->app_sizes[i];
 }
 
+static void fill_worker(Hvdrun__Worker *message, const struct plan_rank *rank,
+                        const struct elastic_member *member)
+{
+    *message = (Hvdrun__Worker)HVDRUN__WORKER__INIT;
+    message->rank = (uint32_t)rank->rank;
+    message->app = (uint32_t)rank->app;
+    message->app_rank = (uint32_t)rank->app_rank;
+    message->cross_rank = (uint32_t)rank->cross_rank;
+    message->cross_size = (uint32_t)rank->cross_size;
+    message->local_rank = (uint32_t)rank->local_rank;
+    message->seat = (uint32_t)(member == NULL ? rank->rank : member->seat);
+    message->slot = (uint32_t)(member == NULL ? rank->local_rank : member->slot);
+    if (rank->cpus != NULL)
+        message->cpus = rank->cpus;
+}
+
 static void fill_workers(const struct job *job, const struct prepare_epoch *epoch,
                          struct prepare_parts *parts)
 {
-    size_t size = (size_t)job->plan->size;
+    const struct plan *plan = job->plan;
+    size_t size = (size_t)plan->size, count = 0;
     parts->workers = mem_array(size, sizeof(*parts->workers));
     parts->worker_pointers = mem_array(size, sizeof(Hvdrun__Worker *));
-    parts->new_before = mem_array(size + 1, sizeof(*parts->new_before));
-    size_t count = 0;
-    for (size_t i = 0; i < size; i++) {
-        const struct plan_rank *rank = &job->plan->ranks[i];
-        const struct elastic_member *member = epoch->members == NULL ? NULL : &epoch->members[i];
-        parts->new_before[i] = count;
-        if (member != NULL && !member->is_new)
-            continue;
-        Hvdrun__Worker *message = parts->worker_pointers[count] = &parts->workers[count];
-        count++;
-        *message = (Hvdrun__Worker)HVDRUN__WORKER__INIT;
-        message->rank = (uint32_t)rank->rank;
-        message->app = (uint32_t)rank->app;
-        message->app_rank = (uint32_t)rank->app_rank;
-        message->cross_rank = (uint32_t)rank->cross_rank;
-        message->cross_size = (uint32_t)rank->cross_size;
-        message->local_rank = (uint32_t)rank->local_rank;
-        message->seat = (uint32_t)(member == NULL ? rank->rank : member->seat);
-        message->slot = (uint32_t)(member == NULL ? rank->local_rank : member->slot);
+    for (int n = 0; n < plan->node_count; n++) {
+        const struct plan_node *node = &plan->nodes[n];
+        struct node_share *share = &parts->shares[n];
+        share->first_worker = count;
+        for (int i = 0; i < node->local_size; i++) {
+            int rank = node->ranks[i];
+            const struct elastic_member *member =
+                epoch->members == NULL ? NULL : &epoch->members[rank];
+            if (member != NULL && !member->is_new)
+                continue;
+            parts->worker_pointers[count] = &parts->workers[count];
+            fill_worker(&parts->workers[count], &plan->ranks[rank], member);
+            count++;
+        }
+        share->workers = count - share->first_worker;
     }
-    parts->new_before[size] = count;
 }
 
 static void fill_hosts(const struct job *job, struct prepare_parts *parts)
@@ -139,14 +158,30 @@ static void fill_hosts(const struct job *job, struct prepare_parts *parts)
     }
 }
 
+static void fill_rank_nodes(const struct job *job, struct prepare_parts *parts)
+{
+    if (plan_is_by_blocks(job->plan))
+        return;
+    size_t size = (size_t)job->plan->size;
+    parts->rank_nodes = mem_array(size, sizeof(*parts->rank_nodes));
+    for (size_t rank = 0; rank < size; rank++)
+        parts->rank_nodes[rank] = (uint32_t)job->plan->ranks[rank].node;
+}
+
 static void fill_stdin(const struct job *job, struct prepare_parts *parts)
 {
-    size_t size = (size_t)job->plan->size;
+    const struct plan *plan = job->plan;
     int64_t wanted = job_stdin_rank(job);
-    parts->stdin_ranks = mem_array(size, sizeof(uint32_t));
-    for (size_t rank = 0; rank < size; rank++) {
-        if (wanted == SET_RANK_ALL || wanted == (int64_t)rank)
-            parts->stdin_ranks[parts->stdin_count++] = (uint32_t)rank;
+    size_t count = 0;
+    parts->stdin_ranks = mem_array((size_t)plan->size, sizeof(uint32_t));
+    for (int n = 0; n < plan->node_count; n++) {
+        const struct plan_node *node = &plan->nodes[n];
+        parts->shares[n].first_stdin = count;
+        for (int i = 0; i < node->local_size; i++) {
+            if (wanted == SET_RANK_ALL || wanted == node->ranks[i])
+                parts->stdin_ranks[count++] = (uint32_t)node->ranks[i];
+        }
+        parts->shares[n].stdin_count = count - parts->shares[n].first_stdin;
     }
 }
 
@@ -183,9 +218,11 @@ static void fill_hostnames(const struct job *job, struct prepare_parts *parts)
 static void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch,
                                struct prepare_parts *parts)
 {
+    parts->shares = mem_array((size_t)job->plan->node_count, sizeof(*parts->shares));
     fill_apps(job, epoch, parts);
     fill_workers(job, epoch, parts);
     fill_hosts(job, parts);
+    fill_rank_nodes(job, parts);
     if (job->epoch == 1) /* what was read cannot be read again */
         fill_stdin(job, parts);
     AUTO_BUF struct buf interfaces = BUF_INIT(4096);
@@ -209,27 +246,62 @@ static void prepare_parts_free(struct prepare_parts *parts)
     free(parts->app_pointers);
     free(parts->hosts);
     free(parts->host_ranks);
+    free(parts->rank_nodes);
     free(parts->workers);
     free(parts->worker_pointers);
-    free(parts->new_before);
     free(parts->app_sizes);
     free(parts->stdin_ranks);
+    free(parts->shares);
     free(parts->interfaces);
     free(parts->hostnames);
     free(parts->wdir);
 }
 
-/* The part of the rank-ordered list that belongs to ranks [first, first + count). */
-static uint32_t *stdin_slice(const struct prepare_parts *parts, int first, int count, size_t *slice)
+/* Who is where, and what of it is this node's. */
+static void fill_layout(Hvdrun__Prepare *message, const struct plan *plan, int place,
+                        const struct prepare_parts *parts)
 {
-    size_t start = 0;
-    while (start < parts->stdin_count && parts->stdin_ranks[start] < (uint32_t)first)
-        start++;
-    size_t end = start;
-    while (end < parts->stdin_count && parts->stdin_ranks[end] < (uint32_t)(first + count))
-        end++;
-    *slice = end - start;
-    return parts->stdin_ranks + start;
+    const struct node_share *share = &parts->shares[place];
+    message->hosts = parts->hosts;
+    message->n_hosts = (size_t)plan->node_count;
+    message->host_ranks = parts->host_ranks;
+    message->n_host_ranks = (size_t)plan->node_count;
+    message->rank_nodes = parts->rank_nodes;
+    message->n_rank_nodes = parts->rank_nodes == NULL ? 0 : (size_t)plan->size;
+    message->workers = parts->worker_pointers + share->first_worker;
+    message->n_workers = share->workers;
+    if (parts->stdin_ranks != NULL)
+        message->stdin_ranks = parts->stdin_ranks + share->first_stdin;
+    message->n_stdin_ranks = share->stdin_count;
+}
+
+static void fill_binding(Hvdrun__Prepare *message, const struct job *job)
+{
+    const struct settings *settings = job->settings;
+    int64_t mapped = job->plan->cpus_per_proc; /* --map-by slot:PE=N */
+    message->bind = (uint32_t)settings->bind_to;
+    message->report_bindings = settings->report_bindings;
+    message->cpus_per_proc = (uint32_t)(mapped > 0 ? mapped : settings->cpus_per_proc);
+    message->map_unit = job->plan->round_numa ? 1 : 0;
+    /* going round the memory nodes means nothing to workers that are bound to none */
+    if (job->plan->round_numa && !settings_is_set(settings, OPT_bind_to))
+        message->bind = BIND_NUMA;
+    message->gpus_per_proc = (uint32_t)settings->gpus_per_proc;
+    message->nic_hints = settings->nic_hints;
+}
+
+/* What the host list says of its workers, and the folder of all. Returns a text that the message
+ * borrows; NULL: none. */
+static char *fill_host_traits(Hvdrun__Prepare *message, const struct job *job,
+                              const struct plan_node *node, const struct prepare_parts *parts)
+{
+    const struct host_traits *traits = &node->traits;
+    bool is_here = job->settings->wdir == NULL && !message->remote; /* even if it lost its name */
+    char *wdir = traits->wdir == NULL ? NULL : absolute(job, traits->wdir);
+    message->host_env = traits->env.items;
+    message->n_host_env = traits->env.count;
+    message->wdir = wdir != NULL ? wdir : is_here ? (char *)"" : parts->wdir;
+    return wdir;
 }
 
 static void send_prepare(struct job *job, const struct prepare_epoch *epoch, struct node_link *node,
@@ -237,19 +309,12 @@ static void send_prepare(struct job *job, const struct prepare_epoch *epoch, str
 {
     const struct settings *settings = job->settings;
     const struct plan_node *place = &job->plan->nodes[node->place];
-    size_t first_new = parts->new_before[place->first_rank];
     Hvdrun__Prepare message = HVDRUN__PREPARE__INIT;
     message.size = (uint32_t)job->plan->size;
     message.node_index = (uint32_t)node->place;
     message.host = place->name;
-    message.hosts = parts->hosts;
-    message.n_hosts = (size_t)job->plan->node_count;
-    message.host_ranks = parts->host_ranks;
-    message.n_host_ranks = (size_t)job->plan->node_count;
     message.apps = parts->app_pointers;
     message.n_apps = job->request->apps->count;
-    message.workers = parts->worker_pointers + first_new;
-    message.n_workers = parts->new_before[place->first_rank + place->local_size] - first_new;
     message.local_size = (uint32_t)place->local_size;
     message.app_sizes = parts->app_sizes;
     message.n_app_sizes = message.n_apps;
@@ -262,25 +327,22 @@ static void send_prepare(struct job *job, const struct prepare_epoch *epoch, str
     message.n_base_env = env->count;
     message.knobs = job->request->knobs->items;
     message.n_knobs = job->request->knobs->count;
-    bool is_here = settings->wdir == NULL && !message.remote; /* even if it has lost its name */
-    message.wdir = is_here ? (char *)"" : parts->wdir;
+    char *node_wdir AUTO_FREE = fill_host_traits(&message, job, place, parts);
     message.hostnames = parts->hostnames;
     message.n_hostnames = (size_t)job->plan->node_count;
     message.addresses = job->addresses;
     message.n_addresses = (size_t)job->plan->node_count;
     message.limits = parts->limit_pointers;
-    message.n_limits = fill_limits(parts->limits, parts->limit_pointers);
+    message.n_limits = fill_limits(job, parts->limits, parts->limit_pointers);
     message.mpi_controller = settings->controller == SET_CONTROLLER_MPI;
+    message.keep_scheduler_env = settings->keep_scheduler_env;
     message.wants_master = !epoch->beside_others && job->plan->ranks[0].node == node->place;
     message.master_port = (uint32_t)settings->master_port;
     message.hold_port = settings->port_hold;
     message.interfaces = parts->interfaces;
-    message.bind = (uint32_t)settings->bind_to;
-    message.report_bindings = settings->report_bindings;
     message.pty_rank = settings->pty >= 0 ? (int32_t)settings->pty : -1;
-    if (parts->stdin_ranks != NULL)
-        message.stdin_ranks =
-            stdin_slice(parts, place->first_rank, place->local_size, &message.n_stdin_ranks);
+    fill_layout(&message, job->plan, node->place, parts);
+    fill_binding(&message, job);
     message.merge_stderr = settings->merge_stderr;
     terminal_size(&message.terminal_rows, &message.terminal_columns);
     node_link_send(node, FRAME_PREPARE, job->epoch, &message.base);
@@ -289,8 +351,8 @@ static void send_prepare(struct job *job, const struct prepare_epoch *epoch, str
 bool prepare_concerns(const struct job *job, const struct prepare_epoch *epoch, int place)
 {
     const struct plan_node *node = &job->plan->nodes[place];
-    for (int rank = node->first_rank; rank < node->first_rank + node->local_size; rank++) {
-        if (epoch->members == NULL || epoch->members[rank].is_new)
+    for (int i = 0; i < node->local_size; i++) {
+        if (epoch->members == NULL || epoch->members[node->ranks[i]].is_new)
             return true;
     }
     return false;
@@ -339,7 +401,7 @@ bool prepare_send(struct job *job, const struct prepare_epoch *epoch)
 {
     if (!choose_addresses(job))
         return false;
-    struct prepare_parts parts = {.stdin_count = 0};
+    struct prepare_parts parts = {.app_count = 0};
     prepare_parts_fill(job, epoch, &parts);
     for (int i = 0; i < job->plan->node_count; i++) {
         if (prepare_concerns(job, epoch, i))

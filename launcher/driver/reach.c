@@ -7,20 +7,22 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "driver/check.h"
 #include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/progress.h"
 #include "driver/teardown.h"
+#include "driver/ways.h"
+#include "model/allocation.h"
 #include "node/is_local.h"
 #include "transport/resolve.h"
-#include "transport/ssh.h"
 
 #define SETTLE_MS 5000
 #define LOOKUP_MS 2000 /* to find out whether a name is our own */
 #define STAGE_MS 10000
 #define SHARE_OF_START 3 /* of --start-timeout, that one stage may take */
 #define MISSING_IN_ONE_LINE 4
-#define RANKS_TEXT_MAX 64
+#define RANKS_TEXT_MAX 256
 
 /* What the reach knows about a node beside its link. */
 struct reach_node {
@@ -29,6 +31,8 @@ struct reach_node {
     bool is_here; /* known without asking a resolver */
     struct transport_target target;
     struct host_traits traits; /* what `target` points to */
+    enum way way;              /* if it is not here */
+    char *no_way;              /* it cannot be opened, and this has to be told; NULL */
     struct transport_call *call;
     struct resolve_request *lookup; /* while it is not known whether it is this machine */
     char *why;                      /* it cannot be reached; NULL */
@@ -38,14 +42,12 @@ struct reach {
     struct job *job;
     struct transport_room room;
     struct agent_image image;
-    struct exec_transport exec, local_exec;
-    struct ssh_settings ssh_settings;
-    struct ssh_transport *ssh;
+    struct exec_transport local_exec;
+    struct ways *ways; /* to hosts that are not this machine */
     struct resolver *resolver;
-    struct transport remote;   /* what hosts that are not this machine take */
     struct reach_node **nodes; /* by index of the link */
     int count, called, up, failed;
-    struct loop_timer *settle;
+    struct loop_timer *settle, *refusals;
     bool stopped;
 };
 
@@ -80,7 +82,8 @@ static void settled(void *context)
 
 static void check_settled(struct reach *reach)
 {
-    if (reach->failed == 0 || reach->stopped || reach->job->elastic != NULL)
+    const struct job *job = reach->job;
+    if (reach->failed == 0 || reach->stopped || job->elastic != NULL || job->check != NULL)
         return; /* an elastic job decides for itself what it can do without */
     if (reach->up + reach->failed >= reach->job->node_count)
         loop_timer_set(reach->settle, 0);
@@ -100,6 +103,8 @@ static void node_failed(struct reach_node *node, enum transport_stage stage, con
     events_node(reach->job->events, "node_unreached", node->link, why);
     if (reach->job->elastic != NULL)
         elastic_part_unreached(reach->job->elastic, node->link, why);
+    if (reach->job->check != NULL)
+        check_part_unreached(reach->job->check, node->link, why);
     check_settled(reach);
 }
 
@@ -134,6 +139,8 @@ static void call_lost(void *context, const char *why)
 static void call_note(void *context, enum log_level level, const char *line)
 {
     const struct reach_node *node = context;
+    if (node->reach->job->check != NULL)
+        check_part_note(node->reach->job->check, node->link, line);
     log_print(&node->reach->job->log, level, "%s: %s", node->link->host, line);
 }
 
@@ -149,45 +156,64 @@ static void call(struct reach_node *node, const struct transport *transport)
 
 /* Which transport */
 
-static int open_exec(struct reach *reach, struct exec_transport *exec, const char *text,
-                     struct error *err)
+/* `traits` may say it; else the user; else in a Slurm job it is Slurm that starts things, but for
+ * whoever wants to be reached as somebody else, or elsewhere. */
+static enum way way_to(const struct job *job, const struct host_traits *traits)
 {
-    exec->room = &reach->room;
-    exec->boot_word = BOOT_COMMAND;
-    exec->window = (int)reach->job->settings->ssh_window;
-    if (exec_template_parse(text, &exec->words, err) < 0)
-        return -1;
-    reach->remote = exec_transport(exec);
-    return 0;
+    const struct allocation *allocation = job->request->allocation;
+    bool is_plain = traits->user == NULL && traits->port == 0 && traits->address == NULL &&
+                    traits->identity == NULL;
+    int kind = traits->transport;
+    if (kind == SET_TRANSPORT_AUTO && job->settings->launch_agent != NULL)
+        return WAY_COMMAND;
+    if (kind == SET_TRANSPORT_AUTO)
+        kind = (int)job->settings->transport;
+    switch (kind) {
+    case SET_TRANSPORT_SSH_CLI: return WAY_SSH_CLI;
+    case SET_TRANSPORT_SRUN: return WAY_SRUN;
+    case SET_TRANSPORT_KUBECTL: return WAY_KUBECTL;
+    case SET_TRANSPORT_DOCKER: return WAY_DOCKER;
+    case SET_TRANSPORT_AUTO:
+        return is_plain && allocation != NULL && allocation->kind == ALLOCATION_SLURM ? WAY_SRUN
+                                                                                      : WAY_SSH;
+    default: return WAY_SSH;
+    }
 }
 
-static void open_ssh(struct reach *reach)
+static const struct transport *open_way(struct reach *reach, enum way way, struct error *err)
 {
-    const struct settings *settings = reach->job->settings;
-    reach->ssh_settings =
-        (struct ssh_settings){.room = &reach->room,
-                              .module_path = reach->job->request->ssh_module,
-                              .window = (int)settings->ssh_window,
-                              .config_file = settings->ssh_config,
-                              .user = settings->ssh_user,
-                              .port = (int)settings->ssh_port,
-                              .identity = settings->ssh_identity_file,
-                              .passphrase_file = settings->ssh_passphrase_file,
-                              .strict = settings->ssh_strict,
-                              .program_only = settings->transport == SET_TRANSPORT_SSH_CLI};
-    reach->ssh = ssh_transport_create(&reach->ssh_settings);
-    reach->remote = ssh_transport(reach->ssh);
+    bool sends_agent = way != WAY_SRUN; /* reading and hashing it takes its time */
+    if (sends_agent && reach->image.bytes == NULL &&
+        agent_image_open(reach->job->request->agent_path, &reach->image, err) < 0) {
+        agent_image_close(&reach->image);
+        return NULL;
+    }
+    return ways_open(reach->ways, way, err);
 }
 
-static int open_remote(struct reach *reach, struct error *err)
+/* A way that cannot be opened fails the node, from the loop as all failures come. */
+static void call_away(struct reach_node *node)
 {
-    const struct settings *settings = reach->job->settings;
-    if (settings->launch_agent != NULL)
-        return open_exec(reach, &reach->exec, settings->launch_agent, err);
-    switch (settings->transport) {
-    case SET_TRANSPORT_KUBECTL: return open_exec(reach, &reach->exec, "kubectl exec -i %h --", err);
-    case SET_TRANSPORT_DOCKER: return open_exec(reach, &reach->exec, "docker exec -i %h", err);
-    default: open_ssh(reach); return 0;
+    struct reach *reach = node->reach;
+    struct error err = ERROR_INIT;
+    const struct transport *transport = open_way(reach, node->way, &err);
+    if (transport != NULL) {
+        call(node, transport);
+        return;
+    }
+    free(node->no_way);
+    node->no_way = mem_strdup(err.text);
+    loop_timer_set(reach->refusals, 0);
+}
+
+static void refuse(void *context)
+{
+    const struct reach *reach = context;
+    for (int i = 0; i < reach->count; i++) {
+        AUTO_FREE char *why = reach->nodes[i]->no_way;
+        reach->nodes[i]->no_way = NULL;
+        if (why != NULL)
+            node_failed(reach->nodes[i], STAGE_WAITING, why);
     }
 }
 
@@ -214,7 +240,7 @@ static void looked_up(void *context, const struct resolve_result *result)
     if (own)
         call_local(node);
     else
-        call(node, &node->reach->remote);
+        call_away(node);
 }
 
 /* Without --transport a name of this very machine needs no connection; but whoever wants to be
@@ -222,9 +248,9 @@ static void looked_up(void *context, const struct resolve_result *result)
 static bool may_be_local(const struct reach_node *node)
 {
     const struct settings *settings = node->reach->job->settings;
-    return settings->transport == SET_TRANSPORT_AUTO && settings->launch_agent == NULL &&
-           node->target.user == NULL && node->target.port == 0 &&
-           is_local_obviously(node->link->host) == LOCAL_UNKNOWN;
+    return node->way == WAY_SSH && node->traits.transport == SET_TRANSPORT_AUTO &&
+           settings->transport == SET_TRANSPORT_AUTO && node->target.user == NULL &&
+           node->target.port == 0 && is_local_obviously(node->link->host) == LOCAL_UNKNOWN;
 }
 
 static void begin_node(struct reach_node *node)
@@ -236,7 +262,7 @@ static void begin_node(struct reach_node *node)
     else if (may_be_local(node))
         node->lookup = resolver_ask(reach->resolver, name, AF_UNSPEC, LOOKUP_MS, looked_up, node);
     else
-        call(node, &reach->remote);
+        call_away(node);
 }
 
 /* The life of it */
@@ -245,18 +271,29 @@ static void let_go(struct reach_node *node)
 {
     resolver_cancel(node->lookup);
     node->lookup = NULL;
+    mem_free_at(&node->no_way);
     transport_hang_up(node->call);
     node->call = NULL;
 }
 
-bool reach_is_here(const struct settings *settings, const char *host,
-                   const struct host_traits *traits)
+/* As a Slurm job calls the node that we run on, whatever the machine's own name. */
+static bool is_slurm_name(const struct allocation *allocation, const char *host)
 {
-    switch (settings->transport) {
+    return allocation != NULL && allocation->kind == ALLOCATION_SLURM && allocation->here != NULL &&
+           strcmp(allocation->here, host) == 0;
+}
+
+bool reach_is_here(const struct settings *settings, const struct allocation *allocation,
+                   const char *host, const struct host_traits *traits)
+{
+    int kind = traits->transport;
+    if (kind == SET_TRANSPORT_AUTO)
+        kind = settings->launch_agent != NULL ? SET_TRANSPORT_SSH : (int)settings->transport;
+    switch (kind) {
     case SET_TRANSPORT_LOCAL: return true;
     case SET_TRANSPORT_AUTO:
-        return settings->launch_agent == NULL && traits->user == NULL && traits->port == 0 &&
-               traits->address == NULL && is_local_obviously(host) == LOCAL_YES;
+        return traits->user == NULL && traits->port == 0 && traits->address == NULL &&
+               (is_slurm_name(allocation, host) || is_local_obviously(host) == LOCAL_YES);
     default: return false;
     }
 }
@@ -273,6 +310,8 @@ struct reach *reach_create(struct job *job)
                                           .limit_ms = share > STAGE_MS ? share : STAGE_MS,
                                           .silence_ms = job_node_timeout(job)};
     reach->settle = loop_timer_create(job->loop, settled, reach);
+    reach->refusals = loop_timer_create(job->loop, refuse, reach);
+    reach->ways = ways_create(job, &reach->room);
     return reach;
 }
 
@@ -285,7 +324,10 @@ static void set_traits(struct reach_node *node, const struct host_traits *traits
                                              .identity = node->traits.identity,
                                              .port = traits->port,
                                              .node = node->link->index};
-    node->is_here = reach_is_here(node->reach->job->settings, node->link->host, traits);
+    const struct job *job = node->reach->job;
+    node->way = way_to(job, traits);
+    node->is_here =
+        reach_is_here(job->settings, job->request->allocation, node->link->host, traits);
 }
 
 void reach_add_node(struct reach *reach, struct node_link *link, const struct host_traits *traits)
@@ -301,9 +343,11 @@ int reach_open(struct reach *reach, struct error *err)
 {
     if (reach->resolver != NULL)
         return 0;
-    if (agent_image_open(reach->job->request->agent_path, &reach->image, err) < 0 ||
-        open_remote(reach, err) < 0)
-        return -1;
+    for (int i = 0; i < reach->count; i++) { /* what is wrong with a way is wrong with the job */
+        const struct reach_node *node = reach->nodes[i];
+        if (!node->is_here && open_way(reach, node->way, err) == NULL)
+            return -1;
+    }
     reach->resolver = resolver_create(reach->job->loop, NULL, err);
     return reach->resolver == NULL ? -1 : 0;
 }
@@ -326,6 +370,11 @@ void reach_begin(struct reach *reach)
         if (job->nodes[i]->state == NODE_CALLING)
             begin_node(reach->nodes[i]);
     }
+}
+
+const struct host_traits *reach_traits(const struct reach *reach, const struct node_link *node)
+{
+    return &reach->nodes[node->index]->traits;
 }
 
 bool reach_is_near(const struct reach *reach, const struct node_link *node)
@@ -370,14 +419,19 @@ void reach_hang_up(struct reach *reach, const struct node_link *node)
     let_go(reach->nodes[node->index]);
 }
 
+bool reach_end(struct reach *reach)
+{
+    for (int i = 0; i < reach->count; i++)
+        let_go(reach->nodes[i]);
+    return ways_are_idle(reach->ways);
+}
+
 void reach_close(struct reach *reach)
 {
     reach_stop(reach);
     for (int i = 0; i < reach->count; i++)
         let_go(reach->nodes[i]);
-    ssh_transport_destroy(reach->ssh);
-    reach->ssh = NULL;
-    exec_transport_close(&reach->exec);
+    ways_close(reach->ways);
     exec_transport_close(&reach->local_exec);
     resolver_destroy(reach->resolver);
     reach->resolver = NULL;
@@ -393,9 +447,10 @@ void reach_destroy(struct reach *reach)
         host_traits_clear(&reach->nodes[i]->traits);
         free(reach->nodes[i]);
     }
-    strv_destroy(&reach->exec.words);
+    ways_destroy(reach->ways);
     strv_destroy(&reach->local_exec.words);
     loop_timer_destroy(reach->settle);
+    loop_timer_destroy(reach->refusals);
     agent_image_close(&reach->image);
     free(reach->nodes);
     free(reach);
@@ -405,15 +460,6 @@ static bool is_missing(const struct job *job, const struct node_link *node)
 {
     return node->state <= NODE_STARTING || node->state == NODE_UNREACHED ||
            (node->state == NODE_UP && job->state == JOB_PREPARING);
-}
-
-static void describe_ranks(const struct plan_node *place, struct buf *out)
-{
-    int last = place->first_rank + place->local_size - 1;
-    if (last > place->first_rank)
-        buf_printf(out, "ranks %d-%d", place->first_rank, last);
-    else
-        buf_printf(out, "rank %d", place->first_rank);
 }
 
 static const char *stage_reached(const struct node_link *node)
@@ -426,7 +472,7 @@ static void say_missing(const struct job *job, int i)
     AUTO_BUF struct buf ranks = BUF_INIT(RANKS_TEXT_MAX);
     const struct node_link *node = job->nodes[i];
     const char *why = job->reach->nodes[i]->why;
-    describe_ranks(&job->plan->nodes[i], &ranks);
+    plan_node_describe(&job->plan->nodes[i], &ranks);
     log_error(&job->log, "%s: %s: %s (%s)", node->host, stage_reached(node),
               why != NULL ? why : "not heard of in time", buf_text(&ranks));
 }
@@ -449,7 +495,7 @@ void reach_describe_missing(const struct job *job, struct buf *out)
             continue;
         }
         buf_printf(out, "%s %s (%s; ", comma, node->host, stage_reached(node));
-        describe_ranks(&job->plan->nodes[i], out);
+        plan_node_describe(&job->plan->nodes[i], out);
         buf_printf(out, ")");
         comma = ",";
     }

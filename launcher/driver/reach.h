@@ -18,14 +18,16 @@ struct reach;
 struct reach *reach_create(struct job *job);
 
 /* An agent there can be started right away: without a question to a resolver it is this machine, or
- * it is to be taken for it. */
-bool reach_is_here(const struct settings *settings, const char *host,
-                   const struct host_traits *traits);
+ * it is to be taken for it. `allocation` may be NULL. */
+bool reach_is_here(const struct settings *settings, const struct allocation *allocation,
+                   const char *host, const struct host_traits *traits);
 
 /* For each node once, in the order of their index. `traits` are copied. */
 void reach_add_node(struct reach *reach, struct node_link *node, const struct host_traits *traits);
 
 bool reach_is_near(const struct reach *reach, const struct node_link *node); /* as above */
+/* What its entry in the host list says now; borrowed until it is added or called again. */
+const struct host_traits *reach_traits(const struct reach *reach, const struct node_link *node);
 
 /* One node of an elastic job, CALLING: for the first time or once more. */
 int reach_open(struct reach *reach, struct error *err); /* before the first call */
@@ -42,6 +44,10 @@ void reach_stop(struct reach *reach);
 
 /* The node is gone: what its transport still holds is closed. */
 void reach_hang_up(struct reach *reach, const struct node_link *node);
+
+/* All agents have gone: hangs up every call. False while a program has to end that had started some
+ * of them (srun); job_advance() is called when it has. */
+bool reach_end(struct reach *reach);
 
 /* All is over: every call is hung up, every helper ended. */
 void reach_close(struct reach *reach);

@@ -104,8 +104,8 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
 
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out)
 {
-    if (verdict->status == 0 && verdict->cause == CAUSE_NONE)
-        return;
+    if (verdict->cause == CAUSE_NONE && (verdict->status == 0 || job->check != NULL))
+        return; /* the findings of a check have been told */
     buf_printf(out, "hvdrun: %s\n", verdict->explanation);
     if (verdict->rank >= 0) {
         const struct rank_record *record = &job->ranks.records[verdict->rank];
@@ -115,6 +115,8 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
             quote(out, "last lines of its stderr", output_tail(job->output, verdict->rank));
         quote_account(out, record);
     }
+    if (verdict->cause == CAUSE_REQUEUED)
+        return;
     int failed = count_role(job, ROLE_FAILED);
     int ended = count_role(job, ROLE_CONSEQUENCE);
     if (failed > 0)

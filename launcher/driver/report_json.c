@@ -7,6 +7,7 @@
 #include "driver/elastic_part.h"
 #include "driver/elastic_story.h"
 #include "driver/report.h"
+#include "model/allocation.h"
 
 #define REPORT_VERSION 1
 
@@ -85,6 +86,21 @@ static json_t *job_json(const struct job *job, const struct verdict *verdict)
     return object;
 }
 
+/* Of whose allocation the job is; null outside of one. */
+static json_t *scheduler_json(const struct job *job)
+{
+    const struct allocation *allocation = job->request->allocation;
+    if (allocation == NULL || allocation->kind == ALLOCATION_NONE)
+        return json_null();
+    json_t *object = json_object();
+    json_object_set_new(object, "name", json_string(allocation_name(allocation->kind)));
+    json_object_set_new(object, "job_id", text_or_null(allocation->job_id));
+    json_object_set_new(object, "restart_count", json_integer(allocation->restart_count));
+    json_object_set_new(object, "end_time",
+                        allocation->end_s > 0 ? json_integer(allocation->end_s) : json_null());
+    return object;
+}
+
 static json_t *node_json(const struct job *job, const struct node_link *node)
 {
     int local_size = node->place >= 0 ? job->plan->nodes[node->place].local_size : 0;
@@ -115,6 +131,7 @@ char *report_json(const struct job *job, const struct verdict *verdict)
     json_object_set_new(root, "version", json_integer(REPORT_VERSION));
     json_object_set_new(root, "launcher", json_string("hvdrun " HVDRUN_VERSION));
     json_object_set_new(root, "job", job_json(job, verdict));
+    json_object_set_new(root, "scheduler", scheduler_json(job));
     json_object_set_new(root, "nodes", nodes);
     json_object_set_new(root, "ranks", ranks);
     if (job->elastic != NULL)

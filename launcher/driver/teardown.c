@@ -71,6 +71,8 @@ void teardown_begin(struct job *job, int signal, int64_t grace_ms)
     if (job->state < JOB_ENDING && job->ranks.finished < job->plan->size)
         log_info(&job->log, "ending the workers: signal %d, grace %.1f s", signal,
                  (double)grace_ms / 1000);
+    if (job->state < JOB_ENDING)
+        job->ending_ms = clock_mono_ms();
     job->state = JOB_ENDING;
     if (job->elastic != NULL)
         elastic_part_ending(job->elastic);

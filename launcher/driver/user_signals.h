@@ -2,6 +2,9 @@
 /*
  * The user's signals.
  *
+ * What the workers get instead, and which signal is a warning: model/signal_rules.h, warning.h. The
+ * same signal from a scheduler to us and to the agents counts once (model/signal_round.h).
+ *
  * INT, TERM, HUP, QUIT go to the workers as they are and end the job: after the grace what is left
  * is killed. A second one asks with TERM, a third kills at once. USR1 and USR2 are only passed on.
  * TSTP stops the workers (with SIGSTOP: in sessions of their own they ignore TSTP), then ourselves;
@@ -18,5 +21,9 @@ void user_signals_destroy(struct user_signals *signals);
 /* An agent has stopped its workers. */
 void user_signals_suspended(struct job *job);
 
-/* An agent was asked by `signal` to end: the same as if we had been. */
+/* The user wants the end of the job. */
 void user_signals_end(struct job *job, int signal);
+
+/* The agent of some node has got a signal from outside: the same as if we had, once for all. */
+void user_signals_of_node(struct job *job, int signal);
+int user_signals_frame(struct job *job, const uint8_t *body, size_t length); /* SIGNALLED */

@@ -26,7 +26,7 @@ struct copy {
 struct copies {
     struct sink *sink;
     struct files *files;
-    bool shared;
+    bool append, shared;
     struct copy **buckets; /* by path */
     size_t bucket_count;   /* a power of two, or 0 */
     int count;
@@ -36,11 +36,12 @@ struct copies {
     const struct copy_end *writer;
 };
 
-struct copies *copies_create(struct sink *sink, struct files *files)
+struct copies *copies_create(struct sink *sink, struct files *files, bool append)
 {
     struct copies *copies = mem_alloc(sizeof(*copies));
     copies->sink = sink;
     copies->files = files;
+    copies->append = append;
     copies->shared = !files_distinct(files);
     buf_init(&copies->path, PATH_BYTES_MAX);
     return copies;
@@ -123,7 +124,7 @@ static struct copy *make(struct copies *copies, const char *path, uint64_t hash)
         grow_buckets(copies);
     struct copy *copy = mem_alloc(sizeof(*copy));
     copy->hash = hash;
-    copy->target = sink_file(copies->sink, path, false);
+    copy->target = sink_file(copies->sink, path, copies->append);
     sink_open(copies->sink, copy->target);
     put_in_bucket(copies, copy);
     copies->count++;

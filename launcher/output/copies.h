@@ -23,7 +23,8 @@ struct copy_end {
     struct lines lines; /* kept back */
 };
 
-struct copies *copies_create(struct sink *sink, struct files *files); /* owns the files */
+/* Owns `files`. `append`: they go on behind what they hold already. */
+struct copies *copies_create(struct sink *sink, struct files *files, bool append);
 void copies_destroy(struct copies *copies);
 
 /* From now on streams may meet in any file: those of elastic jobs, where two workers may have been

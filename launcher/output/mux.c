@@ -300,7 +300,7 @@ static int configure(struct mux *mux, const struct output_config *config, struct
             files_create(config->files, seats_most_ranks(config), mux->merge, err);
         if (files == NULL)
             return -1;
-        mux->copies = copies_create(mux->sink, files);
+        mux->copies = copies_create(mux->sink, files, config->append);
     }
     if (config->collapse)
         start_collapse(mux);

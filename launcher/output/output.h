@@ -42,6 +42,7 @@ struct output_config { /* everything it points to is copied or used during outpu
     enum output_color color;
     const char *ranks_shown; /* "0,4-7"; NULL: all. The others still go to their files */
     const char *files;       /* --output-filename FOLDER or PATTERN (files.h), or NULL */
+    bool append;             /* those files go on behind what they hold */
     int raw_rank;            /* --pty: its bytes go to stdout as they are; -1: none */
     int out_fd, err_fd;      /* 0: the process's own stdout and stderr */
 };

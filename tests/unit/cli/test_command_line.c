@@ -241,11 +241,11 @@ static void test_errors(void **state)
     must_fail_env("--num-proc=0 x", NULL, "--num-proc: 0 is out of range: expected 1 to 1000000");
     must_fail_env("-np -1 x", NULL, "-np: -1 is out of range: expected 1 to 1000000");
     must_fail_env("|--bind-to=a\n\033[1m| x", NULL,
-                  "--bind-to: 'a??[1m' is not known: expected none, core or numa");
+                  "--bind-to: 'a??[1m' is not known: expected none, core, numa, l3 or gpu");
     must_fail_env("--timeout soon x", NULL,
                   "--timeout: 'soon' is not a duration (examples: 30, 1.5s, 250ms, 5m, 2h)");
     must_fail_env("--bind-to socket x", NULL,
-                  "--bind-to: 'socket' is not known: expected none, core or numa");
+                  "--bind-to: 'socket' is not known: expected none, core, numa, l3 or gpu");
     must_fail_env("--stdin some x", NULL,
                   "--stdin: 'some' is not a rank: expected a number from 0, all or none");
     must_fail_env("--pty all x", NULL, "--pty: 'all' is not a rank: expected a number from 0");

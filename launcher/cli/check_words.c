@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/check_words.h"
+
+#include <string.h>
+
+#include "base/status.h"
+
+int check_words_take(int argc, char *const *argv, char **rest, struct check_words *out)
+{
+    int count = 0;
+    bool own = true;
+    *out = (struct check_words){.wanted = argc > 1 && strcmp(argv[1], CHECK_WORD) == 0};
+    for (int i = 0; i < argc; i++) {
+        bool is_net = strcmp(argv[i], "--net") == 0, is_json = strcmp(argv[i], "--json") == 0;
+        own = own && strcmp(argv[i], "--") != 0;
+        if (!out->wanted || i == 0 || !own || (i > 1 && !is_net && !is_json)) {
+            rest[count++] = argv[i];
+            continue;
+        }
+        out->net = out->net || is_net;
+        out->json = out->json || is_json;
+    }
+    rest[count] = NULL;
+    return count;
+}
+
+int check_words_refuse(const char *word, struct error *err)
+{
+    return error_status(err, STATUS_USAGE,
+                        "check takes options and no program: '%s' is too much (a program "
+                        "called check is started by 'hvdrun -- check')",
+                        word);
+}
+
+void check_words_help(struct buf *out)
+{
+    buf_puts(
+        out,
+        "Usage: hvdrun check [--net] [--json] [OPTIONS]\n"
+        "Looks before one leaps: whether the hosts can be reached, what is there, and whether\n"
+        "they reach each other. Starts no program.\n\n"
+        "  hvdrun check                        this machine, or all nodes of the allocation\n"
+        "  hvdrun check -H a,b --net           two hosts, and how fast they are connected\n\n"
+        "  --net                     " CHECK_NET_HELP "\n"
+        "  --json                    " CHECK_JSON_HELP "\n"
+        "  -q, --quiet               Print problems and warnings alone\n\n"
+        "OPTIONS are those of a job (hvdrun --help); what tells the hosts and the way to them\n"
+        "counts: -H, --hostfile, --transport, --launch-agent, --ssh-port and the like,\n"
+        "--network-interfaces, --start-timeout, --scheduler.\n"
+        "Exit status: 0, also with warnings; 125 when a job would not run; 2 for a wrong\n"
+        "command line. 'hvdrun --check-build' says what this hvdrun was built with.\n");
+}

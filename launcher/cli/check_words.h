@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `hvdrun check [--net] [--json] [options of a job]`: a look at the hosts instead of a job. Only
+ * the very first argument can be this word: `hvdrun -- check` starts a program of that name.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+struct check_words {
+    bool wanted, net, json;
+};
+
+#define CHECK_WORD "check"
+#define CHECK_OPERANDS "[--net] [--json] [OPTIONS]"
+#define CHECK_HELP "Look at the hosts that -H, --hostfile or the allocation name, and start nothing"
+#define CHECK_NET_HELP "Measure how fast the hosts send to each other, too"
+#define CHECK_JSON_HELP "Print what was found as JSON"
+
+/* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options, and
+ * returns how many are left. Without the word: all. */
+int check_words_take(int argc, char *const *argv, char **rest, struct check_words *out);
+
+int check_words_refuse(const char *word, struct error *err); /* what is no option; -1 */
+void check_words_help(struct buf *out);

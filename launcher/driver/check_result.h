@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All that `hvdrun check` has found out, before anybody judges it: facts of each host, and what
+ * came of each connection between two of them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/control.pb-c.h"
+
+struct check_host {
+    const char *name;  /* borrowed */
+    char *stage, *why; /* not NULL: it is of no use, how far it came, and why */
+    bool is_here;      /* its agent was started on this machine */
+    const char *peer;  /* numeric address by which we reach it; "": not known; borrowed */
+    char *login;       /* what the transport said about user, key and host key; NULL */
+    const Hvdrun__AgentHello *hello; /* NULL: its agent has never answered; borrowed */
+    Hvdrun__Checked *facts;          /* NULL: not heard */
+    bool clock_known;
+    int64_t clock_ns, clock_error_ns; /* its wall clock minus ours, and how wrong that may be */
+    char *address;                    /* by which the others reach its workers; NULL */
+    char *door_problem;               /* nobody can listen there, and why; NULL */
+};
+
+struct check_link {
+    int from, to; /* numbers of hosts */
+    bool tried;
+    Hvdrun__ProbeOutcome outcome;
+    char *text; /* with PROBE_BROKEN; NULL */
+    char source[46];
+    int64_t connect_us;
+    uint64_t bytes; /* that arrived within `transfer_us`; 0: no transfer was made */
+    int64_t transfer_us;
+    char *transfer_problem; /* NULL */
+};
+
+struct check_result {
+    struct check_host *hosts; /* in the order in which they were given */
+    int count;
+    struct check_link *links; /* ordered by `from`, then `to` */
+    size_t link_count;
+    bool made_up;                    /* --transport local: all hosts are this machine on purpose */
+    bool net;                        /* transfers were asked for */
+    int silence_s;                   /* limit of each connection */
+    char *network_problem;           /* the hosts have no network that a job could use; NULL */
+    uint64_t nofile, nproc, memlock; /* soft limits of the user's shell; UINT64_MAX: unlimited */
+};
+
+void check_result_clear(struct check_result *result); /* frees what it points to */
+
+/* NULL: there is none, or, of the second, it has not been tried. */
+struct check_link *check_result_find(const struct check_result *result, int from, int to);
+const struct check_link *check_result_link(const struct check_result *result, int from, int to);
+
+/* What a worker on this host gets of a limit: ours, or less where the host allows less. */
+uint64_t check_host_limit(const struct check_host *host, const char *name, uint64_t ours);
+
+/* "known", "added" (now, to known_hosts), "new" (and could not be added), "" when there was none to
+ * check. Static. */
+const char *check_host_key(const struct check_host *host);
+
+/* NULL: not heard. */
+const Hvdrun__CheckFolder *check_host_folder(const struct check_host *host, const char *what);
+
+/* "15.6G", at most 5 characters and the end. */
+void check_size_text(uint64_t bytes, char text[16]);
