@@ -5,7 +5,7 @@ set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
-all=(recovery restart churn)
+all=(recovery restart churn slurm_start)
 
 usage() {
     cat <<HELP

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Flow tests are whole runs of the built hvdrun: one ctest for each tests/flow/test_NAME.py. The limit
 # that a test keeps itself is a little shorter than ctest's, since it can say where it was. Those on
-# many hosts (label rig) make a world of namespaces for themselves and are skipped where they may not;
-# test_nightly_NAME.py runs at night only.
+# many hosts, or on a Slurm cluster (label rig), make a world of namespaces for themselves and are
+# skipped where they may not; test_nightly_NAME.py runs at night only.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 file(GLOB flow_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.py)
 if(HVDRUN_SANITIZE)
@@ -27,7 +27,7 @@ foreach(file ${flow_tests})
       ENVIRONMENT
       "HVDRUN=$<TARGET_FILE:hvdrun>;HVDRUN_WORKERS=${HVDRUN_WORKERS};HVDRUN_SOURCE=${PROJECT_SOURCE_DIR};HVDRUN_BUILD=${PROJECT_BINARY_DIR};HVDRUN_TEST_LIMIT=${limit_inside}")
   set(flow_labels)
-  file(STRINGS ${file} needs_rig REGEX "^from hosts import")
+  file(STRINGS ${file} needs_rig REGEX "^from (hosts|slurm) import")
   if(needs_rig)
     list(APPEND flow_labels rig)
     set_tests_properties(flow.${name} PROPERTIES SKIP_RETURN_CODE 77)

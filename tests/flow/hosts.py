@@ -229,7 +229,7 @@ class Host:
         if self.is_down:
             return []
         found = [f"{self.name}: process left: {one}" for one in self.processes() if one.pid not in self.servers and
-                 not (self.rig.silence and one.read("cmdline").startswith(b"sshd: "))]
+                 one.exe() not in self.rig.daemons and not (self.rig.silence and one.read("cmdline").startswith(b"sshd: "))]
         return found + [f"{self.name}: file left: {path}" for path in self.litter()]
 
     def restore(self):
@@ -261,6 +261,7 @@ class Rig:
     """The hosts of this box. One for a test file."""
 
     one, failed = None, False
+    prepare = None  # called with the rig before its hosts boot
 
     def __init__(self, count):
         self.top = os.environ["HVDRUN_RIG"]
@@ -269,11 +270,14 @@ class Rig:
         with open("/proc/self/mounts", encoding="utf-8") as file:
             self.outer_tmp = sum(line.split()[1] == "/tmp" for line in file)
         self.silence = False  # somebody went without a word: an sshd may serve his connection for long
+        self.daemons = set()  # the paths of programs that belong to the hosts, and are not what a run has left
         self.rules, self.hosts, self.aliases = [], [Host(self, number) for number in range(count)], {}
         ssh_files.make_server_files()
         self.write_names()
         network.make_bridge()
         network.plug(range(count))
+        if Rig.prepare is not None:
+            Rig.prepare(self)
         for host in self.hosts:
             host.boot()
         for host in self.hosts:

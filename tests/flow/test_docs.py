@@ -3,7 +3,7 @@
 
 Runs every command of README.md and docs/*.md: the lines that begin with "$ " in blocks marked
 ```console or ```sh, each by a shell in a folder that looks like the repository after the build
-(examples/, build/) with hvdrun on PATH. A command ends with status 0, or with N where its line ends
+(examples/, hostfiles/, build/) with hvdrun on PATH. A command ends with status 0, or with N where its line ends
 with the comment "# status N". Each line shown below it must appear in what it prints (the order is
 not checked, since ranks speak when they like; equal lines must appear as often), but for "...",
 which stands for what is left out. What differs from run to run is not compared: decimal fractions,
@@ -92,7 +92,8 @@ class Shows:
         self.background = []
         os.mkdir(self.box.path("bin"))
         os.symlink(HVDRUN, self.box.path("bin", "hvdrun"))
-        os.symlink(os.path.join(SOURCE, "examples"), self.box.path("examples"))
+        for folder in ("examples", "hostfiles"):
+            os.symlink(os.path.join(SOURCE, folder), self.box.path(folder))
         os.symlink(BUILD, self.box.path("build"))
 
     def start_shell(self, command):

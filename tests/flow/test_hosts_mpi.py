@@ -56,6 +56,12 @@ class Mpi(Hosts):
             with self.subTest(kind=kind):
                 self.expect_world(self.world(kind, "-H", "node1:1,node2:3", mpi_worker("mpi_hello", kind)), 4, kind)
 
+    def test_ranks_round_the_hosts(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                self.expect_world(self.world(kind, "--map-by", "node", "-H", "node1:3,node2:2",
+                                             mpi_worker("mpi_hello", kind), 5), 5, kind)
+
     def test_messages_large_and_small(self):
         for kind in SURE_TO_END:
             for size, count in ((1 << 10, 20), (4 << 20, 2)):

@@ -35,7 +35,7 @@ class Install(Flow):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("rank 1 of 2", done.stdout)
         done = self.installed("-np", 1, "--report-bindings", worker("hello"))
-        self.assertRegex(done.stderr, r"rank 0 may use CPUs \S+ \[")
+        self.assertRegex(done.stderr, r"rank 0  CPUs \S+  \[")
 
     def test_its_agent_goes_to_other_hosts(self):
         """A stand-in for a host: a shell with folders of its own, to which the installed agent is sent."""
@@ -47,7 +47,7 @@ class Install(Flow):
         self.assertEqual(sorted(done.stdout.split("\n")[:2]), ["[0]<stdout>:0 on a", "[1]<stdout>:1 on b"])
         kept = [name for _, _, names in os.walk(away) for name in names]
         self.assertEqual([name.startswith("hvdrun-agent-") for name in kept], [True], kept)
-        for module in ("hvdrun-agent", "hvdrun-ssh.so", "hvdrun-pmix.so", "hvdrun-topology.so"):
+        for module in ("hvdrun-agent", "hvdrun-ssh.so", "hvdrun-tls.so", "hvdrun-pmix.so", "hvdrun-topology.so"):
             self.find(module)
 
     def test_man_page(self):

@@ -85,7 +85,8 @@ class Run(Ssh):
         self.expect(job.wait(), 0)
 
     def test_the_ssh_program_does_it_too(self):
-        self.expect_runs("--transport", "ssh-cli")
+        self.expect_runs("--transport", "ssh-cli", "-v")
+        self.assertEqual(self.result.said.count("the ssh program does this host"), 2, self.result.describe())
 
     def test_driver_on_a_host(self):
         job = self.start_on(0, "-H", "node0:1,node1:1", "sh", "-c", WHO)
@@ -162,6 +163,17 @@ class Keys(Ssh):
     def test_identity_file_option(self):
         self.write_ssh_config(identity=False)
         self.expect_runs("--ssh-identity-file", ssh_files.client_key("ecdsa"))
+
+    def test_a_key_for_each_host(self):
+        self.write_ssh_config(identity=False)
+        good, bad = ssh_files.client_key("ecdsa"), ssh_files.client_key(trusted=False)
+        path = self.write("hosts.ini", f"[defaults]\nidentity = {good}\n[host node1]\n[host node2]\n")
+        self.assertEqual(self.who("--hostfile", path, "-i", bad), {0: "node1", 1: "node2"})
+        self.assertEqual(self.who("--hostfile", path, "-i", bad, "--transport", "ssh-cli"), {0: "node1", 1: "node2"})
+        path = self.write("hosts.ini", f"[host node1]\nidentity = {good}\n[host node2]\nidentity = {bad}\n")
+        result = self.expect(self.ssh_job("--hostfile", path, "-i", good, "true"), 125)
+        self.expect_said(result, "node2: auth: ")
+        self.expect_not_said(result, "node1: ")
 
     def test_the_right_key_among_others(self):
         self.write_ssh_config(f"IdentityFile {ssh_files.client_key(trusted=False)}\n"
