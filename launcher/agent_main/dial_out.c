@@ -128,7 +128,7 @@ void dial_out_clear(struct dial_out *dial)
 static void give_up(struct attempt *attempt, const char *why)
 {
     fd_close(&attempt->fd);
-    snprintf(attempt->why, sizeof(attempt->why), "%s", why);
+    snprintf(attempt->why, sizeof(attempt->why), "%.*s", (int)sizeof(attempt->why) - 1, why);
 }
 
 /* "[host]:port" or "host:port", numeric. */
