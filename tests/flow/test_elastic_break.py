@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elastic jobs under attack: what once broke them."""
+# ctest waits
 
 import os
 import signal

@@ -2,6 +2,7 @@
 """Leaving in time: a host that is drained by its agent's SIGTERM, a preemption probe or hvdrun drain,
 what its workers are told, and what is not held against anybody. On made-up hosts; see also
 test_elastic_control.py, and test_hosts_elastic.py for real ones."""
+# ctest waits
 
 import os
 import re

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elastic jobs on real hosts: crashes, power cuts, cables, and hosts that come back, also as another
 machine under the same name."""
+# ctest waits
 
 import os
 import re

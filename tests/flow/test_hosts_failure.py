@@ -5,6 +5,7 @@ After any of them the status says so, the failure block names the host and the c
 left on a host that can be reached, and one that is cut off cleans itself. The clock of the machine
 belongs to no namespace, so that its jumps are tested on model/liveness alone.
 """
+# ctest waits
 
 import os
 import re

@@ -4,6 +4,7 @@
 And of two failures on two hosts the first one is named, though its news may come last and though
 the clocks of the hosts have nothing to do with each other.
 """
+# ctest waits
 
 import os
 import shlex

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts that cannot be reached: one line each with host, stage, cause and remedy; all of them are named."""
+# ctest waits
 
 import os
 import re

@@ -5,6 +5,7 @@ and keeper, a stopped agent, the end of the stream; after each, nothing is left 
 The host is a shell behind a Unix socket that the test itself starts, and the command that leads to
 it is a small relay: what stands below hvdrun is the relay alone, as with ssh.
 """
+# ctest waits
 
 import os
 import signal

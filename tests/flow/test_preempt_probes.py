@@ -5,6 +5,7 @@ The service is as strict as the real ones: EC2 wants a session token, Google and
 header. Whatever it does, a probe keeps the contract: status 0 and "SECONDS reason", status 1, or
 status 2 and one line on stderr.
 """
+# ctest waits
 
 import datetime
 import email.utils

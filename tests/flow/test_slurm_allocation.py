@@ -5,6 +5,7 @@ scontrol and Slurm's own variables say.
 The rule is written down here once more: the tasks of each node if tasks were asked for, else its GPUs
 if there are any, else its CPUs by those of a task.
 """
+# ctest waits
 
 import json
 import re

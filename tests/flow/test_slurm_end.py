@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How runs in Slurm jobs end: the status, scancel, and the death of any one of the processes, after
 which nothing is left on any node."""
+# ctest waits
 
 import os
 import signal

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batch scripts of examples/slurm as they are; what a test has to change is given to sbatch beside them."""
+# ctest waits
 
 import os
 import re

@@ -2,6 +2,7 @@
 """A Slurm job whose end is near: the warning signal, the time limit, preemption, scancel; what reaches hvdrun, its agents
 and the workers, and how the job comes back."""
 # ctest limit: 600
+# ctest waits
 
 import json
 import os

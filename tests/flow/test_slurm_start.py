@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts in Slurm jobs: by one srun, without ssh and without a list of hosts, whatever the job and the
 environment look like."""
+# ctest waits
 
 import os
 import re

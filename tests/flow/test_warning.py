@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The warning signal, the map of signals and --slurm-requeue, without Slurm: the variables of a job and a scontrol
 of our own, first on PATH, that says what the test wants and writes down how it was called."""
+# ctest waits
 
 import json
 import os
