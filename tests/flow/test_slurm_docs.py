@@ -20,6 +20,9 @@ class Docs(test_docs.Shows, Slurm):
         self.addCleanup(test_docs.VARYING.remove, NUMBER)
         test_docs.VARYING.append(NUMBER)
 
+    def test_readme(self):
+        self.assertTrue(any(shown.lines for shown in self.check_page("README.md")))
+
     def test_pages(self):
         shown = [one for name in self.pages() for one in self.check_page(name)]
         self.assertGreaterEqual(sum(bool(one.lines) for one in shown), 5, "are the blocks still recognized?")
