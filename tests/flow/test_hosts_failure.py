@@ -6,6 +6,7 @@ left on a host that can be reached, and one that is cut off cleans itself. The c
 belongs to no namespace, so that its jumps are tested on model/liveness alone.
 """
 # ctest waits
+# ctest long
 
 import os
 import re

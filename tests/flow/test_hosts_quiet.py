@@ -5,6 +5,7 @@ And of two failures on two hosts the first one is named, though its news may com
 the clocks of the hosts have nothing to do with each other.
 """
 # ctest waits
+# ctest long
 
 import os
 import shlex

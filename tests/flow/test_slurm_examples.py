@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batch scripts of examples/slurm as they are; what a test has to change is given to sbatch beside them."""
 # ctest waits
+# ctest long
 
 import os
 import re

@@ -3,6 +3,7 @@
 and the workers, and how the job comes back."""
 # ctest limit: 600
 # ctest waits
+# ctest long
 
 import json
 import os
