@@ -83,6 +83,15 @@ static void warn(const struct crew_setup *setup, const struct binding *binding)
                     binding->far);
 }
 
+/* hwloc says nothing of a description that it cannot read, and looks at this machine. With
+ * HWLOC_THISSYSTEM the description is meant to be this machine. */
+static bool is_description_lost(const struct topology *topology)
+{
+    const char *synthetic = getenv("HWLOC_SYNTHETIC"), *file = getenv("HWLOC_XMLFILE");
+    bool described = (synthetic != NULL && *synthetic != '\0') || (file != NULL && *file != '\0');
+    return described && !topology->made_up && getenv("HWLOC_THISSYSTEM") == NULL;
+}
+
 /* Takes over `topology`'s devices when it is a made-up machine. */
 static int bind_to(struct crew_setup *setup, struct topology *topology, bool wanted,
                    struct error *err)
@@ -108,6 +117,10 @@ static int bind_to(struct crew_setup *setup, struct topology *topology, bool wan
     if (wanted && topology->made_up)
         log_warning(&setup->config->post->log,
                     "HWLOC_SYNTHETIC or HWLOC_XMLFILE makes up this machine: nobody is bound");
+    if (is_description_lost(topology))
+        log_warning(&setup->config->post->log,
+                    "hwloc cannot read what HWLOC_SYNTHETIC or HWLOC_XMLFILE says: this is the "
+                    "machine itself");
     if (wanted && !topology->made_up)
         setup->binding = binding;
     else

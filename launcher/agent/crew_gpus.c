@@ -54,20 +54,49 @@ void crew_gpus_destroy(struct crew_gpus *gpus)
     free(gpus);
 }
 
-int crew_gpus_check(const struct crew_setup *setup, int slots, struct error *err)
+/* What an app of ours sees, which -x may tell it; the caller clears it. */
+static void see(const struct crew_setup *setup, uint32_t app, struct gpu_visible *visible)
+{
+    const struct crew_gpus *gpus = setup->gpus;
+    gpu_visible_fill(visible, &gpus->found,
+                     crew_setup_getenv(setup, &setup->apps[app], gpus->name));
+}
+
+/* Are `shown` GPUs enough for workers in so many slots? */
+static int check_count(const struct crew_setup *setup, size_t shown, size_t slots,
+                       struct error *err)
 {
     const struct crew_gpus *gpus = setup->gpus;
     size_t each = setup->prepare->gpus_per_proc;
-    if (each == 0 || gpus->visible.words.count / each >= (size_t)slots)
+    if (shown / each >= slots)
         return 0;
-    if (gpus->visible.words.count == 0)
+    if (shown == 0)
         return error_status(err, STATUS_NO_SLOTS,
                             "--gpus-per-proc %zu: no GPU was found on this host, or %s hides all",
                             each, gpus->name);
     return error_status(err, STATUS_NO_SLOTS,
-                        "--gpus-per-proc %zu: %d workers need %zu GPUs and this host shows %zu; "
+                        "--gpus-per-proc %zu: %zu workers need %zu GPUs and this host shows %zu; "
                         "start fewer workers on it, or look at its %s",
-                        each, slots, each * (size_t)slots, gpus->visible.words.count, gpus->name);
+                        each, slots, each * slots, shown, gpus->name);
+}
+
+int crew_gpus_check(const struct crew_setup *setup, int slots, struct error *err)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    if (prepare->gpus_per_proc == 0)
+        return 0;
+    int result = check_count(setup, setup->gpus->visible.words.count, (size_t)slots, err);
+    uint32_t app = prepare->workers[0]->app;
+    for (size_t i = 0; i < prepare->n_workers && result == 0; i++) {
+        const Hvdrun__Worker *worker = prepare->workers[i];
+        if (worker->app == app)
+            continue;
+        struct gpu_visible visible;
+        see(setup, worker->app, &visible);
+        result = check_count(setup, visible.words.count, (size_t)worker->slot + 1, err);
+        gpu_visible_clear(&visible);
+    }
+    return result;
 }
 
 const struct device_list *crew_gpus_seen(const struct crew_gpus *gpus)
@@ -100,8 +129,7 @@ static void put_part(const struct crew_setup *setup, const Hvdrun__Worker *worke
 {
     const struct crew_gpus *gpus = setup->gpus;
     struct gpu_visible visible;
-    gpu_visible_fill(&visible, &gpus->found,
-                     crew_setup_getenv(setup, &setup->apps[worker->app], gpus->name));
+    see(setup, worker->app, &visible);
     char *part AUTO_FREE = gpu_visible_part(&visible, worker->slot, setup->prepare->gpus_per_proc);
     if (part != NULL)
         strv_printf(own, "%s=%s", gpus->name, part);

@@ -18,10 +18,9 @@
 #include "io/tcp_options.h"
 
 enum {
-    SHAKE_MS = 5000,       /* for TLS and the word of welcome, of one address */
-    ROUND_MS = 8000,       /* for one attempt to connect */
-    AGAIN_MS = 500,        /* between two rounds */
-    DEAD_AFTER_MS = 30000, /* unacknowledged: the link's own heartbeats are faster */
+    SHAKE_MS = 5000, /* for TLS and the word of welcome, of one address */
+    ROUND_MS = 8000, /* for one attempt to connect */
+    AGAIN_MS = 500,  /* between two rounds */
     WHYS_MAX = 512,
 };
 
@@ -236,7 +235,7 @@ static bool come_in(struct dialing *dialing, struct attempt *attempt, struct tls
     int64_t until = clock_mono_ms() + SHAKE_MS;
     if (until > dialing->deadline_ms)
         until = dialing->deadline_ms;
-    tcp_options_set(attempt->fd, DEAD_AFTER_MS);
+    tcp_options_set(attempt->fd, 0); /* a suspended driver does not read; the link has heartbeats */
     struct tls_session *session = module->create(dialing->party, attempt->fd, &err);
     if (session == NULL) {
         give_up(attempt, err.text);

@@ -22,7 +22,7 @@ static const struct part parts[] = {
     {"Transports", "local (agents on this machine)", true},
     {NULL, "ssh (libssh2, or the ssh program)", true},
     {NULL, "commands (kubectl, docker, --launch-agent)", true},
-    {NULL, "Slurm (srun)", false},
+    {NULL, "Slurm (srun)", true},
     {"Start-up of MPI programs", "PMIx (Open MPI)", true},
     {NULL, "PMI-1 (MPICH, Intel MPI, MVAPICH)", true},
     {"Horovod controllers", "Gloo", true},
@@ -32,7 +32,7 @@ static const struct part parts[] = {
     {NULL, "binding to cores, memory nodes, caches and GPUs", true},
     {NULL, "JSON report and events", true},
     {NULL, "INI and YAML configuration", true},
-    {NULL, "elastic jobs", false},
+    {NULL, "elastic jobs", true},
 };
 
 void version_text(struct buf *out)

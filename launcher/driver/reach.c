@@ -21,8 +21,6 @@
 #define LOOKUP_MS 2000 /* to find out whether a name is our own */
 #define STAGE_MS 10000
 #define SHARE_OF_START 3 /* of --start-timeout, that one stage may take */
-#define MISSING_IN_ONE_LINE 4
-#define RANKS_TEXT_MAX 256
 
 /* What the reach knows about a node beside its link. */
 struct reach_node {
@@ -456,47 +454,7 @@ void reach_destroy(struct reach *reach)
     free(reach);
 }
 
-static bool is_missing(const struct job *job, const struct node_link *node)
+const char *reach_why(const struct reach *reach, const struct node_link *node)
 {
-    return node->state <= NODE_STARTING || node->state == NODE_UNREACHED ||
-           (node->state == NODE_UP && job->state == JOB_PREPARING);
-}
-
-static const char *stage_reached(const struct node_link *node)
-{
-    return node->state == NODE_UP ? "preparing" : transport_stage_name(node->stage);
-}
-
-static void say_missing(const struct job *job, int i)
-{
-    AUTO_BUF struct buf ranks = BUF_INIT(RANKS_TEXT_MAX);
-    const struct node_link *node = job->nodes[i];
-    const char *why = job->reach->nodes[i]->why;
-    plan_node_describe(&job->plan->nodes[i], &ranks);
-    log_error(&job->log, "%s: %s: %s (%s)", node->host, stage_reached(node),
-              why != NULL ? why : "not heard of in time", buf_text(&ranks));
-}
-
-void reach_describe_missing(const struct job *job, struct buf *out)
-{
-    int missing = 0;
-    for (int i = 0; i < job->node_count; i++)
-        missing += is_missing(job, job->nodes[i]);
-    bool one_line = missing <= MISSING_IN_ONE_LINE && job->reach->failed == 0;
-    if (!one_line)
-        buf_printf(out, " the %d of %d hosts named above", missing, job->node_count);
-    const char *comma = "";
-    for (int i = 0; i < job->node_count; i++) {
-        const struct node_link *node = job->nodes[i];
-        if (!is_missing(job, node))
-            continue;
-        if (!one_line) {
-            say_missing(job, i);
-            continue;
-        }
-        buf_printf(out, "%s %s (%s; ", comma, node->host, stage_reached(node));
-        plan_node_describe(&job->plan->nodes[i], out);
-        buf_printf(out, ")");
-        comma = ",";
-    }
+    return reach->nodes[node->index]->why;
 }

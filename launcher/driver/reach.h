@@ -53,6 +53,9 @@ bool reach_end(struct reach *reach);
 void reach_close(struct reach *reach);
 void reach_destroy(struct reach *reach); /* accepts NULL */
 
+/* Why this node could not be reached; NULL: it could, or it is not known yet. Borrowed. */
+const char *reach_why(const struct reach *reach, const struct node_link *node);
+
 /* " c12 (auth; ranks 48-51), ..." of the nodes that have not answered PREPARE or not even called
  * HELLO. When they are many, or of some it is known why, each is told in a line of its own, and the
  * text says how many they are. */

@@ -33,11 +33,16 @@ static int escalated(int signal, int asked)
     return asked < KILLED_AT ? SIGTERM : SIGKILL;
 }
 
-static int64_t usual_grace(const struct job *job, int signal)
+/* The end of a Slurm job: every process of it gets the signal. */
+static bool is_slurms(const struct job *job, int signal)
 {
     const struct allocation *allocation = job->request->allocation;
-    bool slurms = signal == SIGTERM && allocation != NULL && allocation->kind == ALLOCATION_SLURM;
-    return teardown_grace(job, slurms ? GRACE_IN_SLURM_MS : GRACE_AFTER_SIGNAL_MS);
+    return signal == SIGTERM && allocation != NULL && allocation->kind == ALLOCATION_SLURM;
+}
+
+static int64_t usual_grace(const struct job *job, int signal)
+{
+    return teardown_grace(job, is_slurms(job, signal) ? GRACE_IN_SLURM_MS : GRACE_AFTER_SIGNAL_MS);
 }
 
 void user_signals_end(struct job *job, int signal)
@@ -58,6 +63,8 @@ void user_signals_end(struct job *job, int signal)
     int mapped = signal_rules_sent(warning_rules(job->warning), signal);
     int sent = escalated(mapped, signals->asked);
     exit_policy_interrupted(job->policy, signal, clock_mono_ns());
+    if (is_slurms(job, signal))
+        exit_policy_signal_round(job->policy, SIGNAL_ROUND_MS * INT64_C(1000000));
     job->interrupted = job->interrupted == 0 ? signal : job->interrupted;
     bool now = sent == SIGKILL || job->check != NULL; /* a check has no workers */
     int64_t grace = now ? 0 : usual_grace(job, signal);

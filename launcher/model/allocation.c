@@ -167,6 +167,8 @@ int allocation_check(const struct allocation *allocation, struct host_list *host
 {
     if (refuse_strangers(allocation, hosts, err) < 0)
         return -1;
+    /* of each host of the allocation: it may be named as localhost too */
+    int64_t *wanted AUTO_FREE = mem_array(allocation->hosts.count, sizeof(*wanted));
     for (size_t i = 0; i < hosts->count; i++) {
         struct host *host = &hosts->items[i];
         const struct host *given = find_host(allocation, host->name);
@@ -174,13 +176,15 @@ int allocation_check(const struct allocation *allocation, struct host_list *host
             host->slots = given->slots;
             host->slots_given = true;
         }
-        if (host->slots <= given->slots || oversubscribe)
+        int64_t *sum = &wanted[given - allocation->hosts.items];
+        *sum += host->slots;
+        if (*sum <= given->slots || oversubscribe)
             continue;
         char *job AUTO_FREE = describe(allocation);
         return error_status(err, STATUS_USAGE,
-                            "%s: %d slots wanted, but %s has %d there; ask for fewer, or "
+                            "%s: %lld slots wanted, but %s has %d there; ask for fewer, or "
                             "--oversubscribe; --scheduler none ignores the job",
-                            host->name, host->slots, job, given->slots);
+                            host->name, (long long)*sum, job, given->slots);
     }
     return 0;
 }

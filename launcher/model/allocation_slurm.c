@@ -2,7 +2,8 @@
 /*
  * Slots of a Slurm job: what the user asked for as tasks, else the GPUs of each node, else its CPUs
  * divided by those of a task. In a step of its own (srun hvdrun) the counts of tasks are those of
- * the step, which is the launcher; then they say nothing. docs/slurm.md tells the same to users.
+ * the step, which is the launcher; then they say nothing. So it is in a worker, whose counts are
+ * those of all workers. docs/slurm.md tells the same to users.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -215,7 +216,8 @@ static int fill(struct slurm *slurm, struct allocation *out, struct error *err)
         allocation_number(slurm->env, either(slurm->env, "SLURM_NTASKS", "SLURM_NPROCS"), 1,
                           SLURM_COUNT_MAX, &slurm->tasks, err) < 0)
         return -1;
-    slurm->in_step = step == 1;
+    /* a worker of ours: its variables are those of the job of workers that it belongs to */
+    slurm->in_step = step == 1 || allocation_value(slurm->env, "HVDRUN_RANK") != NULL;
     if (slurm_nodelist_parse(allocation_value(slurm->env, list), &slurm->names, err) < 0)
         return error_wrap(err, "%s", list);
     slurm->slots = mem_array(slurm->names.count, sizeof(*slurm->slots));

@@ -242,15 +242,17 @@ static void count_threads(struct maker *maker)
     int wanted = maker->request->cpus_per_proc > 0 ? maker->request->cpus_per_proc : 1;
     for (size_t slot = 0; slot < binding->count; slot++) {
         double share = 1e-6;
+        int own = 0; /* cores, which a rankfile may make fewer than --cpus-per-proc */
         for (size_t i = 0; i < maker->core_count; i++) {
             const struct core *core = &maker->cores[i];
             bool has = false;
             for (size_t j = core->first; j < core->first + core->count; j++)
                 has = has || cpu_mask_has(&binding->ranks[slot], maker->topology->cpus[j].cpu);
             share += has ? 1.0 / core->users : 0;
+            own += has;
         }
         binding->threads[slot] = share >= 1 ? (int)share : 1;
-        binding->sharing += share < wanted;
+        binding->sharing += share < (own < wanted ? own : wanted);
     }
 }
 

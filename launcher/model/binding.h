@@ -52,7 +52,7 @@ struct binding {
     int *threads;           /* by slot: its share of its cores, at least 1 */
     size_t count;
     size_t cores;   /* that could be used */
-    size_t sharing; /* workers with less than a core, or less than cpus_per_proc, of their own */
+    size_t sharing; /* workers that have not a core, or cpus_per_proc of them, to themselves */
     size_t far;     /* workers whose GPU is near none of our cores: bound to all of them */
     bool narrow;    /* there are fewer cores than cpus_per_proc */
 };

@@ -77,20 +77,32 @@ static void put_count(struct buf *out, size_t count, const char *one, const char
         buf_printf(out, "%s%zu %s", out->length > 0 ? ", " : "", count, count == 1 ? one : many);
 }
 
+/* A memory node may span packages: machines without any have one for all CPUs. */
+static size_t count_numas(const struct topology *topology)
+{
+    size_t numas = 0;
+    for (size_t i = 0; i < topology->count; i++) {
+        const struct topology_cpu *cpu = &topology->cpus[i];
+        if (i > 0 && cpu->numa == cpu[-1].numa)
+            continue;
+        size_t before = 0;
+        while (before < i && topology->cpus[before].numa != cpu->numa)
+            before++;
+        numas += before == i;
+    }
+    return numas;
+}
+
 /* "2 packages, 4 memory nodes, 16 cores, 32 CPUs, 8 GPUs; workers bound to gpu; B ..." */
 static void add_machine(const struct topology *topology, size_t gpus, const char *unit,
                         struct strv *out)
 {
     struct buf text AUTO_BUF = BUF_INIT(LINE_MAX_BYTES);
-    size_t packages = 0, numas = 0;
-    for (size_t i = 0; i < topology->count; i++) {
-        const struct topology_cpu *cpu = &topology->cpus[i];
-        bool package = i == 0 || cpu->package != cpu[-1].package;
-        packages += package;
-        numas += package || cpu->numa != cpu[-1].numa;
-    }
+    size_t packages = 0;
+    for (size_t i = 0; i < topology->count; i++)
+        packages += i == 0 || topology->cpus[i].package != topology->cpus[i - 1].package;
     put_count(&text, packages, "package", "packages");
-    put_count(&text, numas, "memory node", "memory nodes");
+    put_count(&text, count_numas(topology), "memory node", "memory nodes");
     put_count(&text, count_cores(topology), "core", "cores");
     put_count(&text, topology->count, "CPU", "CPUs");
     put_count(&text, gpus, "GPU", "GPUs");

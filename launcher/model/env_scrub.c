@@ -26,8 +26,8 @@ static const char *const liars[] = {
     "HOROVOD_GLOO_RENDEZVOUS_*", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*", "NODE_RANK",
     "JAX_COORDINATOR_*", "JAX_LOCAL_DEVICE_IDS", "TF_CONFIG",
     /* srun's own connections */
-    "SLURM_PMI*", "SLURM_SRUN_COMM_*", "SLURM_STEP_LAUNCHER_PORT", "SLURM_STEP_RESV_PORTS",
-    "SLURM_STEPMGR", "SLURM_PTY_*",
+    "SLURM_PMI*", "SLURM_SRUN_COMM_*", "SRUN_COMM_*", "SLURM_STEP_LAUNCHER_PORT",
+    "SLURM_STEP_RESV_PORTS", "SLURM_STEPMGR", "SLURM_PTY_*",
     /* the one task that the launcher is to a scheduler */
     "SLURM_TASK_PID", "SLURM_CPU_BIND*", "SLURM_MEM_BIND*", "PBS_TASKNUM", "LSF_PM_TASKID",
     /* secrets and our own */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/exit_facts.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/status.h"
+
+#define NODE_FALL_NS (INT64_C(500) * 1000000)
 
 void exit_facts_init(struct exit_facts *f, const struct plan *plan)
 {
@@ -37,15 +40,25 @@ static bool after_interruption(const struct exit_facts *f, const struct exit_rec
         return false;
     /* a rank that died of the very signal died after it, whatever a doubtful clock says */
     bool same = record->fact == FACT_SIGNALED && record->code == f->interrupted.signal;
-    int64_t when = record->when_ns + (same ? record->uncertainty_ns : 0);
-    return when > f->interrupted.when_ns;
+    int64_t early_ns = same ? record->uncertainty_ns + f->interrupted.round_ns : 0;
+    return record->when_ns + early_ns > f->interrupted.when_ns;
+}
+
+/* Who kills the agent may kill its ranks too, and some of them a moment before it. */
+static bool fell_with_node(const struct exit_facts *f, int rank)
+{
+    const struct exit_record *record = &f->ranks[rank];
+    int64_t lost_ns = node_of(f, rank)->lost_ns;
+    return record->fact == FACT_SIGNALED && record->code == SIGKILL &&
+           exit_facts_loss_is_causal(f, f->plan->ranks[rank].node) &&
+           record->when_ns > lost_ns - NODE_FALL_NS;
 }
 
 bool exit_facts_is_consequence(const struct exit_facts *f, int rank)
 {
     const struct exit_record *record = &f->ranks[rank];
-    return exit_record_failed(record) &&
-           (record->when_ns > node_of(f, rank)->killed_ns || after_interruption(f, record));
+    return exit_record_failed(record) && (record->when_ns > node_of(f, rank)->killed_ns ||
+                                          after_interruption(f, record) || fell_with_node(f, rank));
 }
 
 bool exit_facts_loss_is_causal(const struct exit_facts *f, int node)

@@ -33,6 +33,7 @@ struct exit_facts {
     struct {
         int signal; /* 0: none */
         int64_t when_ns;
+        int64_t round_ns; /* so much earlier it may have reached a rank */
     } interrupted;
     int64_t first_kill_ns;
 };

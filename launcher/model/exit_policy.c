@@ -137,6 +137,11 @@ void exit_policy_interrupted(struct exit_policy *p, int signal, int64_t when_ns)
     p->facts.interrupted.when_ns = when_ns;
 }
 
+void exit_policy_signal_round(struct exit_policy *p, int64_t round_ns)
+{
+    p->facts.interrupted.round_ns = round_ns;
+}
+
 static enum exit_cause cause_of_record(const struct exit_record *record)
 {
     switch (record->fact) {

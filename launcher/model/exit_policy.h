@@ -18,7 +18,7 @@
  *   that collects several exits in one turn stamps them alike.
  * - MPI_Abort counts as its rank's failure with the asked code, whatever the process exited with.
  * - A node counts as lost from when it was last heard: peers often fail of its silence before we
- *   notice it.
+ *   notice it. A rank of it that died of SIGKILL up to half a second before fell with it.
  * - The user's INT, TERM, HUP or QUIT makes the status 128 + signal, unless a causal failure came
  *   before it or every rank exited with 0: then the job dealt with the signal itself.
  * - A rank without a status at the end is a failure, even when nothing else is wrong.
@@ -107,6 +107,10 @@ void exit_policy_launcher(struct exit_policy *policy, int status, int64_t when_n
 /* The user's signal began to end the job: call it when the driver has set the deadline after which
  * it kills, since bad exits from then on start no teardown. The first one stays. */
 void exit_policy_interrupted(struct exit_policy *policy, int signal, int64_t when_ns);
+
+/* A scheduler sends that signal to every process of the job, in any order: a rank that died of it
+ * up to `round_ns` before the launcher had it failed nobody. */
+void exit_policy_signal_round(struct exit_policy *policy, int64_t round_ns);
 
 struct verdict {
     int status; /* 0..255, the launcher's exit status */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 
 #define VALUE_MAX ((size_t)64 << 10)
+#define WORDS_MAX 1024 /* no host has more GPUs; an environment may hold any number of words */
 
 const char *gpu_visible_name(enum device_kind kind)
 {
@@ -70,7 +71,7 @@ void gpu_visible_fill(struct gpu_visible *visible, const struct device_list *gpu
         char *number AUTO_FREE = mem_printf("%zu", i);
         add(visible, &gpus->items[i], number);
     }
-    while (value != NULL) {
+    while (value != NULL && visible->words.count < WORDS_MAX) {
         value += strspn(value, " ");
         size_t length = strcspn(value, ",");
         const char *next = value[length] == ',' ? value + length + 1 : NULL;

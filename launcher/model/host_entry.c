@@ -102,7 +102,7 @@ static int agree(struct host_adding *adding, struct host *host, enum host_key ke
                  const struct host_value *value, struct error *err)
 {
     uint32_t *number = said_at(adding, host, key);
-    if (!host_key_is_set(host, key)) {
+    if (!host_key_is_set(host, key) && *number == 0) { /* gpus=0 is said, and not set */
         host_key_put(host, key, value);
         *number = adding->number;
         return 0;
@@ -133,12 +133,18 @@ int host_entry_check_name(const struct host_list *list, const char *name, struct
     return 0;
 }
 
-/* A host of which only its GPUs are known has a slot for each of them. */
-static struct host_value slots_of(const struct host_said *said)
+/* A host of which only its GPUs are known has a slot for each of them: once, because they are no
+ * more when they are named again. One that is to have none has one slot. */
+static struct host_value slots_of(const struct host_said *said, const struct host *before)
 {
-    const struct host_value *slots = &said->values[HOST_KEY_SLOTS];
-    const struct host_value *gpus = &said->values[HOST_KEY_GPUS];
-    return slots->text != NULL || gpus->number == 0 ? *slots : *gpus;
+    struct host_value slots = said->values[HOST_KEY_SLOTS];
+    if (slots.text != NULL || said->values[HOST_KEY_GPUS].text == NULL)
+        return slots;
+    slots = said->values[HOST_KEY_GPUS];
+    slots.number = slots.number > 0 ? slots.number : 1;
+    if (before != NULL && before->traits.gpus > 0)
+        slots.number = 0;
+    return slots;
 }
 
 static int add_name(void *context, const char *name, struct error *err)
@@ -148,7 +154,7 @@ static int add_name(void *context, const char *name, struct error *err)
     const struct host_said *said = &expanding->entry->said;
     if (host_entry_check_name(adding->list, name, err) < 0)
         return -1;
-    struct host_value slots = slots_of(said);
+    struct host_value slots = slots_of(said, hosts_find(adding->list, name));
     bool given = slots.text != NULL;
     struct host *host = hosts_add(adding->list, name, given ? slots.number : 1, given);
     for (enum host_key key = HOST_KEY_SLOTS + 1; key < HOST_KEY_TOTAL; key++) {

@@ -11,6 +11,10 @@
 #include "model/hostfile_section.h"
 #include "model/hostlist_range.h"
 
+/* No job has so many; what is compared and copied stays small. */
+#define VARIABLES_MAX 1000           /* of a host, with the same strength */
+#define VARIABLES_OF_ALL_MAX 1000000 /* of all hosts together */
+
 /* What has been said about a host with the same strength. */
 struct level {
     const struct host_setting *said[HOST_KEY_TOTAL]; /* NULL: not said */
@@ -26,6 +30,7 @@ struct building {
     struct level *groups;  /* by host */
     struct level *hosts;   /* by host */
     size_t budget;         /* as in hostlist_expand() */
+    size_t variables;      /* of all hosts so far */
     size_t section;        /* the one at hand */
     bool wanted;           /* its hosts are, or will be, in the list */
 };
@@ -60,8 +65,22 @@ static int contradiction(struct building *building, const char *host,
 /* Are these values of the same variable? */
 static bool same_variable(const char *one, const char *other)
 {
-    size_t length = strcspn(one, "=");
-    return length == strcspn(other, "=") && memcmp(one, other, length) == 0;
+    for (; *one == *other && *one != '='; one++)
+        other++;
+    return *one == *other;
+}
+
+static int count_variable(struct building *building, const struct level *level, const char *host,
+                          const struct host_setting *setting, struct error *err)
+{
+    building->variables += level == &building->defaults ? building->list.count : 1;
+    bool of_one = level->env_count >= VARIABLES_MAX;
+    if (!of_one && building->variables <= VARIABLES_OF_ALL_MAX)
+        return 0;
+    return error_status(
+        err, STATUS_USAGE, "%s:%d: '%s': more than %d variables of %s; expected fewer",
+        building->file->name, setting->line, host_show(setting->text, strlen(setting->text)).text,
+        of_one ? VARIABLES_MAX : VARIABLES_OF_ALL_MAX, of_one ? host : "all hosts together");
 }
 
 static int say_variable(struct building *building, struct level *level, const char *host,
@@ -74,6 +93,8 @@ static int say_variable(struct building *building, struct level *level, const ch
         bool same = strcmp(before->text, setting->text) == 0;
         return same ? 0 : contradiction(building, host, before, setting, err);
     }
+    if (count_variable(building, level, host, setting, err) < 0)
+        return -1;
     level->env = mem_resize_array(level->env, level->env_count + 1, sizeof(level->env[0]));
     level->env[level->env_count++] = setting;
     return 0;
@@ -210,11 +231,10 @@ static int finish_host(struct building *building, size_t index, struct host_list
                        struct error *err)
 {
     const struct host_setting *slots = strongest(building, index, HOST_KEY_SLOTS);
-    const struct host_setting *gpus = strongest(building, index, HOST_KEY_GPUS);
-    if (slots == NULL && gpus != NULL && gpus->value.number > 0)
-        slots = gpus; /* a host of which only its GPUs are known has a slot for each of them */
-    struct host *host = hosts_add(out, building->list.items[index].name,
-                                  slots == NULL ? 1 : slots->value.number, slots != NULL);
+    if (slots == NULL) /* a host of which only its GPUs are known has a slot for each of them */
+        slots = strongest(building, index, HOST_KEY_GPUS);
+    int number = slots == NULL || slots->value.number == 0 ? 1 : slots->value.number;
+    struct host *host = hosts_add(out, building->list.items[index].name, number, slots != NULL);
     for (enum host_key key = HOST_KEY_SLOTS + 1; key < HOST_KEY_TOTAL; key++) {
         const struct host_setting *said = strongest(building, index, key);
         if (said != NULL)

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "model/host_show.h"
 
 static const char stand_in[] = "[section]"; /* what inih sees of every section */
 
@@ -118,6 +119,17 @@ static int take_pair(void *context, const char *section, const char *key, const 
     return !reading->failed;
 }
 
+/* A line of the text, counted from 1, without the blanks around it. */
+static struct host_shown show_line(const char *text, int number)
+{
+    for (; number > 1 && *text != '\0'; number--) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    char *line AUTO_FREE = trimmed(text, strcspn(text, "\n"), "");
+    return host_show(line, strlen(line));
+}
+
 int ini_lines_read(const char *text, const char *file, const struct ini_reader *reader,
                    void *context, struct error *err)
 {
@@ -135,8 +147,8 @@ int ini_lines_read(const char *text, const char *file, const struct ini_reader *
     /* inih goes on after a line that it cannot read, so something behind it may have failed too */
     bool unreadable = line > 0 && (!reading.failed || line < reading.place.line);
     if (unreadable)
-        return error_status(err, STATUS_USAGE, "%s:%d: expected [section] or key = value", file,
-                            line);
+        return error_status(err, STATUS_USAGE, "%s:%d: '%s': expected [section] or key = value",
+                            file, line, show_line(text, line).text);
     if (line < 0 && !reading.failed)
         return error_status(err, STATUS_LAUNCHER, "%s: out of memory", file);
     return reading.failed ? -1 : 0;

@@ -63,13 +63,15 @@ static int unknown(const struct rank_list *list, size_t rank, const struct host_
         place->line > 0 ? mem_printf("%s:%d", list->source, place->line) : mem_strdup(list->source);
     if (place->host < 0)
         return error_status(err, STATUS_USAGE,
-                            "%s: rank %zu is to run on +n%d, but there are %zu hosts, the last of "
-                            "which is +n%zu",
-                            where, rank, -1 - place->host, hosts->count, hosts->count - 1);
+                            "%s: rank %zu is to run on +n%d, but the last of the job's %zu host%s "
+                            "is +n%zu",
+                            where, rank, -1 - place->host, hosts->count,
+                            hosts->count == 1 ? "" : "s", hosts->count - 1);
     return error_status(err, STATUS_USAGE,
-                        "%s: rank %zu is to run on %s, which is not among the %zu hosts of the "
+                        "%s: rank %zu is to run on %s, which is not among the %zu host%s of the "
                         "job; add it to -H or the hostfile",
-                        where, rank, list->names.items[place->host].name, hosts->count);
+                        where, rank, list->names.items[place->host].name, hosts->count,
+                        hosts->count == 1 ? "" : "s");
 }
 
 int *rank_list_resolve(const struct rank_list *list, const struct host_list *hosts,

@@ -53,29 +53,35 @@ static bool is_word(const char *word, size_t length, const char *wanted)
     return length == strlen(wanted) && strncasecmp(word, wanted, length) == 0;
 }
 
-static bool skip_number(const char **at)
+/* -1: none, or one that is too long. */
+static long take_cpu(const char **at)
 {
-    size_t digits = strspn(*at, "0123456789");
-    *at += digits;
-    return digits >= 1 && digits <= CPU_NUMBER_DIGITS;
+    long number = 0;
+    const char *start = *at;
+    for (; **at >= '0' && **at <= '9'; (*at)++) {
+        if (*at - start < CPU_NUMBER_DIGITS)
+            number = number * 10 + (**at - '0');
+        else
+            number = -1;
+    }
+    return *at == start ? -1 : number;
 }
 
 /* `0-3`, `4`, `*`, each with a package in front or not. */
 static bool skip_item(const char **at)
 {
     const char *package = *at;
-    if (skip_number(&package) && *package == ':')
+    if (take_cpu(&package) >= 0 && *package == ':')
         *at = package + 1;
     if (**at == '*') {
         (*at)++;
         return true;
     }
-    if (!skip_number(at))
-        return false;
-    if (**at != '-')
-        return true;
+    long first = take_cpu(at);
+    if (first < 0 || **at != '-')
+        return first >= 0;
     (*at)++;
-    return skip_number(at);
+    return take_cpu(at) >= first;
 }
 
 static int check_cpus(const char *text, struct error *err)

@@ -19,7 +19,8 @@
 enum {
     BACKLOG = 4096,
     ACCEPTS_PER_TURN = 32,
-    FULL_MS = 200,    /* to wait when the machine has no descriptor left */
+    FULL_MS = 200,    /* to wait when there is no descriptor left */
+    FULL_ROUNDS = 30, /* longer than strangers may stay */
     WARNINGS_MAX = 8, /* about refused claims; then -v tells the rest */
 };
 
@@ -39,7 +40,7 @@ struct dial_back_claim {
     const struct dial_back_events *events;
     void *context;
     struct tls_stream *stream; /* NULL: it has not come, or is over */
-    bool has_come, has_gone;
+    bool has_come, has_gone, has_failed;
     char peer[64]; /* of its first connection */
     struct dial_back_claim *next;
 };
@@ -51,8 +52,10 @@ struct dial_back {
     int fd, port;
     struct loop_fd *watch;
     struct loop_timer *full;
+    int full_rounds; /* in succession */
     struct guest *oldest;
     int guests, warnings;
+    bool gave_up; /* a claim before it was made: its agent may still come */
     struct dial_back_claim *claims;
 };
 
@@ -116,31 +119,41 @@ static void claim_ended(void *context, const char *why)
         claim->events->broken(claim->context, why);
 }
 
-static struct tls_stream *open_stream(struct guest *guest, struct dial_back_claim *claim,
-                                      int *local_fd, struct error *err)
+/* The claim may be gone after it. */
+static void claim_fail(struct dial_back_claim *claim, const char *cause)
 {
-    static const char welcome[] = DIAL_BACK_WELCOME "\n";
-    const ssize_t length = (ssize_t)sizeof(welcome) - 1;
-    if (guest->end.module->write(guest->end.session, welcome, (size_t)length) != length) {
-        error_set(err, "%s", guest->end.module->problem(guest->end.session));
-        return NULL;
-    }
-    loop_fd_destroy(guest->watch); /* the stream makes one of its own */
-    guest->watch = NULL;
-    return tls_stream_create(guest->dial->config.loop, &guest->end, local_fd, claim_ended, claim,
-                             err);
+    char *why AUTO_FREE = mem_printf(
+        "its agent cannot be taken in: %s; raise the limit of open files (ulimit -n)", cause);
+    claim->has_failed = true;
+    claim->events->failed(claim->context, why);
+}
+
+static bool welcome(struct guest *guest)
+{
+    static const char line[] = DIAL_BACK_WELCOME "\n";
+    const ssize_t length = (ssize_t)sizeof(line) - 1;
+    return guest->end.module->write(guest->end.session, line, (size_t)length) == length;
 }
 
 static void take_in(struct guest *guest, struct dial_back_claim *claim)
 {
+    struct dial_back *dial = guest->dial;
     struct error err = ERROR_INIT;
     struct transport_stream stream = {.read_fd = -1};
-    claim->stream = open_stream(guest, claim, &stream.read_fd, &err);
-    if (claim->stream == NULL) {
-        tell(guest->dial, LOG_WARNING,
-             mem_printf("the agent of %s at %s could not be taken in: %s", claim->name, guest->peer,
-                        err.text));
+    if (!welcome(guest)) { /* it will come again */
+        tell(dial, LOG_INFO,
+             mem_printf("the agent of %s at %s went away: %s", claim->name, guest->peer,
+                        guest->end.module->problem(guest->end.session)));
         guest_close(guest);
+        return;
+    }
+    loop_fd_destroy(guest->watch); /* the stream makes one of its own */
+    guest->watch = NULL;
+    claim->stream = tls_stream_create(dial->config.loop, &guest->end, &stream.read_fd, claim_ended,
+                                      claim, &err);
+    if (claim->stream == NULL) {
+        guest_close(guest);
+        claim_fail(claim, err.text);
         return;
     }
     stream.write_fd = stream.read_fd;
@@ -159,10 +172,10 @@ static void check_claim(struct guest *guest)
     struct dial_back *dial = guest->dial;
     const char *name = claimed_name(dial, guest->end.module->identity(guest->end.session));
     struct dial_back_claim *claim = dial->claims;
-    while (claim != NULL && (name == NULL || strcmp(claim->name, name) != 0))
+    while (claim != NULL && (name == NULL || claim->has_failed || strcmp(claim->name, name) != 0))
         claim = claim->next;
     if (claim == NULL) {
-        tell(dial, LOG_WARNING,
+        tell(dial, dial->gave_up ? LOG_INFO : LOG_WARNING,
              mem_printf("refused an agent from %s: it says that it is %s, which nobody waits for",
                         guest->peer, name == NULL ? "of another job" : name));
         refuse(guest, "nobody waits for an agent of this name");
@@ -247,6 +260,32 @@ static void again(void *context)
     loop_fd_watch(dial->watch, LOOP_READ);
 }
 
+/* A callback may forget any claim, so each search begins anew. */
+static void fail_all(struct dial_back *dial, const char *cause)
+{
+    for (;;) {
+        struct dial_back_claim *claim = dial->claims;
+        while (claim != NULL && (claim->has_come || claim->has_failed))
+            claim = claim->next;
+        if (claim == NULL)
+            return;
+        claim_fail(claim, cause);
+    }
+}
+
+/* No descriptor is left for whoever waits at the door. */
+static void be_full(struct dial_back *dial, const char *cause)
+{
+    loop_fd_watch(dial->watch, 0);
+    loop_timer_set(dial->full, FULL_MS);
+    if (++dial->full_rounds == 1)
+        tell(dial, LOG_WARNING,
+             mem_printf("cannot take in an agent: %s; raise the limit of open files (ulimit -n)",
+                        cause));
+    else if (dial->full_rounds == FULL_ROUNDS)
+        fail_all(dial, cause);
+}
+
 static void accept_some(void *context, int what)
 {
     struct dial_back *dial = context;
@@ -257,14 +296,11 @@ static void accept_some(void *context, int what)
         int fd =
             accept4(dial->fd, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
+            dial->full_rounds = 0;
             guest_create(dial, fd, &address);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            tell(dial, LOG_WARNING,
-                 mem_printf("cannot take in an agent: %s; raise the limit of open files (ulimit "
-                            "-n)",
-                            strerror(errno)));
-            loop_fd_watch(dial->watch, 0);
-            loop_timer_set(dial->full, FULL_MS);
+            if (i == 0) /* else perhaps nobody waits: descriptors are looked for first */
+                be_full(dial, strerror(errno));
             return;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
@@ -380,6 +416,7 @@ void dial_back_forget(struct dial_back_claim *claim)
     while (*at != claim)
         at = &(*at)->next;
     *at = claim->next;
+    claim->dial->gave_up |= !claim->has_come;
     tls_stream_destroy(claim->stream);
     free(claim->name);
     free(claim);

@@ -9,7 +9,8 @@
  * An agent claims a name by its identity, "hvdrun:JOB:NODE". A name belongs to its first
  * connection; a second claim, and a name that nobody waits for, are refused and told with name and
  * peer address. The agent gets a line, DIAL_BACK_WELCOME or DIAL_BACK_REFUSED with a reason, before
- * the first frame. Who does not have the key is hung up on; of strangers there are never more than
+ * the first frame. When there is no descriptor for it, and strangers had time to leave theirs, the
+ * claim has failed. Who does not have the key is hung up on; of strangers there are never more than
  * `guests` at the same time: the oldest makes room.
  */
 #pragma once
@@ -40,6 +41,8 @@ struct dial_back_events {
     void (*up)(void *context, const struct transport_stream *stream);
     /* The connection of it broke; right before the stream ends. */
     void (*broken)(void *context, const char *why);
+    /* It cannot be taken in, now or later: instead of `up`. */
+    void (*failed)(void *context, const char *why);
 };
 
 /* NULL: no key, no port, no TLS. */

@@ -84,13 +84,9 @@ bool srun_complaint_is_node_failure(const char *said)
 
 bool srun_complaint_is_end(const char *line)
 {
-    return srun_complaint_is_kill(line) || strstr(line, "Job step aborted") != NULL ||
-           strstr(line, "CANCELLED AT") != NULL || strstr(line, "has been revoked") != NULL;
-}
-
-bool srun_complaint_is_kill(const char *line)
-{
-    return strstr(line, "forcing job termination") != NULL;
+    return strstr(line, "forcing job termination") != NULL ||
+           strstr(line, "Job step aborted") != NULL || strstr(line, "CANCELLED AT") != NULL ||
+           strstr(line, "has been revoked") != NULL;
 }
 
 static const struct {

@@ -19,8 +19,6 @@ bool srun_complaint_is_node_failure(const char *said);
 /* The agents of this step end because somebody wants it: a cancelled step or job, a signal to srun.
  */
 bool srun_complaint_is_end(const char *line);
-/* And not by a signal first, with time to end, but by KILL. */
-bool srun_complaint_is_kill(const char *line);
 
 /* Cause and remedy of the first line in `text` that is known, and the line itself (`room` bytes).
  * NULL: none is. */

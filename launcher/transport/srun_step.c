@@ -137,8 +137,9 @@ static void timer_fire(void *context)
     switch (step->phase) {
     case RUNNING: {
         char *late AUTO_FREE =
-            mem_printf("no agent has dialled back from there within %.3g s: does a firewall keep "
-                       "the nodes from connecting to this machine?",
+            mem_printf("no agent has dialled back from there within %.3g s: does slurmctld answer "
+                       "(scontrol ping)? does a firewall keep the nodes from connecting to this "
+                       "machine?",
                        (double)step->config->settings->limit_ms / 1000);
         fail_all(step, STAGE_START, late);
         return;
@@ -256,10 +257,7 @@ static void tell_line(void *context, const char *line)
         tell_node(step, nodes.items[i], line, said);
     if (said == NULL && srun_complaint_is_end(line)) {
         char *why AUTO_FREE = mem_printf("Slurm says: %s", line);
-        if (srun_complaint_is_kill(line))
-            drop_all(step, why);
-        else
-            explain_all(step, why);
+        explain_all(step, why); /* the streams stay: after scancel agents live on for KillWait */
     }
 }
 
@@ -304,6 +302,13 @@ static void agent_broken(void *context, const char *why)
     explain(context, why);
 }
 
+static void agent_failed(void *context, const char *why)
+{
+    struct srun_call *call = context;
+    if (call->state == SRUN_STARTING)
+        srun_call_fail(call, STAGE_AGENT, why);
+}
+
 /* The beginning */
 
 static void fill_argv(const struct srun_step *step, struct strv *argv)
@@ -324,13 +329,14 @@ static pid_t spawn(struct srun_step *step, int err_fd, struct error *err)
     const struct srun_settings *settings = step->config->settings;
     AUTO_STRV struct strv argv = STRV_INIT, env = STRV_INIT;
     AUTO_FD int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    AUTO_FREE char *path = child_find("srun", getenv("PATH"), NULL, err);
+    AUTO_FREE char *path = child_find("srun", getenv("PATH"), NULL, NULL);
     struct srun_secrets secrets = {.addresses = settings->addresses,
                                    .port = dial_back_port(step->config->dial),
                                    .key = dial_back_key(step->config->dial),
                                    .job_id = settings->room->job_id};
     if (path == NULL)
-        return -1;
+        return error_set(err, "srun was not found along PATH: add the folder of Slurm's programs "
+                              "to it, or reach the nodes with --transport ssh");
     if (null_fd < 0)
         return error_errno(err, errno, "cannot start srun");
     fill_argv(step, &argv);
@@ -368,7 +374,7 @@ static int start(struct srun_step *step, struct error *err)
 struct srun_step *srun_step_create(const struct srun_step_config *config, struct srun_call **calls,
                                    size_t count)
 {
-    static const struct dial_back_events events = {agent_up, agent_broken};
+    static const struct dial_back_events events = {agent_up, agent_broken, agent_failed};
     struct loop *loop = config->settings->room->loop;
     struct srun_step *step = mem_alloc(sizeof(*step));
     struct error err = ERROR_INIT;

@@ -120,6 +120,11 @@ class MadeUp(Flow):
             machine, "rank 0  CPUs 0-1  [B./..][../..]", "rank 1  CPUs 8-9  [../..][B./..]",
             "rank 2  CPUs 2-3  [.B/..][../..]"])
 
+    def test_a_machine_that_cannot_be_read(self):
+        for env in ({"HWLOC_SYNTHETIC": "rubbish"}, {"HWLOC_XMLFILE": "/no/such/file"}):
+            result = self.expect(self.run_job("-np", 1, "--report-bindings", "true", env=env), 0)
+            self.expect_said(result, "hwloc cannot read what HWLOC_SYNTHETIC or HWLOC_XMLFILE says")
+
     def test_caches_and_memory_nodes(self):
         self.assertEqual(self.report("--bind-to", "l3", env=TWO_BY_FOUR, size=2)[1:], [
             "rank 0  CPUs 0-3  [BB/..][../..]", "rank 1  CPUs 4-7  [../BB][../..]"])
@@ -164,6 +169,11 @@ class MadeUp(Flow):
         result = self.expect(self.run_job("-np", 2, "--gpus-per-proc", 2, "--report-bindings", "true", env=env), 123)
         self.expect_said(result, "--gpus-per-proc 2: 2 workers need 4 GPUs and this host shows 3; .*"
                                  "CUDA_VISIBLE_DEVICES")
+        # the list of the second program ends before its workers' parts begin
+        result = self.run_job("--gpus-per-proc", 1, "--report-bindings", "-np", 1, "true", ":",
+                              "-np", 2, "-x", "CUDA_VISIBLE_DEVICES=5,6", "true", env=env)
+        self.expect(result, 123)
+        self.expect_said(result, "--gpus-per-proc 1: 3 workers need 3 GPUs and this host shows 2; ")
 
     def test_nearest_adapter(self):
         unset = {**EIGHT_GPUS, "CUDA_VISIBLE_DEVICES": None, "NCCL_IB_HCA": None, "UCX_NET_DEVICES": None}

@@ -2,8 +2,10 @@
 """Agents that srun starts and that dial back over TLS, with an srun of the test's own: it starts them
 on this machine, under the names of the nodes. What Slurm itself does is in the test_slurm_*.py."""
 
+import ctypes
 import os
 import re
+import resource
 import signal
 import socket
 import sys
@@ -78,6 +80,21 @@ while tasks:
     tasks = [task for task in tasks if task.poll() is None]
     time.sleep(0.02)
 """
+
+
+SYS_PIDFD_GETFD = 438
+
+
+def borrowed_socket(pid, number):
+    """The very socket that is descriptor `number` of a process below us."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        own = ctypes.CDLL(None, use_errno=True).syscall(SYS_PIDFD_GETFD, pidfd, number, 0)
+        if own < 0:
+            raise OSError(ctypes.get_errno(), "pidfd_getfd")
+        return socket.socket(fileno=own)
+    finally:
+        os.close(pidfd)
 
 
 class Dialed(Flow):
@@ -255,6 +272,28 @@ class Secrets(Dialed):
 
 class Failures(Dialed):
 
+    def tcp_connections(self):
+        """Those of the agents, and how long data may wait there before the kernel gives a connection up."""
+        found = []
+        for one in processes().values():
+            if os.path.basename(one.exe()) != "hvdrun-agent" or self.box.tag.encode() not in one.read("environ"):
+                continue
+            for number in os.listdir(f"/proc/{one.pid}/fd"):
+                if os.readlink(f"/proc/{one.pid}/fd/{number}").startswith("socket:"):
+                    with borrowed_socket(one.pid, int(number)) as borrowed:
+                        if borrowed.family != socket.AF_UNIX and borrowed.type == socket.SOCK_STREAM:
+                            found.append(borrowed.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
+        return found
+
+    def test_a_driver_that_does_not_read_is_not_cut_off(self):
+        """It may be suspended for hours, while heartbeats fill the window: no limit of the kernel's on that."""
+        job = self.hang("a,b", count=2)
+        connections = self.tcp_connections()
+        self.assertGreaterEqual(len(connections), 2)
+        self.assertEqual(set(connections), {0})
+        job.signal(signal.SIGTERM)
+        job.wait()
+
     def test_no_srun(self):
         os.unlink(self.box.path("bin/srun"))
         path = ":".join(one for one in os.environ["PATH"].split(":") if not os.access(os.path.join(one, "srun"), os.X_OK))
@@ -290,6 +329,14 @@ class Failures(Dialed):
         self.mode("astray", "b")
         result = self.expect(self.run_on("a,b", "--start-timeout", "60", "true", timeout=90), 125)
         self.expect_said(result, r"b: connect: the launcher cannot be reached \(.*127\.0\.0\.1:1: Connection refused")
+
+    def test_no_descriptors_for_all_agents(self):
+        """That they came and could not be taken in is the cause, and no firewall."""
+        limits = {resource.RLIMIT_NOFILE: (64, 64)}
+        result = self.run_on(",".join(f"n{i}" for i in range(24)), "--start-timeout", "100", "true", limits=limits, timeout=60)
+        self.expect(result, 125)
+        self.expect_said(result, r"n\d+: agent: its agent cannot be taken in: .*Too many open files.*ulimit -n")
+        self.expect_not_said(result, r"firewall|nobody waits for")
 
     def test_the_agent_by_itself(self):
         agent = os.path.join(os.path.dirname(self.hvdrun_agent()), "hvdrun-agent")

@@ -75,7 +75,7 @@ class Files(Mapping):
         for text, said in (("rank 0=a\nrank 0=b\n", r"ranks:2: 'rank 0=b': rank 0 has a line already, line 1"),
                            ("rank 0=a\nrank 2=b\n", "no line for rank 1, but line 2 has rank 2"),
                            ("rank 0=a\nrank 1=c\n", "ranks:2: rank 1 is to run on c, which is not among the 2 hosts"),
-                           ("rank 0=+n2\n", r"ranks:1: rank 0 is to run on \+n2, but there are 2 hosts"),
+                           ("rank 0=+n2\n", r"ranks:1: rank 0 is to run on \+n2, but the last of the job's 2 hosts is"),
                            ("rank 0=a slot=0-x\n", "ranks:1: .*'0-x' is not a list of CPUs"),
                            ("a slots=4\n", "ranks:1: .*expected 'rank N=HOST slot=CPUS'"),
                            ("", "names no rank"), ("\x7fELF\0\0", "not a text file")):

@@ -56,7 +56,10 @@ class CommandLine(Flow):
 
     def test_check_build(self):
         for option in ("--check-build", "-cb"):
-            self.assertRegex(self.expect(self.run_job(option), 0).stdout, r"(?i)pmix")
+            said = self.expect(self.run_job(option), 0).stdout
+            self.assertRegex(said, r"(?i)pmix")
+            for part in ("Slurm (srun)", "elastic jobs"):
+                self.assertIn(f"[X] {part}", said)
 
     def test_every_flag_of_horovodrun_is_known(self):
         for flag in HOROVODRUN_FLAGS:

@@ -75,7 +75,7 @@ class End(Runs):
                 os.kill(self.sruns_of(1)[0].pid, getattr(signal, name))
                 result = self.expect(job.wait(), 121)
                 self.expect_said(result, r"(node2|node3)\b.*lost|lost.*(node2|node3)")
-                self.expect_said(result, r"srun")
+                self.expect_said(result, r"srun|its agent ended")  # whichever is seen first
                 self.wait_no_workers()
                 self.expect(self.batch(self.hvdrun(worker("hello")), "-w", "node[1-3]", "--ntasks-per-node=1"), 0)
 
@@ -113,6 +113,18 @@ class End(Runs):
 class UsualTimes(Runs):
 
     settings = {"KillWait": 30}  # Slurm's default
+
+    def test_scancel_leaves_time_to_save_on_every_node(self):
+        """srun says at once that it forces the end of the step, whose processes have until KillWait is over."""
+        saver = self.write("saver", "#!/bin/bash\nend() { trap '' TERM; sleep 7; echo saved; exit 0; }\ntrap end TERM\n"
+                                    "echo ready\nwhile :; do sleep 0.1; done\n", 0o755)
+        job = self.submit(self.hvdrun(saver), "-N3", "--ntasks-per-node=1")
+        job.wait_output("ready", count=3)
+        job.cancel()
+        result = job.wait()
+        self.assertEqual((result.stdout.count("saved"), result.state), (3, "CANCELLED"), result.describe())
+        self.expect_not_said(result, r"\blost\b")
+        self.wait_no_workers()
 
     def test_scancel_with_stubborn_workers(self):
         """All is over before Slurm kills what is left, agents too, and nothing has to wait for the next run."""

@@ -134,12 +134,14 @@ static void test_ini_bad(void **state)
     ini_fails("[launch]\nhelp = yes\n", "f.ini:2: unknown key 'help' in section [launch]");
     ini_fails("[launch]\nconfig-file = x\n",
               "f.ini:2: a configuration file cannot name another one");
-    ini_fails("[launch]\n# fine\nnonsense\n", "f.ini:3: expected [section] or key = value");
-    ini_fails("[launch\n", "f.ini:1: expected [section] or key = value");
+    ini_fails("[launch]\n# fine\nnonsense\n",
+              "f.ini:3: 'nonsense': expected [section] or key = value");
+    ini_fails("[launch\n", "f.ini:1: '[launch': expected [section] or key = value");
     ini_fails("[env]\n1A = 2\n", "f.ini:2: this is not the name of a variable");
     ini_fails("[tune]\nno-autotune = yes\n",
               "f.ini:2: unknown key 'no-autotune' in section [tune]: did you mean 'autotune'?");
-    ini_fails("[launch]\nnp = 1\nbroken\nhots = 2\n", "f.ini:3: expected [section] or key = value");
+    ini_fails("[launch]\nnp = 1\nbroken\nhots = 2\n",
+              "f.ini:3: 'broken': expected [section] or key = value");
 }
 
 static const char good_yaml[] = "# of a horovodrun user\n"

@@ -156,6 +156,8 @@ static void test_check(void **state)
     expect_checked(job, NULL, "node2:1,node4", false, "node2:1 node4:2");
     expect_checked(job, NULL, "node2,node2", false, "node2:2?");
     expect_checked(job, NULL, "localhost", false, "localhost:2");
+    expect_checked(job, NULL, "localhost:1,node3:1", false, "localhost:1 node3:1");
+    expect_checked(job, NULL, "localhost:1,node3:2", false, "node3: 3 slots wanted, but ");
     expect_checked(job, NULL, "node2:3", true, "node2:3");
     expect_checked(job, NULL, "node2:3", false,
                    "node2: 3 slots wanted, but Slurm job 812 (node1, ");

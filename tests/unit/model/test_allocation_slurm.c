@@ -55,6 +55,10 @@ static const struct expected_allocation jobs[] = {
      "SLURM_NTASKS=1\nSLURM_STEP_ID=0\nSLURM_STEP_NODELIST=node1\nSLURM_STEP_NUM_TASKS=1\n"
      "SLURM_STEP_TASKS_PER_NODE=1\nSLURM_TASKS_PER_NODE=1\n",
      NULL, "node1:1 node2:1", 0},
+    {"in the only worker of a job on two nodes: the counts of tasks are those of the worker's job",
+     "SLURM_JOB_ID=15\n" BATCH TWO "SLURM_JOB_CPUS_PER_NODE=1(x2)\nSLURM_NPROCS=1\n"
+     "SLURM_NTASKS=1\nHVDRUN_RANK=0\nSLURM_TASKS_PER_NODE=1\n",
+     NULL, "node1:1 node2:1", 0},
     {"sbatch -N2 --gpus-per-node=2",
      "SLURM_JOB_ID=1\n" BATCH TWO "SLURM_GPUS_ON_NODE=2\nSLURM_GPUS_PER_NODE=2\n"
      "SLURM_JOB_CPUS_PER_NODE=1(x2)\nSLURM_TASKS_PER_NODE=1(x2)\n",

@@ -205,8 +205,14 @@ static void test_lists(void **state)
     make_machine(&topology, two_by_two);
     EXPECT(&topology, REQUEST(.unit = BIND_CORE, .cpu_lists = lists), "[....|....][BB..|....]",
            "[B...|....][....|....]", "[.B..|....][....|....]", "[B...|....][B...|....]");
-    char *wrong[] = {(char *)"0", (char *)"99"};
+    /* who was given fewer cores than --cpus-per-proc shares them with nobody */
     struct error err = ERROR_INIT;
+    struct binding *binding = binding_create(
+        &topology, &(struct binding_request){.cpu_lists = lists, .cpus_per_proc = 3, .slots = 2},
+        &err);
+    assert_int_equal(binding->sharing, 0);
+    binding_destroy(binding);
+    char *wrong[] = {(char *)"0", (char *)"99"};
     assert_null(
         binding_create(&topology, &(struct binding_request){.cpu_lists = wrong, .slots = 2}, &err));
     assert_int_equal(err.status, STATUS_USAGE);

@@ -64,6 +64,23 @@ static void test_small_machine(void **state)
     topology_destroy(&topology);
 }
 
+/* One memory node of all packages, as on machines that have no others. */
+static void test_memory_node_of_packages(void **state)
+{
+    (void)state;
+    struct topology topology;
+    AUTO_STRV struct strv lines = STRV_INIT;
+    make_machine(&topology, (struct machine){4, 1, 0, 2, 1});
+    for (size_t i = 0; i < topology.count; i++)
+        topology.cpus[i].numa = 0;
+    report(&topology, (struct binding_request){.unit = BIND_CORE, .slots = 1}, "core", &lines);
+    ASSERT_LINES(&lines,
+                 "4 packages, 1 memory node, 8 cores, 8 CPUs; bound to: core; B bound, b partly, "
+                 ". free, x not ours",
+                 "rank 3  CPUs 0  [B.][..][..][..]");
+    topology_destroy(&topology);
+}
+
 static void test_partly_bound(void **state)
 {
     (void)state;
@@ -128,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_machine),
+        cmocka_unit_test(test_memory_node_of_packages),
         cmocka_unit_test(test_partly_bound),
         cmocka_unit_test(test_large_machine),
     };

@@ -463,6 +463,33 @@ static void test_node_lost_goes_before_its_victims(void **state)
 }
 
 /* An agent whose connection ends after it did what we asked for is no cause. */
+/* Slurm kills a step: agents and ranks in any order. */
+static void test_node_killed_with_its_ranks(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_true(dies(&f, 2, SIGKILL, 10));
+    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 12 * MS, "its agent ended");
+    kill_all(&f, 20);
+    rest_die(&f, SIGTERM, 21);
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_int_equal(f.verdict.cause, CAUSE_NODE_LOST);
+    end(&f);
+    f = begin(EXIT_FIRST); /* long before */
+    assert_true(dies(&f, 2, SIGKILL, 10));
+    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 1000 * MS, "its agent ended");
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_int_equal(f.verdict.cause, CAUSE_SIGNAL);
+    end(&f);
+    f = begin(EXIT_FIRST); /* and we killed before the agent went */
+    assert_true(dies(&f, 2, SIGKILL, 10));
+    kill_all(&f, 11);
+    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 12 * MS, "its agent ended");
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_int_equal(f.verdict.cause, CAUSE_SIGNAL);
+    end(&f);
+}
+
 static void test_node_lost_in_the_teardown(void **state)
 {
     (void)state;
@@ -590,6 +617,34 @@ static void test_failure_before_the_interruption(void **state)
     assert_false(ends_about(&f, 6, 0, SIGINT, 49.9));
     rest_die(&f, SIGINT, 51);
     expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
+    end(&f);
+}
+
+/* Slurm's TERM goes to all processes, and to the launcher last. */
+static void test_signal_round(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_true(dies(&f, 6, SIGTERM, 40));
+    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    exit_policy_signal_round(f.policy, 20 * MS);
+    rest_die(&f, SIGTERM, 51);
+    expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
+    assert_int_equal(exit_policy_role(f.policy, 6), ROLE_CONSEQUENCE);
+    end(&f);
+    f = begin(EXIT_FIRST); /* too early, and of something else */
+    assert_true(dies(&f, 6, SIGTERM, 20));
+    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    exit_policy_signal_round(f.policy, 20 * MS);
+    rest_die(&f, SIGTERM, 51);
+    expect(&f, 143, CAUSE_SIGNAL, 6, "rank 6 was ended by SIGTERM");
+    end(&f);
+    f = begin(EXIT_FIRST);
+    assert_true(dies(&f, 6, SIGSEGV, 40));
+    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    exit_policy_signal_round(f.policy, 20 * MS);
+    rest_die(&f, SIGTERM, 51);
+    expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was ended by SIGSEGV");
     end(&f);
 }
 
@@ -848,6 +903,7 @@ int main(void)
         cmocka_unit_test(test_exec_failure),
         cmocka_unit_test(test_node_lost),
         cmocka_unit_test(test_node_lost_goes_before_its_victims),
+        cmocka_unit_test(test_node_killed_with_its_ranks),
         cmocka_unit_test(test_node_lost_in_the_teardown),
         cmocka_unit_test(test_an_exit_at_the_time_of_the_kill_is_causal),
         cmocka_unit_test(test_launcher_failure_in_the_teardown),
@@ -855,6 +911,7 @@ int main(void)
         cmocka_unit_test(test_start_timeout_and_internal_failure),
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_failure_before_the_interruption),
+        cmocka_unit_test(test_signal_round),
         cmocka_unit_test(test_a_job_that_deals_with_the_signal),
         cmocka_unit_test(test_rank0_rule),
         cmocka_unit_test(test_no_ranks_at_all),

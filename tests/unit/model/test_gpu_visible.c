@@ -72,6 +72,21 @@ static void test_the_list_ends(void **state)
 }
 
 /* An id is believed where ids could not be read, and a list where no GPU was found. */
+static void test_a_list_without_end(void **state)
+{
+    (void)state;
+    struct device_list gpus;
+    struct gpu_visible visible;
+    struct buf text AUTO_BUF = BUF_INIT(1 << 20);
+    make(&gpus, DEVICE_NVIDIA, four);
+    for (int i = 0; i < 100000; i++)
+        buf_puts(&text, "0,");
+    gpu_visible_fill(&visible, &gpus, buf_text(&text));
+    assert_int_equal(visible.words.count, 1024);
+    gpu_visible_clear(&visible);
+    device_list_destroy(&gpus);
+}
+
 static void test_unknown_ones(void **state)
 {
     (void)state;
@@ -122,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_and_ids), cmocka_unit_test(test_the_list_ends),
         cmocka_unit_test(test_unknown_ones),    cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_a_list_without_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

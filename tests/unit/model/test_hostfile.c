@@ -125,8 +125,11 @@ static void test_everything_about_a_host(void **state)
     (void)state;
     expect_file("a identity=~/.ssh/key transport=ssh-cli gpus=8 wdir=/data\n",
                 "a:8! key=~/.ssh/key transport=3 gpus=8 wdir=/data");
-    expect_file("a gpus=8 slots=2\nb gpus=0\nc transport=auto\n", "a:2! gpus=8, b:1, c:1");
+    expect_file("a gpus=8 slots=2\nb gpus=0\nc transport=auto\n", "a:2! gpus=8, b:1!, c:1");
     expect_file("n[1-2] gpus=4\n", "n1:4! gpus=4, n2:4! gpus=4");
+    /* the same GPUs, said twice; slots add up and GPUs do not */
+    expect_file("a gpus=4\na gpus=4\n", "a:4! gpus=4");
+    expect_file("a slots=2 gpus=4\na gpus=4\na slots=1\n", "a:3! gpus=4");
     expect_file("a wdir=x\na wdir=x slots=3\n", "a:4! wdir=x");
     refuse_file("a gpus=all\n", "my.hosts:1: ", "'all' is not a number of GPUs");
     refuse_file("a gpus=1025\n", "my.hosts:1: ", "not a number of GPUs");
@@ -145,6 +148,10 @@ static void test_contradictions(void **state)
     refuse_file("a identity=x\na identity=xy\n", "my.hosts:2: ", "identity 'x' already (line 1)");
     refuse_file("a transport=ssh\na transport=local\n",
                 "my.hosts:2: ", "the transport 'ssh' already (line 1), here it is 'local'");
+    refuse_file("a gpus=0\na gpus=3\n",
+                "my.hosts:2: ", "the gpus '0' already (line 1), here it is '3'");
+    refuse_file("a transport=auto\na transport=ssh\n",
+                "my.hosts:2: ", "the transport 'auto' already (line 1), here it is 'ssh'");
     refuse_file("a wdir=/a\na wdir=/b\n", "my.hosts:2: ", "'/a' already");
     refuse_file("n[1-9] port=1\nn7 port=2\n", "my.hosts:2: ", "the port '1' already (line 1)");
     refuse_file("a slots=2 max_slots=4\na slots=3\n", "my.hosts:2: ", "less than slots=5");

@@ -29,7 +29,7 @@ static void test_keys(void **state)
                 "ann@a:2!/4+22>10.0.0.1 key=~/.ssh/my key transport=3 gpus=8 wdir=/my data");
     expect_file("[host a]\naddress=[2001:db8::1]\n[host b]\naddress=2001:db8::2\n",
                 "a:1>2001:db8::1, b:1>2001:db8::2");
-    expect_file("[host a]\ngpus=8\n[host b]\ngpus=0\n", "a:8! gpus=8, b:1");
+    expect_file("[host a]\ngpus=8\n[host b]\ngpus=0\n", "a:8! gpus=8, b:1!");
     expect_file("[host a]\nenv.A = 1\nenv = B=2 3\nenv.C =\nenv.D = x=y;z\n",
                 "a:1 A=1 B=2 3 C= D=x=y;z");
     expect_file("[host a]\nusername=ann\nmax-slots=3\n", "ann@a:1/3");
@@ -58,7 +58,7 @@ static void test_precedence(void **state)
     expect_file("[defaults]\nenv.A=d\nenv.B=d\nenv.C=d\n[group g]\nhosts=a\nenv.B=g\nenv.C=g\n"
                 "[host a]\nenv.C=h\n[host b]\n",
                 "a:1 A=d B=g C=h, b:1 A=d B=d C=d");
-    expect_file("[defaults]\ngpus=8\n[host a]\n[host cpu]\ngpus=0\n", "a:8! gpus=8, cpu:1");
+    expect_file("[defaults]\ngpus=8\n[host a]\n[host cpu]\ngpus=0\n", "a:8! gpus=8, cpu:1!");
     expect_file("[defaults]\ngpus=8\nslots=2\n[host a]\n", "a:2! gpus=8");
     expect_file("[defaults]\ntransport=ssh\n[host a]\ntransport=auto\n[host b]\n",
                 "a:1, b:1 transport=2");
@@ -129,7 +129,8 @@ static void test_bad_settings(void **state)
     refuse_file("[host a]\nslots = x\n", "my.hosts:2: 'slots = x': ", "'x' is not a slot count");
     refuse_file("[host a]\n\n# x\nslotz = 4\n", "my.hosts:4: ", "an unknown key");
     refuse_file("[host a]\nnode1 slots=4\n", "my.hosts:2: ", "a plain host line among sections");
-    refuse_file("[host a]\nnode1\n", "my.hosts:2: ", "expected [section] or key = value");
+    refuse_file("[host a]\n  node1 \n",
+                "my.hosts:2: ", "'node1': expected [section] or key = value");
     refuse_file("[group g]\naddress = 10.0.0.1\nhosts=a\n", "my.hosts:2: ", "in [host NAME]");
     refuse_file("[defaults]\naddress = 10.0.0.1\n", "my.hosts:2: ", "in [host NAME]");
     refuse_file("[host n[1-2]]\naddress = 10.0.0.1\n", "my.hosts:2: ", "one address for a range");
@@ -189,6 +190,34 @@ static void test_many(void **state)
     refuse_file(buf_text(&text), "my.hosts:", "more than 200000 sections");
 }
 
+/* Refused while they are few, and not after all of them have been compared. */
+static void test_too_many_variables(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(SIZE_MAX / 2);
+    buf_puts(&text, "[host a]\n");
+    for (int i = 0; i < 1000; i++)
+        buf_printf(&text, "env.V%d = x\nenv.V%d = x\n", i, i);
+    struct host_list list = {0};
+    struct error err = ERROR_INIT;
+    assert_int_equal(read_group(buf_text(&text), NULL, &list, &err), 0);
+    assert_int_equal(list.items[0].traits.env.count, 1000);
+    hosts_destroy(&list);
+    for (int i = 1000; i < 300000; i++)
+        buf_printf(&text, "env.V%d = x\n", i);
+    refuse_file(buf_text(&text), "my.hosts:2002: 'V1000=x': ", "more than 1000 variables of a;");
+    buf_clear(&text);
+    buf_puts(&text, "[host n[1-60000]]\n[defaults]\n");
+    for (int i = 0; i < 100; i++)
+        buf_printf(&text, "env.V%d = x\n", i);
+    refuse_file(buf_text(&text), "my.hosts:19: ", "more than 1000000 variables of all hosts");
+    buf_clear(&text);
+    buf_puts(&text, "[host n[1-60000]]\n");
+    for (int i = 0; i < 100; i++)
+        buf_printf(&text, "env.V%d = x\n", i);
+    refuse_file(buf_text(&text), "my.hosts:", "more than 1000000 variables of all hosts");
+}
+
 /* Every beginning of a good file, and every byte of it damaged: refused or read, never worse. */
 static void test_damaged(void **state)
 {
@@ -218,11 +247,17 @@ static void test_damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hosts),        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_groups),       cmocka_unit_test(test_precedence),
-        cmocka_unit_test(test_one_group),    cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_bad_sections), cmocka_unit_test(test_bad_settings),
-        cmocka_unit_test(test_long_words),   cmocka_unit_test(test_many),
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_one_group),
+        cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_bad_sections),
+        cmocka_unit_test(test_bad_settings),
+        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_too_many_variables),
         cmocka_unit_test(test_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

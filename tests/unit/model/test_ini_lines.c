@@ -98,10 +98,11 @@ static void test_long(void **state)
 static void test_neither(void **state)
 {
     (void)state;
-    refuse("[s]\nnonsense\n", "f:2: expected [section] or key = value");
-    refuse("[s\n", "f:1: expected [section] or key = value");
-    refuse("a=1\n[s] x\n", "f:2: expected [section] or key = value");
-    refuse("[s]\nbad\n[stop]\n", "f:2: expected [section] or key = value"); /* the first counts */
+    refuse("[s]\nnonsense\n", "f:2: 'nonsense': expected [section] or key = value");
+    refuse("[s\n", "f:1: '[s': expected [section] or key = value");
+    refuse("a=1\n[s] x\n", "f:2: '[s] x': expected [section] or key = value");
+    refuse("[s]\nbad\n[stop]\n",
+           "f:2: 'bad': expected [section] or key = value"); /* the first counts */
     refuse("[s]\n[stop]\nbad\n", "f:2: stopped");
     refuse("[s]\na=1\nstop=1\nb=1\n", "f:3: stopped");
 }

@@ -216,7 +216,7 @@ static void test_rank_map(void **state)
     expect_refusal(SHAPE(NULL, "a,c", "a:2,b:2"), STATUS_USAGE,
                    "--rank-map: rank 1 is to run on c, which is not among the 2 hosts");
     expect_refusal(SHAPE(NULL, "a,+n2", "a:2,b:2"), STATUS_USAGE,
-                   "rank 1 is to run on +n2, but there are 2 hosts, the last of which is +n1");
+                   "rank 1 is to run on +n2, but the last of the job's 2 hosts is +n1");
     expect_refusal(SHAPE(NULL, "a,b", "a:2,b:2", 4), STATUS_USAGE,
                    "--rank-map has places for 2 ranks, but 4 are wanted");
     expect_refusal(SHAPE(NULL, "a,b", "a:2,b:2", 1), STATUS_USAGE, "but 1 is wanted");

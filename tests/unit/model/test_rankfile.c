@@ -101,6 +101,7 @@ static void test_bad_rankfiles(void **state)
         {"rank 0=a slot=1:2:3\n", "'1:2:3' is not"},
         {"rank 0=a slot=0-1-2\n", "'0-1-2' is not"},
         {"rank 0=a slot=9999999\n", "is not a list of CPUs"},
+        {"rank 0=a slot=3-1\n", "'3-1' is not a list of CPUs"},
         {"rank 0=a slot=\x1b[31m\n", "'?[31m' is not"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

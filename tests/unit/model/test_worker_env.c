@@ -656,7 +656,11 @@ static void test_many(void **state)
     for (int i = 0; i < 2000; i++)
         strv_printf(&base, "VARIABLE_%d=%d", i, i);
     struct worker_env_job job = job_of_node_b(&base, NULL);
+    int ranks[1000];
+    for (int i = 0; i < 1000; i++)
+        ranks[i] = 4 + i;
     job.local_size = 1000;
+    job.node_ranks = ranks;
     struct worker_env *env = worker_env_create(&job);
     struct worker_vars *vars[1000];
     for (int i = 0; i < 1000; i++) {

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ struct waiting {
     struct dial_back_claim *claim;
     struct transport_stream stream;
     int ups;
-    char broken[256];
+    char broken[256], failed[256];
 };
 
 static void note(void *context, enum log_level level, const char *line)
@@ -82,9 +83,15 @@ static void broken(void *context, const char *why)
     snprintf(waiting->broken, sizeof(waiting->broken), "%s", why);
 }
 
+static void failed(void *context, const char *why)
+{
+    struct waiting *waiting = context;
+    snprintf(waiting->failed, sizeof(waiting->failed), "%s", why);
+}
+
 static void expect_agent(struct fixture *f, const char *name, struct waiting *waiting)
 {
-    static const struct dial_back_events events = {up, broken};
+    static const struct dial_back_events events = {up, broken, failed};
     *waiting = (struct waiting){.stream = {.read_fd = -1}};
     waiting->claim = dial_back_expect(f->dial, name, &events, waiting);
 }
@@ -330,6 +337,61 @@ static void test_warnings_are_bounded(void **state)
     assert_int_equal(warnings, 8);
 }
 
+/* From here on `count` more can be opened. */
+static struct rlimit leave_descriptors(int count)
+{
+    struct rlimit old, less;
+    int lowest = dup(STDERR_FILENO);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    less = old;
+    less.rlim_cur = (rlim_t)(lowest + count);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+    return old;
+}
+
+/* An agent that cannot be taken in is no agent that never came. */
+static void test_no_descriptor_for_an_agent(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting node1;
+    struct agent agent;
+    expect_agent(f, "node1", &node1);
+    struct rlimit old = leave_descriptors(2); /* its own, and ours of the connection */
+    agent_come(f, &agent, "hvdrun:job-1:node1", true);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(node1.ups, 0);
+    assert_non_null(strstr(node1.failed, "Too many open files"));
+    assert_non_null(strstr(node1.failed, "ulimit -n"));
+    agent_go(&agent);
+    agent_come(f, &agent, "hvdrun:job-1:node1", true); /* nobody waits for it any more */
+    assert_string_equal(agent.line, "refused nobody waits for an agent of this name\n");
+    agent_go(&agent);
+    forget(&node1);
+}
+
+static void test_no_descriptor_for_a_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting node1, node2;
+    expect_agent(f, "node1", &node1);
+    expect_agent(f, "node2", &node2);
+    struct rlimit old = leave_descriptors(1);
+    int fd = dial(f, AF_INET);
+    int64_t limit = loop_now_ms(f->loop) + 6 * DIAL_BACK_HANDSHAKE_MS;
+    while (node1.failed[0] == '\0' && loop_now_ms(f->loop) < limit) {
+        run_turns(f->loop, 2);
+        usleep(20000);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_non_null(strstr(node1.failed, "Too many open files"));
+    assert_non_null(strstr(node2.failed, "Too many open files"));
+    assert_true(noted(f, LOG_WARNING, "cannot take in an agent: Too many open files"));
+    close(fd);
+    forget(&node1);
+    forget(&node2);
+}
+
 static void test_every_key_is_another_one(void **state)
 {
     struct fixture *f = *state;
@@ -354,6 +416,8 @@ int main(void)
         TEST(test_silent_strangers),
         TEST(test_a_silent_stranger_is_not_kept),
         TEST(test_warnings_are_bounded),
+        TEST(test_no_descriptor_for_an_agent),
+        TEST(test_no_descriptor_for_a_connection),
         TEST(test_every_key_is_another_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,9 +73,6 @@ static void test_is_end(void **state)
     assert_true(srun_complaint_is_end(
         "srun: Job step aborted: Waiting up to 32 seconds for job step to finish."));
     assert_false(srun_complaint_is_end("srun: error: node2: task 0: Killed"));
-    assert_true(srun_complaint_is_kill("srun: forcing job termination"));
-    assert_false(srun_complaint_is_kill(
-        "slurmstepd: error: *** STEP 12.0 ON node1 CANCELLED AT 2026-11-21T11:31:00 ***"));
 }
 
 static void expect_known(const char *text, const char *part, const char *expected_line)
