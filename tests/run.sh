@@ -69,5 +69,5 @@ cmake --preset "$preset" </dev/null >/dev/null
 cmake --build "build/$preset" -- --quiet </dev/null
 
 echo "tests: running"
-exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 4 \
+exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 5 \
     --timeout 120 "${selection[@]}" </dev/null

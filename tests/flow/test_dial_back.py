@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents that srun starts and that dial back over TLS, with an srun of the test's own: it starts them
 on this machine, under the names of the nodes. What Slurm itself does is in the test_slurm_*.py."""
+# ctest waits
 
 import ctypes
 import os

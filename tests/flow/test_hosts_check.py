@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hvdrun check` on hosts: what is wrong with each of them, and with the network between them."""
+# ctest waits
 
 import json
 import re

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI, Horovod, torch and JAX over several hosts: unmodified programs find each other."""
+# ctest waits
 
 import re
 import signal
