@@ -2,6 +2,7 @@
 """Elastic jobs on real hosts: crashes, power cuts, cables, and hosts that come back, also as another
 machine under the same name."""
 # ctest waits
+# ctest long
 
 import os
 import re

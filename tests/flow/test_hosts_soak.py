@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A short soak for every day: test_nightly_elastic.py for 45 s, with a seed that is the same each time."""
 # ctest waits
+# ctest long
 
 import os
 
