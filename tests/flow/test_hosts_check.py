@@ -102,7 +102,7 @@ class Failing(Checks):
         job = self.start("check", *self.ssh_words(), "-H", "node1,node2,node3", "--net", "--node-timeout", 4)
         freeze(wait_until(lambda: self.host(2).agents()[1:], "a keeper and its agent on node2")[-1])
         result = self.expect(job.wait(120), 125)
-        self.assertRegex(self.line(result, "node2"), r"^node2 +(agent|lost)\b")
+        self.assertRegex(self.line(result, "node2"), r"^node2 +(start|agent|lost)\b")
         self.expect_problem(result, "node2", "")
 
     def test_ctrl_c_while_a_host_is_silent(self):
