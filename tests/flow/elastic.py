@@ -211,6 +211,21 @@ class Elastic:
                 return agent
         raise AssertionError(f"no agent with workers of {host}{job.describe()}")
 
+    def crash_for_good(self, job, host, *listed):
+        """Kills the agent of a host that is not listed from now on. The launcher is stopped meanwhile, while
+        no discovery is under way, so that it learns of the crash first, however busy the machine is."""
+        def between_two_discoveries():
+            os.kill(job.pid, signal.SIGSTOP)
+            if not any(b"discover.sh" in one.read("cmdline") or b"hosts\0" in one.read("cmdline") for one in job.tree()):
+                return True
+            os.kill(job.pid, signal.SIGCONT)
+            return False
+        wait_until(between_two_discoveries, "a moment without a discovery")
+        agent = self.agent_of(job, host)
+        self.set_hosts(*listed)
+        os.kill(agent.pid, signal.SIGKILL)
+        os.kill(job.pid, signal.SIGCONT)
+
     def train(self, *args, faults=(), steps=None, commit=5, step_ms=5, env=None, **options):
         """Starts a training: options of hvdrun in `args`, those of the worker in `faults`."""
         steps = steps or self.steps

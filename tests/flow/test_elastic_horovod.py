@@ -153,8 +153,7 @@ class Agents(Rejoin):
     def test_killed_and_its_host_does_not_return(self):
         job = self.train("-np", 4, "--min-np", 2, *self.discover("a:2", "b:2"))
         before = job.members(4)
-        self.set_hosts("a:2")
-        os.kill(job.agent_of("b").pid, signal.SIGKILL)
+        self.crash_for_good(job, "b", "a:2")
         job.members(2, but=before)
         result = job.finish()
         self.expect_said(result, r"epoch \d: 2 ranks on 1 host \(lost b\b")
@@ -248,8 +247,7 @@ class Growth(Rejoin):
         stays, goes = self.hosts_of(job.members(2))  # the first two whose agents came up
         spare = ({"a", "b", "c"} - {stays, goes}).pop()
         wait_until(lambda: len(job.agents()) == 3, "the agent of the spare host")
-        self.set_hosts(f"{stays}:1", f"{spare}:1")
-        os.kill(job.agent_of(goes).pid, signal.SIGKILL)
+        self.crash_for_good(job, goes, f"{stays}:1", f"{spare}:1")
         wait_until(lambda: sorted(self.hosts_of(job.members(2))) == sorted([stays, spare]), "the spare takes the place")
         job.finish()
 
@@ -288,8 +286,7 @@ class Shrinking(Rejoin):
     def test_below_min_np_waits_and_goes_on(self):
         job = self.train("-np", 4, "--min-np", 3, *self.discover("a:2", "b:2"))
         before = job.members(4)
-        self.set_hosts("a:2")
-        os.kill(job.agent_of("b").pid, signal.SIGKILL)
+        self.crash_for_good(job, "b", "a:2")
         job.wait_output(r"waiting|too few|not enough", name="stderr")
         self.pause(1)
         self.assertIsNone(job.popen.poll(), job.describe())
@@ -302,8 +299,7 @@ class Shrinking(Rejoin):
     def test_below_min_np_for_too_long(self):
         job = self.train("-np", 4, "--min-np", 3, "--elastic-timeout", "2s", *self.discover("a:2", "b:2"))
         job.members(4)
-        self.set_hosts("a:2")
-        os.kill(job.agent_of("b").pid, signal.SIGKILL)
+        self.crash_for_good(job, "b", "a:2")
         result = job.ends()
         self.expect_said(result, "elastic-timeout")
 
@@ -404,8 +400,7 @@ class Ends(Rejoin):
     def test_ctrl_c_while_it_waits_for_hosts(self):
         job = self.train("-np", 4, "--min-np", 3, *self.discover("a:2", "b:2"))
         job.members(4)
-        self.set_hosts("a:2")
-        os.kill(job.agent_of("b").pid, signal.SIGKILL)
+        self.crash_for_good(job, "b", "a:2")
         job.wait_output(r"waiting|too few|not enough", name="stderr")
         job.signal(signal.SIGINT)
         self.assertEqual(job.wait(30).status, 130)
@@ -447,8 +442,7 @@ class Many(Rejoin):
         names = [f"n{i}" for i in range(8)]
         job = self.train("-np", 64, "--min-np", 8, *self.discover(*(f"{name}:8" for name in names)), step_ms=50, steps=20)
         before = job.members(64, timeout=60)
-        self.set_hosts(*(f"{name}:8" for name in names[:-1]))
-        os.kill(job.agent_of("n7").pid, signal.SIGKILL)
+        self.crash_for_good(job, "n7", *(f"{name}:8" for name in names[:-1]))
         job.members(56, but=before, timeout=60)
         job.finish(timeout=90)
 

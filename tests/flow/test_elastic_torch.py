@@ -112,8 +112,7 @@ class Plain(Restart):
     def test_lost_host_costs_no_restart_of_the_crashes(self):
         job = self.run_plain("-np", 4, "--min-np", 2, "--max-restarts", 0, *self.discover("a:2", "b:2"))
         self.wait_start(job, 4, 0)
-        self.set_hosts("a:2")
-        os.kill(self.agent_of(job, "b").pid, signal.SIGKILL)
+        self.crash_for_good(job, "b", "a:2")
         self.assertEqual(self.hosts_of(self.wait_start(job, 2, 1)), ["a", "a"])
         self.finish(job)
 
@@ -135,8 +134,7 @@ class Plain(Restart):
     def test_host_returns_and_has_its_ranks_again(self):
         job = self.run_plain("-np", 4, "--min-np", 2, "--max-np", 4, *self.discover("a:2", "b:2"))
         self.wait_start(job, 4, 0)
-        self.set_hosts("b:2")
-        os.kill(self.agent_of(job, "a").pid, signal.SIGKILL)
+        self.crash_for_good(job, "a", "b:2")
         self.assertEqual(self.hosts_of(self.wait_start(job, 2, 1)), ["b", "b"])
         self.set_hosts("a:2", "b:2")
         self.assertEqual(sorted(self.hosts_of(self.wait_start(job, 4, 2))), ["a", "a", "b", "b"])
@@ -145,8 +143,7 @@ class Plain(Restart):
     def test_below_min_np_waits(self):
         job = self.run_plain("-np", 4, "--min-np", 3, *self.discover("a:2", "b:2"))
         self.wait_start(job, 4, 0)
-        self.set_hosts("a:2")
-        os.kill(self.agent_of(job, "b").pid, signal.SIGKILL)
+        self.crash_for_good(job, "b", "a:2")
         self.pause(1.5)
         self.assertEqual(self.starts(job, 1), {})
         self.assertIsNone(job.popen.poll(), job.describe())
@@ -239,8 +236,7 @@ class Torch(Restart):
     def test_host_lost(self):
         job = self.run_torch("-np", 2, "--min-np", 1, *self.discover("a:1", "b:1"))
         self.wait_said(job, 2, 0)
-        self.set_hosts("a:1")
-        os.kill(self.agent_of(job, "b").pid, signal.SIGKILL)
+        self.crash_for_good(job, "b", "a:1")
         self.wait_said(job, 1, 1)
         self.expect_result(job)
 
