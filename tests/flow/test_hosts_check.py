@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hvdrun check` on hosts: what is wrong with each of them, and with the network between them."""
 # ctest waits
+# ctest long
 
 import json
 import re

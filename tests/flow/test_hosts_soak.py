@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short soak for every day: test_nightly_elastic.py for 45 s, with a seed that is the same each time."""
+"""A short soak for every day: test_nightly_elastic.py for 45 s on five hosts, with a seed that is
+the same each time."""
 # ctest waits
 # ctest long
 
@@ -9,6 +10,7 @@ from hosts import main
 
 os.environ.setdefault("HVDRUN_SOAK_SECONDS", "45")
 os.environ.setdefault("HVDRUN_SOAK_SEED", "1")
+os.environ.setdefault("HVDRUN_SOAK_HOSTS", "5")
 
 from test_nightly_elastic import Soak  # noqa: E402, F401
 

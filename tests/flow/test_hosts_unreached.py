@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts that cannot be reached: one line each with host, stage, cause and remedy; all of them are named."""
 # ctest waits
+# ctest long
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The soak: an elastic training on five hosts to which everything happens that can, for half an hour.
+"""The soak: an elastic training on eight hosts to which everything happens that can, for half an hour.
 
 Random faults from a seed that is printed (HVDRUN_SOAK_SEED replays it, as far as a test with real
 processes can) for HVDRUN_SOAK_SECONDS (1800). Now and then all is healed, and then the job must come
@@ -23,7 +23,7 @@ from procfs import process
 
 SECONDS = float(os.environ.get("HVDRUN_SOAK_SECONDS", "1800"))
 SEED = os.environ.get("HVDRUN_SOAK_SEED") or str(random.SystemRandom().randrange(10**6))
-HOSTS = range(1, 6)
+HOSTS = range(1, 1 + int(os.environ.get("HVDRUN_SOAK_HOSTS", "8")))
 SLOTS = 2  # of each host, in fair weather
 SOUND = 5  # the program never crashes on this host, else it would be the program's fault
 CRASHES, CRASHES_WITHIN = 2, 620  # of the program on one host: fewer than strikes, and their decay in s
@@ -189,7 +189,7 @@ class Storm:
 
 class Soak(Elastic, Hosts):
 
-    count = 6
+    count = len(HOSTS) + 1
     left_timeout = 30
 
     def process_of(self, member):

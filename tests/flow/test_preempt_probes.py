@@ -6,6 +6,7 @@ header. Whatever it does, a probe keeps the contract: status 0 and "SECONDS reas
 status 2 and one line on stderr.
 """
 # ctest waits
+# ctest long
 
 import datetime
 import email.utils

@@ -2,6 +2,7 @@
 """How runs in Slurm jobs end: the status, scancel, and the death of any one of the processes, after
 which nothing is left on any node."""
 # ctest waits
+# ctest long
 
 import os
 import signal

@@ -4,7 +4,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 function(lint_test name)
   add_test(NAME lint.${name} COMMAND ${ARGN})
-  set_tests_properties(lint.${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS lint)
+  set_tests_properties(lint.${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS lint)
 endfunction()
 
 foreach(check layers format spdx docs selftest)
