@@ -16,6 +16,7 @@ usage: tests/run.sh [options]
   -R REGEX        only the tests whose name matches
   -E REGEX        not the tests whose name matches
   -L LABEL        only the tests with a label that matches
+  --again         only the tests that failed in the last run, one after the other
   --no-install    install nothing
   --help          this text
 HELP
@@ -29,6 +30,7 @@ wrong_usage() { # MESSAGE
 preset=dev
 nightly=false
 install=true
+places=5 # of which most tests take two: see tests/CMakeLists.txt
 selection=()
 while [[ $# -gt 0 ]]; do
     case "$1" in
@@ -39,6 +41,7 @@ while [[ $# -gt 0 ]]; do
         ;;
     --preset=*) preset="${1#*=}" && shift ;;
     --nightly) nightly=true && shift ;;
+    --again) selection+=(--rerun-failed) && places=1 && shift ;;
     --no-install) install=false && shift ;;
     -h | --help) usage && exit 0 ;;
     *) wrong_usage "unknown option '$1'" ;;
@@ -69,5 +72,5 @@ cmake --preset "$preset" </dev/null >/dev/null
 cmake --build "build/$preset" -- --quiet </dev/null
 
 echo "tests: running"
-exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 5 \
+exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$places" \
     --timeout 120 "${selection[@]}" </dev/null
