@@ -23,6 +23,8 @@ hvdrun_static(dep_inih inih inih)
 hvdrun_static(dep_yaml yaml-0.1 yaml)
 
 pkg_check_modules(dep_pmix REQUIRED QUIET IMPORTED_TARGET pmix)
+# Its -rpath is hvdrun_module's business.
+set_target_properties(PkgConfig::dep_pmix PROPERTIES INTERFACE_LINK_OPTIONS "")
 pkg_check_modules(dep_ssh2 REQUIRED QUIET IMPORTED_TARGET libssh2)
 pkg_check_modules(dep_crypto REQUIRED QUIET IMPORTED_TARGET libcrypto)
 pkg_check_modules(dep_ssl REQUIRED QUIET IMPORTED_TARGET libssl)

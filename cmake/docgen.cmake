@@ -41,18 +41,3 @@ install(FILES ${docgen_dir}/hvdrun.bash RENAME hvdrun
 install(FILES ${docgen_dir}/_hvdrun DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${docgen_dir}/hvdrun.fish
   DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-
-# For `hvdrun --version`: the libraries it was built with.
-set(library_versions "")
-foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yaml:libyaml pmix:PMIx hwloc:hwloc
-        ssh2:libssh2)
-  string(REPLACE ":" ";" pair ${library})
-  list(GET pair 0 key)
-  list(GET pair 1 name)
-  if(dep_${key}_VERSION)
-    string(APPEND library_versions "  ${name} ${dep_${key}_VERSION}\\n")
-  endif()
-endforeach()
-set_source_files_properties(${PROJECT_SOURCE_DIR}/launcher/cli/about.c
-  TARGET_DIRECTORY room_cli
-  PROPERTIES COMPILE_DEFINITIONS "HVDRUN_LIBRARY_VERSIONS=\"${library_versions}\"")

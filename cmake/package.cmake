@@ -1,2 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Debian package: cmake --build build --target package.
+# The documents of an installation, and the Debian package: cmake --build build --target package.
+# What goes into the package is what `cmake --install` installs; cmake/package_stage.cmake then gives
+# it the form that Debian wants. docs/install.md describes both.
+set(HVDRUN_MAINTAINER "hvdrun developers <developers@hvdrun.invalid>" CACHE STRING
+  "Who answers for the package: Name <address>")
+
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/hostfiles
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents USE_SOURCE_PERMISSIONS
+  PATTERN tests EXCLUDE
+  PATTERN __pycache__ EXCLUDE
+  PATTERN quickstart.sh EXCLUDE
+  PATTERN CMakeLists.txt EXCLUDE)
+
+find_program(DPKG NAMES dpkg)
+find_program(DPKG_SHLIBDEPS NAMES dpkg-shlibdeps)
+mark_as_advanced(DPKG DPKG_SHLIBDEPS)
+if(NOT DPKG OR NOT DPKG_SHLIBDEPS)
+  return()
+endif()
+execute_process(COMMAND ${DPKG} --print-architecture OUTPUT_VARIABLE architecture OUTPUT_STRIP_TRAILING_WHITESPACE)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME ${PROJECT_NAME})
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_CONTACT "${HVDRUN_MAINTAINER}")
+set(CPACK_PACKAGE_FILE_NAME ${PROJECT_NAME}_${PROJECT_VERSION}_${architecture})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_THREADS 1) # else the bytes of the archive depend on the number of CPUs
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/package_stage.cmake)
+set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/package_finish.cmake)
+
+set(CPACK_DEBIAN_FILE_NAME ${CPACK_PACKAGE_FILE_NAME}.deb)
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${architecture})
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "openmpi-bin, mpich, slurm-client")
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "launcher for distributed training and MPI programs")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+"hvdrun starts the workers of one distributed job on this machine and on
+others, watches them, and ends with the job's true exit status. Workers can be
+MPI programs (Open MPI, MPICH), Horovod or torch.distributed scripts, or any
+other program.
+
+Hosts are reached over SSH, through Slurm, or by any command that gives a pipe
+to a shell; they need nothing installed, since hvdrun sends its agent along.
+Elastic jobs go on when hosts come and go.")
+
+# For package_stage.cmake, which knows only what begins with CPACK_.
+set(CPACK_HVDRUN_SOURCE ${PROJECT_SOURCE_DIR})
+set(CPACK_HVDRUN_STRIP ${CMAKE_STRIP})
+set(CPACK_HVDRUN_SANITIZE "${HVDRUN_SANITIZE}")
+set(CPACK_HVDRUN_SHLIBDEPS ${DPKG_SHLIBDEPS})
+set(CPACK_HVDRUN_LIBDIR ${CMAKE_INSTALL_LIBDIR}/hvdrun)
+include(CPack)

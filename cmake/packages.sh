@@ -20,7 +20,7 @@ packages_to_test=(
 
 # Used when the distribution has them; the tests that need them skip otherwise.
 # shellcheck disable=SC2034
-packages_to_test_if_any=(clang-format-14 tcsh fish)
+packages_to_test_if_any=(clang-format-14 clang-14 libclang-rt-14-dev tcsh fish valgrind debootstrap)
 
 packages_installed() { # NAME
     [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]

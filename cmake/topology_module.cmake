@@ -2,10 +2,8 @@
 # hvdrun-topology.so: hwloc behind one function, opened only when a job binds its workers.
 # Included after room_node is declared.
 add_library(hvdrun-topology MODULE ${PROJECT_SOURCE_DIR}/launcher/node/module/topology.c)
-set_target_properties(hvdrun-topology PROPERTIES PREFIX ""
-  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/hvdrun)
 target_link_libraries(hvdrun-topology PRIVATE room_model PkgConfig::dep_hwloc)
-install(TARGETS hvdrun-topology LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hvdrun)
+hvdrun_module(hvdrun-topology hwloc)
 
 # Whoever links the room can ask for the module at run time, so it is built along; unit tests find
 # it through this definition.

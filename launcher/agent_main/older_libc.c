@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What glibc has only since 2.36, so that the agent that is built with a newer one also runs where
- * 2.34 is (the libevent inside wants random numbers). */
+/*
+ * What glibc has only since 2.36, 2.38: so that the agent that is built with a newer one also runs
+ * where 2.34 is. Since 2.38 a header turns strtol() and its like into functions of newer names,
+ * which also read binary numbers; nobody here asks for those. The libevent inside wants the others.
+ */
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/pidfd.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -33,6 +39,46 @@ uint32_t arc4random(void)
     uint32_t number;
     arc4random_buf(&number, sizeof(number));
     return number;
+}
+
+size_t strlcpy(char *restrict to, const char *restrict from, size_t room);
+
+size_t strlcpy(char *restrict to, const char *restrict from, size_t room)
+{
+    size_t length = strlen(from);
+    size_t taken = length < room ? length : room - 1;
+    if (room > 0) {
+        memcpy(to, from, taken);
+        to[taken] = '\0';
+    }
+    return length;
+}
+
+/* NEWER(type, name): the newer name of a function that reads a number, by the older one. */
+#define NEWER(type, name)                                                            \
+    extern type older_##name(const char *text, char **end, int base) __asm__(#name); \
+    type __isoc23_##name(const char *text, char **end, int base);                    \
+    type __isoc23_##name(const char *text, char **end, int base)                     \
+    {                                                                                \
+        return older_##name(text, end, base);                                        \
+    }
+
+NEWER(long, strtol)
+NEWER(long long, strtoll)
+NEWER(unsigned long, strtoul)
+NEWER(unsigned long long, strtoull)
+
+extern int older_vsscanf(const char *text, const char *format,
+                         va_list arguments) __asm__("__isoc99_vsscanf");
+int __isoc23_sscanf(const char *text, const char *format, ...);
+
+int __isoc23_sscanf(const char *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int count = older_vsscanf(text, format, arguments);
+    va_end(arguments);
+    return count;
 }
 
 #pragma GCC visibility pop

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The versions of the libraries come from the build (cmake/docgen.cmake), since their headers
- * belong to other rooms.
- */
+/* What was true at build time comes from cmake/versions.cmake. */
 #include "cli/about.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifndef HVDRUN_LIBRARY_VERSIONS
-#define HVDRUN_LIBRARY_VERSIONS ""
+#include "cli/library_versions.h"
+
+#ifndef HVDRUN_COMPILER
+#define HVDRUN_COMPILER "?"
+#define HVDRUN_MACHINE "?"
+#define HVDRUN_CONTAINED "?"
 #endif
 
 struct part {
@@ -35,9 +36,13 @@ static const struct part parts[] = {
     {NULL, "elastic jobs", true},
 };
 
-void version_text(struct buf *out)
+void version_text(const char *module_dir, struct buf *out)
 {
-    buf_printf(out, "hvdrun %s\n%s", HVDRUN_VERSION, HVDRUN_LIBRARY_VERSIONS);
+    buf_printf(out, "hvdrun %s\n", HVDRUN_VERSION);
+    buf_printf(out, "built by %s for %s\n", HVDRUN_COMPILER, HVDRUN_MACHINE);
+    buf_printf(out, "contains %s\n", HVDRUN_CONTAINED);
+    buf_puts(out, "loads what a job needs of these:\n");
+    library_versions_text(module_dir, out);
 }
 
 void check_build_text(struct buf *out)

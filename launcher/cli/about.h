@@ -4,5 +4,6 @@
 
 #include "base/buf.h"
 
-void version_text(struct buf *out);
+/* `module_dir`: where its modules are; all of them are loaded. */
+void version_text(const char *module_dir, struct buf *out);
 void check_build_text(struct buf *out);

@@ -26,6 +26,7 @@
 #include "driver/check.h"
 #include "driver/driver.h"
 #include "driver/dry_run.h"
+#include "driver/json_memory.h"
 #include "driver/reach.h"
 #include "model/env_scrub.h"
 #include "model/horovod_env.h"
@@ -161,6 +162,12 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     return driver_run(&request, err);
 }
 
+static void put_version(struct buf *text)
+{
+    char *module_dir AUTO_FREE = place_modules();
+    version_text(module_dir, text);
+}
+
 /* --help and the like. -1: none was asked for. */
 static int about(const struct command_line *line)
 {
@@ -172,7 +179,7 @@ static int about(const struct command_line *line)
     else if (line->settings.check_build)
         check_build_text(&text);
     else if (line->settings.version || (line->apps.count == 0 && !line->check.wanted))
-        version_text(&text);
+        put_version(&text);
     else
         return -1;
     return print_text(&text);
@@ -254,7 +261,7 @@ static void open_standard_streams(void)
 {
     int fd;
     do {
-        fd = open("/dev/null", O_RDWR);
+        fd = fd_open("/dev/null", O_RDWR, 0);
     } while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)
         close(fd);
@@ -264,6 +271,7 @@ int main(int argc, char **argv)
 {
     int64_t begun_ns = clock_mono_ns();
     open_standard_streams();
+    json_memory_init();
     int status = control_command(argc, argv);
     if (status >= 0)
         return status;

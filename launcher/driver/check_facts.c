@@ -61,8 +61,8 @@ static void write_hwloc(const struct check_result *result, const struct check_ho
                         char *text)
 {
     (void)result;
-    const char *version = host->facts->hwloc;
-    snprintf(text, FACT_MAX, "%s", version[0] == '\0' ? "none" : version);
+    const char *api = host->facts->hwloc; /* it cannot tell its release: 2.9.0 has the API of 2.8 */
+    snprintf(text, FACT_MAX, "%s%s", api[0] == '\0' ? "none" : "API ", api);
 }
 
 static void write_driver(const struct check_result *result, const struct check_host *host,

@@ -159,6 +159,24 @@ static void enqueue(struct walk *walk, const struct strv *needed, const char *th
     }
 }
 
+/* A libmpi.so.12 is MPICH's, unless it needs Open MPI's other libraries; and an MPICH that was
+ * built for PMIx (Ubuntu 24.04) needs that library and knows no PMI-1. */
+static void settle_ambiguous(const char *program, const struct elf_info *info,
+                             const char *library_path, const char *name, struct mpi_finding *out)
+{
+    if (mpi_kind_of_library(name) != MPI_PMI1 || begins(name, "libpmi"))
+        return;
+    struct library_search *search = library_search_create(program, info, library_path);
+    struct elf_info library;
+    if (library_search_open(search, name, &library) == 0) {
+        const char *found = telling(&library.needed);
+        if (found != NULL && mpi_kind_of_library(found) == MPI_PMIX)
+            say_needs(out, found, name);
+        elf_info_destroy(&library);
+    }
+    library_search_destroy(search);
+}
+
 /* Libraries of the libraries, breadth first, until one tells. */
 static void walk_libraries(const char *program, const struct elf_info *info,
                            const char *library_path, struct mpi_finding *out)
@@ -171,30 +189,16 @@ static void walk_libraries(const char *program, const struct elf_info *info,
         if (library_search_open(walk.search, walk.names.items[i], &library) < 0)
             continue;
         const char *found = telling(&library.needed);
-        if (found != NULL)
+        if (found != NULL) {
             say_needs(out, found, walk.through.items[i]);
-        else
+            settle_ambiguous(program, info, library_path, found, out);
+        } else
             enqueue(&walk, &library.needed, walk.through.items[i]);
         elf_info_destroy(&library);
     }
     library_search_destroy(walk.search);
     strv_destroy(&walk.names);
     strv_destroy(&walk.through);
-}
-
-/* libmpi.so.12: MPICH's, unless it needs Open MPI's other libraries or PMIx itself. */
-static void settle_ambiguous(const char *program, const struct elf_info *info,
-                             const char *library_path, const char *name, struct mpi_finding *out)
-{
-    struct library_search *search = library_search_create(program, info, library_path);
-    struct elf_info library;
-    if (library_search_open(search, name, &library) == 0) {
-        const char *found = telling(&library.needed);
-        if (found != NULL && mpi_kind_of_library(found) == MPI_PMIX)
-            say_needs(out, found, name);
-        elf_info_destroy(&library);
-    }
-    library_search_destroy(search);
 }
 
 static void look_at_elf(const char *path, const struct elf_info *info, const char *library_path,
@@ -211,16 +215,15 @@ static void look_at_elf(const char *path, const struct elf_info *info, const cha
         return;
     }
     say_needs(out, found, NULL);
-    if (begins(found, "libmpi.so") && out->kind == MPI_PMI1)
-        settle_ambiguous(path, info, library_path, found, out);
+    settle_ambiguous(path, info, library_path, found, out);
 }
 
 void mpi_detect(const char *path, const char *library_path, struct mpi_finding *out)
 {
     say(out, MPI_NONE, "cannot be read");
-    int fd AUTO_FD = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     char magic[2];
-    if (fd < 0 || pread(fd, magic, 2, 0) != 2)
+    if (fd < 0 || fd_pread(fd, magic, 2, 0) != 2)
         return;
     if (magic[0] == '#' && magic[1] == '!') {
         say(out, MPI_PMIX, "is a script");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,9 @@ static void fill(struct error *err, int status, int errnum, const char *format, 
     if (errnum == 0 || used < 0 || (size_t)used >= sizeof(err->text))
         return;
     char reason[128];
-    snprintf(err->text + used, sizeof(err->text) - (size_t)used, ": %s",
-             strerror_r(errnum, reason, sizeof(reason)));
+    snprintf(err->text + used, sizeof(err->text) - (size_t)used, ": %s%s",
+             strerror_r(errnum, reason, sizeof(reason)),
+             errnum == EMFILE ? " (ulimit -n sets the limit)" : "");
 }
 
 int error_set(struct error *err, const char *format, ...)

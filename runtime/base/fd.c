@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,10 +22,52 @@ void fd_close_at(int *fd)
     fd_close(fd);
 }
 
+int fd_open(const char *path, int flags, mode_t mode)
+{
+    int fd;
+    do {
+        fd = open(path, flags, mode);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+int fd_openat(int folder, const char *path, int flags)
+{
+    int fd;
+    do {
+        fd = openat(folder, path, flags);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+int fd_dup2(int from, int to)
+{
+    int fd;
+    do {
+        fd = dup2(from, to);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* The kernel's close_range() is old enough to rely on (5.9); where a sandbox refuses it, each
+ * descriptor is closed by itself. */
+void fd_close_others(int keep)
+{
+    if ((keep == 3 || close_range(3, (unsigned)keep - 1, 0) == 0) &&
+        close_range((unsigned)keep + 1, ~0u, 0) == 0)
+        return;
+    long limit = sysconf(_SC_OPEN_MAX);
+    for (int fd = 3; fd < (limit > 0 ? limit : 1024); fd++) {
+        if (fd != keep)
+            close(fd);
+    }
+}
+
 int fd_nonblock(int fd)
 {
-    int flags = fcntl(fd, F_GETFL);
-    return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    int on = 1;
+    return ioctl(fd, FIONBIO,
+                 &on); /* one system call; fcntl() takes two, for each stream of a rank */
 }
 
 int fd_pipe(int ends[2])
@@ -44,6 +87,20 @@ ssize_t fd_read(int fd, void *bytes, size_t length)
         got = read(fd, bytes, length);
     } while (got < 0 && errno == EINTR);
     return got;
+}
+
+ssize_t fd_pread(int fd, void *bytes, size_t length, off_t offset)
+{
+    size_t all = 0;
+    while (all < length) {
+        ssize_t got = pread(fd, (char *)bytes + all, length - all, offset + (off_t)all);
+        if (got < 0 && errno != EINTR)
+            return -1;
+        if (got == 0)
+            break;
+        all += got > 0 ? (size_t)got : 0;
+    }
+    return (ssize_t)all;
 }
 
 ssize_t fd_write(int fd, const void *bytes, size_t length)
@@ -68,9 +125,24 @@ int fd_write_all(int fd, const void *bytes, size_t length)
     return 0;
 }
 
+int fd_send_all(int fd, const void *bytes, size_t length)
+{
+    const char *at = bytes;
+    while (length > 0) {
+        ssize_t put = send(fd, at, length, MSG_NOSIGNAL);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -1;
+        at += put;
+        length -= (size_t)put;
+    }
+    return 0;
+}
+
 int fd_read_file(const char *path, struct buf *out, struct error *err)
 {
-    int fd AUTO_FD = open(path, O_RDONLY | O_CLOEXEC);
+    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return error_errno(err, errno, "cannot open %s", path);
     for (;;) {

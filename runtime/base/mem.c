@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-static _Noreturn void out_of_memory(void)
+void mem_exhausted(void)
 {
     static const char text[] = "hvdrun: out of memory; the job is being ended\n";
     ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
@@ -22,7 +22,7 @@ void *mem_alloc(size_t size)
 {
     void *block = calloc(1, size > 0 ? size : 1);
     if (block == NULL)
-        out_of_memory();
+        mem_exhausted();
     return block;
 }
 
@@ -30,7 +30,7 @@ void *mem_array(size_t count, size_t size)
 {
     void *block = calloc(count > 0 ? count : 1, size > 0 ? size : 1);
     if (block == NULL)
-        out_of_memory();
+        mem_exhausted();
     return block;
 }
 
@@ -38,14 +38,14 @@ void *mem_resize(void *old, size_t size)
 {
     void *block = realloc(old, size > 0 ? size : 1);
     if (block == NULL)
-        out_of_memory();
+        mem_exhausted();
     return block;
 }
 
 void *mem_resize_array(void *old, size_t count, size_t size)
 {
     if (size > 0 && count > SIZE_MAX / size)
-        out_of_memory();
+        mem_exhausted();
     return mem_resize(old, count * size);
 }
 
@@ -78,7 +78,7 @@ char *mem_printf(const char *format, ...)
     int length = vasprintf(&text, format, args);
     va_end(args);
     if (length < 0)
-        out_of_memory();
+        mem_exhausted();
     return text;
 }
 

@@ -20,6 +20,10 @@ char *mem_strndup(const char *text, size_t length);
 void *mem_dup(const void *bytes, size_t size);
 char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What all of these do when there is none; for those who get memory elsewhere, from the kernel too.
+ */
+_Noreturn void mem_exhausted(void);
+
 /* Frees the pointer that the argument points to and makes it NULL; for __attribute__((cleanup)). */
 void mem_free_at(void *pointer_to_pointer);
 #define AUTO_FREE __attribute__((cleanup(mem_free_at)))

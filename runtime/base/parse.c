@@ -67,6 +67,13 @@ static int parse_scaled(const char *text, const char *const *units, const double
     return -1;
 }
 
+/* Of a number that is not negative. Not llround(): it would be all that we load libm for. */
+static int64_t nearest(double value)
+{
+    int64_t whole = (int64_t)value;
+    return value - (double)whole >= 0.5 ? whole + 1 : whole;
+}
+
 int parse_duration_ms(const char *text, int64_t *out, struct error *err)
 {
     static const char *const units[] = {"", "ms", "s", "m", "h", "d"};
@@ -76,7 +83,7 @@ int parse_duration_ms(const char *text, int64_t *out, struct error *err)
         return error_set(err, "'%s' is not a duration (examples: 30, 1.5s, 250ms, 5m, 2h)", text);
     if (value > 3.2e12) /* a hundred years */
         return error_set(err, "'%s' is longer than a hundred years", text);
-    *out = (int64_t)llround(value);
+    *out = nearest(value);
     return 0;
 }
 
@@ -89,7 +96,7 @@ int parse_size(const char *text, int64_t *out, struct error *err)
         return error_set(err, "'%s' is not a size (examples: 4096, 64K, 1M)", text);
     if (value > 9e15)
         return error_set(err, "'%s' is too large", text);
-    *out = (int64_t)llround(value);
+    *out = nearest(value);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 """The documents are true to the tree:
 - every exit status of runtime/base/status.h has its row in docs/exit-status.md,
 - every relative link in a Markdown file leads to a file, and its #anchor to a heading,
+- CHANGELOG.md begins with the version of CMakeLists.txt, and documents that show one show that one,
 - no file names a place of the machine it was written on.
 """
 import pathlib
@@ -13,6 +14,9 @@ import tree
 
 STATUS = re.compile(r'\bX\(\s*(STATUS_\w+)\s*,\s*(\d+)\s*,')
 FENCED = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
+VERSION = re.compile(r"^project\(\w+ VERSION (\d+\.\d+\.\d+)", re.MULTILINE)
+NEWEST = re.compile(r"^## \[([^\]]+)\]", re.MULTILINE)
+SHOWN = re.compile(r"\bhvdrun[ _](\d+\.\d+\.\d+)")
 CODE_SPAN = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\[[^\]\[]*\]\(\s*<?([^)<>\s]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 DEFINITION = re.compile(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$", re.MULTILINE)
@@ -40,6 +44,23 @@ def check_statuses(source, findings):
     for name, value in statuses:
         if not re.search(rf"^\|\s*`?{value}`?\s*\|", text, re.MULTILINE):
             findings.add(page, 0, f"no row that begins with {value} ({name})")
+
+
+def check_version(source, findings):
+    if "CMakeLists.txt" not in source.files:
+        return
+    version = VERSION.search(source.text("CMakeLists.txt"))
+    if version is None:
+        findings.add("CMakeLists.txt", 0, "project() has no VERSION")
+        return
+    newest = NEWEST.search(source.text("CHANGELOG.md")) if "CHANGELOG.md" in source.files else None
+    if newest is None or newest[1] != version[1]:
+        findings.add("CHANGELOG.md", 0, f"does not begin with {version[1]}, the version of CMakeLists.txt")
+    for name in source.matching((".md",), ("docs/", "README.md")):
+        text = source.text(name)
+        for match in SHOWN.finditer(text):
+            if match[1] != version[1]:
+                findings.add(name, tree.line_of(text, match.start()), f"shows version {match[1]}, not {version[1]}")
 
 
 def anchors(text):
@@ -96,6 +117,7 @@ if __name__ == "__main__":
     tree_here = tree.Tree(options.root)
     found = tree.Findings()
     check_statuses(tree_here, found)
+    check_version(tree_here, found)
     check_links(tree_here, found)
     check_places(tree_here, machine_places(tree_here.root, pathlib.Path.home()), found)
     found.finish(f"{len(tree_here.files)} files")

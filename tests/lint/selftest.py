@@ -240,6 +240,17 @@ class Others(Lint):
         self.spoil("docs.py", "docs/x.md", "[a][b]\n\n[b]: nothing.md\n", "docs/x.md:3: dead link")
         self.expect("docs.py", 0, "nothing found", {"docs/x.md": "```\n[a](nothing.md)\n```\n"})
 
+    def test_versions(self):
+        good = {"CMakeLists.txt": SPDX_PY + "project(hvdrun VERSION 1.2.3 LANGUAGES C)\n",
+                "CHANGELOG.md": "# Changelog\n\n## [1.2.3] - unreleased\n\n## [1.2.2] - 2020-01-01\n",
+                "docs/x.md": "Installs hvdrun_1.2.3_amd64.deb and prints hvdrun 1.2.3.\n"}
+        self.expect("docs.py", 0, "nothing found", good)
+        for name, body, text in (("CHANGELOG.md", "## [1.2.4]\n\n## [1.2.3]\n", "does not begin with 1.2.3"),
+                                 ("CMakeLists.txt", SPDX_PY + "project(hvdrun LANGUAGES C)\n", "has no VERSION"),
+                                 ("docs/x.md", "\nhvdrun 1.2.2\n", "docs/x.md:2: shows version 1.2.2, not 1.2.3")):
+            with self.subTest(name=name):
+                self.expect("docs.py", 1, text, {**good, name: body})
+
     def test_places(self):
         with Tree(GOOD) as built:
             built.add("docs/x.md", f"first\nin {built.root}/docs\n")

@@ -2,6 +2,7 @@
 """Keys, server configuration and known_hosts of the rig, made on first use below $HVDRUN_RIG/ssh."""
 
 import os
+import re
 import subprocess
 
 TYPES = {"ed25519": [], "ecdsa": ["-b", "256"], "rsa": ["-b", "2048"]}
@@ -46,9 +47,17 @@ def known_hosts_lines(names, kinds=SERVER_KEYS, key_name="host"):
     return "".join(f"{names} {public(server_key(kind, key_name))}\n" for kind in kinds)
 
 
+def _no_penalties():
+    """Servers of OpenSSH 9.8 and newer turn whoever has failed away for a while: not what is tested."""
+    told = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False).stderr
+    version = re.match(r"OpenSSH_(\d+)\.(\d+)", told)
+    return ["PerSourcePenalties no"] if version and tuple(map(int, version.groups())) >= (9, 8) else []
+
+
 def make_server_files():
     client_key()
     lines = [f"HostKey {server_key(kind)}" for kind in SERVER_KEYS]
+    lines += _no_penalties()
     lines += f"""Port 22
 PidFile none
 UsePAM no

@@ -122,11 +122,16 @@ static enum ssh_state fail(struct ssh_session *session, const char *while_doing)
     return stop(session, SSH_STATE_FAILED);
 }
 
-/* OpenSSH's words in place of a banner when it has no time for us. */
-static bool is_turned_away(const char *line)
+/* OpenSSH's words in place of a banner when it has no time for us; the second since 9.8, to whom
+ * has failed to log in before. What to do about it; NULL: it is something else. */
+static const char *turned_away(const char *line)
 {
-    return strncmp(line, "Exceeded MaxStartups", 20) == 0 ||
-           strncmp(line, "Not allowed at this time", 24) == 0;
+    if (strncmp(line, "Exceeded MaxStartups", 20) == 0)
+        return "raise its MaxStartups or lower --ssh-window";
+    if (strncmp(line, "Not allowed at this time", 24) == 0)
+        return "logins from here have failed before: wait, or put this machine into its "
+               "PerSourcePenaltyExemptList";
+    return NULL;
 }
 
 static enum ssh_state handshake_failed(struct ssh_session *session, int rc)
@@ -148,10 +153,11 @@ static enum ssh_state handshake_failed(struct ssh_session *session, int rc)
                          cause);
         return stop(session, SSH_STATE_AGAIN);
     }
-    if (banner && is_turned_away(banner)) {
+    const char *remedy = banner ? turned_away(banner) : NULL;
+    if (remedy) {
         (void)buf_puts(&session->problem, "the server turned us away (");
         put_foreign(&session->problem, banner);
-        (void)buf_puts(&session->problem, "): raise its MaxStartups or lower --ssh-window");
+        (void)buf_printf(&session->problem, "): %s", remedy);
         return stop(session, SSH_STATE_AGAIN);
     }
     if (!banner || strncmp(banner, "SSH-", 4) != 0) {

@@ -8,6 +8,7 @@
 #include "cli/control_words.h"
 #include "cli/docgen.h"
 #include "cli/help.h"
+#include "cli/library_versions.h"
 #include "cli/spelling.h"
 
 #define TEXT_LIMIT ((size_t)1 << 20)
@@ -175,14 +176,38 @@ static void test_about(void **state)
 {
     (void)state;
     struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-    version_text(&text);
-    assert_int_equal(strncmp(buf_text(&text), "hvdrun ", 7), 0);
+    version_text("/nowhere", &text);
+    assert_int_equal(
+        strncmp(buf_text(&text), "hvdrun " HVDRUN_VERSION "\n", sizeof("hvdrun " HVDRUN_VERSION)),
+        0);
     assert_int_equal(buf_text(&text)[text.length - 1], '\n');
+    assert_non_null(strstr(buf_text(&text), "contains libevent "));
+    assert_non_null(strstr(buf_text(&text), "cannot be loaded: /nowhere/hvdrun-pmix.so: "));
     buf_clear(&text);
     check_build_text(&text);
     check_lines(buf_text(&text), 80);
     assert_non_null(strstr(buf_text(&text), "    [X] local"));
     assert_non_null(strstr(buf_text(&text), "    [X] ssh"));
+}
+
+/* What the libraries say of themselves. */
+static void test_library_versions(void **state)
+{
+    (void)state;
+    static const char *const said[][2] = {
+        {"OpenPMIx 4.2.2 (PMIx Standard: 4.1, Stable ABI: 0.0)", "4.2.2"},
+        {"OpenSSL 3.0.22 9 Jun 2026", "3.0.22"},
+        {"1.11.1_DEV", "1.11.1_DEV"},
+        {"9.9)", "9.9"},
+        {"none", "?"},
+        {"", "?"},
+        {NULL, "?"},
+    };
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+        struct buf text AUTO_BUF = BUF_INIT(64);
+        library_versions_number(said[i][0], &text);
+        assert_string_equal(buf_text(&text), said[i][1]);
+    }
 }
 
 int main(void)
@@ -191,7 +216,7 @@ int main(void)
         cmocka_unit_test(test_help),        cmocka_unit_test(test_table_is_current),
         cmocka_unit_test(test_table_cells), cmocka_unit_test(test_completions),
         cmocka_unit_test(test_man),         cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_about),
+        cmocka_unit_test(test_about),       cmocka_unit_test(test_library_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,15 +29,15 @@ static void test_all_is_well(void **state)
     struct check_world world;
     (void)state;
     world_make(&world, 2);
-    expect_text(
-        &world, false,
-        "HOST  STATE  HOST KEY  ADDRESS   IFACE  CPUS  MEMORY  GPUS    CLOCK  TMP   SHM\n"
-        "c0    ok     known     10.0.0.1  eth0     64    256G     8  +0.2 ms  50G  4.0G\n"
-        "c1    ok     known     10.0.0.2  eth0     64    256G     8  +0.2 ms  50G  4.0G\n"
-        "on all of them: hvdrun 9.9.9, x86_64, Some Linux 7, kernel 6.1.0, PMIx 4.2.2, hwloc 2.9,\n"
-        "  nofile 1024, nproc unlimited, memlock 8.0M\n"
-        "network: 2 of 2 connections between hosts come up, within 0.10 to 0.11 ms\n"
-        "2 hosts: 2 ok\n");
+    expect_text(&world, false,
+                "HOST  STATE  HOST KEY  ADDRESS   IFACE  CPUS  MEMORY  GPUS    CLOCK  TMP   SHM\n"
+                "c0    ok     known     10.0.0.1  eth0     64    256G     8  +0.2 ms  50G  4.0G\n"
+                "c1    ok     known     10.0.0.2  eth0     64    256G     8  +0.2 ms  50G  4.0G\n"
+                "on all of them: hvdrun 9.9.9, x86_64, Some Linux 7, kernel 6.1.0, PMIx 4.2.2, "
+                "hwloc API 2.9,\n"
+                "  nofile 1024, nproc unlimited, memlock 8.0M\n"
+                "network: 2 of 2 connections between hosts come up, within 0.10 to 0.11 ms\n"
+                "2 hosts: 2 ok\n");
     expect_text(&world, true, "");
     world_close(&world);
 }
@@ -61,7 +61,7 @@ static void test_what_differs_and_what_fails(void **state)
         "c1    warning  known     10.0.0.2  eth0     64    256G     8  <0.1 ms  50G  4.0G\n"
         "c2    warning  known     10.0.0.3  eth0     64    256G     8  -75.0 s  50G  4.0G\n"
         "c3    connect\n"
-        "on all of them: hvdrun 9.9.9, x86_64, Some Linux 7, kernel 6.1.0, hwloc 2.9, nofile "
+        "on all of them: hvdrun 9.9.9, x86_64, Some Linux 7, kernel 6.1.0, hwloc API 2.9, nofile "
         "1024,\n"
         "  nproc unlimited, memlock 8.0M\n"
         "PMIx: 4.2.2 (c0 c2), 5.0.1 (c1)\n"

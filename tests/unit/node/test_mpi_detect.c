@@ -152,7 +152,8 @@ static void test_direct(void **state)
     struct fixture *f = *state;
     assert_finding(write_elf(f, "a", EM_X86_64, NULL, NEEDS("libc.so.6", "libmpi.so.40")), NULL,
                    MPI_PMIX, "needs libmpi.so.40 (Open MPI)");
-    assert_finding(write_elf(f, "b", EM_X86_64, NULL, NEEDS("libmpich.so.12")), NULL, MPI_PMI1,
+    write_elf(f, "libmpich.so.12", EM_X86_64, NULL, NEEDS("libc.so.6"));
+    assert_finding(write_elf(f, "b", EM_X86_64, "$ORIGIN", NEEDS("libmpich.so.12")), NULL, MPI_PMI1,
                    "needs libmpich.so.12 (MPICH");
     assert_finding(write_elf(f, "c", EM_X86_64, NULL, NEEDS("libpmix.so.2")), NULL, MPI_PMIX,
                    "PMIx");
@@ -185,11 +186,26 @@ static void test_ambiguous_number_12(void **state)
 {
     struct fixture *f = *state;
     const char *program = write_elf(f, "program", EM_X86_64, "${ORIGIN}", NEEDS("libmpi.so.12"));
+    write_elf(f, "libmpi.so.12", EM_X86_64, NULL, NEEDS("libc.so.6"));
     assert_finding(program, NULL, MPI_PMI1, "libmpi.so.12 (MPICH");
     write_elf(f, "libmpi.so.12", EM_X86_64, NULL, NEEDS("libc.so.6", "libopen-rte.so.12"));
     assert_finding(program, NULL, MPI_PMIX, "libopen-rte.so.12 (Open MPI)");
     write_elf(f, "libmpi.so.12", EM_X86_64, NULL, NEEDS("libfabric.so.1"));
     assert_finding(program, NULL, MPI_PMI1, "libmpi.so.12");
+}
+
+/* An MPICH that is built for PMIx, as Ubuntu's, does not understand PMI-1. */
+static void test_mpich_with_pmix(void **state)
+{
+    struct fixture *f = *state;
+    const char *program = write_elf(f, "program", EM_X86_64, "$ORIGIN", NEEDS("libmpich.so.12"));
+    write_elf(f, "libmpich.so.12", EM_X86_64, NULL, NEEDS("libc.so.6", "libpmix.so.2"));
+    assert_finding(program, NULL, MPI_PMIX, "libpmix.so.2 (PMIx) through libmpich.so.12");
+    const char *other = write_elf(f, "other", EM_X86_64, "$ORIGIN", NEEDS("libsolver.so.1"));
+    write_elf(f, "libsolver.so.1", EM_X86_64, NULL, NEEDS("libmpich.so.12"));
+    assert_finding(other, NULL, MPI_PMIX, "libpmix.so.2 (PMIx) through libmpich.so.12");
+    write_elf(f, "libmpich.so.12", EM_X86_64, NULL, NEEDS("libc.so.6", "libpmi.so.0"));
+    assert_finding(program, NULL, MPI_PMI1, "libmpich.so.12");
 }
 
 static void test_not_elf(void **state)
@@ -257,6 +273,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_through_other_libraries, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_ambiguous_number_12, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_mpich_with_pmix, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_elf, set_up, tear_down),
         cmocka_unit_test(test_programs_of_this_machine),
         cmocka_unit_test_setup_teardown(test_mapped_library, set_up, tear_down),

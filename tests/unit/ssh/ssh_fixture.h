@@ -222,6 +222,19 @@ struct sshd {
     int port;
 };
 
+/* Servers of OpenSSH 9.8 and newer turn whoever has failed away for a while: not what is tested. */
+static inline bool sshd_has_penalties(const char *place)
+{
+    char *AUTO_FREE log = place_path(place, "version");
+    char *argv[] = {(char *)"ssh", (char *)"-V", NULL};
+    (void)program_wait(program_start(log, argv));
+    char *AUTO_FREE text = place_read(log);
+    char *at = strstr(text, "OpenSSH_");
+    long major = at == NULL ? 0 : strtol(at + strlen("OpenSSH_"), &at, 10);
+    long minor = at == NULL ? 0 : strtol(at + 1, NULL, 10);
+    return major > 9 || (major == 9 && minor >= 8);
+}
+
 /* `extra`: more lines of configuration. Host keys are PLACE/host_TYPE as far as they are there.
  * A bash below another one (SHLVL) does not read ~/.bashrc, whose words and forks are not ours. */
 static inline struct sshd sshd_start(const char *place, const char *name, const char *extra)
@@ -239,8 +252,9 @@ static inline struct sshd sshd_start(const char *place, const char *name, const 
                      "ListenAddress 127.0.0.1\nPort %d\nPidFile none\nStrictModes no\nUsePAM no\n"
                      "AuthorizedKeysFile %s/authorized_keys\nPasswordAuthentication no\n"
                      "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n"
-                     "SetEnv SHLVL=2\nLogLevel ERROR\n%s\n",
-                     sshd.port, place, extra);
+                     "SetEnv SHLVL=2\nLogLevel ERROR\n%s%s\n",
+                     sshd.port, place, sshd_has_penalties(place) ? "PerSourcePenalties no\n" : "",
+                     extra);
     for (size_t i = 0; i < 3; i++) {
         char *AUTO_FREE key = mem_printf("%s/host_%s", place, types[i]);
         if (access(key, F_OK) == 0 && !strstr(extra, "HostKey "))

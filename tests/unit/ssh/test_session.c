@@ -595,6 +595,8 @@ static void servers_that_end_it_early_are_told_apart(void **state)
 
     check_greeting(p, "", SSH_STATE_AGAIN, "before its banner");
     check_greeting(p, "Exceeded MaxStartups\r\n", SSH_STATE_AGAIN, "MaxStartups");
+    check_greeting(p, "Not allowed at this time\r\n", SSH_STATE_AGAIN,
+                   "PerSourcePenaltyExemptList");
     check_greeting(p, "HTTP/1.0 400 Bad\033 Request\r\n", SSH_STATE_FAILED, "HTTP/1.0 400 Bad? ");
     check_greeting(p, "SSH-2.0-OpenSSH_9.2\r\n", SSH_STATE_FAILED, "exchanging keys");
 }

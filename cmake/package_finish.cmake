@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# cpack runs this when the package is there. Its parts have the mode that the umask gave them; dpkg-deb,
+# which asks for no umask, puts them together anew. The date of all is still that of SOURCE_DATE_EPOCH.
+foreach(package ${CPACK_PACKAGE_FILES})
+  set(parts ${CPACK_TEMPORARY_DIRECTORY}/parts)
+  file(REMOVE_RECURSE ${parts})
+  foreach(command "-R;${package};${parts}" "--root-owner-group;-Zxz;--threads-max=1;-b;${parts};${package}")
+    execute_process(COMMAND dpkg-deb ${command} RESULT_VARIABLE status ERROR_VARIABLE problem OUTPUT_QUIET)
+    if(NOT status EQUAL 0)
+      message(FATAL_ERROR "package: dpkg-deb ${command}: ${problem}")
+    endif()
+    execute_process(COMMAND chmod 755 ${parts} ${parts}/DEBIAN)
+    execute_process(COMMAND chmod 644 ${parts}/DEBIAN/control ${parts}/DEBIAN/md5sums)
+  endforeach()
+  file(REMOVE_RECURSE ${parts})
+endforeach()
