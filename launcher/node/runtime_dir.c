@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,6 +17,7 @@
 
 #define DEPTH_MAX 32 /* of a tree that we remove */
 #define TRIES 100
+#define REMOVE_TRIES 3
 
 struct runtime_dir {
     char *path;
@@ -23,7 +26,7 @@ struct runtime_dir {
 
 static void remove_below(int parent, const char *name, int depth)
 {
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir == NULL) {
         fd_close(&fd);
@@ -40,42 +43,78 @@ static void remove_below(int parent, const char *name, int depth)
     closedir(dir);
 }
 
+/* Once more when it did not work: what was in short supply may be there again. */
+static void remove_tree(int parent, const char *name)
+{
+    for (int i = 0; i < REMOVE_TRIES; i++) {
+        remove_below(parent, name, 0);
+        if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+            return;
+    }
+}
+
+/* The folder of all jobs goes with the last of them. */
+static void remove_parent(const char *path)
+{
+    for (int i = 0; i < REMOVE_TRIES; i++) {
+        if (rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST)
+            return;
+    }
+}
+
+/* Takes no memory: it is the last thing that a process does, and nobody would do it again. */
 void runtime_dir_remove(const char *path)
 {
-    remove_below(AT_FDCWD, path, 0);
-    rmdir(path);
-    char *parent AUTO_FREE = mem_strdup(path);
-    char *slash = strrchr(parent, '/');
-    if (slash != NULL && slash != parent) {
-        *slash = '\0';
-        rmdir(parent); /* only when no other job is in it */
-    }
+    char parent[PATH_MAX];
+    remove_tree(AT_FDCWD, path);
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path || (size_t)(slash - path) >= sizeof(parent))
+        return;
+    memcpy(parent, path, (size_t)(slash - path));
+    parent[slash - path] = '\0';
+    remove_parent(parent);
 }
 
 /* The folder of all jobs of this user: ours alone, or an error (somebody else made it first). */
 static int open_parent(const char *path, struct error *err)
 {
     int fd = -1;
+    bool made = false;
     /* The last job to end removes it, perhaps between our two steps: start over. */
     for (int i = 0; fd < 0 && i < TRIES; i++) {
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        made = mkdir(path, 0700) == 0;
+        if (!made && errno != EEXIST)
             return error_errno(err, errno,
                                "cannot make the runtime folder %s (TMPDIR names the place)", path);
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd < 0 && errno != ENOENT)
             break;
     }
     struct stat info;
     if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid() && (info.st_mode & 0077) == 0)
         return fd;
+    int errnum = errno;
     fd_close(&fd);
+    if (made) {
+        remove_parent(path);
+        return error_errno(err, errnum, "cannot open the runtime folder %s", path);
+    }
     return error_set(
         err, "%s is not a folder of this user alone (mode 0700); remove it or set TMPDIR", path);
 }
 
+static int lock(int fd)
+{
+    int result;
+    do {
+        result = flock(fd, LOCK_EX | LOCK_NB);
+    } while (result < 0 && errno == EINTR);
+    return result;
+}
+
 static void sweep(int parent)
 {
-    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = fd_openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir == NULL) {
         fd_close(&fd);
@@ -85,33 +124,33 @@ static void sweep(int parent)
         if (entry->d_name[0] == '.')
             continue;
         int job AUTO_FD =
-            openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            fd_openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         struct stat info;
         /* Without links it has just been removed, and the name may be somebody's new folder. */
-        if (job < 0 || flock(job, LOCK_EX | LOCK_NB) < 0 || fstat(job, &info) < 0 ||
-            info.st_nlink == 0)
+        if (job < 0 || lock(job) < 0 || fstat(job, &info) < 0 || info.st_nlink == 0)
             continue;
-        remove_below(parent, entry->d_name, 0);
-        unlinkat(parent, entry->d_name, AT_REMOVEDIR);
+        remove_tree(parent, entry->d_name);
     }
     closedir(dir);
 }
 
-/* Makes and locks parent/name. A sweeper may have removed it between the two steps: then 0 links
- * are left, and the caller tries again. */
+/* Makes and locks parent/name. A sweeper may have locked it between the two steps, or removed it,
+ * so that no links are left: then the caller tries again (EEXIST). */
 static int make_locked(int parent, const char *name)
 {
     if (mkdirat(parent, name, 0700) < 0)
         return -1;
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat info;
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 && info.st_nlink > 0)
+    int fd = fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info = {.st_nlink = 0};
+    bool locked = fd >= 0 && lock(fd) == 0 && fstat(fd, &info) == 0;
+    if (locked && info.st_nlink > 0)
         return fd;
-    int errnum = fd < 0 && errno != ENOENT ? errno : EEXIST;
-    if (errnum != EEXIST)
+    int errnum = errno;
+    bool swept = locked || errnum == ENOENT || errnum == EWOULDBLOCK;
+    if (!swept)
         unlinkat(parent, name, AT_REMOVEDIR);
     fd_close(&fd);
-    errno = errnum;
+    errno = swept ? EEXIST : errnum;
     return -1;
 }
 
@@ -131,11 +170,11 @@ void runtime_dir_sweep(void)
     const char *const places[] = {temporary_place(), RUNTIME_DIR_SHARED_MEMORY};
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         char *path AUTO_FREE = mem_printf("%s/hvdrun-%u", places[i], (unsigned)geteuid());
-        int parent AUTO_FD = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int parent AUTO_FD = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (parent < 0)
             continue;
         sweep(parent);
-        rmdir(path); /* only when no other job is in it */
+        remove_parent(path);
     }
 }
 
@@ -166,7 +205,7 @@ struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)
         if (errnum != EEXIST && errnum != ENOENT)
             break;
     }
-    rmdir(parent_path); /* only when no other job is in it */
+    remove_parent(parent_path);
     error_errno(err, errnum, "cannot make a runtime folder in %s (TMPDIR names the place)",
                 parent_path);
     return NULL;

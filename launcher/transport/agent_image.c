@@ -15,7 +15,7 @@
 int agent_image_open(const char *path, struct agent_image *image, struct error *err)
 {
     *image = (struct agent_image){.bytes = NULL};
-    int fd AUTO_FD = open(path, O_RDONLY | O_CLOEXEC);
+    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC, 0);
     struct stat info = {.st_size = 0};
     if (fd < 0 || fstat(fd, &info) < 0)
         return error_errno(err, errno,

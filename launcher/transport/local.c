@@ -10,29 +10,15 @@
 
 #include "base/fd.h"
 
-/* All descriptors above 2 but `keep`. The kernel's close_range() is old enough to rely on (5.9);
- * where a sandbox refuses it, each descriptor is closed by itself. */
-static void close_others(int keep)
-{
-    if ((keep == 3 || close_range(3, (unsigned)keep - 1, 0) == 0) &&
-        close_range((unsigned)keep + 1, ~0u, 0) == 0)
-        return;
-    long limit = sysconf(_SC_OPEN_MAX);
-    for (int fd = 3; fd < (limit > 0 ? limit : 1024); fd++) {
-        if (fd != keep)
-            close(fd);
-    }
-}
-
 static int agent_process(const struct local_agent *agent, int fd)
 {
     setsid();
-    close_others(fd);
+    fd_close_others(fd);
     /* The agent speaks through its link alone; the terminal is the driver's. */
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
     if (null_fd >= 0) {
-        dup2(null_fd, STDIN_FILENO);
-        dup2(null_fd, STDOUT_FILENO);
+        fd_dup2(null_fd, STDIN_FILENO);
+        fd_dup2(null_fd, STDOUT_FILENO);
         close(null_fd);
     }
     return agent->run(agent->context, fd);

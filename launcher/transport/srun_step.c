@@ -328,7 +328,7 @@ static pid_t spawn(struct srun_step *step, int err_fd, struct error *err)
 {
     const struct srun_settings *settings = step->config->settings;
     AUTO_STRV struct strv argv = STRV_INIT, env = STRV_INIT;
-    AUTO_FD int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    AUTO_FD int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
     AUTO_FREE char *path = child_find("srun", getenv("PATH"), NULL, NULL);
     struct srun_secrets secrets = {.addresses = settings->addresses,
                                    .port = dial_back_port(step->config->dial),

@@ -131,7 +131,7 @@ static void agent_ready(void *context, int what)
         return;
     }
     char *path AUTO_FREE = mem_printf("%s/agent", agent->folder);
-    agent->socket_fd = open(path, O_PATH | O_CLOEXEC);
+    agent->socket_fd = fd_open(path, O_PATH | O_CLOEXEC, 0);
     if (agent->socket_fd < 0) {
         finish(agent,
                mem_printf("cannot open the socket of ssh-agent: %s", strerrordesc_np(errno)));
@@ -180,7 +180,7 @@ static int make_askpass(struct ssh_agent *agent, struct error *err)
     /* A file that is open for writing cannot be executed. */
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", agent->askpass_fd);
-    int read_only = open(path, O_RDONLY | O_CLOEXEC);
+    int read_only = fd_open(path, O_RDONLY | O_CLOEXEC, 0);
     fd_close(&agent->askpass_fd);
     agent->askpass_fd = read_only;
     return read_only < 0 ? error_errno(err, errno, "cannot open %s", path) : 0;
@@ -192,7 +192,7 @@ static int start(struct ssh_agent *agent, struct error *err)
     if (path == NULL || make_folder(agent, err) < 0 || make_askpass(agent, err) < 0)
         return -1;
     int out[2];
-    int null_fd AUTO_FD = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null_fd AUTO_FD = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
     if (null_fd < 0 || fd_pipe(out) < 0)
         return error_errno(err, errno, "cannot start ssh-agent");
     char *socket AUTO_FREE = mem_printf("%s/agent", agent->folder);

@@ -36,9 +36,9 @@ while far.fileno() in to:
 class Host(threading.Thread):
     """Starts a shell for each connection, with the connection as its stdin and stdout."""
 
-    def __init__(self, box):
+    def __init__(self, box, shell=("/bin/sh",)):
         super().__init__(daemon=True)
-        self.box, self.shells = box, []
+        self.box, self.shell, self.shells = box, shell, []
         self.tmp = box.path("host-tmp")
         os.mkdir(self.tmp, 0o700)
         self.path = os.path.join(box.root, "host")
@@ -54,7 +54,7 @@ class Host(threading.Thread):
             except OSError:
                 return
             env = self.box.environment({"TMPDIR": self.tmp, "XDG_RUNTIME_DIR": None})
-            self.shells.append(subprocess.Popen(["/bin/sh"], stdin=connection, stdout=connection, env=env,
+            self.shells.append(subprocess.Popen(self.shell, stdin=connection, stdout=connection, env=env,
                                                 start_new_session=True))
             connection.close()
 
@@ -80,7 +80,7 @@ class Host(threading.Thread):
         """All that is left in its temporary folder but the image for the next run."""
         return [os.path.join(folder, name) for folder, folders, files in os.walk(self.tmp)
                 for name in folders + files
-                if name != f"hvdrun-{os.geteuid()}" and not name.startswith("hvdrun-agent-")]
+                if name != f"hvdrun-{os.geteuid()}" and not name.startswith(("hvdrun-agent-", "checked-"))]
 
 
 class Keeper(Flow):
@@ -120,7 +120,7 @@ class Keeper(Flow):
                                   "far:2", worker("hello"))
             self.expect(result, 0)
             self.assertEqual(result.stdout.count("hello from rank"), 2)
-        images = [name for _, _, files in os.walk(self.host.tmp) for name in files]
+        images = [name for _, _, files in os.walk(self.host.tmp) for name in files if not name.startswith("checked-")]
         self.assertEqual(len(images), 1, images)
         self.assertEqual(self.host.litter(), [])
 

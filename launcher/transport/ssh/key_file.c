@@ -121,7 +121,7 @@ static void read_neighbours(struct key_file *file, const char *path)
 /* Fills `text` (FILE_MAX bytes); -1: kind and reason say why not. */
 static ssize_t read_bytes(struct key_file *file, const char *path, char *text)
 {
-    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    AUTO_FD int fd = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     struct stat status;
     size_t length = 0;
 

@@ -50,7 +50,7 @@ static bool ends_with_line_end(int fd)
     char last = '\n';
 
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
-        pread(fd, &last, 1, status.st_size - 1) != 1)
+        fd_pread(fd, &last, 1, status.st_size - 1) != 1)
         return true;
     return last == '\n';
 }
@@ -64,7 +64,7 @@ int known_hosts_file_append(const struct known_hosts *known, const char *file, s
     ssize_t written;
 
     make_folder_of(file);
-    fd = open(file, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    fd = fd_open(file, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
     if (fd < 0)
         return error_errno(err, errno, "cannot open %s", file);
     if (!ends_with_line_end(fd))

@@ -2,8 +2,19 @@
 #include "transport/ssh/socket.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+
+/* The kernel forgets it as it likes, so it is said before each wait. */
+static void acknowledge(struct ssh_socket *state)
+{
+    int on = 1;
+
+    if (!state->slow)
+        state->slow = setsockopt(state->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on) < 0;
+}
 
 static ssize_t receive(libssh2_socket_t fd, void *bytes, size_t length, int flags, void **abstract)
 {
@@ -29,8 +40,10 @@ static ssize_t receive(libssh2_socket_t fd, void *bytes, size_t length, int flag
         state->left -= state->limited ? (size_t)n : 0;
         return n;
     }
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        acknowledge(state);
         return -EAGAIN;
+    }
     if (n == 0)
         state->ended = true;
     else

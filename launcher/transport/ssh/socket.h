@@ -8,6 +8,9 @@
  *   otherwise throw away what it has in memory; the owner of the channel reads that first and then
  *   looks at socket_broken(). And nothing is received then but where `pull` allows it: libssh2
  * reads the socket in whatever call, and nobody would wake up for bytes that it put into memory.
+ *
+ * What came is acknowledged at once (TCP_QUICKACK): sshd holds small packets back until then, which
+ * would cost 40 ms in a login and again whenever an agent has two things to say.
  */
 #pragma once
 
@@ -17,6 +20,7 @@
 struct ssh_socket {
     int fd;
     bool mute, hold, pull;
+    bool slow; /* no TCP connection, so nothing to acknowledge */
     /* `limited`: only `left` bytes more are received, then the connection counts as broken
      * (`flooded`). Until a channel is open libssh2 searches for what it wants, in one call, as long
      * as something comes. */

@@ -97,6 +97,16 @@ static inline void host_program(const struct host *host, const char *name, const
     close(fd);
 }
 
+/* What the host's own programs have noted in `used` since the last time. */
+static inline void host_expect_used(const struct host *host, const char *expected)
+{
+    char *path AUTO_FREE = host_path(host, "used");
+    struct buf used AUTO_BUF = BUF_INIT(4096);
+    assert_int_equal(fd_read_file(path, &used, NULL), 0);
+    assert_string_equal(buf_text(&used), expected);
+    unlink(path);
+}
+
 /* The image's name in a folder, or NULL; fails when there is more than that. The caller frees. */
 static inline char *host_find(const struct host *host, const char *folder)
 {
@@ -105,7 +115,8 @@ static inline char *host_find(const struct host *host, const char *folder)
     char *found = NULL;
     struct dirent *entry = dir == NULL ? NULL : readdir(dir);
     for (; entry != NULL; entry = readdir(dir)) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            strncmp(entry->d_name, "checked-", 8) == 0)
             continue;
         if (found != NULL)
             fail_msg("%s and %s in %s", found, entry->d_name, path);

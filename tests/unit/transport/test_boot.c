@@ -139,6 +139,38 @@ static void test_damaged_is_replaced(void **state)
     host_close(&host);
 }
 
+/* The second start on a host costs it one program beside the agent: what has not changed since it
+ * was checked is not read again. Whatever changes is. */
+static void test_checked_once(void **state)
+{
+    (void)state;
+    static const char *const watched[] = {"id", "uname", "getconf", "find", "ls", "sha256sum"};
+    struct host host;
+    host_open(&host);
+    struct call call = run(&host, "/bin/sh");
+    is_up(&call);
+    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
+        char *text AUTO_FREE = mem_printf("#!/bin/sh\necho %s >>%s/used\nexec /usr/bin/%s \"$@\"\n",
+                                          watched[i], host.root, watched[i]);
+        host_program(&host, watched[i], text);
+    }
+    call = run(&host, "/bin/sh");
+    is_up(&call);
+    host_expect_used(&host, "ls\n");
+
+    char *kept AUTO_FREE = host_find(&host, "run/hvdrun");
+    const struct timespec long_ago[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    assert_int_equal(utimensat(AT_FDCWD, kept, long_ago, 0), 0); /* its bytes are the same */
+    call = run(&host, "/bin/sh");
+    is_up(&call);
+    assert_int_equal(call.sends, 0);
+    host_expect_used(&host, "ls\nls\nls\nsha256sum\nfind\nls\n");
+    call = run(&host, "/bin/sh");
+    is_up(&call);
+    host_expect_used(&host, "ls\n");
+    host_close(&host);
+}
+
 /* What others may write to is not run, though it has the right bytes. */
 static void test_untrusted_is_not_run(void **state)
 {
@@ -367,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_full_and_noexec),      cmocka_unit_test(test_noise),
         cmocka_unit_test(test_foreign_machine),      cmocka_unit_test(test_musl_and_old_glibc),
         cmocka_unit_test(test_eight_share_one_home), cmocka_unit_test(test_old_images_go),
+        cmocka_unit_test(test_checked_once),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
