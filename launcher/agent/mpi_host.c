@@ -294,6 +294,7 @@ void mpi_host_destroy(struct mpi_host *host)
         return;
     loop_timer_destroy(host->look);
     loop_fd_destroy(host->pmix_watch);
+    pmix_server_leave(host->pmix);
     runtime_dir_destroy(host->dir);
     free(host->pmix_problem);
     free(host);
@@ -402,13 +403,19 @@ int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, stru
     return 0;
 }
 
-int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, int *keep_fd,
-                    struct error *err)
+int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, struct strv *hints,
+                    int *keep_fd, struct error *err)
 {
+    enum mpi_kind kind = kind_of(host, index);
     int rank = (int)host->job.prepare->workers[index]->rank;
     *keep_fd = -1;
-    switch (kind_of(host, index)) {
-    case MPI_PMIX: return pmix_server_worker_env(host->pmix, rank, env, err);
+    /* Open MPI and MPICH load hwloc, and hwloc all its plugins: a tenth of what a rank's start
+     * costs goes into X11, libxml2 and the Unicode tables behind them. A rank has no display, and
+     * hwloc reads the XML that it has written without libxml2. */
+    if (kind != MPI_NONE)
+        strv_env_set(hints, "HWLOC_PLUGINS_BLACKLIST", "hwloc_gl.so,hwloc_xml_libxml.so");
+    switch (kind) {
+    case MPI_PMIX: return pmix_server_worker_env(host->pmix, rank, env, hints, err);
     case MPI_PMI1: return pmi1_wire_worker(host->pmi1, index, env, keep_fd, err);
     default: return 0;
     }

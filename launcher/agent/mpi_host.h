@@ -61,10 +61,11 @@ struct mpi_host_job {
 int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, struct error *err);
 void mpi_host_finish(struct mpi_host *host);
 
-/* Adds to `env` what a worker needs to find its server. `*keep_fd`: a descriptor that it inherits
- * under its own number, to be given back with mpi_host_spawned() after the spawn; -1: none. */
-int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, int *keep_fd,
-                    struct error *err);
+/* Adds to `env` what a worker needs to find its server, and to `hints` the settings of its MPI that
+ * give way to the user's. `*keep_fd`: a descriptor that it inherits under its own number, to be
+ * given back with mpi_host_spawned() after the spawn; -1: none. */
+int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, struct strv *hints,
+                    int *keep_fd, struct error *err);
 void mpi_host_spawned(struct mpi_host *host, int index, pid_t pid, int keep_fd);
 void mpi_host_exited(struct mpi_host *host, int index, int code, int signal);
 

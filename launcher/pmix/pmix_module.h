@@ -9,7 +9,7 @@
 #include "pmix/pmix_server.h"
 
 #define PMIX_MODULE_SYMBOL "hvdrun_pmix_module"
-#define PMIX_MODULE_VERSION 2
+#define PMIX_MODULE_VERSION 3
 
 struct server; /* the module's own */
 
@@ -23,7 +23,8 @@ struct pmix_module {
     void (*dispatch)(struct server *server);
     int (*job)(struct server *server, const struct pmix_job *job, struct error *err);
     void (*job_end)(struct server *server);
-    int (*worker_env)(struct server *server, int rank, struct strv *env, struct error *err);
+    int (*worker_env)(struct server *server, int rank, struct strv *env, struct strv *hints,
+                      struct error *err);
     void (*worker_started)(struct server *server, int rank, pid_t pid);
     void (*worker_ended)(struct server *server, int rank, int code, int signal);
     enum pmix_worker_state (*worker_state)(const struct server *server, int rank);

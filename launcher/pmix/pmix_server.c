@@ -105,6 +105,11 @@ void pmix_server_stop(struct pmix_server *server)
     free(server);
 }
 
+void pmix_server_leave(struct pmix_server *server)
+{
+    free(server);
+}
+
 int pmix_server_fd(const struct pmix_server *server)
 {
     return server->module->fd(server->inner);
@@ -126,9 +131,9 @@ void pmix_server_job_end(struct pmix_server *server)
 }
 
 int pmix_server_worker_env(struct pmix_server *server, int rank, struct strv *env,
-                           struct error *err)
+                           struct strv *hints, struct error *err)
 {
-    return server->module->worker_env(server->inner, rank, env, err);
+    return server->module->worker_env(server->inner, rank, env, hints, err);
 }
 
 void pmix_server_worker_started(struct pmix_server *server, int rank, pid_t pid)

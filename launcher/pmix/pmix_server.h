@@ -137,10 +137,10 @@ void pmix_server_dispatch(struct pmix_server *server);
 int pmix_server_job(struct pmix_server *server, const struct pmix_job *job, struct error *err);
 
 /* Sets in `env` what a local rank needs to find the server: the PMIX_* variables, the names that
- * Open MPI programs read (OMPI_COMM_WORLD_RANK...), the hint for Open MPI 4 (JSM_JSRUN_PORT), and
- * the temporary folders. Open MPI settings that are already in `env` stay. */
+ * Open MPI programs read (OMPI_COMM_WORLD_RANK...), what makes Open MPI 4 ask (JSM_JSRUN_PORT), and
+ * the temporary folders; in `hints` the Open MPI settings that give way to the user's. */
 int pmix_server_worker_env(struct pmix_server *server, int rank, struct strv *env,
-                           struct error *err);
+                           struct strv *hints, struct error *err);
 
 /* For the answers to queries; optional. */
 void pmix_server_worker_started(struct pmix_server *server, int rank, pid_t pid);
@@ -156,6 +156,8 @@ enum pmix_worker_state pmix_server_worker_state(const struct pmix_server *server
 void pmix_server_job_end(struct pmix_server *server);
 
 void pmix_server_stop(struct pmix_server *server); /* also the job; accepts NULL; frees */
+/* Frees it, and leaves the library with its thread to the end of the process, which is near. */
+void pmix_server_leave(struct pmix_server *server);
 
 /* Several nodes. `bytes` are those of all nodes, concatenated; `round` is a number that is the same
  * on all of them, and of this operation alone. */

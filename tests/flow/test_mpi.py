@@ -6,6 +6,7 @@ import re
 import signal
 import time
 
+from epochs import Epochs
 from rig import Flow, main, mpi_worker, sanitized, worker
 
 KINDS = ("openmpi", "mpich")
@@ -88,6 +89,37 @@ class Hello(Mpi):
                 self.expect_world(self.mpi("-np", 2, mpi_worker("mpi_hello", kind), env=lies), 2)
 
 
+class Settings(Mpi):
+    """What MPI programs are given of their library's settings unless the user has chosen."""
+
+    GIVEN = {"pmix": {"OMPI_MCA_shmem": "mmap", "OMPI_MCA_mpi_yield_when_idle": "1",
+                      "HWLOC_PLUGINS_BLACKLIST": "hwloc_gl.so,hwloc_xml_libxml.so"},
+             "pmi1": {"HWLOC_PLUGINS_BLACKLIST": "hwloc_gl.so,hwloc_xml_libxml.so"}}
+
+    def settings(self, how, *args, env=None):
+        size = len(os.sched_getaffinity(0)) + 1  # more than CPUs
+        result = self.expect(self.run_job("-np", size, f"--mpi={how}", *args, "env", env=env), 0)
+        return dict(line.split(":", 1)[1].split("=", 1) for line in result.lines if line.startswith("[1]<stdout>:") and "=" in line)
+
+    def test_given(self):
+        for how, given in self.GIVEN.items():
+            found = self.settings(how)
+            self.assertEqual({name: found.get(name) for name in given}, given)
+            if how == "pmix":
+                self.assertRegex(found["OMPI_MCA_btl_vader_backing_directory"], "^/dev/shm/hvdrun-")
+
+    def test_none_for_other_programs(self):
+        self.assertNotIn("HWLOC_PLUGINS_BLACKLIST", self.settings("none"))
+
+    def test_the_users_stay(self):
+        for how, given in self.GIVEN.items():
+            own = {name: "0" for name in (*given, "OMPI_MCA_btl_vader_backing_directory")}
+            for args, env in (((), own), ([word for name in own for word in ("-x", f"{name}=0")], None)):
+                with self.subTest(how=how, args=args):
+                    found = self.settings(how, *args, env=env)
+                    self.assertEqual({name: found.get(name) for name in own}, own)
+
+
 class Names(Mpi):
 
     def test_publish_and_lookup(self):
@@ -102,6 +134,15 @@ class Names(Mpi):
         result = self.expect(self.mpi("-np", 2, mpi_worker("mpi_publish", "openmpi"), "connect"), 0)
         self.assertIn("[0]<stdout>:rank 0 met 41", result.lines, result.describe())
         self.assertIn("[1]<stdout>:rank 1 met 40", result.lines, result.describe())
+
+
+class ManyEpochs(Epochs, Mpi):
+
+    def test_nothing_is_kept(self):
+        # the nightly test has a thousand of them, and looks at memory too
+        early, late = self.many(30, self.pmix())
+        self.expect_nothing_kept(early, late)
+        self.assertNotEqual(late.namespaces, early.namespaces)
 
 
 class Ends(Mpi):

@@ -23,13 +23,15 @@ foreach(worker mpi_hello mpi_abort mpi_publish mpi_die mpi_ring mpi_nodes)
   endforeach()
 endforeach()
 
-# A PMIx client without MPI.
-set(program ${WORKERS_DIR}/mpi_pmix)
-set(source ${CMAKE_CURRENT_LIST_DIR}/mpi_pmix.c)
-add_custom_command(
-  OUTPUT ${program}
-  COMMAND ${CMAKE_C_COMPILER} -std=gnu11 -D_GNU_SOURCE -O1 -Wall ${dep_pmix_CFLAGS} -o ${program} ${source} ${dep_pmix_LDFLAGS}
-  DEPENDS ${source}
-  VERBATIM)
-list(APPEND mpi_workers ${program})
+# PMIx clients without MPI.
+foreach(worker mpi_pmix mpi_epochs mpi_fence)
+  set(program ${WORKERS_DIR}/${worker})
+  set(source ${CMAKE_CURRENT_LIST_DIR}/${worker}.c)
+  add_custom_command(
+    OUTPUT ${program}
+    COMMAND ${CMAKE_C_COMPILER} -std=gnu11 -D_GNU_SOURCE -O1 -Wall ${dep_pmix_CFLAGS} -o ${program} ${source} ${dep_pmix_LDFLAGS}
+    DEPENDS ${source}
+    VERBATIM)
+  list(APPEND mpi_workers ${program})
+endforeach()
 add_custom_target(mpi_workers ALL DEPENDS ${mpi_workers})

@@ -76,7 +76,8 @@ int namespace_register(struct server *server, const struct pmix_job *job, struct
 void namespace_end(struct server *server);
 
 /* worker_env.c */
-int worker_env(struct server *server, int rank, struct strv *env, struct error *err);
+int worker_env(struct server *server, int rank, struct strv *env, struct strv *hints,
+               struct error *err);
 
 /* One file per operation of the server. */
 pmix_status_t up_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[], size_t ninfo,

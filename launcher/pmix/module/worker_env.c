@@ -22,13 +22,6 @@ static void set_number(struct strv *env, const char *name, int value)
     strv_env_set(env, name, text);
 }
 
-/* A setting that the user may have made. */
-static void set_default(struct strv *env, const char *name, const char *value)
-{
-    if (strv_env_get(env, name) == NULL)
-        strv_env_set(env, name, value);
-}
-
 static int from_pmix(const struct job *job, int rank, struct strv *env, struct error *err)
 {
     pmix_proc_t proc;
@@ -78,7 +71,21 @@ static void set_open_mpi(const struct job *job, const struct local *local, struc
         strv_env_set(env, "OMPI_MCA_initial_wdir", app->wdir);
 }
 
-int worker_env(struct server *server, int rank, struct strv *env, struct error *err)
+static void set_hints(const struct job *job, struct strv *hints)
+{
+    /* What Open MPI picks anyway; but first each rank would try POSIX shared memory, with a file in
+     * /dev/shm that a rank killed at that moment leaves behind. */
+    strv_env_set(hints, "OMPI_MCA_shmem", "mmap");
+    if (job->shm_dir != NULL) {
+        strv_env_set(hints, "OMPI_MCA_btl_vader_backing_directory", job->shm_dir); /* 4 */
+        strv_env_set(hints, "OMPI_MCA_btl_sm_backing_directory", job->shm_dir);    /* 5 */
+    }
+    if (job->oversubscribed)
+        strv_env_set(hints, "OMPI_MCA_mpi_yield_when_idle", "1");
+}
+
+int worker_env(struct server *server, int rank, struct strv *env, struct strv *hints,
+               struct error *err)
 {
     const struct local *local = server_local(server, rank);
     if (local == NULL)
@@ -92,14 +99,6 @@ int worker_env(struct server *server, int rank, struct strv *env, struct error *
     /* Open MPI 4 asks PMIx only when it believes in a launcher it knows; any value will do. */
     strv_env_set(env, "JSM_JSRUN_PORT", "hvdrun");
     strv_env_set(env, "PRTE_LAUNCHED", "1");
-    /* What Open MPI picks anyway; but first each rank would try POSIX shared memory, with a file in
-     * /dev/shm that a rank killed at that moment leaves behind. */
-    set_default(env, "OMPI_MCA_shmem", "mmap");
-    if (server->job->shm_dir != NULL) {
-        set_default(env, "OMPI_MCA_btl_vader_backing_directory", server->job->shm_dir); /* 4 */
-        set_default(env, "OMPI_MCA_btl_sm_backing_directory", server->job->shm_dir);    /* 5 */
-    }
-    if (server->job->oversubscribed)
-        set_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
+    set_hints(server->job, hints);
     return 0;
 }

@@ -192,10 +192,13 @@ static int begin_job(int np, char *const *argv, int first_app, struct error *err
 static pid_t spawn(int rank, char *const *argv, int output)
 {
     struct strv env AUTO_STRV = STRV_INIT;
+    struct strv hints AUTO_STRV = STRV_INIT;
     struct error err = ERROR_INIT;
     strv_copy(&env, environ);
-    if (pmix_server_worker_env(world.server, rank, &env, &err) < 0)
+    if (pmix_server_worker_env(world.server, rank, &env, &hints, &err) < 0)
         fail_msg("%s", err.text);
+    for (size_t i = 0; i < hints.count; i++)
+        strv_env_put(&env, hints.items[i]);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -412,11 +415,11 @@ static void test_environment(void **state)
     (void)state;
     struct error err = ERROR_INIT;
     struct strv env AUTO_STRV = STRV_INIT;
+    struct strv hints AUTO_STRV = STRV_INIT;
     char *argv[] = {(char *)"prog", (char *)"arg one", NULL};
     assert_int_equal(begin_job(4, argv, 1, &err), 0);
-    strv_add(&env, "OMPI_MCA_mpi_yield_when_idle=0"); /* the user's */
     strv_add(&env, "PMIX_RANK=77");
-    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &err), 0);
+    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), 0);
     static const char *const expected[][2] = {{"PMIX_RANK", "2"},
                                               {"OMPI_COMM_WORLD_RANK", "2"},
                                               {"OMPI_COMM_WORLD_SIZE", "4"},
@@ -429,9 +432,7 @@ static void test_environment(void **state)
                                               {"OMPI_FIRST_RANKS", "0 1"},
                                               {"OMPI_COMMAND", "prog"},
                                               {"OMPI_ARGV", "prog arg one"},
-                                              {"OMPI_MCA_initial_wdir", "/"},
-                                              {"OMPI_MCA_shmem", "mmap"},
-                                              {"OMPI_MCA_mpi_yield_when_idle", "0"}};
+                                              {"OMPI_MCA_initial_wdir", "/"}};
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         const char *value = strv_env_get(&env, expected[i][0]);
         if (value == NULL || strcmp(value, expected[i][1]) != 0)
@@ -439,15 +440,36 @@ static void test_environment(void **state)
     }
     assert_string_equal(strv_env_get(&env, "PMIX_NAMESPACE"), world.nspace);
     assert_string_equal(strv_env_get(&env, "OMPI_MCA_orte_tmpdir_base"), world.tmpdir);
-    assert_string_equal(strv_env_get(&env, "OMPI_MCA_btl_vader_backing_directory"), world.shm_dir);
+    /* these give way to the user's */
+    assert_string_equal(strv_env_get(&hints, "OMPI_MCA_btl_vader_backing_directory"),
+                        world.shm_dir);
+    assert_string_equal(strv_env_get(&hints, "OMPI_MCA_btl_sm_backing_directory"), world.shm_dir);
+    assert_string_equal(strv_env_get(&hints, "OMPI_MCA_shmem"), "mmap");
+    assert_string_equal(strv_env_get(&hints, "OMPI_MCA_mpi_yield_when_idle"), "1");
+    assert_null(strv_env_get(&env, "OMPI_MCA_btl_vader_backing_directory"));
+    assert_null(strv_env_get(&env, "OMPI_MCA_shmem"));
     assert_string_equal(strv_env_get(&env, "PMIX_SERVER_TMPDIR"), world.tmpdir);
     assert_string_equal(strv_env_get(&env, "PMIX_SYSTEM_TMPDIR"), world.tmpdir);
     assert_non_null(strv_env_get(&env, "JSM_JSRUN_PORT"));
     assert_non_null(strv_env_get(&env, "PMIX_SERVER_URI41"));
-    assert_int_equal(pmix_server_worker_env(world.server, 9, &env, &err), -1);
+    assert_int_equal(pmix_server_worker_env(world.server, 9, &env, &hints, &err), -1);
     assert_non_null(strstr(err.text, "rank 9"));
     pmix_server_job_end(world.server);
-    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &err), -1);
+    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), -1);
+}
+
+/* What the library is told by the environment while it starts is gone afterwards, and the plugins
+ * of hwloc that nobody needs here, some of which open GPUs, are not in the process. */
+static void test_start_leaves_no_trace(void **state)
+{
+    (void)state;
+    struct buf maps AUTO_BUF = BUF_INIT((size_t)4 << 20);
+    assert_null(getenv("HWLOC_PLUGINS_BLACKLIST"));
+    assert_null(getenv("PMIX_MCA_psec"));
+    assert_int_equal(fd_read_file("/proc/self/maps", &maps, NULL), 0);
+    assert_non_null(strstr(buf_text(&maps), "libpmix"));
+    assert_null(strstr(buf_text(&maps), "hwloc_gl"));
+    assert_null(strstr(buf_text(&maps), "hwloc_opencl"));
 }
 
 static void test_bad_jobs(void **state)
@@ -521,9 +543,9 @@ int main(void)
         cmocka_unit_test(test_two_apps),      cmocka_unit_test(test_abort),
         cmocka_unit_test(test_publish),       cmocka_unit_test(test_deaths),
         cmocka_unit_test(test_conversations), cmocka_unit_test(test_death_is_told),
-        cmocka_unit_test(test_environment),   cmocka_unit_test(test_bad_jobs),
-        cmocka_unit_test(test_many_epochs),   cmocka_unit_test(test_second_start),
-        cmocka_unit_test(test_wrong_modules),
+        cmocka_unit_test(test_environment),   cmocka_unit_test(test_start_leaves_no_trace),
+        cmocka_unit_test(test_bad_jobs),      cmocka_unit_test(test_many_epochs),
+        cmocka_unit_test(test_second_start),  cmocka_unit_test(test_wrong_modules),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

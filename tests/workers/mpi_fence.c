@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A PMIx client that times fences, for benchmarks.
+ *
+ * mpi_fence ROUNDS: each rank puts a new value of 64 bytes and fences with all others, ROUNDS
+ * times, after one round that does not count; at the end it reads the last value of the last rank.
+ * Rank 0 prints "fence SECONDS", for one round. mpi_fence stay: one round, "there", and then it
+ * waits to be ended.
+ */
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define VALUE_BYTES 64
+
+static pmix_proc_t me;
+
+static void check(pmix_status_t status, const char *what)
+{
+    if (status == PMIX_SUCCESS)
+        return;
+    fprintf(stderr, "rank %u: %s: %s\n", me.rank, what, PMIx_Error_string(status));
+    _exit(9);
+}
+
+static void name(char *key, size_t room, long round)
+{
+    snprintf(key, room, "card.%ld", round);
+}
+
+static void one_round(long round)
+{
+    char key[32];
+    char bytes[VALUE_BYTES];
+    bool yes = true;
+    pmix_info_t collect;
+    pmix_proc_t all;
+    pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
+                          .data = {.bo = {.bytes = bytes, .size = sizeof(bytes)}}};
+    name(key, sizeof(key), round);
+    memset(bytes, (int)(round % 100) + 1, sizeof(bytes));
+    check(PMIx_Put(PMIX_GLOBAL, key, &value), "put");
+    check(PMIx_Commit(), "commit");
+    PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    check(PMIx_Fence(&all, 1, &collect, 1), "fence");
+}
+
+static uint32_t job_size(void)
+{
+    pmix_proc_t job;
+    pmix_value_t *value = NULL;
+    PMIX_LOAD_PROCID(&job, me.nspace, PMIX_RANK_WILDCARD);
+    check(PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value), "size");
+    uint32_t size = value->data.uint32;
+    PMIX_VALUE_RELEASE(value);
+    return size;
+}
+
+static void look_at_last(long round)
+{
+    char key[32];
+    pmix_proc_t last;
+    pmix_value_t *value = NULL;
+    name(key, sizeof(key), round);
+    PMIX_LOAD_PROCID(&last, me.nspace, job_size() - 1);
+    check(PMIx_Get(&last, key, NULL, 0, &value), "get");
+    bool right = value->type == PMIX_BYTE_OBJECT && value->data.bo.size == VALUE_BYTES &&
+                 value->data.bo.bytes[VALUE_BYTES - 1] == (char)(round % 100 + 1);
+    check(right ? PMIX_SUCCESS : PMIX_ERROR, "the value of the last rank");
+    PMIX_VALUE_RELEASE(value);
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 0; /* "stay": 0 */
+    check(PMIx_Init(&me, NULL, 0), "init");
+    one_round(0);
+    double began = now();
+    for (long round = 1; round <= rounds; round++)
+        one_round(round);
+    double took = now() - began;
+    look_at_last(rounds);
+    if (rounds == 0) {
+        puts("there");
+        fflush(stdout);
+        for (;;)
+            pause();
+    }
+    if (me.rank == 0)
+        printf("fence %.9f\n", took / (double)rounds);
+    PMIx_Finalize(NULL, 0);
+    return 0;
+}
