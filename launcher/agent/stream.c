@@ -10,8 +10,9 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
-#define CHUNK (64u << 10)
-#define LINK_CONGESTED ((size_t)1 << 20)
+#define CHUNK (64u << 10)      /* the driver allows that a sender goes so far beyond its credit */
+#define MOVED_LEAST (16 << 10) /* bytes that are cheaper to move than to copy */
+#define LINK_CONGESTED ((size_t)128 << 10)
 
 struct stream {
     struct stream_pool *pool;
@@ -31,9 +32,12 @@ struct stream {
 
 static void pool_add(struct stream_pool *pool, struct stream *stream)
 {
+    stream->previous = NULL;
     stream->next = pool->first;
     if (pool->first != NULL)
         pool->first->previous = stream;
+    else
+        pool->last = stream;
     pool->first = stream;
 }
 
@@ -45,6 +49,24 @@ static void pool_remove(struct stream_pool *pool, struct stream *stream)
         pool->first = stream->next;
     if (stream->next != NULL)
         stream->next->previous = stream->previous;
+    else
+        pool->last = stream->previous;
+}
+
+/* It has had its turn. Where credit is short, those come first that have waited longest, or a few
+ * that write much would leave nothing to the others. */
+static void pool_rotate(struct stream_pool *pool, struct stream *stream)
+{
+    if (pool->last == stream)
+        return;
+    pool_remove(pool, stream);
+    stream->next = NULL;
+    stream->previous = pool->last;
+    if (pool->last != NULL)
+        pool->last->next = stream;
+    else
+        pool->first = stream;
+    pool->last = stream;
 }
 
 static bool pool_open(const struct stream_pool *pool)
@@ -75,13 +97,39 @@ static void stream_end(struct stream *stream)
     stream->ended(stream->context);
 }
 
-/* One chunk into the link's queue: its length, 0 at end of file, -1 when there is nothing now. */
-static ssize_t stream_read(struct stream *stream)
+/* So much waits that moving it into the link is cheaper than copying it. */
+static size_t much(const struct stream *stream)
+{
+    int there = 0;
+    if (ioctl(stream->fd, FIONREAD, &there) < 0 || there < MOVED_LEAST)
+        return 0;
+    return (size_t)there < CHUNK ? (size_t)there : CHUNK;
+}
+
+/* false: nothing was taken. */
+static bool stream_move(struct stream *stream, struct link *link, size_t length)
+{
+    struct frame_data data = {.rank = stream->seat,
+                              .stream = stream->number,
+                              .offset = stream->offset,
+                              .when_ns = (uint64_t)clock_mono_ns()};
+    if (!link_data_splice(link, FRAME_OUTPUT, stream->post->epoch, &data, stream->fd, length))
+        return false;
+    stream->offset += length;
+    stream->pool->used += length;
+    return true;
+}
+
+/* One chunk into the link: its length, 0 at end of file, -1 when there is nothing now. `waiting`:
+ * that much(). */
+static ssize_t stream_read(struct stream *stream, size_t waiting)
 {
     struct stream_pool *pool = stream->pool;
     static const size_t room = CHUNK;
     char scrap[4096];
     struct link *link = post_link(stream->post);
+    if (waiting > 0 && stream_move(stream, link, waiting))
+        return (ssize_t)waiting;
     uint8_t *place = link != NULL ? link_data_reserve(link, room) : NULL;
     ssize_t got = place != NULL ? fd_read(stream->fd, place, room)
                                 : fd_read(stream->fd, scrap, sizeof(scrap));
@@ -99,16 +147,28 @@ static ssize_t stream_read(struct stream *stream)
     return got < 0 && errno != EAGAIN ? 0 : got;
 }
 
+static void pause_stream(struct stream *stream)
+{
+    stream->pool->paused = true;
+    loop_fd_watch(stream->watch, 0);
+}
+
 static void stream_readable(void *context, int what)
 {
     (void)what;
     struct stream *stream = context;
-    if (!pool_open(stream->pool)) {
-        stream->pool->paused = true;
-        loop_fd_watch(stream->watch, 0);
+    struct link *link = post_link(stream->post);
+    size_t waiting = link != NULL ? much(stream) : 0;
+    bool full = waiting > 0 && !link_ready(link);
+    if (full || !pool_open(stream->pool)) {
+        pause_stream(stream);
         return;
     }
-    ssize_t got = stream_read(stream);
+    ssize_t got = stream_read(stream, waiting);
+    if (got > 0)
+        pool_rotate(stream->pool, stream);
+    if (got > 0 && !pool_open(stream->pool))
+        pause_stream(stream); /* else it would still be watched, and so first, when credit comes */
     if (got > 0 && stream->cut)
         stream->left -= (int)got;
     if (got == 0 || (stream->cut && (got < 0 || stream->left <= 0)))

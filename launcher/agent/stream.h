@@ -13,8 +13,8 @@ struct stream_pool {
     struct loop *loop;
     const struct post *post; /* the agent's */
     uint64_t granted, used;
-    bool paused;          /* a stream waits for stream_pool_resume() */
-    struct stream *first; /* all open streams, newest first */
+    bool paused;                 /* a stream waits for stream_pool_resume() */
+    struct stream *first, *last; /* all open streams; first those that were read longest ago */
 };
 
 struct stream;

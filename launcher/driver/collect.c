@@ -25,6 +25,7 @@ struct collect {
     struct job *job;
     struct debts *seats;
     size_t seat_count;
+    bool direct; /* bytes are on their way: what is consumed now has not waited */
 };
 
 struct collect *collect_create(struct job *job)
@@ -83,14 +84,16 @@ int collect_bytes(struct collect *collect, struct node_link *node, const uint8_t
     owe(collect, data.rank, node, bytes);
     int64_t age = clock_mono_ns() - node_link_time(node, data.when_ns);
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
+    collect->direct = true;
     output_bytes(job->output, (int)data.rank, stream, body + FRAME_DATA_PREFIX, bytes, wall);
+    collect->direct = false;
     return 0;
 }
 
-static void give_back(struct node_link *node, int64_t hello_ns, size_t bytes)
+static void give_back(struct node_link *node, int64_t hello_ns, size_t bytes, bool waited)
 {
     if (!node_link_alive(node) || node->hello_ns != hello_ns ||
-        !credit_consumed(&node->credit, bytes))
+        !credit_consumed(&node->credit, bytes, waited))
         return;
     Hvdrun__Credit message = HVDRUN__CREDIT__INIT;
     message.bytes = node->credit.granted;
@@ -110,6 +113,6 @@ void collect_consumed(struct collect *collect, int seat, size_t bytes)
             memmove(debts->items, debts->items + 1, --debts->count * sizeof(*debts->items));
         else if (part == 0)
             return;
-        give_back(whose.node, whose.hello_ns, part);
+        give_back(whose.node, whose.hello_ns, part, !collect->direct);
     }
 }

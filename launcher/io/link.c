@@ -2,14 +2,19 @@
 #include "io/link.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
 
 #define READ_CHUNK (256u << 10)
 #define IN_LIMIT ((size_t)FRAME_BODY_MAX + FRAME_HEADER_SIZE + READ_CHUNK)
+#define KERNEL_QUEUE (512 << 10)
 #define WHOLE_BODY_MAX ((size_t)64 << 20) /* of a body that comes in parts */
 
 struct link {
@@ -23,6 +28,7 @@ struct link {
     void *context;
     bool flush_deferred;
     bool overflowed; /* a frame did not fit into the queue: given up at the end of the turn */
+    int mute;        /* errno of the write after which no more are tried */
     bool dead;       /* closed() was called */
     bool destroyed;  /* link_destroy() was called while a callback ran or a flush was deferred */
     int busy;        /* callbacks on the stack */
@@ -105,6 +111,21 @@ static bool link_parse(struct link *link)
     return true;
 }
 
+/* The end of the stream. The reason is ours when it was us who could not go on. */
+static void link_ended(struct link *link)
+{
+    char reason[160];
+    bool clean = link->in.length == 0 && link->parts.length == 0;
+    if (link->mute != 0 && link->mute != EPIPE && link->mute != ECONNRESET) {
+        char text[128];
+        snprintf(reason, sizeof(reason), "cannot write to the connection: %s",
+                 strerror_r(link->mute, text, sizeof(text)));
+        link_fail(link, reason);
+    } else {
+        link_fail(link, clean ? NULL : "the connection ended inside a message");
+    }
+}
+
 static void link_readable(void *context, int what)
 {
     (void)what;
@@ -118,8 +139,7 @@ static void link_readable(void *context, int what)
         buf_commit(&link->in, (size_t)got);
         link_parse(link);
     } else if (got == 0) {
-        bool clean = link->in.length == 0 && link->parts.length == 0;
-        link_fail(link, clean ? NULL : "the connection ended inside a message");
+        link_ended(link);
     } else {
         char reason[128];
         bool reset = errno == ECONNRESET;
@@ -128,6 +148,18 @@ static void link_readable(void *context, int what)
     link->busy--;
     if (link->destroyed)
         link_free(link);
+}
+
+/* Nothing more can be sent. The reading side tells the owner, after it has handed out what still
+ * comes in: to be sure that its end comes, the other side gets one. */
+static void link_end_writing(struct link *link)
+{
+    link->mute = errno;
+    buf_clear(&link->out);
+    loop_fd_destroy(link->write_watch);
+    link->write_watch = NULL;
+    if (shutdown(link->write_fd, SHUT_WR) < 0 && link->write_fd != link->read_fd)
+        fd_close(&link->write_fd);
 }
 
 bool link_flush(struct link *link)
@@ -140,11 +172,10 @@ bool link_flush(struct link *link)
             loop_fd_watch(link->write_watch, LOOP_WRITE);
             return false;
         } else {
-            /* The reading side tells the owner, after it has handed out what still comes in. */
-            buf_clear(&link->out);
+            link_end_writing(link);
         }
     }
-    if (!link->dead)
+    if (!link->dead && link->mute == 0)
         loop_fd_watch(link->write_watch, 0);
     return true;
 }
@@ -177,6 +208,16 @@ static void flush_later(struct link *link)
     loop_defer(link->loop, flush_deferred, link);
 }
 
+/* So much may be under way while both ends work beside each other, as far as the system allows it.
+ * Not where the kernel finds the right size itself. */
+static void widen(int fd)
+{
+    int domain = 0, size = KERNEL_QUEUE;
+    socklen_t length = sizeof(domain);
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+}
+
 struct link *link_create(struct loop *loop, int read_fd, int write_fd, const struct link_ops *ops,
                          void *context, struct error *err)
 {
@@ -184,6 +225,7 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
         error_errno(err, errno, "cannot set up a link");
         return NULL;
     }
+    widen(write_fd);
     struct link *link = mem_alloc(sizeof(*link));
     *link = (struct link){.loop = loop,
                           .read_fd = read_fd,
@@ -223,7 +265,7 @@ size_t link_queued(const struct link *link)
 /* Room for one frame, or NULL after the link was given up. */
 static uint8_t *frame_reserve(struct link *link, size_t body)
 {
-    if (link->dead || link->destroyed)
+    if (link->dead || link->destroyed || link->mute != 0)
         return NULL;
     uint8_t *place = link->overflowed ? NULL : buf_reserve(&link->out, FRAME_HEADER_SIZE + body);
     if (place == NULL) {
@@ -295,4 +337,64 @@ void link_data_commit(struct link *link, enum frame_type type, uint32_t epoch,
     uint8_t *place = buf_reserve(&link->out, FRAME_HEADER_SIZE + FRAME_DATA_PREFIX + length);
     frame_data_put(data, place + FRAME_HEADER_SIZE);
     frame_commit(link, place, type, epoch, FRAME_DATA_PREFIX + length);
+}
+
+/* The rest of a frame whose header is on its way. Bytes that are not there any more (a worker may
+ * read from its own pipe) become zeros: the frame's length has been said. */
+static void queue_rest(struct link *link, int fd, size_t length)
+{
+    uint8_t *place = buf_reserve(&link->out, length);
+    size_t done = 0;
+    while (done < length) {
+        ssize_t got = fd_read(fd, place + done, length - done);
+        if (got <= 0)
+            break;
+        done += (size_t)got;
+    }
+    memset(place + done, 0, length - done);
+    buf_commit(&link->out, length);
+}
+
+bool link_ready(struct link *link)
+{
+    if (link->dead || link->destroyed || link->flush_deferred)
+        return false;
+    struct pollfd now = {.fd = link->write_fd, .events = POLLOUT};
+    bool ready = link->out.length == 0 && poll(&now, 1, 0) > 0;
+    if (!ready)
+        loop_fd_watch(link->write_watch, LOOP_WRITE);
+    return ready;
+}
+
+bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
+                      const struct frame_data *data, int fd, size_t length)
+{
+    if (link->dead || link->destroyed || link->overflowed || link->out.length > 0)
+        return false;
+    uint8_t head[FRAME_HEADER_SIZE + FRAME_DATA_PREFIX];
+    struct frame_header header = {.version = FRAME_VERSION,
+                                  .type = (uint8_t)type,
+                                  .length = (uint32_t)(FRAME_DATA_PREFIX + length),
+                                  .node = link->node,
+                                  .epoch = epoch};
+    frame_header_put(&header, head);
+    frame_data_put(data, head + FRAME_HEADER_SIZE);
+    ssize_t put = fd_write(link->write_fd, head, sizeof(head));
+    if (put < 0)
+        return false;
+    if ((size_t)put < sizeof(head))
+        buf_append(&link->out, head + put, sizeof(head) - (size_t)put);
+    size_t moved = 0;
+    while (moved < length && link->out.length == 0) {
+        ssize_t some = splice(fd, NULL, link->write_fd, NULL, length - moved,
+                              SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        if (some <= 0)
+            break;
+        moved += (size_t)some;
+    }
+    if (moved < length)
+        queue_rest(link, fd, length - moved);
+    if (link->out.length > 0)
+        flush_later(link);
+    return true;
 }

@@ -46,5 +46,14 @@ uint8_t *link_data_reserve(struct link *link, size_t room);
 void link_data_commit(struct link *link, enum frame_type type, uint32_t epoch,
                       const struct frame_data *data, size_t length);
 
+/* Does the kernel take much now? If not, drained() is called when it does. */
+bool link_ready(struct link *link);
+
+/* The same without a copy: the frame's `length` bytes go from the pipe `fd`, where they are
+ * waiting, to the kernel's side of the link. false: not possible now (something is queued), nothing
+ * was taken. What the kernel does not take at once is read and queued. */
+bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
+                      const struct frame_data *data, int fd, size_t length);
+
 size_t link_queued(const struct link *link); /* bytes that the kernel has not taken yet */
 bool link_flush(struct link *link);          /* tries to write all now; true when nothing is left */

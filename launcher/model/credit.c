@@ -32,7 +32,7 @@ bool credit_received(struct credit *credit, uint64_t bytes)
     return credit->received <= credit->granted + CREDIT_WINDOW_MIN;
 }
 
-bool credit_consumed(struct credit *credit, uint64_t bytes)
+bool credit_consumed(struct credit *credit, uint64_t bytes, bool waited)
 {
     struct credit_budget *budget = credit->budget;
     credit->consumed += bytes;
@@ -40,7 +40,7 @@ bool credit_consumed(struct credit *credit, uint64_t bytes)
     if (budget == NULL || credit->granted > credit->consumed + credit->window / 2)
         return false;
     bool used_up = credit->granted <= credit->received + credit->window / 4;
-    if (used_up && budget->handed_out + credit->window <= budget->total) {
+    if (used_up && !waited && budget->handed_out + credit->window <= budget->total) {
         budget->handed_out += credit->window;
         credit->window *= 2;
     }

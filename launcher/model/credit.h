@@ -4,9 +4,10 @@
  *
  * Policy: one budget for the whole job bounds what the driver may have to keep when its reader is
  * slow. Every node starts with a small window; a node that uses its window up while its bytes are
- * being consumed has it doubled, as long as the windows together stay within the budget. So a busy
- * link is filled, and idle nodes cost nothing. Grants are cumulative byte counts since the link
- * came up: losing or repeating one does no harm.
+ * consumed as they come has it doubled, as long as the windows together stay within the budget. So
+ * a busy link is filled, and idle nodes cost nothing. Bytes that had to wait for a slow reader
+ * double nothing: more of them would only wait longer, in memory. Grants are cumulative byte counts
+ * since the link came up: losing or repeating one does no harm.
  */
 #pragma once
 
@@ -36,5 +37,6 @@ void credit_release(struct credit *credit); /* the node has gone */
 /* false: the node sent more than it was granted: a broken peer. */
 bool credit_received(struct credit *credit, uint64_t bytes);
 
-/* true: `granted` has been raised and is to be sent to the node. */
-bool credit_consumed(struct credit *credit, uint64_t bytes);
+/* `waited`: for a slow reader, not consumed as they came. true: `granted` has been raised and is to
+ * be sent to the node. */
+bool credit_consumed(struct credit *credit, uint64_t bytes, bool waited);

@@ -43,6 +43,27 @@ static void append(void *context, int stream, const void *bytes, size_t length)
     sink_append(console->sink, console->target[stream], bytes, length);
 }
 
+static void append_lines(void *context, int stream, struct stamp *lines)
+{
+    struct console *console = context;
+    struct target *target = console->target[stream];
+    while (lines->length > 0) {
+        size_t room;
+        char *place = sink_place(console->sink, target, &room);
+        size_t put = stamp_lines(lines, place, room);
+        sink_placed(console->sink, put);
+        if (put > 0)
+            continue;
+        /* it goes over the end of the block */
+        const char *newline = memchr(lines->text, '\n', lines->length);
+        size_t line = newline != NULL ? (size_t)(newline + 1 - lines->text) : lines->length;
+        sink_append(console->sink, target, lines->label, lines->label_length);
+        sink_append(console->sink, target, lines->text, line);
+        lines->text += line;
+        lines->length -= line;
+    }
+}
+
 static int columns(void *context)
 {
     struct console *console = context;
@@ -63,6 +84,7 @@ static struct surface *make_surface(struct console *console, const struct output
         .crlf = config->raw_rank >= 0 && isatty(console->fd[stream]) == 1,
         .bytes = !labelled && !live,
         .append = append,
+        .append_lines = append_lines,
         .columns = columns,
         .context = console,
     };

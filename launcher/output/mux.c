@@ -18,6 +18,11 @@
 #define HELD_MAX (16 * 1024 * 1024)
 #define HELD_LONG 4096
 
+/* So much within LINES_HOLD_MS is more than anybody reads as it comes. Then the writer of half a
+ * line has probably just no processor, and its line gets time to become whole. */
+#define BUSY_BYTES (256 * 1024)
+#define BUSY_HOLD_MS 2000
+
 #define LABEL_BYTES_MAX (1024 * 1024)
 
 struct mux {
@@ -33,6 +38,9 @@ struct mux {
     size_t held;
     struct buf scratch;
     int64_t now_ms;
+    int64_t counted_ms; /* since when `counted` bytes have come */
+    size_t counted;
+    int64_t busy_ms; /* when much was coming last */
     /* what the callbacks of lines.h work on */
     struct stream *own;
     const char *text; /* label */
@@ -281,8 +289,8 @@ static void start_collapse(struct mux *mux)
 
 static int configure(struct mux *mux, const struct output_config *config, struct error *err)
 {
-    /* Without labels many lines can go as one, unless each line needs something else. */
-    mux->seats.runs = !mux_labelled(config) && !config->collapse && config->raw_rank < 0;
+    /* Many lines can go as one, unless each line needs something else than a label. */
+    mux->seats.runs = !config->collapse && config->raw_rank < 0;
     if (seats_init(&mux->seats, config, err) != 0)
         return -1;
     if (!config->no_label) {
@@ -368,11 +376,23 @@ void mux_seat(struct mux *mux, int number, const struct output_seat *who)
     expect(mux, &seat->streams[OUTPUT_STDERR]);
 }
 
+static void note_flow(struct mux *mux, size_t length, int64_t now_ms)
+{
+    if (now_ms - mux->counted_ms >= LINES_HOLD_MS) {
+        mux->counted_ms = now_ms;
+        mux->counted = 0;
+    }
+    mux->counted += length;
+    if (mux->counted >= BUSY_BYTES)
+        mux->busy_ms = now_ms;
+}
+
 void mux_bytes(struct mux *mux, int seat, int stream, const char *bytes, size_t length,
                int64_t wall_ns, int64_t now_ms)
 {
     struct stream *own = stream_of(mux, seat, stream);
     mux->now_ms = now_ms;
+    note_flow(mux, length, now_ms);
     own->wall_ns = wall_ns;
     begin(mux, own);
     if (own->copy.copy != NULL)
@@ -406,19 +426,28 @@ void mux_end(struct mux *mux, int seat, int stream)
     expect_no_more(mux, own);
 }
 
+/* When the oldest unfinished line is shown. */
+static int64_t oldest_due_ms(const struct mux *mux)
+{
+    int64_t since = mux->oldest->listed_since, quiet = mux->busy_ms + LINES_HOLD_MS;
+    int64_t latest = since + BUSY_HOLD_MS;
+    int64_t due = since + LINES_HOLD_MS > quiet ? since + LINES_HOLD_MS : quiet;
+    return due < latest ? due : latest;
+}
+
 int64_t mux_due_ms(const struct mux *mux)
 {
     int64_t due = mux->collapse != NULL ? collapse_due_ms(mux->collapse) : -1;
     if (mux->oldest == NULL)
         return due;
-    int64_t oldest = mux->oldest->listed_since + LINES_HOLD_MS;
+    int64_t oldest = oldest_due_ms(mux);
     return due < 0 || oldest < due ? oldest : due;
 }
 
 void mux_tick(struct mux *mux, int64_t now_ms)
 {
     mux->now_ms = now_ms;
-    while (mux->oldest != NULL && mux->oldest->listed_since + LINES_HOLD_MS <= now_ms)
+    while (mux->oldest != NULL && oldest_due_ms(mux) <= now_ms)
         show_held(mux, mux->oldest);
     if (mux->collapse != NULL)
         collapse_tick(mux->collapse, now_ms);

@@ -120,7 +120,7 @@ static void wake_loop(struct shared *shared)
 {
     uint64_t one = 1;
     if (shared->wake_fd >= 0)
-        (void)!write(shared->wake_fd, &one, sizeof(one));
+        (void)!fd_write(shared->wake_fd, &one, sizeof(one));
 }
 
 static void note_failure(struct shared *shared, struct target *target)
@@ -331,11 +331,12 @@ static void push(struct sink *sink, bool even_if_busy)
         *shared->end = block;
         shared->end = &block->next;
         shared->pushed += block->length;
-        pthread_cond_signal(&shared->work);
     }
     if (sink->inline_only)
         write_queue(shared);
     pthread_mutex_unlock(&shared->lock);
+    if (sink->current == NULL) /* with the lock free, or it would wake only to wait for that */
+        pthread_cond_signal(&shared->work);
 }
 
 /* While the thread is busy a block that is not full stays here and is filled further: the queue
@@ -375,18 +376,30 @@ static struct segment *segment_for(struct sink *sink, struct target *target)
     return add_segment(sink, target);
 }
 
+char *sink_place(struct sink *sink, struct target *target, size_t *room)
+{
+    segment_for(sink, target);
+    *room = BLOCK_BYTES - sink->current->length;
+    return sink->current->bytes + sink->current->length;
+}
+
+void sink_placed(struct sink *sink, size_t length)
+{
+    struct block *block = sink->current;
+    block->segment[block->segments - 1].length += (uint32_t)length;
+    block->length += length;
+    sink->appended += length;
+}
+
 void sink_append(struct sink *sink, struct target *target, const void *bytes, size_t length)
 {
     const char *at = bytes;
     while (length > 0) {
-        struct segment *segment = segment_for(sink, target);
-        struct block *block = sink->current;
-        size_t room = BLOCK_BYTES - block->length;
+        size_t room;
+        char *place = sink_place(sink, target, &room);
         size_t part = length < room ? length : room;
-        memcpy(block->bytes + block->length, at, part);
-        block->length += part;
-        segment->length += (uint32_t)part;
-        sink->appended += part;
+        memcpy(place, at, part);
+        sink_placed(sink, part);
         at += part;
         length -= part;
     }

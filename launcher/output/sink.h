@@ -38,6 +38,12 @@ struct target *sink_file(struct sink *sink, const char *path, bool append);
 const char *sink_target_name(const struct target *target); /* its path */
 
 void sink_append(struct sink *sink, struct target *target, const void *bytes, size_t length);
+
+/* The same in place: where the next bytes for this target go, and how many of them there; the
+ * caller writes some and says how many, before anything else is appended. Never no room at all. */
+char *sink_place(struct sink *sink, struct target *target, size_t *room);
+void sink_placed(struct sink *sink, size_t length);
+
 void sink_open(struct sink *sink, struct target *target);  /* makes the file, even if it is empty */
 void sink_rest(struct sink *sink, struct target *target);  /* gives its descriptor back for now */
 void sink_close(struct sink *sink, struct target *target); /* both after what has been appended */

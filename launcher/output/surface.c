@@ -176,6 +176,20 @@ static void slow_piece(struct surface *surface, int stream, int owner, const cha
     surface->open = CLOSED;
 }
 
+/* Whole lines, and nothing stands in their way. */
+static bool can_append(const struct surface *surface, const struct lines_piece *piece)
+{
+    return piece->end == LINES_NEWLINE && !piece->continued && surface->open == CLOSED &&
+           !surface->progress_shown && !surface->config.crlf;
+}
+
+static size_t first_line(const struct lines_piece *piece)
+{
+    const char *newline =
+        piece->end == LINES_NEWLINE ? memchr(piece->text, '\n', piece->length) : NULL;
+    return newline != NULL ? (size_t)(newline + 1 - piece->text) : piece->length;
+}
+
 void surface_piece(struct surface *surface, int stream, int owner, const char *label,
                    size_t label_length, const struct lines_piece *piece)
 {
@@ -183,14 +197,22 @@ void surface_piece(struct surface *surface, int stream, int owner, const char *l
         surface_raw(surface, stream, owner, piece->text, piece->length);
         return;
     }
-    bool whole = piece->end == LINES_NEWLINE && !piece->continued;
-    bool clear = surface->open == CLOSED && !surface->progress_shown && !surface->config.crlf;
-    if (!whole || !clear) {
-        slow_piece(surface, stream, owner, label, label_length, piece);
-        return;
+    struct lines_piece rest = *piece;
+    while (!can_append(surface, &rest)) {
+        struct lines_piece one = rest;
+        one.length = first_line(&rest);
+        slow_piece(surface, stream, owner, label, label_length, &one);
+        if (one.length == rest.length)
+            return;
+        rest.text += one.length;
+        rest.length -= one.length;
+        rest.continued = false;
     }
-    put(surface, stream, label, label_length);
-    put(surface, stream, piece->text, piece->length);
+    struct stamp lines = {label, label_length, rest.text, rest.length};
+    if (label_length == 0)
+        put(surface, stream, rest.text, rest.length);
+    else
+        surface->config.append_lines(surface->config.context, stream, &lines);
 }
 
 void surface_raw(struct surface *surface, int stream, int owner, const char *bytes, size_t length)

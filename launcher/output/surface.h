@@ -20,6 +20,7 @@
 #include <stddef.h>
 
 #include "output/lines.h"
+#include "output/stamp.h"
 
 #define SURFACE_CONTINUED "..."
 
@@ -30,6 +31,8 @@ struct surface_config {
     bool crlf;  /* the terminal is in raw mode: every \n needs a \r */
     bool bytes; /* see above */
     void (*append)(void *context, int stream, const void *bytes, size_t length);
+    /* Whole lines, each behind the label: takes all of them. */
+    void (*append_lines)(void *context, int stream, struct stamp *lines);
     int (*columns)(void *context); /* width of the terminal, 0 = unknown; may be NULL */
     void *context;
 };
@@ -38,7 +41,7 @@ struct surface *surface_create(const struct surface_config *config);
 void surface_destroy(struct surface *surface);
 
 /* `stream` is passed on to append(); `owner` is any number >= 0 that names the stream of a rank;
- * `label` stands before the line as it is. */
+ * `label` stands before the line as it is, and before each line of a piece of several. */
 void surface_piece(struct surface *surface, int stream, int owner, const char *label,
                    size_t label_length, const struct lines_piece *piece);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 
 #define GIVE_UP_MS 500 /* how long a wait may go on before give_up is looked at */
@@ -87,11 +88,7 @@ static int try_open(const struct target *target)
 {
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
     flags |= target->append ? O_APPEND : O_TRUNC;
-    int fd;
-    do
-        fd = open(target->path, flags, 0666);
-    while (fd < 0 && errno == EINTR);
-    return fd;
+    return fd_open(target->path, flags, 0666);
 }
 
 static int open_file(struct target_set *set, struct target *target)

@@ -35,16 +35,23 @@ struct terminal *terminal_raw(void)
     return terminal;
 }
 
+/* In the background the modes are those of somebody else, who would lose them. */
+static void set_modes(const struct termios *modes)
+{
+    if (terminal_may_read())
+        tcsetattr(STDIN_FILENO, TCSADRAIN, modes);
+}
+
 void terminal_restore(struct terminal *terminal)
 {
     if (terminal != NULL)
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->cooked);
+        set_modes(&terminal->cooked);
 }
 
 void terminal_raw_again(struct terminal *terminal)
 {
     if (terminal != NULL)
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->raw);
+        set_modes(&terminal->raw);
 }
 
 void terminal_destroy(struct terminal *terminal)

@@ -10,7 +10,8 @@ void terminal_size(uint32_t *rows, uint32_t *columns);
 
 /* Raw mode on stdin, for a rank that has a terminal of its own (--pty): every key goes to it. NULL
  * when stdin is no terminal. Restored by terminal_restore(), which may be followed by
- * terminal_raw_again() (after the job was suspended), and by terminal_destroy(). */
+ * terminal_raw_again() (after the job was suspended), and by terminal_destroy(). None of them does
+ * anything while we are in the background. */
 struct terminal;
 struct terminal *terminal_raw(void);
 void terminal_restore(struct terminal *terminal);

@@ -95,6 +95,44 @@ static void test_destroyed_in_its_callback(void **state)
     bench_close(&bench);
 }
 
+/* Full pipes of several streams, far more than the link takes at once: all of it, in order. */
+static void test_much_at_once(void **state)
+{
+    enum { ROUNDS = 20, PIPE = 65536 };
+    (void)state;
+    struct bench bench;
+    struct source sources[2];
+    char chunk[PIPE];
+    bench_open(&bench);
+    for (uint8_t i = 0; i < 2; i++) {
+        begin(&sources[i], &bench, (uint8_t)(i + 1));
+        fd_nonblock(sources[i].fd);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(chunk, 'a' + round, sizeof(chunk));
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(fd_write(sources[i].fd, chunk, PIPE), PIPE);
+            if (round + 1 == ROUNDS)
+                fd_close(&sources[i].fd);
+        }
+        uint64_t want = (uint64_t)(round + 1) * 2 * PIPE;
+        for (int turn = 0; turn < 1000 && bench.pool.used < want; turn++)
+            run_turns(bench.loop, 5);
+        assert_int_equal(bench.pool.used, want);
+    }
+    run_turns(bench.loop, 50);
+    for (int i = 0; i < 2; i++) {
+        const struct buf *heard = &bench.heard.streams[i + 1];
+        assert_int_equal(sources[i].ended, 1);
+        assert_int_equal(heard->length, ROUNDS * PIPE);
+        for (size_t at = 0; at < heard->length; at++)
+            assert_int_equal(buf_text(heard)[at], 'a' + at / PIPE);
+        end(&sources[i]);
+    }
+    assert_true(bench.heard.in_order);
+    bench_close(&bench);
+}
+
 /* Without credit nothing is read, so a worker that writes more blocks in its pipe. */
 static void test_credit(void **state)
 {
@@ -151,6 +189,37 @@ static void test_shared_credit(void **state)
     assert_string_equal(buf_text(&bench.heard.streams[2]), "later");
     end(&one);
     end(&two);
+    bench_close(&bench);
+}
+
+/* Credit for one chunk at a time, and all pipes always full: everybody has a turn. */
+static void test_turns(void **state)
+{
+    enum { STREAMS = 5, PIPE = 65536 };
+    (void)state;
+    struct bench bench;
+    struct source sources[STREAMS];
+    char chunk[PIPE] = "";
+    int turns[STREAMS] = {0};
+    bench_open(&bench);
+    bench.pool.granted = 0;
+    for (int i = 0; i < STREAMS; i++) {
+        begin(&sources[i], &bench, 1);
+        fd_nonblock(sources[i].fd);
+        assert_int_equal(fd_write(sources[i].fd, chunk, PIPE), PIPE);
+    }
+    run_turns(bench.loop, 3);
+    for (int round = 0; round < 4 * STREAMS; round++) {
+        bench.pool.granted = bench.pool.used + 1;
+        stream_pool_resume(&bench.pool);
+        run_turns(bench.loop, 10);
+        for (int i = 0; i < STREAMS; i++)
+            turns[i] += fd_write(sources[i].fd, chunk, PIPE) == PIPE;
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        assert_int_equal(turns[i], 4);
+        end(&sources[i]);
+    }
     bench_close(&bench);
 }
 
@@ -351,8 +420,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes_and_end),
         cmocka_unit_test(test_destroyed_in_its_callback),
+        cmocka_unit_test(test_much_at_once),
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_shared_credit),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_cut_while_held),
         cmocka_unit_test(test_cut_at_the_end),
         cmocka_unit_test(test_cut_waits_for_credit),

@@ -20,6 +20,8 @@
 #include "loop_fixture.h"
 #include "wire/control.pb-c.h"
 
+enum { PIPED = 65536 }; /* what a pipe holds */
+
 /* One end of a connection and what it has heard. */
 struct end {
     struct loop *loop;
@@ -187,6 +189,117 @@ static void test_empty_and_answers(void **state)
     assert_int_equal(f->b.last.node, FRAME_NODE_NONE);
     assert_string_equal(buf_text(&f->a.bodies), "answeranswer");
     assert_int_equal(f->a.last.epoch, 9);
+}
+
+/* A pipe with `length` bytes that are those of their place. */
+static int full_pipe(size_t length)
+{
+    int ends[2];
+    assert_int_equal(fd_pipe(ends), 0);
+    fd_nonblock(ends[0]);
+    fd_nonblock(ends[1]);
+    uint8_t bytes[PIPED];
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (uint8_t)(i % 251);
+    assert_int_equal(fd_write_all(ends[1], bytes, length), 0);
+    fd_close(&ends[1]);
+    return ends[0];
+}
+
+static bool splice_all(struct end *end, int fd, size_t length)
+{
+    const struct frame_data data = {.rank = 3, .stream = 1, .offset = 7, .when_ns = 9};
+    return link_data_splice(end->link, FRAME_OUTPUT, 2, &data, fd, length);
+}
+
+static void expect_piped(const uint8_t *body, size_t length)
+{
+    struct frame_data data;
+    assert_int_equal(frame_data_get(body, FRAME_DATA_PREFIX, &data, NULL), 0);
+    assert_int_equal(data.rank, 3);
+    assert_int_equal(data.offset, 7);
+    for (size_t i = 0; i < length; i++)
+        assert_int_equal(body[FRAME_DATA_PREFIX + i], i % 251);
+}
+
+/* Bytes go from a pipe into the link, far more than the kernel takes at once, in order with other
+ * frames; nothing overtakes what is queued. */
+static void test_splice(void **state)
+{
+    struct fixture *f = *state;
+    int moved = 0, refused = 0;
+    for (int i = 0; i < 40; i++) {
+        int fd AUTO_FD = full_pipe(PIPED);
+        if (splice_all(&f->a, fd, PIPED)) {
+            moved++;
+        } else {
+            refused++;
+            uint8_t *place = link_data_reserve(f->a.link, PIPED);
+            const struct frame_data data = {.rank = 3, .stream = 1, .offset = 7};
+            assert_int_equal(fd_read(fd, place, PIPED), PIPED); /* nothing was taken */
+            link_data_commit(f->a.link, FRAME_OUTPUT, 2, &data, PIPED);
+        }
+        if (i == 20)
+            link_send(f->a.link, FRAME_LOG, 1, "between", 7);
+    }
+    assert_true(moved > 0);
+    assert_true(refused > 0); /* the kernel took no more, so something was queued */
+    assert_false(link_ready(f->a.link));
+    f->b.stop_after = 41;
+    run_loop(f->loop);
+    assert_int_equal(f->b.closes, 0);
+    assert_int_equal(f->b.types[21], FRAME_LOG);
+    const uint8_t *body = (const uint8_t *)buf_text(&f->b.bodies);
+    for (int i = 0; i < 40; i++) {
+        expect_piped(body, PIPED);
+        body += FRAME_DATA_PREFIX + PIPED;
+        if (i == 20) {
+            assert_memory_equal(body, "between", 7);
+            body += 7;
+        }
+    }
+    run_turns(f->loop, 5);
+    assert_true(link_ready(f->a.link));
+    assert_int_equal(link_queued(f->a.link), 0);
+}
+
+/* A full link is not ready, says when it is, and then takes a whole pipe without queueing. */
+static void test_ready_again(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(link_ready(f->a.link));
+    while (link_ready(f->a.link)) {
+        int fd AUTO_FD = full_pipe(PIPED);
+        assert_true(splice_all(&f->a, fd, PIPED));
+    }
+    int before = f->a.drains;
+    run_turns(f->loop, 5);
+    assert_int_equal(f->a.drains, before); /* nobody reads */
+    uint8_t bytes[PIPED];
+    while (fd_read(f->peer, bytes, sizeof(bytes)) > 0 && f->a.drains == before)
+        run_turns(f->loop, 2);
+    assert_true(f->a.drains > before);
+    assert_true(link_ready(f->a.link));
+    int fd AUTO_FD = full_pipe(PIPED);
+    assert_true(splice_all(&f->a, fd, PIPED));
+    assert_int_equal(link_queued(f->a.link), 0);
+}
+
+/* Somebody else has read from the pipe: the frame keeps its length, and the link its frames. */
+static void test_splice_of_bytes_that_are_gone(void **state)
+{
+    struct fixture *f = *state;
+    int fd AUTO_FD = full_pipe(1000);
+    assert_true(splice_all(&f->a, fd, 3000));
+    link_send(f->a.link, FRAME_LOG, 1, "after", 5);
+    f->b.stop_after = 2;
+    run_loop(f->loop);
+    const uint8_t *body = (const uint8_t *)buf_text(&f->b.bodies);
+    assert_int_equal(f->b.bodies.length, FRAME_DATA_PREFIX + 3000 + 5);
+    expect_piped(body, 1000);
+    for (size_t i = 1000; i < 3000; i++)
+        assert_int_equal(body[FRAME_DATA_PREFIX + i], 0);
+    assert_memory_equal(body + FRAME_DATA_PREFIX + 3000, "after", 5);
 }
 
 /* Bodies around the limit of a frame, and much larger ones: they arrive whole, as one. */
@@ -561,6 +674,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PAIR(test_order),
+        PAIR(test_splice),
+        ALONE(test_ready_again),
+        PAIR(test_splice_of_bytes_that_are_gone),
         PAIR(test_empty_and_answers),
         PAIR(test_large_bodies),
         PAIR(test_large_message),

@@ -55,11 +55,34 @@ static void test_a_used_window_grows(void **state)
     credit_budget_init(&budget, CREDIT_BUDGET);
     credit_init(&credit, &budget, 1);
     assert_true(credit_received(&credit, CREDIT_WINDOW_START));
-    assert_false(credit_consumed(&credit, CREDIT_WINDOW_START / 4)); /* too little for a frame */
-    assert_true(credit_consumed(&credit, CREDIT_WINDOW_START / 4));
+    assert_false(
+        credit_consumed(&credit, CREDIT_WINDOW_START / 4, false)); /* too little for a frame */
+    assert_true(credit_consumed(&credit, CREDIT_WINDOW_START / 4, false));
     assert_int_equal(credit.window, 2 * CREDIT_WINDOW_START);
     assert_int_equal(credit.granted, credit.consumed + credit.window);
     assert_int_equal(budget.handed_out, credit.window);
+}
+
+/* What a slow reader kept waiting earns credit, but not more of it than before. */
+static void test_a_slow_reader_grows_nothing(void **state)
+{
+    (void)state;
+    struct credit_budget budget;
+    struct credit credit;
+    credit_budget_init(&budget, CREDIT_BUDGET);
+    credit_init(&credit, &budget, 1);
+    for (int i = 0; i < 100; i++) {
+        uint64_t all = credit.granted - credit.received;
+        assert_true(credit_received(&credit, all));
+        assert_true(credit_consumed(&credit, all, true));
+        assert_int_equal(credit.window, CREDIT_WINDOW_START);
+        assert_int_equal(credit.granted, credit.received + CREDIT_WINDOW_START);
+    }
+    assert_int_equal(budget.handed_out, CREDIT_WINDOW_START);
+    uint64_t all = credit.granted - credit.received; /* the reader has become fast */
+    assert_true(credit_received(&credit, all));
+    assert_true(credit_consumed(&credit, all, false));
+    assert_int_equal(credit.window, 2 * CREDIT_WINDOW_START);
 }
 
 /* A node whose bytes are consumed as they come never uses its window up, so it stays small. */
@@ -73,7 +96,7 @@ static void test_a_trickle_does_not_grow(void **state)
     int grants = 0;
     for (int i = 0; i < 100000; i++) {
         assert_true(credit_received(&credit, 100));
-        grants += credit_consumed(&credit, 100);
+        grants += credit_consumed(&credit, 100, false);
     }
     assert_int_equal(credit.window, CREDIT_WINDOW_START);
     assert_true(grants >= 18 && grants <= 20); /* ten megabytes in halves of the window */
@@ -90,15 +113,15 @@ static void test_no_stall_after_an_overrun(void **state)
     credit_init(&credit, &budget, 100000);
     assert_int_equal(credit.granted, CREDIT_WINDOW_MIN);
     assert_true(credit_received(&credit, 100));
-    assert_false(credit_consumed(&credit, 100));
+    assert_false(credit_consumed(&credit, 100, false));
     assert_true(credit_received(&credit, CREDIT_WINDOW_MIN));
-    assert_true(credit_consumed(&credit, CREDIT_WINDOW_MIN));
+    assert_true(credit_consumed(&credit, CREDIT_WINDOW_MIN, false));
     assert_true(credit.granted > credit.received);
     /* the same when a slow reader takes everything at once */
     struct credit large;
     credit_init(&large, &budget, 1);
     assert_true(credit_received(&large, large.granted + CREDIT_WINDOW_MIN));
-    assert_true(credit_consumed(&large, large.received));
+    assert_true(credit_consumed(&large, large.received, false));
     assert_true(large.granted > large.received);
 }
 
@@ -128,7 +151,7 @@ static void test_many_nodes(void **state)
         uint64_t waits = node->received - node->consumed;
         if (next(&seed) % 3 == 0 && waits > 0) {
             uint64_t taken = next(&seed) % 2 == 0 ? waits : next(&seed) % waits + 1;
-            bool raised = credit_consumed(node, taken);
+            bool raised = credit_consumed(node, taken, next(&seed) % 2 == 0);
             assert_int_equal(raised, node->granted != before);
         }
         assert_true(node->granted >= before);
@@ -156,13 +179,13 @@ static void test_released_budget_is_used_again(void **state)
     credit_init(&first, &budget, 2);
     credit_init(&second, &budget, 2);
     credit_received(&first, CREDIT_WINDOW_START);
-    assert_true(credit_consumed(&first, CREDIT_WINDOW_START));
+    assert_true(credit_consumed(&first, CREDIT_WINDOW_START, false));
     assert_int_equal(first.window, CREDIT_WINDOW_START); /* nothing left to grow into */
     credit_release(&second);
     credit_received(&first, CREDIT_WINDOW_START);
-    assert_true(credit_consumed(&first, CREDIT_WINDOW_START));
+    assert_true(credit_consumed(&first, CREDIT_WINDOW_START, false));
     assert_int_equal(first.window, 2 * CREDIT_WINDOW_START);
-    assert_false(credit_consumed(&second, 10)); /* late news of a node that has gone */
+    assert_false(credit_consumed(&second, 10, false)); /* late news of a node that has gone */
 }
 
 int main(void)
@@ -171,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_first_window),
         cmocka_unit_test(test_overrun),
         cmocka_unit_test(test_a_used_window_grows),
+        cmocka_unit_test(test_a_slow_reader_grows_nothing),
         cmocka_unit_test(test_a_trickle_does_not_grow),
         cmocka_unit_test(test_no_stall_after_an_overrun),
         cmocka_unit_test(test_many_nodes),

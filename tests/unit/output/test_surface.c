@@ -18,7 +18,7 @@
 struct screen {
     struct surface *surface;
     struct buf text;
-    int columns, owner;
+    int columns, owner, batches;
     struct lines lines[3]; /* by owner */
     bool no_label;
 };
@@ -28,6 +28,16 @@ static void append(void *context, int stream, const void *bytes, size_t length)
     (void)stream;
     struct screen *screen = context;
     buf_append(&screen->text, bytes, length);
+}
+
+static void append_lines(void *context, int stream, struct stamp *lines)
+{
+    (void)stream;
+    struct screen *screen = context;
+    char *place = buf_reserve(&screen->text, 4096);
+    buf_commit(&screen->text, stamp_lines(lines, place, 4096));
+    assert_int_equal(lines->length, 0);
+    screen->batches++;
 }
 
 static int columns(void *context)
@@ -41,6 +51,7 @@ static struct screen *screen_create(struct surface_config config)
     struct screen *screen = calloc(1, sizeof(*screen));
     buf_init(&screen->text, 1 << 20);
     config.append = append;
+    config.append_lines = append_lines;
     config.columns = columns;
     config.context = screen;
     screen->no_label = config.bytes;
@@ -124,6 +135,37 @@ static void an_ended_part_needs_no_line_for_its_newline(void **state)
     say(screen, 1, "no newline");
     end(screen, 1);
     expect(screen, "B:no newline\n");
+    screen_destroy(screen);
+}
+
+/* Several lines in one piece look like several pieces, whatever stands in the way of the first. */
+static void runs_of_lines(void **state)
+{
+    (void)state;
+    struct screen *screen = screen_create((struct surface_config){.live = true});
+    for (int i = 0; i < 3; i++)
+        screen->lines[i].runs = true;
+    say(screen, 0, "one\ntwo\nthree\nfo");
+    expect(screen, "A:one\nA:two\nA:three\n");
+    assert_int_equal(screen->batches, 1);
+    pause_of(screen, 0);
+    say(screen, 1, "x\ny\nz\n"); /* a part of somebody else is open */
+    say(screen, 0, "ur\nfive\nsix\n");
+    expect(screen, "A:fo\nB:x\nB:y\nB:z\nA:...ur\nA:five\nA:six\n");
+    say(screen, 0, "part");
+    pause_of(screen, 0);
+    pause_of(screen, 0);
+    say(screen, 0, " of mine\nmore\nand more\n");
+    expect(screen, "A:part of mine\nA:more\nA:and more\n");
+    surface_progress(screen->surface, 0, "2 of 4");
+    surface_settle(screen->surface);
+    say(screen, 1, "p\nq\n");
+    expect(screen, "2 of 4" ERASE "B:p\nB:q\n");
+    screen_destroy(screen);
+    screen = screen_create((struct surface_config){.crlf = true});
+    screen->lines[0].runs = true;
+    say(screen, 0, "a\nb\nc\n");
+    expect(screen, "A:a\r\nA:b\r\nA:c\r\n");
     screen_destroy(screen);
 }
 
@@ -307,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_later_owner_with_the_same_number),
         cmocka_unit_test(in_pipes),
+        cmocka_unit_test(runs_of_lines),
         cmocka_unit_test(an_ended_part_needs_no_line_for_its_newline),
         cmocka_unit_test(progress_bars_in_pipes_are_lines),
         cmocka_unit_test(progress_bars_on_a_terminal_are_live),
