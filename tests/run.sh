@@ -11,8 +11,9 @@ source "$root/cmake/packages.sh"
 usage() {
     cat <<'HELP'
 usage: tests/run.sh [options]
-  --preset NAME   dev (default), asan, ci or ci-asan: see CMakePresets.json
-  --nightly       run the long tests (label nightly) as well
+  --preset NAME   dev (default), asan, ci, ci-asan or fuzz: see CMakePresets.json
+  --nightly       run the long tests (label nightly) as well, and then each fuzz target with libFuzzer
+                  for HVDRUN_FUZZ_SECONDS (3600), where clang-14 is installed
   -R REGEX        only the tests whose name matches
   -E REGEX        not the tests whose name matches
   -L LABEL        only the tests with a label that matches
@@ -48,10 +49,10 @@ while [[ $# -gt 0 ]]; do
     esac
 done
 case "$preset" in
-dev | asan | ci | ci-asan) ;;
+dev | asan | ci | ci-asan | fuzz) ;;
 *) wrong_usage "there is no preset '$preset' with tests" ;;
 esac
-if [[ $nightly == false ]]; then
+if [[ $nightly == false && $preset != fuzz ]]; then
     selection+=(-LE '^nightly$')
 fi
 
@@ -61,16 +62,48 @@ if [[ $install == true ]]; then
 fi
 
 # Memory that libraries never give back is not ours to fix; the list of them is.
-if [[ $preset == *asan ]]; then
+if [[ $preset == *asan || $preset == fuzz || $nightly == true ]]; then
     export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS-}"
     export LSAN_OPTIONS="suppressions='$root/tests/lint/lsan.supp':print_suppressions=0:${LSAN_OPTIONS-}"
 fi
 
-cd "$root"
-echo "tests: building (preset $preset)"
-cmake --preset "$preset" </dev/null >/dev/null
-cmake --build "build/$preset" -- --quiet </dev/null
+build() { # PRESET TARGET...
+    local preset="$1" targets=()
+    shift
+    if [[ $# -gt 0 ]]; then targets=(--target "$@"); fi
+    echo "tests: building (preset $preset)"
+    cmake --preset "$preset" </dev/null >/dev/null
+    cmake --build "build/$preset" "${targets[@]}" -- --quiet </dev/null
+}
 
+run() { # PRESET OPTION...
+    local preset="$1"
+    shift
+    ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 120 "$@" </dev/null
+}
+
+# As many targets at once as there are processors: they wait for nothing.
+run_fuzz() { # OPTION...
+    cmake --preset fuzz "-DHVDRUN_FUZZ_SECONDS=${HVDRUN_FUZZ_SECONDS:-3600}" </dev/null >/dev/null
+    build fuzz fuzz_targets
+    echo "tests: fuzzing"
+    run fuzz -L '^fuzz$' --parallel "$(nproc)" "$@"
+}
+
+cd "$root"
+status=0
+if [[ $preset == fuzz ]]; then
+    run_fuzz "${selection[@]}" || status=$?
+    exit "$status"
+fi
+build "$preset"
 echo "tests: running"
-exec ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$places" \
-    --timeout 120 "${selection[@]}" </dev/null
+run "$preset" --parallel "$places" "${selection[@]}" || status=$?
+if [[ $nightly == true && ${#selection[@]} -eq 0 ]]; then
+    if command -v clang-14 >/dev/null; then
+        run_fuzz || status=$?
+    else
+        echo "tests: no clang-14, so nothing is fuzzed by libFuzzer" >&2
+    fi
+fi
+exit "$status"

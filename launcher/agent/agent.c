@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/agent.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -55,13 +56,20 @@ struct agent {
     int64_t grace_ms, drain_ms;
     uint32_t end_epoch;  /* of the newest END */
     bool processes_gone; /* nothing is left below us */
+    bool quits;          /* QUIT has come: what follows it is ignored */
     bool ended;          /* ENDED was sent; until the next PREPARE or another END */
     int status;
 };
 
+static void stop_now(void *context)
+{
+    loop_stop(context);
+}
+
+/* After what is deferred already: a link that was destroyed in this turn is freed there. */
 static void agent_quit(struct agent *agent)
 {
-    loop_stop(agent->loop);
+    loop_defer(agent->loop, stop_now, agent->loop);
 }
 
 /* ENDED when no process is left and every stream has been read. */
@@ -179,15 +187,38 @@ static void on_end(struct agent *agent, uint32_t epoch, const uint8_t *body, siz
     hvdrun__end__free_unpacked(message, NULL);
 }
 
+/* After ENDED, or before there was any worker. A driver that sends it at another time wants no more
+ * of us, and the workers are ended as when it is lost. */
+static void on_quit(struct agent *agent)
+{
+    agent->quits = true;
+    if (crews_live(agent->crews) > 0)
+        driver_lost(agent);
+    else
+        agent_quit(agent);
+}
+
 /* Things of the link */
 
+/* The order of frames is part of the protocol: who breaks it is not our driver. */
+static void driver_is_wrong(struct agent *agent, const char *what)
+{
+    log_error(&agent->post.log, "the launcher broke the protocol: %s", what);
+    link_flush(agent->link);
+    driver_lost(agent);
+}
+
+/* Once: crews point to what it says. */
 static void on_welcome(struct agent *agent, const uint8_t *body, size_t length)
 {
     Hvdrun__Welcome *message = hvdrun__welcome__unpack(NULL, length, body);
-    if (message == NULL)
+    if (message == NULL || agent->job_id != NULL) {
+        driver_is_wrong(agent, message == NULL ? "WELCOME is unreadable" : "WELCOME came twice");
+        if (message != NULL)
+            hvdrun__welcome__free_unpacked(message, NULL);
         return;
+    }
     link_set_node(agent->link, message->node);
-    free(agent->job_id);
     agent->job_id = mem_strdup(message->job_id);
     agent->post.log.level = (enum log_level)message->log_level;
     agent->grace_ms = message->grace_ms;
@@ -199,7 +230,8 @@ static void on_welcome(struct agent *agent, const uint8_t *body, size_t length)
 
 /* The rendezvous of the node: made when the first crew wants it, and then for all. While older
  * crews are there, EPOCH says when it leaves their epoch. */
-static void open_rendezvous(struct agent *agent, uint32_t epoch, bool joins)
+static void open_rendezvous(struct agent *agent, uint32_t epoch, const Hvdrun__Prepare *message,
+                            bool joins)
 {
     struct error err = ERROR_INIT;
     if (agent->rendezvous == NULL) {
@@ -207,6 +239,8 @@ static void open_rendezvous(struct agent *agent, uint32_t epoch, bool joins)
         if (agent->rendezvous == NULL)
             log_warning(&agent->post.log, "no rendezvous for Horovod: %s", err.text);
     }
+    if (agent->rendezvous != NULL)
+        rendezvous_door_expect(agent->rendezvous, message->size, message->local_size);
     if (agent->rendezvous != NULL && !joins)
         rendezvous_door_begin(agent->rendezvous, epoch);
 }
@@ -216,7 +250,7 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
     bool joins = crews_make_way(agent->crews) > 0;
     agent->post.epoch = epoch;
     if (!message->mpi_controller)
-        open_rendezvous(agent, epoch, joins);
+        open_rendezvous(agent, epoch, message, joins);
     struct crew_config config = {
         .loop = agent->loop,
         .post = &agent->post,
@@ -237,8 +271,13 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
 static void on_prepare(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
 {
     Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, length, body);
-    if (message == NULL)
+    if (message == NULL || agent->job_id == NULL) {
+        driver_is_wrong(agent,
+                        message == NULL ? "PREPARE is unreadable" : "PREPARE before WELCOME");
+        if (message != NULL)
+            hvdrun__prepare__free_unpacked(message, NULL);
         return;
+    }
     if (agent->ended) {
         crews_clear(agent->crews);
         leave_end(agent);
@@ -327,7 +366,7 @@ static bool node_frame(struct agent *agent, const struct frame_header *header, c
     case FRAME_NOTIFY: on_notify(agent, body, length); break;
     case FRAME_DEADLINE: departure_deadline(agent->departure, body, length); break;
     case FRAME_END: on_end(agent, header->epoch, body, length); break;
-    case FRAME_QUIT: agent_quit(agent); break;
+    case FRAME_QUIT: on_quit(agent); break;
     case FRAME_CHECK:
     case FRAME_PROBE: on_check(agent, header, body); break;
     case FRAME_KV_REPLY:
@@ -342,6 +381,8 @@ static bool node_frame(struct agent *agent, const struct frame_header *header, c
 static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
 {
     struct agent *agent = context;
+    if (agent->quits)
+        return;
     liveness_heard(&agent->liveness, clock_mono_ms());
     switch (header->type) {
     case FRAME_HEARTBEAT: on_heartbeat(agent, body, header->length); break;
@@ -506,7 +547,8 @@ int agent_run(const struct agent_config *config)
         agent.hello = hello_create(agent.loop, &agent.post, agent.facts);
         loop_run(agent.loop);
     } else {
-        agent.status = STATUS_LAUNCHER; /* the driver sees the end of the link */
+        fprintf(stderr, "hvdrun-agent: %s\n", err.text); /* the driver sees the end of the link */
+        agent.status = STATUS_LAUNCHER;
     }
     bool has_thread = mpi_host_has_thread(agent.mpi);
     bool deserted = agent.link == NULL;

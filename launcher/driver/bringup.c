@@ -142,7 +142,8 @@ void bringup_take_ready(struct job *job, const struct node_link *node, const Hvd
 void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
     Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, length, body);
-    bool expected = node->state == NODE_UP || node->state == NODE_ENDING;
+    bool prepared = node->state == NODE_UP && job->state == JOB_PREPARING;
+    bool expected = prepared || node->state == NODE_ENDING;
     if (ready == NULL || !expected) {
         node_link_give_up(node, "its agent answered out of turn");
         if (ready != NULL)

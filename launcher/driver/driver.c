@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "driver/bringup.h"
 #include "driver/check.h"
 #include "driver/collect.h"
@@ -49,15 +50,26 @@ static void output_consumed(void *context, int rank, size_t bytes)
     collect_consumed(job->collect, rank, bytes);
 }
 
+/* Also when all ranks ended well before we knew: what they said was not all taken. */
+static void note_gone(struct job *job)
+{
+    if (job->gone && job->verdict.status == 0)
+        job->verdict.status = 128 + SIGPIPE;
+}
+
 /* The reader of our output has gone. For stdout that ends the job, as it would end a program. */
 static void output_failed(void *context, enum output_stream stream, int errnum, const char *text)
 {
     struct job *job = context;
     if (stream != OUTPUT_STDOUT || errnum != EPIPE) {
         log_error(&job->log, "%s", text);
+        if (job->check != NULL && stream == OUTPUT_STDOUT && job->verdict.status == 0)
+            job->verdict.status = STATUS_LAUNCHER; /* a check has nothing else to give */
         return;
     }
     job->gone = true;
+    if (job->state >= JOB_FLUSHING)
+        note_gone(job);
     exit_policy_interrupted(job->policy, SIGPIPE, clock_mono_ns());
     teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
 }
@@ -95,10 +107,10 @@ static int epoch_frame(struct job *job, struct node_link *node, uint8_t type, co
     }
 }
 
-static void node_frame(void *context, struct node_link *node, const struct frame_header *header,
-                       const uint8_t *body)
+/* -1: the node broke the protocol. */
+static int take_frame(struct job *job, struct node_link *node, const struct frame_header *header,
+                      const uint8_t *body)
 {
-    struct job *job = context;
     int result = 0;
     switch (header->type) {
     case FRAME_HELLO:
@@ -148,7 +160,14 @@ static void node_frame(void *context, struct node_link *node, const struct frame
             result = epoch_frame(job, node, header->type, body, header->length);
         break;
     }
-    if (result < 0)
+    return result;
+}
+
+static void node_frame(void *context, struct node_link *node, const struct frame_header *header,
+                       const uint8_t *body)
+{
+    struct job *job = context;
+    if (exits_is_early(job, node, header->type) || take_frame(job, node, header, body) < 0)
         node_link_give_up(node, "its agent broke the protocol");
 }
 
@@ -221,6 +240,7 @@ static void finish(struct job *job)
     job->state = JOB_FLUSHING;
     reach_close(job->reach);
     warning_close(job->warning);
+    elastic_part_close(job->elastic);
     if (!orphans_end(job, ORPHANS_WAIT_MS))
         log_error(&job->log, "some processes of the job could not be killed");
     if (job->lost_here)
@@ -232,6 +252,8 @@ static void finish(struct job *job)
     if (job->check != NULL)
         check_part_verdict(job->check, &job->verdict);
     warning_verdict(job->warning, &job->verdict);
+    note_gone(job);
+    log_make_plain(job->verdict.explanation);
     output_flush(job->output, output_written, job);
 }
 
@@ -302,8 +324,12 @@ static void reaped(void *context, const struct reaper_exit *exit)
 {
     struct job *job = context;
     for (int i = 0; i < job->node_count; i++) {
-        if (job->nodes[i]->stream.pid == exit->pid)
-            job->nodes[i]->stream.pid = 0; /* the number may be somebody else's from now on */
+        struct transport_stream *stream = &job->nodes[i]->stream;
+        if (stream->pid != exit->pid)
+            continue;
+        stream->pid = 0; /* the number may be somebody else's from now on */
+        /* one that fails when all is over is not missed, but its folder may still be there */
+        job->lost_here |= stream->same_machine && exit->wait_status != 0;
     }
     helpers_exited(job->helpers, exit);
     log_debug(&job->log, "process %d has ended (wait status %#x)", (int)exit->pid,

@@ -17,6 +17,28 @@ bool exits_seat_of(const struct job *job, const struct node_link *node, uint32_t
     return record->epoch != 0 && record->node == node->index;
 }
 
+bool exits_is_early(const struct job *job, const struct node_link *node, uint8_t type)
+{
+    switch (type) {
+    case FRAME_STARTED:
+    case FRAME_EXITED:
+    case FRAME_FINISHED:
+    case FRAME_OUTPUT:
+    case FRAME_STDIN_CREDIT:
+    case FRAME_ABORT:
+    case FRAME_KV_REQUEST:
+    case FRAME_KV_DROPPED:
+    case FRAME_MPI_COLLECT:
+    case FRAME_MPI_MODEX:
+    case FRAME_MPI_MODEX_DATA:
+    case FRAME_MPI_STORE:
+    case FRAME_MPI_EVENT:
+    case FRAME_MPI_SIGNAL: return job->elastic == NULL && node->state < NODE_RUNNING;
+    case FRAME_KILLING: return job->elastic == NULL && node->state < NODE_ENDING;
+    default: return false;
+    }
+}
+
 int exits_started(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
     Hvdrun__Started *message = hvdrun__started__unpack(NULL, length, body);

@@ -40,6 +40,8 @@ void state_report_begin(struct job *job)
 
 int state_report_got(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
+    if (job->states_wanted <= 0)
+        return 0; /* too late, or nobody has asked */
     Hvdrun__StateReport *message = hvdrun__state_report__unpack(NULL, length, body);
     if (message == NULL || message->n_ranks != message->n_texts) {
         if (message != NULL)
@@ -54,7 +56,7 @@ int state_report_got(struct job *job, struct node_link *node, const uint8_t *bod
     }
     output_block(job->output, buf_text(&text));
     hvdrun__state_report__free_unpacked(message, NULL);
-    if (job->states_wanted > 0 && --job->states_wanted == 0)
+    if (--job->states_wanted == 0)
         finish(job);
     return 0;
 }

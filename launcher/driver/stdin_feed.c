@@ -170,6 +170,8 @@ void stdin_feed_destroy(struct stdin_feed *feed)
 int stdin_feed_credit(struct stdin_feed *feed, const struct node_link *node, const uint8_t *body,
                       size_t length)
 {
+    if (feed == NULL)
+        return -1;
     Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, length, body);
     if (message == NULL || !exits_seat_of(feed->job, node, message->rank)) {
         if (message != NULL)

@@ -22,8 +22,9 @@ struct clock_offset {
 };
 
 void clock_offset_init(struct clock_offset *clock);
-/* Samples that cannot be (received before sent) are ignored. */
+/* Samples that cannot be (received before sent, times that no clock shows) are ignored. */
 void clock_offset_sample(struct clock_offset *clock, int64_t sent_ns, int64_t theirs_ns,
                          int64_t received_ns);
+/* Whatever the other side says: results and their differences do not overflow. */
 int64_t clock_offset_to_ours(const struct clock_offset *clock, int64_t theirs_ns);
 int64_t clock_offset_error(const struct clock_offset *clock, int64_t now_ns);

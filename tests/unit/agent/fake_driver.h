@@ -238,7 +238,8 @@ static inline _Noreturn void fake_agent(int fd)
     _exit(FAKE_LEAKS() ? 99 : status);
 }
 
-static inline void fake_open(struct fake_driver *driver)
+/* `probe`: words of --preempt-probe, asked every 100 ms; NULL: none. */
+static inline void fake_open_probe(struct fake_driver *driver, char **probe, size_t words)
 {
     static const struct link_ops ops = {fake_frame, fake_closed, NULL};
     int pair[2];
@@ -264,9 +265,17 @@ static inline void fake_open(struct fake_driver *driver)
     welcome.node_timeout_ms = 60000;
     welcome.grace_ms = 500;
     welcome.drain_ms = 200;
+    welcome.preempt_probe = probe;
+    welcome.n_preempt_probe = words;
+    welcome.preempt_period_ms = 100;
     credit.bytes = UINT32_MAX;
     fake_send(driver, FRAME_WELCOME, 0, &welcome.base);
     fake_send(driver, FRAME_OUTPUT_CREDIT, 0, &credit.base);
+}
+
+static inline void fake_open(struct fake_driver *driver)
+{
+    fake_open_probe(driver, NULL, 0);
 }
 
 /* The agent has ended, or does so now; its exit status. */

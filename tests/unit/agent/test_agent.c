@@ -547,15 +547,7 @@ static void test_preemption(void **state)
     char *words[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo 90 taken away"};
     const struct crew_plan plan = {
         .script = "cat $HVDRUN_DEADLINE_FILE", .seats = {{0, 0, 0, 0}}, .count = 1};
-    Hvdrun__Welcome welcome = HVDRUN__WELCOME__INIT;
-    fake_open(&driver);
-    welcome.job_id = (char *)"job";
-    welcome.log_level = LOG_WARNING;
-    welcome.node_timeout_ms = 60000;
-    welcome.preempt_probe = words;
-    welcome.n_preempt_probe = 3;
-    welcome.preempt_period_ms = 100;
-    fake_send(&driver, FRAME_WELCOME, 0, &welcome.base);
+    fake_open_probe(&driver, words, 3);
     struct note note = fake_take(&driver, FRAME_TERMINATE, 0, NO_SEAT);
     Hvdrun__Terminate *message = hvdrun__terminate__unpack(NULL, note.length, note.body);
     assert_true(message->has_deadline);
@@ -576,16 +568,8 @@ static void test_end_while_probe_runs(void **state)
     (void)state;
     struct fake_driver driver;
     char *words[] = {(char *)"/bin/sleep", (char *)"300"};
-    Hvdrun__Welcome welcome = HVDRUN__WELCOME__INIT;
     const struct crew_plan plan = {.script = STAYS, .seats = {{0, 0, 0, 0}}, .count = 1};
-    fake_open(&driver);
-    welcome.job_id = (char *)"job";
-    welcome.log_level = LOG_WARNING;
-    welcome.node_timeout_ms = 60000;
-    welcome.preempt_probe = words;
-    welcome.n_preempt_probe = 2;
-    welcome.preempt_period_ms = 100;
-    fake_send(&driver, FRAME_WELCOME, 0, &welcome.base);
+    fake_open_probe(&driver, words, 2);
     for (uint32_t epoch = 1; epoch <= 3; epoch++) {
         buf_clear(&driver.output);
         fake_run(&driver, epoch, &plan);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -271,9 +272,43 @@ static void test_a_worker_that_joins(void **state)
     bench_close(&bench);
 }
 
+static Hvdrun__Limit *limit_of(int resource, uint64_t soft)
+{
+    Hvdrun__Limit *limit = mem_alloc(sizeof(*limit));
+    hvdrun__limit__init(limit);
+    limit->resource = (uint32_t)resource;
+    limit->soft = soft;
+    return limit;
+}
+
+/* Workers inherit ours: only the limits of the user that are others cost each of them something. */
+static void test_limits(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct rlimit files, core;
+    static const struct worker_env_rank rank = {.rank = 1, .cross_rank = 1, .cross_size = 3};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(getrlimit(RLIMIT_CORE, &core), 0);
+    Hvdrun__Prepare *prepare = prepare_of("", true, false);
+    prepare->limits = mem_alloc(3 * sizeof(*prepare->limits));
+    prepare->limits[0] = limit_of(RLIMIT_CORE, core.rlim_cur);
+    prepare->limits[1] = limit_of(RLIMIT_NOFILE, files.rlim_cur - 1);
+    prepare->limits[2] = limit_of(-1, 7); /* the child says that this node has none such */
+    prepare->n_limits = 3;
+    bench_prepare(&bench);
+    bench_fill(&bench, prepare, &rank);
+    assert_int_equal(bench.setup.limit_count, 2);
+    assert_int_equal(bench.setup.limits[0].resource, RLIMIT_NOFILE);
+    assert_true(bench.setup.limits[0].soft == files.rlim_cur - 1);
+    assert_int_equal(bench.setup.limits[1].resource, -1);
+    bench_close(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_several_hosts),
         cmocka_unit_test(test_a_driver_that_says_no_addresses),
         cmocka_unit_test(test_environment),

@@ -56,12 +56,30 @@ static void test_drift_over_days(void **state)
     assert_true(error <= 2 * MS);
 }
 
+/* The other side may say anything. */
+static void test_absurd_times(void **state)
+{
+    (void)state;
+    static const int64_t absurd[] = {INT64_MIN, INT64_MIN + 1, -1, INT64_MAX / 2, INT64_MAX};
+    struct clock_offset clock;
+    clock_offset_init(&clock);
+    clock_offset_sample(&clock, S, S + MS + AHEAD, S + 2 * MS);
+    for (size_t i = 0; i < sizeof(absurd) / sizeof(absurd[0]); i++) {
+        for (size_t k = 0; k < sizeof(absurd) / sizeof(absurd[0]); k++)
+            clock_offset_sample(&clock, absurd[i], absurd[k], 2 * S);
+        int64_t ours = clock_offset_to_ours(&clock, absurd[i]);
+        assert_true(ours > INT64_MIN / 4 && ours < INT64_MAX / 4);
+    }
+    assert_true(clock_offset_to_ours(&clock, 3 * S + AHEAD) == 3 * S);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_known),
         cmocka_unit_test(test_the_fastest_counts),
         cmocka_unit_test(test_drift_over_days),
+        cmocka_unit_test(test_absurd_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames out of fuzz bytes, for the two targets in which a whole end of the protocol is told
+ * nonsense: messages begin as ones that make sense, and the bytes then choose fields of them and
+ * values for these, mostly at a border (counts, ranks, node numbers, epochs).
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "fuzz.h"
+#include "wire/control.pb-c.h"
+#include "wire/frame.h"
+
+#define FRAMES_MAX ((size_t)100 << 10) /* what a socket takes without a reader */
+
+struct frames {
+    struct fuzz_bytes *bytes;
+    struct buf *out;
+    void **kept; /* what messages point to, until frames_clear() */
+    size_t kept_count;
+    uint32_t node; /* in the headers */
+    uint32_t rank; /* of a frame about a worker that makes sense */
+    /* Texts come from a list without anything that could be run or connected to, not from the
+     * bytes. */
+    bool tame;
+};
+
+void frames_clear(struct frames *frames);
+
+/* Overwrites some fields. */
+void frames_change(struct frames *frames, ProtobufCMessage *message);
+
+void frames_put(struct frames *frames, enum frame_type type, uint32_t epoch, const void *body,
+                size_t length);
+void frames_put_message(struct frames *frames, enum frame_type type, uint32_t epoch,
+                        const ProtobufCMessage *message);
+
+/* One of these types, with the message that belongs to it (NULL: none; OUTPUT and STDIN have raw
+ * bytes): made up, changed and appended. */
+struct frames_kind {
+    enum frame_type type;
+    const ProtobufCMessageDescriptor *message;
+};
+void frames_put_any(struct frames *frames, const struct frames_kind *kind);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole agent whose driver is hostile: frames in any order, of which WELCOME, PREPARE and START
+ * begin as good ones, then the driver hangs up. The agent must end, with nothing wrong in memory
+ * and no process left. Workers are /bin/true; no text that the fuzzer makes is ever run, connected
+ * to or taken for a path. CHECK, PROBE and NOTIFY, which go out to other places, are left out.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/fd.h"
+#include "frames.h"
+
+static const struct frames_kind kinds[] = {
+    {FRAME_START, &hvdrun__start__descriptor},
+    {FRAME_OUTPUT_CREDIT, &hvdrun__credit__descriptor},
+    {FRAME_STDIN, NULL},
+    {FRAME_SIGNAL, &hvdrun__signal__descriptor},
+    {FRAME_END, &hvdrun__end__descriptor},
+    {FRAME_QUIT, NULL},
+    {FRAME_HEARTBEAT, &hvdrun__heartbeat__descriptor},
+    {FRAME_HEARTBEAT_REPLY, &hvdrun__heartbeat__descriptor},
+    {FRAME_SUSPEND, NULL},
+    {FRAME_RESUME, NULL},
+    {FRAME_KV_REPLY, &hvdrun__kv_reply__descriptor},
+    {FRAME_STATE_REQUEST, NULL},
+    {FRAME_WINDOW_SIZE, &hvdrun__window_size__descriptor},
+    {FRAME_MPI_COLLECTED, &hvdrun__mpi_collected__descriptor},
+    {FRAME_MPI_MODEX, &hvdrun__mpi_modex__descriptor},
+    {FRAME_MPI_MODEX_DATA, &hvdrun__mpi_modex_data__descriptor},
+    {FRAME_MPI_STORE_REPLY, &hvdrun__mpi_store_reply__descriptor},
+    {FRAME_MPI_EVENT, &hvdrun__mpi_event__descriptor},
+    {FRAME_MPI_SIGNAL, &hvdrun__mpi_signal__descriptor},
+    {FRAME_END_WORKER, &hvdrun__end_worker__descriptor},
+    {FRAME_CANCEL, NULL},
+    {FRAME_EPOCH, NULL},
+    {FRAME_DEADLINE, &hvdrun__deadline__descriptor},
+    {FRAME_PART, NULL},
+    {FRAME_HELLO, &hvdrun__agent_hello__descriptor}, /* those of the other direction */
+    {FRAME_OUTPUT, NULL},
+};
+
+/* Ranks 0 and 1 here, 2 and 3 on the other node. */
+static void put_prepare(struct frames *frames, uint32_t epoch)
+{
+    Hvdrun__Prepare prepare = HVDRUN__PREPARE__INIT;
+    Hvdrun__App app = HVDRUN__APP__INIT, *apps[] = {&app};
+    Hvdrun__Worker workers[2] = {HVDRUN__WORKER__INIT, HVDRUN__WORKER__INIT};
+    Hvdrun__Worker *list[] = {&workers[0], &workers[1]};
+    char *argv[] = {"/bin/true"}, *hosts[] = {"a", "b"}, *env[] = {"PATH=/bin"};
+    uint32_t host_ranks[] = {2, 2}, readers[] = {0, 1};
+    uint8_t kind = fuzz_u8(frames->bytes);
+    app.argv = argv;
+    app.n_argv = 1;
+    app.np = 4;
+    app.mpi = kind % 3 == 0 ? "pmi1" : kind % 3 == 1 ? "none" : "auto";
+    for (uint32_t i = 0; i < 2; i++) {
+        workers[i].rank = workers[i].seat = workers[i].app_rank = i;
+        workers[i].local_rank = workers[i].slot = i;
+        workers[i].cross_size = 2;
+    }
+    prepare.size = 4;
+    prepare.host = "a";
+    prepare.hosts = prepare.hostnames = hosts;
+    prepare.n_hosts = prepare.n_hostnames = 2;
+    prepare.host_ranks = host_ranks;
+    prepare.n_host_ranks = 2;
+    prepare.apps = apps;
+    prepare.n_apps = 1;
+    prepare.workers = list;
+    prepare.n_workers = 2;
+    prepare.local_size = 2;
+    prepare.base_env = env;
+    prepare.n_base_env = 1;
+    prepare.pty_rank = -1;
+    prepare.stdin_ranks = readers;
+    prepare.n_stdin_ranks = kind % 2 == 0 ? 2 : 0;
+    frames_change(frames, &prepare.base);
+    frames_put_message(frames, FRAME_PREPARE, epoch, &prepare.base);
+}
+
+static void put_welcome(struct frames *frames)
+{
+    Hvdrun__Welcome welcome = HVDRUN__WELCOME__INIT;
+    welcome.protocol = FRAME_VERSION;
+    welcome.version = HVDRUN_VERSION;
+    welcome.job_id = "fuzz";
+    welcome.node_timeout_ms = 30000;
+    welcome.grace_ms = 100;
+    welcome.drain_ms = 100;
+    frames_change(frames, &welcome.base);
+    /* the time that these say is waited for indeed */
+    welcome.grace_ms %= 1000;
+    welcome.drain_ms %= 1000;
+    frames_put_message(frames, FRAME_WELCOME, 0, &welcome.base);
+}
+
+static void write_story(struct fuzz_bytes *bytes, struct buf *out)
+{
+    struct frames frames = {.bytes = bytes, .out = out, .tame = true};
+    while (bytes->left > 0) {
+        uint8_t choice = fuzz_u8(bytes);
+        frames.rank = choice >> 6 & 1;
+        if (choice % 32 == 30)
+            put_welcome(&frames);
+        else if (choice % 32 >= 26)
+            put_prepare(&frames, choice < 192 ? 1 : fuzz_u32(bytes));
+        else
+            frames_put_any(&frames, &kinds[choice % 32]);
+    }
+    frames_clear(&frames);
+}
+
+FUZZ_TARGET
+{
+    struct fuzz_bytes bytes = {data, size};
+    AUTO_BUF struct buf story = BUF_INIT(FRAMES_MAX + 1024);
+    sigset_t mask;
+    int pair[2];
+    write_story(&bytes, &story);
+    FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    fd_nonblock(pair[1]);
+    fd_write(pair[1], buf_text(&story), story.length);
+    shutdown(pair[1], SHUT_WR);
+    sigemptyset(&mask);
+    struct agent_config config = {.read_fd = pair[0],
+                                  .write_fd = pair[0],
+                                  .module_dir = "/nonexistent",
+                                  .mask = &mask,
+                                  .keeper_fd = -1};
+    agent_run(&config);
+    fd_close(&pair[1]);
+    FUZZ_CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+    return 0;
+}

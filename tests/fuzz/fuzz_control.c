@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the control socket, one a line. The answer is always one object. */
+#include <jansson.h>
+
+#include "driver/control_request.h"
+#include "fuzz.h"
+
+static json_t *status(void *context)
+{
+    (void)context;
+    return json_pack("{s:s}", "job", "j");
+}
+
+static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,
+                 struct error *err)
+{
+    (void)context;
+    FUZZ_CHECK(within_ms >= 0 && (has_deadline || within_ms == 0));
+    return host[0] == 'x' ? error_set(err, "no host is called '%s'", host) : 0;
+}
+
+static int undrain(void *context, const char *host, struct error *err)
+{
+    return drain(context, host, false, 0, err);
+}
+
+static int add(void *context, const struct host_list *hosts, struct error *err)
+{
+    (void)context;
+    (void)err;
+    FUZZ_CHECK(hosts->count > 0);
+    return 0;
+}
+
+FUZZ_TARGET
+{
+    static const struct control_ops ops = {
+        .status = status, .drain = drain, .undrain = undrain, .add = add};
+    struct fuzz_bytes bytes = {data, size};
+    while (bytes.left > 0) {
+        char *line AUTO_FREE = fuzz_line(&bytes);
+        json_t *answer = control_request_answer(line, strlen(line), &ops, NULL);
+        FUZZ_CHECK(json_is_object(answer));
+        json_decref(answer);
+    }
+    return 0;
+}

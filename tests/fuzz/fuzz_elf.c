@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ELF files: what a program links with, and what an image needs of a host. */
+#include "fuzz.h"
+#include "model/elf.h"
+#include "node/mpi_detect.h"
+#include "transport/image_facts.h"
+
+FUZZ_TARGET
+{
+    struct elf_info info;
+    struct image_facts facts;
+    struct error err = ERROR_INIT;
+    if (elf_parse(data, size, &info) == 0) {
+        for (size_t i = 0; i < info.needed.count; i++)
+            mpi_kind_of_library(info.needed.items[i]);
+    }
+    elf_info_destroy(&info);
+    fuzz_check_error(image_facts_read(data, size, &facts, &err), &err);
+    image_cksum(data, size);
+    return 0;
+}

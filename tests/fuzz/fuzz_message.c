@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every message of control.proto: the first byte chooses it. What can be read can be written, in
+ * the size that is said before. (Read again it need not be the same: protobuf-c does not keep every
+ * unknown field whole.) */
+#include <protobuf-c/protobuf-c.h>
+
+#include "fuzz.h"
+#include "wire/control.pb-c.h"
+
+static const ProtobufCMessageDescriptor *const messages[] = {
+    &hvdrun__agent_hello__descriptor,  &hvdrun__welcome__descriptor,
+    &hvdrun__prepare__descriptor,      &hvdrun__ready__descriptor,
+    &hvdrun__start__descriptor,        &hvdrun__started__descriptor,
+    &hvdrun__exited__descriptor,       &hvdrun__finished__descriptor,
+    &hvdrun__credit__descriptor,       &hvdrun__signal__descriptor,
+    &hvdrun__end__descriptor,          &hvdrun__killing__descriptor,
+    &hvdrun__end_worker__descriptor,   &hvdrun__notify__descriptor,
+    &hvdrun__notified__descriptor,     &hvdrun__terminate__descriptor,
+    &hvdrun__deadline__descriptor,     &hvdrun__signalled__descriptor,
+    &hvdrun__heartbeat__descriptor,    &hvdrun__log__descriptor,
+    &hvdrun__kv_request__descriptor,   &hvdrun__kv_reply__descriptor,
+    &hvdrun__kv_notice__descriptor,    &hvdrun__abort__descriptor,
+    &hvdrun__state_report__descriptor, &hvdrun__window_size__descriptor,
+    &hvdrun__mpi_collect__descriptor,  &hvdrun__mpi_collected__descriptor,
+    &hvdrun__mpi_modex__descriptor,    &hvdrun__mpi_modex_data__descriptor,
+    &hvdrun__mpi_store__descriptor,    &hvdrun__mpi_store_reply__descriptor,
+    &hvdrun__mpi_event__descriptor,    &hvdrun__mpi_signal__descriptor,
+    &hvdrun__checked__descriptor,      &hvdrun__probe__descriptor,
+    &hvdrun__probed__descriptor,
+};
+
+FUZZ_TARGET
+{
+    struct fuzz_bytes bytes = {data, size};
+    const ProtobufCMessageDescriptor *kind =
+        messages[fuzz_u8(&bytes) % (sizeof(messages) / sizeof(messages[0]))];
+    ProtobufCMessage *message = protobuf_c_message_unpack(kind, NULL, bytes.left, bytes.at);
+    if (message == NULL)
+        return 0;
+    size_t length = protobuf_c_message_get_packed_size(message);
+    uint8_t *packed AUTO_FREE = mem_alloc(length + 1);
+    FUZZ_CHECK(protobuf_c_message_pack(message, packed) == length);
+    ProtobufCMessage *again = protobuf_c_message_unpack(kind, NULL, length, packed);
+    if (again != NULL)
+        protobuf_c_message_free_unpacked(again, NULL);
+    protobuf_c_message_free_unpacked(message, NULL);
+    return 0;
+}

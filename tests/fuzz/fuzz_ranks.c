@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rankfiles, --rank-map and lists of ranks: hosts in the first line, all three read the rest. */
+#include "base/parse.h"
+#include "fuzz.h"
+#include "model/rank_map.h"
+#include "model/rankfile.h"
+
+static void resolve(int result, struct rank_list *list, const struct host_list *hosts)
+{
+    struct error err = ERROR_INIT;
+    int *at AUTO_FREE = result < 0 ? NULL : rank_list_resolve(list, hosts, &err);
+    for (size_t i = 0; at != NULL && i < list->count; i++)
+        FUZZ_CHECK(at[i] >= 0 && (size_t)at[i] < hosts->count);
+    rank_list_destroy(list);
+}
+
+static void each_rank(void *context, int64_t rank)
+{
+    FUZZ_CHECK(rank >= 0 && rank <= *(const int64_t *)context);
+}
+
+FUZZ_TARGET
+{
+    struct fuzz_bytes bytes = {data, size};
+    char *names AUTO_FREE = fuzz_line(&bytes);
+    char *text AUTO_FREE = fuzz_text(bytes.at, bytes.left);
+    struct host_list hosts = {.count = 0};
+    struct rank_list list = {.count = 0};
+    struct error err = ERROR_INIT;
+    int64_t max = 4095;
+    hosts_parse(names, &hosts, NULL);
+    int result = rankfile_parse(text, bytes.left, "f", &list, &err);
+    fuzz_check_error(result, &err);
+    resolve(result, &list, &hosts);
+    result = rank_map_parse(text, &list, &err);
+    fuzz_check_error(result, &err);
+    resolve(result, &list, &hosts);
+    fuzz_check_error(parse_ranks(text, max, each_rank, &max, &err), &err);
+    hosts_destroy(&hosts);
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other programs print: srun, its help, ssh, kubectl; Open MPI's parameter files; the kernel's
+ * log, /proc/PID/cgroup. */
+#include "base/strv.h"
+#include "fuzz.h"
+#include "node/cgroup.h"
+#include "node/mpi_params.h"
+#include "node/oom.h"
+#include "transport/exec_complaint.h"
+#include "transport/printable.h"
+#include "transport/srun_complaint.h"
+#include "transport/srun_options.h"
+#include "transport/ssh_lines.h"
+
+static void tell(void *context, const char *line)
+{
+    (void)context;
+    FUZZ_CHECK(strlen(line) <= SSH_LINE_MAX);
+    for (; *line != '\0'; line++)
+        FUZZ_CHECK((unsigned char)*line >= ' ' && *line != 0x7f);
+}
+
+static void read_lines(const uint8_t *data, size_t size)
+{
+    struct ssh_lines lines = {.length = 0};
+    char line[PRINTABLE_ROOM];
+    size_t half = size / 2;
+    ssh_lines_feed(&lines, (const char *)data, half, tell, NULL);
+    ssh_lines_feed(&lines, (const char *)data + half, size - half, tell, NULL);
+    ssh_lines_end(&lines, tell, NULL);
+    printable_line((const char *)data, size, line);
+    tell(NULL, line);
+}
+
+static void read_srun(const char *text)
+{
+    AUTO_STRV struct strv nodes = STRV_INIT;
+    struct srun_options options;
+    char line[64];
+    srun_options_parse(text, &options);
+    srun_complaint_find(text, line, sizeof(line));
+    for (const char *at = text; *at != '\0'; at += *at == '\n') {
+        size_t length = strcspn(at, "\n");
+        char *one AUTO_FREE = mem_strndup(at, length);
+        const char *said = srun_complaint_about(one, &nodes);
+        FUZZ_CHECK(said == NULL || (said >= one && said <= one + length));
+        if (said != NULL)
+            srun_complaint_is_node_failure(said);
+        srun_complaint_is_end(one);
+        at += length;
+    }
+}
+
+FUZZ_TARGET
+{
+    char *text AUTO_FREE = fuzz_text(data, size);
+    struct exec_complaint complaint;
+    if (size > 0)
+        read_lines(data, size);
+    read_srun(text);
+    exec_complaint_find(text, true, &complaint);
+    mpi_params_text_chooses_tcp(text, size);
+    oom_victim_in(text);
+    free(cgroup_path_in(text, ""));
+    free(cgroup_path_in(text, "memory"));
+    return 0;
+}
