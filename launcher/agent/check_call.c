@@ -87,8 +87,8 @@ static void connected(struct check_call *call)
     }
     call->result.connect_ns = clock_mono_ns() - call->begun_ns;
     check_socket_own(call->fd, call->result.source);
-    if (send(call->fd, call->token, CHECK_TOKEN, MSG_NOSIGNAL) != CHECK_TOKEN) {
-        broken(call, errno == 0 ? EPIPE : errno);
+    if (fd_send_all(call->fd, call->token, CHECK_TOKEN) < 0) {
+        broken(call, errno);
         return;
     }
     call->state = GREETING;

@@ -56,7 +56,7 @@ static void guest_destroy(struct guest *guest)
 /* A few bytes into a socket that has sent none: either all of them fit or it is broken. */
 static bool say(const struct guest *guest, const void *bytes, size_t length)
 {
-    return send(guest->fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length;
+    return fd_send_all(guest->fd, bytes, length) == 0;
 }
 
 /* false: it is not one of us. */

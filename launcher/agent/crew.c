@@ -159,7 +159,7 @@ struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prep
     make_workers(crew, prepare);
     int result = crew_setup_fill(&crew->setup, &crew->config, prepare, &mpi_ops, crew, &err);
     if (result == 0) {
-        crew->shared.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        crew->shared.null_fd = fd_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
         if (crew->shared.null_fd < 0)
             result = error_errno(&err, errno, "cannot open /dev/null");
     }
@@ -205,7 +205,8 @@ static int spawn_one(struct crew *crew, int index)
     AUTO_STRV struct strv extra = STRV_INIT, hints = STRV_INIT;
     struct error err = ERROR_INIT;
     int keep_fd = -1;
-    if (setup->mpi != NULL && mpi_host_worker(setup->mpi, index, &extra, &keep_fd, &err) < 0) {
+    if (setup->mpi != NULL &&
+        mpi_host_worker(setup->mpi, index, &extra, &hints, &keep_fd, &err) < 0) {
         worker_fail(worker, &err);
         return -1;
     }

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/crew_binding.h"
+#include "agent/crew_files.h"
 #include "agent/crew_gpus.h"
 #include "agent/deadline.h"
 #include "agent/modules.h"
@@ -56,10 +58,22 @@ static void copy_lists(struct crew_setup *setup)
     setup->node_sizes = mem_array(prepare->n_host_ranks, sizeof(int));
     for (size_t i = 0; i < prepare->n_host_ranks; i++)
         setup->node_sizes[i] = (int)prepare->host_ranks[i];
+}
+
+/* The soft limits of the user's shell, as far as workers do not inherit them from us: mostly none
+ * or one, and each costs every worker two system calls. */
+static void copy_limits(struct crew_setup *setup)
+{
+    const Hvdrun__Prepare *prepare = setup->prepare;
     setup->limits = mem_array(prepare->n_limits, sizeof(*setup->limits));
-    for (size_t i = 0; i < prepare->n_limits; i++)
-        setup->limits[setup->limit_count++] = (struct child_limit){
-            (int)prepare->limits[i]->resource, (rlim_t)prepare->limits[i]->soft};
+    for (size_t i = 0; i < prepare->n_limits; i++) {
+        struct child_limit wanted = {(int)prepare->limits[i]->resource,
+                                     (rlim_t)prepare->limits[i]->soft};
+        struct rlimit ours;
+        bool known = getrlimit((__rlimit_resource_t)wanted.resource, &ours) == 0;
+        if (!known || ours.rlim_cur != wanted.soft)
+            setup->limits[setup->limit_count++] = wanted;
+    }
 }
 
 const char *crew_setup_getenv(const struct crew_setup *setup, const struct crew_app *app,
@@ -319,6 +333,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     if (rank_places_read(prepare, &setup->places, err) < 0)
         return -1;
     copy_lists(setup);
+    copy_limits(setup);
     choose_interfaces(setup);
     setup->runtime_dir = runtime_dir_create(&no_dir);
     if (setup->runtime_dir == NULL)
@@ -329,7 +344,9 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     if (fill_apps(setup, err) < 0 || fill_ports(setup, err) < 0 ||
         crew_binding_fill(setup, err) < 0)
         return -1;
-    return fill_mpi(setup, mpi_ops, context, err);
+    if (fill_mpi(setup, mpi_ops, context, err) < 0)
+        return -1;
+    return crew_files_check(setup, err);
 }
 
 static void set_interfaces(const struct crew_setup *setup, struct worker_env_job *job)

@@ -28,7 +28,7 @@ void deadline_clear(struct deadline *deadline)
 
 static int write_file(const char *path, const char *text)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
     int result = fd_write_all(fd, text, strlen(text));

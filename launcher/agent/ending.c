@@ -109,6 +109,10 @@ void ending_begin(struct ending *ending, int signal, int64_t grace_ms)
     if (ending->state == ENDING_KILLING || ending->state == ENDING_GONE)
         return;
     ending->state = ENDING_ASKED;
+    if (!reaper_has_children()) { /* as at the end of most jobs */
+        gone(ending, true);
+        return;
+    }
     if (signal == SIGKILL || grace_ms == 0) {
         kill_all(ending);
     } else {

@@ -55,11 +55,11 @@ static int unpack_in_folder(const char *place, const struct module_image *image,
     if (dir == NULL)
         return -1;
     char *path AUTO_FREE = mem_printf("%s/%s", runtime_dir_path(dir), image->name);
-    int writer = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    int writer = fd_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     bool filled = writer >= 0 && fill(writer, image);
     int errnum = errno;
     fd_close(&writer);
-    int fd = filled ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = filled ? fd_open(path, O_RDONLY | O_CLOEXEC, 0) : -1;
     if (filled && fd >= 0 && !can_execute(fd)) {
         errnum = errno;
         fd_close(&fd);

@@ -133,7 +133,7 @@ static int spawn(struct preempt *preempt, struct error *err)
     if (path == NULL)
         return -1;
     int out[2] AUTO_FD_PAIR = {-1, -1}, errors[2] AUTO_FD_PAIR = {-1, -1};
-    int null_fd AUTO_FD = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int null_fd AUTO_FD = fd_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
     if (null_fd < 0 || fd_pipe(out) < 0 || fd_pipe(errors) < 0)
         return error_errno(err, errno, "cannot be started");
     sigset_t mask; /* ours blocks what the loop hands out */

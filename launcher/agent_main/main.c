@@ -50,15 +50,15 @@ static int agent_main(void *context, int line_fd)
 /* The stream moves away from 0 and 1, which are for nobody here; 2 goes on to the transport. */
 static int move_stream(struct start *start)
 {
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
     start->read_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     start->write_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (null_fd < 0 || start->read_fd < 0 || start->write_fd < 0)
         return -1;
     if (fcntl(STDERR_FILENO, F_GETFD) < 0)
-        dup2(null_fd, STDERR_FILENO);
-    dup2(null_fd, STDIN_FILENO);
-    dup2(null_fd, STDOUT_FILENO);
+        fd_dup2(null_fd, STDERR_FILENO);
+    fd_dup2(null_fd, STDIN_FILENO);
+    fd_dup2(null_fd, STDOUT_FILENO);
     fd_close(&null_fd);
     return 0;
 }
@@ -120,11 +120,11 @@ static int run_dialed(const sigset_t *mask)
 /* Nobody reads what we print, and nothing is told us, but for the line that says why we fail. */
 static int leave_streams(void)
 {
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
+    int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+    if (null_fd < 0 || fd_dup2(null_fd, STDIN_FILENO) < 0 || fd_dup2(null_fd, STDOUT_FILENO) < 0)
         return -1;
     if (fcntl(STDERR_FILENO, F_GETFD) < 0)
-        dup2(null_fd, STDERR_FILENO);
+        fd_dup2(null_fd, STDERR_FILENO);
     fd_close(&null_fd);
     return 0;
 }

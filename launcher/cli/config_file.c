@@ -40,11 +40,14 @@ int config_file_user(char *const *envp, struct settings *settings, struct error 
         path = mem_printf("%s/.config/hvdrun/config.ini", home);
     if (path == NULL)
         return 0;
-    bool missing = access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
-    if (missing)
-        return 0;
-    if (read_config(path, &bytes, err) < 0)
+    struct error why = ERROR_INIT;
+    if (read_config(path, &bytes, &why) < 0) {
+        if (why.errnum == ENOENT || why.errnum == ENOTDIR)
+            return 0;
+        if (err != NULL)
+            *err = why;
         return -1;
+    }
     return config_ini_read(buf_text(&bytes), path, SOURCE_USER_FILE, settings, err);
 }
 

@@ -31,17 +31,12 @@ struct search {
     struct buf ids;
 };
 
-/* A connection to the socket `name` in folder `dir`; -1 and errno: nobody listens. Its path may be
- * longer than a socket's address. */
-static int dial_in(int dir, const char *name)
+/* A connection to the socket `name` in a folder; -1 and errno: nobody listens. */
+static int dial_in(int dir, const char *folder, const char *name)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length =
-        snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, name);
-    if (length < 0 || (size_t)length >= sizeof(address.sun_path)) {
-        errno = ENAMETOOLONG;
+    struct sockaddr_un address;
+    if (control_address(dir, folder, name, &address) < 0)
         return -1;
-    }
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         fd_close(&fd);
@@ -52,7 +47,7 @@ static int dial_in(int dir, const char *name)
 static DIR *open_own(int parent, const char *name)
 {
     struct stat info;
-    int fd AUTO_FD = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd AUTO_FD = fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) < 0 || info.st_uid != geteuid() || (info.st_mode & 0077) != 0)
         return NULL;
     DIR *dir = fdopendir(fd);
@@ -70,13 +65,13 @@ static char *job_of(const char *name)
     return mem_strndup(name, length - suffix);
 }
 
-static void look_in(struct search *search, DIR *dir)
+static void look_in(struct search *search, DIR *dir, const char *folder)
 {
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
         char *id AUTO_FREE = job_of(entry->d_name);
         if (id == NULL || (search->job != NULL && strcmp(search->job, id) != 0))
             continue;
-        int fd AUTO_FD = dial_in(dirfd(dir), entry->d_name);
+        int fd AUTO_FD = dial_in(dirfd(dir), folder, entry->d_name);
         if (fd < 0 && errno != EAGAIN)
             continue; /* left by one that was killed */
         buf_printf(&search->ids, "%s%s", search->found > 0 ? ", " : "", id);
@@ -97,7 +92,8 @@ static void look_everywhere(struct search *search, const char *base)
         DIR *dir = entry->d_name[0] == '.' ? NULL : open_own(dirfd(folders), entry->d_name);
         if (dir == NULL)
             continue;
-        look_in(search, dir);
+        char *folder AUTO_FREE = mem_printf("%s/%s", base, entry->d_name);
+        look_in(search, dir, folder);
         closedir(dir);
     }
     closedir(folders);
@@ -107,8 +103,8 @@ static int dial_path(const char *path, struct error *err)
 {
     const char *name = strrchr(path, '/') + 1;
     char *folder AUTO_FREE = mem_strndup(path, (size_t)(name - path));
-    int dir AUTO_FD = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd = dir < 0 ? -1 : dial_in(dir, name);
+    int dir AUTO_FD = fd_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = dir < 0 ? -1 : dial_in(dir, folder, name);
     return fd < 0 ? error_errno(err, errno, "cannot speak to the job at %s", path) : fd;
 }
 

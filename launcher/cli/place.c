@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -174,6 +175,9 @@ char *place_modules(void)
     char path[PATH_ROOM];
     ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
     path[length > 0 ? length : 0] = '\0';
+    const char *started = (const char *)getauxval(AT_EXECFN); /* where there is no /proc */
+    if (length < 0 && (started == NULL || realpath(started, path) == NULL))
+        path[0] = '\0';
     char *slash = strrchr(path, '/');
     if (slash != NULL)
         *slash = '\0';

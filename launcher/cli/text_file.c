@@ -24,7 +24,7 @@ static int cannot(const char *what, const char *path, int errnum, struct error *
 static int open_text(const char *path, struct error *err)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
         return cannot("open", path, errno, err);
     if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode) && !S_ISBLK(info.st_mode))

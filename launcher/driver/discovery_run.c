@@ -211,7 +211,7 @@ static int start(struct discovery_run *run, struct error *err)
 {
     void (*const ready[STREAMS])(void *, int) = {out_ready, errors_ready};
     int out[2] = {-1, -1}, errors[2] = {-1, -1};
-    int null_fd AUTO_FD = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int null_fd AUTO_FD = fd_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
     int result = -1;
     if (null_fd < 0 || fd_pipe(out) < 0 || fd_pipe(errors) < 0)
         error_errno(err, errno, "cannot start %s", run->program->name);

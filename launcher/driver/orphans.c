@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/orphans.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,6 +11,8 @@
 #include "node/descendants.h"
 
 #define AGAIN_MS 20
+#define LEAVING_MS 5 /* of an agent from the end of its link to that of its process */
+#define KILLED_MS 1
 
 /* A live agent, or a program that keeps the connection to one. */
 static bool is_ours(const struct job *job, pid_t pid)
@@ -60,17 +61,35 @@ void orphans_sweep(struct job *job)
     loop_timer_set(job->orphan_sweep, AGAIN_MS);
 }
 
+/* Collects what ends within so long; false: children are left. A SIGCHLD that comes now is ours: it
+ * is blocked and would only have the loop collect them. */
+static bool collect_all(struct job *job, int64_t patience_ms)
+{
+    int64_t until = clock_mono_ms() + patience_ms;
+    const struct timespec moment = {.tv_nsec = patience_ms * 1000000};
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    reaper_collect(job->reaper);
+    while (reaper_has_children()) {
+        if (clock_mono_ms() >= until)
+            return false;
+        sigtimedwait(&child, NULL, &moment);
+        reaper_collect(job->reaper);
+    }
+    return true;
+}
+
 bool orphans_end(struct job *job, int64_t limit_ms)
 {
     int64_t limit = clock_mono_ms() + limit_ms;
-    reaper_collect(job->reaper);
-    while (reaper_has_children()) {
+    bool all = collect_all(job, LEAVING_MS);
+    while (!all) {
         helpers_kill_overdue(job->helpers);
         if (clock_mono_ms() > limit)
             return false;
         kill_orphans(job);
-        poll(NULL, 0, 1);
-        reaper_collect(job->reaper);
+        all = collect_all(job, KILLED_MS);
     }
     return true;
 }

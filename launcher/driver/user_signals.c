@@ -99,6 +99,7 @@ static void stop_ourselves(struct job *job)
 static void resume(struct job *job)
 {
     job->suspending = false;
+    terminal_raw_again(job->terminal); /* it may have come from the background */
     for (int i = 0; i < job->node_count; i++)
         node_link_suspend(job->nodes[i], false);
     job_send_all(job, FRAME_RESUME, NULL);

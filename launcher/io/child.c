@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
 
@@ -61,7 +62,7 @@ static void child_fds(const struct child_spec *spec, volatile struct failure *fa
             child_fail(failure, STEP_FDS);
     }
     for (int i = 0; i < 3; i++) {
-        int result = moved[i] == i ? fcntl(i, F_SETFD, 0) : dup2(moved[i], i);
+        int result = moved[i] == i ? fcntl(i, F_SETFD, 0) : fd_dup2(moved[i], i);
         if (result < 0)
             child_fail(failure, STEP_FDS);
     }
@@ -142,8 +143,10 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
         return pid;
     int errnum = pid < 0 ? errno : failure.errnum;
     const char *object = failure.step == STEP_WDIR ? spec->wdir : spec->path;
-    error_errno(err, errnum, "cannot %s%s%s", step_names[failure.step], object == NULL ? "" : " ",
-                object == NULL ? "" : object);
+    bool too_many = pid < 0 && errnum == EAGAIN;
+    error_errno(err, errnum, "cannot %s%s%s%s", step_names[failure.step], object == NULL ? "" : " ",
+                object == NULL ? "" : object,
+                too_many ? " (the limit of processes: ulimit -u, or that of the container)" : "");
     if (err != NULL)
         err->status = errnum == ENOENT && failure.step == STEP_EXEC ? STATUS_NOT_FOUND
                                                                     : STATUS_NOT_EXECUTABLE;

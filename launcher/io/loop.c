@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/status.h"
 
 struct deferred {
     void (*call)(void *context);
@@ -66,15 +68,31 @@ static void run_deferred(evutil_socket_t fd, short what, void *arg)
 }
 
 /* What libevent wants to say on stderr (such as EPERM for a file that cannot be watched, which the
- * caller sees from loop_fd_watch) is nothing for the user. */
+ * caller sees from loop_fd_watch) is nothing for the user, but for its last words. */
 static void keep_quiet(int severity, const char *text)
 {
-    (void)severity, (void)text;
+    if (severity == EVENT_LOG_ERR)
+        fprintf(stderr, "hvdrun: the event loop cannot go on: %s\n", text);
+}
+
+/* Where it sees no way on it ends the process, with a status that would be taken for the job's. */
+static void cannot_go_on(int status)
+{
+    (void)status;
+    _exit(STATUS_LAUNCHER);
+}
+
+/* A timer that could not be set would be a deadline that never comes. */
+static void use_our_memory(void)
+{
+    event_set_mem_functions(mem_alloc, mem_resize, free);
 }
 
 struct loop *loop_create(struct error *err)
 {
+    use_our_memory();
     event_set_log_callback(keep_quiet);
+    event_set_fatal_callback(cannot_go_on);
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
     if (config != NULL) {
@@ -158,8 +176,12 @@ int loop_fd_watch(struct loop_fd *watch, int what)
     short events = (short)(((what & LOOP_READ) != 0 ? EV_READ : 0) |
                            ((what & LOOP_WRITE) != 0 ? EV_WRITE : 0) | EV_PERSIST);
     event_assign(watch->event, watch->loop->base, watch->fd, events, fd_ready, watch);
-    if (event_add(watch->event, NULL) < 0)
+    if (event_add(watch->event, NULL) < 0) {
+        /* What can be watched has to be: else we would wait for it for ever. */
+        if (errno == ENOMEM || errno == ENOSPC)
+            mem_exhausted();
         return -1;
+    }
     watch->what = what;
     return 0;
 }

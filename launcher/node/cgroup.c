@@ -41,12 +41,14 @@ char *cgroup_path_in(const char *text, const char *controller)
     return NULL;
 }
 
-static char *own_path(const char *controller)
+/* Where we are in the unified tree and in that of a controller; NULL: nowhere. The caller's. */
+static void own_paths(const char *controller, char **unified, char **legacy)
 {
     struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
     if (fd_read_file("/proc/self/cgroup", &text, NULL) < 0)
-        return NULL;
-    return cgroup_path_in(buf_text(&text), controller);
+        buf_clear(&text);
+    *unified = cgroup_path_in(buf_text(&text), "");
+    *legacy = cgroup_path_in(buf_text(&text), controller);
 }
 
 /* Reads ROOT/PATH/FILE, or ROOT/FILE: in a container the path often names what is outside of it. */
@@ -78,8 +80,8 @@ static int64_t number_after(const char *text, const char *key)
 int64_t cgroup_memory_counter(const char *v2_file, const char *v1_file, const char *key)
 {
     struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
-    char *unified AUTO_FREE = own_path("");
-    char *memory AUTO_FREE = own_path("memory");
+    char *unified AUTO_FREE = NULL, *memory AUTO_FREE = NULL;
+    own_paths("memory", &unified, &memory);
     bool found = (memory != NULL && read_in("/sys/fs/cgroup/memory", memory, v1_file, &text)) ||
                  read_in("/sys/fs/cgroup", unified, v2_file, &text);
     if (!found)
@@ -135,9 +137,9 @@ static int smallest_quota(const char *root, const char *path, int (*quota_of)(co
 
 int cgroup_cpu_quota(void)
 {
-    char *unified AUTO_FREE = own_path("");
-    char *cpu AUTO_FREE = own_path("cpu");
+    char *unified AUTO_FREE = NULL, *cpu AUTO_FREE = NULL;
     int quota = 0;
+    own_paths("cpu", &unified, &cpu);
     if (cpu != NULL)
         quota = smallest_quota("/sys/fs/cgroup/cpu", cpu, legacy_quota);
     if (quota == 0 && unified != NULL)

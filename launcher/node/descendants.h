@@ -14,7 +14,8 @@
 
 /* Parents before their children. `*out` is freed with free() and NULL when there are none. Costs
  * one small read when the kernel lists children (CONFIG_PROC_CHILDREN), a walk through /proc when
- * not. */
+ * not. Where there is no /proc only the children of this process itself are found, and nothing
+ * below another one: orphans become children of a subreaper when what is above them has ended. */
 size_t descendants_list(pid_t pid, pid_t **out);
 
 /* The walk through /proc, whatever the kernel offers. */

@@ -62,7 +62,7 @@ static int spawn(struct gpus_ask *ask, const char *program, struct error *err)
     int ends[2];
     if (fd_pipe(ends) < 0)
         return error_errno(err, errno, "cannot ask %s", program);
-    int out AUTO_FD = ends[1], null_fd AUTO_FD = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int out AUTO_FD = ends[1], null_fd AUTO_FD = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
     ask->fd = ends[0];
     fd_nonblock(ask->fd);
     if (null_fd < 0)

@@ -26,7 +26,7 @@ static size_t read_file(void *context, uint64_t offset, void *out, size_t length
     const int *fd = context;
     if (offset > INT64_MAX)
         return 0;
-    ssize_t got = pread(*fd, out, length, (off_t)offset);
+    ssize_t got = fd_pread(*fd, out, length, (off_t)offset);
     return got > 0 ? (size_t)got : 0;
 }
 
@@ -122,7 +122,7 @@ void library_search_destroy(struct library_search *search)
 
 static int open_at(const struct library_search *search, const char *path, struct elf_info *out)
 {
-    int fd AUTO_FD = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0 || library_read_elf(fd, out) < 0)
         return -1;
     const struct elf_info *program = search->program;

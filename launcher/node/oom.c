@@ -44,7 +44,7 @@ struct oom_watch *oom_watch_create(void)
     struct oom_watch *watch = mem_alloc(sizeof(*watch));
     watch->cgroup = cgroup_kills();
     watch->machine = machine_kills();
-    watch->log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    watch->log = fd_open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     if (watch->log >= 0 && lseek(watch->log, 0, SEEK_END) < 0)
         fd_close(&watch->log);
     return watch;

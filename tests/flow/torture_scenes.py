@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short runs in which calls fail (torture.py), and what is right at the end of each."""
+
+import json
+import os
+
+from ground import mpi_worker, worker
+from torture import Scene
+
+ELASTIC = """#!/bin/sh
+echo "rank $RANK of $WORLD_SIZE restart $TORCHELASTIC_RESTART_COUNT"
+[ "$RANK" != 1 ] || [ "$HVDRUN_EPOCH" -gt 1 ] || exit 3
+"""
+TEXT = b"some text\nand more\n" * 20
+
+
+def said(*lines):
+    return [f"[{rank}]<stdout>:{line}" for rank, line in enumerate(lines)]
+
+
+def hello(count):
+    return said(*(f"hello from rank {rank} of {count}" for rank in range(count)))
+
+
+def _files(test, result):
+    for rank in range(2):
+        with open(test.box.path("out", f"rank.{rank}", "stdout"), encoding="ascii") as file:
+            test.assertEqual(file.read(), f"hello from rank {rank} of 2\n")
+
+
+def _report(test, result):
+    report = test.read_json(test.box.path("report"))
+    test.assertEqual((report["job"]["status"], len(report["ranks"])), (result.status, 2), report)
+    with open(test.box.path("events"), encoding="utf-8") as file:
+        events = [json.loads(line)["event"] for line in file]
+    test.assertEqual((events[0], events[-1]), ("job_start", "job_end"), events)
+
+
+def _blame(test, result):
+    test.expect_blame(result, 1, code=3)
+
+
+def _printed(test, result):
+    test.assertGreater(len(result.stdout), 20, result.describe())
+
+
+def _twice(test, result):
+    for restart in range(2):
+        test.assertEqual(result.stdout.count(f"of 2 restart {restart}\n"), 2 if restart else result.stdout.count("restart 0\n"),
+                         result.describe())
+
+
+def scenes(test):
+    """By name. `test` is a Flow, in whose working folder they run."""
+    once = test.write("elastic.sh", ELASTIC, 0o755)
+    local, mpi = ["--transport", "local"], {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+    all_scenes = [
+        Scene("plain", ["-np", 2, worker("hello")], lines=hello(2)),
+        Scene("two_nodes", ["-np", 2, "-H", "a:1,b:1", *local, worker("hello")], lines=hello(2)),
+        Scene("files", ["-np", 2, "--output-filename", "out", worker("hello")], lines=hello(2), check=_files, files=["out"]),
+        Scene("report", ["-np", 2, "--report", "report", "--events", "events", worker("hello")], lines=hello(2),
+              check=_report, files=["report", "events"]),
+        Scene("stdin", ["-np", 2, "--stdin", "all", "cat"], stdin=TEXT,
+              lines=[f"[{rank}]<stdout>:{line}" for rank in range(2) for line in TEXT.decode().splitlines()]),
+        Scene("failure", ["-np", 2, worker("exit_with"), "--say", "woe", "1:3"], status=3, check=_blame),
+        Scene("restart", ["-np", 2, "--min-np", 1, "-H", "a:2", *local, "--max-restarts", 1,
+                           "--elastic-timeout", 20, once], check=_twice,
+              roles=("driver", "agent", "keeper")),
+        Scene("horovod", ["-np", 2, worker("horovod_worker")]),
+        # a socket of which nothing was sent yet is never full
+        Scene("check", ["check", "-H", "a,b", *local], check=_printed, without=["again"], reason="^problem: .{10}"),
+        # whose reader goes: they end by SIGPIPE, which is not ignored yet
+        Scene("dry_run", ["-np", 2, "--dry-run", "-H", "a:1,b:1", "true"], check=_printed, roles=["driver"], without=["pipe"]),
+        Scene("version", ["--version"], check=_printed, roles=["driver"], without=["pipe"]),
+        Scene("help", ["--help"], check=_printed, roles=["driver"], without=["pipe"]),
+    ]
+    for name, kind in (("pmi1", "mpich"), ("pmix", "openmpi")):
+        if os.access(os.path.join(os.path.dirname(worker("hello")), f"mpi_hello.{kind}"), os.X_OK):
+            all_scenes.append(Scene(name, ["-np", 2, mpi_worker("mpi_hello", kind)], env=mpi,
+                                    lines=said("rank 0 of 2 sum 1", "rank 1 of 2 sum 1")))
+    return {scene.name: scene for scene in all_scenes}
