@@ -184,11 +184,12 @@ class Job:
         return descendants(self.pid)
 
     def agents(self):
-        """The local agents: children of hvdrun that run hvdrun's own code."""
+        """The local agents: children of hvdrun that run hvdrun's own code, but for the keeper of the control socket's folder."""
         mine = process(self.pid)
         exe = mine.exe() if mine else ""
         return [one for one in self.tree() if one.ppid == self.pid and one.state != "Z" and
-                (one.exe() == exe or os.path.basename(one.exe()).startswith("hvdrun"))]
+                (one.exe() == exe or os.path.basename(one.exe()).startswith("hvdrun")) and
+                one.comm != "hvdrun-folder"]
 
     def launchers(self):
         mine = process(self.pid)

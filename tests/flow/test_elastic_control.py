@@ -306,8 +306,16 @@ class Socket(Control):
         job.wait()
         wait_until(lambda: not self.box.strays(), "agents and workers end themselves")
         self.refused("no job of this user runs here", "status")
-        self.expect(self.run_job("-np", 1, "true"), 0)  # the next start sweeps what it left
-        self.assertEqual(self.sockets(), [])
+        wait_until(lambda: not os.listdir(self.box.tmp), "its folder goes as well")
+
+    def test_a_killed_driver_without_agents(self):
+        """Nobody of the job is left to remove the folder but who was there for that alone."""
+        job = self.train(*self.discover(), "--min-np", 1)
+        path, = wait_until(self.sockets, "the control socket")
+        self.assertEqual(job.agents(), [])
+        job.signal(signal.SIGKILL)
+        job.wait()
+        wait_until(lambda: not self.box.strays() and not os.listdir(self.box.tmp), f"the end of {path}")
 
     @unittest.skipUnless(os.getuid() == 0, "only root can be somebody else")
     def test_another_user(self):
