@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What one host costs the driver, and how it grows: real agents under made-up names on this machine.
+
+For 250, 500, 1000... hosts (`--transport local`, one rank each) a job is started whose ranks wait; the
+driver is looked at while they all run, and then they are let go:
+
+  start     from the start of hvdrun until the last rank has said it runs
+  CPU       of the driver alone: until then, and for a second of doing nothing (heartbeats)
+  memory    of the driver alone: anonymous (allocated by it), and resident
+
+If the driver were worse than linear, the columns "a host" would grow."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import bench
+from ground import HVDRUN
+
+TICK = os.sysconf("SC_CLK_TCK")
+IDLE_S = 5
+
+
+def cpu_of(pid):
+    """Of this process alone, in seconds."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def memory_of(pid):
+    """{"Rss", "Anonymous"} in KiB."""
+    found = {}
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        for line in file:
+            name, *rest = line.split()
+            if name in ("Rss:", "Anonymous:"):
+                found[name[:-1]] = int(rest[0])
+    return found
+
+
+def environment(folder):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HVDRUN", "SLURM", "PMI"))}
+    return {**kept, "TMPDIR": folder, "XDG_RUNTIME_DIR": folder}
+
+
+def hosts(count):
+    return ",".join(f"n{number:04}:1" for number in range(count))
+
+
+def start(count, folder, words):
+    return subprocess.Popen([HVDRUN, "--transport", "local", "-H", hosts(count), "--start-timeout", "600", "--no-label",
+                             *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(folder))
+
+
+def look(count, folder):
+    gate = os.path.join(folder, "gate")
+    os.mkfifo(gate)
+    before = time.monotonic()
+    job = start(count, folder, ["sh", "-c", f"echo; read -r x <{gate}"])
+    for _ in range(count):
+        if not job.stdout.readline():
+            return {"error": job.communicate()[1].decode()[-300:]}
+    found = {"start": time.monotonic() - before, "cpu": cpu_of(job.pid), **memory_of(job.pid),
+             "descriptors": len(os.listdir(f"/proc/{job.pid}/fd"))}
+    time.sleep(IDLE_S)
+    found["idle"] = (cpu_of(job.pid) - found["cpu"]) / IDLE_S
+    let_go = os.open(gate, os.O_RDWR)
+    os.write(let_go, b"\n" * count)
+    job.communicate()
+    os.close(let_go)
+    found["total"] = time.monotonic() - before - IDLE_S
+    os.unlink(gate)
+    return found if job.returncode == 0 else {"error": f"status {job.returncode}"}
+
+
+def main():
+    parser = bench.arguments(__doc__)
+    parser.add_argument("--hosts", default="250,500,1000,2000,4000")
+    options = parser.parse_args()
+    bench.begin()
+    report, rows, data = bench.Report("scaling", options), [], {}
+    for count in map(int, options.hosts.split(",")):
+        bench.say(f"scaling: {count} hosts")
+        folder = tempfile.mkdtemp(prefix="hvd-scaling-", dir="/dev/shm")
+        try:
+            found = look(count, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        data[count] = found
+        if "error" in found:
+            rows.append([count, found["error"]] + ["-"] * 9)
+            continue
+        per_host = [f"{found['cpu'] * 1e6 / count:.0f}", f"{found['idle'] * 1e6 / count:.1f}",
+                    f"{found['Anonymous'] / count:.1f}"]
+        rows.append([count, bench.seconds(found["start"]), bench.seconds(found["total"]), bench.seconds(found["cpu"]),
+                     f"{found['Anonymous'] / 1024:.1f}", f"{found['Rss'] / 1024:.1f}", found["descriptors"], *per_host])
+    head = ["hosts", "start, s", "whole job, s", "CPU at the start, s", "anonymous, MiB", "RSS, MiB", "descriptors",
+            "CPU a host, us", "idle CPU a host and second, us", "anonymous a host, KiB"]
+    report.add("The driver alone, with local agents", bench.table(head, rows), "driver", data)
+    report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

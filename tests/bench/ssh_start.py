@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How long the start of a job on many hosts over SSH takes, beside other launchers and a floor.
+
+All hosts are one sshd on loopback addresses of this machine (tests/bench/ssh_world.py), so both ends
+of every login share its cores. In turns, for 1, 8, 32, 100 and 300 hosts, each starts `true` on
+every host and comes back:
+
+  floor       one thread, libssh2, 64 logins at once, TCP_QUICKACK, host keys checked; nothing on the
+              host but the command (floor_ssh.c)
+  hvdrun      the agent's program is on the hosts already, as from the second job on
+  hydra, mpirun, pdsh, xargs ssh (32 at a time): those that are installed
+
+and hvdrun once more on hosts that have to be sent the program ("first"). CPU is told for both ends:
+of the launcher with all that it starts here, and of sshd with all that it starts."""
+
+import shutil
+
+import bench
+import ssh_world
+
+GOAL = 1.3
+MPIRUN_HOSTS = 32  # its daemons share one host name here and get into each other's way
+
+
+class Contest:
+
+    def __init__(self, world, count):
+        self.world, self.count, self.numbers = world, count, range(1, count + 1)
+        self.names = [f"h{number}" for number in self.numbers]
+        self.values = {}
+
+    def commands(self):
+        """{name: argv}"""
+        names, count = self.names, str(self.count)
+        found = {"floor": self.world.floor(self.numbers), "hvdrun": self.world.hvdrun(self.numbers, "true")}
+        if shutil.which("mpiexec.hydra"):
+            found["hydra"] = ["mpiexec.hydra", "-launcher", "ssh", "-hosts", ",".join(names), "-n", count, "true"]
+        if shutil.which("mpirun.openmpi") and self.count <= MPIRUN_HOSTS:
+            found["mpirun"] = ["mpirun.openmpi", "--host", ",".join(names), "-np", count, "true"]
+        if shutil.which("pdsh"):
+            found["pdsh"] = ["pdsh", "-R", "ssh", "-w", ",".join(names), "true"]
+        found["xargs ssh"] = ["xargs", "-P32", "-I{}", "ssh", "-oBatchMode=yes", "{}", "true"]
+        return found
+
+    def run(self, name, argv):
+        options = {}
+        if name == "xargs ssh":
+            argv = ["sh", "-c", f"printf '%s\\n' {' '.join(self.names)} | exec \"$@\"", "sh", *argv]
+        if name == "pdsh":
+            options["env"] = self.world.environment(PDSH_SSH_ARGS_APPEND="-oBatchMode=yes")
+        self.values.setdefault(name, []).append(self.world.measure(argv, **options))
+
+    def rounds(self, rounds):
+        commands = list(self.commands().items())
+        self.world.measure(self.world.hvdrun([1], "true"))  # the program gets there
+        for turn in range(rounds):
+            for name, argv in commands[turn % len(commands):] + commands[:turn % len(commands)]:
+                self.run(name, argv)
+        for _ in range(rounds):
+            self.world.forget_agent()
+            self.run("hvdrun, first", self.world.hvdrun(self.numbers, "true"))
+
+    def rows(self):
+        floor = self.median("floor", "wall")
+        for name, values in self.values.items():
+            wall = self.median(name, "wall")
+            good = [value["wall"] for value in values if "wall" in value]
+            yield [self.count, name, len(good), bench.pair(good), bench.seconds(min(good, default=None)),
+                   f"{wall / floor:.2f}" if wall and floor else "-", self.per_host(name, "own"),
+                   self.per_host(name, "hosts"), len(values) - len(good)]
+
+    def median(self, name, what):
+        return bench.summary([value.get(what) for value in self.values[name]])["median"]
+
+    def per_host(self, name, what):
+        value = self.median(name, what)
+        return "-" if value is None else f"{value * 1000 / self.count:.1f}"
+
+    def verdict(self):
+        mine, floor = self.median("hvdrun", "wall"), self.median("floor", "wall")
+        if not mine or not floor:
+            return f"- {self.count} hosts: not to be compared"
+        return f"- {self.count} hosts: goal ({GOAL} x floor) {'met' if mine <= GOAL * floor else 'NOT met'}: {mine / floor:.2f}"
+
+    def errors(self):
+        for name, values in self.values.items():
+            yield from [f"- {self.count} hosts, {name}: {value['error']}" for value in values if "error" in value][:1]
+
+
+def main():
+    parser = bench.arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="fewer are made with more than 100 hosts")
+    parser.add_argument("--hosts", default="1,8,32,100,300")
+    parser.add_argument("--only", default="", help="of the launchers, comma separated")
+    options = parser.parse_args()
+    world = ssh_world.begin("ssh_start")
+    report = bench.Report("ssh_start", options)
+    rows, notes, data = [], [], {}
+    for count in map(int, options.hosts.split(",")):
+        bench.say(f"ssh_start: {count} hosts")
+        contest = Contest(world, count)
+        if options.only:
+            chosen = {name: argv for name, argv in contest.commands().items() if name in options.only.split(",")}
+            contest.commands = lambda chosen=chosen: chosen
+        contest.rounds(options.rounds if count <= 100 else max(1, options.rounds // 2))
+        rows += contest.rows()
+        notes += contest.errors()
+        data[count] = contest.values
+        notes.append(contest.verdict())
+    head = ["hosts", "launcher", "n", "median / worst", "best", "by floor", "CPU here, ms a host", "CPU on hosts, ms a host",
+            "failed"]
+    report.add("Start of `true` on hosts over SSH, seconds", bench.table(head, rows) + "\n\n" + "\n".join(notes), "start", data)
+    report.finish()
+    world.close()
+
+
+if __name__ == "__main__":
+    main()
