@@ -97,7 +97,7 @@ static int check_wdir(const char *wdir, struct error *err)
 }
 
 /* Offering a kind by force, or by looking at the program. */
-static void choose_kind(struct crew_setup *setup, size_t index)
+static int choose_kind(struct crew_setup *setup, size_t index, struct error *err)
 {
     const Hvdrun__App *message = setup->prepare->apps[index];
     struct crew_app *app = &setup->apps[index];
@@ -105,10 +105,12 @@ static void choose_kind(struct crew_setup *setup, size_t index)
     if (setup->config->mpi == NULL) {
         setup->kinds[index] = MPI_NONE;
         strv_printf(&setup->notes, "%s: MPI none (it joins others)", app->path);
-        return;
+        return 0;
     }
-    mpi_detect(app->path, crew_setup_getenv(setup, app, "LD_LIBRARY_PATH"), &found);
     bool automatic = strcmp(message->mpi, mpi_kind_name(MPI_AUTO)) == 0;
+    const char *library_path = crew_setup_getenv(setup, app, "LD_LIBRARY_PATH");
+    if (mpi_detect(app->path, library_path, &found, automatic ? err : NULL) < 0 && automatic)
+        return -1;
     enum mpi_kind kind = found.kind;
     for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)
         kind = strcmp(message->mpi, mpi_kind_name(k)) == 0 ? k : kind;
@@ -121,6 +123,7 @@ static void choose_kind(struct crew_setup *setup, size_t index)
     setup->kinds[index] = kind;
     strv_printf(&setup->notes, "%s: MPI %s (%s)", app->path, mpi_kind_name(kind),
                 automatic ? found.what : "as --mpi says");
+    return 0;
 }
 
 /* The worker changes its folder before it executes a path that was found from ours. */
@@ -154,8 +157,7 @@ static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
     if (app->path == NULL)
         return -1;
     make_absolute(&app->path);
-    choose_kind(setup, index);
-    return 0;
+    return choose_kind(setup, index, err);
 }
 
 /* All ranks of the job are one world, so MPI's start-up waits for those of other programs too. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/library_path.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
@@ -19,21 +20,41 @@ struct library_search {
     const struct elf_info *program;
     struct strv folders; /* in the order of the search */
     bool complete;       /* those of the system are in */
+    int trouble;         /* errno of a call that failed for want of something; 0: none */
+};
+
+struct file {
+    int fd, errnum;
 };
 
 static size_t read_file(void *context, uint64_t offset, void *out, size_t length)
 {
-    const int *fd = context;
+    struct file *file = context;
     if (offset > INT64_MAX)
         return 0;
-    ssize_t got = fd_pread(*fd, out, length, (off_t)offset);
+    ssize_t got = fd_pread(file->fd, out, length, (off_t)offset);
+    if (got < 0)
+        file->errnum = errno;
     return got > 0 ? (size_t)got : 0;
 }
 
 int library_read_elf(int fd, struct elf_info *out)
 {
-    const struct elf_source source = {read_file, &fd};
-    return elf_read(&source, out);
+    struct file file = {.fd = fd};
+    const struct elf_source source = {read_file, &file};
+    int result = elf_read(&source, out);
+    errno = result < 0 ? file.errnum : 0;
+    return result;
+}
+
+bool library_is_trouble(int errnum)
+{
+    return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == EIO;
+}
+
+int library_search_trouble(const struct library_search *search)
+{
+    return search->trouble;
 }
 
 static void add_folder(struct library_search *search, const char *folder, size_t length)
@@ -120,11 +141,14 @@ void library_search_destroy(struct library_search *search)
     free(search);
 }
 
-static int open_at(const struct library_search *search, const char *path, struct elf_info *out)
+static int open_at(struct library_search *search, const char *path, struct elf_info *out)
 {
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    if (fd < 0 || library_read_elf(fd, out) < 0)
+    if (fd < 0 || library_read_elf(fd, out) < 0) {
+        if (library_is_trouble(errno))
+            search->trouble = errno;
         return -1;
+    }
     const struct elf_info *program = search->program;
     if (out->machine == program->machine && out->wide == program->wide &&
         out->big_endian == program->big_endian)

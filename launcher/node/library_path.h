@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "model/elf.h"
 
 struct library_search;
@@ -19,5 +21,11 @@ void library_search_destroy(struct library_search *search);
  * -1: not found. */
 int library_search_open(struct library_search *search, const char *name, struct elf_info *out);
 
-/* elf_read() from a descriptor, which stays the caller's. */
+/* errno of a file that could not be looked at for want of descriptors or memory, or because the
+ * disk failed; 0: none. Then "not found" says nothing. */
+int library_search_trouble(const struct library_search *search);
+bool library_is_trouble(int errnum);
+
+/* elf_read() from a descriptor, which stays the caller's. -1 with errno 0: what was read is no ELF
+ * file. */
 int library_read_elf(int fd, struct elf_info *out);

@@ -2,6 +2,7 @@
 #include "node/mpi_detect.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -161,11 +162,11 @@ static void enqueue(struct walk *walk, const struct strv *needed, const char *th
 
 /* A libmpi.so.12 is MPICH's, unless it needs Open MPI's other libraries; and an MPICH that was
  * built for PMIx (Ubuntu 24.04) needs that library and knows no PMI-1. */
-static void settle_ambiguous(const char *program, const struct elf_info *info,
-                             const char *library_path, const char *name, struct mpi_finding *out)
+static int settle_ambiguous(const char *program, const struct elf_info *info,
+                            const char *library_path, const char *name, struct mpi_finding *out)
 {
     if (mpi_kind_of_library(name) != MPI_PMI1 || begins(name, "libpmi"))
-        return;
+        return 0;
     struct library_search *search = library_search_create(program, info, library_path);
     struct elf_info library;
     if (library_search_open(search, name, &library) == 0) {
@@ -174,13 +175,16 @@ static void settle_ambiguous(const char *program, const struct elf_info *info,
             say_needs(out, found, name);
         elf_info_destroy(&library);
     }
+    int trouble = library_search_trouble(search);
     library_search_destroy(search);
+    return trouble;
 }
 
 /* Libraries of the libraries, breadth first, until one tells. */
-static void walk_libraries(const char *program, const struct elf_info *info,
-                           const char *library_path, struct mpi_finding *out)
+static int walk_libraries(const char *program, const struct elf_info *info,
+                          const char *library_path, struct mpi_finding *out)
 {
+    int trouble = 0;
     struct walk walk = {.names = STRV_INIT, .through = STRV_INIT};
     walk.search = library_search_create(program, info, library_path);
     enqueue(&walk, &info->needed, NULL);
@@ -191,55 +195,69 @@ static void walk_libraries(const char *program, const struct elf_info *info,
         const char *found = telling(&library.needed);
         if (found != NULL) {
             say_needs(out, found, walk.through.items[i]);
-            settle_ambiguous(program, info, library_path, found, out);
+            trouble = settle_ambiguous(program, info, library_path, found, out);
         } else
             enqueue(&walk, &library.needed, walk.through.items[i]);
         elf_info_destroy(&library);
     }
+    if (trouble == 0)
+        trouble = library_search_trouble(walk.search);
     library_search_destroy(walk.search);
     strv_destroy(&walk.names);
     strv_destroy(&walk.through);
+    return trouble;
 }
 
-static void look_at_elf(const char *path, const struct elf_info *info, const char *library_path,
-                        struct mpi_finding *out)
+static int look_at_elf(const char *path, const struct elf_info *info, const char *library_path,
+                       struct mpi_finding *out)
 {
     if (!info->dynamic) {
         say(out, MPI_NONE, "is statically linked");
-        return;
+        return 0;
     }
     say(out, MPI_NONE, "needs no MPI library");
     const char *found = telling(&info->needed);
-    if (found == NULL) {
-        walk_libraries(path, info, library_path, out);
-        return;
-    }
+    if (found == NULL)
+        return walk_libraries(path, info, library_path, out);
     say_needs(out, found, NULL);
-    settle_ambiguous(path, info, library_path, found, out);
+    return settle_ambiguous(path, info, library_path, found, out);
 }
 
-void mpi_detect(const char *path, const char *library_path, struct mpi_finding *out)
+/* errno of what kept us from looking, else 0. */
+static int look_at(const char *path, const char *library_path, struct mpi_finding *out)
 {
     say(out, MPI_NONE, "cannot be read");
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     char magic[2];
-    if (fd < 0 || fd_pread(fd, magic, 2, 0) != 2)
-        return;
+    ssize_t got = fd < 0 ? -1 : fd_pread(fd, magic, 2, 0);
+    if (got != 2)
+        return got < 0 && library_is_trouble(errno) ? errno : 0;
     if (magic[0] == '#' && magic[1] == '!') {
         say(out, MPI_PMIX, "is a script");
-        return;
+        return 0;
     }
     if (is_interpreter(path)) {
         say(out, MPI_PMIX, "is an interpreter or runs other programs (%.80s)", base_name(path));
-        return;
+        return 0;
     }
     struct elf_info info;
     if (library_read_elf(fd, &info) < 0) {
         say(out, MPI_NONE, "is neither a script nor an ELF program");
-        return;
+        return library_is_trouble(errno) ? errno : 0;
     }
-    look_at_elf(path, &info, library_path, out);
+    int trouble = look_at_elf(path, &info, library_path, out);
     elf_info_destroy(&info);
+    return trouble;
+}
+
+int mpi_detect(const char *path, const char *library_path, struct mpi_finding *out,
+               struct error *err)
+{
+    int trouble = look_at(path, library_path, out);
+    if (trouble == 0)
+        return 0;
+    return error_errno(
+        err, trouble, "cannot find out which MPI %s or its libraries need (--mpi= names it)", path);
 }
 
 void mpi_detect_process(pid_t pid, struct mpi_finding *out)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "model/app.h"
 
 struct mpi_finding {
@@ -19,8 +20,12 @@ struct mpi_finding {
     char what[256]; /* for people: "needs libmpi.so.40 (Open MPI)" */
 };
 
-/* `path`: the resolved executable. `library_path`: LD_LIBRARY_PATH of the worker, or NULL. */
-void mpi_detect(const char *path, const char *library_path, struct mpi_finding *out);
+/* `path`: the resolved executable. `library_path`: LD_LIBRARY_PATH of the worker, or NULL. -1: it
+ * could not be looked at now (no descriptors, no memory, a disk that fails), which must not be
+ * taken for "no MPI": every rank would be a world of its own. A program that may not be read is
+ * none. */
+int mpi_detect(const char *path, const char *library_path, struct mpi_finding *out,
+               struct error *err);
 
 /* Looks at the libraries that a running process has mapped; MPI_NONE when none is of MPI or when
  * the process cannot be looked at. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,7 +108,7 @@ static void assert_finding(const char *path, const char *library_path, enum mpi_
                            const char *what)
 {
     struct mpi_finding found;
-    mpi_detect(path, library_path, &found);
+    assert_int_equal(mpi_detect(path, library_path, &found, NULL), 0);
     if (found.kind != kind || strstr(found.what, what) == NULL)
         fail_msg("%s: %s, \"%s\"; expected %s, \"%s\"", path, mpi_kind_name(found.kind), found.what,
                  mpi_kind_name(kind), what);
@@ -266,6 +267,37 @@ static void test_mapped_library(void **state)
     }
 }
 
+/* So many descriptors more can be opened. */
+static void allow_descriptors(int count, struct rlimit *before)
+{
+    int next = dup(0);
+    assert_true(next > 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+    struct rlimit now = {.rlim_cur = (rlim_t)(next + count), .rlim_max = before->rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+}
+
+/* "No MPI" would start as many worlds of one rank as there are ranks. */
+static void test_no_descriptors_is_not_no_mpi(void **state)
+{
+    struct fixture *fixture = *state;
+    write_elf(fixture, "libmy.so", EM_X86_64, NULL, NEEDS("libmpi.so.40"));
+    const char *program = write_elf(fixture, "program", EM_X86_64, "$ORIGIN", NEEDS("libmy.so"));
+    for (int count = 0; count < 2; count++) { /* not even the program; not its library */
+        struct mpi_finding found;
+        struct error err = {0};
+        struct rlimit before;
+        allow_descriptors(count, &before);
+        int result = mpi_detect(program, NULL, &found, &err);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_int_equal(result, -1);
+        assert_non_null(strstr(err.text, "Too many open files"));
+        assert_non_null(strstr(err.text, "--mpi="));
+    }
+    assert_finding(program, NULL, MPI_PMIX, "needs libmpi.so.40 (Open MPI) through libmy.so");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ambiguous_number_12, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_mpich_with_pmix, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_elf, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_descriptors_is_not_no_mpi, set_up, tear_down),
         cmocka_unit_test(test_programs_of_this_machine),
         cmocka_unit_test_setup_teardown(test_mapped_library, set_up, tear_down),
     };
