@@ -5,9 +5,13 @@
 
 #include "base/mem.h"
 #include "rendezvous/cache.h"
+#include "rendezvous/http.h"
 #include "rendezvous/proxy.h"
 #include "rendezvous/server.h"
 #include "wire/control.pb-c.h"
+
+/* Of the link to the driver: a flood of requests must not be what fills it up. */
+#define QUEUE_MAX (LINK_QUEUE_MAX / 2)
 
 struct rendezvous_door {
     struct post post; /* under the epoch of the door */
@@ -18,7 +22,11 @@ struct rendezvous_door {
 static void server_request(void *context, uint64_t token, const struct rendezvous_request *request)
 {
     struct rendezvous_door *door = context;
-    rendezvous_proxy_request(door->proxy, token, request);
+    const struct link *link = post_link(&door->post);
+    if (link != NULL && link_queued(link) > QUEUE_MAX) /* the clients come again */
+        rendezvous_server_reply(door->server, token, HTTP_UNAVAILABLE, NULL, 0);
+    else
+        rendezvous_proxy_request(door->proxy, token, request);
 }
 
 static void server_dropped(void *context, uint64_t token)
@@ -92,6 +100,13 @@ void rendezvous_door_begin(struct rendezvous_door *door, uint32_t epoch)
         return; /* what was learnt since then holds */
     door->post.epoch = epoch;
     rendezvous_proxy_begin(door->proxy);
+}
+
+void rendezvous_door_expect(struct rendezvous_door *door, uint32_t size, uint32_t local_size)
+{
+    uint64_t need = rendezvous_memory_need(size);
+    rendezvous_proxy_limit(door->proxy, need < RENDEZVOUS_CACHE_MAX ? need : RENDEZVOUS_CACHE_MAX);
+    rendezvous_server_expect(door->server, local_size < size ? need / size * local_size : need);
 }
 
 void rendezvous_door_reply(struct rendezvous_door *door, const uint8_t *body, size_t length)

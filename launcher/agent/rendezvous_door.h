@@ -15,5 +15,7 @@ struct rendezvous_door *rendezvous_door_create(struct loop *loop, const struct p
                                                struct error *err);
 void rendezvous_door_destroy(struct rendezvous_door *door);
 int rendezvous_door_port(const struct rendezvous_door *door);
+/* What it keeps is bounded by what so many workers, so many of them here, can need. */
+void rendezvous_door_expect(struct rendezvous_door *door, uint32_t size, uint32_t local_size);
 void rendezvous_door_begin(struct rendezvous_door *door, uint32_t epoch);
 void rendezvous_door_reply(struct rendezvous_door *door, const uint8_t *body, size_t length);

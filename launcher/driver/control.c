@@ -77,20 +77,27 @@ static void connection_ready(void *context, int what)
     listen_on(control);
 }
 
-/* The path may be longer than a socket's address, so it is named through its folder's descriptor.
- * The mode is the socket's from the start: bind(2) takes it from the descriptor. */
+int control_address(int dir, const char *folder, const char *name, struct sockaddr_un *out)
+{
+    size_t room = sizeof(out->sun_path);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(out->sun_path, room, "%s/%s", folder, name);
+    if (length > 0 && (size_t)length >= room)
+        length = snprintf(out->sun_path, room, "/proc/self/fd/%d/%s", dir, name);
+    if (length > 0 && (size_t)length < room)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+/* The mode is the socket's from the start: bind(2) takes it from the descriptor. */
 static int bind_in(const struct control *control, const char *name)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int dir AUTO_FD = open(runtime_dir_path(control->dir), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
+    struct sockaddr_un address;
+    const char *folder = runtime_dir_path(control->dir);
+    int dir AUTO_FD = fd_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir < 0 || control_address(dir, folder, name, &address) < 0)
         return -1;
-    int length =
-        snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, name);
-    if (length < 0 || (size_t)length >= sizeof(address.sun_path)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
     if (fchmod(control->fd, 0600) < 0)
         return -1;
     return bind(control->fd, (const struct sockaddr *)&address, sizeof(address));

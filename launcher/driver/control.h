@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <sys/un.h>
+
 #include "driver/control_request.h"
 #include "io/loop.h"
 
@@ -22,5 +24,9 @@ struct control;
 /* NULL: no socket can be made there; the job can go on without. `ops` and `context` outlive it. */
 struct control *control_create(struct loop *loop, const char *job_id, const struct control_ops *ops,
                                void *context, struct error *err);
+/* How the socket dir/name is called, whose folder's path is `folder`: that may be longer than a
+ * socket's address, and then only /proc has a name for it. -1 and errno. */
+int control_address(int dir, const char *folder, const char *name, struct sockaddr_un *out);
+
 const char *control_path(const struct control *control);
 void control_destroy(struct control *control); /* and removes the socket; accepts NULL */

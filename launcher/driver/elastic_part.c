@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "driver/bringup.h"
 #include "driver/control.h"
+#include "driver/control_keeper.h"
 #include "driver/elastic_act.h"
 #include "driver/elastic_config.h"
 #include "driver/elastic_control.h"
@@ -36,7 +37,8 @@ struct elastic_part {
     struct elastic_rejoin *rejoin;
     struct elastic_story *story;
     struct elastic_source *source;
-    struct control *control; /* NULL: none could be made */
+    struct control *control;       /* NULL: none could be made */
+    struct control_keeper *keeper; /* NULL: nobody removes its folder but we */
     struct loop_timer *timer;
     struct strv probe; /* words of --preempt-probe */
     struct waiting_event *queue;
@@ -301,6 +303,7 @@ void elastic_part_begin(struct elastic_part *part)
         teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
         return;
     }
+    part->keeper = control_keeper_create(job->helpers);
     part->control =
         control_create(job->loop, job->request->job_id, elastic_control_ops(), job, &err);
     if (part->control == NULL)
@@ -308,11 +311,21 @@ void elastic_part_begin(struct elastic_part *part)
     elastic_source_begin(part->source);
 }
 
-void elastic_part_destroy(struct elastic_part *part)
+void elastic_part_close(struct elastic_part *part)
 {
     if (part == NULL)
         return;
     control_destroy(part->control);
+    control_keeper_destroy(part->keeper);
+    part->control = NULL;
+    part->keeper = NULL;
+}
+
+void elastic_part_destroy(struct elastic_part *part)
+{
+    if (part == NULL)
+        return;
+    elastic_part_close(part);
     elastic_source_destroy(part->source);
     loop_timer_destroy(part->timer);
     elastic_story_destroy(part->story);

@@ -24,6 +24,9 @@ struct elastic_part;
 /* NULL: the settings cannot work (a command that cannot be split, a script that cannot be run). */
 struct elastic_part *elastic_part_create(struct job *job, struct error *err);
 void elastic_part_begin(struct elastic_part *part);
+/* No process of the job is left: the control socket goes, and who keeps its folder. Accepts NULL.
+ */
+void elastic_part_close(struct elastic_part *part);
 void elastic_part_destroy(struct elastic_part *part); /* accepts NULL */
 
 /* Something has happened; `event` is copied. */

@@ -8,15 +8,20 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "rendezvous/http.h"
+#include "rendezvous/registration.h"
 
 #define LOCAL_RANK_MAX 1000000
 #define PLACE_TEXT_MAX 128
 #define BOTH_ADDED_AND_REMOVED 3
 
-#define HTTP_OK 200
-#define HTTP_BAD_REQUEST 400
+/* Requests of one node that may wait: each worker asks once, and again when it has given up
+ * waiting, perhaps before the news of that is here. Of more an agent that lies could send without
+ * end. */
+#define ASKERS_OF_A_SEAT 2
+#define ASKERS_LEAST 16
 
-struct registration {
+struct kept {
     uint8_t *bytes; /* NULL: none */
     size_t length;
 };
@@ -29,7 +34,7 @@ struct asker {
 
 struct elastic_rejoin {
     struct job *job;
-    struct registration *registrations; /* by seat */
+    struct kept *registrations; /* by seat */
     size_t seats;
     struct asker *askers;
     size_t count;
@@ -103,15 +108,24 @@ static void keep_registration(struct elastic_rejoin *rejoin, int seat,
         rejoin->registrations =
             mem_resize_array(rejoin->registrations, seats, sizeof(*rejoin->registrations));
         for (size_t i = rejoin->seats; i < seats; i++)
-            rejoin->registrations[i] = (struct registration){NULL, 0};
+            rejoin->registrations[i] = (struct kept){NULL, 0};
         rejoin->seats = seats;
     }
-    struct registration *kept = &rejoin->registrations[seat];
+    struct kept *kept = &rejoin->registrations[seat];
     free(kept->bytes);
     kept->bytes = mem_array(request->length + 1, 1);
     kept->length = request->length;
     if (request->length > 0)
         memcpy(kept->bytes, request->body, request->length);
+}
+
+static bool may_ask(const struct elastic_rejoin *rejoin, struct rendezvous_source source)
+{
+    int seats = elastic_seat_count(elastic_part_core(rejoin->job->elastic));
+    size_t limit = ASKERS_LEAST + ASKERS_OF_A_SEAT * (size_t)seats, waiting = 0;
+    for (size_t i = 0; i < rejoin->count; i++)
+        waiting += rejoin->askers[i].waits && rejoin->askers[i].source.node == source.node;
+    return waiting < limit;
 }
 
 static uint64_t add_asker(struct elastic_rejoin *rejoin, struct rendezvous_source source)
@@ -147,12 +161,17 @@ void elastic_rejoin_request(struct elastic_rejoin *rejoin, struct rendezvous_sou
     bool registers =
         request->method == RENDEZVOUS_PUT && strcmp(request->scope, "worker_addresses") == 0;
     bool asks = request->method == RENDEZVOUS_GET && strcmp(request->scope, "rank_and_size") == 0;
-    if (!known || (!registers && !asks)) {
+    bool fits = !registers || request->length <= REGISTRATION_BODY_MAX;
+    if (!known || !fits || (!registers && !asks)) {
         reply(rejoin, source, HTTP_BAD_REQUEST, "");
         return;
     }
     if (registers) {
         register_worker(rejoin, source, local_rank, request);
+        return;
+    }
+    if (!may_ask(rejoin, source)) {
+        reply(rejoin, source, HTTP_UNAVAILABLE, "");
         return;
     }
     struct elastic_event event = {.kind = ELASTIC_ASKED,
@@ -219,5 +238,5 @@ void elastic_rejoin_forget(struct elastic_rejoin *rejoin, int seat)
     if ((size_t)seat >= rejoin->seats)
         return;
     free(rejoin->registrations[seat].bytes);
-    rejoin->registrations[seat] = (struct registration){NULL, 0};
+    rejoin->registrations[seat] = (struct kept){NULL, 0};
 }

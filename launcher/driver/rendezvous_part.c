@@ -87,8 +87,7 @@ static void open_store(struct rendezvous_part *part)
     bool elastic = part->job->elastic != NULL;
     if (part->store != NULL)
         return;
-    part->store =
-        rendezvous_store_create(elastic ? &elastic_ops : &static_ops, part, RENDEZVOUS_STORE_MAX);
+    part->store = rendezvous_store_create(elastic ? &elastic_ops : &static_ops, part, 0);
     part->expiry = loop_timer_create(part->job->loop, expire, part);
     rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
 }

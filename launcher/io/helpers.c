@@ -53,6 +53,15 @@ static struct helper *find(const struct helpers *helpers, pid_t pid)
     return NULL;
 }
 
+static void add(struct helpers *helpers, const struct helper *helper)
+{
+    if (helpers->count == helpers->room) {
+        helpers->room = helpers->room > 0 ? helpers->room * 2 : 16;
+        helpers->items = mem_resize_array(helpers->items, helpers->room, sizeof(*helpers->items));
+    }
+    helpers->items[helpers->count++] = *helper;
+}
+
 static pid_t start(struct helpers *helpers, const struct child_spec *spec, bool lasting,
                    void (*exited)(void *context, int wait_status), void *context, struct error *err)
 {
@@ -67,13 +76,13 @@ static pid_t start(struct helpers *helpers, const struct child_spec *spec, bool 
     pid_t pid = child_spawn(&full, NULL, err);
     if (pid < 0)
         return -1;
-    if (helpers->count == helpers->room) {
-        helpers->room = helpers->room > 0 ? helpers->room * 2 : 16;
-        helpers->items = mem_resize_array(helpers->items, helpers->room, sizeof(*helpers->items));
-    }
-    helpers->items[helpers->count++] =
-        (struct helper){.pid = pid, .exited = exited, .context = context};
+    add(helpers, &(struct helper){.pid = pid, .exited = exited, .context = context});
     return pid;
+}
+
+void helpers_adopt(struct helpers *helpers, pid_t pid)
+{
+    add(helpers, &(struct helper){.pid = pid});
 }
 
 pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,

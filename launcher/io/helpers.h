@@ -26,6 +26,9 @@ pid_t helpers_start_lasting(struct helpers *helpers, const struct child_spec *sp
                             void (*exited)(void *context, int wait_status), void *context,
                             struct error *err);
 
+/* One more that was started elsewhere, as a process group of its own or about to be one. */
+void helpers_adopt(struct helpers *helpers, pid_t pid);
+
 /* No callback for it any more; TERM now, KILL when it is still there after a second (looked at when
  * other exits come, and at the end). */
 void helpers_let_go(struct helpers *helpers, pid_t pid);

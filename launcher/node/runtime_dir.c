@@ -75,6 +75,13 @@ void runtime_dir_remove(const char *path)
     remove_parent(parent);
 }
 
+static bool is_ours_alone(int fd)
+{
+    struct stat info;
+    return fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid() &&
+           (info.st_mode & 0077) == 0;
+}
+
 /* The folder of all jobs of this user: ours alone, or an error (somebody else made it first). */
 static int open_parent(const char *path, struct error *err)
 {
@@ -90,8 +97,7 @@ static int open_parent(const char *path, struct error *err)
         if (fd < 0 && errno != ENOENT)
             break;
     }
-    struct stat info;
-    if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid() && (info.st_mode & 0077) == 0)
+    if (is_ours_alone(fd))
         return fd;
     int errnum = errno;
     fd_close(&fd);
@@ -171,8 +177,8 @@ void runtime_dir_sweep(void)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         char *path AUTO_FREE = mem_printf("%s/hvdrun-%u", places[i], (unsigned)geteuid());
         int parent AUTO_FD = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-        if (parent < 0)
-            continue;
+        if (!is_ours_alone(parent))
+            continue; /* what is in there may be anybody's */
         sweep(parent);
         remove_parent(path);
     }

@@ -29,6 +29,11 @@ struct rendezvous_cache *rendezvous_cache_create(size_t memory_limit)
     return cache;
 }
 
+void rendezvous_cache_limit(struct rendezvous_cache *cache, size_t memory_limit)
+{
+    cache->memory_limit = memory_limit;
+}
+
 static void scope_free(void *value)
 {
     struct scope *scope = value;
@@ -83,7 +88,7 @@ static void release(struct rendezvous_cache *cache, struct rendezvous_blob *blob
 void rendezvous_cache_keep(struct rendezvous_cache *cache, uint64_t generation, const char *scope,
                            const char *key, const void *bytes, size_t length)
 {
-    size_t room = cache->memory_limit - cache->memory;
+    size_t room = cache->memory < cache->memory_limit ? cache->memory_limit - cache->memory : 0;
     if (rendezvous_cache_generation(cache, scope) != generation || room < BLOB_COST ||
         length > room - BLOB_COST)
         return;

@@ -26,6 +26,7 @@ struct rendezvous_cache;
 
 /* Past `memory_limit` bytes nothing more is kept; the answers are as right, only slower. */
 struct rendezvous_cache *rendezvous_cache_create(size_t memory_limit);
+void rendezvous_cache_limit(struct rendezvous_cache *cache, size_t memory_limit);
 void rendezvous_cache_destroy(struct rendezvous_cache *cache);
 
 /* NULL: ask the driver. Borrowed until the next call that changes the cache. */

@@ -31,8 +31,9 @@ struct rendezvous_connection {
     enum state state;
     bool refused;
     uint64_t token;
-    int64_t active_ms;
-    struct http_parser *parser; /* NULL once its request was handed out and answered */
+    int64_t began_ms;
+    size_t bytes;               /* this one's part of busy->bytes */
+    struct http_parser *parser; /* NULL once its request was handed out */
     struct buf output;
     void (*ready)(void *context, uint64_t token, int what);
     void *context;
@@ -54,17 +55,23 @@ static void list_remove(struct rendezvous_connection *connection)
     connection->next = connection->previous = NULL;
 }
 
-/* Something moved: the deadline starts again, at the end of the list. */
-static void list_renew(struct rendezvous_connection *connection)
+/* Something new begins, with a deadline of its own, at the end of the list. */
+static void list_append(struct rendezvous_connection *connection)
 {
     list_remove(connection);
-    connection->active_ms = loop_now_ms(connection->loop);
+    connection->began_ms = loop_now_ms(connection->loop);
     connection->previous = connection->busy->last;
     if (connection->previous != NULL)
         connection->previous->next = connection;
     else
         connection->busy->first = connection;
     connection->busy->last = connection;
+}
+
+static void account(struct rendezvous_connection *connection, size_t bytes)
+{
+    connection->busy->bytes += bytes - connection->bytes;
+    connection->bytes = bytes;
 }
 
 struct rendezvous_connection *
@@ -77,7 +84,7 @@ rendezvous_connection_create(struct loop *loop, int fd, uint64_t token,
         .loop = loop, .fd = fd, .token = token, .busy = busy, .ready = ready, .context = context};
     connection->parser = http_parser_create(RENDEZVOUS_BODY_MAX);
     buf_init(&connection->output, (size_t)RENDEZVOUS_BODY_MAX + HTTP_HEAD_MAX);
-    list_renew(connection);
+    list_append(connection);
     return connection;
 }
 
@@ -86,6 +93,7 @@ void rendezvous_connection_destroy(struct rendezvous_connection *connection)
     if (connection == NULL)
         return;
     list_remove(connection);
+    account(connection, 0);
     loop_fd_destroy(connection->watch);
     fd_close(&connection->fd);
     http_parser_destroy(connection->parser);
@@ -110,8 +118,9 @@ static void watch(struct rendezvous_connection *connection, int what)
 static enum rendezvous_step take_bytes(struct rendezvous_connection *connection, const char *bytes,
                                        size_t length)
 {
-    list_renew(connection);
-    switch (http_parser_feed(connection->parser, bytes, length)) {
+    enum http_progress progress = http_parser_feed(connection->parser, bytes, length);
+    account(connection, http_parser_memory(connection->parser));
+    switch (progress) {
     case HTTP_BAD: return RENDEZVOUS_STEP_MALFORMED;
     case HTTP_DONE:
         connection->state = WAITING;
@@ -143,6 +152,9 @@ static enum rendezvous_step do_read(struct rendezvous_connection *connection)
 
 void rendezvous_connection_hold(struct rendezvous_connection *connection)
 {
+    http_parser_destroy(connection->parser);
+    connection->parser = NULL;
+    account(connection, 0);
     watch(connection, LOOP_READ);
 }
 
@@ -152,6 +164,7 @@ static enum rendezvous_step after_write(struct rendezvous_connection *connection
         return RENDEZVOUS_STEP_CLOSE;
     shutdown(connection->fd, SHUT_WR);
     connection->state = LINGERING;
+    list_append(connection);
     watch(connection, LOOP_READ);
     return RENDEZVOUS_STEP_WAIT;
 }
@@ -163,7 +176,7 @@ static enum rendezvous_step do_write(struct rendezvous_connection *connection)
     if (sent < 0)
         return errno == EAGAIN || errno == EINTR ? RENDEZVOUS_STEP_WAIT : RENDEZVOUS_STEP_CLOSE;
     buf_consume(&connection->output, (size_t)sent);
-    list_renew(connection);
+    account(connection, connection->output.length > 0 ? connection->output.room : 0);
     return connection->output.length > 0 ? RENDEZVOUS_STEP_WAIT : after_write(connection);
 }
 
@@ -186,13 +199,16 @@ enum rendezvous_step rendezvous_connection_answer(struct rendezvous_connection *
         return RENDEZVOUS_STEP_CLOSE;
     size_t sent = result < 0 ? 0 : (size_t)result;
     connection->state = WRITING;
-    list_renew(connection);
+    list_append(connection);
     if (sent == head_length + length)
         return after_write(connection);
     size_t of_head = sent < head_length ? sent : head_length, of_body = sent - of_head;
     if (buf_append(&connection->output, head + of_head, head_length - of_head) < 0 ||
         buf_append(&connection->output, (const char *)body + of_body, length - of_body) < 0)
         return RENDEZVOUS_STEP_CLOSE; /* longer than any blob that was ever taken in */
+    http_parser_destroy(connection->parser);
+    connection->parser = NULL;
+    account(connection, connection->output.room);
     watch(connection, LOOP_WRITE);
     return RENDEZVOUS_STEP_WAIT;
 }
@@ -226,7 +242,7 @@ rendezvous_connection_first(const struct rendezvous_connection_list *busy)
     return busy->first;
 }
 
-int64_t rendezvous_connection_active_ms(const struct rendezvous_connection *connection)
+int64_t rendezvous_connection_began_ms(const struct rendezvous_connection *connection)
 {
-    return connection->active_ms;
+    return connection->began_ms;
 }

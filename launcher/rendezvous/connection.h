@@ -3,8 +3,10 @@
  * One client of the rendezvous server: reads its request, waits for the answer, writes it, ends.
  * Each step tells the server what comes next; the server alone destroys connections.
  *
- * A connection is in the server's list of busy ones, in order of its last activity, except while
- * its complete request waits for an answer: then it has no deadline.
+ * A connection is in the server's list of busy ones except while its complete request waits for an
+ * answer: then it has no deadline. The list is in the order in which each began what it does now,
+ * reading its request or writing the answer, and a byte now and then does not renew that: who is
+ * slow comes to its front.
  */
 #pragma once
 
@@ -27,6 +29,7 @@ struct rendezvous_connection;
 
 struct rendezvous_connection_list {
     struct rendezvous_connection *first, *last;
+    size_t bytes; /* of requests that are not complete and answers that are not taken */
 };
 
 /* Owns `fd`, a non-blocking socket. `ready` is called from the loop. */
@@ -51,5 +54,5 @@ const struct rendezvous_request *
 rendezvous_connection_request(const struct rendezvous_connection *connection);
 
 struct rendezvous_connection *
-rendezvous_connection_first(const struct rendezvous_connection_list *busy); /* idle the longest */
-int64_t rendezvous_connection_active_ms(const struct rendezvous_connection *connection);
+rendezvous_connection_first(const struct rendezvous_connection_list *busy); /* busy the longest */
+int64_t rendezvous_connection_began_ms(const struct rendezvous_connection *connection);

@@ -142,6 +142,11 @@ bool rendezvous_held_take_due(struct rendezvous_held *held, int64_t now_ms,
     return true;
 }
 
+size_t rendezvous_held_count(const struct rendezvous_held *held)
+{
+    return rendezvous_table_count(held->by_source);
+}
+
 int64_t rendezvous_held_deadline(const struct rendezvous_held *held)
 {
     return held->oldest == NULL ? -1 : held->oldest->deadline_ms;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Who asked: a node of the job and its agent's number for the request. Unique among the requests
@@ -34,4 +35,5 @@ bool rendezvous_held_take(struct rendezvous_held *held, const char *scope, const
 bool rendezvous_held_take_due(struct rendezvous_held *held, int64_t now_ms,
                               struct rendezvous_source *source);
 
+size_t rendezvous_held_count(const struct rendezvous_held *held);
 int64_t rendezvous_held_deadline(const struct rendezvous_held *held); /* the first; -1: none */

@@ -51,6 +51,11 @@ const struct rendezvous_request *http_parser_request(const struct http_parser *p
     return &parser->request;
 }
 
+size_t http_parser_memory(const struct http_parser *parser)
+{
+    return parser->line.room + parser->body.room;
+}
+
 int http_parser_status(const struct http_parser *parser)
 {
     return parser->status;

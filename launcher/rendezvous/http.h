@@ -55,7 +55,8 @@ enum http_progress http_parser_feed(struct http_parser *parser, const void *byte
 
 /* Borrowed until the parser is destroyed. */
 const struct rendezvous_request *http_parser_request(const struct http_parser *parser);
-int http_parser_status(const struct http_parser *parser); /* HTTP_OK unless HTTP_BAD */
+size_t http_parser_memory(const struct http_parser *parser); /* bytes that it keeps of its input */
+int http_parser_status(const struct http_parser *parser);    /* HTTP_OK unless HTTP_BAD */
 
 /* Writes status line and headers (with the final empty line) of an answer whose body has `length`
  * bytes to `out`, which has HTTP_HEAD_MAX bytes of room. Returns how many bytes it wrote. The

@@ -61,8 +61,7 @@ static int send_query(struct rendezvous_peer *peer, const struct sockaddr_in *lo
     message.query.id.idiag_dst[0] = remote->sin_addr.s_addr;
     message.query.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
     message.query.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-    ssize_t sent = send(peer->netlink, &message, sizeof(message), 0);
-    return sent == (ssize_t)sizeof(message) ? 0 : -1;
+    return fd_send_all(peer->netlink, &message, sizeof(message));
 }
 
 /* 1: found, 0: there is no such socket, -1: this way does not work. The kernel answers within the

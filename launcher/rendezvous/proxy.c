@@ -197,3 +197,8 @@ void rendezvous_proxy_begin(struct rendezvous_proxy *proxy)
 {
     rendezvous_cache_reset(proxy->cache);
 }
+
+void rendezvous_proxy_limit(struct rendezvous_proxy *proxy, size_t cache_limit)
+{
+    rendezvous_cache_limit(proxy->cache, cache_limit);
+}

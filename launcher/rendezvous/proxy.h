@@ -31,6 +31,9 @@ struct rendezvous_proxy *rendezvous_proxy_create(const struct rendezvous_proxy_o
                                                  void *context, size_t cache_limit);
 void rendezvous_proxy_destroy(struct rendezvous_proxy *proxy); /* answers nobody */
 
+/* Another limit for the cache than the first one. */
+void rendezvous_proxy_limit(struct rendezvous_proxy *proxy, size_t cache_limit);
+
 /* From the server: a worker's request, and a worker that has gone before its answer. */
 void rendezvous_proxy_request(struct rendezvous_proxy *proxy, uint64_t token,
                               const struct rendezvous_request *request);

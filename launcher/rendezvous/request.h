@@ -38,6 +38,10 @@ struct rendezvous_request {
     size_t length;
 };
 
+/* Bytes that so many ranks can need in the store, and to spare: in a full mesh each of them stores
+ * 136 bytes for each other one, in one context after the other, and a few short keys. */
+uint64_t rendezvous_memory_need(int64_t ranks);
+
 const char *rendezvous_method_name(enum rendezvous_method method);
 int rendezvous_method_parse(const char *name, size_t length, enum rendezvous_method *out); /* or -1
                                                                                             */

@@ -17,9 +17,10 @@
 enum {
     BACKLOG = 4096,
     ACCEPT_BATCH = 64, /* per loop turn, so that a flood of connects starves nobody */
-    IDLE_MS = 30 * 1000,
+    BUSY_MS = 30 * 1000,
     CONNECTIONS_MIN = 64,
     CONNECTIONS_MAX = 16384,
+    BYTES_MAX = 64 * 1024 * 1024,
     RETRY_MS = 100, /* after an accept that failed for want of descriptors or memory */
 };
 
@@ -37,13 +38,13 @@ struct rendezvous_server {
     void *context;
     int fd, port;
     struct loop_fd *watch;
-    struct loop_timer *retry, *idle;
-    int idle_ms;
+    struct loop_timer *retry, *late;
+    int busy_ms;
     struct rendezvous_peer *peer;
     uid_t uid;
     struct slot *slots;
     uint32_t slot_count, first_free;
-    size_t open, open_limit;
+    size_t open, open_limit, bytes_limit;
     struct rendezvous_connection_list busy; /* those with a deadline, the next one first */
     struct rendezvous_server_counts counts;
 };
@@ -75,10 +76,15 @@ static int listen_local(struct rendezvous_server *server, struct error *err)
     return 0;
 }
 
-/* Accept while there is room; with none, new clients wait in the kernel's queue. */
+/* With none, new clients wait in the kernel's queue. */
+static bool has_room(const struct rendezvous_server *server)
+{
+    return server->open < server->open_limit || rendezvous_connection_first(&server->busy) != NULL;
+}
+
 static void update_watch(struct rendezvous_server *server)
 {
-    bool room = server->open < server->open_limit && !loop_timer_is_set(server->retry);
+    bool room = has_room(server) && !loop_timer_is_set(server->retry);
     loop_fd_watch(server->watch, room ? LOOP_READ : 0);
 }
 
@@ -87,15 +93,15 @@ static void retry_fired(void *context)
     update_watch(context);
 }
 
-static void schedule_idle(struct rendezvous_server *server)
+static void schedule_late(struct rendezvous_server *server)
 {
     struct rendezvous_connection *first = rendezvous_connection_first(&server->busy);
     if (first == NULL) {
-        loop_timer_clear(server->idle);
+        loop_timer_clear(server->late);
         return;
     }
-    int64_t due = rendezvous_connection_active_ms(first) + server->idle_ms;
-    loop_timer_set(server->idle, due - loop_now_ms(server->loop));
+    int64_t due = rendezvous_connection_began_ms(first) + server->busy_ms;
+    loop_timer_set(server->late, due - loop_now_ms(server->loop));
 }
 
 /* The only place where a connection ends. */
@@ -114,17 +120,30 @@ static void close_connection(struct rendezvous_server *server,
 }
 
 /* The timer is not moved at each change of the list's head: it fires early, and looks again. */
-static void idle_fired(void *context)
+static void late_fired(void *context)
 {
     struct rendezvous_server *server = context;
     int64_t now = loop_now_ms(server->loop);
     struct rendezvous_connection *first = rendezvous_connection_first(&server->busy);
-    while (first != NULL && rendezvous_connection_active_ms(first) + server->idle_ms <= now) {
-        server->counts.idle++;
+    while (first != NULL && rendezvous_connection_began_ms(first) + server->busy_ms <= now) {
+        server->counts.late++;
         close_connection(server, first);
         first = rendezvous_connection_first(&server->busy);
     }
-    schedule_idle(server);
+    schedule_late(server);
+}
+
+/* Closes those that have been at it the longest while there are more, or more bytes, than allowed.
+ */
+static void make_room(struct rendezvous_server *server, size_t open_limit)
+{
+    struct rendezvous_connection *first = rendezvous_connection_first(&server->busy);
+    while (first != NULL &&
+           (server->open > open_limit || server->busy.bytes > server->bytes_limit)) {
+        server->counts.pushed_out++;
+        close_connection(server, first);
+        first = rendezvous_connection_first(&server->busy);
+    }
 }
 
 static struct rendezvous_connection *find(struct rendezvous_server *server, uint64_t token)
@@ -168,8 +187,10 @@ static void after_step(struct rendezvous_server *server, struct rendezvous_conne
     uint64_t token = rendezvous_connection_token(connection);
     switch (step) {
     case RENDEZVOUS_STEP_WAIT:
-        if (!loop_timer_is_set(server->idle))
-            schedule_idle(server);
+        if (!loop_timer_is_set(server->late))
+            schedule_late(server);
+        make_room(server, server->open_limit);
+        update_watch(server);
         break;
     case RENDEZVOUS_STEP_REQUEST:
         hand_out(server, token, rendezvous_connection_request(connection));
@@ -203,6 +224,7 @@ static void welcome(struct rendezvous_server *server, int fd)
         close(fd);
         return;
     }
+    make_room(server, server->open_limit - 1);
     uint32_t index = take_slot(server);
     uint64_t token = (uint64_t)server->slots[index].uses << 32 | index;
     struct rendezvous_connection *connection = rendezvous_connection_create(
@@ -217,7 +239,7 @@ static void accept_ready(void *context, int what)
 {
     (void)what;
     struct rendezvous_server *server = context;
-    for (int i = 0; i < ACCEPT_BATCH && server->open < server->open_limit; i++) {
+    for (int i = 0; i < ACCEPT_BATCH && has_room(server); i++) {
         int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             welcome(server, fd);
@@ -238,12 +260,13 @@ struct rendezvous_server *rendezvous_server_create(struct loop *loop,
 {
     struct rendezvous_server *server = mem_alloc(sizeof(*server));
     *server = (struct rendezvous_server){
-        .loop = loop, .ops = ops, .context = context, .fd = -1, .idle_ms = IDLE_MS};
+        .loop = loop, .ops = ops, .context = context, .fd = -1, .busy_ms = BUSY_MS};
+    server->bytes_limit = BYTES_MAX;
     server->uid = geteuid();
     server->open_limit = default_limit();
     server->peer = rendezvous_peer_create();
     server->retry = loop_timer_create(loop, retry_fired, server);
-    server->idle = loop_timer_create(loop, idle_fired, server);
+    server->late = loop_timer_create(loop, late_fired, server);
     if (listen_local(server, err) < 0) {
         rendezvous_server_destroy(server);
         return NULL;
@@ -262,7 +285,7 @@ void rendezvous_server_destroy(struct rendezvous_server *server)
     free(server->slots);
     loop_fd_destroy(server->watch);
     loop_timer_destroy(server->retry);
-    loop_timer_destroy(server->idle);
+    loop_timer_destroy(server->late);
     rendezvous_peer_destroy(server->peer);
     fd_close(&server->fd);
     free(server);
@@ -273,14 +296,19 @@ int rendezvous_server_port(const struct rendezvous_server *server)
     return server->port;
 }
 
-void rendezvous_server_limit(struct rendezvous_server *server, int idle_ms, size_t connections)
+void rendezvous_server_limit(struct rendezvous_server *server, int busy_ms, size_t connections)
 {
-    if (idle_ms > 0)
-        server->idle_ms = idle_ms;
+    if (busy_ms > 0)
+        server->busy_ms = busy_ms;
     if (connections > 0)
         server->open_limit = connections;
-    schedule_idle(server);
+    schedule_late(server);
     update_watch(server);
+}
+
+void rendezvous_server_expect(struct rendezvous_server *server, uint64_t bytes)
+{
+    server->bytes_limit = bytes > BYTES_MAX ? (size_t)bytes : BYTES_MAX;
 }
 
 void rendezvous_server_reply(struct rendezvous_server *server, uint64_t token, int status,

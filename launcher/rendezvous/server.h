@@ -7,9 +7,11 @@
  * Trust: only processes of our own user are served, which is asked of the kernel for every
  * connection; others are closed unread and counted.
  *
- * Bounds: a client that sends or takes nothing for 30 s is closed (one whose request is complete
- * may wait for its answer as long as it likes); beyond a number of connections that the
- * descriptor limit allows, new ones stay in the kernel's queue until others close.
+ * Bounds: a client has 30 s to send its request, and as many to take its answer, however it parts
+ * them; between the two it may wait as long as it likes. There are never more connections than the
+ * descriptor limit allows, and what they have sent and not taken is bounded: a new one pushes out
+ * the one that has been sending, or taking, the longest. When all of them wait for answers, new
+ * ones stay in the kernel's queue.
  */
 #pragma once
 
@@ -33,7 +35,8 @@ struct rendezvous_server_counts {
     uint64_t accepted, answered;
     uint64_t malformed; /* answered with an error of the HTTP parser */
     uint64_t refused;   /* another user's process, or nobody's */
-    uint64_t idle;      /* closed at their deadline */
+    uint64_t late;      /* closed at their deadline */
+    uint64_t pushed_out;
 };
 
 /* `ops` is borrowed for the life of the server. */
@@ -47,7 +50,11 @@ void rendezvous_server_destroy(struct rendezvous_server *server);
 int rendezvous_server_port(const struct rendezvous_server *server);
 
 /* Other limits than the default ones; 0 keeps the present value. */
-void rendezvous_server_limit(struct rendezvous_server *server, int idle_ms, size_t connections);
+void rendezvous_server_limit(struct rendezvous_server *server, int busy_ms, size_t connections);
+
+/* How many bytes of requests and answers the node's workers may have on their way at once; there is
+ * room for 64 MiB at least. */
+void rendezvous_server_expect(struct rendezvous_server *server, uint64_t bytes);
 
 /* Answers and closes; the body is copied as far as the socket does not take it at once. The token
  * of a client that has gone, or was answered, is ignored. */

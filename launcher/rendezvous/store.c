@@ -12,6 +12,8 @@
 /* What a key or a scope costs besides its bytes: keeps a flood of empty blobs within the limit. */
 enum { KEY_COST = 160, SCOPE_COST = 400 };
 
+enum { HELD_LEAST = 1024 };
+
 struct entry {
     void *blob; /* NULL when length is 0 */
     size_t length, cost;
@@ -31,6 +33,8 @@ struct rendezvous_store {
     struct rendezvous_table *scopes;
     struct rendezvous_held *held;
     uint64_t memory, memory_limit;
+    size_t held_limit; /* as many as there can be workers that wait, those of an epoch before too */
+    bool fixed_limit;
     uint32_t epoch;
     bool full_said;
 };
@@ -49,6 +53,13 @@ static void scope_free(void *value)
     free(scope);
 }
 
+static void set_limits(struct rendezvous_store *store, int64_t ranks)
+{
+    if (!store->fixed_limit)
+        store->memory_limit = rendezvous_memory_need(ranks);
+    store->held_limit = HELD_LEAST + 2 * (size_t)ranks;
+}
+
 struct rendezvous_store *rendezvous_store_create(const struct rendezvous_store_ops *ops,
                                                  void *context, uint64_t memory_limit)
 {
@@ -56,6 +67,8 @@ struct rendezvous_store *rendezvous_store_create(const struct rendezvous_store_o
     store->ops = ops;
     store->context = context;
     store->memory_limit = memory_limit;
+    store->fixed_limit = memory_limit > 0;
+    set_limits(store, 0);
     store->scopes = rendezvous_table_create();
     store->held = rendezvous_held_create();
     return store;
@@ -113,6 +126,7 @@ void rendezvous_store_begin(struct rendezvous_store *store, uint32_t epoch, cons
     store->memory = 0;
     store->epoch = epoch;
     store->full_said = false;
+    set_limits(store, plan->size);
 
     add_members(store, "global", plan->size);
     for (int i = 0; i < plan->node_count; i++) {
@@ -146,10 +160,10 @@ static void say_full(struct rendezvous_store *store)
     if (store->full_said)
         return;
     store->full_said = true;
-    AUTO_FREE char *text = mem_printf(
-        "the rendezvous store is full (%llu MiB): workers that meet through Gloo will abort; use "
-        "fewer ranks or another controller",
-        (unsigned long long)(store->memory_limit >> 20));
+    AUTO_FREE char *text = mem_printf("the rendezvous store is full (%llu MiB, more than the ranks "
+                                      "of this job can need): something "
+                                      "else fills it, and workers that meet through Gloo may abort",
+                                      (unsigned long long)(store->memory_limit >> 20));
     store->ops->problem(store->context, text);
 }
 
@@ -195,7 +209,8 @@ static void do_get(struct rendezvous_store *store, int64_t now_ms, struct rendez
     int64_t index;
     if (entry != NULL)
         store->ops->reply(store->context, source, HTTP_OK, entry->blob, entry->length);
-    else if (rendezvous_key_is_index(request->key, &index))
+    else if (rendezvous_key_is_index(request->key, &index) &&
+             rendezvous_held_count(store->held) < store->held_limit)
         rendezvous_held_add(store->held, request->scope, request->key, source,
                             now_ms + RENDEZVOUS_HOLD_MS);
     else

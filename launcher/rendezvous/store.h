@@ -28,9 +28,6 @@
 
 enum { RENDEZVOUS_HOLD_MS = 1000 };
 
-/* Room for the addresses of a full mesh of 4096 ranks (136 * 4096^2 bytes) and to spare. */
-#define RENDEZVOUS_STORE_MAX (UINT64_C(4) << 30)
-
 struct rendezvous_store_ops {
     /* The answer to one request; `body` is borrowed until this returns. Must not call the store. */
     void (*reply)(void *context, struct rendezvous_source source, int status, const void *body,
@@ -52,7 +49,7 @@ struct rendezvous_store_ops {
 struct rendezvous_store;
 
 /* `ops` is borrowed for the life of the store. Requests before the first begin() belong to epoch 0
- * and to a plan without members. */
+ * and to a plan without members. A memory limit of 0: what the ranks of each plan can need. */
 struct rendezvous_store *rendezvous_store_create(const struct rendezvous_store_ops *ops,
                                                  void *context, uint64_t memory_limit);
 void rendezvous_store_destroy(struct rendezvous_store *store); /* answers nobody */

@@ -113,6 +113,14 @@ void buf_consume(struct buf *buf, size_t length)
     buf->length -= length;
 }
 
+void buf_truncate(struct buf *buf, size_t length)
+{
+    if (length >= buf->length)
+        return;
+    buf->length = length;
+    buf->bytes[buf->start + length] = '\0';
+}
+
 void buf_clear(struct buf *buf)
 {
     buf->start = 0;

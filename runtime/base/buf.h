@@ -40,5 +40,6 @@ void buf_commit(struct buf *buf, size_t length);
 
 const char *buf_text(const struct buf *buf); /* never NULL; borrowed until the next change */
 void buf_consume(struct buf *buf, size_t length);
+void buf_truncate(struct buf *buf, size_t length); /* keeps at most its first `length` bytes */
 void buf_clear(struct buf *buf);
 char *buf_take(struct buf *buf); /* the content as a string the caller owns; empties the buffer */

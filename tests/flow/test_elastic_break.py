@@ -47,6 +47,28 @@ class Break(Elastic, Flow):
         self.expect(job.wait(), 0)
         self.box.check_nothing_left()
 
+    def test_a_worker_asks_without_end(self):
+        """The driver holds two requests for each worker and some; more are refused, and the job goes on."""
+        script = self.write("ask.py", """
+import os, selectors, socket
+address = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+answers, ready = [], selectors.DefaultSelector()
+for _ in range(60):
+    one = socket.create_connection(address)
+    one.sendall(b"GET /rank_and_size/a:0 HTTP/1.1\\r\\n\\r\\n")
+    ready.register(one, selectors.EVENT_READ)
+while len(answers) < 30:
+    for key, _ in ready.select():
+        answers.append(key.fileobj.recv(4096).split()[1].decode())
+        ready.unregister(key.fileobj)
+print("answers", *sorted(set(answers)), flush=True)
+ready.select(100)
+""")
+        job = self.start_elastic("-H", "a:2", "--min-np", 1, "sh", "-c", f"test $RANK = 1 && exec sleep 100; exec python3 {script}")
+        job.wait_output("answers 503$")
+        job.signal(signal.SIGTERM)
+        self.expect(job.wait(), 128 + signal.SIGTERM)
+
     # the end is told, and comes
 
     def test_interrupted(self):

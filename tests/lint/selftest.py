@@ -234,6 +234,24 @@ class Others(Lint):
         self.spoil("docs.py", "docs/exit-status.md", "# Exit status\n\nSome 2 words.\n",
                    "no row that begins with 2 (STATUS_USAGE)")
 
+    def test_claims(self):
+        tests = {"tests/unit/io/test_link.c": SPDX_C + "static void test_a(void **state)\n{\n}\n\nstatic void test_b(void **state)\n{\n}\n"
+                                              "tests[] = {cmocka_unit_test(test_a)};\n",
+                 "tests/flow/test_x.py": SPDX_PY + "class One:\n    def test_c(self):\n        pass\n\n\nclass Two:\n    pass\n",
+                 "tests/fuzz/fuzz_y.c": SPDX_C}
+        head = "| claim | tests |\n|---|---|\n"
+        self.expect("claims.py", 0, "0 tests")
+        self.expect("claims.py", 0, "3 tests", {
+            **tests, "docs/security.md": f"{head}| it holds | `unit.io.link test_a`, `flow.x One.test_c`, `fuzz.y` |\n"})
+        for row, text in (("| it holds | none |", "docs/security.md:3: a claim without a test"),
+                          ("| it holds | `unit.io.link test_z` |", "not in tests/unit/io/test_link.c"),
+                          ("| it holds | `unit.io.link test_b` |", "not in tests/unit/io/test_link.c"),
+                          ("| it holds | `flow.x Two.test_c` |", "not in tests/flow/test_x.py"),
+                          ("| it holds | `fuzz.z` |", "there is no tests/fuzz/fuzz_z.c"),
+                          ("| it holds | `test_a` |", "is no name of a test")):
+            with self.subTest(row):
+                self.expect("claims.py", 1, text, {**tests, "docs/security.md": f"{head}{row}\n"})
+
     def test_links(self):
         self.spoil("docs.py", "docs/x.md", "[a](../nothing.md)\n", "docs/x.md:1: dead link")
         self.spoil("docs.py", "docs/x.md", "[a](exit-status.md#no)\n", "has no heading #no")

@@ -204,6 +204,9 @@ static void test_foreign_parents_are_refused(void **state)
         assert_int_equal(mkdir(f->parent, 0700), 0);
         assert_int_equal(chmod(f->parent, modes[i]), 0);
         refused(f);
+        char *other AUTO_FREE = make_folder(f->parent, "1.0");
+        runtime_dir_sweep(); /* what is in there is not ours to remove */
+        assert_int_equal(rmdir(other), 0);
         assert_int_equal(rmdir(f->parent), 0); /* and nothing was made in it */
     }
     char *elsewhere AUTO_FREE = make_folder(f->place, "elsewhere");
@@ -225,6 +228,9 @@ static void test_another_users_parent_is_refused(void **state)
     assert_int_equal(mkdir(f->parent, 0700), 0);
     assert_int_equal(chown(f->parent, 12345, 12345), 0);
     refused(f);
+    char *other AUTO_FREE = make_folder(f->parent, "1.0");
+    runtime_dir_sweep();
+    assert_int_equal(rmdir(other), 0);
     assert_int_equal(rmdir(f->parent), 0);
 }
 

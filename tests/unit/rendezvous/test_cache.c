@@ -91,6 +91,9 @@ static void test_memory_limit(void **state)
     rendezvous_cache_remove(cache, "s", "0"); /* gives its room back */
     rendezvous_cache_keep(cache, 0, "s", "1", big, sizeof(big));
     assert_non_null(rendezvous_cache_get(cache, "s", "1"));
+    rendezvous_cache_limit(cache, 500); /* below what it holds: nothing more comes in */
+    rendezvous_cache_keep(cache, 0, "s", "2", big, 1);
+    assert_null(rendezvous_cache_get(cache, "s", "2"));
     rendezvous_cache_destroy(cache);
 }
 

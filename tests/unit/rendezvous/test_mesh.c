@@ -279,7 +279,7 @@ static struct mesh *create(int size, int node_count, int64_t delay_ms)
     mesh->last = &mesh->first;
     mesh->loop = loop_create(NULL);
     mesh->turn = loop_timer_create(mesh->loop, on_turn, mesh);
-    mesh->store = rendezvous_store_create(&store_ops, mesh, RENDEZVOUS_STORE_MAX);
+    mesh->store = rendezvous_store_create(&store_ops, mesh, 0);
     for (int i = 0; i < node_count; i++) {
         struct node *node = &mesh->nodes[i];
         node->mesh = mesh;
@@ -335,7 +335,7 @@ static void mesh_works(int size, int nodes, int64_t delay_ms)
     for (int i = 0; i < nodes; i++) {
         const struct rendezvous_server_counts *counts =
             rendezvous_server_counts(mesh->nodes[i].server);
-        assert_int_equal(counts->malformed + counts->refused + counts->idle, 0);
+        assert_int_equal(counts->malformed + counts->refused + counts->late, 0);
         assert_int_equal(counts->answered, counts->accepted);
     }
     destroy(mesh);

@@ -326,12 +326,105 @@ static void test_idle_client_is_closed(void **state)
     client_read_all(f, silent, &nothing);
     client_read_all(f, half, &nothing);
     assert_int_equal(nothing.length, 0);
-    assert_int_equal(rendezvous_server_counts(f->server)->idle, 2);
+    assert_int_equal(rendezvous_server_counts(f->server)->late, 2);
     assert_false(is_closed(waiting)); /* an answer may take as long as it likes */
     rendezvous_server_reply(f->server, f->token, 200, "x", 1);
     assert_reads(f, waiting, "200 OK", "x");
     close(silent);
     close(half);
+}
+
+/* A byte now and then is no reason to stay, neither of a request nor of an answer. */
+static void test_a_dripping_client_is_closed(void **state)
+{
+    struct fixture *f = *state;
+    rendezvous_server_limit(f->server, 200, 0);
+    int fd = client_open(f);
+    client_send(fd, "GET /global/0 HTTP/1.1\r\nX: ");
+    int64_t end = clock_mono_ms() + PATIENCE_MS;
+    while (rendezvous_server_counts(f->server)->late == 0 && clock_mono_ms() < end) {
+        send(fd, "x", 1, MSG_NOSIGNAL);
+        turn(f);
+    }
+    assert_int_equal(rendezvous_server_counts(f->server)->late, 1);
+    close(fd);
+
+    char *body = mem_alloc(RENDEZVOUS_BODY_MAX), some[4096];
+    shrink_send_buffer(f);
+    fd = client_open_with(f, 4096);
+    client_send(fd, GET);
+    wait_for(f, &f->requests, 1);
+    rendezvous_server_reply(f->server, f->token, 200, body, RENDEZVOUS_BODY_MAX);
+    while (rendezvous_server_counts(f->server)->late == 1 && clock_mono_ms() < end) {
+        assert_true(recv(fd, some, 512, MSG_DONTWAIT) != 0);
+        turn(f);
+    }
+    assert_int_equal(rendezvous_server_counts(f->server)->late, 2);
+    free(body);
+    close(fd);
+}
+
+/* Who has been sending the longest makes room; who waits for an answer never does. */
+static void test_the_slowest_makes_room(void **state)
+{
+    struct fixture *f = *state;
+    enum { SLOW = 3 };
+    int slow[SLOW];
+    rendezvous_server_limit(f->server, 0, SLOW + 1);
+    int waiting = client_open(f);
+    client_send(waiting, GET);
+    wait_for(f, &f->requests, 1);
+    uint64_t token = f->token;
+    for (int i = 0; i < SLOW; i++) {
+        slow[i] = client_open(f);
+        client_send(slow[i], "PUT /global");
+        turn(f);
+    }
+    for (int i = 0; i < SLOW - 1; i++) {
+        int fd = client_open(f);
+        f->at_once = "x";
+        client_send(fd, GET);
+        assert_reads(f, fd, "200 OK", "x");
+        assert_true(is_closed(slow[0]));
+        assert_false(is_closed(slow[SLOW - 1]));
+        client_send(slow[SLOW - 1], "/"); /* one more: all places are taken again */
+        int again = client_open(f);
+        client_send(again, "PUT /global");
+        turn(f);
+    }
+    assert_in_range(rendezvous_server_counts(f->server)->pushed_out, 1, SLOW);
+    assert_false(is_closed(waiting));
+    rendezvous_server_reply(f->server, token, 200, "y", 1);
+    assert_reads(f, waiting, "200 OK", "y");
+}
+
+/* Bodies that never end are not kept beyond a limit, however many there are. */
+static void test_bound_on_bytes(void **state)
+{
+    struct fixture *f = *state;
+    enum { CLIENTS = 96, SENT = 1000 * 1000 };
+    int fds[CLIENTS];
+    char *piece = mem_alloc(SENT);
+    memset(piece, 'x', SENT);
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_open(f);
+        client_send(fds[i], "PUT /global/0 HTTP/1.1\r\nContent-Length: 1040000\r\n\r\n");
+        for (size_t sent = 0; sent < SENT;) {
+            ssize_t n = send(fds[i], piece + sent, SENT - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+            if (n < 0 && errno != EAGAIN)
+                break;
+            sent += n > 0 ? (size_t)n : 0;
+            turn(f);
+        }
+    }
+    assert_in_range(rendezvous_server_counts(f->server)->pushed_out, 96 - 66, CLIENTS);
+    f->at_once = "x";
+    int fd = client_open(f);
+    client_send(fd, GET);
+    assert_reads(f, fd, "200 OK", "x");
+    for (int i = 0; i < CLIENTS; i++)
+        close(fds[i]);
+    free(piece);
 }
 
 static void test_bound_on_connections(void **state)
@@ -361,6 +454,10 @@ static void test_other_user_is_refused(void **state)
     struct fixture *f = *state;
     if (geteuid() != 0)
         skip();
+    rendezvous_server_limit(f->server, 0, 1);
+    int ours = client_open(f);
+    client_send(ours, "GET /global");
+    turn(f);
     pid_t child = fork();
     if (child == 0) {
         char byte;
@@ -374,6 +471,8 @@ static void test_other_user_is_refused(void **state)
     assert_int_equal(status, 0);
     assert_int_equal(f->requests, 0);
     assert_int_equal(rendezvous_server_counts(f->server)->refused, 1);
+    assert_false(is_closed(ours)); /* a stranger pushes nobody out */
+    close(ours);
 }
 
 /* A client that goes, or stops reading, in the middle of its answer. */
@@ -392,9 +491,9 @@ static void test_answer_that_nobody_reads(void **state)
     wait_for(f, &f->requests, 2);
     rendezvous_server_reply(f->server, f->token, 200, body, RENDEZVOUS_BODY_MAX);
     int64_t end = clock_mono_ms() + PATIENCE_MS;
-    while (rendezvous_server_counts(f->server)->idle == 0 && clock_mono_ms() < end)
+    while (rendezvous_server_counts(f->server)->late == 0 && clock_mono_ms() < end)
         turn(f);
-    assert_int_equal(rendezvous_server_counts(f->server)->idle, 1);
+    assert_int_equal(rendezvous_server_counts(f->server)->late, 1);
     assert_int_equal(f->dropped, 0); /* both were answered */
     close(stuck);
     free(body);
@@ -449,6 +548,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refusal_survives_unread_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_dropped_client, setup, teardown),
         cmocka_unit_test_setup_teardown(test_idle_client_is_closed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_dripping_client_is_closed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_slowest_makes_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bound_on_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bound_on_connections, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_user_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_answer_that_nobody_reads, setup, teardown),

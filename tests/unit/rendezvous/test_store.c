@@ -416,7 +416,7 @@ static void test_many_ranks(void **state)
 {
     (void)state;
     enum { RANKS = 512 };
-    struct fixture *f = create(&static_ops, RENDEZVOUS_STORE_MAX);
+    struct fixture *f = create(&static_ops, 0);
     char key[16];
     uint64_t waiting[RANKS];
     for (int i = 0; i < RANKS; i++) {
@@ -439,6 +439,39 @@ static void test_many_ranks(void **state)
     teardown(&handle);
 }
 
+/* By itself the limit is what the ranks can need: a process that stores without end is stopped. */
+static void test_limit_of_a_small_job(void **state)
+{
+    (void)state;
+    static char blob[1000 * 1000 + 1];
+    struct fixture *f = create(&static_ops, 0);
+    memset(blob, 'x', sizeof(blob) - 1);
+    int stored = 0, status = 200;
+    while (status == 200 && stored < 1000) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%d", stored++);
+        status = put(f, "global", key, blob);
+    }
+    assert_int_equal(status, 507);
+    assert_in_range(stored, 30, 40);
+    assert_true(rendezvous_memory_need(4096) > UINT64_C(2) * 136 * 4096 * 4096);
+    assert_true(rendezvous_memory_need(INT64_MAX) > rendezvous_memory_need(4096));
+    void *handle = f;
+    teardown(&handle);
+}
+
+/* Nor does it hold more questions than there can be workers. */
+static void test_limit_of_the_held(void **state)
+{
+    struct fixture *f = *state;
+    enum { LIMIT = 1024 + 2 * 3 };
+    for (int i = 0; i < LIMIT; i++)
+        assert_int_equal(f->status[get(f, "global", "1")], NOTHING);
+    assert_int_equal(f->status[get(f, "global", "1")], 404);
+    rendezvous_store_expire(f->store, 1000000);
+    assert_int_equal(f->status[get(f, "global", "1")], NOTHING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +490,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_elastic_scopes_in_a_static_job, setup, teardown),
         cmocka_unit_test_setup_teardown(test_invalid_requests, setup, teardown),
         cmocka_unit_test(test_many_ranks),
+        cmocka_unit_test(test_limit_of_a_small_job),
+        cmocka_unit_test_setup_teardown(test_limit_of_the_held, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
