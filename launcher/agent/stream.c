@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 
 #define CHUNK (64u << 10)      /* the driver allows that a sender goes so far beyond its credit */
 #define MOVED_LEAST (16 << 10) /* bytes that are cheaper to move than to copy */
+#define ASKS 16
 #define LINK_CONGESTED ((size_t)128 << 10)
 
 struct stream {
@@ -23,8 +25,10 @@ struct stream {
     uint32_t seat;
     uint8_t number;
     uint64_t offset;
-    bool cut;    /* ends after `left` more bytes */
-    bool missed; /* it was cut while somebody still held its other end */
+    int64_t open_ms; /* since when its last line is unfinished; 0: it is not, or has been shown */
+    int asks;        /* so many more times it is asked how much waits, after much came at once */
+    bool cut;        /* ends after `left` more bytes */
+    bool missed;     /* it was cut while somebody still held its other end */
     int left;
     void (*ended)(void *context);
     void *context;
@@ -51,6 +55,10 @@ static void pool_remove(struct stream_pool *pool, struct stream *stream)
         stream->next->previous = stream->previous;
     else
         pool->last = stream->previous;
+    if (pool->first != NULL)
+        return;
+    loop_timer_destroy(pool->timer);
+    pool->timer = NULL;
 }
 
 /* It has had its turn. Where credit is short, those come first that have waited longest, or a few
@@ -59,7 +67,7 @@ static void pool_rotate(struct stream_pool *pool, struct stream *stream)
 {
     if (pool->last == stream)
         return;
-    pool_remove(pool, stream);
+    pool_remove(pool, stream); /* not the only one */
     stream->next = NULL;
     stream->previous = pool->last;
     if (pool->last != NULL)
@@ -78,17 +86,84 @@ static bool pool_open(const struct stream_pool *pool)
     return pool->used < pool->granted && link_queued(link) < LINK_CONGESTED;
 }
 
-static void stream_end(struct stream *stream)
+static struct frame_data head_of(const struct stream *stream)
+{
+    return (struct frame_data){.rank = stream->seat,
+                               .stream = stream->number,
+                               .offset = stream->offset,
+                               .when_ns = (uint64_t)clock_mono_ns()};
+}
+
+/* A frame without bytes. */
+static void stream_tell(const struct stream *stream, enum frame_type type)
 {
     struct link *link = post_link(stream->post);
-    if (link != NULL) {
-        struct frame_data data = {.rank = stream->seat,
-                                  .stream = stream->number,
-                                  .offset = stream->offset,
-                                  .when_ns = (uint64_t)clock_mono_ns()};
-        if (link_data_reserve(link, 0) != NULL)
-            link_data_commit(link, FRAME_OUTPUT, stream->post->epoch, &data, 0);
+    struct frame_data data = head_of(stream);
+    if (link != NULL && link_data_reserve(link, 0) != NULL)
+        link_data_commit(link, type, stream->post->epoch, &data, 0);
+}
+
+/* ---- unfinished lines ---- */
+
+static int waiting_bytes(const struct stream *stream)
+{
+    int there = 0;
+    return ioctl(stream->fd, FIONREAD, &there) < 0 ? 0 : there;
+}
+
+static void pool_due(struct stream_pool *pool, int64_t due_ms, int64_t now_ms)
+{
+    if (loop_timer_is_set(pool->timer) && pool->due_ms <= due_ms)
+        return;
+    pool->due_ms = due_ms;
+    loop_timer_set(pool->timer, due_ms > now_ms ? due_ms - now_ms : 0);
+}
+
+/* Bytes that wait in the pipe (for credit) begin a new wait when they are read. */
+static void on_due(void *context)
+{
+    struct stream_pool *pool = context;
+    int64_t now = clock_mono_ms();
+    hold_woke(&pool->hold, pool->due_ms, now);
+    if (!pool_open(pool))
+        hold_blocked(&pool->hold, now);
+    for (struct stream *stream = pool->first; stream != NULL; stream = stream->next) {
+        if (stream->open_ms == 0)
+            continue;
+        int64_t due = hold_due_ms(&pool->hold, stream->open_ms);
+        if (due > now) {
+            pool_due(pool, due, now);
+            continue;
+        }
+        stream->open_ms = 0;
+        if (waiting_bytes(stream) == 0)
+            stream_tell(stream, FRAME_OUTPUT_SHOW);
     }
+}
+
+/* `bytes` NULL: nobody has looked at them, so any of them may end a line. */
+static void watch_line(struct stream *stream, const uint8_t *bytes, size_t length)
+{
+    struct stream_pool *pool = stream->pool;
+    int64_t now = clock_mono_ms();
+    hold_passed(&pool->hold, length, now);
+    if (bytes == NULL || memrchr(bytes, '\n', length) != NULL)
+        stream->open_ms = 0;
+    if (bytes != NULL && bytes[length - 1] == '\n')
+        return;
+    if (stream->open_ms == 0)
+        stream->open_ms = now;
+    if (pool->timer == NULL)
+        pool->timer = loop_timer_create(pool->loop, on_due, pool);
+    pool_due(pool, hold_due_ms(&pool->hold, stream->open_ms), now);
+}
+
+/* ---- bytes ---- */
+
+static void stream_end(struct stream *stream)
+{
+    stream_tell(stream, FRAME_OUTPUT);
+    stream->open_ms = 0;
     struct pollfd now = {.fd = stream->fd, .events = POLLIN};
     stream->missed = stream->cut && poll(&now, 1, 0) >= 0 && (now.revents & POLLHUP) == 0;
     loop_fd_destroy(stream->watch);
@@ -98,10 +173,13 @@ static void stream_end(struct stream *stream)
 }
 
 /* So much waits that moving it into the link is cheaper than copying it. */
-static size_t much(const struct stream *stream)
+static size_t much(struct stream *stream)
 {
-    int there = 0;
-    if (ioctl(stream->fd, FIONREAD, &there) < 0 || there < MOVED_LEAST)
+    if (stream->asks == 0)
+        return 0; /* most workers say little */
+    int there = waiting_bytes(stream);
+    stream->asks = there < MOVED_LEAST ? stream->asks - 1 : ASKS;
+    if (there < MOVED_LEAST)
         return 0;
     return (size_t)there < CHUNK ? (size_t)there : CHUNK;
 }
@@ -109,14 +187,12 @@ static size_t much(const struct stream *stream)
 /* false: nothing was taken. */
 static bool stream_move(struct stream *stream, struct link *link, size_t length)
 {
-    struct frame_data data = {.rank = stream->seat,
-                              .stream = stream->number,
-                              .offset = stream->offset,
-                              .when_ns = (uint64_t)clock_mono_ns()};
+    struct frame_data data = head_of(stream);
     if (!link_data_splice(link, FRAME_OUTPUT, stream->post->epoch, &data, stream->fd, length))
         return false;
     stream->offset += length;
     stream->pool->used += length;
+    watch_line(stream, NULL, length);
     return true;
 }
 
@@ -136,13 +212,13 @@ static ssize_t stream_read(struct stream *stream, size_t waiting)
     if (got < 0 && errno == EIO)
         return 0; /* a terminal whose last user has gone */
     if (got > 0 && place != NULL) {
-        struct frame_data data = {.rank = stream->seat,
-                                  .stream = stream->number,
-                                  .offset = stream->offset,
-                                  .when_ns = (uint64_t)clock_mono_ns()};
+        struct frame_data data = head_of(stream);
+        watch_line(stream, place, (size_t)got);
         link_data_commit(link, FRAME_OUTPUT, stream->post->epoch, &data, (size_t)got);
         stream->offset += (uint64_t)got;
         pool->used += (uint64_t)got;
+        if (got >= MOVED_LEAST)
+            stream->asks = ASKS;
     }
     return got < 0 && errno != EAGAIN ? 0 : got;
 }
@@ -223,6 +299,7 @@ void stream_pool_resume(struct stream_pool *pool)
     if (!pool->paused || !pool_open(pool))
         return;
     pool->paused = false;
+    hold_blocked(&pool->hold, clock_mono_ms());
     for (struct stream *stream = pool->first; stream != NULL; stream = stream->next) {
         if (stream->watch != NULL)
             loop_fd_watch(stream->watch, LOOP_READ);

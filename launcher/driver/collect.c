@@ -64,16 +64,39 @@ static void owe(struct collect *collect, size_t seat, struct node_link *node, si
     debts->items[debts->count++] = (struct debt){node, node->hello_ns, bytes};
 }
 
+static int read_head(const struct job *job, const struct node_link *node, const uint8_t *body,
+                     size_t length, struct frame_data *data)
+{
+    struct error err = ERROR_INIT;
+    bool right = frame_data_get(body, (uint32_t)length, data, &err) == 0 && data->stream != 0 &&
+                 exits_seat_of(job, node, data->rank);
+    return right ? 0 : -1;
+}
+
+static enum output_stream stream_of(const struct frame_data *data)
+{
+    return data->stream == 1 ? OUTPUT_STDOUT : OUTPUT_STDERR;
+}
+
+int collect_show(struct collect *collect, struct node_link *node, const uint8_t *body,
+                 size_t length)
+{
+    struct job *job = collect->job;
+    struct frame_data data;
+    if (length != FRAME_DATA_PREFIX || read_head(job, node, body, length, &data) < 0)
+        return -1;
+    output_show(job->output, (int)data.rank, stream_of(&data));
+    return 0;
+}
+
 int collect_bytes(struct collect *collect, struct node_link *node, const uint8_t *body,
                   size_t length)
 {
     struct job *job = collect->job;
     struct frame_data data;
-    struct error err = ERROR_INIT;
-    if (frame_data_get(body, (uint32_t)length, &data, &err) < 0 ||
-        !exits_seat_of(job, node, data.rank) || data.stream == 0)
+    if (read_head(job, node, body, length, &data) < 0)
         return -1;
-    enum output_stream stream = data.stream == 1 ? OUTPUT_STDOUT : OUTPUT_STDERR;
+    enum output_stream stream = stream_of(&data);
     if (length == FRAME_DATA_PREFIX) {
         output_end(job->output, (int)data.rank, stream);
         return 0;

@@ -15,6 +15,8 @@ void collect_destroy(struct collect *collect); /* accepts NULL */
 
 int collect_bytes(struct collect *collect, struct node_link *node, const uint8_t *body,
                   size_t length);
+int collect_show(struct collect *collect, struct node_link *node, const uint8_t *body,
+                 size_t length);
 
 /* For output_ops.consumed. */
 void collect_consumed(struct collect *collect, int seat, size_t bytes);

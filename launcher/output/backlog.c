@@ -29,9 +29,9 @@ void backlog_put(struct backlog *backlog, int rank, int stream, const void *byte
     memcpy(chunk->bytes, bytes, length);
 }
 
-void backlog_put_end(struct backlog *backlog, int rank, int stream)
+void backlog_put_word(struct backlog *backlog, enum backlog_what what, int rank, int stream)
 {
-    add(backlog, rank, stream, 0)->what = BACKLOG_END;
+    add(backlog, rank, stream, 0)->what = what;
 }
 
 void backlog_put_seat(struct backlog *backlog, int seat, const struct output_seat *who)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Raw bytes that wait for room in the sink's queue, in the order in which they came, and between
- * them the ends of streams and the changes of seats. Its size is bounded by the credit that the
+ * them what else is said of streams and seats. Its size is bounded by the credit that the
  * driver has given away, not here. Pure.
  */
 #pragma once
@@ -13,8 +13,9 @@
 
 enum backlog_what {
     BACKLOG_BYTES,
-    BACKLOG_END, /* the stream ends here; no bytes */
-    BACKLOG_SEAT /* somebody else has the seat from here on; no bytes for the stream */
+    BACKLOG_SHOW, /* an unfinished line is to be shown; no bytes */
+    BACKLOG_END,  /* the stream ends here; no bytes */
+    BACKLOG_SEAT  /* somebody else has the seat from here on; no bytes for the stream */
 };
 
 struct backlog_chunk {
@@ -34,7 +35,7 @@ struct backlog { /* an all-zero struct is empty */
 
 void backlog_put(struct backlog *backlog, int rank, int stream, const void *bytes, size_t length,
                  int64_t wall_ns);
-void backlog_put_end(struct backlog *backlog, int rank, int stream);
+void backlog_put_word(struct backlog *backlog, enum backlog_what what, int rank, int stream);
 void backlog_put_seat(struct backlog *backlog, int seat, const struct output_seat *who);
 void backlog_drop_first(struct backlog *backlog);
 void backlog_destroy(struct backlog *backlog);

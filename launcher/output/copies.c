@@ -180,7 +180,7 @@ void copies_add(struct copies *copies, struct copy_end *end, const char *bytes, 
     }
     select_writer(copies, end);
     copies->held -= end->lines.length;
-    lines_add(&end->lines, bytes, length, 0, on_piece, copies);
+    lines_add(&end->lines, bytes, length, on_piece, copies);
     if (copies->held + end->lines.length > HELD_MAX && end->lines.length > HELD_LONG)
         lines_show(&end->lines, on_piece, copies);
     copies->held += end->lines.length;

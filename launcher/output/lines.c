@@ -141,13 +141,11 @@ static void join(struct lines *lines, struct cursor *cursor, lines_emit *emit, v
     release(lines, 0);
 }
 
-void lines_add(struct lines *lines, const char *bytes, size_t length, int64_t now_ms,
-               lines_emit *emit, void *context)
+void lines_add(struct lines *lines, const char *bytes, size_t length, lines_emit *emit,
+               void *context)
 {
     if (length == 0)
         return;
-    if (lines->length == 0)
-        lines->since_ms = now_ms;
     struct cursor cursor = cursor_at(bytes, bytes + length);
     if (lines->returned && *cursor.at == '\n') {
         lines->continued = true;
@@ -171,11 +169,8 @@ void lines_add(struct lines *lines, const char *bytes, size_t length, int64_t no
         emit_piece(lines, cursor.at, (size_t)(stop - cursor.at), how, emit, context);
         cursor_move(&cursor, stop);
     }
-    if (cursor.at < cursor.end) {
-        if (lines->length == 0)
-            lines->since_ms = now_ms;
+    if (cursor.at < cursor.end)
         hold(lines, cursor.at, (size_t)(cursor.end - cursor.at));
-    }
     if (lines->length > LINES_HOLD_MAX)
         lines_show(lines, emit, context);
 }

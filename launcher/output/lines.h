@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of one stream in, lines out. Pure: time is a parameter.
+ * Bytes of one stream in, lines out. Pure.
  *
  * A line ends with \n (also \r\n: any \r directly before the \n belongs to the end) or with \r, as
  * progress bars do. The bytes of all pieces together are the bytes that came in. What a piece looks
  * like never depends on how the input was cut, with one exception: a line that does not end is
- * handed out in parts, when LINES_HOLD_MS have passed (lines_show) or when LINES_HOLD_MAX bytes of
- * it have come together. A part never ends inside a UTF-8 sequence.
+ * handed out in parts, when its owner says so (lines_show) or when LINES_HOLD_MAX bytes of it have
+ * come together. A part never ends inside a UTF-8 sequence.
  */
 #pragma once
 
@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LINES_HOLD_MS 200
 #define LINES_HOLD_MAX (64 * 1024)
 
 enum lines_end {
@@ -37,17 +36,16 @@ typedef void lines_emit(void *context, const struct lines_piece *piece);
 struct lines {
     char *held; /* the unfinished line; NULL when there is none */
     size_t length, room;
-    int64_t since_ms; /* when the oldest held byte came */
-    bool continued;   /* a part of the current line has been handed out */
-    bool returned;    /* the last piece was a \r that lines_show() handed out: a \n belongs to it */
-    bool runs;        /* set it once: whole lines may come several in one LINES_NEWLINE piece */
+    bool continued; /* a part of the current line has been handed out */
+    bool returned;  /* the last piece was a \r that lines_show() handed out: a \n belongs to it */
+    bool runs;      /* set it once: whole lines may come several in one LINES_NEWLINE piece */
 };
 
 /* An all-zero struct is ready for use. */
 void lines_clear(struct lines *lines);
 
-void lines_add(struct lines *lines, const char *bytes, size_t length, int64_t now_ms,
-               lines_emit *emit, void *context);
+void lines_add(struct lines *lines, const char *bytes, size_t length, lines_emit *emit,
+               void *context);
 
 /* Hands out what is held, as far as it can be shown. */
 void lines_show(struct lines *lines, lines_emit *emit, void *context);
@@ -55,7 +53,7 @@ void lines_show(struct lines *lines, lines_emit *emit, void *context);
 /* The stream has ended: hands out the rest. */
 void lines_finish(struct lines *lines, lines_emit *emit, void *context);
 
-/* Something is held that lines_show() would hand out; it is due LINES_HOLD_MS after since_ms. */
+/* Something is held that lines_show() would hand out. */
 bool lines_waiting(const struct lines *lines);
 
 /* How many bytes at the end of a text are the beginning of a UTF-8 sequence whose rest is missing:

@@ -18,11 +18,6 @@
 #define HELD_MAX (16 * 1024 * 1024)
 #define HELD_LONG 4096
 
-/* So much within LINES_HOLD_MS is more than anybody reads as it comes. Then the writer of half a
- * line has probably just no processor, and its line gets time to become whole. */
-#define BUSY_BYTES (256 * 1024)
-#define BUSY_HOLD_MS 2000
-
 #define LABEL_BYTES_MAX (1024 * 1024)
 
 struct mux {
@@ -34,13 +29,9 @@ struct mux {
     bool timestamp, timed, merge;
     struct copies *copies; /* NULL: none */
     struct collapse *collapse;
-    struct stream *oldest, *youngest;
     size_t held;
     struct buf scratch;
     int64_t now_ms;
-    int64_t counted_ms; /* since when `counted` bytes have come */
-    size_t counted;
-    int64_t busy_ms; /* when much was coming last */
     /* what the callbacks of lines.h work on */
     struct stream *own;
     const char *text; /* label */
@@ -182,41 +173,7 @@ static void on_piece(void *context, const struct lines_piece *piece)
     show(mux, own, piece);
 }
 
-/* ---- unfinished lines, by age ---- */
-
-static void unlist(struct mux *mux, struct stream *own)
-{
-    if (!own->listed)
-        return;
-    if (own->earlier != NULL)
-        own->earlier->later = own->later;
-    else
-        mux->oldest = own->later;
-    if (own->later != NULL)
-        own->later->earlier = own->earlier;
-    else
-        mux->youngest = own->earlier;
-    own->earlier = own->later = NULL;
-    own->listed = false;
-}
-
-static void list(struct mux *mux, struct stream *own)
-{
-    bool waiting = lines_waiting(&own->lines);
-    if (own->listed && waiting && own->listed_since == own->lines.since_ms)
-        return;
-    unlist(mux, own);
-    if (!waiting)
-        return;
-    own->earlier = mux->youngest;
-    if (mux->youngest != NULL)
-        mux->youngest->later = own;
-    else
-        mux->oldest = own;
-    mux->youngest = own;
-    own->listed = true;
-    own->listed_since = own->lines.since_ms;
-}
+/* ---- unfinished lines ---- */
 
 static void prepare(struct mux *mux, struct stream *own)
 {
@@ -230,7 +187,6 @@ static void show_held(struct mux *mux, struct stream *own)
     mux->held -= own->lines.length;
     lines_show(&own->lines, on_piece, mux);
     mux->held += own->lines.length;
-    list(mux, own);
 }
 
 /* ---- the life of a stream ---- */
@@ -274,7 +230,6 @@ static void end_lines(struct mux *mux, struct stream *own)
     prepare(mux, own);
     mux->held -= own->lines.length;
     lines_finish(&own->lines, on_piece, mux);
-    unlist(mux, own);
 }
 
 /* ---- the interface ---- */
@@ -376,23 +331,11 @@ void mux_seat(struct mux *mux, int number, const struct output_seat *who)
     expect(mux, &seat->streams[OUTPUT_STDERR]);
 }
 
-static void note_flow(struct mux *mux, size_t length, int64_t now_ms)
-{
-    if (now_ms - mux->counted_ms >= LINES_HOLD_MS) {
-        mux->counted_ms = now_ms;
-        mux->counted = 0;
-    }
-    mux->counted += length;
-    if (mux->counted >= BUSY_BYTES)
-        mux->busy_ms = now_ms;
-}
-
 void mux_bytes(struct mux *mux, int seat, int stream, const char *bytes, size_t length,
                int64_t wall_ns, int64_t now_ms)
 {
     struct stream *own = stream_of(mux, seat, stream);
     mux->now_ms = now_ms;
-    note_flow(mux, length, now_ms);
     own->wall_ns = wall_ns;
     begin(mux, own);
     if (own->copy.copy != NULL)
@@ -406,9 +349,8 @@ void mux_bytes(struct mux *mux, int seat, int stream, const char *bytes, size_t 
     }
     prepare(mux, own);
     mux->held -= own->lines.length;
-    lines_add(&own->lines, bytes, length, now_ms, on_piece, mux);
+    lines_add(&own->lines, bytes, length, on_piece, mux);
     mux->held += own->lines.length;
-    list(mux, own);
     if (mux->held > HELD_MAX && own->lines.length > HELD_LONG)
         show_held(mux, own);
 }
@@ -426,29 +368,21 @@ void mux_end(struct mux *mux, int seat, int stream)
     expect_no_more(mux, own);
 }
 
-/* When the oldest unfinished line is shown. */
-static int64_t oldest_due_ms(const struct mux *mux)
+void mux_show(struct mux *mux, int seat, int stream)
 {
-    int64_t since = mux->oldest->listed_since, quiet = mux->busy_ms + LINES_HOLD_MS;
-    int64_t latest = since + BUSY_HOLD_MS;
-    int64_t due = since + LINES_HOLD_MS > quiet ? since + LINES_HOLD_MS : quiet;
-    return due < latest ? due : latest;
+    struct stream *own = stream_of(mux, seat, stream);
+    if (lines_waiting(&own->lines))
+        show_held(mux, own);
 }
 
 int64_t mux_due_ms(const struct mux *mux)
 {
-    int64_t due = mux->collapse != NULL ? collapse_due_ms(mux->collapse) : -1;
-    if (mux->oldest == NULL)
-        return due;
-    int64_t oldest = oldest_due_ms(mux);
-    return due < 0 || oldest < due ? oldest : due;
+    return mux->collapse != NULL ? collapse_due_ms(mux->collapse) : -1;
 }
 
 void mux_tick(struct mux *mux, int64_t now_ms)
 {
     mux->now_ms = now_ms;
-    while (mux->oldest != NULL && oldest_due_ms(mux) <= now_ms)
-        show_held(mux, mux->oldest);
     if (mux->collapse != NULL)
         collapse_tick(mux->collapse, now_ms);
 }

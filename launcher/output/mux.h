@@ -29,6 +29,7 @@ void mux_seat(struct mux *mux, int seat, const struct output_seat *who);
 
 void mux_bytes(struct mux *mux, int seat, int stream, const char *bytes, size_t length,
                int64_t wall_ns, int64_t now_ms);
+void mux_show(struct mux *mux, int seat, int stream); /* the line that it has begun, if any */
 void mux_end(struct mux *mux, int seat, int stream);
 
 int64_t mux_due_ms(const struct mux *mux); /* when to call tick; -1: nothing waits */

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "output/backlog.h"
 #include "output/console.h"
-#include "output/lines.h"
 #include "output/mux.h"
 #include "output/sink.h"
 #include "output/tail.h"
@@ -16,6 +15,8 @@
 /* Raw bytes become lines in slices of this size, so that the queue passes its limit by little even
  * when the lines are short and the labels long. */
 #define SLICE (64 * 1024)
+
+#define CAUGHT_UP_MS 200 /* after bytes had to wait, until those of all ranks have come */
 
 struct flush {
     struct flush *next;
@@ -43,6 +44,8 @@ struct output {
     struct mux *mux;
     struct tail *tails; /* by rank, as far as one of them has said something on stderr */
     int tail_count;
+    uint8_t *fresh; /* by rank, a bit per stream: bytes have come since it was shown */
+    int fresh_count;
     struct backlog backlog;
     struct loop_timer *submit_timer; /* hands over what this turn of the loop has appended */
     struct loop_timer *due_timer;
@@ -55,12 +58,12 @@ struct output {
 
 /* ---- handing over ---- */
 
-/* When an unfinished line is to be shown; -1: there is none. Not while our reader is so slow that
- * ranks are held back: then it is our fault that the rest of the line has not come. */
+/* When a line has waited for its equals long enough; -1: none waits. Not while our reader is so
+ * slow that ranks are held back: then it is our fault that the others have not said it. */
 static int64_t due_ms(const struct output *output)
 {
     int64_t due = mux_due_ms(output->mux);
-    int64_t caught_up = output->behind_ms + LINES_HOLD_MS;
+    int64_t caught_up = output->behind_ms + CAUGHT_UP_MS;
     return due < 0 || due > caught_up ? due : caught_up;
 }
 
@@ -126,6 +129,7 @@ static size_t take_slice(struct output *output, int *rank)
     *rank = chunk->rank;
     switch (chunk->what) {
     case BACKLOG_SEAT: mux_seat(output->mux, chunk->rank, &chunk->who); break;
+    case BACKLOG_SHOW: mux_show(output->mux, chunk->rank, chunk->stream); break;
     case BACKLOG_END: mux_end(output->mux, chunk->rank, chunk->stream); break;
     case BACKLOG_BYTES:
         mux_bytes(output->mux, chunk->rank, chunk->stream, chunk->bytes + chunk->taken, slice,
@@ -240,6 +244,7 @@ static void free_lists(struct output *output)
     for (int rank = 0; rank < output->tail_count; rank++)
         tail_destroy(&output->tails[rank]);
     free(output->tails);
+    free(output->fresh);
 }
 
 bool output_destroy(struct output *output, int64_t wait_ms)
@@ -293,12 +298,27 @@ static void remember(struct output *output, int rank, enum output_stream stream,
     tail_add(&output->tails[rank], bytes, length);
 }
 
+/* Returns what it was. */
+static bool set_fresh(struct output *output, int rank, enum output_stream stream, bool fresh)
+{
+    if (rank >= output->fresh_count) {
+        size_t count = (size_t)output->ranks;
+        output->fresh = mem_resize_array(output->fresh, count, sizeof(*output->fresh));
+        memset(output->fresh + output->fresh_count, 0, count - (size_t)output->fresh_count);
+        output->fresh_count = output->ranks;
+    }
+    uint8_t bit = (uint8_t)(1u << stream), was = output->fresh[rank] & bit;
+    output->fresh[rank] = (uint8_t)(fresh ? output->fresh[rank] | bit : output->fresh[rank] & ~bit);
+    return was != 0;
+}
+
 void output_bytes(struct output *output, int rank, enum output_stream stream, const void *bytes,
                   size_t length, int64_t wall_ns)
 {
     if (rank < 0 || rank >= output->ranks || length == 0)
         return;
     remember(output, rank, stream, bytes, length);
+    set_fresh(output, rank, stream, true);
     const char *at = bytes;
     size_t taken = 0;
     int64_t now_ms = loop_now_ms(output->loop);
@@ -319,12 +339,25 @@ void output_bytes(struct output *output, int rank, enum output_stream stream, co
         output->ops.consumed(output->context, rank, taken);
 }
 
+/* What takes no credit must not pile up behind a slow reader: once after bytes, however often it is
+ * said. */
+void output_show(struct output *output, int rank, enum output_stream stream)
+{
+    if (rank < 0 || rank >= output->ranks || !set_fresh(output, rank, stream, false))
+        return;
+    if (output->backlog.first != NULL)
+        backlog_put_word(&output->backlog, BACKLOG_SHOW, rank, stream);
+    else
+        mux_show(output->mux, rank, stream);
+    arm(output);
+}
+
 void output_end(struct output *output, int rank, enum output_stream stream)
 {
     if (rank < 0 || rank >= output->ranks)
         return;
     if (output->backlog.first != NULL)
-        backlog_put_end(&output->backlog, rank, stream);
+        backlog_put_word(&output->backlog, BACKLOG_END, rank, stream);
     else
         mux_end(output->mux, rank, stream);
     arm(output);

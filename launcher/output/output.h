@@ -80,6 +80,8 @@ void output_seat(struct output *output, int seat, const struct output_seat *who)
 
 void output_bytes(struct output *output, int rank, enum output_stream stream, const void *bytes,
                   size_t length, int64_t wall_ns);
+/* The stream pauses inside a line (a prompt): shows what has come of it. */
+void output_show(struct output *output, int rank, enum output_stream stream);
 /* End of file; once per worker. */
 void output_end(struct output *output, int rank, enum output_stream stream);
 

@@ -25,9 +25,6 @@ struct stream {
     size_t label_length;
     int64_t wall_ns; /* of the last bytes */
     struct copy_end copy;
-    struct stream *earlier, *later; /* unfinished lines, by age */
-    int64_t listed_since;
-    bool listed;
     bool begun; /* has said something, or has a file */
     bool ended;
     bool expected; /* the collapse waits for its lines */

@@ -9,7 +9,8 @@
  * of control.proto. OUTPUT and STDIN bodies are raw: 0 seat (4)  4 stream (1)  5 zero (3)  8 offset
  * of the first byte in the stream (8) 16 sender's monotonic time, ns (8)  24 bytes... with stream 1
  * = stdout, 2 = stderr, 0 = stdin. A STDIN frame without bytes is end of file; so is an OUTPUT
- * frame. Every frame about workers carries its epoch; a stale one is dropped.
+ * frame. OUTPUT_SHOW has the same body without bytes: what has come so far of a line is to be
+ * shown. Every frame about workers carries its epoch; a stale one is dropped.
  */
 #pragma once
 
@@ -41,7 +42,8 @@
     X(FRAME_MPI_STORE_REPLY, 39) X(FRAME_MPI_EVENT, 40) X(FRAME_MPI_SIGNAL, 41)                     \
     X(FRAME_END_WORKER, 42) X(FRAME_CANCEL, 43) X(FRAME_EPOCH, 44) X(FRAME_NOTIFY, 45)             \
     X(FRAME_NOTIFIED, 46) X(FRAME_DEADLINE, 47) X(FRAME_SIGNALLED, 48)                             \
-    X(FRAME_CHECK, 49) X(FRAME_CHECKED, 50) X(FRAME_PROBE, 51) X(FRAME_PROBED, 52)
+    X(FRAME_CHECK, 49) X(FRAME_CHECKED, 50) X(FRAME_PROBE, 51) X(FRAME_PROBED, 52)                 \
+    X(FRAME_OUTPUT_SHOW, 53)
 /* clang-format on */
 
 enum frame_type {

@@ -60,6 +60,17 @@ class Storm(Flow):
             self.assertEqual([line for line in lines if line.startswith(f"[{rank}]")],
                              [f"[{rank}]<stdout>:line {i} of {rank}" for i in range(1, 2001)])
 
+    def test_a_prompt_beside_a_rank_that_never_stops(self):
+        script = self.write("prompt", f"#!/bin/sh\n[ $RANK = 1 ] && exec {worker('spew')} --rank all --for-ever\n"
+                            "printf 'Name: '; exec sleep 600\n", 0o755)
+        read, write = os.pipe()
+        reader = self.helper("grep", "-a", "-m", 1, "Name:", stdin=read, stdout=subprocess.PIPE)
+        os.close(read)
+        job = self.start("-np", 2, script, stdout=write)
+        os.close(write)
+        self.assertEqual(reader.communicate()[0], b"[0]<stdout>:Name: \n")
+        self.expect(job.wait(60), 141)  # grep has gone
+
 
 if __name__ == "__main__":
     main()

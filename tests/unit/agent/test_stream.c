@@ -295,6 +295,94 @@ static void test_cut_waits_for_credit(void **state)
     bench_close(&bench);
 }
 
+static void stop_at_show(struct bench *bench, uint8_t type)
+{
+    if (type == FRAME_OUTPUT_SHOW)
+        loop_stop(bench->loop);
+}
+
+/* A line without its end is to be shown after a while; one with it, or its rest, never. */
+static void test_unfinished_line(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out, errs;
+    bench_open(&bench);
+    bench.frame = stop_at_show;
+    begin(&out, &bench, 1);
+    begin(&errs, &bench, 2);
+    fd_write_all(out.fd, "whole\nName: ", 12);
+    fd_write_all(errs.fd, "begun", 5);
+    run_turns(bench.loop, 5);
+    fd_write_all(errs.fd, " and ended\n", 11);
+    run_loop(bench.loop);
+    assert_int_equal(bench.heard.shows[1], 1);
+    fd_write_all(out.fd, "Bob\nplace: ", 11);
+    run_loop(bench.loop);
+    assert_int_equal(bench.heard.shows[1], 2);
+    fd_write_all(errs.fd, "50%\r", 4); /* the \n of a \r\n may follow */
+    run_loop(bench.loop);
+    assert_int_equal(bench.heard.shows[1], 2); /* once */
+    assert_int_equal(bench.heard.shows[2], 1);
+    end(&out);
+    end(&errs);
+    bench_close(&bench);
+}
+
+/* The rest of a line is there and waits for credit: however long that takes, it is not shown in
+ * parts. The other stream's line, which began after it, tells that the time has passed. */
+static void test_rest_waits_for_credit(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out, errs;
+    bench_open(&bench);
+    bench.frame = stop_at_show;
+    begin(&out, &bench, 1);
+    begin(&errs, &bench, 2);
+    fd_write_all(out.fd, "first ha", 8);
+    run_turns(bench.loop, 5);
+    fd_write_all(errs.fd, "prompt", 6);
+    run_turns(bench.loop, 5);
+    bench.pool.granted = bench.pool.used;
+    fd_write_all(out.fd, "lf", 2);
+    run_loop(bench.loop);
+    assert_string_equal(buf_text(&bench.heard.streams[1]), "first ha");
+    assert_int_equal(bench.heard.shows[1], 0);
+    assert_int_equal(bench.heard.shows[2], 1);
+    bench.pool.granted = UINT64_MAX; /* nothing more comes: now it is due */
+    stream_pool_resume(&bench.pool);
+    run_loop(bench.loop);
+    assert_string_equal(buf_text(&bench.heard.streams[1]), "first half");
+    assert_int_equal(bench.heard.shows[1], 1);
+    end(&out);
+    end(&errs);
+    bench_close(&bench);
+}
+
+/* Whole pipes are moved without being looked at, and end somewhere in a line. */
+static void test_unfinished_line_of_moved_bytes(void **state)
+{
+    enum { PIPE = 65536 };
+    (void)state;
+    struct bench bench;
+    struct source out;
+    char chunk[PIPE] = "";
+    bench_open(&bench);
+    bench.frame = stop_at_show;
+    begin(&out, &bench, 1);
+    fd_nonblock(out.fd);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(fd_write(out.fd, chunk, PIPE), PIPE);
+        run_loop(bench.loop);
+        assert_int_equal(bench.heard.streams[1].length, (round + 1) * PIPE);
+        assert_int_equal(bench.heard.shows[1], round + 1);
+    }
+    end(&out);
+    assert_null(bench.pool.timer);
+    bench_close(&bench);
+}
+
 static void write_more(struct bench *bench, uint8_t type)
 {
     struct source *source = bench->context;
@@ -385,7 +473,8 @@ static void test_congestion_that_ends_at_once(void **state)
 {
     (void)state;
     enum { STREAMS = 30, CHUNK = 60000 };
-    static const struct link_ops file_ops = {bench_ignore, bench_closed, bench_drained};
+    static const struct link_ops file_ops = {
+        .frame = bench_ignore, .closed = bench_closed, .drained = bench_drained};
     struct bench bench;
     struct source sources[STREAMS];
     char chunk[CHUNK] = "";
@@ -427,6 +516,9 @@ int main(void)
         cmocka_unit_test(test_cut_while_held),
         cmocka_unit_test(test_cut_at_the_end),
         cmocka_unit_test(test_cut_waits_for_credit),
+        cmocka_unit_test(test_unfinished_line),
+        cmocka_unit_test(test_rest_waits_for_credit),
+        cmocka_unit_test(test_unfinished_line_of_moved_bytes),
         cmocka_unit_test(test_cut_of_an_endless_writer),
         cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_without_a_driver),

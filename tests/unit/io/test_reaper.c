@@ -174,6 +174,20 @@ static void test_orphans(void **state)
     fd_close(&tell[1]);
 }
 
+/* What is ignored stays so through exec: whoever started us may have chosen it. */
+static void test_children_are_ignored_no_more(void **state)
+{
+    struct fixture *f = *state;
+    signal(SIGCHLD, SIG_IGN);
+    reaper_destroy(reaper_create(NULL, NULL));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(7);
+    f->wanted = 1;
+    run_loop(f->loop);
+    assert_int_equal(WEXITSTATUS(exit_of(f, pid)->wait_status), 7);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -183,6 +197,7 @@ int main(void)
         TEST(test_one_signal_for_many),
         TEST(test_a_running_child_is_left_alone),
         TEST(test_orphans),
+        TEST(test_children_are_ignored_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

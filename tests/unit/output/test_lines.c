@@ -51,9 +51,9 @@ static void check(const char *input, const char *expected)
         for (size_t second = first; second <= length; second++) {
             struct record record = record_new(false);
             struct lines lines = {0};
-            lines_add(&lines, input, first, 1, write_down, &record);
-            lines_add(&lines, input + first, second - first, 2, write_down, &record);
-            lines_add(&lines, input + second, length - second, 3, write_down, &record);
+            lines_add(&lines, input, first, write_down, &record);
+            lines_add(&lines, input + first, second - first, write_down, &record);
+            lines_add(&lines, input + second, length - second, write_down, &record);
             lines_finish(&lines, write_down, &record);
             assert_string_equal(buf_text(&record.text), expected);
             assert_string_equal(buf_text(&record.bytes), input);
@@ -89,13 +89,13 @@ static void shown_at_every_place(void **state)
     for (size_t cut = 0; cut <= length; cut++) {
         struct record record = record_new(true);
         struct lines lines = {0};
-        lines_add(&lines, input, cut, 1, write_down, &record);
+        lines_add(&lines, input, cut, write_down, &record);
         lines_show(&lines, write_down, &record);
         size_t shown = record.bytes.length;
         assert_int_equal(lines_utf8_tail(buf_text(&record.bytes), shown), 0);
         assert_true(cut - shown <= 3);
         assert_false(lines_waiting(&lines));
-        lines_add(&lines, input + cut, length - cut, 2, write_down, &record);
+        lines_add(&lines, input + cut, length - cut, write_down, &record);
         lines_finish(&lines, write_down, &record);
         assert_string_equal(buf_text(&record.bytes), input);
         assert_string_equal(buf_text(&record.text), "<one\n:N><tw\xc3\xbc o\n:N><5%\r:R>"
@@ -109,17 +109,15 @@ static void a_part_is_continued(void **state)
     (void)state;
     struct record record = record_new(false);
     struct lines lines = {0};
-    lines_add(&lines, "Name: ", 6, 100, write_down, &record);
+    lines_add(&lines, "Name: ", 6, write_down, &record);
     assert_true(lines_waiting(&lines));
-    assert_int_equal(lines.since_ms, 100);
     lines_show(&lines, write_down, &record);
     lines_show(&lines, write_down, &record); /* nothing more to show */
     assert_string_equal(buf_text(&record.text), "<Name: :P>");
-    lines_add(&lines, "Bob", 3, 500, write_down, &record);
-    assert_int_equal(lines.since_ms, 500);
-    lines_add(&lines, "\nx\n", 3, 600, write_down, &record);
+    lines_add(&lines, "Bob", 3, write_down, &record);
+    lines_add(&lines, "\nx\n", 3, write_down, &record);
     assert_string_equal(buf_text(&record.text), "<Name: :P><+Bob\n:N><x\n:N>");
-    lines_add(&lines, "end", 3, 700, write_down, &record);
+    lines_add(&lines, "end", 3, write_down, &record);
     lines_show(&lines, write_down, &record);
     lines_finish(&lines, write_down, &record);
     assert_string_equal(buf_text(&record.text), "<Name: :P><+Bob\n:N><x\n:N><end:P><+:F>");
@@ -131,14 +129,14 @@ static void a_return_shown_in_time_keeps_its_newline(void **state)
     (void)state;
     struct record record = record_new(false);
     struct lines lines = {0};
-    lines_add(&lines, "50%\r", 4, 1, write_down, &record);
+    lines_add(&lines, "50%\r", 4, write_down, &record);
     assert_string_equal(buf_text(&record.text), "");
     lines_show(&lines, write_down, &record);
-    lines_add(&lines, "\nnext\n", 6, 1, write_down, &record);
+    lines_add(&lines, "\nnext\n", 6, write_down, &record);
     assert_string_equal(buf_text(&record.text), "<50%\r:R><+\n:N><next\n:N>");
-    lines_add(&lines, "60%\r", 4, 1, write_down, &record);
+    lines_add(&lines, "60%\r", 4, write_down, &record);
     lines_show(&lines, write_down, &record);
-    lines_add(&lines, "70%", 3, 1, write_down, &record);
+    lines_add(&lines, "70%", 3, write_down, &record);
     lines_finish(&lines, write_down, &record);
     assert_string_equal(buf_text(&record.text), "<50%\r:R><+\n:N><next\n:N><60%\r:R><70%:F>");
     record_free(&record);
@@ -149,7 +147,7 @@ static void half_a_character_is_not_waiting(void **state)
     (void)state;
     struct record record = record_new(false);
     struct lines lines = {0};
-    lines_add(&lines, "\xf0\x9f", 2, 1, write_down, &record);
+    lines_add(&lines, "\xf0\x9f", 2, write_down, &record);
     assert_false(lines_waiting(&lines));
     lines_show(&lines, write_down, &record);
     assert_string_equal(buf_text(&record.text), "");
@@ -177,7 +175,7 @@ static void endless_line(const char *unit, size_t chunk)
     struct lines lines = {0};
     for (size_t at = 0; at < total; at += chunk) {
         size_t part = total - at < chunk ? total - at : chunk;
-        lines_add(&lines, input + at, part, 1, watch, &record);
+        lines_add(&lines, input + at, part, watch, &record);
         assert_true(lines.length <= LINES_HOLD_MAX);
         assert_true(lines.room <= 4 * (LINES_HOLD_MAX + chunk));
     }
@@ -205,9 +203,9 @@ static void runs_are_one_piece(void **state)
     (void)state;
     struct record record = record_new(false);
     struct lines lines = {.runs = true};
-    lines_add(&lines, "a\nb\nc", 5, 1, write_down, &record);
-    lines_add(&lines, "d\ne\nf\n", 6, 1, write_down, &record);
-    lines_add(&lines, "1\r2\n3\n", 6, 1, write_down, &record);
+    lines_add(&lines, "a\nb\nc", 5, write_down, &record);
+    lines_add(&lines, "d\ne\nf\n", 6, write_down, &record);
+    lines_add(&lines, "1\r2\n3\n", 6, write_down, &record);
     lines_finish(&lines, write_down, &record);
     assert_string_equal(buf_text(&record.text),
                         "<a\nb\n:N><cd\n:N><e\nf\n:N><1\r:R><2\n:N><3\n:N>");
@@ -229,7 +227,7 @@ static void noise_passes_unharmed(void **state)
         struct lines lines = {.runs = round % 2 == 0};
         for (size_t at = 0; at < length;) {
             size_t part = 1 + (size_t)rand_r(&seed) % (length - at);
-            lines_add(&lines, input + at, part, round, write_down, &record);
+            lines_add(&lines, input + at, part, write_down, &record);
             at += part;
             if (rand_r(&seed) % 3 == 0)
                 lines_show(&lines, write_down, &record);

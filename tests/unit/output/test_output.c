@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -120,7 +121,13 @@ static void a_partial_line_is_shown(void **state)
     struct rig rig;
     rig_start(&rig, (struct output_config){0});
     say(&rig, 0, OUTPUT_STDOUT, "Name: ");
-    run_for(&rig, 1000);
+    flush(&rig); /* nothing of it by itself */
+    struct pollfd pollfd = {.fd = rig.out[0], .events = POLLIN};
+    assert_int_equal(poll(&pollfd, 1, 0), 0);
+    output_show(rig.output, 0, OUTPUT_STDOUT);
+    output_show(rig.output, 3, OUTPUT_STDOUT); /* has said nothing */
+    output_show(rig.output, 9, OUTPUT_STDOUT); /* there is none */
+    flush(&rig);
     wait_for_text(rig.out[0], "[0]<stdout>:Name: ");
     say(&rig, 1, OUTPUT_STDOUT, "x\n");
     say(&rig, 0, OUTPUT_STDOUT, "Bob\n");
@@ -207,6 +214,37 @@ static void a_stalled_reader_holds_the_rest_back(void **state)
     assert_int_equal(rig.readers[0].text.length, wanted.length);
     assert_memory_equal(buf_text(&rig.readers[0].text), buf_text(&wanted), wanted.length);
     free(chunk);
+    rig_free(&rig);
+}
+
+/* What is shown of a line keeps its place behind a slow reader, and takes no memory there however
+ * often it is asked for. */
+static void a_part_is_shown_in_its_turn(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 2});
+    size_t length = 2 * OUTPUT_QUEUE_MAX;
+    char *text = malloc(length);
+    memset(text, 'x', length);
+    for (size_t i = 4095; i < length; i += 4096)
+        text[i] = '\n';
+    output_bytes(rig.output, 1, OUTPUT_STDOUT, text, length, WALL);
+    say(&rig, 0, OUTPUT_STDOUT, "Name: ");
+    struct mallinfo2 before = mallinfo2();
+    for (int i = 0; i < 10000; i++)
+        output_show(rig.output, 0, OUTPUT_STDOUT);
+    assert_true(mallinfo2().uordblks < before.uordblks + 10000);
+    say(&rig, 1, OUTPUT_STDOUT, "between\n");
+    say(&rig, 0, OUTPUT_STDOUT, "Bob\n");
+    rig_read(&rig);
+    flush(&rig);
+    rig_end(&rig);
+    const char *end = "[0]<stdout>:Name: \n[1]<stdout>:between\n[0]<stdout>:...Bob\n";
+    const struct buf *got = &rig.readers[0].text;
+    assert_int_equal(got->length, length + length / 4096 * strlen("[1]<stdout>:") + strlen(end));
+    assert_string_equal(buf_text(got) + got->length - strlen(end), end);
+    free(text);
     rig_free(&rig);
 }
 
@@ -431,6 +469,7 @@ int main(void)
         cmocka_unit_test(collapsed),
         cmocka_unit_test(on_a_terminal),
         cmocka_unit_test(a_stalled_reader_holds_the_rest_back),
+        cmocka_unit_test(a_part_is_shown_in_its_turn),
         cmocka_unit_test(unfinished_lines_of_many_ranks_are_bounded),
         cmocka_unit_test(destroy_does_not_hang),
         cmocka_unit_test(flushes_come_in_order_and_only_when_written),

@@ -87,7 +87,8 @@ static void lines_of_two_workers_stay_apart(void **state)
     struct rig rig;
     rig_start(&rig, (struct output_config){.no_label = true});
     say(&rig, 0, OUTPUT_STDOUT, "old");
-    run_for(&rig, 1000);
+    output_show(rig.output, 0, OUTPUT_STDOUT);
+    flush(&rig);
     wait_for_text(rig.out[0], "old");
     leave(&rig, 0);
     take(&rig, 0, 0, 0, "a");
@@ -98,7 +99,8 @@ static void lines_of_two_workers_stay_apart(void **state)
 
     rig_start(&rig, (struct output_config){0});
     say(&rig, 0, OUTPUT_STDOUT, "old");
-    run_for(&rig, 1000);
+    output_show(rig.output, 0, OUTPUT_STDOUT);
+    flush(&rig);
     wait_for_text(rig.out[0], "[0]<stdout>:old");
     take(&rig, 0, 1, 0, "a");
     say(&rig, 0, OUTPUT_STDOUT, "new\n");

@@ -78,7 +78,7 @@ static void on_piece(void *context, const struct lines_piece *piece)
 static void say(struct screen *screen, int owner, const char *text)
 {
     screen->owner = owner;
-    lines_add(&screen->lines[owner], text, strlen(text), 0, on_piece, screen);
+    lines_add(&screen->lines[owner], text, strlen(text), on_piece, screen);
 }
 
 static void pause_of(struct screen *screen, int owner)
