@@ -7,115 +7,48 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/agent_end.h"
 #include "agent/check.h"
-#include "agent/crews.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "agent/hello.h"
 #include "agent/keeper_line.h"
 #include "agent/mpi_host.h"
+#include "agent/node_orders.h"
 #include "agent/notifier.h"
-#include "agent/orders.h"
 #include "agent/rendezvous_door.h"
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/status.h"
 #include "io/tls_stream.h"
-#include "model/liveness.h"
 #include "model/signal_name.h"
-#include "node/facts.h"
 #include "node/runtime_dir.h"
 
 /* Until WELCOME says otherwise. */
 #define NODE_TIMEOUT_MS 30000
 #define GRACE_MS 5000
 
-struct agent {
-    const struct agent_config *config;
-    struct loop *loop;
-    struct tls_stream *tls; /* NULL: the link is plain */
-    struct link *link;      /* NULL once the driver is lost or has said QUIT */
-    struct post post;
-    struct reaper *reaper;
-    struct loop_signals *signals;
-    struct loop_timer *tick;
-    struct liveness liveness;
-    struct node_facts *facts;
-    struct hello *hello;
-    struct stream_pool pool;
-    struct rendezvous_door *rendezvous;
-    struct ending *ending;
-    struct keeper_line *keeper; /* NULL: there is none */
-    struct modules *modules;
-    struct mpi_host *mpi;
-    struct crews *crews;
-    struct notifier *notifier;
-    struct departure *departure;
-    struct check *check; /* NULL until the driver asks */
-    char *job_id;
-    int64_t grace_ms, drain_ms;
-    uint32_t end_epoch;  /* of the newest END */
-    bool processes_gone; /* nothing is left below us */
-    bool quits;          /* QUIT has come: what follows it is ignored */
-    bool ended;          /* ENDED was sent; until the next PREPARE or another END */
-    int status;
-};
-
-static void stop_now(void *context)
+static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
 {
-    loop_stop(context);
-}
-
-/* After what is deferred already: a link that was destroyed in this turn is freed there. */
-static void agent_quit(struct agent *agent)
-{
-    loop_defer(agent->loop, stop_now, agent->loop);
-}
-
-/* ENDED when no process is left and every stream has been read. */
-static void maybe_ended(struct agent *agent)
-{
-    if (!agent->processes_gone || agent->ended)
-        return;
-    if (!crews_is_finished(agent->crews))
-        return;
-    agent->ended = true;
-    departure_resume(agent->departure);
-    agent->post.epoch = agent->end_epoch;
-    post_empty(&agent->post, FRAME_ENDED);
-    if (agent->link == NULL)
-        agent_quit(agent);
-}
-
-static void driver_lost(struct agent *agent)
-{
-    if (agent->link == NULL)
-        return;
-    link_destroy(agent->link);
-    agent->link = NULL;
-    agent->post.link = NULL;
-    if (agent->ended) {
-        agent_quit(agent);
-        return;
-    }
-    departure_pause(agent->departure);
-    crews_stop(agent->crews);
-    crews_pause(agent->crews, false);
-    stream_pool_resume(&agent->pool); /* nobody may block on output while ending */
-    ending_pause(agent->ending, false);
-    ending_begin(agent->ending, SIGTERM, agent->grace_ms);
+    node_orders_frame(context, header, body);
 }
 
 static void link_closed(void *context, const char *reason)
 {
     (void)reason;
-    driver_lost(context);
+    agent_end_driver_lost(context);
+}
+
+/* The driver will see the end of the link, and not the reason. */
+static void link_mute(void *context, const char *reason)
+{
+    (void)context;
+    fprintf(stderr, "hvdrun-agent: %s\n", reason);
 }
 
 /* Nobody would clean up after us any more, so we do it while we can. */
 static void keeper_lost(void *context)
 {
-    driver_lost(context);
+    agent_end_driver_lost(context);
 }
 
 static void link_drained(void *context)
@@ -124,217 +57,9 @@ static void link_drained(void *context)
     stream_pool_resume(&agent->pool);
 }
 
-/* Things of the end */
-
-static void ending_signal(void *context, int signal)
-{
-    const struct agent *agent = context;
-    crews_signal(agent->crews, signal);
-}
-
-static bool ending_is_worker_group(void *context, pid_t group)
-{
-    const struct agent *agent = context;
-    return crews_has_group(agent->crews, group);
-}
-
-static int ending_live(void *context)
-{
-    const struct agent *agent = context;
-    return crews_live(agent->crews);
-}
-
-static void ending_gone(void *context, bool all)
-{
-    struct agent *agent = context;
-    (void)all;
-    agent->processes_gone = true;
-    crews_cut(agent->crews);
-    maybe_ended(agent);
-}
-
 static void crews_finished(void *context)
 {
-    maybe_ended(context);
-}
-
-/* After ENDED everything may begin anew: the next epoch, or another end. */
-static void leave_end(struct agent *agent)
-{
-    ending_reset(agent->ending);
-    agent->processes_gone = false;
-    agent->ended = false;
-}
-
-static void on_end(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
-{
-    Hvdrun__End *message = hvdrun__end__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
-    if (agent->ended)
-        leave_end(agent); /* each END is answered: that of the job may follow an epoch's */
-    agent->end_epoch = epoch;
-    agent->post.epoch = epoch; /* it may come before any PREPARE */
-    departure_pause(agent->departure);
-    crews_stop(agent->crews);
-    if (ending_is_idle(agent->ending)) {
-        /* What exits from this moment on may do so because of us. */
-        Hvdrun__Killing killing = HVDRUN__KILLING__INIT;
-        killing.when_ns = (uint64_t)clock_mono_ns();
-        post_message(&agent->post, FRAME_KILLING, &killing.base);
-    }
-    ending_begin(agent->ending, message->signal, message->grace_ms);
-    hvdrun__end__free_unpacked(message, NULL);
-}
-
-/* After ENDED, or before there was any worker. A driver that sends it at another time wants no more
- * of us, and the workers are ended as when it is lost. */
-static void on_quit(struct agent *agent)
-{
-    agent->quits = true;
-    if (crews_live(agent->crews) > 0)
-        driver_lost(agent);
-    else
-        agent_quit(agent);
-}
-
-/* Things of the link */
-
-/* The order of frames is part of the protocol: who breaks it is not our driver. */
-static void driver_is_wrong(struct agent *agent, const char *what)
-{
-    log_error(&agent->post.log, "the launcher broke the protocol: %s", what);
-    link_flush(agent->link);
-    driver_lost(agent);
-}
-
-/* Once: crews point to what it says. */
-static void on_welcome(struct agent *agent, const uint8_t *body, size_t length)
-{
-    Hvdrun__Welcome *message = hvdrun__welcome__unpack(NULL, length, body);
-    if (message == NULL || agent->job_id != NULL) {
-        driver_is_wrong(agent, message == NULL ? "WELCOME is unreadable" : "WELCOME came twice");
-        if (message != NULL)
-            hvdrun__welcome__free_unpacked(message, NULL);
-        return;
-    }
-    link_set_node(agent->link, message->node);
-    agent->job_id = mem_strdup(message->job_id);
-    agent->post.log.level = (enum log_level)message->log_level;
-    agent->grace_ms = message->grace_ms;
-    agent->drain_ms = message->drain_ms;
-    liveness_init(&agent->liveness, LIVENESS_SUSPECT_MS, message->node_timeout_ms, clock_mono_ms());
-    departure_welcome(agent->departure, message);
-    hvdrun__welcome__free_unpacked(message, NULL);
-}
-
-/* The rendezvous of the node: made when the first crew wants it, and then for all. While older
- * crews are there, EPOCH says when it leaves their epoch. */
-static void open_rendezvous(struct agent *agent, uint32_t epoch, const Hvdrun__Prepare *message,
-                            bool joins)
-{
-    struct error err = ERROR_INIT;
-    if (agent->rendezvous == NULL) {
-        agent->rendezvous = rendezvous_door_create(agent->loop, &agent->post, &err);
-        if (agent->rendezvous == NULL)
-            log_warning(&agent->post.log, "no rendezvous for Horovod: %s", err.text);
-    }
-    if (agent->rendezvous != NULL)
-        rendezvous_door_expect(agent->rendezvous, message->size, message->local_size);
-    if (agent->rendezvous != NULL && !joins)
-        rendezvous_door_begin(agent->rendezvous, epoch);
-}
-
-static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *message)
-{
-    bool joins = crews_make_way(agent->crews) > 0;
-    agent->post.epoch = epoch;
-    if (!message->mpi_controller)
-        open_rendezvous(agent, epoch, message, joins);
-    struct crew_config config = {
-        .loop = agent->loop,
-        .post = &agent->post,
-        .epoch = epoch,
-        .pool = &agent->pool,
-        .reaper = agent->reaper,
-        .facts = agent->facts,
-        .mpi = joins ? NULL : agent->mpi,
-        .mask = agent->config->mask,
-        .modules = agent->modules,
-        .job_id = agent->job_id,
-        .drain_ms = agent->drain_ms,
-        .rendezvous_port = agent->rendezvous == NULL ? 0 : rendezvous_door_port(agent->rendezvous)};
-    departure_tell(agent->departure, crews_add(agent->crews, &config, message));
-}
-
-/* Of the next epoch: after an end all anew, else beside the workers that go on. */
-static void on_prepare(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
-{
-    Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, length, body);
-    if (message == NULL || agent->job_id == NULL) {
-        driver_is_wrong(agent,
-                        message == NULL ? "PREPARE is unreadable" : "PREPARE before WELCOME");
-        if (message != NULL)
-            hvdrun__prepare__free_unpacked(message, NULL);
-        return;
-    }
-    if (agent->ended) {
-        crews_clear(agent->crews);
-        leave_end(agent);
-    }
-    if (ending_is_idle(agent->ending) && crews_is_newer(agent->crews, epoch))
-        add_crew(agent, epoch, message);
-    else
-        hvdrun__prepare__free_unpacked(message, NULL);
-}
-
-static void on_epoch(struct agent *agent, uint32_t epoch)
-{
-    agent->post.epoch = epoch;
-    if (agent->rendezvous != NULL)
-        rendezvous_door_begin(agent->rendezvous, epoch);
-}
-
-static void on_credit(struct agent *agent, const uint8_t *body, size_t length)
-{
-    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
-    if (message->bytes > agent->pool.granted)
-        agent->pool.granted = message->bytes;
-    hvdrun__credit__free_unpacked(message, NULL);
-    stream_pool_resume(&agent->pool);
-}
-
-static void on_heartbeat(struct agent *agent, const uint8_t *body, size_t length)
-{
-    Hvdrun__Heartbeat *message = hvdrun__heartbeat__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
-    message->reply_ns = (uint64_t)clock_mono_ns();
-    post_message(&agent->post, FRAME_HEARTBEAT_REPLY, &message->base);
-    hvdrun__heartbeat__free_unpacked(message, NULL);
-}
-
-/* The workers stand in sessions of their own, where SIGTSTP has no effect: SIGSTOP has. */
-static void on_suspend(struct agent *agent, bool suspend)
-{
-    liveness_suspend(&agent->liveness, suspend, clock_mono_ms());
-    ending_pause(agent->ending, suspend);
-    crews_pause(agent->crews, suspend);
-    crews_signal(agent->crews, suspend ? SIGSTOP : SIGCONT);
-    if (suspend)
-        post_empty(&agent->post, FRAME_SUSPENDED);
-}
-
-static void on_notify(struct agent *agent, const uint8_t *body, size_t length)
-{
-    Hvdrun__Notify *message = hvdrun__notify__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
-    notifier_send(agent->notifier, message->seat, message->timestamp, (int)message->result,
-                  message->registration.data, message->registration.len);
-    hvdrun__notify__free_unpacked(message, NULL);
+    agent_end_check(context);
 }
 
 static void notified(void *context, uint32_t seat, uint64_t timestamp, const char *problem)
@@ -345,54 +70,6 @@ static void notified(void *context, uint32_t seat, uint64_t timestamp, const cha
     message.timestamp = timestamp;
     message.problem = (char *)(problem == NULL ? "" : problem); /* protobuf-c only reads it */
     post_message(&agent->post, FRAME_NOTIFIED, &message.base);
-}
-
-static void on_check(struct agent *agent, const struct frame_header *header, const uint8_t *body)
-{
-    if (agent->check == NULL)
-        agent->check = check_create(agent->loop, &agent->post, agent->facts, agent->modules);
-    check_frame(agent->check, header->type, body, header->length);
-}
-
-/* Frames that are not the liveness', nor about certain workers. */
-static bool node_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
-{
-    size_t length = header->length;
-    switch (header->type) {
-    case FRAME_WELCOME: on_welcome(agent, body, length); break;
-    case FRAME_PREPARE: on_prepare(agent, header->epoch, body, length); break;
-    case FRAME_EPOCH: on_epoch(agent, header->epoch); break;
-    case FRAME_OUTPUT_CREDIT: on_credit(agent, body, length); break;
-    case FRAME_NOTIFY: on_notify(agent, body, length); break;
-    case FRAME_DEADLINE: departure_deadline(agent->departure, body, length); break;
-    case FRAME_END: on_end(agent, header->epoch, body, length); break;
-    case FRAME_QUIT: on_quit(agent); break;
-    case FRAME_CHECK:
-    case FRAME_PROBE: on_check(agent, header, body); break;
-    case FRAME_KV_REPLY:
-        if (agent->rendezvous != NULL)
-            rendezvous_door_reply(agent->rendezvous, body, length);
-        break;
-    default: return false;
-    }
-    return true;
-}
-
-static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
-{
-    struct agent *agent = context;
-    if (agent->quits)
-        return;
-    liveness_heard(&agent->liveness, clock_mono_ms());
-    switch (header->type) {
-    case FRAME_HEARTBEAT: on_heartbeat(agent, body, header->length); break;
-    case FRAME_SUSPEND: on_suspend(agent, true); break;
-    case FRAME_RESUME: on_suspend(agent, false); break;
-    default:
-        if (!node_frame(agent, header, body))
-            orders_frame(agent->crews, &agent->post, header, body);
-        break;
-    }
 }
 
 static void on_tick(void *context)
@@ -408,7 +85,7 @@ static void on_tick(void *context)
     if (driver > 0 && getppid() == driver)
         liveness_heard(&agent->liveness, now); /* it may be stopped (a debugger), but it is there */
     if (liveness_tick(&agent->liveness, now) == LIVENESS_LOST) {
-        driver_lost(agent);
+        agent_end_driver_lost(agent);
         return;
     }
     Hvdrun__Heartbeat beat = HVDRUN__HEARTBEAT__INIT;
@@ -480,11 +157,7 @@ static int open_link(struct agent *agent, const struct link_ops *ops, struct err
 static int agent_open(struct agent *agent, struct error *err)
 {
     static const struct link_ops link_ops = {
-        .frame = link_frame, .closed = link_closed, .drained = link_drained};
-    static const struct ending_ops ending_ops = {.signal = ending_signal,
-                                                 .is_worker_group = ending_is_worker_group,
-                                                 .live = ending_live,
-                                                 .gone = ending_gone};
+        .frame = link_frame, .closed = link_closed, .drained = link_drained, .mute = link_mute};
 #define SIGNAL_WATCHED(name) name,
     static const int signals[] = {SIGCHLD, SIGNAL_PASSED_LIST(SIGNAL_WATCHED) 0};
     agent->loop = loop_create(err);
@@ -498,7 +171,7 @@ static int agent_open(struct agent *agent, struct error *err)
     agent->signals = loop_signals_create(agent->loop, signals, got_signal, agent, err);
     if (agent->signals == NULL)
         return -1;
-    agent->ending = ending_create(agent->loop, &agent->post.log, &ending_ops, agent);
+    agent->ending = agent_end_create(agent);
     agent->pool = (struct stream_pool){.loop = agent->loop, .post = &agent->post};
     liveness_init(&agent->liveness, LIVENESS_SUSPECT_MS, NODE_TIMEOUT_MS, clock_mono_ms());
     agent->tick = loop_timer_create(agent->loop, on_tick, agent);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/crew_files.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/resource.h>
@@ -27,6 +28,8 @@ int crew_files_check(const struct crew_setup *setup, struct error *err)
         needed += files_of(setup, prepare->workers[i]);
     /* the kernel gives the lowest number that is free, so it is how many there are */
     int lowest AUTO_FD = fd_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
+    if (lowest < 0 && errno != EMFILE)
+        return error_errno(err, errno, "cannot open /dev/null");
     uint64_t used = lowest < 0 ? allowed : (uint64_t)lowest;
     if (used + needed <= allowed)
         return 0;

@@ -2,10 +2,14 @@
 #include "agent/pmi1_wire.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/status.h"
 
 #define UNSENT_MAX ((size_t)1 << 20)
 
@@ -35,6 +39,19 @@ static void line_close(struct line *line)
     buf_destroy(&line->unsent);
 }
 
+/* The rank would wait for its answer for ever, or (MPICH) ask again and again, and the others for
+ * it: the job is ended. */
+static void line_give_up(const struct line *line, int errnum)
+{
+    struct pmi1_wire *wire = line->wire;
+    char why[96];
+    shutdown(line->fd, SHUT_WR);
+    if (errnum == EPIPE || errnum == ECONNRESET)
+        return; /* it has gone */
+    snprintf(why, sizeof(why), "cannot answer its PMI requests: %s", strerrordesc_np(errnum));
+    wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, why);
+}
+
 /* A worker that has gone is noticed by its exit, not here. */
 static void line_flush(struct line *line)
 {
@@ -43,6 +60,7 @@ static void line_flush(struct line *line)
         if (put < 0 && errno == EAGAIN)
             break;
         if (put < 0) {
+            line_give_up(line, errno);
             buf_clear(&line->unsent);
             break;
         }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/driver.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "driver/elastic_part.h"
 #include "driver/events.h"
 #include "driver/exits.h"
+#include "driver/job_output.h"
 #include "driver/late_plan.h"
 #include "driver/mpi_part.h"
 #include "driver/orphans.h"
@@ -38,49 +38,14 @@
 #define ORPHANS_WAIT_MS 5000 /* for what dead agents left */
 #define OUTPUT_WAIT_MS 2000  /* for a sink that is stuck when all else is over */
 
-static void job_log(void *context, enum log_level level, const char *line)
-{
-    struct job *job = context;
-    output_message(job->output, level, line);
-}
-
-static void output_consumed(void *context, int rank, size_t bytes)
-{
-    const struct job *job = context;
-    collect_consumed(job->collect, rank, bytes);
-}
-
-/* Also when all ranks ended well before we knew: what they said was not all taken. */
-static void note_gone(struct job *job)
-{
-    if (job->gone && job->verdict.status == 0)
-        job->verdict.status = 128 + SIGPIPE;
-}
-
-/* The reader of our output has gone. For stdout that ends the job, as it would end a program. */
-static void output_failed(void *context, enum output_stream stream, int errnum, const char *text)
-{
-    struct job *job = context;
-    if (stream != OUTPUT_STDOUT || errnum != EPIPE) {
-        log_error(&job->log, "%s", text);
-        if (job->check != NULL && stream == OUTPUT_STDOUT && job->verdict.status == 0)
-            job->verdict.status = STATUS_LAUNCHER; /* a check has nothing else to give */
-        return;
-    }
-    job->gone = true;
-    if (job->state >= JOB_FLUSHING)
-        note_gone(job);
-    exit_policy_interrupted(job->policy, SIGPIPE, clock_mono_ns());
-    teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
-}
-
 /* Survivors of an elastic job speak in the epoch in which they were started, and an agent may be
  * done with an epoch when the next one has been planned. */
 static bool may_be_older(uint8_t type)
 {
     return type == FRAME_KILLING || type == FRAME_ENDED || type == FRAME_STARTED ||
            type == FRAME_EXITED || type == FRAME_FINISHED || type == FRAME_ABORT ||
-           type == FRAME_OUTPUT || type == FRAME_STDIN_CREDIT || type == FRAME_STATE_REPORT;
+           type == FRAME_OUTPUT || type == FRAME_OUTPUT_SHOW || type == FRAME_STDIN_CREDIT ||
+           type == FRAME_STATE_REPORT;
 }
 
 /* Frames about the present epoch, or about a worker. -1: the node broke the protocol. */
@@ -94,6 +59,7 @@ static int epoch_frame(struct job *job, struct node_link *node, uint8_t type, co
     case FRAME_ABORT: return exits_aborted(job, node, body, length);
     case FRAME_KILLING: return exits_killing(job, node, body, length);
     case FRAME_OUTPUT: return collect_bytes(job->collect, node, body, length);
+    case FRAME_OUTPUT_SHOW: return collect_show(job->collect, node, body, length);
     case FRAME_STDIN_CREDIT: return stdin_feed_credit(job->stdin_feed, node, body, length);
     case FRAME_STATE_REPORT: return state_report_got(job, node, body, length);
     case FRAME_ENDED:
@@ -252,25 +218,30 @@ static void finish(struct job *job)
     if (job->check != NULL)
         check_part_verdict(job->check, &job->verdict);
     warning_verdict(job->warning, &job->verdict);
-    note_gone(job);
+    job_note_gone(job);
     log_make_plain(job->verdict.explanation);
     output_flush(job->output, output_written, job);
 }
 
+static bool has_ended(const struct node_link *node)
+{
+    return node->state >= NODE_ENDED;
+}
+
+static bool has_closed(const struct node_link *node)
+{
+    return !node_link_alive(node);
+}
+
 void job_advance(struct job *job)
 {
-    int ended = 0, closed = 0;
-    for (int i = 0; i < job->node_count; i++) {
-        ended += job->nodes[i]->state >= NODE_ENDED;
-        closed += !node_link_alive(job->nodes[i]);
-    }
     if (job->elastic == NULL && job->check == NULL)
         bringup_advance(job);
     if (job->elastic == NULL && job->state == JOB_RUNNING && job->ranks.finished == job->plan->size)
         teardown_strays(job);
-    if (job->state == JOB_ENDING && ended == job->node_count)
+    if (job->state == JOB_ENDING && job_all_nodes(job, has_ended))
         close_agents(job);
-    if (job->state == JOB_CLOSING && closed == job->node_count &&
+    if (job->state == JOB_CLOSING && job_all_nodes(job, has_closed) &&
         !warning_is_asking(job->warning) && reach_end(job->reach))
         finish(job);
 }
@@ -280,57 +251,27 @@ static void time_limit_passed(void *context)
     state_report_begin(context);
 }
 
-static int open_output(struct job *job, struct error *err)
+/* Agents end about in the order in which they were told to, so the look begins behind the one that
+ * was found last. */
+static void agent_reaped(struct job *job, const struct reaper_exit *exit)
 {
-    static const struct output_ops ops = {.consumed = output_consumed, .failed = output_failed};
-    const struct settings *s = job->settings;
-    size_t size = (size_t)job->plan->size;
-    const char **hosts AUTO_FREE = mem_array(size, sizeof(*hosts));
-    int *local_ranks AUTO_FREE = mem_array(size, sizeof(*local_ranks));
-    for (int rank = 0; rank < job->plan->size; rank++) {
-        hosts[rank] = job->plan->nodes[job->plan->ranks[rank].node].name;
-        local_ranks[rank] = job->plan->ranks[rank].local_rank;
-    }
-    static const enum output_color colors[] = {[SET_COLOR_AUTO] = OUTPUT_COLOR_AUTO,
-                                               [SET_COLOR_ALWAYS] = OUTPUT_COLOR_ALWAYS,
-                                               [SET_COLOR_NEVER] = OUTPUT_COLOR_NEVER};
-    struct output_config config = {.ranks = job->plan->size,
-                                   .ranks_max = (int)s->max_np,
-                                   .hosts = hosts,
-                                   .local_ranks = local_ranks,
-                                   .label = settings_is_set(s, OPT_label) ? s->label : NULL,
-                                   .no_label = s->label == NULL || s->label[0] == '\0',
-                                   .timestamp = s->prefix_output_with_timestamp,
-                                   .collapse = s->collapse,
-                                   .merge_stderr = s->merge_stderr,
-                                   .quiet = s->quiet,
-                                   .verbose = s->verbose > 0,
-                                   .color = colors[s->color],
-                                   .ranks_shown = s->ranks,
-                                   .files = s->output_filename,
-                                   .append = job_is_restarted(job),
-                                   .raw_rank = s->pty >= 0 ? (int)s->pty : -1};
-    job->output = output_create(job->loop, &config, &ops, job, err);
-    if (job->output == NULL)
-        return -1;
-    enum log_level level = s->verbose > 1 ? LOG_DEBUG : s->verbose > 0 ? LOG_INFO : LOG_NOTICE;
-    job->log = (struct log){s->quiet ? LOG_ERROR : level, job_log, job};
-    for (size_t i = 0; i < job->request->warnings->count; i++)
-        log_warning(&job->log, "%s", job->request->warnings->items[i]);
-    return 0;
-}
-
-static void reaped(void *context, const struct reaper_exit *exit)
-{
-    struct job *job = context;
     for (int i = 0; i < job->node_count; i++) {
-        struct transport_stream *stream = &job->nodes[i]->stream;
+        int at = (job->node_reaped + i) % job->node_count;
+        struct transport_stream *stream = &job->nodes[at]->stream;
         if (stream->pid != exit->pid)
             continue;
         stream->pid = 0; /* the number may be somebody else's from now on */
         /* one that fails when all is over is not missed, but its folder may still be there */
         job->lost_here |= stream->same_machine && exit->wait_status != 0;
+        job->node_reaped = at + 1;
+        break;
     }
+}
+
+static void reaped(void *context, const struct reaper_exit *exit)
+{
+    struct job *job = context;
+    agent_reaped(job, exit);
     helpers_exited(job->helpers, exit);
     log_debug(&job->log, "process %d has ended (wait status %#x)", (int)exit->pid,
               (unsigned)exit->wait_status);
@@ -376,7 +317,7 @@ static int job_open(struct job *job, struct error *err)
     job->time_limit = loop_timer_create(job->loop, time_limit_passed, job);
     job->warning = warning_create(job, err);
     job->signals = job->warning == NULL ? NULL : user_signals_create(job, err);
-    if (job->signals == NULL || open_output(job, err) < 0)
+    if (job->signals == NULL || job_open_output(job, err) < 0)
         return -1;
     job->events = events_open(job, job->settings->events);
     job->rendezvous = rendezvous_part_create(job);

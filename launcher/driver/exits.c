@@ -24,6 +24,7 @@ bool exits_is_early(const struct job *job, const struct node_link *node, uint8_t
     case FRAME_EXITED:
     case FRAME_FINISHED:
     case FRAME_OUTPUT:
+    case FRAME_OUTPUT_SHOW:
     case FRAME_STDIN_CREDIT:
     case FRAME_ABORT:
     case FRAME_KV_REQUEST:
@@ -106,6 +107,12 @@ static bool judge(struct job *job, const struct exit_event *event, const Hvdrun_
     return exit_policy_exited(job->policy, event);
 }
 
+/* A rank ends once. In an elastic job another one may have its seat by now. */
+static int repeated(const struct job *job)
+{
+    return job->elastic == NULL ? -1 : 0;
+}
+
 int exits_exited(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
     Hvdrun__Exited *message = hvdrun__exited__unpack(NULL, length, body);
@@ -121,8 +128,8 @@ int exits_exited(struct job *job, struct node_link *node, const uint8_t *body, s
                                .core = message->core,
                                .when_ns = node_link_time(node, message->when_ns),
                                .uncertainty_ns = node_link_uncertainty(node)};
-    bool end = false;
-    if (rank_exited(&job->ranks, rank, event.when_ns)) {
+    bool end = false, first = rank_exited(&job->ranks, rank, event.when_ns);
+    if (first) {
         record_exit(&job->ranks.records[rank], message);
         events_rank(job->events, "worker_exit", job, rank);
         end = judge(job, &event, message);
@@ -130,14 +137,15 @@ int exits_exited(struct job *job, struct node_link *node, const uint8_t *body, s
     hvdrun__exited__free_unpacked(message, NULL);
     if (end)
         teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
-    return 0;
+    return first ? 0 : repeated(job);
 }
 
 int exits_finished(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
 {
     Hvdrun__Finished *message = hvdrun__finished__unpack(NULL, length, body);
     bool right = message != NULL && exits_seat_of(job, node, message->rank);
-    if (right && rank_finished(&job->ranks, (int)message->rank)) {
+    bool first = right && rank_finished(&job->ranks, (int)message->rank);
+    if (first) {
         job->ranks.records[message->rank].cut = message->cut;
         events_rank(job->events, "worker_finished", job, (int)message->rank);
         if (job->elastic != NULL)
@@ -147,6 +155,8 @@ int exits_finished(struct job *job, struct node_link *node, const uint8_t *body,
         hvdrun__finished__free_unpacked(message, NULL);
     if (right)
         job_advance(job);
+    if (right && !first)
+        return repeated(job);
     return right ? 0 : -1;
 }
 

@@ -91,6 +91,18 @@ int64_t job_stdin_rank(const struct job *job)
     return pty_reads ? job->settings->pty : job->settings->stdin_;
 }
 
+bool job_all_nodes(struct job *job, bool (*is_so)(const struct node_link *node))
+{
+    for (int seen = 0; seen < job->node_count; seen++) {
+        if (job->node_behind >= job->node_count)
+            job->node_behind = 0;
+        if (!is_so(job->nodes[job->node_behind]))
+            return false;
+        job->node_behind++;
+    }
+    return true;
+}
+
 void job_send_all(struct job *job, enum frame_type type, const ProtobufCMessage *message)
 {
     for (int i = 0; i < job->node_count; i++)

@@ -102,7 +102,8 @@ struct job {
     struct node_link *
         *nodes; /* every node that was ever called, in a static job those of the plan */
     int node_count;
-    struct node_link **places; /* by the plan's number of a node; borrowed */
+    int node_behind, node_reaped; /* where job_all_nodes() and the look for who ended go on */
+    struct node_link **places;    /* by the plan's number of a node; borrowed */
     struct rank_table ranks;
     struct exit_policy *policy;
     struct verdict verdict; /* once all is over */
@@ -171,6 +172,10 @@ int64_t job_stdin_rank(const struct job *job);
 /* The limits of time stand still while the job is suspended. */
 void job_pause_limits(struct job *job);
 void job_resume_limits(struct job *job);
+
+/* Is it so with all nodes? As long as it is not so with the one that was found last, no other is
+ * looked at: a frame of each of thousands of nodes must not cost a look at all of them. */
+bool job_all_nodes(struct job *job, bool (*is_so)(const struct node_link *node));
 
 /* To all nodes that can still be sent to. */
 void job_send_all(struct job *job, enum frame_type type, const ProtobufCMessage *message);

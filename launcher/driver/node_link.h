@@ -98,7 +98,9 @@ const char *node_state_name(enum node_state state);
 bool node_link_alive(const struct node_link *node); /* it can be sent to */
 
 void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
-                    const ProtobufCMessage *message);            /* NULL: an empty body */
+                    const ProtobufCMessage *message); /* NULL: an empty body */
+void node_link_send_bytes(struct node_link *node, enum frame_type type, uint32_t epoch,
+                          const void *bytes, size_t length);     /* of a message, packed */
 void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */
 /* No agent will come up there any more; does nothing once one has said HELLO. */
 void node_link_unreached(struct node_link *node);

@@ -21,6 +21,7 @@ import time
 
 import bench
 
+PLACES = ("HVDRUN", "HVDRUN_BUILD", "HVDRUN_SOURCE", "HVDRUN_WORKERS")  # the job learns them by these names
 GOAL, GOAL_NODES = 0.3, 32  # s that hvdrun may take longer than srun on so many nodes
 
 
@@ -34,10 +35,16 @@ def launchers(nodes):
     return found
 
 
+def plain_environment():
+    """What the launchers are run with: hvdrun takes every variable HVDRUN_... for an option."""
+    return {name: value for name, value in os.environ.items() if name not in PLACES}
+
+
 def time_one(argv):
     """Seconds from start to end, or what went wrong."""
     began = time.monotonic()
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120,
+                          env=plain_environment())
     took = time.monotonic() - began
     return took if done.returncode == 0 else f"status {done.returncode}: {(done.stdout + done.stderr).strip()[-300:]}"
 
@@ -45,7 +52,7 @@ def time_one(argv):
 def complaint(argv, nodes):
     """What is wrong with a command that ought to start one process on each node; "" if nothing is."""
     done = subprocess.run([*argv[:-1], "printenv", "SLURMD_NODENAME"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          check=False, timeout=120)
+                          check=False, timeout=120, env=plain_environment())
     names = {line.split(":")[-1] for line in done.stdout.split()}
     if done.returncode == 0 and len(names) == nodes:
         return ""
@@ -74,7 +81,7 @@ def rig_main(options):
     """In the box: the cluster, and both places of the launcher."""
     import entrance
     import slurm_files
-    from ground import BUILD, HVDRUN, SOURCE
+    from ground import BUILD, HVDRUN, SOURCE, WORKERS
     if "HVDRUN_RIG_KEEPER" not in os.environ:
         lack = slurm_files.missing()
         if lack:
@@ -89,7 +96,8 @@ def rig_main(options):
     Rig.up(options.nodes + 1)
     slurm.Cluster.one.wait_idle()
     box, found = Box(), {}
-    env = box.environment({"TMPDIR": None, "XDG_RUNTIME_DIR": None})
+    places = dict(zip(PLACES, (HVDRUN, BUILD, SOURCE, WORKERS)))
+    env = box.environment({"TMPDIR": None, "XDG_RUNTIME_DIR": None, **places})
     shape = [f"-N{options.nodes}", "--ntasks-per-node=1"]
     out = box.path("out")
     script = box.path("job.sh")

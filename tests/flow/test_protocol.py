@@ -21,7 +21,7 @@ NUMBER_MAX = (1 << 32) - 1
 (STDIN, STDIN_CREDIT, SIGNAL, END, KILLING, ENDED, QUIT, HEARTBEAT, HEARTBEAT_REPLY, SUSPEND) = range(11, 21)
 SUSPENDED, RESUME, LOG, KV_REQUEST, KV_REPLY, KV_DROPPED, ABORT = 21, 22, 23, 24, 25, 26, 28
 STATE_REPORT, TERMINATE, PART, MPI_COLLECT, MPI_MODEX, MPI_MODEX_DATA, MPI_STORE = 30, 32, 33, 34, 36, 37, 38
-MPI_SIGNAL, END_WORKER, CANCEL, EPOCH, NOTIFIED, CHECKED, PROBED = 41, 42, 43, 44, 46, 50, 52
+MPI_SIGNAL, END_WORKER, CANCEL, EPOCH, NOTIFIED, CHECKED, PROBED, OUTPUT_SHOW = 41, 42, 43, 44, 46, 50, 52, 53
 
 
 def number(field, value):
@@ -85,9 +85,16 @@ AGENTS = {
     "output too short": (STARTED_ALL, frame(OUTPUT, b"short"), BROKE),
     "output to stdin": (STARTED_ALL, frame(OUTPUT, data(0, stream=0)), BROKE),
     "output to stream 9": (STARTED_ALL, frame(OUTPUT, data(0, stream=9)), BROKE),
+    "show before start": (PREPARED, frame(OUTPUT_SHOW, data(0, content=b"")), BROKE),
+    "show of nobody": (STARTED_ALL, frame(OUTPUT_SHOW, data(7, content=b"")), BROKE),
+    "show with bytes": (STARTED_ALL, frame(OUTPUT_SHOW, data(0)), BROKE),
+    "show of stdin": (STARTED_ALL, frame(OUTPUT_SHOW, data(0, stream=0, content=b"")), BROKE),
     "more than the credit": (STARTED_ALL, frame(PART, data(0, content=b"y" * 1000000)) + frame(PART, b"y" * 1000000) * 59 + frame(OUTPUT), BROKE),
     "credit of nobody": (STARTED_ALL, frame(STDIN_CREDIT, number(1, 9)), BROKE),
     "finished of nobody": (STARTED_ALL, frame(FINISHED, number(1, NUMBER_MAX)), BROKE),
+    "started, then finished": (STARTED_ALL, frame(FINISHED, number(1, 0)), BROKE),
+    "exited twice": (STARTED_ALL, frame(EXITED, number(1, 0)) * 2, BROKE),
+    "finished twice": (STARTED_ALL, frame(EXITED, number(1, 0)) + frame(FINISHED, number(1, 0)) * 2, BROKE),
     "abort of nobody": (STARTED_ALL, frame(ABORT, number(1, 5)), BROKE),
     "modex of nobody": (STARTED_ALL, frame(MPI_MODEX, number(2, 1000)), BROKE),
     "modex for no node": (STARTED_ALL, frame(MPI_MODEX_DATA, number(2, NUMBER_MAX)), BROKE),
@@ -108,6 +115,7 @@ IGNORED = {
     "report unasked": frame(STATE_REPORT, text(1, b"\0") + text(2, "not to be seen")),
     "suspended unasked": frame(SUSPENDED) * 3,
     "ended unasked": frame(ENDED) * 2,
+    "nothing to show": frame(OUTPUT_SHOW, data(0, content=b"")) * 3,
     "escapes in a message": frame(LOG, number(1, 1) + text(2, "a\x1b[2Jb\x07\xc2\x9b")),
     "no such level": frame(LOG, number(1, 99) + text(2, "not to be seen")),
     "signal to nobody": frame(MPI_SIGNAL, number(1, 4000) + number(2, 9)),
@@ -201,7 +209,7 @@ class Drivers(Flow):
 
     def test_what_is_ignored(self):
         last = (frame(STARTED, text(1, b"\0\1") + text(2, b"\1\1") + text(3, b"\1\1")) +
-                frame(EXITED, number(1, 0) + number(3, 3)) + frame(FINISHED, number(1, 0)) + frame(FINISHED, number(1, 0)))
+                frame(EXITED, number(1, 0) + number(3, 3)) + frame(FINISHED, number(1, 0)))
         after = [("hear", END), ("say", frame(KILLING) + frame(EXITED, number(1, 1)) + frame(FINISHED, number(1, 1)) + frame(ENDED))]
 
         def judge(name, result):

@@ -227,7 +227,8 @@ void frames_put_any(struct frames *frames, const struct frames_kind *kind)
 {
     uint8_t choice = fuzz_u8(frames->bytes);
     uint32_t epoch = choice < 200 ? 1 : choice < 220 ? 2 : fuzz_u32(frames->bytes);
-    if (kind->type == FRAME_OUTPUT || kind->type == FRAME_STDIN) {
+    if (kind->type == FRAME_OUTPUT || kind->type == FRAME_OUTPUT_SHOW ||
+        kind->type == FRAME_STDIN) {
         put_data(frames, kind->type, epoch);
     } else if (kind->message == NULL || choice % 16 == 5) {
         size_t length = fuzz_u8(frames->bytes) % 32;

@@ -19,6 +19,7 @@ struct heard {
     struct buf types;      /* a byte for each frame, in their order */
     struct buf streams[3]; /* bytes of the data frames */
     int ends[3];           /* data frames without bytes */
+    int shows[3];          /* "show what has come of the line" */
     bool in_order;         /* every offset was that of the next byte */
     int exited_count, finished_count;
     Hvdrun__Exited *exited; /* the last one */
@@ -54,6 +55,17 @@ static inline void heard_data(struct heard *heard, const uint8_t *body, uint32_t
                      0);
 }
 
+static inline void heard_show(struct heard *heard, const uint8_t *body, uint32_t length)
+{
+    struct frame_data data;
+    assert_int_equal(length, FRAME_DATA_PREFIX);
+    assert_int_equal(frame_data_get(body, length, &data, NULL), 0);
+    assert_int_equal(data.rank, HEARD_RANK);
+    assert_true(data.stream == 1 || data.stream == 2);
+    assert_int_equal(data.offset, heard->streams[data.stream].length);
+    heard->shows[data.stream]++;
+}
+
 static inline void heard_frame(void *context, const struct frame_header *header,
                                const uint8_t *body)
 {
@@ -62,6 +74,8 @@ static inline void heard_frame(void *context, const struct frame_header *header,
     buf_putc(&heard->types, (char)header->type);
     if (header->type == FRAME_OUTPUT) {
         heard_data(heard, body, header->length);
+    } else if (header->type == FRAME_OUTPUT_SHOW) {
+        heard_show(heard, body, header->length);
     } else if (header->type == FRAME_EXITED) {
         if (heard->exited != NULL)
             hvdrun__exited__free_unpacked(heard->exited, NULL);
@@ -108,8 +122,9 @@ static inline void bench_drained(void *context)
 /* As much credit for output as anybody may want. */
 static inline void bench_open(struct bench *bench)
 {
-    static const struct link_ops agent_ops = {bench_ignore, bench_closed, bench_drained};
-    static const struct link_ops driver_ops = {heard_frame, bench_closed, NULL};
+    static const struct link_ops agent_ops = {
+        .frame = bench_ignore, .closed = bench_closed, .drained = bench_drained};
+    static const struct link_ops driver_ops = {.frame = heard_frame, .closed = bench_closed};
     int pair[2];
     signal(SIGPIPE, SIG_IGN);
     assert_int_equal(fd_socketpair(pair), 0);

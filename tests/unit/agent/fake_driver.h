@@ -226,13 +226,16 @@ static inline char *fake_module_dir(void)
     return mem_printf("%s/lib/hvdrun", dirname(dirname(path)));
 }
 
-static inline _Noreturn void fake_agent(int fd)
+static inline _Noreturn void fake_agent(int read_fd, int write_fd)
 {
     sigset_t mask;
     sigemptyset(&mask);
     char *module_dir = fake_module_dir();
-    struct agent_config config = {
-        .read_fd = fd, .write_fd = fd, .module_dir = module_dir, .mask = &mask, .keeper_fd = -1};
+    struct agent_config config = {.read_fd = read_fd,
+                                  .write_fd = write_fd,
+                                  .module_dir = module_dir,
+                                  .mask = &mask,
+                                  .keeper_fd = -1};
     int status = agent_run(&config);
     free(module_dir);
     _exit(FAKE_LEAKS() ? 99 : status);
@@ -241,7 +244,7 @@ static inline _Noreturn void fake_agent(int fd)
 /* `probe`: words of --preempt-probe, asked every 100 ms; NULL: none. */
 static inline void fake_open_probe(struct fake_driver *driver, char **probe, size_t words)
 {
-    static const struct link_ops ops = {fake_frame, fake_closed, NULL};
+    static const struct link_ops ops = {.frame = fake_frame, .closed = fake_closed};
     int pair[2];
     signal(SIGPIPE, SIG_IGN);
     *driver = (struct fake_driver){.seat = NO_SEAT};
@@ -250,7 +253,7 @@ static inline void fake_open_probe(struct fake_driver *driver, char **probe, siz
     assert_true(driver->agent >= 0);
     if (driver->agent == 0) {
         fd_close(&pair[1]);
-        fake_agent(pair[0]);
+        fake_agent(pair[0], pair[0]);
     }
     fd_close(&pair[0]);
     buf_init(&driver->output, 1 << 20);

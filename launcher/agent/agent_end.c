@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/agent_end.h"
+
+#include <signal.h>
+
+#include "agent/departure.h"
+#include "agent/ending.h"
+#include "base/clock.h"
+
+static void stop_now(void *context)
+{
+    loop_stop(context);
+}
+
+/* After what is deferred already: a link that was destroyed in this turn is freed there. */
+static void leave(struct agent *agent)
+{
+    loop_defer(agent->loop, stop_now, agent->loop);
+}
+
+void agent_end_check(struct agent *agent)
+{
+    if (!agent->processes_gone || agent->ended)
+        return;
+    if (!crews_is_finished(agent->crews))
+        return;
+    agent->ended = true;
+    departure_resume(agent->departure);
+    agent->post.epoch = agent->end_epoch;
+    post_empty(&agent->post, FRAME_ENDED);
+    if (agent->link == NULL)
+        leave(agent);
+}
+
+void agent_end_driver_lost(struct agent *agent)
+{
+    if (agent->link == NULL)
+        return;
+    link_destroy(agent->link);
+    agent->link = NULL;
+    agent->post.link = NULL;
+    if (agent->ended) {
+        leave(agent);
+        return;
+    }
+    departure_pause(agent->departure);
+    crews_stop(agent->crews);
+    crews_pause(agent->crews, false);
+    stream_pool_resume(&agent->pool); /* nobody may block on output while ending */
+    ending_pause(agent->ending, false);
+    ending_begin(agent->ending, SIGTERM, agent->grace_ms);
+}
+
+static void ending_signal(void *context, int signal)
+{
+    const struct agent *agent = context;
+    crews_signal(agent->crews, signal);
+}
+
+static bool ending_is_worker_group(void *context, pid_t group)
+{
+    const struct agent *agent = context;
+    return crews_has_group(agent->crews, group);
+}
+
+static int ending_live(void *context)
+{
+    const struct agent *agent = context;
+    return crews_live(agent->crews);
+}
+
+static void ending_gone(void *context, bool all)
+{
+    struct agent *agent = context;
+    (void)all;
+    agent->processes_gone = true;
+    crews_cut(agent->crews);
+    agent_end_check(agent);
+}
+
+void agent_end_anew(struct agent *agent)
+{
+    ending_reset(agent->ending);
+    agent->processes_gone = false;
+    agent->ended = false;
+}
+
+void agent_end_order(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
+{
+    Hvdrun__End *message = hvdrun__end__unpack(NULL, length, body);
+    if (message == NULL)
+        return;
+    if (agent->ended)
+        agent_end_anew(agent); /* each END is answered: that of the job may follow an epoch's */
+    agent->end_epoch = epoch;
+    agent->post.epoch = epoch; /* it may come before any PREPARE */
+    departure_pause(agent->departure);
+    crews_stop(agent->crews);
+    if (ending_is_idle(agent->ending)) {
+        /* What exits from this moment on may do so because of us. */
+        Hvdrun__Killing killing = HVDRUN__KILLING__INIT;
+        killing.when_ns = (uint64_t)clock_mono_ns();
+        post_message(&agent->post, FRAME_KILLING, &killing.base);
+    }
+    ending_begin(agent->ending, message->signal, message->grace_ms);
+    hvdrun__end__free_unpacked(message, NULL);
+}
+
+/* After ENDED, or before there was any worker. A driver that sends it at another time wants no more
+ * of us, and the workers are ended as when it is lost. */
+void agent_end_quit(struct agent *agent)
+{
+    agent->quits = true;
+    if (crews_live(agent->crews) > 0)
+        agent_end_driver_lost(agent);
+    else
+        leave(agent);
+}
+
+struct ending *agent_end_create(struct agent *agent)
+{
+    static const struct ending_ops ops = {.signal = ending_signal,
+                                          .is_worker_group = ending_is_worker_group,
+                                          .live = ending_live,
+                                          .gone = ending_gone};
+    return ending_create(agent->loop, &agent->post.log, &ops, agent);
+}

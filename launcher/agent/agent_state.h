@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent as its own files see it: agent.c makes and runs it, node_orders.c does what the driver
+ * says, agent_end.c is the end of its workers and its own. No other part knows of it.
+ */
+#pragma once
+
+#include "agent/agent.h"
+#include "agent/crews.h"
+#include "agent/stream.h"
+#include "io/reaper.h"
+#include "model/liveness.h"
+#include "node/facts.h"
+
+struct check;
+struct departure;
+struct ending;
+struct hello;
+struct keeper_line;
+struct mpi_host;
+struct notifier;
+struct rendezvous_door;
+struct tls_stream;
+
+struct agent {
+    const struct agent_config *config;
+    struct loop *loop;
+    struct tls_stream *tls; /* NULL: the link is plain */
+    struct link *link;      /* NULL once the driver is lost or has said QUIT */
+    struct post post;
+    struct reaper *reaper;
+    struct loop_signals *signals;
+    struct loop_timer *tick;
+    struct liveness liveness;
+    struct node_facts *facts;
+    struct hello *hello;
+    struct stream_pool pool;
+    struct rendezvous_door *rendezvous;
+    struct ending *ending;
+    struct keeper_line *keeper; /* NULL: there is none */
+    struct modules *modules;
+    struct mpi_host *mpi;
+    struct crews *crews;
+    struct notifier *notifier;
+    struct departure *departure;
+    struct check *check; /* NULL until the driver asks */
+    char *job_id;
+    int64_t grace_ms, drain_ms;
+    uint32_t end_epoch;  /* of the newest END */
+    bool processes_gone; /* nothing is left below us */
+    bool quits;          /* QUIT has come: what follows it is ignored */
+    bool ended;          /* ENDED was sent; until the next PREPARE or another END */
+    int status;
+};

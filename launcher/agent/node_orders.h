@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's frames about the whole node: its place in the job, epochs, credit, the end. Those
+ * about workers go on to orders.h.
+ */
+#pragma once
+
+#include "agent/agent_state.h"
+
+/* Any frame of the driver. One out of turn is the end of it: it is not our driver. */
+void node_orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body);
