@@ -36,9 +36,15 @@ int agent_image_open(const char *path, struct agent_image *image, struct error *
     snprintf(image->machine, sizeof(image->machine), "%s", facts.machine);
     image->glibc_major = facts.glibc_major;
     image->glibc_minor = facts.glibc_minor;
-    image->cksum = image_cksum(bytes, length);
-    sha256_text(bytes, length, image->hash);
     return 0;
+}
+
+void agent_image_hash(struct agent_image *image)
+{
+    if (image->hash[0] != '\0')
+        return;
+    image->cksum = image_cksum(image->bytes, image->length);
+    sha256_text(image->bytes, image->length, image->hash);
 }
 
 void agent_image_close(struct agent_image *image)

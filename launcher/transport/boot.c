@@ -327,6 +327,7 @@ struct boot *boot_create(const struct boot_config *config, const struct boot_eve
                           .line = BUF_INIT(NOISE_MAX + 2 * PEEK),
                           .out = BUF_INIT(BOOT_SCRIPT_MAX),
                           .places = BUF_INIT(PLACES_MAX)};
+    agent_image_hash(config->image);
     boot_marker(boot->marker);
     boot_script(config->image, boot->marker, config->unique, &boot->out);
     boot->watch = loop_fd_create(config->loop, config->fd, ready, boot);

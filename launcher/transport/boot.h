@@ -21,14 +21,15 @@
 struct agent_image {
     const uint8_t *bytes; /* mapped for the life of the process */
     size_t length;
-    char hash[65];                /* SHA-256, hexadecimal */
+    char hash[65];                /* SHA-256, hexadecimal; "": not hashed yet */
     uint32_t cksum;               /* as cksum(1) prints it, where there is no sha256sum */
     char machine[32];             /* uname -m of hosts that can run it */
     int glibc_major, glibc_minor; /* the least that it needs */
 };
 
-/* Reads and hashes the file. */
 int agent_image_open(const char *path, struct agent_image *image, struct error *err);
+/* Takes milliseconds, once: boot_create() needs it; better while one waits for a host. */
+void agent_image_hash(struct agent_image *image);
 void agent_image_close(struct agent_image *image); /* also one that was never opened (all zero) */
 
 struct boot_events {
@@ -41,7 +42,7 @@ struct boot_events {
 struct boot_config {
     struct loop *loop;
     int fd; /* duplex, a stream socket (bytes are peeked at); stays the caller's */
-    const struct agent_image *image;
+    struct agent_image *image;
     const char *unique; /* for names of temporary files: job and node */
     int64_t limit_ms;   /* for each stage */
 };

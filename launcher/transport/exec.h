@@ -18,7 +18,7 @@
 struct transport_room {
     struct loop *loop;
     struct helpers *helpers;
-    const struct agent_image *image;
+    struct agent_image *image;
     const char *job_id;
     int64_t limit_ms;   /* for one stage of one call */
     int64_t silence_ms; /* after which the job gives a node up, for TCP_USER_TIMEOUT */

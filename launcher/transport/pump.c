@@ -13,7 +13,8 @@
 
 enum {
     PASSES_PER_TURN = 16, /* then others have their turn */
-    READ_SIZE = 32 << 10, /* a channel packet */
+    READ_SIZE = 32 << 10, /* a channel packet; what is idle has room for no more */
+    READ_MAX = 128 << 10, /* where much comes: each read looks at the socket first */
     LAST_WORDS_MS = 300,  /* for the exit status after the output has ended */
 };
 
@@ -26,9 +27,11 @@ struct pump {
     struct loop_timer *last_words;
     int local_fd;
     struct buf to_host, from_host;
+    size_t read_size;
     struct ssh_lines lines;
-    bool local_ended;  /* nothing more to read from it */
-    bool local_broken; /* nobody reads what we write */
+    bool local_ended;                         /* nothing more to read from it */
+    bool local_broken;                        /* nobody reads what we write */
+    bool local_empty, local_full, host_empty; /* until the loop says otherwise */
     bool eof_sent, output_ended, session_ended, told;
     char why[320];
     struct pump_events events;
@@ -70,21 +73,30 @@ static void broken(struct pump *pump)
     end_session(pump, problem == NULL ? "" : problem);
 }
 
+static bool is_full(const struct pump *pump)
+{
+    return pump->from_host.length + READ_SIZE > PUMP_BUFFER;
+}
+
 /* True when something has moved. */
 static bool read_host(struct pump *pump)
 {
-    if (pump->session_ended || pump->output_ended ||
-        pump->from_host.length + READ_SIZE > PUMP_BUFFER)
+    if (pump->session_ended || pump->output_ended || pump->host_empty || is_full(pump))
         return false;
+    size_t room = pump->read_size;
     ssize_t got = pump->module->read(pump->session, SSH_CHANNEL_OUT,
-                                     buf_reserve(&pump->from_host, READ_SIZE), READ_SIZE);
+                                     buf_reserve(&pump->from_host, room), room);
     if (got > 0) {
         if (!pump->local_broken)
             buf_commit(&pump->from_host, (size_t)got);
+        if ((size_t)got == room && room < READ_MAX)
+            pump->read_size = 2 * room;
     } else if (got == 0) {
         pump->output_ended = true;
         loop_timer_set(pump->last_words, LAST_WORDS_MS);
-    } else if (errno != EAGAIN) {
+    } else if (errno == EAGAIN) {
+        pump->host_empty = true;
+    } else {
         broken(pump);
     }
     return got >= 0;
@@ -126,9 +138,11 @@ static bool write_host(struct pump *pump)
 
 static bool read_local(struct pump *pump)
 {
-    if (pump->local_ended || pump->session_ended || pump->to_host.length + READ_SIZE > PUMP_BUFFER)
+    if (pump->local_ended || pump->local_empty || pump->session_ended ||
+        pump->to_host.length + READ_SIZE > PUMP_BUFFER)
         return false;
     ssize_t got = fd_read(pump->local_fd, buf_reserve(&pump->to_host, READ_SIZE), READ_SIZE);
+    pump->local_empty = got < READ_SIZE;
     if (got > 0) {
         buf_commit(&pump->to_host, (size_t)got);
         return true;
@@ -140,9 +154,11 @@ static bool read_local(struct pump *pump)
 
 static bool write_local(struct pump *pump)
 {
-    if (pump->from_host.length == 0 || pump->local_broken)
+    if (pump->from_host.length == 0 || pump->local_broken || pump->local_full)
         return false;
-    ssize_t put = fd_write(pump->local_fd, buf_text(&pump->from_host), pump->from_host.length);
+    size_t all = pump->from_host.length;
+    ssize_t put = fd_write(pump->local_fd, buf_text(&pump->from_host), all);
+    pump->local_full = put < (ssize_t)all;
     if (put > 0) {
         buf_consume(&pump->from_host, (size_t)put);
         return true;
@@ -158,13 +174,13 @@ static bool write_local(struct pump *pump)
 static void pump_arm(struct pump *pump, bool more)
 {
     int local = 0, ssh = pump->session_ended ? 0 : pump->module->wants(pump->session);
-    bool full = pump->from_host.length + READ_SIZE > PUMP_BUFFER;
     if (!pump->local_ended && !pump->session_ended &&
         pump->to_host.length + READ_SIZE <= PUMP_BUFFER)
         local |= LOOP_READ;
     if (pump->from_host.length > 0)
         local |= LOOP_WRITE;
-    if (full) /* what nobody takes stays where it is, until the local end can be written to */
+    if (is_full(
+            pump)) /* what nobody takes stays where it is, until the local end can be written to */
         ssh &= ~LOOP_READ;
     loop_fd_watch(pump->local_watch, local);
     loop_fd_watch(pump->ssh_watch, ssh);
@@ -187,13 +203,21 @@ static void pump_run(struct pump *pump)
     bool moved = true;
     if (pump->told)
         return;
+    pump->host_empty = false;
     if (!pump->session_ended && pump->module->advance(pump->session) != SSH_STATE_OPEN)
         broken(pump);
     for (int pass = 0; moved && pass < PASSES_PER_TURN; pass++) {
         moved = read_local(pump);
-        moved |= read_host(pump); /* news of room to write come with what is read: so first */
+        while (read_host(pump)) { /* news of room to write come with what is read: so first */
+            moved = true;
+            if (pump->local_broken) /* and nothing fills it */
+                break;
+        }
         moved |= read_stderr(pump);
-        moved |= write_host(pump);
+        if (write_host(pump)) {
+            moved = true;
+            pump->host_empty = false;
+        }
         moved |= write_local(pump);
     }
     if (!moved && pump->output_ended && !pump->session_ended)
@@ -210,10 +234,20 @@ static void pump_run(struct pump *pump)
     pump->events.ended(pump->context, pump->why);
 }
 
-static void pump_ready(void *context, int what)
+static void ssh_ready(void *context, int what)
 {
     (void)what;
     pump_run(context);
+}
+
+static void local_ready(void *context, int what)
+{
+    struct pump *pump = context;
+    if ((what & LOOP_READ) != 0)
+        pump->local_empty = false;
+    if ((what & LOOP_WRITE) != 0)
+        pump->local_full = false;
+    pump_run(pump);
 }
 
 static void pump_again(void *context)
@@ -230,13 +264,14 @@ struct pump *pump_create(struct loop *loop, const struct ssh_module *module,
                           .module = module,
                           .session = session,
                           .local_fd = local_fd,
+                          .read_size = READ_SIZE,
                           .events = *events,
                           .context = context};
     fd_nonblock(local_fd);
     buf_init(&pump->to_host, 2 * PUMP_BUFFER);
     buf_init(&pump->from_host, 2 * PUMP_BUFFER);
-    pump->ssh_watch = loop_fd_create(loop, ssh_fd, pump_ready, pump);
-    pump->local_watch = loop_fd_create(loop, local_fd, pump_ready, pump);
+    pump->ssh_watch = loop_fd_create(loop, ssh_fd, ssh_ready, pump);
+    pump->local_watch = loop_fd_create(loop, local_fd, local_ready, pump);
     pump->again = loop_timer_create(loop, pump_again, pump);
     pump->last_words = loop_timer_create(loop, pump_again, pump);
     loop_timer_set(pump->again, 0);

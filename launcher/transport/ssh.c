@@ -7,30 +7,44 @@
 #include "transport/ssh_call.h"
 #include "transport/ssh_library.h"
 
-/* What the first call needs. Without the module (no libssh2 on this machine) the ssh program does
- * all hosts. */
-static void open_module(struct ssh_transport *ssh)
+const char *ssh_transport_open_module(struct ssh_transport *ssh)
 {
     struct error err = ERROR_INIT;
-    ssh->opened = true;
+    if (ssh->module != NULL || ssh->why_not != NULL)
+        return ssh->why_not;
     ssh->module = ssh_library_open(ssh->settings->module_path, &err);
-    if (ssh->module != NULL) {
-        ssh->resolver = resolver_create(ssh->loop, NULL, &err);
-        if (ssh->resolver == NULL)
-            ssh->module = NULL;
-    }
     if (ssh->module == NULL)
         ssh->why_not = mem_strdup(err.text);
     else
         ssh->identities =
             ssh_identities_create(ssh->settings->room, ssh->module, ssh->settings->passphrase_file);
+    return ssh->why_not;
+}
+
+static void idle_fire(void *context)
+{
+    const struct ssh_transport *ssh = context;
+    agent_image_hash(ssh->settings->room->image);
+}
+
+void ssh_transport_idle(struct ssh_transport *ssh)
+{
+    loop_timer_set(ssh->idle, 0);
+}
+
+static void begin(struct ssh_transport *ssh)
+{
+    struct error err = ERROR_INIT;
+    ssh->resolver = resolver_create(ssh->loop, NULL, &err);
+    if (ssh->resolver == NULL)
+        ssh->why_not = mem_strdup(err.text);
 }
 
 static void schedule_fire(void *context)
 {
     struct ssh_transport *ssh = context;
-    if (!ssh->opened)
-        open_module(ssh);
+    if (ssh->resolver == NULL && ssh->why_not == NULL)
+        begin(ssh);
     /* One call per turn: it may report, and its owner may hang up others or us. */
     struct ssh_call *call = ssh_window_next(ssh->window);
     if (call == NULL)
@@ -55,6 +69,7 @@ struct ssh_transport *ssh_transport_create(const struct ssh_settings *settings)
     };
     ssh->queries = ssh_queries_create(&ssh->query_settings);
     ssh->schedule = loop_timer_create(ssh->loop, schedule_fire, ssh);
+    ssh->idle = loop_timer_create(ssh->loop, idle_fire, ssh);
     return ssh;
 }
 
@@ -63,6 +78,7 @@ void ssh_transport_destroy(struct ssh_transport *ssh)
     if (ssh == NULL)
         return;
     loop_timer_destroy(ssh->schedule);
+    loop_timer_destroy(ssh->idle);
     ssh_window_destroy(ssh->window);
     ssh_queries_destroy(ssh->queries);
     resolver_destroy(ssh->resolver);

@@ -25,9 +25,11 @@ struct ssh_call {
     struct ssh_ticket *ticket;         /* NULL: up, or over */
     void (*go)(struct ssh_call *call); /* what it does when its turn comes */
     enum transport_stage stage;
+    struct ssh_wanted wanted; /* what the job says about the host */
     struct ssh_question *question;
     const struct ssh_config *config; /* borrowed from the queries; NULL: not known yet */
     struct ssh_identity_request *identity;
+    bool has_keys; /* they have been looked for; `keys` may be NULL all the same */
     struct ssh_keys *keys;
     char *no_keys, *private_agent;
     struct resolve_request *resolving;
@@ -58,26 +60,6 @@ static void set_stage(struct ssh_call *call, enum transport_stage stage)
 static void note(struct ssh_call *call, const char *line)
 {
     call->events->note(call->events_context, LOG_INFO, line);
-}
-
-static const char *destination(const struct ssh_call *call)
-{
-    return call->target->address != NULL ? call->target->address : call->target->host;
-}
-
-static const char *user_said(const struct ssh_call *call)
-{
-    return call->target->user != NULL ? call->target->user : call->ssh->settings->user;
-}
-
-static int port_said(const struct ssh_call *call)
-{
-    return call->target->port > 0 ? call->target->port : call->ssh->settings->port;
-}
-
-static const char *identity_said(const struct ssh_call *call)
-{
-    return call->target->identity != NULL ? call->target->identity : call->ssh->settings->identity;
 }
 
 static enum ssh_host_policy policy(const struct ssh_call *call)
@@ -168,9 +150,9 @@ static void start_program(struct ssh_call *call)
         [SSH_HOST_ACCEPT_NEW] = NULL, [SSH_HOST_STRICT] = "yes", [SSH_HOST_ANY] = "no"};
     const struct ssh_settings *settings = call->ssh->settings;
     const struct ssh_program program = {.config_file = settings->config_file,
-                                        .identity = identity_said(call),
-                                        .user = user_said(call),
-                                        .port = port_said(call),
+                                        .identity = call->wanted.identity,
+                                        .user = call->wanted.user,
+                                        .port = call->wanted.port,
                                         .agent = call->private_agent,
                                         .check = checks[policy(call)],
                                         .silence_ms = silence_ms(call)};
@@ -261,25 +243,11 @@ static void try_again(struct ssh_call *call, const char *why)
 static void proxy_cut(struct ssh_call *call, const char *why)
 {
     const char *last = ssh_proxy_last_line(call->proxy);
-    char line[512];
-    if (last[0] == '\0' || strstr(last, "kex_exchange_identification") != NULL ||
-        strstr(last, "Connection closed by remote host") != NULL) {
-        snprintf(line, sizeof(line), "%s", why);
-        try_again(call, line);
-        return;
-    }
-    snprintf(line, sizeof(line), "the proxy ended: %s", last);
-    fail(call, STAGE_CONNECT, line);
-}
-
-static enum transport_stage stage_of(enum ssh_state state)
-{
-    switch (state) {
-    case SSH_STATE_HOST_KEY: return STAGE_HOST_KEY;
-    case SSH_STATE_AUTH: return STAGE_AUTH;
-    case SSH_STATE_CHANNEL: return STAGE_START;
-    default: return STAGE_HANDSHAKE;
-    }
+    AUTO_FREE char *line = mem_printf("the proxy ended: %s", last);
+    if (ssh_proxy_was_cut(call->proxy))
+        try_again(call, why);
+    else
+        fail(call, STAGE_CONNECT, line);
 }
 
 static void login_state(void *context, enum ssh_state state)
@@ -289,18 +257,17 @@ static void login_state(void *context, enum ssh_state state)
         ssh_ticket_logged_in(call->ticket);
         ssh_transport_schedule(call->ssh);
     }
-    set_stage(call, stage_of(state));
+    set_stage(call, ssh_login_stage(state));
 }
 
 /* The module goes through several states at once, so the last one that was told may be old. */
 static void login_failed(struct ssh_call *call, const char *why)
 {
     const struct ssh_module *module = call->ssh->module;
-    enum transport_stage stage = stage_of(module->reached(ssh_login_session(call->login)));
-    AUTO_FREE char *line = NULL;
-    if (stage == STAGE_AUTH && call->no_keys != NULL)
-        line = mem_printf("%s (%s)", why, call->no_keys);
-    fail(call, stage, line != NULL ? line : why);
+    enum transport_stage stage = ssh_login_stage(module->reached(ssh_login_session(call->login)));
+    bool keyless = stage == STAGE_AUTH && call->no_keys != NULL;
+    AUTO_FREE char *line = keyless ? mem_printf("%s (%s)", why, call->no_keys) : mem_strdup(why);
+    fail(call, stage, line);
 }
 
 static void login_done(void *context, enum ssh_state state, const char *why)
@@ -343,6 +310,41 @@ static void log_in(struct ssh_call *call, int fd)
     set_stage(call, STAGE_HANDSHAKE);
     call->login = ssh_login_start(call->ssh->loop, call->ssh->module, &call->host,
                                   call->ssh->settings->room->limit_ms, &events, call);
+    ssh_transport_idle(call->ssh);
+}
+
+static void connected(struct ssh_call *call)
+{
+    log_in(call, call->proxy != NULL ? ssh_proxy_fd(call->proxy) : call->fd);
+}
+
+static void keys_loaded(void *context, const struct ssh_identity_answer *answer)
+{
+    struct ssh_call *call = context;
+    for (size_t i = 0; answer->notes != NULL && i < answer->notes->count; i++)
+        note(call, answer->notes->items[i]);
+    call->has_keys = true;
+    call->keys = answer->keys;
+    if (answer->keys == NULL)
+        call->no_keys = mem_strdup(answer->why);
+    call->private_agent = mem_strdup(answer->private_agent);
+    if (call->ssh->settings->program_only) /* which may need the keys that we have opened */
+        fall_back(call, "--transport ssh-cli");
+    else if (call->login == NULL && (call->proxy != NULL || call->fd >= 0))
+        connected(call);
+}
+
+/* Opening libssh2 and the keys takes some milliseconds. The server takes more until it says its
+ * first word, so the first connection is made before. */
+static void load_keys(struct ssh_call *call)
+{
+    const char *why_not = ssh_transport_open_module(call->ssh);
+    if (why_not != NULL)
+        fall_back(call, why_not);
+    else if (call->has_keys)
+        connected(call);
+    else if (call->identity == NULL)
+        call->identity = ssh_identity_ask(call->ssh->identities, call->config, keys_loaded, call);
 }
 
 static void dialled(void *context, const struct dial_result *result)
@@ -355,7 +357,7 @@ static void dialled(void *context, const struct dial_result *result)
     }
     call->fd = result->fd;
     snprintf(call->peer, sizeof(call->peer), "%s", result->peer);
-    log_in(call, call->fd);
+    load_keys(call);
 }
 
 static void connect_proxy(struct ssh_call *call)
@@ -363,13 +365,13 @@ static void connect_proxy(struct ssh_call *call)
     const struct ssh_settings *settings = call->ssh->settings;
     struct strv argv AUTO_STRV = STRV_INIT;
     struct error err = ERROR_INIT;
-    if (ssh_proxy_argv(call->config, destination(call), settings->config_file, &argv, &err) == 0)
+    if (ssh_proxy_argv(call->config, call->wanted.host, settings->config_file, &argv, &err) == 0)
         call->proxy =
             ssh_proxy_start(call->ssh->loop, settings->room->helpers, strv_items(&argv), &err);
     if (call->proxy == NULL)
         fail(call, STAGE_CONNECT, err.text);
     else
-        log_in(call, ssh_proxy_fd(call->proxy));
+        load_keys(call);
 }
 
 static void connect_host(struct ssh_call *call)
@@ -420,21 +422,6 @@ static void find_way(struct ssh_call *call)
                                    call->ssh->settings->room->limit_ms, resolved, call);
 }
 
-static void keys_loaded(void *context, const struct ssh_identity_answer *answer)
-{
-    struct ssh_call *call = context;
-    for (size_t i = 0; answer->notes != NULL && i < answer->notes->count; i++)
-        note(call, answer->notes->items[i]);
-    call->keys = answer->keys;
-    if (answer->keys == NULL)
-        call->no_keys = mem_strdup(answer->why);
-    call->private_agent = mem_strdup(answer->private_agent);
-    if (call->ssh->settings->program_only) /* which may need the keys that we have opened */
-        fall_back(call, "--transport ssh-cli");
-    else
-        find_way(call);
-}
-
 static void configured(void *context, const struct ssh_config *config, const char *why)
 {
     struct ssh_call *call = context;
@@ -443,25 +430,31 @@ static void configured(void *context, const struct ssh_config *config, const cha
         return;
     }
     call->config = config;
-    if (call->ssh->module == NULL)
+    if (call->ssh->why_not != NULL)
         fall_back(call, call->ssh->why_not);
     else if (config->not_ours != NULL)
         fall_back(call, config->not_ours);
+    else if (call->ssh->settings->program_only)
+        load_keys(call);
     else
-        call->identity = ssh_identity_ask(call->ssh->identities, config, keys_loaded, call);
+        find_way(call);
 }
 
 static void ask_config(struct ssh_call *call)
 {
     set_stage(call, STAGE_CONFIG);
-    const struct ssh_wanted wanted = {.host = destination(call),
-                                      .user = user_said(call),
-                                      .identity = identity_said(call),
-                                      .identity_by = call->target->identity != NULL
-                                                         ? "identity in the host list"
-                                                         : "--ssh-identity-file",
-                                      .port = port_said(call)};
-    call->question = ssh_query_ask(call->ssh->queries, &wanted, configured, call);
+    call->question = ssh_query_ask(call->ssh->queries, &call->wanted, configured, call);
+}
+
+static struct ssh_wanted wanted(const struct ssh_settings *job, const struct transport_target *host)
+{
+    bool own_identity = host->identity != NULL;
+    return (struct ssh_wanted){.host = host->address != NULL ? host->address : host->host,
+                               .user = host->user != NULL ? host->user : job->user,
+                               .identity = own_identity ? host->identity : job->identity,
+                               .identity_by = own_identity ? "identity in the host list"
+                                                           : "--ssh-identity-file",
+                               .port = host->port > 0 ? host->port : job->port};
 }
 
 struct ssh_call *ssh_call_create(struct ssh_transport *ssh, const struct transport_target *target,
@@ -470,6 +463,7 @@ struct ssh_call *ssh_call_create(struct ssh_transport *ssh, const struct transpo
     struct ssh_call *call = mem_alloc(sizeof(*call));
     *call = (struct ssh_call){.ssh = ssh,
                               .target = target,
+                              .wanted = wanted(ssh->settings, target),
                               .events = events,
                               .events_context = events_context,
                               .go = ask_config,

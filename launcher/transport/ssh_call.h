@@ -20,10 +20,10 @@ struct ssh_transport {
     struct ssh_window *window;
     struct ssh_queries *queries;
     struct ssh_query_settings query_settings;
-    bool opened;                     /* the module was looked for */
-    const struct ssh_module *module; /* NULL: `why_not` says why */
-    char *why_not;
-    struct resolver *resolver;         /* with the module */
+    struct loop_timer *idle;   /* there may be nothing to do but to wait for servers */
+    struct resolver *resolver; /* from the first call on */
+    char *why_not;             /* no resolver or no module, so the ssh program does all hosts */
+    const struct ssh_module *module;   /* from the first connection on */
     struct ssh_identities *identities; /* with the module */
 };
 
@@ -36,3 +36,9 @@ void ssh_call_go(struct ssh_call *call); /* its turn in the window has come */
 
 /* Lets calls in that may go, a turn later. */
 void ssh_transport_schedule(struct ssh_transport *ssh);
+
+/* Opens the module, once. NULL: it is there; else why not. */
+const char *ssh_transport_open_module(struct ssh_transport *ssh);
+
+/* A server has been spoken to: what can be done before it answers is done a turn later. */
+void ssh_transport_idle(struct ssh_transport *ssh);

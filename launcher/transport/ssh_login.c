@@ -104,3 +104,13 @@ struct ssh_session *ssh_login_session(const struct ssh_login *login)
 {
     return login->session;
 }
+
+enum transport_stage ssh_login_stage(enum ssh_state state)
+{
+    switch (state) {
+    case SSH_STATE_HOST_KEY: return STAGE_HOST_KEY;
+    case SSH_STATE_AUTH: return STAGE_AUTH;
+    case SSH_STATE_CHANNEL: return STAGE_START;
+    default: return STAGE_HANDSHAKE;
+    }
+}

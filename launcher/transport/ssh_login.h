@@ -7,6 +7,7 @@
 
 #include "io/loop.h"
 #include "transport/ssh_module.h"
+#include "transport/transport.h"
 
 struct ssh_login;
 
@@ -24,3 +25,6 @@ struct ssh_login *ssh_login_start(struct loop *loop, const struct ssh_module *mo
 void ssh_login_destroy(struct ssh_login *login); /* accepts NULL */
 
 struct ssh_session *ssh_login_session(const struct ssh_login *login);
+
+/* What a call is at, for its user. */
+enum transport_stage ssh_login_stage(enum ssh_state state);

@@ -181,3 +181,10 @@ const char *ssh_proxy_last_line(struct ssh_proxy *proxy)
     ssh_lines_end(&proxy->lines, NULL, NULL);
     return proxy->lines.last;
 }
+
+bool ssh_proxy_was_cut(struct ssh_proxy *proxy)
+{
+    const char *last = ssh_proxy_last_line(proxy);
+    return last[0] == '\0' || strstr(last, "kex_exchange_identification") != NULL ||
+           strstr(last, "Connection closed by remote host") != NULL;
+}

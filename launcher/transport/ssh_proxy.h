@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/strv.h"
 #include "io/helpers.h"
 #include "io/loop.h"
@@ -23,3 +25,5 @@ void ssh_proxy_destroy(struct ssh_proxy *proxy); /* closes the descriptor; accep
 
 int ssh_proxy_fd(const struct ssh_proxy *proxy);          /* non-blocking; stays the proxy's */
 const char *ssh_proxy_last_line(struct ssh_proxy *proxy); /* of its stderr; ""; borrowed */
+/* Its words are those of an ssh that a server has cut off, or there are none. */
+bool ssh_proxy_was_cut(struct ssh_proxy *proxy);

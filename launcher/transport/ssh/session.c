@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "transport/ssh/auth.h"
+#include "transport/ssh/cipher.h"
 #include "transport/ssh/duplex.h"
 #include "transport/ssh/host_key.h"
 #include "transport/ssh/known_hosts_file.h"
@@ -54,6 +55,7 @@ struct ssh_session *session_create(const struct ssh_host_config *config)
         libssh2_session_set_blocking(session->libssh2, 0);
         socket_attach(session->libssh2);
         host_key_prefer(session->libssh2, session->known);
+        cipher_prefer(session->libssh2);
         session->auth = auth_create(session->libssh2, config->user, config->keys);
     }
     return session;
@@ -208,8 +210,9 @@ static enum ssh_state authenticate(struct ssh_session *session)
     switch (auth_advance(session->auth, &text)) {
     case AUTH_WAIT: return session->state;
     case AUTH_DONE:
-        (void)buf_printf(&session->summary, "%s, %s", buf_text(&text),
-                         buf_text(&session->host_key));
+        (void)buf_printf(&session->summary, "%s, %s, %s", buf_text(&text),
+                         buf_text(&session->host_key),
+                         libssh2_session_methods(session->libssh2, LIBSSH2_METHOD_CRYPT_SC));
         return stop(session, SSH_STATE_CHANNEL);
     case AUTH_FALLBACK:
         (void)buf_puts(&session->problem, buf_text(&text));

@@ -238,6 +238,7 @@ static void check_login(const struct place *p, struct ssh_keys *keys, const char
     if (!strstr(session_summary(talk.session), summary))
         print_error("%s\n", session_summary(talk.session));
     assert_non_null(strstr(session_summary(talk.session), summary));
+    assert_non_null(strstr(session_summary(talk.session), ", aes128-ctr"));
     assert_int_equal(talk_finish(&talk), 7);
     assert_string_equal(buf_text(&talk.out), "hello\n");
     assert_string_equal(buf_text(&talk.err), "trouble\n");

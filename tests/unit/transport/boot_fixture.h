@@ -158,7 +158,7 @@ static inline void call_failed(void *context, enum transport_stage stage, const 
 }
 
 static inline void call_begin(struct call *call, struct loop *loop, const struct host *host,
-                              const struct agent_image *image, char *const *argv, int64_t limit_ms)
+                              struct agent_image *image, char *const *argv, int64_t limit_ms)
 {
     static const struct boot_events events = {call_stage, call_up, call_failed};
     int ends[2];

@@ -38,8 +38,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct call run_with(const struct host *host, const struct agent_image *what,
-                            char *const *argv, int64_t limit_ms)
+static struct call run_with(const struct host *host, struct agent_image *what, char *const *argv,
+                            int64_t limit_ms)
 {
     struct error err = ERROR_INIT;
     struct loop *loop = loop_create(&err);
@@ -188,6 +188,30 @@ static void test_untrusted_is_not_run(void **state)
     char *kept AUTO_FREE = host_find(&host, tmp);
     assert_non_null(kept);
     assert_int_equal(chmod(kept, 0720), 0);
+    call = run(&host, "/bin/sh");
+    is_up(&call);
+    assert_int_equal(call.sends, 1);
+    host_close(&host);
+}
+
+/* Nor does it help that somebody says it was checked. */
+static void test_a_forged_memory(void **state)
+{
+    (void)state;
+    struct host host;
+    host_open(&host);
+    struct call call = run(&host, "/bin/sh");
+    is_up(&call);
+    char *kept AUTO_FREE = host_find(&host, "run/hvdrun");
+    assert_non_null(kept);
+    assert_int_equal(chmod(kept, 0777), 0);
+    const char *rest = strstr(kept, "/hvdrun-agent-");
+    assert_non_null(rest);
+    char *command AUTO_FREE =
+        mem_printf("printf '%%s %%s\\n' \"$(cat /proc/sys/kernel/random/boot_id)\" \"$(LC_ALL=C "
+                   "ls -ldnic --time-style=full-iso %s)\" >%.*s/checked-%s",
+                   kept, (int)(rest - kept), kept, rest + strlen("/hvdrun-agent-"));
+    assert_int_equal(run_line(command), 0);
     call = run(&host, "/bin/sh");
     is_up(&call);
     assert_int_equal(call.sends, 1);
@@ -393,12 +417,19 @@ int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_shell),          cmocka_unit_test(test_no_sha256sum),
-        cmocka_unit_test(test_damaged_is_replaced),  cmocka_unit_test(test_untrusted_is_not_run),
-        cmocka_unit_test(test_link_is_not_followed), cmocka_unit_test(test_next_place),
-        cmocka_unit_test(test_full_and_noexec),      cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_foreign_machine),      cmocka_unit_test(test_musl_and_old_glibc),
-        cmocka_unit_test(test_eight_share_one_home), cmocka_unit_test(test_old_images_go),
+        cmocka_unit_test(test_every_shell),
+        cmocka_unit_test(test_no_sha256sum),
+        cmocka_unit_test(test_damaged_is_replaced),
+        cmocka_unit_test(test_untrusted_is_not_run),
+        cmocka_unit_test(test_a_forged_memory),
+        cmocka_unit_test(test_link_is_not_followed),
+        cmocka_unit_test(test_next_place),
+        cmocka_unit_test(test_full_and_noexec),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_foreign_machine),
+        cmocka_unit_test(test_musl_and_old_glibc),
+        cmocka_unit_test(test_eight_share_one_home),
+        cmocka_unit_test(test_old_images_go),
         cmocka_unit_test(test_checked_once),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

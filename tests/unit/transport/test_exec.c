@@ -205,10 +205,11 @@ static void test_lost(void **state)
     (void)state;
     struct rig rig;
     struct peer peer;
-    rig_open(
-        &rig,
-        "/bin/sh -c '(sleep 0.2; kill -9 $$) </dev/null >/dev/null & shift; exec \"$@\"' rsh %h");
+    rig_open(&rig, "/bin/sh -c 'shift; exec \"$@\"' rsh %h");
     peer_call(&peer, &rig);
+    run_loop(rig.loop);
+    assert_int_equal(peer.ups, 1);
+    assert_int_equal(kill(peer.stream.pid, SIGKILL), 0);
     peer.wanted = 2;
     run_loop(rig.loop);
     assert_int_equal(peer.ups + peer.losts, 2);

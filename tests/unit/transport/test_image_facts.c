@@ -28,6 +28,8 @@ static void test_own_agent(void **state)
     assert_int_equal(uname(&name), 0);
     assert_string_equal(image.machine, name.machine);
     assert_true(image.length > 100000);
+    assert_string_equal(image.hash, "");
+    agent_image_hash(&image);
     assert_int_equal(strlen(image.hash), 64);
     assert_int_equal(image.glibc_major, 2);
     assert_true(image.glibc_minor >= 17);
