@@ -111,19 +111,26 @@ static bool link_parse(struct link *link)
     return true;
 }
 
+/* Why nothing more is sent; NULL: no write has failed, or the other side has gone. */
+static const char *mute_reason(const struct link *link, char *reason, size_t size)
+{
+    char text[128];
+    if (link->mute == 0 || link->mute == EPIPE || link->mute == ECONNRESET)
+        return NULL;
+    snprintf(reason, size, "cannot write to the connection: %s",
+             strerror_r(link->mute, text, sizeof(text)));
+    return reason;
+}
+
 /* The end of the stream. The reason is ours when it was us who could not go on. */
 static void link_ended(struct link *link)
 {
-    char reason[160];
+    char room[160];
     bool clean = link->in.length == 0 && link->parts.length == 0;
-    if (link->mute != 0 && link->mute != EPIPE && link->mute != ECONNRESET) {
-        char text[128];
-        snprintf(reason, sizeof(reason), "cannot write to the connection: %s",
-                 strerror_r(link->mute, text, sizeof(text)));
-        link_fail(link, reason);
-    } else {
-        link_fail(link, clean ? NULL : "the connection ended inside a message");
-    }
+    const char *reason = mute_reason(link, room, sizeof(room));
+    if (reason == NULL && !clean)
+        reason = "the connection ended inside a message";
+    link_fail(link, reason);
 }
 
 static void link_readable(void *context, int what)
@@ -154,7 +161,11 @@ static void link_readable(void *context, int what)
  * comes in: to be sure that its end comes, the other side gets one. */
 static void link_end_writing(struct link *link)
 {
+    char room[160];
     link->mute = errno;
+    const char *reason = mute_reason(link, room, sizeof(room));
+    if (reason != NULL && link->ops->mute != NULL)
+        link->ops->mute(link->context, reason);
     buf_clear(&link->out);
     loop_fd_destroy(link->write_watch);
     link->write_watch = NULL;

@@ -27,6 +27,9 @@ struct link_ops {
     void (*closed)(void *context, const char *reason);
     /* May be NULL. Called whenever the kernel has taken all that was queued. */
     void (*drained)(void *context);
+    /* May be NULL. A write has failed, and not since the other side has gone: nothing more is sent,
+     * and closed() follows. Nothing may be done with the link. */
+    void (*mute)(void *context, const char *reason);
 };
 
 /* Takes both descriptors (which may be equal) and makes them non-blocking. */

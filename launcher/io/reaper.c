@@ -2,6 +2,7 @@
 #include "io/reaper.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -17,6 +18,7 @@ struct reaper *reaper_create(void (*exited)(void *context, const struct reaper_e
                              void *context)
 {
     struct reaper *reaper = mem_alloc(sizeof(*reaper));
+    signal(SIGCHLD, SIG_DFL); /* ignored by who started us, the kernel would reap them, unseen */
     *reaper = (struct reaper){exited, context};
     return reaper;
 }

@@ -21,8 +21,9 @@ struct reaper_exit {
     int64_t when_ns; /* monotonic, when it was reaped */
 };
 
-/* Needs SIGCHLD blocked and handed to reaper_collect() by the owner's signal callback. `exited` is
- * called for watched and for inherited children alike. */
+/* Needs SIGCHLD blocked and handed to reaper_collect() by the owner's signal callback; one that is
+ * ignored becomes a usual one, for the children as well. `exited` is called for watched and for
+ * inherited children alike. */
 struct reaper *reaper_create(void (*exited)(void *context, const struct reaper_exit *exit),
                              void *context);
 void reaper_destroy(struct reaper *reaper);

@@ -43,8 +43,10 @@ int library_read_elf(int fd, struct elf_info *out)
     struct file file = {.fd = fd};
     const struct elf_source source = {read_file, &file};
     int result = elf_read(&source, out);
-    errno = result < 0 ? file.errnum : 0;
-    return result;
+    if (file.errnum != 0) /* what it lacks now would be missing in silence */
+        elf_info_destroy(out);
+    errno = file.errnum;
+    return file.errnum != 0 ? -1 : result;
 }
 
 bool library_is_trouble(int errnum)
@@ -98,8 +100,14 @@ static void add_list(struct library_search *search, const char *list, const char
 static void add_conf(struct library_search *search, const char *path, int depth)
 {
     struct buf text AUTO_BUF = BUF_INIT(CONF_MAX);
-    if (depth > CONF_DEPTH || fd_read_file(path, &text, NULL) < 0)
+    struct error err = ERROR_INIT;
+    if (depth > CONF_DEPTH)
         return;
+    if (fd_read_file(path, &text, &err) < 0) {
+        if (library_is_trouble(err.errnum))
+            search->trouble = err.errnum;
+        return;
+    }
     for (const char *at = buf_text(&text); *at != '\0';) {
         at += strspn(at, " \t");
         size_t length = strcspn(at, " \t#\r\n");

@@ -114,6 +114,17 @@ class Workers(Hostile, Flow):
         self.box.check_nothing_left()
 
 
+class Parents(Flow):
+
+    def test_one_that_ignores_the_end_of_its_children(self):
+        # what is ignored stays so through exec, and then the kernel keeps no child until it is waited for
+        for kind in ([], ["-H", "a:1,b:1", "--transport", "local"]):
+            with self.subTest(kind=kind):
+                result = self.run_job("-np", 2, *kind, worker("exit_with"), "1:3", ignore=[signal.SIGCHLD])
+                self.expect_blame(self.expect(result, 3), 1, code=3)
+        self.expect(self.run_job("-np", 2, *QUICK, worker("orphan"), "--kind", "daemon", ignore=[signal.SIGCHLD]), 0)
+
+
 class Descriptors(Hostile, Flow):
 
     def closed(self, which, *args, **options):

@@ -140,7 +140,7 @@ class ManyEpochs(Epochs, Mpi):
 
     def test_nothing_is_kept(self):
         # the nightly test has a thousand of them, and looks at memory too
-        early, late = self.many(30, self.pmix())
+        early, late = self.many(15 if sanitized() else 30, self.pmix())
         self.expect_nothing_kept(early, late)
         self.assertNotEqual(late.namespaces, early.namespaces)
 

@@ -32,14 +32,15 @@ Point = collections.namedtuple("Point", "kind role number call site mode", defau
 
 class Scene:
     """A run and its right end. `lines`: of stdout, in any order; `check(test, result)`: more. `without`: kinds
-    that would prove nothing. `reason`: how it says why on stdout."""
+    that would prove nothing. `once`: kinds of which one call fails and never all from then on. `reason`: how it
+    says why on stdout."""
 
     def __init__(self, name, args, status=0, lines=None, check=None, stdin=None, env=None, files=(),
-                 roles=("driver", "agent"), without=(), reason=None):
+                 roles=("driver", "agent"), without=(), once=(), reason=None):
         self.name, self.args, self.status, self.lines, self.check = name, args, status, lines, check
         self.stdin, self.env, self.files, self.roles = stdin, env or {}, files, roles
         self.kinds = [kind for kind in KINDS if kind not in without]
-        self.reason = reason
+        self.once, self.reason = once, reason
 
 
 class Torture:
@@ -115,11 +116,18 @@ class Torture:
             return True
         return re.search(r"^hvdrun(-agent)?: .{10}", result.said, re.M) is not None
 
-    def _wrong(self, result):
+    def _wrong(self, result, kind):
         """Not the right end, which has been said: by a status of its own. What could not be written leaves
         the job's status as it is."""
-        self.test.assertIn(result.status, RESERVED | {self.scene.status}, "no status of the launcher" + result.describe())
+        a_rank = re.search(r"rank \d+ (exited with code|was ended by|aborted the job)", result.said)  # has its own word to say
+        self.test.assertTrue(a_rank or result.status in RESERVED | {self.scene.status},
+                             "no status of the launcher" + result.describe())
         self.test.assertNotRegex(result.said, r"Success\b|\(null\)", result.describe())
+        if kind != "mfile":
+            self.test.assertNotIn("open files", result.said, "another cause than the real one" + result.describe())
+        if kind != "pipe" and "its agent ended" in result.said:  # EPIPE says that it is the driver that has
+            reasons = re.findall(r"^hvdrun(?:-agent)?: .{10}", result.said, re.M)
+            self.test.assertGreater(len(reasons), 1, "why did it?" + result.describe())
         if result.status == 0 and "cannot write to" not in result.said:
             self._right_output(result)
 
@@ -134,7 +142,7 @@ class Torture:
             elif point.kind in HARMLESS or not self._says_why(result):
                 self._right(result, whole=point.kind not in UNSAID)
             else:
-                self._wrong(result)
+                self._wrong(result, point.kind)
             self.test.box.check_nothing_left(10)
             wait_until(lambda: not self._folders_left(), f"something is left below {SHARED_MEMORY}")
         except AssertionError as error:

@@ -64,7 +64,7 @@ def scenes(test):
               lines=[f"[{rank}]<stdout>:{line}" for rank in range(2) for line in TEXT.decode().splitlines()]),
         Scene("failure", ["-np", 2, worker("exit_with"), "--say", "woe", "1:3"], status=3, check=_blame),
         Scene("restart", ["-np", 2, "--min-np", 1, "-H", "a:2", *local, "--max-restarts", 1,
-                           "--elastic-timeout", 20, once], check=_twice,
+                           "--elastic-timeout", 3, once], check=_twice,
               roles=("driver", "agent", "keeper")),
         Scene("horovod", ["-np", 2, worker("horovod_worker")]),
         # a socket of which nothing was sent yet is never full
@@ -76,6 +76,7 @@ def scenes(test):
     ]
     for name, kind in (("pmi1", "mpich"), ("pmix", "openmpi")):
         if os.access(os.path.join(os.path.dirname(worker("hello")), f"mpi_hello.{kind}"), os.X_OK):
-            all_scenes.append(Scene(name, ["-np", 2, mpi_worker("mpi_hello", kind)], env=mpi,
+            # without descriptors for ever nobody can look into the folders that PMIx makes, to remove them
+            all_scenes.append(Scene(name, ["-np", 2, mpi_worker("mpi_hello", kind)], env=mpi, once=["mfile"],
                                     lines=said("rank 0 of 2 sum 1", "rank 1 of 2 sum 1")))
     return {scene.name: scene for scene in all_scenes}

@@ -99,6 +99,25 @@ static void test_queue(void **state)
     assert_true(next_in > 1000000); /* refusals did not stop it */
 }
 
+/* Of what is still there, not of what was consumed; the NUL goes along. */
+static void test_truncate(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf buf = BUF_INIT(100);
+    buf_truncate(&buf, 0);
+    buf_puts(&buf, "common own");
+    buf_consume(&buf, 2);
+    buf_truncate(&buf, 8);
+    assert_string_equal(buf_text(&buf), "mmon own");
+    buf_truncate(&buf, 4);
+    assert_string_equal(buf_text(&buf), "mmon");
+    buf_puts(&buf, "!");
+    assert_string_equal(buf_text(&buf), "mmon!");
+    buf_truncate(&buf, 0);
+    assert_int_equal(buf.length, 0);
+    assert_string_equal(buf_text(&buf), "");
+}
+
 static void test_consume_more_than_there_is(void **state)
 {
     (void)state;
@@ -179,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_long_printf),
         cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_truncate),
         cmocka_unit_test(test_consume_more_than_there_is),
         cmocka_unit_test(test_reserve_and_commit),
         cmocka_unit_test(test_reserve_without_commit),
