@@ -2,7 +2,8 @@
 # Flow tests are whole runs of the built hvdrun: one ctest for each tests/flow/test_NAME.py. The limit
 # that a test keeps itself is a little shorter than ctest's, since it can say where it was. Those on
 # many hosts, or on a Slurm cluster (label rig), make a world of namespaces for themselves and are
-# skipped where they may not; test_nightly_NAME.py runs at night only.
+# skipped where they may not; test_nightly_NAME.py runs at night only. "# ctest each VARIABLE: WORD ..."
+# makes one ctest for each word, flow.NAME.WORD, with the variable set to it.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 file(GLOB flow_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.py)
 if(HVDRUN_SANITIZE)
@@ -19,18 +20,31 @@ foreach(file ${flow_tests})
     string(REGEX REPLACE "[^0-9]" "" limit ${own_limit})
   endif()
   math(EXPR limit_inside "${limit} - 15")
-  add_test(NAME flow.${name} COMMAND ${Python3_EXECUTABLE} -B ${file})
-  set_tests_properties(
-    flow.${name}
-    PROPERTIES
-      TIMEOUT ${limit}
-      ENVIRONMENT
+  set(environment
       "HVDRUN=$<TARGET_FILE:hvdrun>;HVDRUN_WORKERS=${HVDRUN_WORKERS};HVDRUN_SOURCE=${PROJECT_SOURCE_DIR};HVDRUN_BUILD=${PROJECT_BINARY_DIR};HVDRUN_TEST_LIMIT=${limit_inside}")
+  set(tests flow.${name})
+  file(STRINGS ${file} each REGEX "^# ctest each [A-Z_]+: ")
+  if(each)
+    string(REGEX MATCH "[A-Z_]+:" variable ${each})
+    string(REGEX REPLACE "^.*: " "" words ${each})
+    string(REPLACE ":" "" variable ${variable})
+    string(REPLACE " " ";" words ${words})
+    list(TRANSFORM words PREPEND flow.${name}. OUTPUT_VARIABLE tests)
+  endif()
+  foreach(test ${tests})
+    add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} -B ${file})
+    set(own_environment ${environment})
+    if(each)
+      string(REPLACE flow.${name}. "" word ${test})
+      list(APPEND own_environment ${variable}=${word})
+    endif()
+    set_tests_properties(${test} PROPERTIES TIMEOUT ${limit} ENVIRONMENT "${own_environment}")
+  endforeach()
   set(flow_labels)
   file(STRINGS ${file} needs_rig REGEX "^from (hosts|slurm) import")
   if(needs_rig)
     list(APPEND flow_labels rig)
-    set_tests_properties(flow.${name} PROPERTIES SKIP_RETURN_CODE 77)
+    set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
   if(name MATCHES "^nightly_")
     list(APPEND flow_labels nightly)
@@ -41,12 +55,12 @@ foreach(file ${flow_tests})
   endif()
   file(STRINGS ${file} long REGEX "^# ctest long$") # begins first; with sanitizers it runs at night
   if(long)
-    set_tests_properties(flow.${name} PROPERTIES COST 200)
+    set_tests_properties(${tests} PROPERTIES COST 200)
     if(HVDRUN_SANITIZE)
       list(APPEND flow_labels nightly)
     endif()
   endif()
   if(flow_labels)
-    set_tests_properties(flow.${name} PROPERTIES LABELS "${flow_labels}")
+    set_tests_properties(${tests} PROPERTIES LABELS "${flow_labels}")
   endif()
 endforeach()
