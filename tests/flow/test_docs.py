@@ -40,7 +40,7 @@ PLACEHOLDER = re.compile(r"\.\.\.|\b[A-Z]\b|\bFILE:LINE\b|\bPLACE\b|\bSTAGE\b|\d
 def messages_of_sources():
     """All string constants of the launcher in one text; what printf fills in is a line's end there."""
     found = []
-    for path in sorted(pathlib.Path(SOURCE, "launcher").rglob("*.c")):
+    for path in sorted([*pathlib.Path(SOURCE, "launcher").rglob("*.c"), *pathlib.Path(SOURCE, "runtime/base").rglob("*.c")]):
         for run in LITERALS.findall(path.read_text(encoding="utf-8")):
             text = "".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', run)).replace('\\"', '"')
             found.append(CONVERSION.sub(lambda match: "%" if match[0] == "%%" else "\n", text))
