@@ -7,11 +7,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The kernel forgets it as it likes, so it is said before each wait. */
+/* The kernel forgets it as it likes, so it is said before each wait that something came before. */
 static void acknowledge(struct ssh_socket *state)
 {
     int on = 1;
 
+    if (!state->heard)
+        return;
+    state->heard = false;
     if (!state->slow)
         state->slow = setsockopt(state->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on) < 0;
 }
@@ -37,6 +40,7 @@ static ssize_t receive(libssh2_socket_t fd, void *bytes, size_t length, int flag
         n = recv(state->fd, bytes, length, flags);
     } while (n < 0 && errno == EINTR);
     if (n > 0) {
+        state->heard = true;
         state->left -= state->limited ? (size_t)n : 0;
         return n;
     }

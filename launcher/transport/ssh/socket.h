@@ -20,7 +20,8 @@
 struct ssh_socket {
     int fd;
     bool mute, hold, pull;
-    bool slow; /* no TCP connection, so nothing to acknowledge */
+    bool heard; /* something came that may be unacknowledged */
+    bool slow;  /* no TCP connection, so nothing to acknowledge */
     /* `limited`: only `left` bytes more are received, then the connection counts as broken
      * (`flooded`). Until a channel is open libssh2 searches for what it wants, in one call, as long
      * as something comes. */
