@@ -13,12 +13,14 @@ const char *ssh_transport_open_module(struct ssh_transport *ssh)
     if (ssh->module != NULL || ssh->why_not != NULL)
         return ssh->why_not;
     ssh->module = ssh_library_open(ssh->settings->module_path, &err);
-    if (ssh->module == NULL)
+    if (ssh->module == NULL) {
         ssh->why_not = mem_strdup(err.text);
-    else
-        ssh->identities =
-            ssh_identities_create(ssh->settings->room, ssh->module, ssh->settings->passphrase_file);
-    return ssh->why_not;
+        return ssh->why_not;
+    }
+    ssh->known_files = ssh->module->known_files_create();
+    ssh->identities =
+        ssh_identities_create(ssh->settings->room, ssh->module, ssh->settings->passphrase_file);
+    return NULL;
 }
 
 static void idle_fire(void *context)
@@ -83,6 +85,8 @@ void ssh_transport_destroy(struct ssh_transport *ssh)
     ssh_queries_destroy(ssh->queries);
     resolver_destroy(ssh->resolver);
     ssh_identities_destroy(ssh->identities);
+    if (ssh->module != NULL)
+        ssh->module->known_files_destroy(ssh->known_files);
     free(ssh->why_not);
     free(ssh);
 }

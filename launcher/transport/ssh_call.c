@@ -302,6 +302,7 @@ static void log_in(struct ssh_call *call, int fd)
         .port = alias ? 22 : config->port,
         .user = config->user,
         .keys = call->keys,
+        .known_files = call->ssh->known_files,
         .known_hosts = strv_items(&config->known_hosts),
         .policy = policy(call),
         .hash_names = config->hash_names,

@@ -23,8 +23,9 @@ struct ssh_transport {
     struct loop_timer *idle;   /* there may be nothing to do but to wait for servers */
     struct resolver *resolver; /* from the first call on */
     char *why_not;             /* no resolver or no module, so the ssh program does all hosts */
-    const struct ssh_module *module;   /* from the first connection on */
-    struct ssh_identities *identities; /* with the module */
+    const struct ssh_module *module;     /* from the first connection on */
+    struct ssh_known_files *known_files; /* with the module */
+    struct ssh_identities *identities;   /* likewise */
 };
 
 struct ssh_call;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/ssh_config.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,8 +8,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-
-#define LINE_MAX_LENGTH 8192
+#include "transport/ssh_config_line.h"
 
 void ssh_config_init(struct ssh_config *config)
 {
@@ -36,6 +34,21 @@ char *ssh_config_expand(const char *path, const struct ssh_config_place *place)
     if (path[0] == '~' && (path[1] == '/' || path[1] == '\0') && place->home != NULL)
         return mem_printf("%s%s", place->home, path + 1);
     return mem_strdup(path);
+}
+
+void ssh_config_copy(struct ssh_config *to, const struct ssh_config *from, const char *host)
+{
+    *to = *from;
+    to->host_name = mem_strdup(host);
+    to->user = mem_strdup(from->user);
+    to->host_key_alias = mem_strdup(from->host_key_alias);
+    to->agent_socket = mem_strdup(from->agent_socket);
+    to->proxy_jump = mem_strdup(from->proxy_jump);
+    to->proxy_command = mem_strdup(from->proxy_command);
+    to->not_ours = mem_strdup(from->not_ours);
+    to->identities = to->known_hosts = (struct strv)STRV_INIT;
+    strv_copy(&to->identities, strv_items(&from->identities));
+    strv_copy(&to->known_hosts, strv_items(&from->known_hosts));
 }
 
 static void replace(char **at, char *text)
@@ -179,18 +192,6 @@ static int set(struct ssh_config *config, const char *key, const char *value,
     return 0;
 }
 
-/* The line without blanks around it, as a string; NULL: too long for anything that matters. */
-static char *line_copy(const char *line, size_t length)
-{
-    while (length > 0 && isspace((unsigned char)line[length - 1]))
-        length--;
-    while (length > 0 && isspace((unsigned char)*line))
-        line++, length--;
-    if (length > LINE_MAX_LENGTH || memchr(line, '\0', length) != NULL)
-        return NULL;
-    return mem_strndup(line, length);
-}
-
 int ssh_config_parse(struct ssh_config *config, const char *text, size_t length,
                      const struct ssh_config_place *place, struct error *err)
 {
@@ -199,12 +200,8 @@ int ssh_config_parse(struct ssh_config *config, const char *text, size_t length,
     if (agent != NULL && agent[0] != '\0')
         config->agent_socket = mem_strdup(agent);
     struct strv system_wide AUTO_STRV = STRV_INIT;
-    const char *end = text + length;
-    while (text < end) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        size_t line_length = (size_t)((newline == NULL ? end : newline) - text);
-        char *line AUTO_FREE = line_copy(text, line_length);
-        text += line_length + (newline != NULL);
+    for (char *line = NULL; ssh_config_line_next(&text, &length, &line);) {
+        char *owned AUTO_FREE = line;
         char *value = line == NULL ? NULL : strchr(line, ' ');
         if (value == NULL)
             continue;
@@ -222,19 +219,6 @@ int ssh_config_parse(struct ssh_config *config, const char *text, size_t length,
     return 0;
 }
 
-static bool keyword_is(const char *line, const char *keyword, const char **value)
-{
-    size_t length = strlen(keyword);
-    if (strncasecmp(line, keyword, length) != 0)
-        return false;
-    const char *at = line + length;
-    if (*at != '\0' && *at != '=' && !isspace((unsigned char)*at))
-        return false;
-    at += strspn(at, " \t=");
-    *value = at;
-    return true;
-}
-
 static bool line_is_plain(const char *line, bool *includes, bool *hash_names)
 {
     /* What changes neither where nor how we log in. */
@@ -248,18 +232,18 @@ static bool line_is_plain(const char *line, bool *includes, bool *hash_names)
     const char *value;
     if (line[0] == '\0' || line[0] == '#')
         return true;
-    if (keyword_is(line, "Host", &value))
+    if (ssh_config_line_is(line, "Host", &value))
         return strcmp(value, "*") == 0;
-    if (keyword_is(line, "HashKnownHosts", &value)) {
+    if (ssh_config_line_is(line, "HashKnownHosts", &value)) {
         *hash_names = is_yes(value);
         return true;
     }
-    if (keyword_is(line, "Include", &value)) {
+    if (ssh_config_line_is(line, "Include", &value)) {
         *includes = true;
         return strcmp(value, "/etc/ssh/ssh_config.d/*.conf") == 0;
     }
     for (size_t i = 0; harmless[i] != NULL; i++) {
-        if (keyword_is(line, harmless[i], &value))
+        if (ssh_config_line_is(line, harmless[i], &value))
             return true;
     }
     return false;
@@ -267,12 +251,8 @@ static bool line_is_plain(const char *line, bool *includes, bool *hash_names)
 
 bool ssh_config_is_plain(const char *text, size_t length, bool *includes, bool *hash_names)
 {
-    const char *end = text + length;
-    while (text < end) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        size_t line_length = (size_t)((newline == NULL ? end : newline) - text);
-        char *line AUTO_FREE = line_copy(text, line_length);
-        text += line_length + (newline != NULL);
+    for (char *line = NULL; ssh_config_line_next(&text, &length, &line);) {
+        char *owned AUTO_FREE = line;
         if (line == NULL || !line_is_plain(line, includes, hash_names))
             return false;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What OpenSSH's configuration says about one host, as far as we do it ourselves. OpenSSH is asked
- * (`ssh -G`); its files are never interpreted here, only looked at for whether they say anything.
+ * (`ssh -G`); its files are never interpreted here, only looked at for whether they say anything,
+ * and for which hosts they say the same (transport/ssh_sections.h).
  * Pure: bytes in, a struct out.
  */
 #pragma once
@@ -42,6 +43,9 @@ struct ssh_config_place {
 
 void ssh_config_init(struct ssh_config *config);
 void ssh_config_destroy(struct ssh_config *config); /* accepts an all-zero struct */
+
+/* The same for another host, under whose name it is to be reached. `to` need not be initialized. */
+void ssh_config_copy(struct ssh_config *to, const struct ssh_config *from, const char *host);
 
 /* A path whose `~/` is the user's home. The caller owns it. */
 char *ssh_config_expand(const char *path, const struct ssh_config_place *place);

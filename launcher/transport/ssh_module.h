@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/strv.h"
 
-#define SSH_MODULE_VERSION 1
+#define SSH_MODULE_VERSION 2
 #define SSH_MODULE_SYMBOL "hvdrun_ssh_module"
 #define SSH_AGENT_WAIT_MS 2000
 
@@ -34,7 +34,8 @@ enum ssh_state {
     SSH_STATE_FALLBACK, /* the `ssh` program must do this host; `problem` says why */
 };
 
-struct ssh_keys; /* identities and a key agent, loaded once for all sessions that use them */
+struct ssh_keys;        /* identities and a key agent, loaded once for all sessions that use them */
+struct ssh_known_files; /* what known_hosts files say, read once for all sessions */
 
 struct ssh_keys_config {
     char *const *files;       /* NULL-ended, in order; those that do not exist are skipped */
@@ -50,7 +51,8 @@ struct ssh_host_config {
                           * NULL: reached through a proxy */
     int port;            /* that known_hosts lists it with; 22 when `name` is a HostKeyAlias */
     const char *user;
-    struct ssh_keys *keys;    /* NULL: none */
+    struct ssh_keys *keys; /* NULL: none */
+    struct ssh_known_files *known_files;
     char *const *known_hosts; /* NULL-ended; new keys are appended to the first */
     enum ssh_host_policy policy;
     bool hash_names; /* of hosts that are appended */
@@ -69,6 +71,9 @@ struct ssh_module {
     struct ssh_keys *(*keys_create)(const struct ssh_keys_config *config, struct strv *notes,
                                     struct error *err);
     void (*keys_destroy)(struct ssh_keys *keys); /* after the sessions; wipes them */
+
+    struct ssh_known_files *(*known_files_create)(void);
+    void (*known_files_destroy)(struct ssh_known_files *files); /* accepts NULL */
 
     /* Everything in `config` is borrowed until destroy. Never NULL. */
     struct ssh_session *(*create)(const struct ssh_host_config *config);

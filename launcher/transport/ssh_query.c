@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "transport/capture.h"
+#include "transport/ssh_config_files.h"
 
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
 #define SYSTEM_CONFIG "/etc/ssh/ssh_config"
@@ -23,6 +24,10 @@ struct answer {
     struct answer *next;
     struct ssh_queries *queries;
     char *key;
+    char *host, *user, *identity; /* as in struct ssh_wanted */
+    int port;
+    char *class;             /* equal for hosts that are configured alike; NULL: like no other */
+    struct answer *like;     /* the first of its class; NULL: it is that itself */
     struct capture *capture; /* still running */
     bool known;
     char *why; /* NULL: `config` is good */
@@ -43,6 +48,8 @@ struct ssh_queries {
     struct ssh_config_place place;
     char *home, *user;
     bool looked, configured, hash_names; /* the files have been looked at, and say something */
+    struct ssh_config_files *files;
+    unsigned edition; /* of the files: hosts are alike by the same one only */
     struct answer *answers;
     struct ssh_question *questions;
 };
@@ -62,6 +69,7 @@ struct ssh_queries *ssh_queries_create(const struct ssh_query_settings *settings
     queries->user = mem_strdup(me != NULL ? me->pw_name : user != NULL ? user : "root");
     queries->place = (struct ssh_config_place){
         .home = queries->home, .user = queries->user, .variable = variable};
+    queries->files = ssh_config_files_create(queries->home, settings->config_file);
     return queries;
 }
 
@@ -75,9 +83,14 @@ void ssh_queries_destroy(struct ssh_queries *queries)
         capture_cancel(answer->capture);
         ssh_config_destroy(&answer->config);
         free(answer->key);
+        free(answer->host);
+        free(answer->user);
+        free(answer->identity);
+        free(answer->class);
         free(answer->why);
         free(answer);
     }
+    ssh_config_files_destroy(queries->files);
     free(queries->home);
     free(queries->user);
     free(queries);
@@ -119,13 +132,45 @@ static void question_fire(void *context)
     question->done(question->context, answer->why == NULL ? &answer->config : NULL, answer->why);
 }
 
+static void run_query(struct answer *answer);
+
+/* Whether what was said of the first of a class holds for the others. Who jumps over one of them
+ * does not jump over itself. */
+static bool is_for_all(const struct answer *first)
+{
+    return first->why == NULL && first->config.proxy_jump == NULL &&
+           strcmp(first->config.host_name, first->host) == 0;
+}
+
+/* The first of its class is known. */
+static void follow(struct answer *answer)
+{
+    if (!is_for_all(answer->like)) {
+        run_query(answer);
+        return;
+    }
+    ssh_config_copy(&answer->config, &answer->like->config, answer->host);
+    answer->known = true;
+}
+
+static void tell(struct answer *answer)
+{
+    for (struct ssh_question *at = answer->queries->questions; at != NULL; at = at->next) {
+        if (at->answer == answer)
+            loop_timer_set(at->timer, 0);
+    }
+}
+
 static void answer_known(struct answer *answer, char *why)
 {
     answer->known = true;
     answer->why = why;
-    for (struct ssh_question *at = answer->queries->questions; at != NULL; at = at->next) {
-        if (at->answer == answer)
-            loop_timer_set(at->timer, 0);
+    tell(answer);
+    for (struct answer *at = answer->queries->answers; at != NULL; at = at->next) {
+        if (at->like == answer && !at->known && at->capture == NULL)
+            follow(at);
+        if (at->like == answer && at->known)
+            tell(at);
     }
 }
 
@@ -148,7 +193,7 @@ static void query_done(void *context, const struct capture_result *result)
     answer_known(answer, rc < 0 ? mem_strdup(err.text) : NULL);
 }
 
-static void run_query(struct answer *answer, const struct ssh_wanted *wanted)
+static void run_query(struct answer *answer)
 {
     const struct ssh_query_settings *settings = answer->queries->settings;
     struct strv argv AUTO_STRV = STRV_INIT;
@@ -159,40 +204,40 @@ static void run_query(struct answer *answer, const struct ssh_wanted *wanted)
         strv_add(&argv, "-F");
         strv_add(&argv, settings->config_file);
     }
-    if (wanted->identity != NULL) {
+    if (answer->identity != NULL) {
         strv_add(&argv, "-i");
-        strv_add(&argv, wanted->identity);
+        strv_add(&argv, answer->identity);
     }
-    if (wanted->port > 0) {
+    if (answer->port > 0) {
         strv_add(&argv, "-p");
-        strv_printf(&argv, "%d", wanted->port);
+        strv_printf(&argv, "%d", answer->port);
     }
-    if (wanted->user != NULL) {
+    if (answer->user != NULL) {
         strv_add(&argv, "-l");
-        strv_add(&argv, wanted->user);
+        strv_add(&argv, answer->user);
     }
     strv_add(&argv, "--");
-    strv_add(&argv, wanted->host);
+    strv_add(&argv, answer->host);
     answer->capture =
         capture_start(settings->room->loop, settings->room->helpers, strv_items(&argv), NULL,
                       SSH_CONFIG_OUTPUT_MAX, settings->room->limit_ms, query_done, answer);
 }
 
-static void take_defaults(struct answer *answer, const struct ssh_wanted *wanted)
+static void take_defaults(struct answer *answer)
 {
     struct ssh_queries *queries = answer->queries;
     struct ssh_config *config = &answer->config;
-    ssh_config_defaults(config, wanted->host, &queries->place);
+    ssh_config_defaults(config, answer->host, &queries->place);
     config->hash_names = queries->hash_names;
-    if (wanted->user != NULL) {
+    if (answer->user != NULL) {
         free(config->user);
-        config->user = mem_strdup(wanted->user);
+        config->user = mem_strdup(answer->user);
     }
-    if (wanted->port > 0)
-        config->port = wanted->port;
-    if (wanted->identity != NULL) {
+    if (answer->port > 0)
+        config->port = answer->port;
+    if (answer->identity != NULL) {
         strv_destroy(&config->identities);
-        strv_add_take(&config->identities, ssh_config_expand(wanted->identity, &queries->place));
+        strv_add_take(&config->identities, ssh_config_expand(answer->identity, &queries->place));
     }
     answer->known = true;
 }
@@ -214,6 +259,36 @@ static char *identity_problem(const struct ssh_queries *queries, const struct ss
                       strerrordesc_np(errnum));
 }
 
+/* Who asks as this one does, of a host that is configured alike; NULL. */
+static struct answer *first_of_class(struct answer *answer)
+{
+    bool changed;
+    const struct ssh_sections *sections =
+        ssh_config_files_sections(answer->queries->files, &changed);
+    char *alike AUTO_FREE = ssh_sections_class(sections, answer->host);
+    if (changed)
+        answer->queries->edition++;
+    if (alike == NULL)
+        return NULL;
+    answer->class = mem_printf("%u %s@%d@%s %s", answer->queries->edition,
+                               answer->user == NULL ? "" : answer->user, answer->port,
+                               answer->identity == NULL ? "" : answer->identity, alike);
+    for (struct answer *at = answer->queries->answers; at != NULL; at = at->next) {
+        if (at != answer && at->class != NULL && strcmp(at->class, answer->class) == 0)
+            return at->like == NULL ? at : at->like;
+    }
+    return NULL;
+}
+
+static void ask_ssh(struct answer *answer)
+{
+    answer->like = first_of_class(answer);
+    if (answer->like == NULL)
+        run_query(answer);
+    else if (answer->like->known)
+        follow(answer);
+}
+
 static struct answer *answer_for(struct ssh_queries *queries, const struct ssh_wanted *wanted)
 {
     char *key AUTO_FREE =
@@ -229,16 +304,22 @@ static struct answer *answer_for(struct ssh_queries *queries, const struct ssh_w
         queries->configured = anything_configured(queries);
     }
     answer = mem_alloc(sizeof(*answer));
-    *answer = (struct answer){.next = queries->answers, .queries = queries, .key = mem_strdup(key)};
+    *answer = (struct answer){.next = queries->answers,
+                              .queries = queries,
+                              .key = mem_strdup(key),
+                              .host = mem_strdup(wanted->host),
+                              .user = mem_strdup(wanted->user),
+                              .identity = mem_strdup(wanted->identity),
+                              .port = wanted->port};
     ssh_config_init(&answer->config);
     queries->answers = answer;
     answer->why = identity_problem(queries, wanted);
     if (answer->why != NULL)
         answer->known = true;
     else if (queries->configured)
-        run_query(answer, wanted);
+        ask_ssh(answer);
     else
-        take_defaults(answer, wanted);
+        take_defaults(answer);
     return answer;
 }
 

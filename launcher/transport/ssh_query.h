@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration of a host: OpenSSH's defaults when there is no configuration at all, otherwise
- * what `ssh -G` says, run once for each distinct way of asking for one.
+ * what `ssh -G` says. It is run once for hosts that the same is asked for and that are configured
+ * alike (transport/ssh_sections.h), and once for each of the others.
  */
 #pragma once
 

@@ -12,14 +12,24 @@ every host and comes back:
   hydra, mpirun, pdsh, xargs ssh (32 at a time): those that are installed
 
 and hvdrun once more on hosts that have to be sent the program ("first"). CPU is told for both ends:
-of the launcher with all that it starts here, and of sshd with all that it starts."""
+of the launcher with all that it starts here, and of sshd with all that it starts.
 
+Before that, the agent's own start: its program is started by itself, in turns with `true`, until its
+first frame has come."""
+
+import os
 import shutil
+import socket
+import time
 
 import bench
 import ssh_world
+from ground import BUILD
 
 GOAL = 1.3
+AGENT = os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")
+AGENT_GOAL = 0.003
+AGENT_ROUNDS = 100
 MPIRUN_HOSTS = 32  # its daemons share one host name here and get into each other's way
 
 
@@ -88,6 +98,40 @@ class Contest:
             yield from [f"- {self.count} hosts, {name}: {value['error']}" for value in values if "error" in value][:1]
 
 
+def time_of(argv, expected):
+    """From the start of a program until it has written more than so many bytes or ended, in seconds."""
+    ours, theirs = socket.socketpair()
+    began = time.monotonic()
+    pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), end) for end in (0, 1)])
+    theirs.close()
+    got = b"."
+    written = 0
+    while got and written <= expected:
+        got = ours.recv(4096)
+        written += len(got)
+    spent = time.monotonic() - began
+    ours.close()
+    os.waitpid(pid, 0)
+    if expected and written <= expected:
+        raise RuntimeError(f"{argv[0]} has said nothing")
+    return spent
+
+
+def agent_start(report):
+    marker = "x" * 32
+    kinds = {"true": ([shutil.which("true")], 0), "hvdrun-agent": ([AGENT, "--marker", marker], len(f"{marker} agent\n"))}
+    values = {name: [] for name in kinds}
+    for _ in range(AGENT_ROUNDS):
+        for name, what in kinds.items():
+            values[name].append(time_of(*what))
+    rows = [[name, len(found), f"{bench.summary(found)['median'] * 1000:.2f}", f"{min(found) * 1000:.2f}"]
+            for name, found in values.items()]
+    mine = bench.summary(values["hvdrun-agent"])["median"]
+    text = bench.table(["program", "n", "median, ms", "best, ms"], rows)
+    report.add("The agent's own start, from its exec to its first frame",
+               f"{text}\n\n- goal ({AGENT_GOAL * 1000:.0f} ms) {'met' if mine <= AGENT_GOAL else 'NOT met'}", "agent", values)
+
+
 def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="fewer are made with more than 100 hosts")
@@ -96,6 +140,7 @@ def main():
     options = parser.parse_args()
     world = ssh_world.begin("ssh_start")
     report = bench.Report("ssh_start", options)
+    agent_start(report)
     rows, notes, data = [], [], {}
     for count in map(int, options.hosts.split(",")):
         bench.say(f"ssh_start: {count} hosts")

@@ -189,11 +189,23 @@ class Asked(Start):
         except FileNotFoundError:
             return []
 
-    def test_the_configuration_once_for_each_host(self):
+    def asked(self, text):
+        """The hosts about which ssh is asked, with this configuration, in a job on three."""
+        self.write_ssh_config(text)
         env = self.noting("ssh")
+        self.write("ssh.log", "")
         self.expect(self.ssh_job("-H", "node1:4,node2:4,node3:4,node1:2", worker("hello"), env=env), 0)
-        self.assertEqual(sorted(line.split()[-1] for line in self.noted("ssh")), ["node1", "node2", "node3"])
         self.assertTrue(all("-G" in line.split() for line in self.noted("ssh")), self.noted("ssh"))
+        return sorted(line.split()[-1] for line in self.noted("ssh"))
+
+    def test_the_configuration_once_for_hosts_that_are_alike(self):
+        self.assertEqual(len(self.asked("")), 1)
+        found = self.asked("Host node3\n  HostName node3\n")
+        self.assertEqual(len(found), 2)
+        self.assertIn("node3", found)
+
+    def test_the_configuration_once_for_each_host(self):
+        self.assertEqual(self.asked("Match host node2\n  ConnectTimeout 20\n"), ["node1", "node2", "node3"])
 
     def test_nothing_without_a_configuration(self):
         env = self.noting("ssh")

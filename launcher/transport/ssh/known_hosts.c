@@ -2,19 +2,17 @@
 #include "transport/ssh/known_hosts.h"
 
 #include <ctype.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/strv.h"
 #include "transport/ssh/base64.h"
+#include "transport/ssh/name_hash.h"
 #include "transport/ssh/pattern.h"
 
 #define SSH_PORT 22
 #define ENTRIES_MAX 4096 /* that match one host */
 #define KEY_MAX 16384    /* bytes; the largest RSA keys have 2 KiB */
-#define HASH_SIZE 20     /* SHA-1 */
 
 enum mark { MARK_NONE, MARK_AUTHORITY, MARK_REVOKED };
 
@@ -73,29 +71,19 @@ void known_hosts_destroy(struct known_hosts *known)
     mem_free_at(&known);
 }
 
-static void hash_name(const char *name, const unsigned char *salt, unsigned char *hash)
-{
-    unsigned int length = HASH_SIZE;
-
-    (void)HMAC(EVP_sha1(), salt, HASH_SIZE, (const unsigned char *)name, strlen(name), hash,
-               &length);
-}
-
-/* `field` is |1|SALT|HASH; the lengths of both are fixed. */
+/* `field` is |1|SALT|HASH. */
 static bool hashed_matches(struct view field, const char *name)
 {
-    enum { DIGITS = 28 };
-    const char *text = (const char *)field.at;
-    unsigned char salt[DIGITS], wanted[DIGITS], hash[HASH_SIZE];
+    struct name_hasher *hasher;
+    struct name_hash hash;
+    bool matches;
 
-    if (field.length != 3 + DIGITS + 1 + DIGITS || memcmp(text, "|1|", 3) != 0 ||
-        text[3 + DIGITS] != '|')
+    if (!name_hash_parse(&hash, field))
         return false;
-    if (base64_decode(text + 3, DIGITS, salt) != HASH_SIZE ||
-        base64_decode(text + 3 + DIGITS + 1, DIGITS, wanted) != HASH_SIZE)
-        return false;
-    hash_name(name, salt, hash);
-    return memcmp(hash, wanted, HASH_SIZE) == 0;
+    hasher = name_hasher_create();
+    matches = name_hash_matches(hasher, &hash, name);
+    name_hasher_destroy(hasher);
+    return matches;
 }
 
 static bool names_match(struct view field, const char *name)
@@ -147,23 +135,42 @@ static void add_entry(struct known_hosts *known, struct entry entry)
     strv_add_n(&known->types, (const char *)type.at, type.length);
 }
 
-static void read_line(struct known_hosts *known, const char *file, int number, struct view line)
+/* The names that it is about, and how; `line` goes on behind them. Empty: about none. */
+static struct view take_names(struct view *line, enum mark *mark)
+{
+    static const struct view none = {.at = NULL};
+    struct view names = next_word(line);
+
+    *mark = MARK_NONE;
+    if (names.length == 0 || names.at[0] == '#')
+        return none;
+    if (names.at[0] != '@')
+        return names;
+    if (view_is(names, "@cert-authority"))
+        *mark = MARK_AUTHORITY;
+    else if (view_is(names, "@revoked"))
+        *mark = MARK_REVOKED;
+    else
+        return none;
+    return next_word(line);
+}
+
+struct view known_hosts_names(struct view line)
+{
+    enum mark mark;
+
+    return take_names(&line, &mark);
+}
+
+void known_hosts_read_line(struct known_hosts *known, const char *file, int number,
+                           struct view line)
 {
     struct entry entry = {.file = (char *)file, .line = number};
-    struct view names = next_word(&line), type, digits, key;
+    struct view names = take_names(&line, &entry.mark), type, digits, key;
     ssize_t length;
 
-    if (names.length == 0 || names.at[0] == '#')
+    if (names.length == 0)
         return;
-    if (names.at[0] == '@') {
-        if (view_is(names, "@cert-authority"))
-            entry.mark = MARK_AUTHORITY;
-        else if (view_is(names, "@revoked"))
-            entry.mark = MARK_REVOKED;
-        else
-            return;
-        names = next_word(&line);
-    }
     if (!names_match(names, known->name)) {
         if (!known->plain || !names_match(names, known->plain))
             return;
@@ -185,23 +192,20 @@ static void read_line(struct known_hosts *known, const char *file, int number, s
     add_entry(known, entry);
 }
 
-void known_hosts_read(struct known_hosts *known, const char *file, const char *text, size_t length)
+bool known_hosts_next_line(struct view *text, struct view *line)
 {
-    const char *end = text + length;
-    int number = 0;
+    const unsigned char *end;
 
-    while (text < end) {
-        const char *line_end = memchr(text, '\n', (size_t)(end - text));
-        struct view line = {.at = (const unsigned char *)text};
-
-        if (!line_end)
-            line_end = end;
-        line.length = (size_t)(line_end - text);
-        if (line.length > 0 && text[line.length - 1] == '\r')
-            line.length--;
-        read_line(known, file, ++number, line);
-        text = line_end < end ? line_end + 1 : end;
-    }
+    if (text->length == 0)
+        return false;
+    end = memchr(text->at, '\n', text->length);
+    line->at = text->at;
+    line->length = end ? (size_t)(end - text->at) : text->length;
+    text->at += line->length + (end != NULL);
+    text->length -= line->length + (end != NULL);
+    if (line->length > 0 && line->at[line->length - 1] == '\r')
+        line->length--;
+    return true;
 }
 
 /* The first entry of this mark that has the key (or, with `same_type` only, a key of its type; or,
@@ -279,20 +283,30 @@ const char *known_hosts_name(const struct known_hosts *known)
     return known->name;
 }
 
+const char *known_hosts_plain_name(const struct known_hosts *known)
+{
+    return known->plain;
+}
+
+static int put_hashed(const char *name, const unsigned char *salt, struct buf *out)
+{
+    struct name_hasher *hasher = name_hasher_create();
+    struct name_hash hash;
+    int rc;
+
+    memcpy(hash.salt, salt, NAME_HASH_SIZE);
+    rc = name_hash_fill(hasher, &hash, name);
+    name_hasher_destroy(hasher);
+    return rc < 0 ? -1 : name_hash_put(&hash, out);
+}
+
 int known_hosts_line(const struct known_hosts *known, struct view key, const unsigned char *salt,
                      struct buf *out)
 {
     struct view type = key_blob_type(key);
-    unsigned char hash[HASH_SIZE];
 
-    if (salt) {
-        hash_name(known->name, salt, hash);
-        if (buf_puts(out, "|1|") < 0 || base64_append(out, salt, HASH_SIZE) < 0 ||
-            buf_putc(out, '|') < 0 || base64_append(out, hash, HASH_SIZE) < 0)
-            return -1;
-    } else if (buf_puts(out, known->name) < 0) {
+    if ((salt ? put_hashed(known->name, salt, out) : buf_puts(out, known->name)) < 0)
         return -1;
-    }
     if (buf_printf(out, " %.*s ", (int)type.length, (const char *)type.at) < 0 ||
         base64_append(out, key.at, key.length) < 0)
         return -1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What known_hosts files say about one host: a parser over bytes, without a file or a clock.
- * (libssh2's own one ignores wildcards and markers, and would take a revoked key for good.)
+ * What known_hosts files say about one host: a parser over lines, without a file or a clock; which
+ * lines it is given, transport/ssh/known_index.h decides. (libssh2's own one ignores wildcards and
+ * markers, and would take a revoked key for good.)
  *
  * Understood is what sshd(8) describes: comma lists, `*` and `?`, `!`, `[name]:port`, hashed names,
  * @cert-authority, @revoked, comments. Lines that make no sense are skipped, as OpenSSH does.
@@ -40,8 +41,15 @@ struct known_hosts; /* the lines that match one host */
 struct known_hosts *known_hosts_create(const char *name, int port);
 void known_hosts_destroy(struct known_hosts *known); /* accepts NULL */
 
-/* Adds what this file says; `file` is its name for messages. */
-void known_hosts_read(struct known_hosts *known, const char *file, const char *text, size_t length);
+/* Adds what this line says, if it is about the host; `file` is its file's name for messages. */
+void known_hosts_read_line(struct known_hosts *known, const char *file, int number,
+                           struct view line);
+
+/* Takes the next line of a file's text, without its end; false: there is none. */
+bool known_hosts_next_line(struct view *text, struct view *line);
+
+/* The field of a line that lists the names; empty when the line is about none. */
+struct view known_hosts_names(struct view line);
 
 struct known_answer known_hosts_check(const struct known_hosts *known, struct view key);
 
@@ -50,8 +58,10 @@ const char *known_hosts_type(const struct known_hosts *known, size_t index);
 
 /* The host as a line names it: "name" or "[name]:port", in small letters; borrowed. */
 const char *known_hosts_name(const struct known_hosts *known);
+/* The same without the port; NULL when it is no other. */
+const char *known_hosts_plain_name(const struct known_hosts *known);
 
 /* A line for this host and key, with a line end; `salt` (20 bytes) hashes the name, NULL leaves it
- * readable. -1: over the limit of `out`. */
+ * readable. -1: over the limit of `out`, or OpenSSL has no SHA-1. */
 int known_hosts_line(const struct known_hosts *known, struct view key, const unsigned char *salt,
                      struct buf *out);

@@ -11,27 +11,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
-#define FILE_MAX (64 * 1024 * 1024)
 #define LINE_MAX_BYTES 32768
 #define SALT_SIZE 20
-
-int known_hosts_files_read(struct known_hosts *known, char *const *files, struct error *err)
-{
-    for (size_t i = 0; files && files[i]; i++) {
-        AUTO_BUF struct buf text = BUF_INIT(FILE_MAX);
-        struct stat status;
-
-        /* A FIFO or a device would make us wait, or never end. */
-        if (stat(files[i], &status) < 0 || !S_ISREG(status.st_mode))
-            continue;
-        if (status.st_size >= FILE_MAX)
-            return error_set(err, "%s is larger than %d MiB, too large for a known_hosts file",
-                             files[i], FILE_MAX / 1024 / 1024);
-        if (fd_read_file(files[i], &text, NULL) == 0)
-            known_hosts_read(known, files[i], buf_text(&text), text.length);
-    }
-    return 0;
-}
 
 static void make_folder_of(const char *file)
 {

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * known_hosts files: read as a whole, and only ever appended to, with one write each, so that
+ * What we write to known_hosts files: they are only ever appended to, with one write each, so that
  * whatever else stands in them, and whoever else writes to them, is left alone.
  */
 #pragma once
 
 #include "base/error.h"
 #include "transport/ssh/known_hosts.h"
-
-/* Reads the files that can be read (OpenSSH skips the others too). -1: one is too large, so that
- * nothing can be said about any host. */
-int known_hosts_files_read(struct known_hosts *known, char *const *files, struct error *err);
 
 /* Appends a line for the host and this key. The file is made with mode 0600 when it is missing, its
  * folder with 0700; a last line without an end is ended first. */

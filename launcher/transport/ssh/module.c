@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table by which the launcher knows this module: its only symbol. */
 #include "transport/ssh/keys.h"
+#include "transport/ssh/known_files.h"
 #include "transport/ssh/session.h"
 #include "transport/ssh_module.h"
 
@@ -10,6 +11,8 @@ __attribute__((visibility("default"))) const struct ssh_module hvdrun_ssh_module
     .version = SSH_MODULE_VERSION,
     .keys_create = keys_create,
     .keys_destroy = keys_destroy,
+    .known_files_create = known_files_create,
+    .known_files_destroy = known_files_destroy,
     .create = session_create,
     .destroy = session_destroy,
     .advance = session_advance,

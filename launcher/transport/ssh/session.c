@@ -10,7 +10,7 @@
 #include "transport/ssh/cipher.h"
 #include "transport/ssh/duplex.h"
 #include "transport/ssh/host_key.h"
-#include "transport/ssh/known_hosts_file.h"
+#include "transport/ssh/known_files.h"
 #include "transport/ssh/socket.h"
 
 #define TEXT_MAX 4096
@@ -48,7 +48,8 @@ struct ssh_session *session_create(const struct ssh_host_config *config)
     if (!session->libssh2) {
         (void)buf_puts(&session->problem, "libssh2 cannot make a session");
         session->state = SSH_STATE_FAILED;
-    } else if (known_hosts_files_read(session->known, config->known_hosts, &why) < 0) {
+    } else if (known_files_find(config->known_files, config->known_hosts, session->known, &why) <
+               0) {
         (void)buf_puts(&session->problem, why.text);
         session->state = SSH_STATE_FALLBACK;
     } else {

@@ -10,10 +10,12 @@
 
 #include "ssh/ssh_fixture.h"
 #include "transport/ssh/keys.h"
+#include "transport/ssh/known_files.h"
 #include "transport/ssh/session.h"
 
 struct place {
     char *folder, *known, *user;
+    struct ssh_known_files *known_files; /* of all sessions, as in a job */
     struct sshd sshd;
     bool ready;
 };
@@ -30,6 +32,7 @@ static int setup(void **state)
     p.folder = place_make();
     p.known = place_path(p.folder, "known_hosts");
     p.user = mem_strdup(me->pw_name);
+    p.known_files = known_files_create();
     free(key_make(p.folder, "host_ed25519", "ed25519", NULL, "", NULL));
     free(key_make(p.folder, "host_ecdsa", "ecdsa", "256", "", NULL));
     free(key_make(p.folder, "host_rsa", "rsa", "2048", "", NULL));
@@ -46,6 +49,7 @@ static int teardown(void **state)
     program_kill_children(p->sshd.pid);
     program_stop(p->sshd.pid);
     place_remove(p->folder);
+    known_files_destroy(p->known_files);
     free(p->known);
     free(p->user);
     return 0;
@@ -132,6 +136,7 @@ static void talk_open(struct talk *talk, const struct place *p, int port, struct
                                             .port = port,
                                             .user = p->user,
                                             .keys = keys,
+                                            .known_files = p->known_files,
                                             .known_hosts = talk->known,
                                             .command = command};
 }

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* known_hosts files: what we append, and that each is read once, and again when it was changed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sys/inotify.h>
+
+#include "ssh/ssh_fixture.h"
+#include "transport/ssh/base64.h"
+#include "transport/ssh/known_files.h"
+#include "transport/ssh/known_hosts_file.h"
+
+#define ED_BASE64 "AAAAC3NzaC1lZDI1NTE5AAAAIPi8n9KZ7fdBVWG2HQFAJjZQEBgzUXJHEqk8yNWYdG1j"
+#define ED "ssh-ed25519 " ED_BASE64
+
+struct files {
+    char *folder, *path;
+    char *list[4];
+    struct ssh_known_files *known_files;
+    unsigned char room[256];
+    struct view key;
+};
+
+static void begin(struct files *f)
+{
+    *f = (struct files){.folder = place_make(), .known_files = known_files_create()};
+    f->path = place_path(f->folder, "known_hosts");
+    f->list[0] = f->path;
+    f->list[1] = (char *)"/nonexistent/known_hosts";
+    f->list[2] = f->folder;
+    ssize_t length = base64_decode(ED_BASE64, sizeof ED_BASE64 - 1, f->room);
+    assert_true(length > 0);
+    f->key = (struct view){f->room, (size_t)length};
+}
+
+static void finish(struct files *f)
+{
+    known_files_destroy(f->known_files);
+    free(f->path);
+    place_remove(f->folder);
+}
+
+static struct known_answer look_up(struct files *f, const char *name)
+{
+    struct known_hosts *known = known_hosts_create(name, 22);
+    struct error err = ERROR_INIT;
+    assert_int_equal(known_files_find(f->known_files, f->list, known, &err), 0);
+    struct known_answer answer = known_hosts_check(known, f->key);
+    known_hosts_destroy(known);
+    return answer; /* of which only numbers are looked at */
+}
+
+static void append(struct files *f, const char *name, bool hashed)
+{
+    struct known_hosts *known = known_hosts_create(name, 22);
+    struct error err = ERROR_INIT;
+    assert_int_equal(known_hosts_file_append(known, f->path, f->key, hashed, &err), 0);
+    known_hosts_destroy(known);
+}
+
+/* How often the file was opened since the last time that we asked. */
+static int opened(int watch)
+{
+    union {
+        struct inotify_event event;
+        char bytes[65536];
+    } room;
+    ssize_t length = read(watch, room.bytes, sizeof room.bytes);
+    int count = 0;
+    for (ssize_t at = 0; at < length;) {
+        struct inotify_event event;
+        memcpy(&event, room.bytes + at, sizeof event);
+        count += (event.mask & IN_OPEN) != 0;
+        at += (ssize_t)(sizeof event + event.len);
+    }
+    return count;
+}
+
+/* inotify makes one event of equal ones that follow each other, so each look is counted by itself.
+ */
+static void a_file_is_read_once_for_many_hosts(void **state)
+{
+    (void)state;
+    struct files f;
+    begin(&f);
+    place_write(f.path, "n1 " ED "\nn2 " ED "\nn3 " ED "\n", false);
+    int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), reads = 0;
+    assert_true(watch >= 0);
+    assert_true(inotify_add_watch(watch, f.path, IN_OPEN) >= 0);
+
+    for (int i = 0; i < 20; i++) {
+        char *AUTO_FREE name = mem_printf("n%d", i % 4);
+        struct known_answer answer = look_up(&f, name);
+        assert_int_equal(answer.verdict, i % 4 == 0 ? KNOWN_UNKNOWN : KNOWN_MATCH);
+        assert_int_equal(answer.line, i % 4);
+        reads += opened(watch);
+    }
+    assert_int_equal(reads, 1);
+
+    append(&f, "n0", true);
+    assert_int_equal(opened(watch), 1); /* by append() */
+    assert_int_equal(look_up(&f, "n0").line, 4);
+    assert_int_equal(look_up(&f, "n1").line, 1);
+    assert_int_equal(look_up(&f, "n0").line, 4);
+    assert_int_equal(opened(watch), 1);
+    fd_close(&watch);
+    finish(&f);
+}
+
+static void sees_what_others_do_to_a_file(void **state)
+{
+    (void)state;
+    struct files f;
+    begin(&f);
+    assert_int_equal(look_up(&f, "n1").verdict, KNOWN_UNKNOWN); /* there is none */
+    place_write(f.path, "n1 " ED "\n", false);
+    assert_int_equal(look_up(&f, "n1").verdict, KNOWN_MATCH);
+    place_write(f.path, "@revoked * " ED "\n", true);
+    assert_int_equal(look_up(&f, "n1").verdict, KNOWN_REVOKED);
+
+    /* Another file in its place, of the same size, as ssh-keygen -R makes it. */
+    char *AUTO_FREE other = place_path(f.folder, "other");
+    place_write(other, "n2 " ED "\n#evoked * " ED "\n", false);
+    assert_int_equal(rename(other, f.path), 0);
+    assert_int_equal(look_up(&f, "n1").verdict, KNOWN_UNKNOWN);
+    assert_int_equal(look_up(&f, "n2").verdict, KNOWN_MATCH);
+
+    place_write(f.path, "# shorter, and without an end", false);
+    assert_int_equal(look_up(&f, "n2").verdict, KNOWN_UNKNOWN);
+    place_write(f.path, "\nn2 " ED, true); /* without an end too */
+    assert_int_equal(look_up(&f, "n2").line, 2);
+    place_write(f.path, "\nn3 " ED "\n", true);
+    assert_int_equal(look_up(&f, "n2").line, 2);
+    assert_int_equal(look_up(&f, "n3").line, 3);
+    assert_int_equal(unlink(f.path), 0);
+    assert_int_equal(look_up(&f, "n3").verdict, KNOWN_UNKNOWN);
+    finish(&f);
+}
+
+static void refuses_a_file_that_is_too_large(void **state)
+{
+    (void)state;
+    struct files f;
+    begin(&f);
+    place_write(f.path, "n1 " ED "\n", false);
+    assert_int_equal(look_up(&f, "n1").verdict, KNOWN_MATCH);
+    assert_int_equal(truncate(f.path, 64 << 20), 0);
+    struct known_hosts *known = known_hosts_create("n1", 22);
+    struct error err = ERROR_INIT;
+    assert_int_equal(known_files_find(f.known_files, f.list, known, &err), -1);
+    assert_non_null(strstr(err.text, "too large"));
+    known_hosts_destroy(known);
+    finish(&f);
+}
+
+/* More hosts and kinds of lines than the index has room for at first: each is found at its line. */
+static void finds_each_of_many_hosts(void **state)
+{
+    (void)state;
+    enum { HOSTS = 500 };
+    struct files f;
+    begin(&f);
+    for (int i = 0; i < HOSTS; i++) {
+        char *AUTO_FREE name = mem_printf("node%d", i);
+        char *AUTO_FREE names = mem_printf("%s,NODE%d-b,%s " ED "\n", name, i, name);
+        if (i % 3 == 0)
+            place_write(f.path, names, true);
+        else
+            append(&f, name, i % 3 == 1);
+        if (i % 100 == 50)
+            assert_int_equal(look_up(&f, name).line, i + 1);
+    }
+    for (int i = HOSTS - 1; i >= 0; i--) {
+        char *AUTO_FREE name = mem_printf("Node%d", i);
+        char *AUTO_FREE alias = mem_printf("node%d-B", i);
+        assert_int_equal(look_up(&f, name).line, i + 1);
+        assert_int_equal(look_up(&f, name).line, i + 1); /* also a second time */
+        assert_int_equal(look_up(&f, alias).line, i % 3 == 0 ? i + 1 : 0);
+    }
+    assert_int_equal(look_up(&f, "node").verdict, KNOWN_UNKNOWN);
+    finish(&f);
+}
+
+static void appends_and_leaves_the_rest_alone(void **state)
+{
+    (void)state;
+    char *folder = place_make();
+    char *AUTO_FREE inner = mem_printf("%s/.ssh", folder);
+    char *AUTO_FREE file = mem_printf("%s/known_hosts", inner);
+    struct files f;
+    begin(&f);
+    struct view key = f.key;
+    struct known_hosts *known = known_hosts_create("node1", 22);
+    struct known_hosts *second = known_hosts_create("node2", 22);
+    struct error err = ERROR_INIT;
+    struct stat status;
+    AUTO_BUF struct buf text = BUF_INIT(65536);
+
+    assert_int_equal(known_hosts_file_append(known, file, key, false, &err), 0);
+    assert_int_equal(stat(inner, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0700);
+    assert_int_equal(stat(file, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_int_equal(fd_write_all(fd, "# no end", 8), 0);
+    fd_close(&fd);
+    assert_int_equal(known_hosts_file_append(second, file, key, false, &err), 0);
+    assert_int_equal(fd_read_file(file, &text, &err), 0);
+    assert_string_equal(buf_text(&text), "node1 " ED "\n# no end\nnode2 " ED "\n");
+
+    char *files[] = {file, (char *)"/nonexistent/known_hosts", folder, NULL};
+    assert_int_equal(known_files_find(f.known_files, files, second, &err), 0);
+    assert_int_equal(known_hosts_check(second, key).line, 3);
+    assert_int_equal(known_hosts_check(known, key).verdict, KNOWN_UNKNOWN);
+    assert_int_equal(known_hosts_file_append(known, file, key, true, &err), 0);
+    assert_int_equal(known_hosts_file_append(known, file, key, true, &err), 0);
+    assert_int_equal(known_files_find(f.known_files, files, known, &err), 0);
+    assert_int_equal(known_hosts_check(known, key).line, 1);
+    buf_clear(&text);
+    assert_int_equal(fd_read_file(file, &text, &err), 0);
+    const char *first = strstr(buf_text(&text), "|1|");
+    assert_non_null(first);
+    const char *other = strstr(first + 1, "\n|1|");
+    assert_non_null(other);
+    assert_memory_not_equal(first, other + 1, 30); /* each with a salt of its own */
+    assert_int_equal(known_hosts_file_append(known, folder, key, true, &err), -1);
+    assert_non_null(strstr(err.text, folder));
+    known_hosts_destroy(known);
+    known_hosts_destroy(second);
+    place_remove(folder);
+    finish(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_is_read_once_for_many_hosts),
+        cmocka_unit_test(sees_what_others_do_to_a_file),
+        cmocka_unit_test(refuses_a_file_that_is_too_large),
+        cmocka_unit_test(finds_each_of_many_hosts),
+        cmocka_unit_test(appends_and_leaves_the_rest_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
