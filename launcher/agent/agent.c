@@ -38,6 +38,11 @@ static void link_closed(void *context, const char *reason)
     agent_end_driver_lost(context);
 }
 
+static void link_refused(void *context, const char *reason)
+{
+    node_orders_refused(context, reason);
+}
+
 /* The driver will see the end of the link, and not the reason. */
 static void link_mute(void *context, const char *reason)
 {
@@ -57,9 +62,19 @@ static void link_drained(void *context)
     stream_pool_resume(&agent->pool);
 }
 
+/* What a worker has left running may still use them: then they go with the crew. */
+static void leave_folders(void *context)
+{
+    struct agent *agent = context;
+    if (crews_is_finished(agent->crews) && !reaper_has_children())
+        crews_leave_folders(agent->crews);
+}
+
 static void crews_finished(void *context)
 {
-    agent_end_check(context);
+    struct agent *agent = context;
+    agent_end_check(agent);
+    loop_defer(agent->loop, leave_folders, agent); /* while the driver reads FINISHED */
 }
 
 static void notified(void *context, uint32_t seat, uint64_t timestamp, const char *problem)
@@ -156,8 +171,11 @@ static int open_link(struct agent *agent, const struct link_ops *ops, struct err
 
 static int agent_open(struct agent *agent, struct error *err)
 {
-    static const struct link_ops link_ops = {
-        .frame = link_frame, .closed = link_closed, .drained = link_drained, .mute = link_mute};
+    static const struct link_ops link_ops = {.frame = link_frame,
+                                             .closed = link_closed,
+                                             .drained = link_drained,
+                                             .mute = link_mute,
+                                             .refused = link_refused};
 #define SIGNAL_WATCHED(name) name,
     static const int signals[] = {SIGCHLD, SIGNAL_PASSED_LIST(SIGNAL_WATCHED) 0};
     agent->loop = loop_create(err);

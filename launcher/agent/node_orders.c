@@ -13,6 +13,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+void node_orders_refused(struct agent *agent, const char *why)
+{
+    log_error(&agent->post.log, "what came from the launcher is refused: %s", why);
+}
+
 /* The order of frames is part of the protocol: who breaks it is not our driver. */
 static void driver_is_wrong(struct agent *agent, const char *what)
 {

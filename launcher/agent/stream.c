@@ -2,6 +2,7 @@
 #include "agent/stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,9 @@
 
 #define CHUNK (64u << 10)      /* the driver allows that a sender goes so far beyond its credit */
 #define MOVED_LEAST (16 << 10) /* bytes that are cheaper to move than to copy */
+#define FULL (48 << 10)        /* a worker that fills its pipe so far waits for us now and then */
+#define WIDE ((int)(256u << 10))
+#define WIDE_COUNT 32 /* pipes; a user may have 64 MiB in all, and then gets tiny ones */
 #define ASKS 16
 #define LINK_CONGESTED ((size_t)128 << 10)
 
@@ -27,6 +31,8 @@ struct stream {
     uint64_t offset;
     int64_t open_ms; /* since when its last line is unfinished; 0: it is not, or has been shown */
     int asks;        /* so many more times it is asked how much waits, after much came at once */
+    bool grown;      /* its pipe was to hold more than usual */
+    bool wide;       /* it does, and counts in pool->wide */
     bool cut;        /* ends after `left` more bytes */
     bool missed;     /* it was cut while somebody still held its other end */
     int left;
@@ -160,6 +166,13 @@ static void watch_line(struct stream *stream, const uint8_t *bytes, size_t lengt
 
 /* ---- bytes ---- */
 
+static void stream_close(struct stream *stream)
+{
+    stream->pool->wide -= stream->wide;
+    stream->wide = false;
+    fd_close(&stream->fd);
+}
+
 static void stream_end(struct stream *stream)
 {
     stream_tell(stream, FRAME_OUTPUT);
@@ -168,8 +181,26 @@ static void stream_end(struct stream *stream)
     stream->missed = stream->cut && poll(&now, 1, 0) >= 0 && (now.revents & POLLHUP) == 0;
     loop_fd_destroy(stream->watch);
     stream->watch = NULL;
-    fd_close(&stream->fd);
+    stream_close(stream);
     stream->ended(stream->context);
+}
+
+/* Fewer turns for worker, agent and driver, who then work beside each other more. */
+static void widen(struct stream *stream)
+{
+    struct stream_pool *pool = stream->pool;
+    stream->grown = true;
+    stream->wide = pool->wide < WIDE_COUNT && fcntl(stream->fd, F_SETPIPE_SZ, WIDE) >= 0;
+    pool->wide += stream->wide;
+}
+
+/* At most a chunk beyond the credit. */
+static size_t most(const struct stream_pool *pool)
+{
+    uint64_t credit = pool->granted > pool->used ? pool->granted - pool->used : 0;
+    if (credit < CHUNK)
+        return CHUNK;
+    return credit < LINK_DATA_BEST ? (size_t)credit : LINK_DATA_BEST;
 }
 
 /* So much waits that moving it into the link is cheaper than copying it. */
@@ -181,7 +212,10 @@ static size_t much(struct stream *stream)
     stream->asks = there < MOVED_LEAST ? stream->asks - 1 : ASKS;
     if (there < MOVED_LEAST)
         return 0;
-    return (size_t)there < CHUNK ? (size_t)there : CHUNK;
+    if (there >= FULL && !stream->grown)
+        widen(stream);
+    size_t limit = most(stream->pool);
+    return (size_t)there < limit ? (size_t)there : limit;
 }
 
 /* false: nothing was taken. */
@@ -275,7 +309,7 @@ void stream_destroy(struct stream *stream)
         return;
     pool_remove(stream->pool, stream);
     loop_fd_destroy(stream->watch);
-    fd_close(&stream->fd);
+    stream_close(stream);
     free(stream);
 }
 

@@ -18,6 +18,7 @@ struct stream_pool {
     struct loop *loop;
     const struct post *post; /* the agent's */
     uint64_t granted, used;
+    int wide;                    /* pipes that hold more than usual */
     bool paused;                 /* a stream waits for stream_pool_resume() */
     struct stream *first, *last; /* all streams; first those that were read longest ago */
     struct hold hold;

@@ -78,6 +78,19 @@ static enum output_stream stream_of(const struct frame_data *data)
     return data->stream == 1 ? OUTPUT_STDOUT : OUTPUT_STDERR;
 }
 
+/* A stream ends once. What takes no credit must not pile up behind a slow reader, so a repeated end
+ * is refused, or in an elastic job, where it may be of the worker before, left out. */
+static int end_stream(struct job *job, uint32_t seat, enum output_stream stream)
+{
+    struct rank_record *record = &job->ranks.records[seat];
+    uint8_t bit = (uint8_t)(1u << stream);
+    if ((record->ended & bit) != 0)
+        return job->elastic == NULL ? -1 : 0;
+    record->ended |= bit;
+    output_end(job->output, (int)seat, stream);
+    return 0;
+}
+
 int collect_show(struct collect *collect, struct node_link *node, const uint8_t *body,
                  size_t length)
 {
@@ -97,10 +110,8 @@ int collect_bytes(struct collect *collect, struct node_link *node, const uint8_t
     if (read_head(job, node, body, length, &data) < 0)
         return -1;
     enum output_stream stream = stream_of(&data);
-    if (length == FRAME_DATA_PREFIX) {
-        output_end(job->output, (int)data.rank, stream);
-        return 0;
-    }
+    if (length == FRAME_DATA_PREFIX)
+        return end_stream(job, data.rank, stream);
     size_t bytes = length - FRAME_DATA_PREFIX;
     if (!credit_received(&node->credit, bytes))
         return -1;

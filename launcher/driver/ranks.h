@@ -37,6 +37,7 @@ struct rank_record {
     bool core, oom, exec_failed, cut;
     bool aborted;     /* it wanted the end of the job (MPI_Abort) */
     int abort_status; /* 1 to 255 */
+    uint8_t ended;    /* a bit for each stream whose end of file has come */
     char *text;       /* exec_failed: the reason; else the program's own error file; or NULL */
     uint64_t user_us, system_us, max_rss_kb;
 };

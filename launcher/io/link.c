@@ -12,8 +12,9 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
-#define READ_CHUNK (256u << 10)
+#define READ_CHUNK LINK_READ_MAX
 #define IN_LIMIT ((size_t)FRAME_BODY_MAX + FRAME_HEADER_SIZE + READ_CHUNK)
+#define LARGE (16u << 10) /* bytes of a frame that are worth a read of their own */
 #define KERNEL_QUEUE (512 << 10)
 #define WHOLE_BODY_MAX ((size_t)64 << 20) /* of a body that comes in parts */
 
@@ -24,6 +25,7 @@ struct link {
     struct buf in, out;
     struct buf parts; /* the beginning of a body that came in PART frames */
     uint32_t node;
+    uint16_t sent, taken; /* numbers of the next frames */
     const struct link_ops *ops;
     void *context;
     bool flush_deferred;
@@ -86,22 +88,46 @@ static int link_deliver(struct link *link, struct frame_header *header, const ui
     return 0;
 }
 
+/* What has come cannot be taken: the owner may tell the other side, then it is the end. */
+static void link_refuse(struct link *link, const char *reason)
+{
+    if (link->ops->refused != NULL) {
+        link->ops->refused(link->context, reason);
+        link_flush(link);
+    }
+    link_fail(link, reason);
+}
+
+/* -1: not the frame that comes next. */
+static int header_take(const struct link *link, struct frame_header *header, struct error *err)
+{
+    if (frame_header_get((const uint8_t *)buf_text(&link->in), header, err) < 0)
+        return -1;
+    if (header->number == link->taken)
+        return 0;
+    return error_set(err,
+                     "the connection lost, repeated or exchanged messages (%s is number %u and not "
+                     "%u)",
+                     frame_name(header->type), header->number, link->taken);
+}
+
 /* One frame at a time out of the input; false when the link was closed meanwhile. */
 static bool link_parse(struct link *link)
 {
     while (link->in.length >= FRAME_HEADER_SIZE) {
-        const uint8_t *start = (const uint8_t *)buf_text(&link->in);
         struct frame_header header;
         struct error err = ERROR_INIT;
-        if (frame_header_get(start, &header, &err) < 0) {
-            link_fail(link, err.text);
+        if (header_take(link, &header, &err) < 0) {
+            link_refuse(link, err.text);
             return false;
         }
         if (link->in.length < FRAME_HEADER_SIZE + header.length)
             return true;
         size_t used = FRAME_HEADER_SIZE + header.length;
+        const uint8_t *start = (const uint8_t *)buf_text(&link->in);
+        link->taken++;
         if (link_deliver(link, &header, start + FRAME_HEADER_SIZE) < 0) {
-            link_fail(link, "the other side sent a message that is too large");
+            link_refuse(link, "the other side sent a message that is too large");
             return false;
         }
         if (link->dead || link->destroyed)
@@ -133,12 +159,26 @@ static void link_ended(struct link *link)
     link_fail(link, reason);
 }
 
+/* How much is read at once. Of a large frame the rest and the header behind it, so that there is
+ * next to nothing to move to the front for the read after that. */
+static size_t read_size(const struct link *link)
+{
+    struct frame_header header;
+    if (link->in.length < FRAME_HEADER_SIZE ||
+        frame_header_get((const uint8_t *)buf_text(&link->in), &header, NULL) < 0)
+        return READ_CHUNK;
+    size_t rest = FRAME_HEADER_SIZE + header.length - link->in.length;
+    bool alone = rest >= LARGE && rest <= READ_CHUNK - FRAME_HEADER_SIZE;
+    return alone ? rest + FRAME_HEADER_SIZE : READ_CHUNK;
+}
+
 static void link_readable(void *context, int what)
 {
     (void)what;
     struct link *link = context;
-    void *place = buf_reserve(&link->in, READ_CHUNK);
-    ssize_t got = fd_read(link->read_fd, place, READ_CHUNK);
+    size_t size = read_size(link);
+    void *place = buf_reserve(&link->in, size);
+    ssize_t got = fd_read(link->read_fd, place, size);
     if (got < 0 && errno == EAGAIN)
         return;
     link->busy++;
@@ -286,15 +326,24 @@ static uint8_t *frame_reserve(struct link *link, size_t body)
     return place;
 }
 
-static void frame_commit(struct link *link, uint8_t *place, enum frame_type type, uint32_t epoch,
-                         size_t body)
+/* The header of the next frame; it counts once `sent` is one more. */
+static void header_put(const struct link *link, uint8_t *place, enum frame_type type,
+                       uint32_t epoch, size_t body)
 {
     struct frame_header header = {.version = FRAME_VERSION,
                                   .type = (uint8_t)type,
+                                  .number = link->sent,
                                   .length = (uint32_t)body,
                                   .node = link->node,
                                   .epoch = epoch};
     frame_header_put(&header, place);
+}
+
+static void frame_commit(struct link *link, uint8_t *place, enum frame_type type, uint32_t epoch,
+                         size_t body)
+{
+    header_put(link, place, type, epoch, body);
+    link->sent++;
     buf_commit(&link->out, FRAME_HEADER_SIZE + body);
     flush_later(link);
 }
@@ -383,16 +432,12 @@ bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
     if (link->dead || link->destroyed || link->overflowed || link->out.length > 0)
         return false;
     uint8_t head[FRAME_HEADER_SIZE + FRAME_DATA_PREFIX];
-    struct frame_header header = {.version = FRAME_VERSION,
-                                  .type = (uint8_t)type,
-                                  .length = (uint32_t)(FRAME_DATA_PREFIX + length),
-                                  .node = link->node,
-                                  .epoch = epoch};
-    frame_header_put(&header, head);
+    header_put(link, head, type, epoch, FRAME_DATA_PREFIX + length);
     frame_data_put(data, head + FRAME_HEADER_SIZE);
     ssize_t put = fd_write(link->write_fd, head, sizeof(head));
     if (put < 0)
         return false;
+    link->sent++;
     if ((size_t)put < sizeof(head))
         buf_append(&link->out, head + put, sizeof(head) - (size_t)put);
     size_t moved = 0;

@@ -6,7 +6,8 @@
  * the loop turn; what the kernel does not take waits. The queue is bounded by what callers may have
  * in flight (credit for output; control frames are small); a peer that lets it grow beyond
  * LINK_QUEUE_MAX is taken for broken and the link is closed.
- * Receiving never stops: only credit holds a sender back (D4).
+ * Receiving never stops: only credit holds a sender back (D4). A frame that is lost, repeated or
+ * out of its order closes the link.
  */
 #pragma once
 
@@ -17,6 +18,9 @@
 #include "wire/frame.h"
 
 #define LINK_QUEUE_MAX ((size_t)192 << 20)
+#define LINK_READ_MAX ((size_t)256 << 10) /* what the other end reads at once */
+/* The largest data frame that it reads at once, with the header of the next one. */
+#define LINK_DATA_BEST (LINK_READ_MAX - 2 * FRAME_HEADER_SIZE - FRAME_DATA_PREFIX)
 
 struct link;
 
@@ -30,6 +34,9 @@ struct link_ops {
     /* May be NULL. A write has failed, and not since the other side has gone: nothing more is sent,
      * and closed() follows. Nothing may be done with the link. */
     void (*mute)(void *context, const char *reason);
+    /* May be NULL. What has come is no frame, or not the next one: closed() follows. The last
+     * chance to tell the other side; the link may not be destroyed. */
+    void (*refused)(void *context, const char *reason);
 };
 
 /* Takes both descriptors (which may be equal) and makes them non-blocking. */

@@ -16,6 +16,19 @@ static void put64(uint8_t *out, uint64_t value)
     memcpy(out, &value, sizeof(value));
 }
 
+static void put16(uint8_t *out, uint16_t value)
+{
+    value = htobe16(value);
+    memcpy(out, &value, sizeof(value));
+}
+
+static uint16_t get16(const uint8_t *in)
+{
+    uint16_t value;
+    memcpy(&value, in, sizeof(value));
+    return be16toh(value);
+}
+
 static uint32_t get32(const uint8_t *in)
 {
     uint32_t value;
@@ -56,7 +69,7 @@ void frame_header_put(const struct frame_header *header, uint8_t out[FRAME_HEADE
 {
     out[0] = header->version;
     out[1] = header->type;
-    out[2] = out[3] = 0;
+    put16(out + 2, header->number);
     put32(out + 4, header->length);
     put32(out + 8, header->node);
     put32(out + 12, header->epoch);
@@ -67,6 +80,7 @@ int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *h
 {
     *header = (struct frame_header){.version = in[0],
                                     .type = in[1],
+                                    .number = get16(in + 2),
                                     .length = get32(in + 4),
                                     .node = get32(in + 8),
                                     .epoch = get32(in + 12)};

@@ -3,7 +3,9 @@
  * Frames: what travels between driver and agents (D3).
  *
  * Header, 16 bytes, network byte order:
- *   0 version (1)  1 type (1)  2 flags (2, zero)  4 body length (4)  8 node (4)  12 epoch (4)
+ *   0 version (1)  1 type (1)  2 number (2)  4 body length (4)  8 node (4)  12 epoch (4)
+ * Number: the frames of a link are counted in each direction, from 0, modulo 2^16; one that is not
+ * the next is refused, so that a frame that was lost, repeated or overtaken does not go unnoticed.
  * A body is at most FRAME_BODY_MAX bytes; a larger one is sent as PART frames that come directly
  * before the frame they belong to and hold the beginning of its body. Control bodies are messages
  * of control.proto. OUTPUT and STDIN bodies are raw: 0 seat (4)  4 stream (1)  5 zero (3)  8 offset
@@ -20,7 +22,7 @@
 
 #include "base/error.h"
 
-#define FRAME_VERSION 1
+#define FRAME_VERSION 2
 #define FRAME_HEADER_SIZE 16
 #define FRAME_BODY_MAX (1u << 20)
 #define FRAME_NODE_NONE UINT32_MAX
@@ -55,6 +57,7 @@ enum frame_type {
 struct frame_header {
     uint8_t version;
     uint8_t type;
+    uint16_t number;
     uint32_t length;
     uint32_t node;
     uint32_t epoch;

@@ -2,7 +2,8 @@
 /*
  * Included before the generated code of the messages: they take their memory from base/mem.h. A
  * body that cannot be unpacked is then always a broken one, never one for which there was no
- * memory.
+ * memory. One that would take more than 32 MiB and four times its length is a broken one too: no
+ * message of ours does, and else a peer could have 64 MiB become several GiB.
  */
 #pragma once
 

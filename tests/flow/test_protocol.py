@@ -5,18 +5,20 @@ and an agent whose driver does. Who is told nonsense ends in order, with one lin
 status, and leaves nothing behind."""
 
 import os
+import random
 import re
 import struct
 import subprocess
 import sys
 import threading
 
+from frames import BODY_MAX, frame, numbered
 from ground import BUILD, HERE, patient
+from middle import ELASTIC, STATIC, Change, Middle
 from rig import Flow, main
 
-VERSION = 1
-BODY_MAX = 1 << 20
 NUMBER_MAX = (1 << 32) - 1
+SEED = int(os.environ.get("HVDRUN_SECURITY_SEED") or random.randrange(1 << 32))
 (HELLO, WELCOME, PREPARE, READY, START, STARTED, EXITED, FINISHED, OUTPUT) = range(1, 10)
 (STDIN, STDIN_CREDIT, SIGNAL, END, KILLING, ENDED, QUIT, HEARTBEAT, HEARTBEAT_REPLY, SUSPEND) = range(11, 21)
 SUSPENDED, RESUME, LOG, KV_REQUEST, KV_REPLY, KV_DROPPED, ABORT = 21, 22, 23, 24, 25, 26, 28
@@ -43,10 +45,6 @@ def varint(value):
     return out + bytes([value])
 
 
-def frame(kind, body=b"", epoch=1, node=0, version=VERSION, length=None):
-    return struct.pack("!BBHIII", version, kind, 0, len(body) if length is None else length, node, epoch) + body
-
-
 def data(rank, stream=1, content=b"x\n"):
     return struct.pack("!IB3xQQ", rank, stream, 0, 0) + content
 
@@ -60,7 +58,7 @@ BROKE = "its agent broke the protocol"
 
 # name: (steps before, what is said then, what the driver says of it)
 AGENTS = {
-    "other version": (AT_ONCE, frame(HELLO, version=9), "speaks protocol 9 and this program 1"),
+    "other version": (AT_ONCE, frame(HELLO, version=9), "speaks protocol 9 and this program 2"),
     "unknown type": (AT_ONCE, frame(200), "unknown frame type 200"),
     "too long": (AT_ONCE, frame(HELLO, length=BODY_MAX + 1), "over the limit"),
     "text": (AT_ONCE, b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks protocol 72"),
@@ -90,6 +88,7 @@ AGENTS = {
     "show with bytes": (STARTED_ALL, frame(OUTPUT_SHOW, data(0)), BROKE),
     "show of stdin": (STARTED_ALL, frame(OUTPUT_SHOW, data(0, stream=0, content=b"")), BROKE),
     "more than the credit": (STARTED_ALL, frame(PART, data(0, content=b"y" * 1000000)) + frame(PART, b"y" * 1000000) * 59 + frame(OUTPUT), BROKE),
+    "output ends twice": (STARTED_ALL, frame(OUTPUT, data(0, content=b"")) * 2, BROKE),
     "credit of nobody": (STARTED_ALL, frame(STDIN_CREDIT, number(1, 9)), BROKE),
     "finished of nobody": (STARTED_ALL, frame(FINISHED, number(1, NUMBER_MAX)), BROKE),
     "started, then finished": (STARTED_ALL, frame(FINISHED, number(1, 0)), BROKE),
@@ -102,6 +101,7 @@ AGENTS = {
     "collect backwards": (STARTED_ALL, frame(MPI_COLLECT, text(3, b"\1\0")), BROKE),
     "store of no kind": (STARTED_ALL, frame(MPI_STORE, number(2, 77)), BROKE),
     "store of no range": (STARTED_ALL, frame(MPI_STORE, number(5, 77)), BROKE),
+    "a store that unfolds": (STARTED_ALL, frame(PART, text(7, b"") * (BODY_MAX // 2)) * 40 + frame(MPI_STORE), BROKE),
     "unasked answers": (STARTED_ALL, frame(CHECKED), BROKE),
     "unasked probe": (STARTED_ALL, frame(PROBED), BROKE),
     "notified of nobody": (STARTED_ALL, frame(NOTIFIED), BROKE),
@@ -166,7 +166,11 @@ class Drivers(Flow):
 
     def agent(self, name, steps):
         version = re.search(r"hvdrun ([\d.]+\d)", self.hello_version()).group(1).encode()
-        steps = [(step, self.with_version(what, version) if step == "say" else what) for step, what in steps]
+        steps, plain, count = [], steps, 0
+        for step, what in plain:
+            if step == "say":
+                what, count = numbered(self.with_version(what, version), count)
+            steps.append((step, what))
         name = re.sub(r"\W", "_", name)
         path = self.write(f"{name}.py", f"END = {END}\nSTEPS = {steps!r}\n{AGENT}")
         return f"{sys.executable} -I -S -B {path}"
@@ -279,7 +283,7 @@ class Agents(Flow):
         reader = threading.Thread(target=lambda: heard.append(agent.stdout.read()), daemon=True)
         reader.start()
         try:
-            agent.stdin.write(said)
+            agent.stdin.write(numbered(said)[0])
             agent.stdin.flush()
         except BrokenPipeError:
             pass
@@ -324,6 +328,28 @@ class Agents(Flow):
                 for stream in (agent.stderr, agent.stdout):
                     stream.close()
                 self.assertIn(b"the launcher broke the protocol: " + name.encode(), heard[0])
+
+
+class Link(Middle, Flow):
+    """A link that loses, repeats or exchanges frames, or ends anywhere; all of it is in
+    test_nightly_security.py."""
+
+    def test_what_is_not_the_next_frame_is_refused(self):
+        for kind in (STATIC, ELASTIC):
+            self.lengths(kind)
+            changes = [Change(way, do, at) for way in ("down", "up") for do, at in (("drop", 5), ("repeat", 4), ("swap", 6))]
+            for change, result in self.spoil_all(kind, changes):
+                self.assertNotEqual(result.status, 0, f"{change}{result.describe()}")
+                self.expect_said(result, "lost, repeated or exchanged")
+
+    def test_cut_anywhere(self):
+        draw = random.Random(SEED)
+        changes = []
+        for way, (size, _, framed) in self.lengths(STATIC).items():
+            places = [draw.randrange(size - framed) for _ in range(6)] + [draw.randrange(size - framed, size) for _ in range(14)]
+            changes += [Change(way, draw.choice(("cut", "half")), at) for at in places]
+        with self.subTest(seed=SEED):
+            self.spoil_all(STATIC, changes)
 
 
 if __name__ == "__main__":

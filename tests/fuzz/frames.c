@@ -181,6 +181,20 @@ void frames_put_message(struct frames *frames, enum frame_type type, uint32_t ep
     frames_put(frames, type, epoch, packed, length);
 }
 
+uint16_t frames_number(struct buf *bytes, uint16_t first)
+{
+    uint8_t *at = (uint8_t *)buf_text(bytes), *end = at + bytes->length;
+    struct frame_header header;
+    while (end - at >= FRAME_HEADER_SIZE && frame_header_get(at, &header, NULL) == 0) {
+        header.number = first++;
+        frame_header_put(&header, at);
+        if ((size_t)(end - at) - FRAME_HEADER_SIZE < header.length)
+            break;
+        at += FRAME_HEADER_SIZE + header.length;
+    }
+    return first;
+}
+
 static void put_data(struct frames *frames, enum frame_type type, uint32_t epoch)
 {
     uint8_t body[FRAME_DATA_PREFIX + 64] = {0};

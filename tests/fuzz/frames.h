@@ -35,6 +35,10 @@ void frames_put(struct frames *frames, enum frame_type type, uint32_t epoch, con
 void frames_put_message(struct frames *frames, enum frame_type type, uint32_t epoch,
                         const ProtobufCMessage *message);
 
+/* Gives the frames in `bytes`, as far as they are some, the numbers from `first` on; returns the
+ * next one. */
+uint16_t frames_number(struct buf *bytes, uint16_t first);
+
 /* One of these types, with the message that belongs to it (NULL: none; OUTPUT and STDIN have raw
  * bytes): made up, changed and appended. */
 struct frames_kind {

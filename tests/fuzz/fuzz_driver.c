@@ -157,6 +157,11 @@ static void write_story(struct stage *stage, struct fuzz_bytes *bytes)
         else
             frames_put_any(&frames, &kinds[choice % (sizeof(kinds) / sizeof(kinds[0]))]);
     }
+    for (int i = 0; i < stage->count; i++) {
+        uint16_t next = 0;
+        for (size_t k = 0; k < 3; k++)
+            next = frames_number(&stage->peers[i].segments[k].bytes, next);
+    }
     frames_clear(&frames);
 }
 

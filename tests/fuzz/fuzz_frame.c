@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames: the header, the layout of OUTPUT and STDIN, and a link that is fed with these bytes. */
+/* Frames: the header, the layout of OUTPUT and STDIN, and a link that is fed with these bytes; once
+ * more with the frames in them numbered as they should be. */
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "fuzz.h"
+#include "frames.h"
 #include "io/link.h"
 
 struct end {
@@ -70,5 +71,9 @@ FUZZ_TARGET
         FUZZ_CHECK(result < 0 || header.length <= FRAME_BODY_MAX);
     }
     feed(data, size);
+    AUTO_BUF struct buf numbered = BUF_INIT(size + 1);
+    buf_append(&numbered, data, size);
+    frames_number(&numbered, 0);
+    feed((const uint8_t *)buf_text(&numbered), numbered.length);
     return 0;
 }

@@ -19,7 +19,7 @@ struct end {
     struct frame_header last;
     struct buf bodies; /* of all frames, in their order */
     char types[128];   /* a byte for each frame, in their order */
-    char *reason;
+    char *reason, *refusal;
     int stop_after; /* frames */
     bool destroy_in_frame, destroy_in_closed, destroy_in_drained, answer;
 };
@@ -62,6 +62,15 @@ static inline void on_closed(void *context, const char *reason)
     loop_stop(end->loop);
 }
 
+static inline void on_refused(void *context, const char *reason)
+{
+    struct end *end = context;
+    assert_null(end->refusal);
+    assert_int_equal(end->closes, 0);
+    end->refusal = mem_strdup(reason);
+    link_send(end->link, FRAME_LOG, 0, "why", 3);
+}
+
 static inline void on_drained(void *context)
 {
     struct end *end = context;
@@ -72,7 +81,8 @@ static inline void on_drained(void *context)
     }
 }
 
-static const struct link_ops ops = {.frame = on_frame, .closed = on_closed, .drained = on_drained};
+static const struct link_ops ops = {
+    .frame = on_frame, .closed = on_closed, .drained = on_drained, .refused = on_refused};
 
 static inline void end_open(struct end *end, struct loop *loop, int fd)
 {
@@ -86,6 +96,7 @@ static inline void end_close(struct end *end)
     link_destroy(end->link);
     buf_destroy(&end->bodies);
     free(end->reason);
+    free(end->refusal);
 }
 
 static inline int setup(void **state)
@@ -128,10 +139,15 @@ static inline int teardown(void **state)
     return 0;
 }
 
-static inline void put_frame(struct buf *out, uint8_t type, const void *body, size_t length)
+static inline void put_frame(struct buf *out, uint16_t number, uint8_t type, const void *body,
+                             size_t length)
 {
-    const struct frame_header header = {
-        .version = FRAME_VERSION, .type = type, .length = (uint32_t)length, .node = 1, .epoch = 2};
+    const struct frame_header header = {.version = FRAME_VERSION,
+                                        .type = type,
+                                        .number = number,
+                                        .length = (uint32_t)length,
+                                        .node = 1,
+                                        .epoch = 2};
     uint8_t bytes[FRAME_HEADER_SIZE];
     frame_header_put(&header, bytes);
     buf_append(out, bytes, sizeof(bytes));

@@ -103,12 +103,14 @@ static void test_bytewise(void **state)
 {
     struct fixture *f = *state;
     struct buf bytes = BUF_INIT(100000);
-    put_frame(&bytes, FRAME_LOG, "first", 5);
-    put_frame(&bytes, FRAME_PART, "second in ", 10);
-    put_frame(&bytes, FRAME_PART, "three ", 6);
-    put_frame(&bytes, FRAME_EXITED, "parts", 5);
-    put_frame(&bytes, FRAME_QUIT, NULL, 0);
+    uint16_t number = 0;
     for (size_t piece = 1; piece < 40; piece += piece < 5 ? 1 : 7) {
+        buf_clear(&bytes);
+        put_frame(&bytes, number++, FRAME_LOG, "first", 5);
+        put_frame(&bytes, number++, FRAME_PART, "second in ", 10);
+        put_frame(&bytes, number++, FRAME_PART, "three ", 6);
+        put_frame(&bytes, number++, FRAME_EXITED, "parts", 5);
+        put_frame(&bytes, number++, FRAME_QUIT, NULL, 0);
         for (size_t at = 0; at < bytes.length; at += piece) {
             size_t left = bytes.length - at;
             assert_int_equal(
@@ -134,9 +136,9 @@ static void test_rubbish(void **state)
 {
     struct fixture *f = *state;
     struct buf bytes = BUF_INIT(1000);
-    put_frame(&bytes, FRAME_LOG, "good", 4);
+    put_frame(&bytes, 0, FRAME_LOG, "good", 4);
     buf_puts(&bytes, "GET / HTTP/1.1\r\n\r\n");
-    put_frame(&bytes, FRAME_LOG, "too late", 8);
+    put_frame(&bytes, 1, FRAME_LOG, "too late", 8);
     peer_writes(f, &bytes);
     run_loop(f->loop);
     assert_int_equal(f->a.closes, 1);
@@ -153,11 +155,58 @@ static void test_rubbish(void **state)
     buf_destroy(&bytes);
 }
 
+/* One frame of a story is missing, comes twice, or comes after the next one. Those before it are
+ * handed out, and then it is the end; the other side is told, as far as it can be. */
+static void test_not_the_next(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        uint16_t numbers[4];
+        const char *taken;
+    } stories[] = {{{0, 2, 3, 4}, "a"}, {{0, 1, 1, 2}, "ab"}, {{0, 2, 1, 3}, "a"},
+                   {{1, 2, 3, 4}, ""},  {{0, 0, 1, 2}, "a"},  {{0, 1, 2, 0xffff}, "abc"}};
+    for (size_t i = 0; i < sizeof(stories) / sizeof(stories[0]); i++) {
+        AUTO_BUF struct buf bytes = BUF_INIT(1000);
+        struct end end;
+        uint8_t said[FRAME_HEADER_SIZE + 4] = "";
+        int pair[2];
+        assert_int_equal(fd_socketpair(pair), 0);
+        end_open(&end, f->loop, pair[0]);
+        for (int k = 0; k < 4; k++)
+            put_frame(&bytes, stories[i].numbers[k], FRAME_LOG, &"abcd"[k], 1);
+        assert_int_equal(fd_write_all(pair[1], buf_text(&bytes), bytes.length), 0);
+        run_loop(f->loop);
+        assert_string_equal(buf_text(&end.bodies), stories[i].taken);
+        assert_int_equal(end.closes, 1);
+        assert_non_null(strstr(end.reason, "lost, repeated or exchanged"));
+        assert_string_equal(end.refusal, end.reason);
+        assert_int_equal(fd_read(pair[1], said, sizeof(said)), FRAME_HEADER_SIZE + 3);
+        assert_string_equal((const char *)said + FRAME_HEADER_SIZE, "why");
+        fd_close(&pair[1]);
+        end_close(&end);
+    }
+}
+
+/* The count of frames goes round. */
+static void test_numbers_go_round(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 70; i++) {
+        for (int k = 0; k < 1000; k++)
+            link_send(f->a.link, FRAME_RESUME, 0, NULL, 0);
+        f->b.stop_after = f->b.frames + 1000;
+        run_loop(f->loop);
+    }
+    assert_int_equal(f->b.frames, 70000);
+    assert_int_equal(f->b.last.number, 69999 - 65536);
+    assert_int_equal(f->b.closes, 0);
+}
+
 static void test_unknown_type_and_too_long(void **state)
 {
     struct fixture *f = *state;
     struct buf bytes = BUF_INIT(1000);
-    put_frame(&bytes, 250, "?", 1);
+    put_frame(&bytes, 0, 250, "?", 1);
     peer_writes(f, &bytes);
     run_loop(f->loop);
     assert_int_equal(f->a.closes, 1);
@@ -220,6 +269,8 @@ int main(void)
         PAIR(test_large_message),
         ALONE(test_bytewise),
         ALONE(test_rubbish),
+        ALONE(test_not_the_next),
+        PAIR(test_numbers_go_round),
         ALONE(test_unknown_type_and_too_long),
         PAIR(test_endless_parts),
         PAIR(test_two_descriptors),

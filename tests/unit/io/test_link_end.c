@@ -13,7 +13,7 @@ static void test_clean_end(void **state)
 {
     struct fixture *f = *state;
     struct buf bytes = BUF_INIT(1000);
-    put_frame(&bytes, FRAME_LOG, "last words", 10);
+    put_frame(&bytes, 0, FRAME_LOG, "last words", 10);
     peer_writes(f, &bytes);
     fd_close(&f->peer);
     run_loop(f->loop);
@@ -28,8 +28,8 @@ static void test_end_inside_a_message(void **state)
 {
     struct fixture *f = *state;
     struct buf bytes = BUF_INIT(1000);
-    put_frame(&bytes, FRAME_PART, "ab", 2);
-    put_frame(&bytes, FRAME_LOG, "cd", 2);
+    put_frame(&bytes, 0, FRAME_PART, "ab", 2);
+    put_frame(&bytes, 1, FRAME_LOG, "cd", 2);
     for (size_t cut = 1; cut < bytes.length; cut++) {
         struct end end;
         int pair[2];

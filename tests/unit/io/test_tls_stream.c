@@ -143,30 +143,134 @@ static void test_strangers(void **state)
     assert_int_equal(state_after("", 0, false), TLS_HANDSHAKE);
 }
 
+/* What the client sends from now on is for the test, which says itself what the server gets. */
+struct cut {
+    int wire, near[2];
+};
+
+static void cut_open(struct cut *cut, const struct pair *pair)
+{
+    assert_int_equal(fd_socketpair(cut->near), 0);
+    cut->wire = dup(pair->server.fd);
+    assert_int_equal(dup2(cut->near[1], pair->server.fd), pair->server.fd);
+}
+
+static void cut_close(struct cut *cut)
+{
+    int all[] = {cut->wire, cut->near[0], cut->near[1]};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        close(all[i]);
+}
+
+/* The record in which the client sends this; returns its length. */
+static size_t cut_record(struct cut *cut, const struct pair *pair, const char *text,
+                         uint8_t record[256])
+{
+    int length = (int)strlen(text);
+    assert_int_equal(pair->client.module->write(pair->client.session, text, (size_t)length),
+                     length);
+    ssize_t got = read(cut->wire, record, 256);
+    assert_true(got > length + 5);
+    return (size_t)got;
+}
+
+static void expect_refused(const struct pair *pair)
+{
+    uint8_t bytes[64];
+    assert_int_equal(pair->server.module->read(pair->server.session, bytes, sizeof(bytes)), -1);
+    assert_int_not_equal(errno, EAGAIN);
+    assert_true(pair->server.module->problem(pair->server.session)[0] != '\0');
+}
+
 /* A bit is flipped on the way. */
 static void test_tampered_record(void **state)
 {
-    int near[2];
-    uint8_t record[256], bytes[64];
+    uint8_t record[256];
     (void)state;
     struct pair pair;
+    struct cut cut;
     pair_open(&pair, KEY, NAME, 0);
-    assert_int_equal(fd_socketpair(near), 0);
-    /* the wire is cut open after the handshake */
-    int wire = dup(pair.server.fd);
-    assert_int_equal(pair.client.module->write(pair.client.session, "ping", 4), 4);
-    ssize_t length = read(wire, record, sizeof(record));
-    assert_true(length > 5);
+    cut_open(&cut, &pair);
+    size_t length = cut_record(&cut, &pair, "ping", record);
     record[length - 1] ^= 1;
-    assert_int_equal(write(near[0], record, (size_t)length), length);
-    assert_int_equal(dup2(near[1], pair.server.fd), pair.server.fd);
-    assert_int_equal(pair.server.module->read(pair.server.session, bytes, sizeof(bytes)), -1);
-    assert_int_not_equal(errno, EAGAIN);
-    assert_true(pair.server.module->problem(pair.server.session)[0] != '\0');
-    int all[] = {wire, near[0], near[1]};
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        close(all[i]);
+    assert_int_equal(write(cut.near[0], record, length), length);
+    expect_refused(&pair);
+    cut_close(&cut);
     pair_close(&pair);
+}
+
+/* A record comes twice, or in place of the one before it. */
+static void test_replayed_record(void **state)
+{
+    uint8_t first[256], second[256], bytes[64];
+    (void)state;
+    for (int twice = 0; twice < 2; twice++) {
+        struct pair pair;
+        struct cut cut;
+        pair_open(&pair, KEY, NAME, 0);
+        cut_open(&cut, &pair);
+        size_t first_length = cut_record(&cut, &pair, "ping", first);
+        size_t second_length = cut_record(&cut, &pair, "pong", second);
+        if (twice == 1) {
+            assert_int_equal(write(cut.near[0], first, first_length), first_length);
+            assert_int_equal(pair.server.module->read(pair.server.session, bytes, sizeof(bytes)),
+                             4);
+            assert_int_equal(write(cut.near[0], first, first_length), first_length);
+        } else {
+            assert_int_equal(write(cut.near[0], second, second_length), second_length);
+        }
+        expect_refused(&pair);
+        cut_close(&cut);
+        pair_close(&pair);
+    }
+}
+
+/* Passes on what has come on `from`; appends it to `heard`. */
+static void pass(int from, int to, struct buf *heard)
+{
+    uint8_t bytes[4096];
+    ssize_t got = recv(from, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (got <= 0)
+        return;
+    assert_int_equal(write(to, bytes, (size_t)got), got);
+    if (heard != NULL)
+        buf_append(heard, bytes, (size_t)got);
+}
+
+/* All that an agent has said, said again to the same driver, is worth nothing. */
+static void test_replayed_handshake(void **state)
+{
+    AUTO_BUF struct buf heard = BUF_INIT(65536);
+    int client[2], server[2], again[2];
+    char bytes[8] = "";
+    (void)state;
+    assert_int_equal(fd_socketpair(client), 0);
+    assert_int_equal(fd_socketpair(server), 0);
+    assert_int_equal(fd_socketpair(again), 0);
+    struct pair pair = {.server_party = tls_fixture_party(true, KEY, NULL, 0),
+                        .client_party = tls_fixture_party(false, KEY, NAME, 0)};
+    pair.server = tls_fixture_end(pair.server_party, server[0]);
+    pair.client = tls_fixture_end(pair.client_party, client[0]);
+    struct tls_end replayed = tls_fixture_end(pair.server_party, again[0]);
+    for (int i = 0; i < 20; i++) {
+        state_of(&pair.client);
+        pass(client[1], server[1], &heard);
+        state_of(&pair.server);
+        pass(server[1], client[1], NULL);
+    }
+    assert_int_equal(pair.client.module->write(pair.client.session, "ping", 4), 4);
+    pass(client[1], server[1], &heard);
+    assert_int_equal(state_of(&pair.server), TLS_OPEN);
+    assert_int_equal(pair.server.module->read(pair.server.session, bytes, sizeof(bytes)), 4);
+    assert_int_equal(write(again[1], buf_text(&heard), heard.length), heard.length);
+    for (int i = 0; i < 20; i++)
+        assert_int_not_equal(state_of(&replayed), TLS_OPEN);
+    assert_int_equal(replayed.module->read(replayed.session, bytes, sizeof(bytes)), -1);
+    tls_fixture_close(&replayed);
+    pair_close(&pair);
+    int ours[] = {client[1], server[1], again[1]};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        close(ours[i]);
 }
 
 /* Streams */
@@ -272,8 +376,19 @@ static void test_back_pressure_both_ways(void **state)
 static void test_keys_are_renewed(void **state)
 {
     struct fixture f;
-    uint8_t up = 0, up_seen = 0, down = 0, down_seen = 0;
+    uint8_t up = 0, up_seen = 0, down = 0, down_seen = 0, record[256];
     (void)state;
+    for (uint64_t limit = 0; limit <= 8; limit += 8) { /* 0: far away */
+        struct pair pair;
+        struct cut cut;
+        pair_open(&pair, KEY, NAME, limit);
+        cut_open(&cut, &pair);
+        size_t first = cut_record(&cut, &pair, "0123456789", record);
+        size_t second = cut_record(&cut, &pair, "0123456789", record); /* and word of the new key */
+        assert_int_equal(second > first, limit > 0);
+        cut_close(&cut);
+        pair_close(&pair);
+    }
     set_up(&f, 10000);
     for (int i = 0; i < 3; i++) {
         size_t sent = stuff(&f, f.client.fd, &up);
@@ -362,6 +477,8 @@ int main(void)
         cmocka_unit_test(test_identity_that_cannot_be_shown),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_tampered_record),
+        cmocka_unit_test(test_replayed_record),
+        cmocka_unit_test(test_replayed_handshake),
         cmocka_unit_test(test_back_pressure_both_ways),
         cmocka_unit_test(test_keys_are_renewed),
         cmocka_unit_test(test_what_was_written_arrives_before_the_end),

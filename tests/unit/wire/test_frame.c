@@ -31,11 +31,13 @@ static void test_header_layout(void **state)
     (void)state;
     const struct frame_header header = {.version = FRAME_VERSION,
                                         .type = FRAME_OUTPUT,
+                                        .number = 0xfeed,
                                         .length = 0x00012345,
                                         .node = 0xfedcba98,
                                         .epoch = 0x89abcdef};
-    static const uint8_t wanted[FRAME_HEADER_SIZE] = {
-        FRAME_VERSION, 9, 0, 0, 0, 1, 0x23, 0x45, 0xfe, 0xdc, 0xba, 0x98, 0x89, 0xab, 0xcd, 0xef};
+    static const uint8_t wanted[FRAME_HEADER_SIZE] = {FRAME_VERSION, 9,    0xfe, 0xed, 0,    1,
+                                                      0x23,          0x45, 0xfe, 0xdc, 0xba, 0x98,
+                                                      0x89,          0xab, 0xcd, 0xef};
     uint8_t bytes[FRAME_HEADER_SIZE];
     memset(bytes, 0xff, sizeof(bytes));
     frame_header_put(&header, bytes);
@@ -44,6 +46,7 @@ static void test_header_layout(void **state)
     assert_int_equal(frame_header_get(bytes, &back, NULL), 0);
     assert_int_equal(back.version, header.version);
     assert_int_equal(back.type, header.type);
+    assert_int_equal(back.number, header.number);
     assert_int_equal(back.length, header.length);
     assert_int_equal(back.node, header.node);
     assert_int_equal(back.epoch, header.epoch);
