@@ -6,6 +6,7 @@
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "base/clock.h"
+#include "io/reaper.h"
 
 static void stop_now(void *context)
 {
@@ -107,11 +108,11 @@ void agent_end_order(struct agent *agent, uint32_t epoch, const uint8_t *body, s
 }
 
 /* After ENDED, or before there was any worker. A driver that sends it at another time wants no more
- * of us, and the workers are ended as when it is lost. */
+ * of us: the workers, and what they have left running, are ended as when it is lost. */
 void agent_end_quit(struct agent *agent)
 {
     agent->quits = true;
-    if (crews_live(agent->crews) > 0)
+    if (crews_live(agent->crews) > 0 || (!agent->ended && reaper_has_children()))
         agent_end_driver_lost(agent);
     else
         leave(agent);

@@ -32,7 +32,8 @@ struct crew_config {
     struct modules *modules;
     const char *job_id;
     int64_t drain_ms;
-    int rendezvous_port; /* 0: none */
+    int rendezvous_port;             /* 0: none */
+    struct runtime_dir *runtime_dir; /* taken; NULL: the crew makes its own */
     /* Every worker is FINISHED. Called from inside the crew: not the place to destroy it. */
     void (*finished)(void *context);
     void *context;
@@ -64,6 +65,7 @@ void crew_states(const struct crew *crew, bool finished, struct crew_states *sta
 
 uint32_t crew_epoch(const struct crew *crew);
 const char *crew_folder(const struct crew *crew); /* the runtime folder; NULL: none */
+void crew_leave_folders(struct crew *crew);       /* removes its folders: no process uses them */
 int crew_live(const struct crew *crew);           /* workers whose process runs */
 bool crew_is_started(const struct crew *crew);
 bool crew_is_finished(const struct crew *crew);            /* also when it never started */

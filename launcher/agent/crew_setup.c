@@ -322,8 +322,12 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
                     struct error *err)
 {
     struct error no_dir = ERROR_INIT;
-    *setup = (struct crew_setup){
-        .config = config, .prepare = prepare, .master_fd = -1, .jax_fd = -1, .problem_app = -1};
+    *setup = (struct crew_setup){.config = config,
+                                 .prepare = prepare,
+                                 .runtime_dir = config->runtime_dir,
+                                 .master_fd = -1,
+                                 .jax_fd = -1,
+                                 .problem_app = -1};
     if (prepare->n_workers == 0 || prepare->n_apps == 0)
         return error_set(err, "a plan without workers");
     for (size_t i = 0; i < prepare->n_workers; i++) {
@@ -337,7 +341,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     copy_lists(setup);
     copy_limits(setup);
     choose_interfaces(setup);
-    setup->runtime_dir = runtime_dir_create(&no_dir);
+    if (setup->runtime_dir == NULL)
+        setup->runtime_dir = runtime_dir_create(&no_dir);
     if (setup->runtime_dir == NULL)
         log_info(&config->post->log, "%s", no_dir.text);
     else
@@ -409,6 +414,13 @@ char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank)
     return worker_env_error_file(&job, (int)rank);
 }
 
+void crew_setup_leave_folders(struct crew_setup *setup)
+{
+    runtime_dir_destroy(setup->runtime_dir);
+    runtime_dir_destroy(setup->shm_dir);
+    setup->runtime_dir = setup->shm_dir = NULL;
+}
+
 void crew_setup_destroy(struct crew_setup *setup)
 {
     if (setup->mpi != NULL)
@@ -438,7 +450,6 @@ void crew_setup_destroy(struct crew_setup *setup)
     strv_destroy(&setup->pictures);
     fd_close(&setup->master_fd);
     fd_close(&setup->jax_fd);
-    runtime_dir_destroy(setup->runtime_dir);
-    runtime_dir_destroy(setup->shm_dir);
+    crew_setup_leave_folders(setup);
     hvdrun__prepare__free_unpacked(setup->prepare, NULL);
 }

@@ -56,4 +56,5 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start);
 const char *crew_setup_getenv(const struct crew_setup *setup, const struct crew_app *app,
                               const char *name);
 char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank); /* NULL: none */
+void crew_setup_leave_folders(struct crew_setup *setup);
 void crew_setup_destroy(struct crew_setup *setup);

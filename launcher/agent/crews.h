@@ -4,6 +4,10 @@
  * here adds a crew to those whose workers go on. A crew that has started and of which nothing is
  * left goes as soon as there is a newer one; the newest stays, since a static job may still ask for
  * it.
+ *
+ * The runtime folder of the first crew is made before there is a crew, while the driver reads
+ * HELLO, and those of crews of which nothing is left go before the crews do: neither keeps a job
+ * waiting.
  */
 #pragma once
 
@@ -43,4 +47,5 @@ void crews_report_states(const struct crews *crews, const struct post *post); /*
 
 int crews_live(const struct crews *crews);
 bool crews_is_finished(const struct crews *crews);
+void crews_leave_folders(struct crews *crews); /* as crew_leave_folders() */
 bool crews_has_group(const struct crews *crews, pid_t group);

@@ -19,9 +19,10 @@ int env_collect(const struct strv *given, char *const *envp, struct strv *env,
         int found = env_spec_apply(text, envp, env, err);
         if (found < 0)
             return error_wrap(err, "-x");
-        if (worker_env_is_rank_variable(text))
+        size_t length = strcspn(text, "=");
+        if (worker_env_is_rank_variable(text, length, NULL))
             strv_printf(warnings, "-x %.*s has no effect: hvdrun sets it for each worker",
-                        (int)strcspn(text, "="), text);
+                        (int)length, text);
         else if (found == 0)
             strv_printf(warnings, "-x %s has no effect: it is not set here", text);
     }

@@ -115,8 +115,18 @@ static int start_agents(const struct settings *settings, const struct allocation
 static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
                    const struct place *place, const struct plan *plan, bool late, struct error *err)
 {
+    char *module_dir AUTO_FREE = place_modules();
+    struct transport_stream *streams AUTO_FREE =
+        mem_array(plan == NULL ? 0 : (size_t)plan->node_count, sizeof(*streams));
+    bool allocated = place->allocation.kind != ALLOCATION_NONE;
+    const struct allocation *allocation = allocated ? &place->allocation : NULL;
     sigset_t mask;
     sigprocmask(SIG_SETMASK, NULL, &mask);
+    struct agent_start start = {module_dir, &mask};
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent: it stands above them all (D6) */
+    /* Before all that only the driver needs: the agents come up meanwhile. */
+    if (plan != NULL && start_agents(&line->settings, allocation, plan, &start, streams, err) < 0)
+        return -1;
     AUTO_STRV struct strv base = STRV_INIT, away = STRV_INIT, knobs = STRV_INIT;
     env_scrub(environ, true, line->settings.no_env, &base);
     env_scrub(environ, false, line->settings.no_env, &away);
@@ -125,21 +135,12 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
         env_scrub_scheduler(environ, &away);
     }
     horovod_env_build(&line->settings, &knobs);
-    char *module_dir AUTO_FREE = place_modules();
     char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
     char *ssh_module AUTO_FREE = mem_printf("%s/hvdrun-ssh.so", module_dir);
     char *tls_module AUTO_FREE = mem_printf("%s/hvdrun-tls.so", module_dir);
     char *here AUTO_FREE = place_here();
     char *job_id AUTO_FREE = place_job_id();
-    struct transport_stream *streams AUTO_FREE =
-        mem_array(plan == NULL ? 0 : (size_t)plan->node_count, sizeof(*streams));
-    struct agent_start start = {module_dir, &mask};
     struct check_request check = {.net = line->check.net, .json = line->check.json};
-    bool allocated = place->allocation.kind != ALLOCATION_NONE;
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent: it stands above them all (D6) */
-    const struct allocation *allocation = allocated ? &place->allocation : NULL;
-    if (plan != NULL && start_agents(&line->settings, allocation, plan, &start, streams, err) < 0)
-        return -1;
     struct job_request request = {.settings = &line->settings,
                                   .apps = &line->apps,
                                   .check = line->check.wanted ? &check : NULL,

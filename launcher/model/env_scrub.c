@@ -105,12 +105,16 @@ static bool matches(const char *pattern, const char *name, size_t length)
     return length == size && memcmp(pattern, name, size) == 0;
 }
 
+/* Every variable meets every name of a list before the first agent is started: the first byte tells
+ * most of them apart. */
 static bool listed(const char *const *list, size_t count, const char *name, size_t length)
 {
-    size_t i = 0;
-    while (i < count && !matches(list[i], name, length))
-        i++;
-    return i < count;
+    for (size_t i = 0; i < count; i++) {
+        bool may_match = list[i][0] == name[0] || list[i][0] == '*';
+        if (may_match && matches(list[i], name, length))
+            return true;
+    }
+    return false;
 }
 
 #define LISTED(list, name, length) \
@@ -120,11 +124,7 @@ static bool listed(const char *const *list, size_t count, const char *name, size
 static bool is_dropped_rank_variable(const char *name, size_t length)
 {
     bool inherited = false;
-    size_t i = 0;
-    const char *known = worker_env_name(i, &inherited);
-    while (known != NULL && (strncmp(known, name, length) != 0 || known[length] != '\0'))
-        known = worker_env_name(++i, &inherited);
-    return known != NULL && !inherited;
+    return worker_env_is_rank_variable(name, length, &inherited) && !inherited;
 }
 
 bool env_scrub_keeps(const char *name, bool same_host, bool few)

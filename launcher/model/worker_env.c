@@ -105,12 +105,15 @@ const char *worker_env_name(size_t i, bool *inherited)
     return variables[i].name;
 }
 
-bool worker_env_is_rank_variable(const char *name)
+bool worker_env_is_rank_variable(const char *name, size_t length, bool *inherited)
 {
-    size_t length = env_name_length(name);
     for (size_t i = 0; i < VARIABLES; i++) {
-        if (strncmp(variables[i].name, name, length) == 0 && variables[i].name[length] == '\0')
-            return true;
+        const char *known = variables[i].name;
+        if (known[0] != name[0] || strncmp(known, name, length) != 0 || known[length] != '\0')
+            continue;
+        if (inherited != NULL)
+            *inherited = variables[i].when == INHERITED;
+        return true;
     }
     return false;
 }
@@ -412,6 +415,16 @@ static bool applies(enum when when, enum mpi_kind mpi)
     return true;
 }
 
+/* Returns the place behind it. */
+static char *put_pair(char *at, const char *name, const char *value)
+{
+    size_t length = strlen(name), value_size = strlen(value) + 1;
+    memcpy(at, name, length);
+    at[length] = '=';
+    memcpy(at + length + 1, value, value_size);
+    return at + length + 1 + value_size;
+}
+
 /* Rank variables whose value is the rank's own: "NAME=value" side by side in one block. */
 static void put_rank(struct worker_vars *vars, const struct worker_env *env,
                      const struct worker_env_rank *rank)
@@ -438,9 +451,8 @@ static void put_rank(struct worker_vars *vars, const struct worker_env *env,
     char *at = vars->text;
     for (size_t i = 0; i < VARIABLES; i++) {
         if (size[i] > 0) {
-            snprintf(at, size[i], "%s=%s", variables[i].name, text[variables[i].value]);
             vars->items[env->slot[i]] = at;
-            at += size[i];
+            at = put_pair(at, variables[i].name, text[variables[i].value]);
         } else if (env->fixed[i] != NULL && applies(variables[i].when, rank->mpi)) {
             vars->items[env->slot[i]] = (char *)env->fixed[i];
         }

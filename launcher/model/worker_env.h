@@ -85,8 +85,9 @@ void worker_vars_destroy(struct worker_vars *vars);
  * The caller owns it; NULL when the job has no runtime directory. */
 char *worker_env_error_file(const struct worker_env_job *job, int rank);
 
-/* Is `name` (up to '=' or its end) a rank variable, which the user's -x cannot set? */
-bool worker_env_is_rank_variable(const char *name);
+/* Are the first `length` bytes of `name` a rank variable, which the user's -x cannot set?
+ * `inherited` (may be NULL) becomes whether it is one that is only rewritten when inherited. */
+bool worker_env_is_rank_variable(const char *name, size_t length, bool *inherited);
 
-/* The names of worker_vars.def; NULL after the last. `inherited` (may be NULL) tells the kind. */
+/* The names of worker_vars.def; NULL after the last. `inherited` as above. */
 const char *worker_env_name(size_t i, bool *inherited);

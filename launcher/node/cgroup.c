@@ -93,7 +93,7 @@ static int cpus_of(int64_t quota, int64_t period)
 {
     if (quota <= 0 || period <= 0 || quota / period > 1000000)
         return 0;
-    return (int)((quota + period - 1) / period);
+    return (int)(quota / period + (quota % period > 0));
 }
 
 /* The quota at one level of the unified tree: "max 100000" or "150000 100000". */
@@ -121,7 +121,7 @@ static int legacy_quota(const char *folder)
 /* The smallest quota from `path` up to the root of its tree. */
 static int smallest_quota(const char *root, const char *path, int (*quota_of)(const char *folder))
 {
-    char *folder AUTO_FREE = mem_printf("%s%s", root, path);
+    char *folder AUTO_FREE = mem_printf("%s%s", root, strcmp(path, "/") == 0 ? "" : path);
     size_t root_length = strlen(root);
     int smallest = 0;
     for (;;) {

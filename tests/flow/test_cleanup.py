@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing survives (D6): orphans, daemons, stubborn ranks, and the SIGKILL of any one of us."""
+# ctest waits
 
 import os
 import re
@@ -186,6 +187,16 @@ class Cleanup(Flow):
         let_go()
         self.expect(job.wait(), 0)
         self.box.check_nothing_left()
+
+    def test_the_folder_is_there_while_a_process_of_the_job_is(self):
+        # the rank has ended, and what it left behind is still at work
+        wrote = self.box.path("wrote")
+        left = ('trap \'echo last > "$HVDRUN_DEADLINE_FILE.words" && echo yes > "$0" || echo no > "$0"; exit\' TERM; '
+                'echo > "$0.ready"; while :; do sleep 0.02; done')
+        script = 'sh -c "$1" "$2" >/dev/null 2>&1 & while [ ! -e "$2.ready" ]; do sleep 0.02; done'
+        self.expect(self.run_job("-np", 1, "sh", "-c", script, "rank", left, wrote), 0)
+        with open(wrote, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "yes\n")
 
     def test_folders_of_a_killed_driver_with_pmix(self):
         job = self.start("-np", 2, "--grace", 1, "--mpi=pmix", worker("hang"))

@@ -713,16 +713,16 @@ static void test_names(void **state)
     for (size_t i = 0; worker_env_name(i, NULL) != NULL; i++) {
         const char *name = worker_env_name(i, &inherited);
         assert_int_equal(option_of_variable(name, strlen(name)), OPT_TOTAL);
-        assert_true(worker_env_is_rank_variable(name));
+        assert_true(worker_env_is_rank_variable(name, strlen(name), NULL));
         assert_int_equal(inherited,
                          strncmp(name, "SLURM_", 6) == 0 || strncmp(name, "PBS_", 4) == 0);
         own += strncmp(name, "HVDRUN_", 7) == 0;
     }
     assert_int_equal(own, 9);
-    assert_true(worker_env_is_rank_variable("RANK=5"));
-    assert_false(worker_env_is_rank_variable("RANKS"));
-    assert_false(worker_env_is_rank_variable("RAN"));
-    assert_false(worker_env_is_rank_variable("OMP_NUM_THREADS"));
+    assert_true(worker_env_is_rank_variable("RANK=5", 4, NULL));
+    assert_false(worker_env_is_rank_variable("RANKS", 5, NULL));
+    assert_false(worker_env_is_rank_variable("RAN", 3, NULL));
+    assert_false(worker_env_is_rank_variable("OMP_NUM_THREADS", 15, NULL));
 }
 
 /* docs/environment.md names every variable. */
