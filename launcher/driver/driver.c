@@ -319,6 +319,8 @@ static int job_open(struct job *job, struct error *err)
     job->signals = job->warning == NULL ? NULL : user_signals_create(job, err);
     if (job->signals == NULL || job_open_output(job, err) < 0)
         return -1;
+    if (job->request->check == NULL && stdin_feed_check(job, err) < 0)
+        return -1;
     job->events = events_open(job, job->settings->events);
     job->rendezvous = rendezvous_part_create(job);
     job->mpi = mpi_part_create(job);

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "driver/exits.h"
+#include "driver/teardown.h"
 #include "output/terminal.h"
 
 #define CHUNK (64u << 10)
@@ -68,7 +71,8 @@ static void send_chunk(struct stdin_feed *feed, const uint8_t *bytes, size_t len
                                   .when_ns = (uint64_t)clock_mono_ns()};
         uint8_t frame[FRAME_DATA_PREFIX + CHUNK];
         frame_data_put(&data, frame);
-        memcpy(frame + FRAME_DATA_PREFIX, bytes, length);
+        if (length > 0)
+            memcpy(frame + FRAME_DATA_PREFIX, bytes, length);
         link_send(node->link, FRAME_STDIN, job->epoch, frame, FRAME_DATA_PREFIX + length);
     }
     feed->sent += length;
@@ -98,6 +102,35 @@ static void arm(struct stdin_feed *feed)
     }
 }
 
+static mode_t kind_of_stdin(void)
+{
+    struct stat stat;
+    return fstat(STDIN_FILENO, &stat) == 0 ? stat.st_mode & S_IFMT : 0;
+}
+
+static void retry_later(struct stdin_feed *feed, int64_t after_ms)
+{
+    if (!feed->plain)
+        loop_fd_watch(feed->watch, 0);
+    feed->pumping = true;
+    loop_timer_set(feed->retry, after_ms);
+}
+
+/* Workers that took what has come for all of it would end well with wrong results. But who gives a
+ * descriptor that is not open for reading (nohup does) gives no input. */
+static void read_failed(struct stdin_feed *feed, int errnum)
+{
+    if (errnum == EBADF)
+        send_chunk(feed, NULL, 0);
+    stdin_feed_stop(feed);
+    if (errnum == EBADF)
+        return;
+    AUTO_FREE char *text = mem_printf("cannot read the standard input: %s; the workers would take "
+                                      "what has come for all of it",
+                                      strerrordesc_np(errnum));
+    teardown_launcher(feed->job, STATUS_LAUNCHER, text);
+}
+
 static void pump(struct stdin_feed *feed)
 {
     uint8_t chunk[CHUNK];
@@ -107,27 +140,27 @@ static void pump(struct stdin_feed *feed)
         return;
     }
     if (!terminal_may_read()) {
-        if (!feed->plain)
-            loop_fd_watch(feed->watch, 0);
-        feed->pumping = true;
-        loop_timer_set(feed->retry, BACKGROUND_RETRY_MS);
+        retry_later(feed, BACKGROUND_RETRY_MS);
         return;
     }
     ssize_t got = fd_read(STDIN_FILENO, chunk, allowed < CHUNK ? (size_t)allowed : CHUNK);
-    if (got < 0 && (errno == EAGAIN || errno == EIO)) {
-        /* Somebody made the shared descriptor non-blocking, or we lost the terminal just now. */
-        if (!feed->plain)
-            loop_fd_watch(feed->watch, 0);
-        feed->pumping = true;
-        loop_timer_set(feed->retry, errno == EAGAIN ? 10 : BACKGROUND_RETRY_MS);
+    int errnum = errno;
+    if (got < 0 && errnum == EAGAIN) { /* somebody made the shared descriptor non-blocking */
+        retry_later(feed, 10);
         return;
     }
-    if (got > 0) {
-        send_chunk(feed, chunk, (size_t)got);
-    } else {
-        send_chunk(feed, chunk, 0);
-        stdin_feed_stop(feed);
+    if (got < 0 && errnum == EIO &&
+        kind_of_stdin() == S_IFCHR) { /* we lost the terminal just now */
+        retry_later(feed, BACKGROUND_RETRY_MS);
+        return;
     }
+    if (got < 0) {
+        read_failed(feed, errnum);
+        return;
+    }
+    send_chunk(feed, chunk, (size_t)got);
+    if (got == 0)
+        stdin_feed_stop(feed);
     arm(feed);
 }
 
@@ -141,6 +174,14 @@ static void add_target(struct stdin_feed *feed, int rank)
 {
     feed->targets = mem_resize_array(feed->targets, feed->count + 1, sizeof(*feed->targets));
     feed->targets[feed->count++] = (struct target){.rank = rank};
+}
+
+int stdin_feed_check(const struct job *job, struct error *err)
+{
+    if (job_stdin_rank(job) == SET_RANK_NONE || kind_of_stdin() != S_IFDIR)
+        return 0;
+    return error_set(err, "the standard input is a folder, which cannot be read; give a file, or "
+                          "--stdin none");
 }
 
 struct stdin_feed *stdin_feed_create(struct job *job)

@@ -8,10 +8,8 @@
 
 static struct backlog_chunk *add(struct backlog *backlog, int rank, int stream, size_t length)
 {
-    struct backlog_chunk *chunk = mem_alloc(sizeof(*chunk) + length);
-    chunk->rank = rank;
-    chunk->stream = stream;
-    chunk->length = length;
+    struct backlog_chunk *chunk = mem_resize(NULL, sizeof(*chunk) + length); /* not zeroed */
+    *chunk = (struct backlog_chunk){.rank = rank, .stream = stream, .length = length};
     if (backlog->last != NULL)
         backlog->last->next = chunk;
     else

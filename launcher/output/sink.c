@@ -307,7 +307,7 @@ static struct block *take_block(struct shared *shared)
     }
     pthread_mutex_unlock(&shared->lock);
     if (block == NULL)
-        block = mem_alloc(sizeof(*block));
+        block = mem_resize(NULL, sizeof(*block)); /* not zeroed: it is large */
     block->next = NULL;
     block->length = 0;
     block->segments = 0;

@@ -12,6 +12,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+#define LARGE (64u << 10) /* bytes at once, after which a reader's pipe is made larger */
+#define WIDE (256 << 10)
 #define GIVE_UP_MS 500 /* how long a wait may go on before give_up is looked at */
 
 struct target *target_descriptor(int fd, const char *name)
@@ -152,6 +154,15 @@ static int write_all(const struct target_set *set, int fd, const char *bytes, si
     return 0;
 }
 
+/* The reader and we then work beside each other more. As far as the system allows it. */
+static void widen(struct target *target)
+{
+    target->wide = true;
+    int size = fcntl(target->fd, F_GETPIPE_SZ);
+    if (size > 0 && size < WIDE)
+        (void)fcntl(target->fd, F_SETPIPE_SZ, WIDE);
+}
+
 /* -1 the first time that it is asked about a target that has failed. */
 static int tell(struct target *target)
 {
@@ -179,6 +190,8 @@ int target_write(struct target_set *set, struct target *target, const char *byte
         unlink_open(set, target);
         link_open(set, target);
     }
+    if (length >= LARGE && !target->is_file && !target->wide)
+        widen(target);
     return write_all(set, target->fd, bytes, length) == 0 ? 0 : fail(set, target);
 }
 

@@ -22,6 +22,7 @@ struct target {
     int errnum; /* why it has failed; 0: it works */
     bool is_file, append, closed;
     bool told; /* that it has failed */
+    bool wide; /* a pipe: was made to hold more, or cannot be */
 };
 
 struct target_set {
@@ -30,7 +31,7 @@ struct target_set {
     const atomic_bool *give_up; /* seen while waiting: return at once */
 };
 
-struct target *target_descriptor(int fd, const char *name); /* `fd` is never closed or changed */
+struct target *target_descriptor(int fd, const char *name); /* `fd` is never closed */
 struct target *target_file(const char *path, bool append);
 void target_destroy(struct target *target); /* closes nothing: target_close() first */
 

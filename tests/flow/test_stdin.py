@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stdin: who gets it, byte-exact, under flow control, and without stopping in the background."""
 
+import os
 import random
 import time
 import zlib
@@ -83,6 +84,32 @@ class Stdin(Flow):
         script = self.write("closed", '#!/bin/sh\nexec "$@" <&-\n', 0o755)
         result = self.expect(Job(self.box, [script, HVDRUN, "-np", 1, worker("stdin_sum")]).wait(), 0)
         self.assertIn(summed(b""), result.stdout)
+
+    def run_with(self, path, flags, *args):
+        descriptor = os.open(path, flags)
+        try:
+            return self.run_job(*args, stdin=descriptor)
+        finally:
+            os.close(descriptor)
+
+    def test_a_folder(self):
+        for wanted in (0, "all"):
+            result = self.expect(self.run_with("/", os.O_RDONLY, "-np", 2, "--stdin", wanted, "cat"), 125)
+            self.expect_said(result, "the standard input is a folder")
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.describe())
+        self.expect(self.run_with("/", os.O_RDONLY, "-np", 1, "--stdin", "none", "cat"), 0)
+
+    def test_a_file_that_cannot_be_read_to_its_end(self):
+        # nothing of us is at address 0: EIO
+        result = self.run_with("/proc/self/mem", os.O_RDONLY, "-np", 2, "--stdin", "all", worker("stdin_sum"))
+        self.expect_said(self.expect(result, 125), "cannot read the standard input")
+        self.assertNotIn("<stdout>", result.stdout, "a rank took it for the end of its input")
+
+    def test_not_open_for_reading(self):
+        # as nohup leaves it
+        result = self.expect(self.run_with("/dev/null", os.O_WRONLY, "-np", 1, worker("stdin_sum")), 0)
+        self.expect_lines(result, [f"[0]<stdout>:{summed(b'')}"])
+        self.assertEqual(result.stderr, "", result.describe())
 
     def test_a_rank_that_does_not_read_costs_no_memory(self):
         gate, let_go = self.box.gate()
