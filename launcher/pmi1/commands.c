@@ -207,6 +207,8 @@ static int do_abort(struct pmi1_engine *engine, struct member *member, const str
     const char *code = pmi1_line_get(line, "exitcode");
     const char *text = pmi1_line_get(line, "msg");
     int64_t number = 1;
+    if (text == NULL) /* MPICH since 4.1 */
+        text = pmi1_line_get(line, "message");
     if (code != NULL && parse_int(code, INT32_MIN, INT32_MAX, &number, err) < 0)
         return -1;
     if (member->state == PMI1_BARRIER)

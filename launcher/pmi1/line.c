@@ -6,7 +6,8 @@
 /* Where the value of a word ends. */
 static char *value_end(const char *name, char *value)
 {
-    if (strcmp(name, "value") == 0 || strcmp(name, "port") == 0 || strcmp(name, "msg") == 0)
+    if (strcmp(name, "value") == 0 || strcmp(name, "port") == 0 || strcmp(name, "msg") == 0 ||
+        strcmp(name, "message") == 0)
         return value + strlen(value);
     if (strcmp(name, "service") == 0) {
         char *port = strstr(value, " port=");

@@ -43,7 +43,9 @@ class Hello(Mpi):
         for kind in KINDS:
             with self.subTest(kind=kind):
                 result = self.expect(self.mpi("-np", 2, mpi_worker("mpi_hello", kind)), 0)
-                self.assertEqual(result.stderr, "", result.describe())
+                # Open MPI 5 says this, under its own mpirun too, of an interface that reaches no other
+                said = [line for line in result.stderr.splitlines() if "find reachable pairing between" not in line]
+                self.assertEqual(said, [], result.describe())
 
     def test_chosen_kind(self):
         self.expect_world(self.mpi("-np", 3, "--mpi=pmix", mpi_worker("mpi_hello", "openmpi")), 3)
@@ -222,8 +224,9 @@ class WrongKind(Mpi):
         self.expect_said(result, "--mpi=pmi1")
 
     def test_open_mpi_under_pmi1_is_noticed(self):
-        path = self.write("slow", f'#!/bin/sh\n"{mpi_worker("mpi_ring", "openmpi")}" 1048576 100000 &\nsleep 4\nkill $!\n'
-                                  f'wait 2>/dev/null\nexit 0\n', 0o755)
+        # what Open MPI 5 leaves when it is killed without a PMIx server is the program's
+        path = self.write("slow", f'#!/bin/sh\nexport TMPDIR=$(mktemp -d)\n"{mpi_worker("mpi_ring", "openmpi")}" 1048576 100000 &\n'
+                                  f'sleep 4\nkill $!\nwait 2>/dev/null\nrm -rf "$TMPDIR"\nexit 0\n', 0o755)
         result = self.mpi("-np", 2, "--mpi=pmi1", path)
         self.expect_said(result, "--mpi=pmix")
 

@@ -72,13 +72,28 @@ static struct infos *construct(struct server *server, struct group_request *requ
     return list;
 }
 
+static void request_free(struct group_request *request)
+{
+    collective_clear(&request->collective);
+    free(request->name);
+    free(request);
+}
+
 static void answer(struct group_request *request, pmix_status_t status, struct infos *list)
 {
     request->done(status, list != NULL ? list->items : NULL, list != NULL ? list->count : 0,
                   request->done_data, list != NULL ? release_infos : NULL, list);
-    collective_clear(&request->collective);
-    free(request->name);
-    free(request);
+    request_free(request);
+}
+
+static void forget(struct server *server, const char *name)
+{
+    struct group **at = find(server, name);
+    struct group *known = *at;
+    if (known != NULL) {
+        *at = known->next;
+        group_free(known);
+    }
 }
 
 static void finish(struct collective *collective, pmix_status_t status, uint64_t round, char *bytes,
@@ -96,12 +111,7 @@ static void finish(struct collective *collective, pmix_status_t status, uint64_t
         answer(request, PMIX_SUCCESS, construct(server, request, round));
         return;
     }
-    struct group **at = find(server, request->name);
-    struct group *known = *at;
-    if (known != NULL) {
-        *at = known->next;
-        group_free(known);
-    }
+    forget(server, request->name);
     answer(request, PMIX_SUCCESS, NULL);
 }
 
@@ -135,6 +145,20 @@ static void drop(struct request *base)
 
 static const struct request_kind group_kind = {run, drop};
 
+static void run_forget(struct server *server, struct request *base)
+{
+    struct group_request *request = (struct group_request *)base;
+    forget(server, request->name);
+    request_free(request);
+}
+
+static void drop_forget(struct request *base)
+{
+    request_free((struct group_request *)base);
+}
+
+static const struct request_kind forget_kind = {run_forget, drop_forget};
+
 pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t procs[],
                        size_t nprocs, const pmix_info_t directives[], size_t ndirs,
                        pmix_info_cbfunc_t done, void *done_data)
@@ -143,6 +167,15 @@ pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t
     if (server == NULL || (op != PMIX_GROUP_CONSTRUCT && op != PMIX_GROUP_DESTRUCT))
         return PMIX_ERR_NOT_SUPPORTED;
     struct group_request *request = mem_alloc(sizeof(*request));
+    /* Done for the members, who are all here. It has to be said at once: libpmix 5.0 asks a second
+     * time about such a group when it is to wait, and takes the second answer for one to memory
+     * that the first has freed. */
+    if (op == PMIX_GROUP_DESTRUCT && infos_true(directives, ndirs, PMIX_GROUP_LOCAL_ONLY)) {
+        *request = (struct group_request){.collective = {.base = {.kind = &forget_kind}},
+                                          .name = mem_strdup(name)};
+        bridge_push(&server->bridge, &request->collective.base);
+        return PMIX_OPERATION_SUCCEEDED;
+    }
     *request = (struct group_request){
         .collective = {.base = {.kind = &group_kind}, .finish = finish},
         .construct = op == PMIX_GROUP_CONSTRUCT,

@@ -77,6 +77,17 @@ static void add_job(const struct job *job, const struct pmix_job *from, struct i
         infos_add_true(list, PMIX_NODE_OVERSUBSCRIBED);
 }
 
+/* Open MPI 5 keeps its session folders here, and else in /tmp, where killed ranks leave them. Open
+ * MPI 4, which has OMPI_MCA_orte_tmpdir_base, would take the folder away at the end of a rank. */
+static void add_tmpdir(const struct server *server, struct infos *list)
+{
+#if PMIX_VERSION_MAJOR >= 5
+    infos_add_text(list, PMIX_TMPDIR, server->tmpdir);
+#else
+    (void)server, (void)list;
+#endif
+}
+
 static void add_apps(const struct job *job, struct infos *list)
 {
     for (int i = 0; i < job->app_count; i++) {
@@ -207,6 +218,7 @@ int namespace_register(struct server *server, const struct pmix_job *from, struc
         return -1;
     struct job *job = job_create(from);
     add_job(job, from, &list);
+    add_tmpdir(server, &list);
     add_apps(job, &list);
     add_nodes(job, from, &list);
     add_ranks(job, &list);

@@ -205,16 +205,23 @@ static bool is_directive(const pmix_info_t *info)
 }
 
 /* NULL and *status: it cannot be done. */
-static struct store_call *call_new(const pmix_proc_t *proc, const pmix_info_t *info, size_t ninfo,
-                                   pmix_status_t *status)
+static struct store_call *call_new(int kind, const pmix_proc_t *proc, const pmix_info_t *info,
+                                   size_t ninfo, pmix_status_t *status)
 {
     struct store_call *call = mem_alloc(sizeof(*call));
-    *call = (struct store_call){.base = {.kind = &store_kind}, .proc = *proc};
+    *call =
+        (struct store_call){.base = {.kind = &store_kind}, .ask = {.kind = kind}, .proc = *proc};
     *status = PMIX_SUCCESS;
     int64_t range = infos_number(info, ninfo, PMIX_RANGE, PMIX_RANGE_SESSION);
     int64_t keep = infos_number(info, ninfo, PMIX_PERSISTENCE, PMIX_PERSIST_SESSION);
-    if (server_active() == NULL || range_of(range, &call->ask.range) < 0 ||
-        keep_of(keep, &call->ask.keep) < 0)
+    bool known = range_of(range, &call->ask.range) == 0;
+    /* Open MPI 5 looks up with a range that it never set. Who asks is shown no more by a range that
+     * is no range; who publishes might be. */
+    if (!known && kind != STORE_ASK_PUBLISH) {
+        call->ask.range = STORE_SESSION;
+        known = true;
+    }
+    if (server_active() == NULL || !known || keep_of(keep, &call->ask.keep) < 0)
         *status = PMIX_ERR_NOT_SUPPORTED;
     int64_t timeout = infos_number(info, ninfo, PMIX_TIMEOUT, 0);
     call->ask.timeout_s = timeout > 0 && timeout < INT32_MAX ? (int)timeout : 0;
@@ -245,10 +252,9 @@ pmix_status_t up_publish(const pmix_proc_t *proc, const pmix_info_t info[], size
                          pmix_op_cbfunc_t done, void *done_data)
 {
     pmix_status_t status;
-    struct store_call *call = call_new(proc, info, ninfo, &status);
+    struct store_call *call = call_new(STORE_ASK_PUBLISH, proc, info, ninfo, &status);
     if (call == NULL)
         return status;
-    call->ask.kind = STORE_ASK_PUBLISH;
     call->items = mem_array(ninfo + 1, sizeof(*call->items));
     for (size_t i = 0; i < ninfo; i++)
         if (!is_directive(&info[i]))
@@ -263,10 +269,9 @@ pmix_status_t up_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t 
                         size_t ninfo, pmix_lookup_cbfunc_t done, void *done_data)
 {
     pmix_status_t status;
-    struct store_call *call = call_new(proc, info, ninfo, &status);
+    struct store_call *call = call_new(STORE_ASK_LOOKUP, proc, info, ninfo, &status);
     if (call == NULL)
         return status;
-    call->ask.kind = STORE_ASK_LOOKUP;
     strv_copy(&call->keys, keys);
     const pmix_info_t *wait = infos_find(info, ninfo, PMIX_WAIT);
     if (wait != NULL) {
@@ -285,10 +290,9 @@ pmix_status_t up_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info
                            size_t ninfo, pmix_op_cbfunc_t done, void *done_data)
 {
     pmix_status_t status;
-    struct store_call *call = call_new(proc, info, ninfo, &status);
+    struct store_call *call = call_new(STORE_ASK_UNPUBLISH, proc, info, ninfo, &status);
     if (call == NULL)
         return status;
-    call->ask.kind = STORE_ASK_UNPUBLISH;
     call->all_keys = keys == NULL;
     strv_copy(&call->keys, keys);
     call->done = done;

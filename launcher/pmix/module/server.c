@@ -91,6 +91,8 @@ static pmix_server_module_t operations = {
 static const char *const settings[][2] = {
     /* A security plugin of the host (munge) that a container's client lacks would lock it out. */
     {"PMIX_MCA_psec", "native"},
+    /* Those of libpmix 5 put what they share with workers into /tmp and leave it there. */
+    {"PMIX_MCA_gds", "^shmem,shmem2"},
     /* hwloc loads all its plugins. Those left out cost a third of the start, and those for GPUs
      * open the devices; what PMIx shares are CPUs, memory, and the PCI devices with their names. */
     {"HWLOC_PLUGINS_BLACKLIST",

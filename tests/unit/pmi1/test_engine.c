@@ -321,6 +321,10 @@ static void test_abort(void **state)
     say(world, 1, "cmd=barrier_in\ncmd=abort\n");
     assert_int_equal(world->abort_rank, 1);
     assert_int_equal(world->abort_code, 1);
+    say(world, 3, "cmd=abort exitcode=9 message=called MPI_Abort(MPI_COMM_WORLD, 9) = the end\n");
+    assert_int_equal(world->abort_rank, 3);
+    assert_int_equal(world->abort_code, 9);
+    assert_string_equal(world->abort_text, "called MPI_Abort(MPI_COMM_WORLD, 9) = the end");
     world_destroy(world);
 }
 
