@@ -86,5 +86,6 @@ def run(probe):
     if notice is None:
         sys.exit(1)
     seconds, reason = notice
+    sys.stdout.reconfigure(errors="backslashreplace")  # the service's words may be none of this locale
     print(reason if seconds is None else f"{seconds:.0f} {reason}")
     sys.exit(0)

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "driver/control.h"
 #include "node/runtime_dir.h"
@@ -186,9 +187,12 @@ json_t *control_client_ask(int fd, const json_t *request, struct error *err)
     json_t *answer =
         json_loadb(buf_text(&answer_line), answer_line.length, JSON_DISABLE_EOF_CHECK, NULL);
     const char *refused = json_string_value(json_object_get(answer, "error"));
-    if (refused != NULL)
-        error_set(err, "%s", refused);
-    else if (!json_is_object(answer))
+    char *why AUTO_FREE = mem_strdup(refused);
+    if (why != NULL)
+        log_make_plain(why); /* text from outside: the terminal must not obey it */
+    if (why != NULL && why[0] != '\0')
+        error_set(err, "%s", why);
+    else if (why != NULL || !json_is_object(answer))
         error_set(err, "the job's answer cannot be read; is it another version of hvdrun?");
     else
         return answer;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #define CELL_MAX ((size_t)1 << 20)
@@ -13,10 +14,10 @@
 /* Text from outside: the terminal must not obey it. */
 static void put_safe(struct buf *out, const char *text)
 {
-    for (const char *at = text; *at != '\0'; at++) {
-        unsigned char byte = (unsigned char)*at;
-        buf_putc(out, byte < 0x20 || byte == 0x7f ? '?' : *at);
-    }
+    char *plain AUTO_FREE = mem_strdup(text);
+    log_make_plain(plain);
+    for (const char *at = plain; *at != '\0'; at++)
+        buf_putc(out, *at == '\n' || *at == '\t' ? '?' : *at);
 }
 
 static const char *text_of(const json_t *object, const char *key, const char *otherwise)

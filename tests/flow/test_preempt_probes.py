@@ -185,6 +185,10 @@ class Probes(Flow):
         service = self.serve("aws", pages={ACTION: '{"action": "hibernate"}'})
         self.expect_notice("aws", service, None, "hibernate")
 
+    def test_a_reason_that_cannot_be_printed(self):
+        service = self.serve("aws", pages={ACTION: '{"action": "stop\\ud800\\u00e9"}'})
+        self.expect_notice("aws", service, None, r"stop\ud800")
+
     def test_aws_rebalance(self):
         service = self.serve("aws", pages={REBALANCE: '{"noticeTime": "2020-10-27T08:22:00Z"}'})
         self.expect_none("aws", service)

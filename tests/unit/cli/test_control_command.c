@@ -260,6 +260,8 @@ static void test_strange_answers(void **state)
                  {"[1]\n", "cannot be read"},
                  {"garbage\n", "cannot be read"},
                  {"{\"error\":\"not today\"}\n", "not today"},
+                 {"{\"error\":\"\"}\n", "cannot be read"},
+                 {"{\"error\":\"\\u001b[2J\\u009b2J\"}\n", "hvdrun: ?[2J??2J"},
                  {"{\"half\":", "without an answer"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -65,8 +65,9 @@ static void test_little(void **state)
 static void test_text_from_outside(void **state)
 {
     (void)state;
-    expect("{\"job\":\"j\\u001b[2J\",\"state\":\"a\\nb\",\"events\":[{\"text\":\"x\\u0007\"}]}",
-           "j?[2J: a?b\n\n--:--:--  x?\n");
+    expect("{\"job\":\"j\\u001b[2J\",\"state\":\"a\\nb\",\"events\":[{\"text\":"
+           "\"x\\u0007\\u009b2J\"}]}",
+           "j?[2J: a?b\n\n--:--:--  x???2J\n");
 }
 
 /* One long name does not push the others' cells away. */
