@@ -5,12 +5,15 @@ All of them fail at night (test_nightly_torture.py). What was once found to be w
 """
 # ctest limit: 240
 
+import fnmatch
+import glob
 import os
 import re
+import subprocess
 import unittest
 
-from rig import Flow, main, sanitized
-from torture import Torture, learn, places
+from rig import BUILD, HVDRUN, SOURCE, Flow, main, sanitized
+from torture import LIBRARY, Torture, learn, places
 from torture_scenes import scenes
 
 STRIDE = 37
@@ -32,6 +35,31 @@ FOUND = {
     ("pmi1", "nomem", "agent"): ["line_flush", "do_put"],            # hung
     ("report", "alloc", "driver"): ["emit", "job_report"],    # 0 and half a report
 }
+
+
+def _symbols(path, which):
+    """The names of functions that a program asks others for ("--undefined-only"), or has for them ("--defined-only")."""
+    text = subprocess.run(["nm", "-D", which, path], check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1] for line in text.splitlines()}
+
+
+def _call(symbol):
+    """read@GLIBC_2.2.5 is read, as __read_chk is."""
+    return re.sub(r"^__(\w+)_chk$", r"\1", re.sub(r"^__isoc\d+_", "", symbol.partition("@")[0]))
+
+
+@unittest.skipIf(sanitized(), "the calls are the sanitizer's")
+class Calls(unittest.TestCase):
+
+    def test_every_call_can_fail_or_never_does(self):
+        with open(os.path.join(SOURCE, "tests/torture/never.txt"), encoding="ascii") as file:
+            never = [name for line in file if line[0] != "#" for name in line.split()]
+        known = {_call(symbol) for symbol in _symbols(LIBRARY, "--defined-only")}
+        for program in [HVDRUN, *sorted(glob.glob(os.path.join(BUILD, "lib/hvdrun/*")))]:
+            calls = {_call(symbol) for symbol in _symbols(program, "--undefined-only") if "@GLIBC" in symbol}
+            self.assertIn("free", calls, program)
+            unknown = [call for call in sorted(calls - known) if not any(fnmatch.fnmatchcase(call, name) for name in never)]
+            self.assertEqual(unknown, [], f"of {program}: let it fail in tests/torture/calls.c, or say why not in never.txt")
 
 
 @unittest.skipIf(sanitized(), "the allocator is the sanitizer's")
@@ -62,6 +90,14 @@ class Sample(Flow):
                         with self.subTest(scene=name, kind=kind, role=role, number=point.number):
                             self.judge(torture, point)
                     begin += 7
+
+    def test_output_that_is_spliced(self):
+        torture = Torture(self, self.scenes["much"])
+        for kind in ("intr", "again", "short", "nomem", "pipe"):
+            points = [point for point in torture.points(kind, "agent") if point.call == "splice"]
+            self.assertTrue(points, "it is not spliced")
+            with self.subTest(kind=kind):
+                self.judge(torture, points[len(points) // 2])
 
     def test_what_was_once_wrong(self):
         for (name, kind, role), functions in FOUND.items():

@@ -11,6 +11,7 @@ ELASTIC = """#!/bin/sh
 echo "rank $RANK of $WORLD_SIZE restart $TORCHELASTIC_RESTART_COUNT"
 [ "$RANK" != 1 ] || [ "$HVDRUN_EPOCH" -gt 1 ] || exit 3
 """
+MUCH = 20000
 TEXT = b"some text\nand more\n" * 20
 
 
@@ -50,6 +51,18 @@ def _twice(test, result):
                          result.describe())
 
 
+def ssh_scenes(test):
+    """By name. `test` is a Hosts: agents there are not made to fail, they are what the driver has to do with."""
+    args = [*test.ssh_words(), "-np", 2, "-H", "node1:1,node2:1", worker("hello")]
+
+    def forget():
+        for number in (1, 2):
+            test.host(number).forget_agent()
+    return {scene.name: scene for scene in (
+        Scene("ssh", args, lines=hello(2), roles=["driver"], left=test.check_hosts),
+        Scene("ssh_first", args, lines=hello(2), roles=["driver"], left=test.check_hosts, before=forget))}
+
+
 def scenes(test):
     """By name. `test` is a Flow, in whose working folder they run."""
     once = test.write("elastic.sh", ELASTIC, 0o755)
@@ -62,6 +75,8 @@ def scenes(test):
               check=_report, files=["report", "events"]),
         Scene("stdin", ["-np", 2, "--stdin", "all", "cat"], stdin=TEXT,
               lines=[f"[{rank}]<stdout>:{line}" for rank in range(2) for line in TEXT.decode().splitlines()]),
+        Scene("much", ["-np", 2, "seq", 1, MUCH],  # for which the agent has another way than for a line
+              lines=[f"[{rank}]<stdout>:{number + 1}" for rank in range(2) for number in range(MUCH)]),
         Scene("failure", ["-np", 2, worker("exit_with"), "--say", "woe", "1:3"], status=3, check=_blame),
         Scene("restart", ["-np", 2, "--min-np", 1, "-H", "a:2", *local, "--max-restarts", 1,
                            "--elastic-timeout", 3, once], check=_twice,

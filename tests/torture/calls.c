@@ -3,8 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <ifaddrs.h>
+#include <netdb.h>
 #include <poll.h>
+#include <pty.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,13 +23,16 @@
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -62,6 +69,9 @@ CALL(int, -1, memfd_create, (const char *name, unsigned flags), (name, flags), N
 CALL(int, -1, dup, (int fd), (fd), FAULT_MFILE)
 CALL(int, -1, dup2, (int from, int to), (from, to), FAULT_INTR | FAULT_MFILE)
 CALL(int, -1, dup3, (int from, int to, int flags), (from, to, flags), FAULT_INTR | FAULT_MFILE)
+CALL(int, -1, openpty,
+     (int *master, int *slave, char *name, const struct termios *modes, const struct winsize *size),
+     (master, slave, name, modes, size), NEW_FD | FAULT_NOSPC)
 CALL(int, -1, close_range, (unsigned from, unsigned to, int flags), (from, to, flags),
      FAULT_PERM | FAULT_NOMEM)
 
@@ -77,6 +87,8 @@ CALL(pid_t, -1, wait4, (pid_t pid, int *status, int options, struct rusage *usag
 CALL(pid_t, -1, waitpid, (pid_t pid, int *status, int options), (pid, status, options), FAULT_INTR)
 CALL(int, -1, waitid, (idtype_t type, id_t id, siginfo_t *info, int options),
      (type, id, info, options), FAULT_INTR)
+CALL(int, -1, sigtimedwait, (const sigset_t *set, siginfo_t *info, const struct timespec *limit),
+     (set, info, limit), FAULT_INTR)
 
 /* Sockets */
 CALL(int, -1, bind, (int fd, const struct sockaddr *address, socklen_t length),
@@ -90,6 +102,10 @@ CALL(int, -1, accept4, (int fd, struct sockaddr *address, socklen_t *length, int
      (fd, address, length, flags), FAULT_INTR | FAULT_AGAIN | NEW_FD)
 CALL(int, -1, setsockopt, (int fd, int level, int name, const void *value, socklen_t length),
      (fd, level, name, value, length), FAULT_NOMEM)
+CALL(int, EAI_MEMORY, getnameinfo,
+     (const struct sockaddr *address, socklen_t length, char *host, socklen_t host_room,
+      char *service, socklen_t service_room, int flags),
+     (address, length, host, host_room, service, service_room, flags), FAULT_NOMEM)
 
 /* Files */
 CALL(int, -1, mkdir, (const char *path, mode_t mode), (path, mode), ENTRY)
@@ -106,6 +122,12 @@ CALL(int, -1, rename, (const char *from, const char *to), (from, to), ENTRY)
 CALL(int, -1, stat, (const char *path, struct stat *info), (path, info), LOOKUP)
 CALL(int, -1, lstat, (const char *path, struct stat *info), (path, info), LOOKUP)
 CALL(int, -1, fstat, (int fd, struct stat *info), (fd, info), LOOKUP)
+CALL(int, -1, statvfs, (const char *path, struct statvfs *info), (path, info), LOOKUP | FAULT_INTR)
+CALL(int, -1, fchmod, (int fd, mode_t mode), (fd, mode), FAULT_IO | FAULT_PERM)
+CALL(int, GLOB_NOSPACE, glob,
+     (const char *pattern, int flags, int (*error)(const char *, int), glob_t *found),
+     (pattern, flags, error, found), FAULT_NOMEM)
+CALL(struct passwd *, NULL, getpwuid, (uid_t uid), (uid), LOOKUP | NEW_FD)
 CALL(int, -1, access, (const char *path, int mode), (path, mode), LOOKUP)
 CALL(ssize_t, -1, readlink, (const char *path, char *text, size_t room), (path, text, room), LOOKUP)
 CALL(char *, NULL, realpath, (const char *path, char *resolved), (path, resolved), LOOKUP)
@@ -124,6 +146,14 @@ CALL(int, -1, chdir, (const char *path), (path), LOOKUP)
 CALL(int, -1, execve, (const char *path, char *const *argv, char *const *envp), (path, argv, envp),
      LOOKUP | FAULT_PERM)
 CALL(pid_t, -1, setsid, (void), (), FAULT_PERM)
+CALL(int, -1, setrlimit, (__rlimit_resource_t resource, const struct rlimit *limit),
+     (resource, limit), FAULT_PERM)
+CALL(int, -1, tcsetattr, (int fd, int when, const struct termios *modes), (fd, when, modes),
+     FAULT_INTR | FAULT_IO)
+CALL(ssize_t, -1, getrandom, (void *bytes, size_t length, unsigned flags), (bytes, length, flags),
+     FAULT_PERM | ((flags & GRND_NONBLOCK) != 0 ? FAULT_AGAIN : 0))
+CALL(int, -1, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t *set), (pid, size, set),
+     FAULT_PERM)
 CALL(int, -1, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set), (pid, size, set),
      FAULT_PERM)
 
@@ -162,6 +192,21 @@ TRANSFER(ssize_t, recv, fault_read_kinds, bytes, (int fd, void *bytes, size_t le
 TRANSFER(ssize_t, send, fault_write_kinds, bytes,
          (int fd, const void *bytes, size_t length, int flags), (fd, bytes, length, flags),
          (fd, bytes, 1, flags))
+
+/* The kinds of the end that is written to, and what it is to wait for either. */
+static unsigned splice_kinds(int to, size_t length, unsigned flags)
+{
+    unsigned kinds = fault_write_kinds(to, length);
+    return kinds != 0 && (flags & SPLICE_F_NONBLOCK) != 0 ? kinds | FAULT_AGAIN : kinds;
+}
+
+ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size_t length, unsigned flags)
+{
+    __typeof__(&splice) real = fault_real("splice");
+    if (!fault_now("splice", splice_kinds(to, length, flags)))
+        return real(from, from_at, to, to_at, length, flags);
+    return fault_is_short() ? real(from, from_at, to, to_at, 1, flags) : -1;
+}
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
@@ -216,4 +261,16 @@ int fcntl(int fd, int command, ...)
     va_end(arguments);
     bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
     return fault_now("fcntl", copies ? NEW_FD : 0) ? -1 : real(fd, command, argument);
+}
+
+/* Only what a child asks for that is to have a terminal. */
+int ioctl(int fd, unsigned long request, ...)
+{
+    int (*real)(int, unsigned long, ...) = fault_real("ioctl");
+    va_list arguments;
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    return fault_now("ioctl", request == TIOCSCTTY ? FAULT_PERM : 0) ? -1
+                                                                     : real(fd, request, argument);
 }
