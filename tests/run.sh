@@ -13,7 +13,8 @@ usage() {
 usage: tests/run.sh [options]
   --preset NAME   dev (default), asan, ci, ci-asan or fuzz: see CMakePresets.json
   --nightly       run the long tests (label nightly) as well, and then each fuzz target with libFuzzer
-                  for HVDRUN_FUZZ_SECONDS (3600), where clang-14 is installed
+                  for HVDRUN_FUZZ_SECONDS (3600), where clang-14 is installed; hours, which
+                  HVDRUN_SOAK_SECONDS (1800) and HVDRUN_ENDURANCE_JOBS (100) also make shorter
   -R REGEX        only the tests whose name matches
   -E REGEX        not the tests whose name matches
   -L LABEL        only the tests with a label that matches
@@ -31,7 +32,7 @@ wrong_usage() { # MESSAGE
 preset=dev
 nightly=false
 install=true
-places=5 # of which most tests take two: see tests/CMakeLists.txt
+places=7 # of which most tests take three: see tests/CMakeLists.txt
 selection=()
 while [[ $# -gt 0 ]]; do
     case "$1" in

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A word with a running job: hvdrun status, drain, undrain and add, over its control socket."""
+# ctest waits
 
 import glob
 import json

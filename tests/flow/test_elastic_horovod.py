@@ -2,6 +2,7 @@
 """Elastic jobs whose workers rejoin: the stand-in for @hvd.elastic.run on made-up hosts of this
 machine. Whatever happens, the survivors keep their processes and their state, and the result of the
 training is that of an undisturbed one. Real hosts are in test_hosts_elastic.py."""
+# ctest waits
 
 import os
 import re

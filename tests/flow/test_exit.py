@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exit status tells the truth (D7): codes, signals, causes and consequences, exec failures."""
+# ctest waits
 
 import os
 import signal

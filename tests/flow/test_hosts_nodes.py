@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What hosts lack or share: no PMIx library, one kernel and one home for two agents; what --events
 and --report say about hosts."""
+# ctest waits
 
 import json
 import os
