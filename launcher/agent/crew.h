@@ -32,8 +32,7 @@ struct crew_config {
     struct modules *modules;
     const char *job_id;
     int64_t drain_ms;
-    int rendezvous_port;             /* 0: none */
-    struct runtime_dir *runtime_dir; /* taken; NULL: the crew makes its own */
+    int rendezvous_port; /* 0: none */
     /* Every worker is FINISHED. Called from inside the crew: not the place to destroy it. */
     void (*finished)(void *context);
     void *context;

@@ -322,12 +322,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
                     struct error *err)
 {
     struct error no_dir = ERROR_INIT;
-    *setup = (struct crew_setup){.config = config,
-                                 .prepare = prepare,
-                                 .runtime_dir = config->runtime_dir,
-                                 .master_fd = -1,
-                                 .jax_fd = -1,
-                                 .problem_app = -1};
+    *setup = (struct crew_setup){
+        .config = config, .prepare = prepare, .master_fd = -1, .jax_fd = -1, .problem_app = -1};
     if (prepare->n_workers == 0 || prepare->n_apps == 0)
         return error_set(err, "a plan without workers");
     for (size_t i = 0; i < prepare->n_workers; i++) {
@@ -341,8 +337,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     copy_lists(setup);
     copy_limits(setup);
     choose_interfaces(setup);
-    if (setup->runtime_dir == NULL)
-        setup->runtime_dir = runtime_dir_create(&no_dir);
+    setup->runtime_dir = runtime_dir_create(&no_dir);
     if (setup->runtime_dir == NULL)
         log_info(&config->post->log, "%s", no_dir.text);
     else

@@ -4,33 +4,20 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "node/runtime_dir.h"
 
 struct crews {
     struct loop *loop;
     struct crew **list; /* oldest first */
     size_t count;
     bool paused;
-    struct runtime_dir *first_dir; /* for the next crew; NULL: it makes its own */
-    struct loop_timer *early;
     void (*finished)(void *context);
     void *context;
 };
-
-/* What fails here is tried again, and told, when a crew needs it. */
-static void make_first_dir(void *context)
-{
-    struct crews *crews = context;
-    if (crews->count == 0)
-        crews->first_dir = runtime_dir_create(NULL);
-}
 
 struct crews *crews_create(struct loop *loop, void (*finished)(void *context), void *context)
 {
     struct crews *crews = mem_alloc(sizeof(*crews));
     *crews = (struct crews){.loop = loop, .finished = finished, .context = context};
-    crews->early = loop_timer_create(loop, make_first_dir, crews);
-    loop_timer_set(crews->early, 0); /* in the first turn of the loop, behind HELLO */
     return crews;
 }
 
@@ -39,8 +26,6 @@ void crews_destroy(struct crews *crews)
     if (crews == NULL)
         return;
     crews_clear(crews);
-    loop_timer_destroy(crews->early);
-    runtime_dir_destroy(crews->first_dir);
     free(crews->list);
     free(crews);
 }
@@ -91,8 +76,6 @@ struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__
 {
     config->finished = crew_finished;
     config->context = crews;
-    config->runtime_dir = crews->first_dir;
-    crews->first_dir = NULL;
     struct crew *crew = crew_create(config, prepare);
     crew_pause(crew, crews->paused);
     crews->list = mem_resize_array(crews->list, crews->count + 1, sizeof(struct crew *));

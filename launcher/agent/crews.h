@@ -3,11 +3,8 @@
  * All crews of this node. There is one, unless workers rejoin: then an epoch that starts workers
  * here adds a crew to those whose workers go on. A crew that has started and of which nothing is
  * left goes as soon as there is a newer one; the newest stays, since a static job may still ask for
- * it.
- *
- * The runtime folder of the first crew is made before there is a crew, while the driver reads
- * HELLO, and those of crews of which nothing is left go before the crews do: neither keeps a job
- * waiting.
+ * it. The folders of crews of which nothing is left go before the crews do, so that the end of a
+ * job does not wait for it.
  */
 #pragma once
 

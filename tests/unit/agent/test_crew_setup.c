@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -273,37 +272,6 @@ static void test_a_worker_that_joins(void **state)
     bench_close(&bench);
 }
 
-/* Made before the crew is known: it is the crew's from then on, also of one that cannot start. */
-static void test_runtime_folder_that_is_there(void **state)
-{
-    (void)state;
-    static const struct worker_env_rank rank = {.rank = 1, .cross_rank = 1, .cross_size = 3};
-    static const struct mpi_host_ops ops;
-    struct bench bench;
-    struct error err = ERROR_INIT;
-    bench_prepare(&bench);
-    bench.config.runtime_dir = runtime_dir_create(NULL);
-    char *folder = mem_strdup(runtime_dir_path(bench.config.runtime_dir));
-    bench_fill(&bench, prepare_of("", true, false), &rank);
-    expect(&bench, "OMPI_MCA_orte_tmpdir_base", folder);
-    assert_int_equal(access(folder, W_OK), 0);
-    crew_setup_leave_folders(&bench.setup);
-    assert_int_equal(access(folder, F_OK), -1);
-    crew_setup_leave_folders(&bench.setup); /* again: nothing */
-    bench_close(&bench);
-    free(folder);
-
-    bench_prepare(&bench);
-    bench.config.runtime_dir = runtime_dir_create(NULL);
-    folder = mem_strdup(runtime_dir_path(bench.config.runtime_dir));
-    Hvdrun__Prepare *wrong = prepare_of("", true, false);
-    wrong->workers[0]->app = 7;
-    assert_int_equal(crew_setup_fill(&bench.setup, &bench.config, wrong, &ops, NULL, &err), -1);
-    bench_close(&bench);
-    assert_int_equal(access(folder, F_OK), -1);
-    free(folder);
-}
-
 static Hvdrun__Limit *limit_of(int resource, uint64_t soft)
 {
     Hvdrun__Limit *limit = mem_alloc(sizeof(*limit));
@@ -340,7 +308,6 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runtime_folder_that_is_there),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_several_hosts),
         cmocka_unit_test(test_a_driver_that_says_no_addresses),
