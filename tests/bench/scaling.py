@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one host costs the driver, and how it grows: real agents under made-up names on this machine.
 
-For 250, 500, 1000... hosts (`--transport local`, one rank each) a job is started whose ranks wait; the
-driver is looked at while they all run, and then they are let go:
+For 250, 500, 1000... hosts (`--transport local`, one rank each, no MPI: as many PMIx servers on one
+machine would be most of the time) a job is started whose ranks wait; the driver is looked at while
+they all run, and then they are let go:
 
   start     from the start of hvdrun until the last rank has said it runs
   CPU       of the driver alone: until then, and for a second of doing nothing (heartbeats)
@@ -54,7 +55,7 @@ def hosts(count):
 
 def start(count, folder, words):
     return subprocess.Popen([HVDRUN, "--transport", "local", "-H", hosts(count), "--start-timeout", "600", "--no-label",
-                             *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(folder))
+                             "--mpi=none", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(folder))
 
 
 def look(count, folder):
