@@ -81,8 +81,11 @@ static bool line_read(struct line *line)
         line_close(line);
         return false;
     }
-    if (pmi1_receive(line->wire->engine, line->rank, bytes, (size_t)got, &err) < 0)
-        log_error(line->wire->log, "%s", err.text);
+    struct pmi1_wire *wire = line->wire;
+    if (pmi1_receive(wire->engine, line->rank, bytes, (size_t)got, &err) < 0) {
+        shutdown(line->fd, SHUT_WR);
+        wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, err.text);
+    }
     return line->fd >= 0;
 }
 

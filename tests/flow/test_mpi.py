@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import sys
 import time
 
 from epochs import Epochs
@@ -187,6 +188,12 @@ class Ends(Mpi):
                 result = self.mpi("-np", 3, "--timeout", 3, "--grace", 0, mpi_worker("mpi_die", kind), "before", 1, 0)
                 self.expect(result, 124)
                 self.expect_said(result, r"rank 1 has exited without MPI_Finalize")
+
+    def test_a_rank_that_does_not_speak_the_protocol(self):
+        code = "import os; fd = int(os.environ['PMI_FD']); os.write(fd, b'junk\\n'); os.read(fd, 9); os.read(fd, 9)"
+        result = self.mpi("-np", 2, "--mpi=pmi1", sys.executable, "-c", code)
+        self.expect(result, 125)
+        self.expect_said(result, r"rank [01] does not speak PMI-1")
 
     def test_two_mpi_families_in_one_job(self):
         result = self.mpi("-np", 1, mpi_worker("mpi_hello", "openmpi"), ":", "-np", 1, mpi_worker("mpi_hello", "mpich"))
