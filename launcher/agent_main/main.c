@@ -8,6 +8,7 @@
  *                                  (agent_main/dial_out.h); a scheduler has started it
  *   hvdrun-agent --version
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -47,30 +48,41 @@ static int agent_main(void *context, int line_fd)
     return agent_run(&config);
 }
 
-/* The stream moves away from 0 and 1, which are for nobody here; 2 goes on to the transport. */
-static int move_stream(struct start *start)
+static int cannot_start(const char *what)
+{
+    fprintf(stderr, "hvdrun-agent: %s: %s\n", what, strerrordesc_np(errno));
+    return -1;
+}
+
+/* Nobody reads what we print, and nothing is told us, but for the line that says why we fail. */
+static int leave_streams(void)
 {
     int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
-    start->read_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-    start->write_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (null_fd < 0 || start->read_fd < 0 || start->write_fd < 0)
-        return -1;
+    if (null_fd < 0 || fd_dup2(null_fd, STDIN_FILENO) < 0 || fd_dup2(null_fd, STDOUT_FILENO) < 0)
+        return cannot_start("cannot open /dev/null for reading and writing");
     if (fcntl(STDERR_FILENO, F_GETFD) < 0)
         fd_dup2(null_fd, STDERR_FILENO);
-    fd_dup2(null_fd, STDIN_FILENO);
-    fd_dup2(null_fd, STDOUT_FILENO);
     fd_close(&null_fd);
     return 0;
 }
 
-static bool print_marker(const char *marker)
+/* The stream moves away from 0 and 1, which are for nobody here; 2 goes on to the transport. */
+static int move_stream(struct start *start)
 {
-    size_t length = strlen(marker);
-    if (length > MARKER_MAX)
-        return false;
+    start->read_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    start->write_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (start->read_fd < 0 || start->write_fd < 0)
+        return cannot_start("its standard input and output must be a stream to hvdrun");
+    return leave_streams();
+}
+
+static int print_marker(const char *marker)
+{
     char line[MARKER_MAX + 16];
-    int printed = snprintf(line, sizeof(line), "%s agent\n", marker);
-    return fd_write_all(STDOUT_FILENO, line, (size_t)printed) == 0;
+    int printed = snprintf(line, sizeof(line), "%.*s agent\n", MARKER_MAX, marker);
+    if (fd_write_all(STDOUT_FILENO, line, (size_t)printed) < 0)
+        return cannot_start("cannot write to the stream to hvdrun");
+    return 0;
 }
 
 /* The keeper needs only to notice that the stream was hung up. */
@@ -117,18 +129,6 @@ static int run_dialed(const sigset_t *mask)
     return 0;
 }
 
-/* Nobody reads what we print, and nothing is told us, but for the line that says why we fail. */
-static int leave_streams(void)
-{
-    int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
-    if (null_fd < 0 || fd_dup2(null_fd, STDIN_FILENO) < 0 || fd_dup2(null_fd, STDOUT_FILENO) < 0)
-        return -1;
-    if (fcntl(STDERR_FILENO, F_GETFD) < 0)
-        fd_dup2(null_fd, STDERR_FILENO);
-    fd_close(&null_fd);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     sigset_t mask;
@@ -148,9 +148,7 @@ int main(int argc, char **argv)
     if (dials)
         return leave_streams() < 0 ? STATUS_LAUNCHER : run_dialed(&mask);
     struct start start = {.mask = &mask};
-    if ((marked && !print_marker(argv[2])) || move_stream(&start) < 0) {
-        fputs("hvdrun-agent: no stream to speak on\n", stderr);
+    if ((marked && print_marker(argv[2]) < 0) || move_stream(&start) < 0)
         return STATUS_LAUNCHER;
-    }
     return run_kept(&start);
 }

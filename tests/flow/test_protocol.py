@@ -293,6 +293,15 @@ class Agents(Flow):
             pass
         return agent, reader, heard
 
+    def test_without_a_stream(self):
+        program = os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")
+        for closed in ("<&-", ">&-"):
+            with self.subTest(closed=closed):
+                found = subprocess.run(["sh", "-c", f'exec "$0" {closed}', program], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30, check=False)
+                self.assertEqual(found.returncode, 125)
+                self.assertIn(b"must be a stream to hvdrun: Bad file descriptor", found.stderr)
+
     def helper_agent(self):
         return subprocess.Popen([os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")], stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.box.environment(), cwd=self.box.work,
