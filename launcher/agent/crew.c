@@ -30,7 +30,7 @@ struct crew {
     int *by_pid; /* open hash: index + 1, 0 free */
     size_t by_pid_size;
     struct oom_watch *oom;
-    struct loop_timer *after_ready, *slice;
+    struct loop_timer *slice;
     bool ready;   /* READY did not say no */
     bool started; /* START has come */
     bool stopped; /* the end has begun: nothing more is spawned */
@@ -148,14 +148,6 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
     crew->by_pid = mem_array(crew->by_pid_size, sizeof(*crew->by_pid));
 }
 
-/* It reads much of /proc, and belongs before the first worker. */
-static void open_oom_watch(void *context)
-{
-    struct crew *crew = context;
-    if (crew->oom == NULL)
-        crew->oom = oom_watch_create();
-}
-
 struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prepare)
 {
     static const struct mpi_host_ops mpi_ops = {.signal = ops_signal, .pid = ops_pid};
@@ -173,10 +165,6 @@ struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prep
     }
     crew->ready = result == 0;
     send_ready(crew, result < 0 ? &err : NULL);
-    if (crew->ready) { /* while the driver answers */
-        crew->after_ready = loop_timer_create(config->loop, open_oom_watch, crew);
-        loop_timer_set(crew->after_ready, 0);
-    }
     return crew;
 }
 
@@ -184,7 +172,6 @@ void crew_destroy(struct crew *crew)
 {
     if (crew == NULL)
         return;
-    loop_timer_destroy(crew->after_ready);
     loop_timer_destroy(crew->slice);
     for (int i = 0; i < crew->count; i++)
         worker_destroy(&crew->workers[i]);
@@ -316,7 +303,7 @@ void crew_start(struct crew *crew, const Hvdrun__Start *start)
         return;
     crew->started = true;
     crew_setup_env(&crew->setup, start);
-    open_oom_watch(crew);
+    crew->oom = oom_watch_create();
     crew->slice = loop_timer_create(crew->config.loop, spawn_slice, crew);
     spawn_slice(crew);
 }

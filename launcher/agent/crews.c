@@ -184,8 +184,10 @@ bool crews_is_finished(const struct crews *crews)
 
 void crews_leave_folders(struct crews *crews)
 {
-    for (size_t i = 0; i < crews->count; i++)
-        crew_leave_folders(crews->list[i]);
+    for (size_t i = 0; i < crews->count; i++) {
+        if (crew_is_over(crews->list[i]))
+            crew_leave_folders(crews->list[i]);
+    }
 }
 
 bool crews_has_group(const struct crews *crews, pid_t group)

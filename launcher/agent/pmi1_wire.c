@@ -82,9 +82,13 @@ static bool line_read(struct line *line)
         return false;
     }
     struct pmi1_wire *wire = line->wire;
+    bool finalized = pmi1_rank_state(wire->engine, line->rank) == PMI1_FINALIZED;
     if (pmi1_receive(wire->engine, line->rank, bytes, (size_t)got, &err) < 0) {
-        shutdown(line->fd, SHUT_WR);
-        wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, err.text);
+        shutdown(line->fd, SHUT_WR); /* it waits for no answer */
+        if (finalized) /* nor does anybody for it: a child of its own, or a second program */
+            log_error(wire->log, "%s", err.text);
+        else
+            wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, err.text);
     }
     return line->fd >= 0;
 }

@@ -190,7 +190,8 @@ static void widen(struct stream *stream)
 {
     struct stream_pool *pool = stream->pool;
     stream->grown = true;
-    stream->wide = pool->wide < WIDE_COUNT && fcntl(stream->fd, F_SETPIPE_SZ, WIDE) >= 0;
+    stream->wide = pool->wide < WIDE_COUNT && fcntl(stream->fd, F_GETPIPE_SZ) < WIDE &&
+                   fcntl(stream->fd, F_SETPIPE_SZ, WIDE) >= 0;
     pool->wide += stream->wide;
 }
 

@@ -79,7 +79,7 @@ static enum output_stream stream_of(const struct frame_data *data)
 }
 
 /* A stream ends once. What takes no credit must not pile up behind a slow reader, so a repeated end
- * is refused, or in an elastic job, where it may be of the worker before, left out. */
+ * is refused; in an elastic job, which goes on without a host rather than end, it is left out. */
 static int end_stream(struct job *job, uint32_t seat, enum output_stream stream)
 {
     struct rank_record *record = &job->ranks.records[seat];

@@ -143,9 +143,18 @@ static bool is_for_all(const struct answer *first)
 }
 
 /* The first of its class is known. */
+/* Whether ssh may have read another configuration than the one by which hosts were told apart. */
+static bool has_changed(struct ssh_queries *queries)
+{
+    bool changed;
+    ssh_config_files_sections(queries->files, &changed);
+    queries->edition += changed;
+    return changed;
+}
+
 static void follow(struct answer *answer)
 {
-    if (!is_for_all(answer->like)) {
+    if (!is_for_all(answer->like) || has_changed(answer->queries)) {
         run_query(answer);
         return;
     }

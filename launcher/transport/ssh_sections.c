@@ -71,8 +71,8 @@ static bool has_capitals(const char *text)
 static void add_host(struct ssh_sections *sections, const char *value)
 {
     struct strv patterns AUTO_STRV = STRV_INIT;
-    /* What fnmatch() or OpenSSH may take for more than a character. */
-    if (value[0] == '\0' || strpbrk(value, "\"'\\[") != NULL || has_capitals(value))
+    /* What fnmatch() or OpenSSH may take for more than a character, or for a comment. */
+    if (value[0] == '\0' || strpbrk(value, "\"'\\[#\r") != NULL || has_capitals(value))
         ssh_sections_doubt(sections);
     while (*value != '\0') {
         size_t length = strcspn(value, " \t");
@@ -94,31 +94,38 @@ static bool has_token(const char *line)
     return strchr(line, '%') != NULL;
 }
 
+/* Not one that OpenSSH would read in another way than ssh_config_line_is(): Ho"st", =Host. */
+static bool begins_with_a_word(const char *line)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)line[length]))
+        length++;
+    return length > 0 && strchr(" \t=", line[length]) != NULL; /* the end, too */
+}
+
 static void read_line(struct ssh_sections *sections, const char *line,
                       void (*include)(void *context, const char *value), void *context)
 {
-    struct section *section = &sections->items[sections->count - 1];
-    struct strv patterns AUTO_STRV = STRV_INIT;
     const char *value;
     if (line[0] == '\0' || line[0] == '#')
         return;
-    if (line[0] == '"' || strncasecmp(line, "Canonical", strlen("Canonical")) == 0 ||
+    if (!begins_with_a_word(line) || strncasecmp(line, "Canonical", strlen("Canonical")) == 0 ||
         ssh_config_line_is(line, "Match", &value)) {
         ssh_sections_doubt(sections);
     } else if (ssh_config_line_is(line, "Host", &value)) {
         add_host(sections, value);
     } else if (ssh_config_line_is(line, "Include", &value)) {
-        strv_copy(&patterns, strv_items(&section->patterns));
         include(context, value);
-        add(sections, strv_items(&patterns)); /* goes on */
     } else if (ssh_config_line_is(line, "HostName", &value) || has_token(line)) {
-        section->personal = true;
+        sections->items[sections->count - 1].personal = true;
     }
 }
 
 void ssh_sections_read(struct ssh_sections *sections, const char *text, size_t length,
                        void (*include)(void *context, const char *value), void *context)
 {
+    struct strv around AUTO_STRV = STRV_INIT;
+    strv_copy(&around, strv_items(&sections->items[sections->count - 1].patterns));
     for (char *line = NULL; ssh_config_line_next(&text, &length, &line);) {
         char *owned AUTO_FREE = line;
         if (owned == NULL)
@@ -126,6 +133,7 @@ void ssh_sections_read(struct ssh_sections *sections, const char *text, size_t l
         else
             read_line(sections, owned, include, context);
     }
+    add(sections, strv_items(&around)); /* what includes this file goes on, or another file of it */
 }
 
 static bool section_matches(const struct section *section, const char *host)

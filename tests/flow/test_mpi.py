@@ -195,6 +195,12 @@ class Ends(Mpi):
         self.expect(result, 125)
         self.expect_said(result, r"rank [01] does not speak PMI-1")
 
+    def test_words_after_finalize_cost_nothing(self):
+        code = ("import os; fd = int(os.environ['PMI_FD'])\n"
+                "for said in ('init pmi_version=1 pmi_subversion=1', 'finalize', 'finalize'):\n"
+                "    os.write(fd, b'cmd=' + said.encode() + b'\\n'); os.read(fd, 100)\n")
+        self.expect(self.mpi("-np", 1, "--mpi=pmi1", sys.executable, "-c", code), 0)
+
     def test_two_mpi_families_in_one_job(self):
         result = self.mpi("-np", 1, mpi_worker("mpi_hello", "openmpi"), ":", "-np", 1, mpi_worker("mpi_hello", "mpich"))
         self.expect(result, 125)

@@ -87,7 +87,8 @@ class Trial:
         self.test.assertEqual(len(sums), self.size)
 
     def mpi(self):
-        self.start(mpi_worker("mpi_ring", self.rng.choice(["openmpi", "mpich"])))
+        # not mpich: over UCX it can spin in MPI_Finalize between hosts, under its own launcher too (docs/mpi.md)
+        self.start(mpi_worker("mpi_ring", "openmpi"))
         self.ends(0)
 
     # faults of the program

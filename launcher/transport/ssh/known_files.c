@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/ssh/known_files.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -76,8 +77,11 @@ static int bring_up_to_date(struct known_file *file, struct error *err)
     if (now.size >= FILE_MAX)
         return error_set(err, "%s is larger than %d MiB, too large for a known_hosts file",
                          file->path, FILE_MAX / 1024 / 1024);
-    if (now.inode != 0 && fd_read_file(file->path, &text, NULL) < 0)
-        buf_clear(&text); /* perhaps half of it was read */
+    if (now.inode != 0 && fd_read_file(file->path, &text, NULL) < 0) {
+        if (errno != EACCES && errno != EPERM && errno != ENOENT)
+            return error_set(err, "cannot read %s: %s", file->path, strerrordesc_np(errno));
+        buf_clear(&text);
+    }
     file->seen = now;
     known_index_set(file->index, &text);
     return 0;

@@ -22,7 +22,7 @@
 #define STAYS_AND(says) "trap 'exit 0' TERM; " says " echo up; while :; do sleep 0.05; done"
 #define STAYS STAYS_AND("")
 
-static size_t descriptors_of(pid_t pid)
+static size_t descriptors_now(pid_t pid)
 {
     char path[64];
     size_t count = 0;
@@ -32,6 +32,20 @@ static size_t descriptors_of(pid_t pid)
     while (readdir(dir) != NULL)
         count++;
     closedir(dir);
+    return count;
+}
+
+/* Once the agent has nothing to do: it still removes folders after it has said that all is over. */
+static size_t descriptors_of(pid_t pid)
+{
+    size_t count = descriptors_now(pid);
+    for (int same = 0; same < 5; same++) {
+        usleep(10 * 1000);
+        size_t now = descriptors_now(pid);
+        if (now != count)
+            same = -1;
+        count = now;
+    }
     return count;
 }
 
@@ -224,6 +238,30 @@ static void test_rejoin(void **state)
     free(old);
     free(new);
     free(old_folder);
+    fake_quit(&driver);
+}
+
+/* The last worker of one epoch ends while the next one is prepared and not started. */
+static void test_a_prepared_crew_keeps_its_folder(void **state)
+{
+    (void)state;
+    struct fake_driver driver;
+    const struct crew_plan plan = {
+        .script = STAYS_AND("test -d \"${HVDRUN_DEADLINE_FILE%/*}\" && echo kept || echo gone;"),
+        .seats = {{0, 0, 0, 0}},
+        .count = 1};
+    fake_open(&driver);
+    fake_run(&driver, 1, &plan);
+    fake_read(&driver, "1.0:kept\n");
+    fake_prepare(&driver, 2, &plan);
+    fake_end_worker(&driver, 1, 0, SIGTERM, 10000);
+    assert_int_equal(fake_exit(&driver, 1, 0), 0);
+    fake_expect(&driver, FRAME_FINISHED, 1, 0);
+    fake_settle(&driver);
+    fake_start(&driver, 2);
+    fake_read(&driver, "2.0:kept\n");
+    fake_end(&driver, 2, SIGTERM);
+    assert_int_equal(fake_exit(&driver, 2, 0), 0);
     fake_quit(&driver);
 }
 
@@ -616,6 +654,7 @@ int main(void)
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_restart_with_pmix),
         cmocka_unit_test(test_rejoin),
+        cmocka_unit_test(test_a_prepared_crew_keeps_its_folder),
         cmocka_unit_test(test_deadline_before_workers),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_end_worker),

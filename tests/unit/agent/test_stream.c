@@ -203,6 +203,27 @@ static size_t fill(int fd)
     return filled;
 }
 
+/* A worker that made its pipe larger than we would keeps it so. */
+static void test_a_pipe_of_its_own_size(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out;
+    bench_open(&bench);
+    begin(&out, &bench, 1);
+    fd_nonblock(out.fd);
+    int size = fcntl(out.fd, F_SETPIPE_SZ, 1 << 20);
+    assert_true(size >= 1 << 20);
+    for (int round = 0; round < 2; round++) {
+        fill(out.fd);
+        run_turns(bench.loop, 20);
+    }
+    assert_int_equal(fcntl(out.fd, F_GETPIPE_SZ), size);
+    fd_close(&out.fd);
+    run_turns(bench.loop, 50);
+    bench_close(&bench);
+}
+
 /* Who writes much gets a larger pipe, for as long as it has one at all; and much goes in one frame,
  * but no more than there is credit for. */
 static void test_wide_pipe(void **state)
@@ -566,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_shared_credit),
         cmocka_unit_test(test_wide_pipe),
+        cmocka_unit_test(test_a_pipe_of_its_own_size),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_cut_while_held),
         cmocka_unit_test(test_cut_at_the_end),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <sys/inotify.h>
+#include <sys/resource.h>
 
 #include "ssh/ssh_fixture.h"
 #include "transport/ssh/base64.h"
@@ -108,6 +109,29 @@ static void a_file_is_read_once_for_many_hosts(void **state)
     assert_int_equal(look_up(&f, "n0").line, 4);
     assert_int_equal(opened(watch), 1);
     fd_close(&watch);
+    finish(&f);
+}
+
+/* Else a host whose key is revoked or has changed would be a new one, and so would all that follow.
+ */
+static void a_file_that_cannot_be_read_now_is_not_an_empty_one(void **state)
+{
+    (void)state;
+    struct files f;
+    struct rlimit was, none = {0, 0};
+    struct error err = ERROR_INIT;
+    begin(&f);
+    place_write(f.path, "@revoked * " ED "\n", false);
+    struct known_hosts *known = known_hosts_create("n1", 22);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none.rlim_max = was.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int result = known_files_find(f.known_files, f.list, known, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    known_hosts_destroy(known);
+    assert_int_equal(result, -1);
+    assert_non_null(strstr(err.text, f.path));
+    assert_int_equal(look_up(&f, "n1").verdict, KNOWN_REVOKED);
     finish(&f);
 }
 
@@ -239,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_read_once_for_many_hosts),
+        cmocka_unit_test(a_file_that_cannot_be_read_now_is_not_an_empty_one),
         cmocka_unit_test(sees_what_others_do_to_a_file),
         cmocka_unit_test(refuses_a_file_that_is_too_large),
         cmocka_unit_test(finds_each_of_many_hosts),

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "transport/ssh_sections.h"
 
-/* What an Include names: the text itself, by its name. */
+/* What an Include names: texts, by their names. */
 struct files {
     struct ssh_sections *sections;
     const char *(*texts)[2];
@@ -21,10 +21,14 @@ struct files {
 static void include(void *context, const char *value)
 {
     const struct files *files = context;
-    for (size_t i = 0; files->texts[i][0] != NULL; i++) {
-        if (strcmp(files->texts[i][0], value) == 0)
-            ssh_sections_read(files->sections, files->texts[i][1], strlen(files->texts[i][1]),
-                              include, context);
+    while (*value != '\0') {
+        size_t length = strcspn(value, " ");
+        for (size_t i = 0; files->texts[i][0] != NULL; i++) {
+            const char *name = files->texts[i][0], *text = files->texts[i][1];
+            if (strlen(name) == length && strncmp(name, value, length) == 0)
+                ssh_sections_read(files->sections, text, strlen(text), include, context);
+        }
+        value += length + strspn(value + length, " ");
     }
 }
 
@@ -85,6 +89,14 @@ static const struct {
     {"Host m\n Include plain\nHost *\n User ann\n", true},
     {"Host m\n Include host\nHostName x\n", true}, /* m's, and not that of the file */
     {"Host n*\n Include other\nHostName x\n", false},
+    {"Include host mine\n", false}, /* mine is for all, and not host's section */
+    {"Include other mine\n", false},
+    {"Include other plain\n", true},
+    /* what OpenSSH reads in its own way */
+    {"Host n1 # n2\n Port 2\n", false},
+    {"=Host n1\n Port 2\n", false},
+    {"Ho\"st\" n1\n Port 2\n", false},
+    {"Host\rn1\n Port 2\n", false},
 };
 
 static void test_alike(void **state)
