@@ -221,6 +221,7 @@ static void test_a_pipe_of_its_own_size(void **state)
     assert_int_equal(fcntl(out.fd, F_GETPIPE_SZ), size);
     fd_close(&out.fd);
     run_turns(bench.loop, 50);
+    end(&out);
     bench_close(&bench);
 }
 
