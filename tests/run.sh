@@ -14,7 +14,7 @@ usage: tests/run.sh [options]
   --preset NAME   dev (default), asan, ci, ci-asan or fuzz: see CMakePresets.json
   --nightly       run the long tests (label nightly) as well, and then each fuzz target with libFuzzer
                   for HVDRUN_FUZZ_SECONDS (3600), where clang-14 is installed; hours, which
-                  HVDRUN_SOAK_SECONDS (1800) and HVDRUN_ENDURANCE_JOBS (100) also make shorter
+                  HVDRUN_SOAK_SECONDS (1800), HVDRUN_ENDURANCE_SECONDS (1800) and _JOBS (100) make shorter
   -R REGEX        only the tests whose name matches
   -E REGEX        not the tests whose name matches
   -L LABEL        only the tests with a label that matches

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endurance: 100 jobs one after the other on eight hosts, to most of which something happens.
+"""Endurance: jobs for half an hour, one after the other on eight hosts, to most of which something happens.
 
 Each trial draws hosts, a program and a fault from a seed that is printed (HVDRUN_ENDURANCE_SEED replays
 the draws). The status has to be the one that this fault has, the launcher has to name what it hit, and
 every host has to be clean afterwards, before anything is healed. HVDRUN_ENDURANCE_JOBS (100) jobs at
-least, and on until HVDRUN_ENDURANCE_SECONDS (0) have passed. What a driver that lives for long keeps is
+least, and on until HVDRUN_ENDURANCE_SECONDS (1800) have passed. What a driver that lives for long keeps is
 measured by test_nightly_elastic.py.
 """
 
@@ -21,7 +21,7 @@ from hosts import Hosts, freeze, main, ssh_files
 # ctest limit: 7200
 
 JOBS = int(os.environ.get("HVDRUN_ENDURANCE_JOBS", "100"))
-SECONDS = float(os.environ.get("HVDRUN_ENDURANCE_SECONDS", "0"))
+SECONDS = float(os.environ.get("HVDRUN_ENDURANCE_SECONDS", "1800"))
 SEED = os.environ.get("HVDRUN_ENDURANCE_SEED") or str(random.SystemRandom().randrange(10**6))
 HOSTS = range(1, 9)
 NODE_TIMEOUT = 4
