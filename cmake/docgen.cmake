@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is made from the list of options at build time: the man page and the shell completions. Include
 # it from the top folder, after add_subdirectory(launcher). docs/options.md is committed; the
-# target `options_table` writes it anew after a change of launcher/model/settings.def.
+# target `options_table` writes it anew after a change of launcher/model/settings/settings.def.
 
 # Of the cli room only what it needs, so that the documents do not wait for every other room.
 set(cli_dir ${PROJECT_SOURCE_DIR}/launcher/cli)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# hvdrun_room(NAME [LINK target...]): the sources of the current folder as a static library
-# `room_NAME`. Rooms are the folders of docs/design.md; tests/lint/layers.py checks who includes whom.
+# hvdrun_room(NAME [FOLDERS folder...] [LINK target...]): the sources of a room and of its folders as a
+# static library `room_NAME`. docs/design.md lists the rooms; tests/lint/layers.py checks who includes whom.
 function(hvdrun_room name)
-  cmake_parse_arguments(ROOM "" "DIR" "LINK;EXTRA" ${ARGN})
-  if(NOT ROOM_DIR)
-    set(ROOM_DIR ${name})
-  endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_DIR}/*.c)
+  cmake_parse_arguments(ROOM "" "" "FOLDERS;LINK;EXTRA" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.c)
+  foreach(folder ${ROOM_FOLDERS})
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${name}/${folder}/*.c)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   add_library(room_${name} STATIC ${sources} ${ROOM_EXTRA})
   set_target_properties(room_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(room_${name} PUBLIC ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/launcher)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # hvdrun-ssh.so: the only thing that links libssh2. The driver opens it when a job reaches a host over
 # SSH. The static library is what unit tests link.
-file(GLOB ssh_module_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/transport/ssh/*.c)
+file(GLOB ssh_module_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/transport/ssh_module/*.c)
 list(FILTER ssh_module_sources EXCLUDE REGEX "/module\\.c$")
 add_library(room_ssh STATIC ${ssh_module_sources})
 set_target_properties(room_ssh PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
 target_include_directories(room_ssh PUBLIC ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/launcher)
 target_link_libraries(room_ssh PUBLIC room_base PkgConfig::dep_ssh2 PkgConfig::dep_crypto)
 
-add_library(hvdrun_ssh MODULE ${PROJECT_SOURCE_DIR}/launcher/transport/ssh/module.c)
+add_library(hvdrun_ssh MODULE ${PROJECT_SOURCE_DIR}/launcher/transport/ssh_module/module.c)
 target_link_libraries(hvdrun_ssh PRIVATE room_ssh)
 hvdrun_module(hvdrun_ssh ssh2 crypto)

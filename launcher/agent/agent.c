@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "io/tls_stream.h"
-#include "model/signal_name.h"
+#include "model/exit/signal_name.h"
 #include "node/runtime_dir.h"
 
 /* Until WELCOME says otherwise. */

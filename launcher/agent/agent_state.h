@@ -9,7 +9,7 @@
 #include "agent/crews.h"
 #include "agent/stream.h"
 #include "io/reaper.h"
-#include "model/liveness.h"
+#include "model/net/liveness.h"
 #include "node/facts.h"
 
 struct check;

@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "model/network_address.h"
+#include "model/net/address.h"
 
 bool check_socket_address(const char *text, uint32_t port, struct sockaddr_storage *address,
                           socklen_t *length)

@@ -5,7 +5,7 @@
 
 #include "agent/crew_gpus.h"
 #include "base/mem.h"
-#include "model/binding_picture.h"
+#include "model/binding/picture.h"
 #include "node/topology.h"
 
 static const char *unit_name(enum bind_unit unit)

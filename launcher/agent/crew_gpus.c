@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/gpu_visible.h"
-#include "model/nic_near.h"
+#include "model/binding/gpu_visible.h"
+#include "model/binding/nic_near.h"
 #include "node/gpus.h"
 #include "node/nics.h"
 

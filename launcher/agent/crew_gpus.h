@@ -7,7 +7,7 @@
 #pragma once
 
 #include "agent/crew_setup.h"
-#include "model/topology.h"
+#include "model/binding/topology.h"
 
 struct crew_gpus;
 

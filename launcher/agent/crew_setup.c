@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/env_scrub.h"
+#include "model/env/scrub.h"
 #include "node/mpi_detect.h"
 #include "node/mpi_params.h"
 #include "node/ports.h"

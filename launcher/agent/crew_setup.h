@@ -5,7 +5,7 @@
 #include "agent/crew.h"
 #include "agent/mpi_host.h"
 #include "agent/rank_places.h"
-#include "model/worker_env.h"
+#include "model/env/worker.h"
 #include "node/oom.h"
 #include "node/route.h"
 #include "node/runtime_dir.h"

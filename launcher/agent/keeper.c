@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "model/signal_name.h"
+#include "model/exit/signal_name.h"
 #include "node/descendants.h"
 #include "node/runtime_dir.h"
 

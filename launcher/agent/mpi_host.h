@@ -18,8 +18,8 @@
 #include "agent/rank_places.h"
 #include "base/strv.h"
 #include "io/loop.h"
-#include "model/app.h"
-#include "model/binding.h"
+#include "model/binding/binding.h"
+#include "model/plan/app.h"
 #include "wire/control.pb-c.h"
 
 struct mpi_host;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "model/plan.h"
+#include "model/plan/plan.h"
 
 static int contradiction(struct error *err)
 {

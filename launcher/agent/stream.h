@@ -3,15 +3,15 @@
  * One output stream of a worker on its way to the driver: a pipe (or terminal) is read when the
  * driver has granted credit for it and the link is not congested, straight into the link's queue.
  *
- * A line whose end does not come (model/hold.h) is shown when the driver is told so, which happens
- * here and not there: only here it can be seen that nothing more waits in the pipe. Bytes that wait
- * for credit, or for a driver or a reader that is slow, never tear a line.
+ * A line whose end does not come (model/net/hold.h) is shown when the driver is told so, which
+ * happens here and not there: only here it can be seen that nothing more waits in the pipe. Bytes
+ * that wait for credit, or for a driver or a reader that is slow, never tear a line.
  */
 #pragma once
 
 #include "agent/post.h"
 #include "io/loop.h"
-#include "model/hold.h"
+#include "model/net/hold.h"
 
 /* The node's credit, shared by all its streams; cumulative bytes (D4). */
 struct stream_pool {

@@ -3,7 +3,7 @@
  * hvdrun-agent: what runs on other hosts. It needs libc alone, contains its own modules, and speaks
  * frames on its standard input and output. Nothing that matters is told on its command line.
  *
- *   hvdrun-agent [--marker WORD]   WORD is printed before the first frame (transport/boot_script.h)
+ *   hvdrun-agent [--marker WORD]   WORD is printed before the first frame (transport/boot/script.h)
  *   hvdrun-agent --dial            frames go over a connection that it makes itself
  *                                  (agent_main/dial_out.h); a scheduler has started it
  *   hvdrun-agent --version

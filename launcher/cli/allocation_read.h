@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/allocation.h"
-#include "model/settings.h"
+#include "model/allocation/allocation.h"
+#include "model/settings/settings.h"
 
 /* `out` is all zero; its kind stays ALLOCATION_NONE where there is none, or `--scheduler none` says
  * to ignore it. -1 and STATUS_USAGE: what is wrong with it, or the one that --scheduler names is

@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "base/strv.h"
 #include "cli/check_words.h"
-#include "model/app.h"
-#include "model/settings.h"
+#include "model/plan/app.h"
+#include "model/settings/settings.h"
 
 struct command_line {
     struct settings settings; /* np: the sum when there are several programs, 0 when not given;

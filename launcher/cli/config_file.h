@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/settings.h"
+#include "model/settings/settings.h"
 
 /* The user's own file: $XDG_CONFIG_HOME/hvdrun/config.ini or ~/.config/hvdrun/config.ini (INI
  * only). That it is missing is fine; that it cannot be read is an error. */

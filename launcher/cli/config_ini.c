@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "cli/spelling.h"
 #include "cli/suggest.h"
-#include "model/ini_lines.h"
+#include "model/settings/ini_lines.h"
 
 #define NAME_LONGEST 48 /* of a section or key; what is longer is none of ours */
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/settings.h"
+#include "model/settings/settings.h"
 
 /* `text` is the whole file, without NUL bytes. Errors begin with "FILE:LINE: ". */
 int config_ini_read(const char *text, const char *file, enum setting_source source,

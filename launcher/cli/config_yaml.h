@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "model/settings.h"
+#include "model/settings/settings.h"
 
 /* Errors begin with "FILE:LINE: ". */
 int config_yaml_read(const char *bytes, size_t length, const char *file, struct settings *settings,

@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "driver/control.h"
+#include "driver/control/control.h"
 #include "node/runtime_dir.h"
 
 #define ANSWER_MAX ((size_t)256 << 20)

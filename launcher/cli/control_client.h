@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking a running job over its control socket (driver/control.h). Blocks, at most for
+ * Asking a running job over its control socket (driver/control/control.h). Blocks, at most for
  * CONTROL_ANSWER_MS: the program that calls this does nothing else.
  */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer to a status (driver/control_request.h) as a table for people. Whatever is missing in
+ * The answer to a status (driver/control/request.h) as a table for people. Whatever is missing in
  * it is left out; its texts come out without control characters.
  */
 #pragma once

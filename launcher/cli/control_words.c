@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 #include "base/status.h"
-#include "model/hosts.h"
+#include "model/hosts/hosts.h"
 
 struct command {
     const char *word, *operands, *help;

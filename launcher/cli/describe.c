@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/spelling.h"
-#include "model/settings.h"
+#include "model/settings/settings.h"
 
 #define SHORT_MAX 3 /* "-np": single-dash words up to this length are always shown */
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "model/option.h"
+#include "model/settings/option.h"
 
 /* Appends "-np, -n, --np, --num-proc N". `all`: also the single-dash words that exist for the sake
  * of old habits. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/describe.h"
-#include "model/option.h"
+#include "model/settings/option.h"
 
 docgen_function *docgen_find(const char *name)
 {
@@ -116,7 +116,8 @@ static void put_other_names(struct buf *out)
 void docgen_table(struct buf *out)
 {
     buf_puts(out,
-             "<!-- Generated from launcher/model/settings.def by `hvdrun-docgen table`: change it "
+             "<!-- Generated from launcher/model/settings/settings.def by `hvdrun-docgen table`: "
+             "change it "
              "there. -->\n"
              "# Options of hvdrun\n\n"
              "Defaults are weaker than `~/.config/hvdrun/config.ini` (`$XDG_CONFIG_HOME` counts), "

@@ -6,7 +6,7 @@
 #include "cli/describe.h"
 #include "cli/docgen.h"
 #include "cli/docgen_control.h"
-#include "model/option.h"
+#include "model/settings/option.h"
 
 /* Text as troff wants it: no character of it is a command. */
 static void put_text(const char *text, struct buf *out)

@@ -12,7 +12,7 @@
 #include "cli/docgen.h"
 #include "cli/docgen_control.h"
 #include "cli/spelling.h"
-#include "model/option.h"
+#include "model/settings/option.h"
 
 struct listing {
     struct buf *out;

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/status.h"
-#include "model/env_scrub.h"
-#include "model/worker_env.h"
+#include "model/env/scrub.h"
+#include "model/env/worker.h"
 
 #define FILE_LIMIT ((size_t)1 << 20)
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* -x, [env] and --env-file made into NAME=VALUE pairs; what they mean is model/env_scrub.h. */
+/* -x, [env] and --env-file made into NAME=VALUE pairs; what they mean is model/env/scrub.h. */
 #pragma once
 
 #include "base/error.h"
 #include "base/strv.h"
-#include "model/settings.h"
+#include "model/settings/settings.h"
 
 /* Adds what each -x of `given` names to `env`. One that has no effect is a line in `warnings`. */
 int env_collect(const struct strv *given, char *const *envp, struct strv *env,

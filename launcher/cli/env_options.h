@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
-#include "model/settings.h"
+#include "model/settings/settings.h"
 
 /* The value of `name` in a NULL-ended environment; NULL when unset. Borrowed. */
 const char *env_value(char *const *envp, const char *name);

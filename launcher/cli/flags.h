@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
-#include "model/option.h"
+#include "model/settings/option.h"
 
 struct flag {
     enum option_id id;

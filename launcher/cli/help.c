@@ -7,7 +7,7 @@
 #include "cli/check_words.h"
 #include "cli/control_words.h"
 #include "cli/describe.h"
-#include "model/option.h"
+#include "model/settings/option.h"
 
 #define WIDTH 79
 #define INDENT 28 /* where the explanations start */

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "cli/text_file.h"
-#include "model/hostfile.h"
+#include "model/hosts/hostfile.h"
 
 #define HOSTFILE_MAX ((size_t)128 << 20)
 

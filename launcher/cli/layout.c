@@ -4,8 +4,8 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "cli/text_file.h"
-#include "model/rank_map.h"
-#include "model/rankfile.h"
+#include "model/plan/rank_map.h"
+#include "model/plan/rankfile.h"
 
 #define RANKFILE_MAX ((size_t)512 << 20)
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/mapping.h"
-#include "model/settings.h"
+#include "model/plan/mapping.h"
+#include "model/settings/settings.h"
 
 /* Fills an all-zero struct, which the caller destroys in either case. -1 and STATUS_USAGE: what is
  * wrong with the option or the file, or two of them were given. */

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "cli/command_line.h"
-#include "model/allocation.h"
-#include "model/plan.h"
+#include "model/allocation/allocation.h"
+#include "model/plan/plan.h"
 
 /* The hosts of a job and who says so; to be opened into an all-zero struct, and closed. */
 struct place {
@@ -27,8 +27,8 @@ int place_open(const struct command_line *line, char *const *env, struct place *
 void place_close(struct place *place); /* accepts one that is all zero, or failed to open */
 
 /* The plan for these hosts. The caller owns it. `late`: slots that nobody has said are counted when
- * the hosts are there (driver/late_plan.h); until then the plan stands for all hosts that may take
- * part. */
+ * the hosts are there (driver/start/late_plan.h); until then the plan stands for all hosts that may
+ * take part. */
 struct plan *place_plan(const struct command_line *line, struct place *place, bool late,
                         struct error *err);
 

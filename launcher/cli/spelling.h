@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "model/option.h"
+#include "model/settings/option.h"
 
 struct spelling {
     const char *word; /* with its dashes; borrowed while the walk is at it */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "model/option.h"
+#include "model/settings/option.h"
 
 struct suggest {
     char typed[OPTION_NAME_MAX]; /* cut when longer */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "driver/job.h"
+#include "driver/job/job.h"
 
 /* The job's exit status. -1: it could not even be begun; the agents see the end of their links. */
 int driver_run(const struct job_request *request, struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both ends of dialling back (D2) have to agree on: transport/dial_back.h waits,
+ * What both ends of dialling back (D2) have to agree on: transport/srun/dial_back.h waits,
  * agent_main/dial_out.h comes.
  *
  * The agent is told in its environment, which it wipes before anything else can read it; its name

@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "model/gpu_visible.h"
+#include "model/binding/gpu_visible.h"
 #include "node/pci.h"
 
 #define INFORMATION_MAX ((size_t)64 << 10)

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "model/device.h"
+#include "model/binding/device.h"
 
 /* `root` stands in front of /proc, /sys and /dev: "" but for tests. Places are not filled in. */
 void gpus_list(const char *root, struct device_list *out);

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "model/elf.h"
+#include "base/elf.h"
 
 struct library_search;
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/elf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "model/elf.h"
 #include "node/library_path.h"
 
 #define LIBRARIES_MAX 192

@@ -2,7 +2,7 @@
 /* Where a PCI device is, as /sys tells. */
 #pragma once
 
-#include "model/device.h"
+#include "model/binding/device.h"
 
 /* Fills path, numa and cpus of a device whose PCI address is known; what /sys does not tell stays
  * unknown. `root`: "" but for tests. */

@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "model/network_address.h"
-#include "model/network_filter.h"
+#include "model/net/address.h"
+#include "model/net/filter.h"
 
 #define LIST_MAX ((size_t)64 << 10)
 #define ANY_PORT 9 /* discard; UDP's connect sends nothing */

@@ -5,7 +5,7 @@
  * The rule: the interface that the routes to the other nodes leave by (the kernel is asked, nothing
  * is sent); where they differ, the one that most of them leave by. Without a route, the interface
  * of the address that the others were told; without that, the fittest. Where no other machine takes
- * part it is loopback. What the user's filter (model/network_filter.h) does not let pass is never
+ * part it is loopback. What the user's filter (model/net/filter.h) does not let pass is never
  * chosen while there is anything that passes.
  */
 #pragma once

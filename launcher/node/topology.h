@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/topology.h"
+#include "model/binding/topology.h"
 
 /* `module`: full path of hvdrun-topology.so; NULL, or when it cannot be opened: the kernel's files.
  * Fills `out`, which the caller destroys. -1 when neither way works. */

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/plan.h"
+#include "model/plan/plan.h"
 #include "rendezvous/held.h"
 #include "rendezvous/request.h"
 

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "transport/ssh_lines.h"
+#include "io/lines.h"
 
 static void close_pair(int (*ends)[2])
 {

@@ -6,7 +6,7 @@
  * survive a fork; the first thing the child does is setsid(), and to close every descriptor but its
  * own. The driver is a subreaper, so whatever a dying agent leaves behind becomes its child. They
  * come up at once, so they are no calls of a transport; those needed later are (local_exec in
- * transport/exec.h).
+ * transport/exec/exec.h).
  */
 #pragma once
 

@@ -4,7 +4,7 @@
 #include "base/parse.h"
 #include "base/strv.h"
 #include "fuzz.h"
-#include "model/allocation.h"
+#include "model/allocation/allocation.h"
 
 static void parse(enum allocation_kind kind, char *const *env, const char *file, const char *bytes,
                   size_t length)

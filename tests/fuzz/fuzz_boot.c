@@ -9,8 +9,8 @@
 
 #include "base/fd.h"
 #include "fuzz.h"
-#include "transport/boot.h"
-#include "transport/boot_script.h"
+#include "transport/boot/boot.h"
+#include "transport/boot/script.h"
 
 #define MARK '@'
 #define FLOOD 0x01 /* stands for FLOOD_SIZE bytes of noise */

@@ -2,7 +2,7 @@
 /* Requests to the control socket, one a line. The answer is always one object. */
 #include <jansson.h>
 
-#include "driver/control_request.h"
+#include "driver/control/request.h"
 #include "fuzz.h"
 
 static json_t *status(void *context)

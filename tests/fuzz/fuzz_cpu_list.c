@@ -3,8 +3,8 @@
  * GPUs. */
 #include "base/buf.h"
 #include "fuzz.h"
-#include "model/binding_cpus.h"
-#include "model/gpu_visible.h"
+#include "model/binding/cpus.h"
+#include "model/binding/gpu_visible.h"
 
 static void make_machine(struct topology *topology)
 {

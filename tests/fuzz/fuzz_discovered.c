@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a discovery script prints, and a hostfile that is read again and again. */
 #include "fuzz.h"
-#include "model/discovered.h"
+#include "model/hosts/discovered.h"
 
 FUZZ_TARGET
 {

@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "driver/check.h"
+#include "driver/check/check.h"
 #include "driver/driver.h"
 #include "frames.h"
-#include "model/hosts.h"
+#include "model/hosts/hosts.h"
 
 #define NODES 2
 #define PATIENCE_MS 10000 /* for what a driver says to an agent that behaves */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ELF files: what a program links with, and what an image needs of a host. */
+#include "base/elf.h"
 #include "fuzz.h"
-#include "model/elf.h"
 #include "node/mpi_detect.h"
-#include "transport/image_facts.h"
+#include "transport/boot/image_facts.h"
 
 FUZZ_TARGET
 {

@@ -2,7 +2,7 @@
 /* --env-file, and -x: a word in the first line, the file behind it. */
 #include "base/strv.h"
 #include "fuzz.h"
-#include "model/env_scrub.h"
+#include "model/env/scrub.h"
 
 FUZZ_TARGET
 {

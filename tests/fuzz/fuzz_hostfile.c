@@ -2,7 +2,7 @@
 /* Hostfiles of every dialect, whole and by a group. */
 #include "base/parse.h"
 #include "fuzz.h"
-#include "model/hostfile.h"
+#include "model/hosts/hostfile.h"
 
 static void parse(const char *bytes, size_t size, const char *group)
 {

@@ -3,8 +3,8 @@
  * for the host is what reading every line finds. */
 #include "base/buf.h"
 #include "fuzz.h"
-#include "transport/ssh/base64.h"
-#include "transport/ssh/known_index.h"
+#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/known_index.h"
 
 static void read_all(struct known_hosts *known, const char *text, size_t length)
 {

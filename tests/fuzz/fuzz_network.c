@@ -3,9 +3,9 @@
  * says it has, a line each, which half of them belong to a second node. */
 #include "base/strv.h"
 #include "fuzz.h"
-#include "model/network.h"
-#include "model/network_address.h"
-#include "model/network_filter.h"
+#include "model/net/address.h"
+#include "model/net/filter.h"
+#include "model/net/network.h"
 
 static void split(const char *text, struct strv *words)
 {

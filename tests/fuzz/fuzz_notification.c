@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer of a Horovod worker to a notification, as bytes and as a body with the right head: it
  * means the same however it is cut, and only a signed acknowledgement is one. */
+#include "base/hmac.h"
 #include "fuzz.h"
-#include "model/hmac.h"
 #include "rendezvous/notification.h"
 
 #define KEY "0123456789abcdef"

@@ -3,9 +3,9 @@
  * What workers of MPI publish for each other and bring to their common steps, as the driver keeps
  * it: any order of publishing, looking up, ending and joining. Each question is answered once.
  */
-#include "driver/mpi_rounds.h"
+#include "driver/mpi/rounds.h"
 #include "fuzz.h"
-#include "model/hosts.h"
+#include "model/hosts/hosts.h"
 #include "pmix/publish_store.h"
 
 #define NODES 3

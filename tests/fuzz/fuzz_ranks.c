@@ -2,8 +2,8 @@
 /* Rankfiles, --rank-map and lists of ranks: hosts in the first line, all three read the rest. */
 #include "base/parse.h"
 #include "fuzz.h"
-#include "model/rank_map.h"
-#include "model/rankfile.h"
+#include "model/plan/rank_map.h"
+#include "model/plan/rankfile.h"
 
 static void resolve(int result, struct rank_list *list, const struct host_list *hosts)
 {

@@ -3,8 +3,8 @@
  * settings_format() writes is a value again, and the same one. */
 #include "base/buf.h"
 #include "fuzz.h"
-#include "model/settings.h"
-#include "model/signal_rules.h"
+#include "model/exit/signal_rules.h"
+#include "model/settings/settings.h"
 
 #define VALUE_MAX ((size_t)1 << 20)
 

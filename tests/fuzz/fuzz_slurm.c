@@ -4,9 +4,9 @@
 #include "base/parse.h"
 #include "base/strv.h"
 #include "fuzz.h"
-#include "model/slurm_counts.h"
-#include "model/slurm_job.h"
-#include "model/slurm_nodelist.h"
+#include "model/allocation/slurm_counts.h"
+#include "model/allocation/slurm_job.h"
+#include "model/allocation/slurm_nodelist.h"
 
 FUZZ_TARGET
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `ssh -G` prints, and files that are only looked at. */
 #include "fuzz.h"
-#include "transport/ssh_config.h"
-#include "transport/ssh_sections.h"
+#include "transport/ssh/config.h"
+#include "transport/ssh/sections.h"
 
 static const char *variable(const char *name)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files with a private key. */
 #include "fuzz.h"
-#include "transport/ssh/base64.h"
-#include "transport/ssh/key.h"
-#include "transport/ssh/key_file.h"
+#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/key.h"
+#include "transport/ssh_module/key_file.h"
 
 FUZZ_TARGET
 {

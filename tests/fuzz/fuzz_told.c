@@ -3,14 +3,14 @@
  * log, /proc/PID/cgroup. */
 #include "base/strv.h"
 #include "fuzz.h"
+#include "io/lines.h"
 #include "node/cgroup.h"
 #include "node/mpi_params.h"
 #include "node/oom.h"
-#include "transport/exec_complaint.h"
+#include "transport/exec/complaint.h"
 #include "transport/printable.h"
-#include "transport/srun_complaint.h"
-#include "transport/srun_options.h"
-#include "transport/ssh_lines.h"
+#include "transport/srun/complaint.h"
+#include "transport/srun/options.h"
 
 static void tell(void *context, const char *line)
 {

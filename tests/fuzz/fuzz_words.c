@@ -2,8 +2,8 @@
 /* A command as one text: --launch-agent and the like; filled in for a host in the first line. */
 #include "base/strv.h"
 #include "fuzz.h"
-#include "model/words.h"
-#include "transport/exec.h"
+#include "model/settings/split.h"
+#include "transport/exec/exec.h"
 
 FUZZ_TARGET
 {

@@ -24,8 +24,8 @@ BANS = [
     (SLEEP, ("launcher/", "runtime/", "examples/")),
     # A clock that is set must not change a limit: the day's time is for reports and events alone.
     (WALL, ("launcher/agent", "launcher/io/", "launcher/model/", "launcher/node/", "launcher/output/", "launcher/pmi",
-            "launcher/rendezvous/", "launcher/transport/", "launcher/driver/node_link", "launcher/driver/reach",
-            "launcher/driver/bringup", "launcher/driver/teardown", "launcher/driver/user_signals")),
+            "launcher/rendezvous/", "launcher/transport/", "launcher/driver/job/node_link", "launcher/driver/reach/",
+            "launcher/driver/start/", "launcher/driver/end/teardown", "launcher/driver/run/user_signals")),
 ]
 # (file, call) -> why.
 ALLOWED = {

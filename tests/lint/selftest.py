@@ -19,10 +19,10 @@ GOOD = {
     "runtime/base/status.h": SPDX_C + '#define STATUS_LIST(X) X(STATUS_USAGE, 2, "wrong use")\n',
     "runtime/include/hvd_env.h": SPDX_C + "#pragma once\n",
     "runtime/core/tensor.c": SPDX_C + '#include "base/error.h"\n',
-    "launcher/model/plan.h": SPDX_C + '#pragma once\n\n#include "base/error.h"\n',
-    "launcher/model/plan.c": SPDX_C + '#include "model/plan.h"\n\n#include <string.h>\n',
+    "launcher/model/plan/plan.h": SPDX_C + '#pragma once\n\n#include "base/error.h"\n',
+    "launcher/model/plan/plan.c": SPDX_C + '#include "model/plan/plan.h"\n\n#include <string.h>\n',
     "launcher/io/loop.c": SPDX_C + '#include <event2/event.h>\n',
-    "launcher/io/loop.h": SPDX_C + '#include "model/plan.h"\n',
+    "launcher/io/loop.h": SPDX_C + '#include "model/plan/plan.h"\n',
     "launcher/node/cpu.h": SPDX_C + '#include "io/loop.h"\n',
     "launcher/output/sink.h": SPDX_C + '#include "io/loop.h"\n',
     "launcher/cli/main.c": SPDX_C + '#include "include/hvd_env.h"\n#include "node/cpu.h"\n'
@@ -82,7 +82,7 @@ class Layers(Lint):
         self.expect("layers.py", 0, "nothing found")
 
     def test_upward(self):
-        self.spoil("layers.py", "launcher/model/plan.c", SPDX_C + '#include "io/loop.h"\n',
+        self.spoil("layers.py", "launcher/model/plan/plan.c", SPDX_C + '#include "io/loop.h"\n',
                    "upward include, model (L1) must not know io (L3)")
 
     def test_upward_in_the_library(self):
@@ -110,7 +110,7 @@ class Layers(Lint):
                              ("launcher/agent/x.c", "pmix_server.h"), ("launcher/driver/x.c", "yaml.h"),
                              ("launcher/driver/x.c", "ini.h"), ("launcher/io/x.c", "libssh2.h"),
                              ("launcher/io/x.c", "protobuf-c/protobuf-c.h"), ("launcher/io/x.c", "hwloc.h"),
-                             ("launcher/driver/job.c", "jansson.h"), ("launcher/cli/x.c", "mpi.h"),
+                             ("launcher/driver/job/job.c", "jansson.h"), ("launcher/cli/x.c", "mpi.h"),
                              ("launcher/driver/x.c", "openssl/ssl.h")):
             with self.subTest(header=header):
                 self.spoil("layers.py", name, SPDX_C + f"#include <{header}>\n", f"{header}: ")
@@ -124,16 +124,16 @@ class Layers(Lint):
 
     def test_commented_out(self):
         self.expect("layers.py", 0, "nothing found",
-                    {"launcher/model/plan.c": SPDX_C + '/*\n#include "io/loop.h"\n*/\n'})
+                    {"launcher/model/plan/plan.c": SPDX_C + '/*\n#include "io/loop.h"\n*/\n'})
 
     def test_purity(self):
-        self.spoil("layers.py", "launcher/model/plan.c", SPDX_C + "#include <time.h>\n",
+        self.spoil("layers.py", "launcher/model/plan/plan.c", SPDX_C + "#include <time.h>\n",
                    "model/ is pure: it must not include time.h")
 
     def test_spelling(self):
-        self.spoil("layers.py", "launcher/model/plan.c", SPDX_C + '#include "plan.h"\n',
+        self.spoil("layers.py", "launcher/model/plan/plan.c", SPDX_C + '#include "plan.h"\n',
                    'write it as "room/file.h"')
-        self.spoil("layers.py", "launcher/model/plan.c", SPDX_C + '#include "model/none.h"\n',
+        self.spoil("layers.py", "launcher/model/plan/plan.c", SPDX_C + '#include "model/none.h"\n',
                    "no such file")
 
     def test_unknown_room(self):
@@ -166,8 +166,8 @@ class Banned(Lint):
         self.spoil("banned.py", "tests/workers/x.c", self.body("strcpy(a, a);"), "strcpy() is banned")
 
     def test_limits_do_not_know_the_time_of_day(self):
-        self.expect("banned.py", 0, "nothing found", {"launcher/driver/events.c": self.body("clock_wall_ns();")})
-        for name in ("launcher/agent/x.c", "launcher/io/x.c", "launcher/model/x.c", "launcher/driver/node_link.c"):
+        self.expect("banned.py", 0, "nothing found", {"launcher/driver/tell/events.c": self.body("clock_wall_ns();")})
+        for name in ("launcher/agent/x.c", "launcher/io/x.c", "launcher/model/x.c", "launcher/driver/job/node_link.c"):
             with self.subTest(name=name):
                 self.spoil("banned.py", name, self.body("clock_wall_ns();"), "clock_wall_ns() is banned: use clock_mono_ns")
 

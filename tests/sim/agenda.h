@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/elastic.h"
+#include "model/elastic/elastic.h"
 
 #define AGENDA_ROOM 2048
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "model/elastic.h"
+#include "model/elastic/elastic.h"
 #include "sim/rng.h"
 
 #define CORE_MEMBERS 64

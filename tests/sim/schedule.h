@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "model/elastic.h"
+#include "model/elastic/elastic.h"
 
 #define SCHEDULE_HOSTS 6
 #define SCHEDULE_FAULTS 96

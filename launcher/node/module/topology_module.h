@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/topology.h"
+#include "model/binding/topology.h"
 
 #define TOPOLOGY_MODULE_SYMBOL "hvdrun_topology_read_2"
 

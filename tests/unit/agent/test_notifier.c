@@ -17,9 +17,9 @@
 #include "agent/notifier.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/hmac.h"
 #include "base/mem.h"
 #include "loop_fixture.h"
-#include "model/hmac.h"
 #include "rendezvous/hex_fixture.h"
 
 enum { REQUEST = HMAC_SIZE + 4 + 85, PEERS = 16, HEAD = HMAC_SIZE + 4 };

@@ -24,7 +24,7 @@
 #include "base/status.h"
 #include "base/strv.h"
 #include "cli/control_command.h"
-#include "driver/control.h"
+#include "driver/control/control.h"
 #include "node/runtime_dir.h"
 
 struct fixture {

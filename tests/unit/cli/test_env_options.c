@@ -2,7 +2,7 @@
 #include "cli_fixture.h"
 
 #include "cli/env_options.h"
-#include "model/worker_env.h"
+#include "model/env/worker.h"
 
 static int apply(char *const *env, struct settings *settings, struct strv *warnings,
                  struct error *err)

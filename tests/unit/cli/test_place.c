@@ -3,7 +3,7 @@
 #include "cli/place.h"
 
 #include "cli_fixture.h"
-#include "model/mapping.h"
+#include "model/plan/mapping.h"
 
 static char *const slurm[] = {(char *)"SLURM_JOB_ID=812", (char *)"SLURM_JOB_NODELIST=n[1-2]",
                               (char *)"SLURM_TASKS_PER_NODE=4,3", (char *)"SLURM_NTASKS=7", NULL};

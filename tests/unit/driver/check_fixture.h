@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "driver/check_judge.h"
-#include "driver/check_plan.h"
-#include "driver/check_result.h"
+#include "driver/check/judge.h"
+#include "driver/check/plan.h"
+#include "driver/check/result.h"
 
 #define HOSTS_MAX 16
 #define GIB ((uint64_t)1 << 30)

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "driver/discovery.h"
+#include "driver/elastic/discovery.h"
 #include "io/helpers.h"
 #include "io/reaper.h"
 #include "loop_fixture.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "driver/check_plan.h"
+#include "driver/check/plan.h"
 
 #define MOST 300
 

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "driver/check/json.h"
+#include "driver/check/text.h"
 #include "driver/check_fixture.h"
-#include "driver/check_json.h"
-#include "driver/check_text.h"
 
 #define TEXT_LIMIT ((size_t)4 << 20)
 

@@ -19,8 +19,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "driver/control.h"
-#include "driver/control_peer.h"
+#include "driver/control/control.h"
+#include "driver/control/peer.h"
 #include "loop_fixture.h"
 #include "node/runtime_dir.h"
 

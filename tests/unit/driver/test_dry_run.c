@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "driver/dry_run.h"
+#include "driver/tell/dry_run.h"
 
 struct fixture {
     struct app_list apps;

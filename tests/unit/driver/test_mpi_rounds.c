@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "driver/mpi_rounds.h"
+#include "driver/mpi/rounds.h"
 
 #define NODES 4
 

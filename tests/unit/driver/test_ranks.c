@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "driver/ranks.h"
+#include "driver/job/ranks.h"
 
 static void counts(const struct rank_table *table, int running, int exited, int finished)
 {

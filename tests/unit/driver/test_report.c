@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "driver/report.h"
+#include "driver/tell/report.h"
 
 #define SECOND 1000000000LL
 

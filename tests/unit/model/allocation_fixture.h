@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strv.h"
-#include "model/allocation.h"
+#include "model/allocation/allocation.h"
 
 struct expected_allocation {
     const char *name;

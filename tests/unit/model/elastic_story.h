@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "model/elastic.h"
+#include "model/elastic/elastic.h"
 
 #define STORY_BEGIN_MS 1000000
 

@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/hostfile.h"
-#include "model/option.h"
+#include "model/hosts/hostfile.h"
+#include "model/settings/option.h"
 
 static void host_traits_text(const struct host *host, struct buf *text)
 {

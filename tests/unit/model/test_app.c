@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "model/app.h"
+#include "model/plan/app.h"
 
 static void test_kind_names(void **state)
 {

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "model/binding.h"
-#include "model/binding_picture.h"
+#include "model/binding/binding.h"
+#include "model/binding/picture.h"
 #include "topology_fixture.h"
 
 static const struct machine two_by_two = {2, 2, 0, 4, 2};

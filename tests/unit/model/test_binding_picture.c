@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "model/binding_picture.h"
+#include "model/binding/picture.h"
 #include "topology_fixture.h"
 
 /* Workers with the ranks 3, 4, ... of which each is near the GPU of its number, if there are any.

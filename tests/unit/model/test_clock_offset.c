@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/clock_offset.h"
+#include "model/net/clock_offset.h"
 
 #define MS ((int64_t)1000000)
 #define S (1000 * MS)

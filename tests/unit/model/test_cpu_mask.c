@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "model/cpu_mask.h"
+#include "model/binding/cpu_mask.h"
 
 static void expect(const char *list, const char *back)
 {

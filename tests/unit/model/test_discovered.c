@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/discovered.h"
-#include "model/hostfile.h"
+#include "model/hosts/discovered.h"
+#include "model/hosts/hostfile.h"
 
 /* As "name:slots user@name:slots", '!' after slots that were given. */
 static char *list_text(const struct host_list *list)

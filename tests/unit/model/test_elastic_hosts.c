@@ -4,7 +4,7 @@
 #include "model/elastic_story.h"
 
 #include "base/log.h"
-#include "model/elastic_job.h"
+#include "model/elastic/job.h"
 
 static void test_a_job_begins(void **state)
 {

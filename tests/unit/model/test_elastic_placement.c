@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "model/elastic_placement.h"
+#include "model/elastic/placement.h"
 
 #define SLOTS(...) (const int[]){__VA_ARGS__}, sizeof((int[]){__VA_ARGS__}) / sizeof(int)
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

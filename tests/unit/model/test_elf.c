@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/elf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "model/elf.h"
 
 static void read_self(struct buf *out)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "model/env_scrub.h"
+#include "model/env/scrub.h"
 
 static void test_dropped_everywhere(void **state)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "model/exit_policy.h"
+#include "model/exit/policy.h"
 
 #define MS 1000000
 #define NODES 4

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "model/gpu_visible.h"
+#include "model/binding/gpu_visible.h"
 
 /* GPUs with these ids; "" is one that nobody could read. */
 static void make(struct device_list *gpus, enum device_kind kind, const char *const *ids)

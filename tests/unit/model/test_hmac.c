@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "model/hmac.h"
+#include "base/hmac.h"
 
 struct vector {
     size_t key_length;

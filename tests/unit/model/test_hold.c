@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/hold.h"
+#include "model/net/hold.h"
 
 /* Nothing else happens, or little: at once. */
 static void test_a_prompt(void **state)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "model/horovod_env.h"
+#include "model/env/horovod.h"
 
 /* `more` is a second option that the first needs; `expected` holds all variables in order. */
 static const struct {

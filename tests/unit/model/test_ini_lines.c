@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/ini_lines.h"
+#include "model/settings/ini_lines.h"
 
 /* "line:[section]" and "line:section/key=value", '|' behind each. */
 static int write_section(void *context, const struct ini_place *place, const char *name,

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/liveness.h"
+#include "model/net/liveness.h"
 
 #define BEGUN 1000000
 

@@ -11,9 +11,9 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/mapping.h"
-#include "model/plan.h"
-#include "model/rank_map.h"
+#include "model/plan/mapping.h"
+#include "model/plan/plan.h"
+#include "model/plan/rank_map.h"
 
 struct shape {
     const char *map_by; /* NULL: slot */

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strv.h"
-#include "model/network.h"
+#include "model/net/network.h"
 
 /* A host as a test writes it: what it has is "iface address/length" with commas between. */
 struct machine {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "model/network_address.h"
+#include "model/net/address.h"
 
 static struct network_address of(const char *line)
 {

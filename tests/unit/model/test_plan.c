@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/status.h"
-#include "model/hostfile.h"
-#include "model/plan.h"
+#include "model/hosts/hostfile.h"
+#include "model/plan/plan.h"
 
 struct shape {
     const char *hosts;

@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/rank_map.h"
-#include "model/rankfile.h"
+#include "model/plan/rank_map.h"
+#include "model/plan/rankfile.h"
 
 /* "host cpus; ..." of all ranks. */
 static void expect(const char *file, const char *expected)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "model/settings.h"
+#include "model/settings/settings.h"
 
 static void set(struct settings *settings, enum option_id id, const char *text,
                 enum setting_source source)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "model/sha256.h"
+#include "base/sha256.h"
 
 static void expect(const char *text, const char *hash)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "model/signal_rules.h"
+#include "model/exit/signal_rules.h"
 
 static void give(struct settings *settings, enum option_id id, const char *text)
 {

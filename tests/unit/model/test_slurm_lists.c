@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/slurm_counts.h"
-#include "model/slurm_nodelist.h"
+#include "model/allocation/slurm_counts.h"
+#include "model/allocation/slurm_nodelist.h"
 
 static void expect_counts(const char *text, size_t nodes, const char *expected)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/words.h"
+#include "model/settings/split.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -20,9 +20,9 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "model/env_scrub.h"
-#include "model/option.h"
-#include "model/worker_env.h"
+#include "model/env/scrub.h"
+#include "model/env/worker.h"
+#include "model/settings/option.h"
 
 static const int sizes[] = {4, 4, 2};
 static const int app_np[] = {3, 7};

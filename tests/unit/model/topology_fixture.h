@@ -2,7 +2,7 @@
 /* Machines for the tests of bindings. */
 #pragma once
 
-#include "model/topology.h"
+#include "model/binding/topology.h"
 
 /* How many of each part are in the one before; 0 caches: none is known. */
 struct machine {

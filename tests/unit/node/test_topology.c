@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module on machines that hwloc makes up, and the kernel's files from a folder written here. */
 #include "fake_root.h"
-#include "model/binding.h"
-#include "model/binding_picture.h"
-#include "model/nic_near.h"
+#include "model/binding/binding.h"
+#include "model/binding/nic_near.h"
+#include "model/binding/picture.h"
 #include "node/facts.h"
 #include "node/topology.h"
 

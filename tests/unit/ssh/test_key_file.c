@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "ssh/ssh_fixture.h"
-#include "transport/ssh/key_file.h"
-#include "transport/ssh/keys.h"
+#include "transport/ssh_module/key_file.h"
+#include "transport/ssh_module/keys.h"
 
 #define KEYGEN "/usr/bin/ssh-keygen"
 

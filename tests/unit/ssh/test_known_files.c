@@ -11,9 +11,9 @@
 #include <sys/resource.h>
 
 #include "ssh/ssh_fixture.h"
-#include "transport/ssh/base64.h"
-#include "transport/ssh/known_files.h"
-#include "transport/ssh/known_hosts_file.h"
+#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/known_files.h"
+#include "transport/ssh_module/known_hosts_file.h"
 
 #define ED_BASE64 "AAAAC3NzaC1lZDI1NTE5AAAAIPi8n9KZ7fdBVWG2HQFAJjZQEBgzUXJHEqk8yNWYdG1j"
 #define ED "ssh-ed25519 " ED_BASE64

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "transport/ssh/socket.h"
+#include "transport/ssh_module/socket.h"
 
 static struct {
     int calls, fd;

@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "loop_fixture.h"
-#include "transport/boot.h"
+#include "transport/boot/boot.h"
 #include "wire/frame.h"
 
 struct host {

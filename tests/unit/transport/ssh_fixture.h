@@ -26,7 +26,7 @@
 #include "io/helpers.h"
 #include "io/reaper.h"
 #include "loop_fixture.h"
-#include "transport/ssh.h"
+#include "transport/ssh/ssh.h"
 
 struct rig {
     char root[64];

@@ -15,7 +15,7 @@
 
 #include "io/tls_fixture.h"
 #include "loop_fixture.h"
-#include "transport/dial_back.h"
+#include "transport/srun/dial_back.h"
 
 #define NOTES 64
 #define GUESTS 4

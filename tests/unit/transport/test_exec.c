@@ -10,7 +10,7 @@
 #include "boot_fixture.h"
 #include "io/helpers.h"
 #include "io/reaper.h"
-#include "transport/exec.h"
+#include "transport/exec/exec.h"
 
 struct rig {
     struct host host;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "transport/exec_complaint.h"
+#include "transport/exec/complaint.h"
 
 struct sample {
     const char *text;

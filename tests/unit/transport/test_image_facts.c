@@ -14,9 +14,9 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "transport/boot.h"
-#include "transport/boot_host.h"
-#include "transport/image_facts.h"
+#include "transport/boot/boot.h"
+#include "transport/boot/host.h"
+#include "transport/boot/image_facts.h"
 
 static void test_own_agent(void **state)
 {

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "transport/srun_command.h"
+#include "transport/srun/command.h"
 
 static char *const nodes[] = {(char *)"node1", (char *)"gpu007", NULL};
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "transport/ssh_config.h"
+#include "transport/ssh/config.h"
 
 static const char *variable(const char *name)
 {

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "transport/ssh_lines.h"
-#include "transport/ssh_program.h"
-#include "transport/ssh_proxy.h"
+#include "io/lines.h"
+#include "transport/ssh/program.h"
+#include "transport/ssh/proxy.h"
 
 static void assert_words(const struct strv *words, const char *expected)
 {

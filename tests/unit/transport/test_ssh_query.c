@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "ssh_fixture.h"
-#include "transport/ssh_query.h"
+#include "transport/ssh/query.h"
 
 #define HOSTS 12
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "transport/ssh_sections.h"
+#include "transport/ssh/sections.h"
 
 /* What an Include names: texts, by their names. */
 struct files {

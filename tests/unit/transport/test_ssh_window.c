@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "transport/ssh_window.h"
+#include "transport/ssh/window.h"
 
 static void test_arithmetic(void **state)
 {

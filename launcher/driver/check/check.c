@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/check/check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/check/json.h"
+#include "driver/check/judge.h"
+#include "driver/check/probe.h"
+#include "driver/check/text.h"
+#include "driver/end/teardown.h"
+#include "driver/reach/progress.h"
+#include "driver/reach/reach.h"
+#include "driver/start/bringup.h"
+#include "driver/tell/events.h"
+#include "output/output.h"
+
+#define ANSWER_MS 10000 /* for a node's facts: a file system there may hang */
+#define REPORT_MAX ((size_t)1 << 30)
+
+/* What is known of a host beside its facts: whether they are waited for. */
+struct asked {
+    struct check_part *part;
+    int host;
+    bool done;                /* answered or failed */
+    struct loop_timer *limit; /* of its answer; NULL: it was not asked */
+};
+
+struct check_part {
+    struct job *job;
+    const struct check_request *request;
+    struct check_result result;
+    struct check_findings findings;
+    struct asked *asked; /* by number of the host, which is that of its node */
+    int open;            /* hosts that have neither answered nor failed */
+    struct loop_timer *start_limit;
+    struct check_probe *probe; /* NULL: still looking */
+    bool over;
+};
+
+static bool is_ending(const struct check_part *part)
+{
+    return part->over || part->job->state >= JOB_ENDING;
+}
+
+static void finish(void *context)
+{
+    struct check_part *part = context;
+    if (is_ending(part))
+        return;
+    part->over = true;
+    loop_timer_clear(part->start_limit);
+    teardown_begin(part->job, SIGTERM, 0);
+}
+
+/* All hosts that can be asked have answered. */
+static void looked(struct check_part *part)
+{
+    progress_end(part->job->progress);
+    loop_timer_clear(part->start_limit);
+    part->probe = check_probe_begin(part->job, &part->result, part->request->net, finish, part);
+}
+
+static void settle(struct check_part *part, int host)
+{
+    struct asked *asked = &part->asked[host];
+    if (asked->done)
+        return;
+    asked->done = true;
+    loop_timer_destroy(asked->limit);
+    asked->limit = NULL;
+    part->open--;
+    if (part->open == 0 && !is_ending(part))
+        looked(part);
+}
+
+/* The first reason counts. */
+static void fail(struct check_part *part, int number, const char *stage, const char *why)
+{
+    struct check_host *host = &part->result.hosts[number];
+    if (host->why == NULL) {
+        host->stage = mem_strdup(stage);
+        host->why = mem_strdup(why);
+    }
+    if (part->probe != NULL && !is_ending(part))
+        check_probe_host_failed(part->probe, number);
+    settle(part, number);
+}
+
+/* Its facts stay known. */
+static void give_up(struct check_part *part, struct node_link *node, const char *stage,
+                    const char *why)
+{
+    fail(part, node->index, stage, why);
+    node_link_give_up(node, why);
+}
+
+/* Limits */
+
+static void answer_limit_passed(void *context)
+{
+    struct asked *asked = context;
+    char why[160];
+    snprintf(
+        why, sizeof(why),
+        "its agent has started and does not answer within %d s: a file system there hangs (its "
+        "/tmp, /dev/shm, or where its libraries are)?",
+        ANSWER_MS / 1000);
+    give_up(asked->part, asked->part->job->nodes[asked->host], "agent", why);
+}
+
+static void start_limit_passed(void *context)
+{
+    struct check_part *part = context;
+    struct job *job = part->job;
+    char why[96];
+    snprintf(why, sizeof(why), "not heard of within %g s (--start-timeout sets the limit)",
+             (double)job->settings->start_timeout / 1000);
+    for (int i = 0; i < part->result.count; i++) {
+        struct node_link *node = job->nodes[i];
+        if (part->asked[i].done || node->hello != NULL)
+            continue;
+        node_link_unreached(node);
+        reach_hang_up(job->reach, node);
+        fail(part, i, transport_stage_name(node->stage), why);
+    }
+}
+
+/* News of a node */
+
+void check_part_unreached(struct check_part *part, const struct node_link *node, const char *why)
+{
+    fail(part, node->index, transport_stage_name(node->stage), why);
+}
+
+void check_part_lost(struct check_part *part, const struct node_link *node, const char *why)
+{
+    if (!is_ending(part))
+        fail(part, node->index, node->hello == NULL ? "agent" : "lost", why);
+}
+
+void check_part_note(struct check_part *part, const struct node_link *node, const char *line)
+{
+    struct check_host *host = &part->result.hosts[node->index];
+    const char *key = strstr(line, "host key ");
+    if (host->login == NULL && key != NULL && strstr(key, "SHA256:") != NULL)
+        host->login = mem_strdup(line);
+}
+
+void check_part_hello(struct check_part *part, struct node_link *node)
+{
+    struct check_host *host = &part->result.hosts[node->index];
+    char *problem AUTO_FREE = bringup_version_problem(node);
+    host->hello = node->hello;
+    host->peer = node->stream.peer;
+    host->is_here = node->stream.same_machine;
+    if (problem == NULL && node->hello->problem[0] != '\0')
+        problem = mem_strdup(node->hello->problem);
+    if (problem != NULL) {
+        give_up(part, node, "agent", problem);
+        return;
+    }
+    bringup_welcome(part->job, node);
+    part->job->nodes_up++;
+    reach_node_up(part->job->reach, node);
+    if (node->state != NODE_UP || is_ending(part) || part->asked[node->index].done)
+        return;
+    struct asked *asked = &part->asked[node->index];
+    asked->limit = loop_timer_create(part->job->loop, answer_limit_passed, asked);
+    loop_timer_set(asked->limit, ANSWER_MS);
+    node_link_send(node, FRAME_CHECK, 0, NULL);
+}
+
+/* Wall minus monotonic clock is the same all the time, there and here; how far the monotonic ones
+ * are apart is known from the heartbeats, of which the first is older than this answer. */
+static void compare_clocks(struct check_host *host, const struct node_link *node)
+{
+    int64_t there = (int64_t)host->facts->wall_ns - (int64_t)host->facts->mono_ns;
+    int64_t here = clock_wall_ns() - clock_mono_ns();
+    int64_t offset = node->same_clock ? 0 : node->clock.offset_ns;
+    int64_t error = node_link_uncertainty(node);
+    host->clock_known = error < CLOCK_UNKNOWN;
+    host->clock_ns = there - here + offset;
+    host->clock_error_ns = error;
+}
+
+static int on_checked(struct check_part *part, const struct node_link *node, const uint8_t *body,
+                      size_t length)
+{
+    struct check_host *host = &part->result.hosts[node->index];
+    if (host->facts != NULL || part->asked[node->index].limit == NULL)
+        return host->facts != NULL ? -1 : 0;
+    host->facts = hvdrun__checked__unpack(NULL, length, body);
+    if (host->facts == NULL)
+        return -1;
+    compare_clocks(host, node);
+    settle(part, node->index);
+    return 0;
+}
+
+int check_part_frame(struct check_part *part, struct node_link *node, uint8_t type,
+                     const uint8_t *body, size_t length)
+{
+    if (part == NULL)
+        return -1;
+    if (is_ending(part))
+        return 0;
+    if (type == FRAME_CHECKED)
+        return on_checked(part, node, body, length);
+    return part->probe == NULL ? -1 : check_probe_answer(part->probe, node, body, length);
+}
+
+/* The life of it */
+
+static uint64_t soft_limit(__rlimit_resource_t resource)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    return limit.rlim_cur;
+}
+
+struct check_part *check_part_create(struct job *job)
+{
+    struct check_part *part = mem_alloc(sizeof(*part));
+    const struct host_list *hosts = job->request->hosts;
+    *part = (struct check_part){.job = job, .request = job->request->check};
+    part->result =
+        (struct check_result){.count = (int)hosts->count,
+                              .hosts = mem_array(hosts->count, sizeof(struct check_host)),
+                              .made_up = job->settings->transport == SET_TRANSPORT_LOCAL,
+                              .net = part->request->net,
+                              .nofile = job->open_files,
+                              .nproc = soft_limit(RLIMIT_NPROC),
+                              .memlock = soft_limit(RLIMIT_MEMLOCK)};
+    part->asked = mem_array(hosts->count, sizeof(*part->asked));
+    part->open = part->result.count;
+    part->start_limit = loop_timer_create(job->loop, start_limit_passed, part);
+    return part;
+}
+
+void check_part_begin(struct check_part *part)
+{
+    struct job *job = part->job;
+    const struct host_list *hosts = job->request->hosts;
+    for (int i = 0; i < part->result.count; i++) {
+        struct node_link *node = job_add_node(job, hosts->items[i].name);
+        part->asked[i] = (struct asked){.part = part, .host = i};
+        part->result.hosts[i].name = node->host;
+        part->result.hosts[i].peer = "";
+        reach_add_node(job->reach, node, &hosts->items[i].traits);
+    }
+    for (int i = 0; i < part->result.count; i++)
+        driver_open_node(job, job->nodes[i]);
+    job->opened_ns = clock_mono_ns();
+    events_job(job->events, "job_start");
+    loop_timer_set(part->start_limit, job->settings->start_timeout);
+    reach_begin(job->reach);
+}
+
+void check_part_destroy(struct check_part *part)
+{
+    if (part == NULL)
+        return;
+    check_probe_destroy(part->probe);
+    for (int i = 0; i < part->result.count; i++)
+        loop_timer_destroy(part->asked[i].limit);
+    loop_timer_destroy(part->start_limit);
+    check_findings_clear(&part->findings);
+    check_result_clear(&part->result);
+    free(part->asked);
+    free(part);
+}
+
+/* Hosts that had not answered when somebody ended the check. */
+static void name_unheard(struct check_part *part)
+{
+    for (int i = 0; i < part->result.count; i++) {
+        struct check_host *host = &part->result.hosts[i];
+        if (host->why != NULL || part->asked[i].done)
+            continue;
+        bool up = host->hello != NULL;
+        host->stage = mem_strdup(up ? "agent" : transport_stage_name(part->job->nodes[i]->stage));
+        host->why = mem_strdup("it had not answered when the check was ended");
+    }
+}
+
+void check_part_verdict(struct check_part *part, struct verdict *verdict)
+{
+    if (verdict->cause == CAUSE_LAUNCHER)
+        return; /* nothing could be checked */
+    *verdict = (struct verdict){.rank = -1, .node = -1};
+    name_unheard(part);
+    check_judge(&part->result, &part->findings);
+    if (part->job->interrupted != 0) {
+        verdict->status = 128 + part->job->interrupted;
+        verdict->cause = CAUSE_INTERRUPTED;
+        snprintf(verdict->explanation, sizeof(verdict->explanation),
+                 "the check was ended by signal %d", part->job->interrupted);
+    } else if (part->job->gone) {
+        verdict->status = 128 + SIGPIPE;
+        verdict->cause = CAUSE_INTERRUPTED;
+    } else if (check_findings_count(&part->findings, true) > 0) {
+        verdict->status = STATUS_LAUNCHER;
+    }
+}
+
+/* What hosts say of themselves may hold signs that would do something to the user's terminal. */
+static void print_plain(const struct job *job, struct buf *text)
+{
+    char *plain AUTO_FREE = buf_take(text);
+    for (char *at = plain; *at != '\0'; at++) {
+        if (((unsigned char)*at < ' ' && *at != '\n') || *at == '\x7f')
+            *at = '?';
+    }
+    output_print(job->output, plain);
+}
+
+/* Its findings say what is wrong: the failure block of a job has nothing to add. */
+void check_part_report(const struct check_part *part)
+{
+    const struct job *job = part->job;
+    AUTO_BUF struct buf text = BUF_INIT(REPORT_MAX);
+    if (job->verdict.cause == CAUSE_LAUNCHER || job->gone)
+        return;
+    if (part->request->json)
+        check_json(&part->result, &part->findings, job->verdict.status, &text);
+    else
+        check_text(&part->result, &part->findings, job->settings->quiet, &text);
+    if (text.length > 0)
+        print_plain(job, &text);
+}

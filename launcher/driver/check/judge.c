@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/check/judge.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/strv.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define MIB ((uint64_t)1 << 20)
+#define CLOCK_OFF_NS SECOND_NS
+#define TMP_FREE_LOW (16 * MIB)
+#define SHM_SMALL (64 * MIB) /* what containers get when nobody says more */
+#define SHM_FREE_LOW (16 * MIB)
+#define NOFILE_LOW 1024
+#define MEMLOCK_LOW (64 * MIB) /* RDMA locks all that it sends */
+
+/* One host */
+
+static void judge_tmp(const struct check_host *host, int number, struct check_findings *out)
+{
+    const Hvdrun__CheckFolder *tmp = check_host_folder(host, "tmp");
+    char text[16];
+    if (tmp == NULL)
+        return;
+    check_size_text(tmp->free_bytes, text);
+    if (tmp->problem[0] != '\0')
+        check_findings_add(out, number, true, "%s", tmp->problem);
+    else if (tmp->free_bytes < TMP_FREE_LOW)
+        check_findings_add(out, number, false,
+                           "%s has only %s left: free some space, or set TMPDIR to another folder",
+                           tmp->path, text);
+    if (tmp->noexec)
+        check_findings_add(out, number, false,
+                           "nothing can be executed from %s (it is mounted noexec): set TMPDIR to "
+                           "a folder from which programs may run",
+                           tmp->path);
+}
+
+static void judge_shm(const struct check_host *host, int number, struct check_findings *out)
+{
+    const Hvdrun__CheckFolder *shm = check_host_folder(host, "shm");
+    char text[16];
+    if (shm == NULL)
+        return;
+    bool small = shm->total_bytes <= SHM_SMALL;
+    check_size_text(small ? shm->total_bytes : shm->free_bytes, text);
+    if (shm->problem[0] != '\0')
+        check_findings_add(out, number, false,
+                           "%s; MPI, NCCL and PyTorch's data loaders need it to share memory",
+                           shm->problem);
+    else if (small)
+        check_findings_add(out, number, false,
+                           "%s holds only %s: NCCL and PyTorch's data loaders need more (in a "
+                           "container: --shm-size=8g)",
+                           shm->path, text);
+    else if (shm->free_bytes < SHM_FREE_LOW)
+        check_findings_add(out, number, false,
+                           "%s has only %s left: remove what dead programs left there", shm->path,
+                           text);
+}
+
+static void judge_limits(const struct check_result *result, int number, struct check_findings *out)
+{
+    const struct check_host *host = &result->hosts[number];
+    uint64_t nofile = check_host_limit(host, "nofile", result->nofile);
+    uint64_t memlock = check_host_limit(host, "memlock", result->memlock);
+    char text[16];
+    if (nofile < NOFILE_LOW)
+        check_findings_add(out, number, false,
+                           "workers may open only %" PRIu64
+                           " files: raise it (ulimit -n, /etc/security/limits.conf)",
+                           nofile);
+    if (host->facts->n_adapters > 0 && memlock < MEMLOCK_LOW) {
+        check_size_text(memlock, text);
+        check_findings_add(
+            out, number, false,
+            "workers may lock only %s of memory, and %.*s wants it unlimited: raise "
+            "memlock (ulimit -l, /etc/security/limits.conf, LimitMEMLOCK= of sshd or "
+            "slurmd)",
+            text, (int)strcspn(host->facts->adapters[0], " "), host->facts->adapters[0]);
+    }
+}
+
+static void judge_clock(const struct check_host *host, int number, struct check_findings *out)
+{
+    int64_t off = host->clock_ns < 0 ? -host->clock_ns : host->clock_ns;
+    if (!host->clock_known || off - host->clock_error_ns <= CLOCK_OFF_NS)
+        return;
+    check_findings_add(out, number, false,
+                       "its clock is %.1f s %s ours: times in logs cannot be compared, and "
+                       "certificates may look expired; run chrony or another NTP client there",
+                       (double)off / 1e9, host->clock_ns < 0 ? "behind" : "ahead of");
+}
+
+void check_judge_host(const struct check_result *result, int number, struct check_findings *out)
+{
+    const struct check_host *host = &result->hosts[number];
+    if (host->why != NULL)
+        check_findings_add(out, number, true, "%s: %s", host->stage, host->why);
+    if (host->facts == NULL)
+        return;
+    judge_tmp(host, number, out);
+    judge_shm(host, number, out);
+    judge_limits(result, number, out);
+    judge_clock(host, number, out);
+    if (strcmp(check_host_key(host), "new") == 0)
+        check_findings_add(out, number, false,
+                           "its host key is new and could not be remembered: look at the rights of "
+                           "known_hosts, and at the disk");
+    if (host->facts->own_address[0] != '\0' && result->count > 1 && !result->made_up)
+        check_findings_add(out, number, false,
+                           "/etc/hosts gives its own name %s the address %s: programs that look it "
+                           "up tell others an address that leads nowhere; remove that line",
+                           host->hello->hostname, host->facts->own_address);
+}
+
+/* All together */
+
+/* What most hosts have, "" counting as nothing; NULL: all of them have the same, or nothing. Of
+ * values that are equally frequent the first one. */
+static const char *usual(char *const *values, int count)
+{
+    const char *best = NULL;
+    int most = 0;
+    bool differ = false;
+    for (int i = 0; i < count; i++) {
+        int same = 0;
+        for (int j = 0; values[i] != NULL && j < count; j++)
+            same += values[j] != NULL && strcmp(values[i], values[j]) == 0;
+        if (values[i] != NULL && same > most) {
+            differ = differ || best != NULL;
+            best = values[i];
+            most = same;
+        }
+        differ = differ || (values[i] != NULL && best != NULL && strcmp(values[i], best) != 0);
+    }
+    return differ ? best : NULL;
+}
+
+/* Hosts whose value is not the usual one get a warning. */
+static void judge_odd(const struct check_result *result, char *const *values, const char *what,
+                      const char *remedy, struct check_findings *out)
+{
+    const char *most = usual(values, result->count);
+    for (int i = 0; most != NULL && i < result->count; i++) {
+        if (values[i] != NULL && strcmp(values[i], most) != 0)
+            check_findings_add(out, i, false, "%s: %s here, %s elsewhere: %s", what,
+                               values[i][0] == '\0' ? "none" : values[i],
+                               most[0] == '\0' ? "none" : most, remedy);
+    }
+}
+
+static void judge_values(const struct check_result *result, struct check_findings *out)
+{
+    size_t count = (size_t)result->count;
+    char **pmix AUTO_FREE = mem_array(count, sizeof(*pmix));
+    char **machine AUTO_FREE = mem_array(count, sizeof(*machine));
+    char **driver AUTO_FREE = mem_array(count, sizeof(*driver));
+    struct strv gpu_texts AUTO_STRV = STRV_INIT;
+    char **gpus AUTO_FREE = mem_array(count, sizeof(*gpus));
+    for (size_t i = 0; i < count; i++) {
+        const struct check_host *host = &result->hosts[i];
+        strv_printf(&gpu_texts, "%u", host->hello == NULL ? 0 : host->hello->gpus);
+        if (host->facts == NULL)
+            continue;
+        pmix[i] = host->facts->pmix;
+        machine[i] = host->hello->machine;
+        driver[i] = host->facts->gpu_driver;
+    }
+    for (size_t i = 0; i < count; i++)
+        gpus[i] = result->hosts[i].facts == NULL ? NULL : gpu_texts.items[i];
+    judge_odd(result, machine, "architecture", "programs must be there for both", out);
+    judge_odd(result, pmix, "PMIx library", "MPI programs want the same on all hosts", out);
+    judge_odd(result, gpus, "GPUs", "is one broken, or taken?", out);
+    judge_odd(result, driver, "GPU driver", "install the same on all hosts", out);
+}
+
+static bool same_interfaces(const Hvdrun__AgentHello *one, const Hvdrun__AgentHello *other)
+{
+    size_t i = 0;
+    if (one->n_interfaces != other->n_interfaces)
+        return false;
+    while (i < one->n_interfaces && strcmp(one->interfaces[i], other->interfaces[i]) == 0)
+        i++;
+    return i == one->n_interfaces;
+}
+
+static bool same_machine(const struct check_host *one, const struct check_host *other)
+{
+    return one->hello != NULL && other->hello != NULL && one->hello->boot_id[0] != '\0' &&
+           strcmp(one->hello->boot_id, other->hello->boot_id) == 0 &&
+           strcmp(one->hello->hostname, other->hello->hostname) == 0 &&
+           same_interfaces(one->hello, other->hello);
+}
+
+static void judge_twins(const struct check_result *result, struct check_findings *out)
+{
+    for (int i = 0; i < result->count && !result->made_up; i++) {
+        int j = 0;
+        while (j < i && !same_machine(&result->hosts[j], &result->hosts[i]))
+            j++;
+        if (j < i)
+            check_findings_add(
+                out, i, false,
+                "it is the same machine as %s: its CPUs and GPUs would be given away "
+                "twice; name it once",
+                result->hosts[j].name);
+    }
+}
+
+void check_judge_together(const struct check_result *result, struct check_findings *out)
+{
+    if (result->network_problem != NULL)
+        check_findings_add(out, -1, true, "%s", result->network_problem);
+    judge_values(result, out);
+    judge_twins(result, out);
+}
+
+void check_judge(const struct check_result *result, struct check_findings *out)
+{
+    for (int i = 0; i < result->count; i++)
+        check_judge_host(result, i, out);
+    check_judge_together(result, out);
+    check_judge_links(result, out);
+    check_findings_sort(out);
+}

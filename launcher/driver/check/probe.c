@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/check/probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/mem.h"
+#include "driver/check/plan.h"
+#include "model/net/network.h"
+
+#define CONNECT_MS 5000
+#define TRANSFER_MS 200
+#define SLACK_MS 5000 /* for the agents' own delays */
+#define TOKEN 16
+#define LONG_S 10 /* what takes longer is told before */
+
+enum phase { OPENING, TRYING, SENDING, OVER };
+
+struct seat {
+    bool in;       /* it takes part */
+    bool owes;     /* PROBED of this step */
+    uint32_t port; /* 0: it does not listen */
+    uint8_t token[TOKEN];
+};
+
+struct check_probe {
+    struct job *job;
+    struct check_result *result;
+    bool net;
+    void (*done)(void *context);
+    void *context;
+    enum phase phase;
+    struct seat *seats; /* by number of the host */
+    int *rounds_of;     /* by link */
+    int rounds, round;
+    uint32_t step;
+    int owing;
+    struct loop_timer *limit; /* of the step, or `next` at once */
+};
+
+static void next_step(struct check_probe *probe);
+
+static void over(struct check_probe *probe)
+{
+    probe->phase = OVER;
+    loop_timer_set(probe->limit, 0);
+}
+
+/* Addresses */
+
+static int collect(const struct check_probe *probe, struct network_node *nodes, int *hosts)
+{
+    int count = 0;
+    for (int i = 0; i < probe->result->count; i++) {
+        const struct check_host *host = &probe->result->hosts[i];
+        if (host->why != NULL || host->facts == NULL)
+            continue;
+        nodes[count] = (struct network_node){.name = host->name,
+                                             .boot_id = host->hello->boot_id,
+                                             .interfaces = host->hello->interfaces,
+                                             .interface_count = host->hello->n_interfaces,
+                                             .reached_by = host->peer};
+        hosts[count++] = i;
+    }
+    return count;
+}
+
+/* As a job would. Returns how many hosts have one. */
+static int choose_addresses(struct check_probe *probe)
+{
+    size_t room = (size_t)probe->result->count;
+    struct network_node *nodes AUTO_FREE = mem_array(room, sizeof(*nodes));
+    int *hosts AUTO_FREE = mem_array(room, sizeof(*hosts));
+    char **addresses AUTO_FREE = mem_array(room, sizeof(*addresses));
+    struct error err = ERROR_INIT;
+    const struct strv *allowed = &probe->job->settings->network_interfaces;
+    int count = collect(probe, nodes, hosts), taking_part = 0;
+    if (count == 0)
+        return 0;
+    if (network_choose(nodes, count, false, allowed->count > 0 ? allowed->items : NULL, addresses,
+                       &err) < 0) {
+        probe->result->network_problem = mem_strdup(err.text);
+        return 0;
+    }
+    for (int i = 0; i < count; i++) {
+        struct check_host *host = &probe->result->hosts[hosts[i]];
+        if (addresses[i][0] != '\0') {
+            host->address = addresses[i];
+            probe->seats[hosts[i]].in = true;
+            taking_part++;
+        } else {
+            host->door_problem = mem_strdup("it has no address that other hosts could reach: no "
+                                            "interface is up but loopback");
+            free(addresses[i]);
+        }
+    }
+    return taking_part;
+}
+
+/* Links among those that take part, in the numbers of the hosts. */
+static void make_links(struct check_probe *probe)
+{
+    struct check_result *result = probe->result;
+    int *hosts AUTO_FREE = mem_array((size_t)result->count, sizeof(*hosts));
+    int count = 0;
+    for (int i = 0; i < result->count; i++) {
+        if (probe->seats[i].in)
+            hosts[count++] = i;
+    }
+    struct check_route *routes AUTO_FREE = check_plan(count, &result->link_count, &probe->rounds);
+    result->links = mem_array(result->link_count, sizeof(*result->links));
+    probe->rounds_of = mem_array(result->link_count, sizeof(*probe->rounds_of));
+    for (size_t i = 0; i < result->link_count; i++) {
+        result->links[i].from = hosts[routes[i].from];
+        result->links[i].to = hosts[routes[i].to];
+        probe->rounds_of[i] = routes[i].round;
+    }
+}
+
+/* Steps */
+
+static void send_probe(struct check_probe *probe, int host, Hvdrun__Probe *message)
+{
+    message->step = probe->step;
+    probe->seats[host].owes = true;
+    probe->owing++;
+    node_link_send(probe->job->nodes[host], FRAME_PROBE, 0, &message->base);
+}
+
+static void open_doors(struct check_probe *probe)
+{
+    for (int i = 0; i < probe->result->count; i++) {
+        Hvdrun__Probe message = HVDRUN__PROBE__INIT;
+        struct seat *seat = &probe->seats[i];
+        if (!seat->in)
+            continue;
+        message.listen = probe->result->hosts[i].address;
+        message.token = (ProtobufCBinaryData){TOKEN, seat->token};
+        send_probe(probe, i, &message);
+    }
+    loop_timer_set(probe->limit, SLACK_MS);
+}
+
+/* In this step: all of them, or those of the present round that have come up. */
+static bool is_wanted(const struct check_probe *probe, size_t index)
+{
+    const struct check_link *link = &probe->result->links[index];
+    if (!probe->seats[link->from].in || probe->seats[link->to].port == 0)
+        return false;
+    if (probe->phase == TRYING)
+        return true;
+    return probe->rounds_of[index] == probe->round && probe->seats[link->to].in && link->tried &&
+           link->outcome == HVDRUN__PROBE_OUTCOME__PROBE_REACHED;
+}
+
+static void send_peers(struct check_probe *probe, size_t first, size_t end)
+{
+    const struct check_result *result = probe->result;
+    Hvdrun__ProbePeer *peers AUTO_FREE = mem_array(end - first, sizeof(*peers));
+    Hvdrun__ProbePeer **pointers AUTO_FREE = mem_array(end - first, sizeof(*pointers));
+    size_t count = 0;
+    for (size_t i = first; i < end; i++) {
+        int to = result->links[i].to;
+        if (!is_wanted(probe, i))
+            continue;
+        peers[count] = (Hvdrun__ProbePeer)HVDRUN__PROBE_PEER__INIT;
+        peers[count].node = (uint32_t)to;
+        peers[count].address = result->hosts[to].address;
+        peers[count].port = probe->seats[to].port;
+        peers[count].token = (ProtobufCBinaryData){TOKEN, probe->seats[to].token};
+        pointers[count] = &peers[count];
+        count++;
+    }
+    if (count == 0)
+        return;
+    Hvdrun__Probe message = HVDRUN__PROBE__INIT;
+    message.peers = pointers;
+    message.n_peers = count;
+    message.limit_ms = CONNECT_MS;
+    message.transfer_ms = probe->phase == SENDING ? TRANSFER_MS : 0;
+    send_probe(probe, result->links[first].from, &message);
+}
+
+static void call_peers(struct check_probe *probe)
+{
+    const struct check_result *result = probe->result;
+    for (size_t first = 0, end = 0; first < result->link_count; first = end) {
+        while (end < result->link_count && result->links[end].from == result->links[first].from)
+            end++;
+        send_peers(probe, first, end);
+    }
+    loop_timer_set(probe->limit, 2 * CONNECT_MS + TRANSFER_MS + SLACK_MS);
+}
+
+/* What takes long is announced. */
+static void announce(const struct check_probe *probe)
+{
+    int seconds = probe->rounds * (TRANSFER_MS + 20) / 1000;
+    if (probe->round == 0 && seconds >= LONG_S)
+        log_notice(&probe->job->log, "measuring %zu transfers in %d rounds takes about %d s",
+                   probe->result->link_count, probe->rounds, seconds);
+    char line[64];
+    snprintf(line, sizeof(line), "measuring: round %d of %d", probe->round + 1, probe->rounds);
+    output_progress(probe->job->output, line);
+}
+
+static void begin_step(struct check_probe *probe)
+{
+    probe->step++;
+    probe->owing = 0;
+    switch (probe->phase) {
+    case OPENING: open_doors(probe); break;
+    case TRYING: call_peers(probe); break;
+    case SENDING:
+        announce(probe);
+        call_peers(probe);
+        break;
+    case OVER: return;
+    }
+    if (probe->owing == 0)
+        loop_timer_set(probe->limit, 0); /* nothing to wait for */
+}
+
+static void next_step(struct check_probe *probe)
+{
+    if (probe->phase == OPENING) {
+        probe->phase = TRYING;
+    } else if (probe->phase == TRYING) {
+        probe->phase = probe->net && probe->rounds > 0 ? SENDING : OVER;
+    } else if (probe->phase == SENDING) {
+        probe->round++;
+        probe->phase = probe->round < probe->rounds ? SENDING : OVER;
+    }
+    if (probe->phase == OVER)
+        over(probe);
+    else
+        begin_step(probe);
+}
+
+/* Hosts that still owe an answer hang. */
+static void limit_passed(void *context)
+{
+    struct check_probe *probe = context;
+    if (probe->phase == OVER) {
+        output_progress(probe->job->output, NULL);
+        probe->done(probe->context);
+        return;
+    }
+    for (int i = 0; i < probe->result->count; i++) {
+        if (!probe->seats[i].owes)
+            continue;
+        probe->seats[i].owes = probe->seats[i].in = false;
+        node_link_give_up(probe->job->nodes[i], "its agent has stopped answering");
+    }
+    next_step(probe);
+}
+
+static void answered(struct check_probe *probe, struct seat *seat)
+{
+    seat->owes = false;
+    probe->owing--;
+    if (probe->owing == 0)
+        next_step(probe);
+}
+
+void check_probe_host_failed(struct check_probe *probe, int host)
+{
+    struct seat *seat = &probe->seats[host];
+    seat->in = false;
+    if (seat->owes && probe->phase != OVER)
+        answered(probe, seat);
+}
+
+/* Answers */
+
+static void take_first(struct check_link *link, const Hvdrun__ProbeResult *result)
+{
+    link->tried = true;
+    link->outcome = result->outcome <= HVDRUN__PROBE_OUTCOME__PROBE_BROKEN
+                        ? result->outcome
+                        : HVDRUN__PROBE_OUTCOME__PROBE_BROKEN;
+    link->connect_us = (int64_t)result->connect_us;
+    snprintf(link->source, sizeof(link->source), "%s", result->source);
+    free(link->text);
+    link->text = result->text[0] == '\0' ? NULL : mem_strdup(result->text);
+}
+
+static void take_transfer(struct check_link *link, const Hvdrun__ProbeResult *result)
+{
+    if (result->outcome == HVDRUN__PROBE_OUTCOME__PROBE_REACHED && result->transfer_us > 0) {
+        link->bytes = result->bytes;
+        link->transfer_us = (int64_t)result->transfer_us;
+    } else if (link->transfer_problem == NULL) {
+        link->transfer_problem =
+            mem_strdup(result->text[0] == '\0' ? "no connection came up again" : result->text);
+    }
+}
+
+static void take(struct check_probe *probe, int host, const Hvdrun__Probed *message)
+{
+    if (probe->phase == OPENING) {
+        probe->seats[host].port = message->port;
+        if (message->problem[0] != '\0')
+            probe->result->hosts[host].door_problem = mem_strdup(message->problem);
+    }
+    for (size_t i = 0; i < message->n_results; i++) {
+        const Hvdrun__ProbeResult *result = message->results[i];
+        struct check_link *link = check_result_find(probe->result, host, (int)result->node);
+        if (link != NULL && probe->phase == TRYING)
+            take_first(link, result);
+        else if (link != NULL && probe->phase == SENDING)
+            take_transfer(link, result);
+    }
+}
+
+int check_probe_answer(struct check_probe *probe, const struct node_link *node, const uint8_t *body,
+                       size_t length)
+{
+    struct seat *seat = &probe->seats[node->index];
+    Hvdrun__Probed *message = hvdrun__probed__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    if (message->step == probe->step && seat->owes) {
+        take(probe, node->index, message);
+        answered(probe, seat);
+    }
+    hvdrun__probed__free_unpacked(message, NULL);
+    return 0;
+}
+
+/* The life of it */
+
+static int make_tokens(struct check_probe *probe)
+{
+    for (int i = 0; i < probe->result->count; i++) {
+        if (getrandom(probe->seats[i].token, TOKEN, 0) != TOKEN)
+            return errno == 0 ? EIO : errno;
+    }
+    return 0;
+}
+
+struct check_probe *check_probe_begin(struct job *job, struct check_result *result, bool net,
+                                      void (*done)(void *context), void *context)
+{
+    struct check_probe *probe = mem_alloc(sizeof(*probe));
+    *probe = (struct check_probe){
+        .job = job, .result = result, .net = net, .done = done, .context = context};
+    probe->seats = mem_array((size_t)result->count, sizeof(*probe->seats));
+    probe->limit = loop_timer_create(job->loop, limit_passed, probe);
+    result->silence_s = CONNECT_MS / 1000;
+    int errnum = make_tokens(probe);
+    if (errnum != 0)
+        result->network_problem = mem_printf("no random numbers: %s", strerror(errnum));
+    if (errnum != 0 || choose_addresses(probe) < 2) {
+        over(probe);
+        return probe;
+    }
+    make_links(probe);
+    begin_step(probe);
+    return probe;
+}
+
+void check_probe_destroy(struct check_probe *probe)
+{
+    if (probe == NULL)
+        return;
+    loop_timer_destroy(probe->limit);
+    free(probe->seats);
+    free(probe->rounds_of);
+    free(probe);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/control/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define ANSWER_MAX ((size_t)256 << 20)
+#define CHUNK ((size_t)4096)
+
+struct control_peer {
+    const struct control_ops *ops;
+    void *ops_context;
+    int fd;
+    struct loop_fd *ready;
+    struct loop_timer *idle;
+    struct buf in, out;
+    bool at_end; /* nothing more comes from the client */
+    void (*gone)(void *context, struct control_peer *peer);
+    void *context;
+};
+
+static void leave(struct control_peer *peer)
+{
+    loop_timer_clear(peer->idle);
+    loop_fd_watch(peer->ready, 0);
+    peer->gone(peer->context, peer);
+}
+
+static void idle_over(void *context)
+{
+    leave(context);
+}
+
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
+static void answer(struct control_peer *peer, const char *line, size_t length)
+{
+    json_t *reply = control_request_answer(line, length, peer->ops, peer->ops_context);
+    if (json_dump_callback(reply, append_piece, &peer->out, JSON_COMPACT) < 0) {
+        buf_clear(&peer->out);
+        buf_puts(&peer->out, "{\"error\":\"the answer is too long\"}");
+    }
+    buf_putc(&peer->out, '\n');
+    json_decref(reply);
+}
+
+static void answer_too_long(struct control_peer *peer)
+{
+    buf_printf(&peer->out, "{\"error\":\"the request has more than %zu bytes\"}\n",
+               CONTROL_LINE_MAX);
+    buf_clear(&peer->in);
+    peer->at_end = true;
+}
+
+/* Answers one request that is whole; false: none is. What is left when the client has said all is a
+ * request too. */
+static bool take_request(struct control_peer *peer)
+{
+    const char *text = buf_text(&peer->in);
+    const char *end = memchr(text, '\n', peer->in.length);
+    size_t length = end != NULL ? (size_t)(end - text) : peer->in.length;
+    if (length > CONTROL_LINE_MAX) {
+        answer_too_long(peer);
+        return true;
+    }
+    if (end == NULL && (!peer->at_end || length == 0))
+        return false;
+    if (strspn(text, " \t\r\n") < length)
+        answer(peer, text, length);
+    buf_consume(&peer->in, end != NULL ? length + 1 : length);
+    return true;
+}
+
+/* -1: the client has gone. */
+static int write_answers(struct control_peer *peer)
+{
+    while (peer->out.length > 0) {
+        ssize_t put = send(peer->fd, buf_text(&peer->out), peer->out.length, MSG_NOSIGNAL);
+        if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return 0;
+        if (put < 0 && errno != EINTR)
+            return -1;
+        if (put > 0)
+            buf_consume(&peer->out, (size_t)put);
+    }
+    return 0;
+}
+
+/* -1: the client has gone. */
+static int read_requests(struct control_peer *peer)
+{
+    char bytes[CHUNK];
+    ssize_t got = fd_read(peer->fd, bytes, sizeof(bytes));
+    if (got < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+    if (got == 0)
+        peer->at_end = true;
+    else
+        buf_append(&peer->in, bytes, (size_t)got); /* take_request() keeps it within its limit */
+    return 0;
+}
+
+static void ready(void *context, int what)
+{
+    struct control_peer *peer = context;
+    bool wants_more = peer->out.length == 0 && !peer->at_end;
+    loop_timer_set(peer->idle, CONTROL_IDLE_MS);
+    if ((what & LOOP_READ) != 0 && wants_more && read_requests(peer) < 0) {
+        leave(peer);
+        return;
+    }
+    do {
+        if (write_answers(peer) < 0) {
+            leave(peer);
+            return;
+        }
+    } while (peer->out.length == 0 && take_request(peer));
+    if (peer->out.length > 0)
+        loop_fd_watch(peer->ready, LOOP_WRITE);
+    else if (!peer->at_end)
+        loop_fd_watch(peer->ready, LOOP_READ);
+    else
+        leave(peer);
+}
+
+struct control_peer *
+control_peer_create_take(struct loop *loop, int fd, const struct control_ops *ops,
+                         void *ops_context, void (*gone)(void *context, struct control_peer *peer),
+                         void *context)
+{
+    struct control_peer *peer = mem_alloc(sizeof(*peer));
+    *peer = (struct control_peer){
+        .ops = ops, .ops_context = ops_context, .fd = fd, .gone = gone, .context = context};
+    buf_init(&peer->in, CONTROL_LINE_MAX + CHUNK + 1);
+    buf_init(&peer->out, ANSWER_MAX);
+    peer->idle = loop_timer_create(loop, idle_over, peer);
+    peer->ready = loop_fd_create(loop, fd, ready, peer);
+    loop_timer_set(peer->idle, CONTROL_IDLE_MS);
+    loop_fd_watch(peer->ready, LOOP_READ);
+    return peer;
+}
+
+void control_peer_destroy(struct control_peer *peer)
+{
+    if (peer == NULL)
+        return;
+    loop_fd_destroy(peer->ready);
+    loop_timer_destroy(peer->idle);
+    fd_close(&peer->fd);
+    buf_destroy(&peer->in);
+    buf_destroy(&peer->out);
+    free(peer);
+}

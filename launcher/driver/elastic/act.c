@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/elastic/act.h"
+
+#include <signal.h>
+
+#include "driver/elastic/elastic_part.h"
+#include "driver/elastic/epoch.h"
+#include "driver/elastic/rejoin.h"
+#include "driver/elastic/story.h"
+#include "driver/end/teardown.h"
+#include "driver/reach/reach.h"
+
+static const struct elastic *core_of(const struct job *job)
+{
+    return elastic_part_core(job->elastic);
+}
+
+static void call_host(struct job *job, int host)
+{
+    struct node_link *node = job->nodes[host];
+    const struct host *entry = elastic_host_facts(core_of(job), host).entry;
+    if (node_link_alive(node)) {
+        node->call_again = true;
+        return;
+    }
+    if (node->state != NODE_CALLING) {
+        node_link_renew(node);
+        driver_open_node(job, node);
+    }
+    reach_call(job->reach, node, &entry->traits);
+}
+
+void elastic_act_node_gone(struct job *job, struct node_link *node)
+{
+    bool again = node->call_again;
+    node->call_again = false;
+    if (again)
+        call_host(job, node->index);
+}
+
+static void let_go(struct job *job, int host)
+{
+    struct node_link *node = job->nodes[host];
+    node->call_again = false;
+    if (!node_link_alive(node) || node->hello == NULL) {
+        reach_hang_up(job->reach, node);
+        node_link_unreached(node);
+    } else if (node->state < NODE_CLOSING) {
+        node->state = NODE_CLOSING;
+        node_link_send(node, FRAME_QUIT, job->epoch, NULL);
+    }
+}
+
+void elastic_act_kill(struct job *job, int seat, int64_t grace_ms)
+{
+    Hvdrun__EndWorker message = HVDRUN__END_WORKER__INIT;
+    message.seat = (uint32_t)seat;
+    message.signal = grace_ms > 0 ? SIGTERM : SIGKILL;
+    message.grace_ms = (uint32_t)grace_ms;
+    const struct rank_record *record = &job->ranks.records[seat];
+    node_link_send(job->nodes[record->node], FRAME_END_WORKER, record->epoch, &message.base);
+}
+
+static void end_all(struct job *job, int64_t grace_ms)
+{
+    Hvdrun__End message = HVDRUN__END__INIT;
+    message.signal = SIGTERM;
+    message.grace_ms = (uint32_t)grace_ms;
+    for (int i = 0; i < job->node_count; i++) {
+        struct node_link *node = job->nodes[i];
+        if (!node_link_alive(node) || node->state != NODE_RUNNING)
+            continue;
+        node->state = NODE_ENDING;
+        node_link_send(node, FRAME_END, job->epoch, &message.base);
+    }
+}
+
+static void tell_deadline(struct job *job, const struct elastic_action *action)
+{
+    Hvdrun__Deadline message = HVDRUN__DEADLINE__INIT;
+    int64_t left = action->deadline_ms - elastic_part_now_ms(job->elastic);
+    message.within_ms = (uint64_t)(left > 0 ? left : 0);
+    message.why = (char *)(action->text == NULL ? "" : action->text);
+    message.none = action->deadline_ms < 0;
+    node_link_send(job->nodes[action->host], FRAME_DEADLINE, job->epoch, &message.base);
+}
+
+static void answer(struct job *job, const struct elastic_action *action)
+{
+    const struct elastic_plan *plan = elastic_plan(core_of(job));
+    const struct elastic_member *member = NULL;
+    for (int i = 0; action->seat >= 0 && i < plan->size && member == NULL; i++)
+        member = plan->members[i].seat == action->seat ? &plan->members[i] : NULL;
+    elastic_rejoin_answer(elastic_part_rejoin(job->elastic), action->request, plan, member);
+}
+
+static void end_job(struct job *job)
+{
+    const struct elastic_verdict *verdict = elastic_verdict(core_of(job));
+    if (verdict->end == ELASTIC_END_DRIVER)
+        return; /* who wanted it has seen to it */
+    if (verdict->end == ELASTIC_END_SUCCESS)
+        teardown_strays(job);
+    else
+        teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+}
+
+void elastic_act(struct job *job, const struct elastic_action *action)
+{
+    const struct elastic *core = core_of(job);
+    struct elastic_epoch *epoch = elastic_part_epoch(job->elastic);
+    struct elastic_rejoin *rejoin = elastic_part_rejoin(job->elastic);
+    struct elastic_story *story = elastic_part_story(job->elastic);
+    switch (action->kind) {
+    case ELASTIC_CALL: call_host(job, action->host); break;
+    case ELASTIC_LET_GO: let_go(job, action->host); break;
+    case ELASTIC_GIVE_UP:
+        node_link_give_up(job->nodes[action->host], "its agent did not end its workers in time");
+        break;
+    case ELASTIC_PREPARE: elastic_epoch_prepare(epoch, elastic_plan(core)); break;
+    case ELASTIC_CANCEL: elastic_epoch_cancel(epoch); break;
+    case ELASTIC_START: elastic_epoch_start(epoch, elastic_plan(core)); break;
+    case ELASTIC_ANSWER: answer(job, action); break;
+    case ELASTIC_KILL: elastic_act_kill(job, action->seat, action->grace_ms); break;
+    case ELASTIC_END_ALL: end_all(job, action->grace_ms); break;
+    case ELASTIC_NOTIFY: elastic_rejoin_notify(rejoin, action->seat); break;
+    case ELASTIC_DEADLINE: tell_deadline(job, action); break;
+    case ELASTIC_SAY:
+        log_print(&job->log, (enum log_level)action->level, "%s", action->text);
+        elastic_story_note(story, action->text);
+        break;
+    case ELASTIC_RESUMED:
+        elastic_story_resumed(story, elastic_facts(core), elastic_plan(core));
+        break;
+    case ELASTIC_VERDICT: end_job(job); break;
+    case ELASTIC_OVER:
+    case ELASTIC_ACTIONS: break;
+    }
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/elastic/control.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/elastic/elastic_part.h"
+#include "driver/elastic/source.h"
+#include "driver/elastic/story.h"
+
+static json_t *text_json(const char *text)
+{
+    json_t *value = json_string(text);
+    return value != NULL ? value : json_string("(not UTF-8)");
+}
+
+static json_t *ranks_json(const struct elastic *core, int host)
+{
+    const struct elastic_plan *plan = elastic_plan(core);
+    json_t *ranks = json_array();
+    for (int i = 0; plan != NULL && i < plan->size; i++) {
+        if (plan->members[i].host == host)
+            json_array_append_new(ranks, json_integer(i));
+    }
+    return ranks;
+}
+
+static json_t *host_json(const struct job *job, int host)
+{
+    const struct elastic *core = elastic_part_core(job->elastic);
+    int64_t now = elastic_part_now_ms(job->elastic);
+    struct elastic_host_facts facts = elastic_host_facts(core, host);
+    json_t *object = json_object();
+    json_object_set_new(object, "host", text_json(facts.entry->name));
+    json_object_set_new(object, "state", json_string(elastic_host_state_name(facts.state)));
+    json_object_set_new(object, "slots", json_integer(facts.slots));
+    json_object_set_new(object, "ranks", facts.workers > 0 ? ranks_json(core, host) : json_array());
+    json_object_set_new(object, "spare", json_boolean(facts.spare));
+    if (facts.state == ELASTIC_HOST_LEAVING && facts.drain_deadline_ms >= 0)
+        json_object_set_new(object, "drain_s",
+                            json_real((double)(facts.drain_deadline_ms - now) / 1000));
+    if (facts.blacklisted_until_ms == INT64_MAX)
+        json_object_set_new(object, "blacklisted_s", json_null());
+    else if (facts.blacklisted_until_ms > now)
+        json_object_set_new(object, "blacklisted_s",
+                            json_real((double)(facts.blacklisted_until_ms - now) / 1000));
+    return object;
+}
+
+static json_t *status(void *context)
+{
+    const struct job *job = context;
+    const struct elastic *core = elastic_part_core(job->elastic);
+    const struct elastic_plan *plan = elastic_plan(core);
+    json_t *hosts = json_array();
+    for (int i = 0; i < elastic_host_count(core); i++) {
+        if (elastic_host_facts(core, i).state != ELASTIC_HOST_ABSENT)
+            json_array_append_new(hosts, host_json(job, i));
+    }
+    json_t *object = json_object();
+    json_object_set_new(object, "job", text_json(job->request->job_id));
+    json_object_set_new(object, "state", json_string(elastic_state_name(elastic_state(core))));
+    json_object_set_new(object, "epoch", json_integer(job->epoch));
+    json_object_set_new(object, "size", json_integer(plan == NULL ? 0 : plan->size));
+    json_object_set_new(object, "up_s",
+                        json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
+    json_object_set_new(object, "hosts", hosts);
+    json_object_set_new(object, "events", elastic_story_last(elastic_part_story(job->elastic)));
+    return object;
+}
+
+/* The number of a host that the job knows; -1: none. */
+static int find_host(const struct job *job, const char *name, struct error *err)
+{
+    const struct elastic *core = elastic_part_core(job->elastic);
+    int host = elastic_host_number(core, name);
+    if (host >= 0 && elastic_host_facts(core, host).state != ELASTIC_HOST_ABSENT)
+        return host;
+    return error_set(err, "%s is no host of this job; hvdrun status shows them", name);
+}
+
+static int drain(void *context, const char *name, bool has_deadline, int64_t within_ms,
+                 struct error *err)
+{
+    struct job *job = context;
+    int host = find_host(job, name, err);
+    if (host < 0)
+        return -1;
+    int64_t now = elastic_part_now_ms(job->elastic);
+    struct elastic_event event = {.kind = ELASTIC_HOST_DRAIN,
+                                  .host = host,
+                                  .text = "drained",
+                                  .since_ms = now,
+                                  .deadline_ms = has_deadline ? now + within_ms : -1};
+    elastic_part_feed(job->elastic, &event);
+    return 0;
+}
+
+static int undrain(void *context, const char *name, struct error *err)
+{
+    struct job *job = context;
+    int host = find_host(job, name, err);
+    if (host < 0)
+        return -1;
+    elastic_part_feed(job->elastic,
+                      &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = host});
+    return 0;
+}
+
+static int add(void *context, const struct host_list *hosts, struct error *err)
+{
+    struct job *job = context;
+    (void)err;
+    elastic_source_add(elastic_part_source(job->elastic), hosts);
+    return 0;
+}
+
+const struct control_ops *elastic_control_ops(void)
+{
+    static const struct control_ops ops = {
+        .status = status, .drain = drain, .undrain = undrain, .add = add};
+    return &ops;
+}

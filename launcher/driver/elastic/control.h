@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an elastic job does when it is asked over its control socket (driver/control/control.h). */
+#pragma once
+
+#include "driver/control/control.h"
+#include "driver/job/job.h"
+
+/* The context is the struct job. */
+const struct control_ops *elastic_control_ops(void);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/elastic/source.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "driver/elastic/discovery.h"
+#include "driver/elastic/elastic_part.h"
+
+struct elastic_source {
+    struct job *job;
+    struct discovery *discovery;         /* NULL: the hosts were named */
+    struct host_list found, added, both; /* `both` is what the core is told */
+};
+
+static void copy_host(struct host_list *to, const struct host *from)
+{
+    struct host *host = hosts_add(to, from->name, 0, true);
+    host->slots = from->slots; /* the later word counts; they do not add up */
+    host->slots_given = from->slots_given;
+    host_traits_copy(&host->traits, &from->traits);
+}
+
+static void copy_hosts(struct host_list *to, const struct host_list *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        copy_host(to, &from->items[i]);
+}
+
+static void tell(struct elastic_source *source)
+{
+    hosts_destroy(&source->both);
+    source->both = (struct host_list){.count = 0};
+    copy_hosts(&source->both, &source->found);
+    copy_hosts(&source->both, &source->added);
+    struct elastic_event event = {.kind = ELASTIC_HOSTS, .hosts = &source->both};
+    elastic_part_feed(source->job->elastic, &event);
+}
+
+static void discovered(void *context, const struct host_list *hosts)
+{
+    struct elastic_source *source = context;
+    hosts_destroy(&source->found);
+    source->found = (struct host_list){.count = 0};
+    copy_hosts(&source->found, hosts);
+    tell(source);
+}
+
+static void discovery_failed(void *context, const char *why, bool first)
+{
+    const struct elastic_source *source = context;
+    AUTO_FREE char *text = mem_printf("host discovery: %s", why);
+    struct elastic_event event = {.kind = ELASTIC_DISCOVERY_FAILED, .text = text, .first = first};
+    elastic_part_feed(source->job->elastic, &event);
+}
+
+struct elastic_source *elastic_source_create(struct job *job, struct error *err)
+{
+    static const struct discovery_ops ops = {.hosts = discovered, .failed = discovery_failed};
+    const struct settings *settings = job->settings;
+    struct elastic_source *source = mem_alloc(sizeof(*source));
+    *source = (struct elastic_source){.job = job};
+    if (settings->host_discovery_script == NULL && settings->hosts_watch == NULL)
+        return source;
+    struct discovery_config config = {.loop = job->loop,
+                                      .helpers = job->helpers,
+                                      .log = &job->log,
+                                      .script = settings->host_discovery_script,
+                                      .watch = settings->hosts_watch,
+                                      .period_ms = settings->discovery_period,
+                                      .limit_ms = settings->discovery_timeout,
+                                      .slots_per_host = (int)settings->slots_per_host};
+    source->discovery = discovery_create(&config, &ops, source, err);
+    if (source->discovery != NULL)
+        return source;
+    elastic_source_destroy(source);
+    return NULL;
+}
+
+void elastic_source_begin(struct elastic_source *source)
+{
+    if (source->discovery != NULL)
+        discovery_begin(source->discovery);
+    else
+        discovered(source, source->job->request->hosts);
+}
+
+void elastic_source_pause(struct elastic_source *source, bool paused)
+{
+    if (source->discovery != NULL)
+        discovery_pause(source->discovery, paused);
+}
+
+void elastic_source_stop(struct elastic_source *source)
+{
+    discovery_destroy(source->discovery);
+    source->discovery = NULL;
+}
+
+void elastic_source_destroy(struct elastic_source *source)
+{
+    if (source == NULL)
+        return;
+    elastic_source_stop(source);
+    hosts_destroy(&source->found);
+    hosts_destroy(&source->added);
+    hosts_destroy(&source->both);
+    free(source);
+}
+
+void elastic_source_add(struct elastic_source *source, const struct host_list *hosts)
+{
+    copy_hosts(&source->added, hosts);
+    tell(source);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/elastic/story.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/tell/events.h"
+
+#define EPOCHS_KEPT 1000 /* in the report: the first ones and then only sums */
+#define LINES_KEPT 10
+#define LINE_MAX_BYTES 1024
+
+struct elastic_story {
+    struct job *job;
+    json_t *epochs;
+    json_t *last; /* lines with their times */
+    int failures; /* before the last epoch */
+    int dropped;  /* epochs that the report does not list */
+};
+
+struct elastic_story *elastic_story_create(struct job *job)
+{
+    struct elastic_story *story = mem_alloc(sizeof(*story));
+    *story = (struct elastic_story){.job = job, .epochs = json_array(), .last = json_array()};
+    return story;
+}
+
+void elastic_story_destroy(struct elastic_story *story)
+{
+    if (story == NULL)
+        return;
+    json_decref(story->epochs);
+    json_decref(story->last);
+    free(story);
+}
+
+/* What JSON cannot say is left out, here and in the next one. */
+static void remember(struct elastic_story *story, const char *line)
+{
+    json_t *text = json_string(line);
+    if (text == NULL)
+        return;
+    if (json_array_size(story->last) >= LINES_KEPT)
+        json_array_remove(story->last, 0);
+    json_array_append_new(
+        story->last,
+        json_pack("{s:f, s:o}", "time", (double)(clock_wall_ns() / 1000) / 1e6, "text", text));
+}
+
+void elastic_story_note(struct elastic_story *story, const char *line)
+{
+    remember(story, line);
+    json_t *notice = json_pack("{s:s}", "text", line);
+    if (notice != NULL)
+        events_object(story->job->events, "notice", notice);
+    json_decref(notice);
+}
+
+json_t *elastic_story_last(const struct elastic_story *story)
+{
+    return json_deep_copy(story->last);
+}
+
+static double seconds(int64_t from_ms, int64_t to_ms)
+{
+    return from_ms == 0 || to_ms < from_ms ? 0 : (double)(to_ms - from_ms) / 1000;
+}
+
+/* From the change to the moment when it was noticed, when all survivors had come, when the plan
+ * was made, when every agent was ready, when all ranks ran. */
+static json_t *phases_json(const struct elastic_facts *facts)
+{
+    int64_t agreed = facts->agreed_ms != 0 ? facts->agreed_ms : facts->detected_ms;
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "detect_s",
+                     seconds(facts->happened_ms, facts->detected_ms), "agree_s",
+                     seconds(facts->detected_ms, agreed), "plan_s",
+                     seconds(agreed, facts->planned_ms), "start_s",
+                     seconds(facts->planned_ms, facts->started_ms), "resumed_s",
+                     seconds(facts->started_ms, facts->resumed_ms));
+}
+
+static json_t *epoch_json(const struct elastic_story *story, const struct elastic_facts *facts,
+                          const struct elastic_plan *plan)
+{
+    json_t *hosts = json_array();
+    for (int i = 0; i < plan->host_count; i++) {
+        json_t *name = json_string(story->job->nodes[plan->hosts[i]]->host);
+        json_array_append_new(hosts, name != NULL ? name : json_string("(not UTF-8)"));
+    }
+    json_t *cause = json_string(facts->cause);
+    return json_pack("{s:i, s:i, s:o, s:s, s:o, s:o, s:f}", "epoch", (int)facts->epoch, "size",
+                     facts->size, "hosts", hosts, "mode", elastic_mode_name(facts->mode), "cause",
+                     cause != NULL ? cause : json_string("(not UTF-8)"), "phases",
+                     phases_json(facts), "lost_s", seconds(facts->happened_ms, facts->resumed_ms));
+}
+
+void elastic_story_resumed(struct elastic_story *story, const struct elastic_facts *facts,
+                           const struct elastic_plan *plan)
+{
+    const struct log *log = &story->job->log;
+    json_t *object = epoch_json(story, facts, plan);
+    events_object(story->job->events, "epoch", object);
+    bool wanted = story->job->settings->report != NULL;
+    if (wanted && json_array_size(story->epochs) < EPOCHS_KEPT)
+        json_array_append(story->epochs, object);
+    else
+        story->dropped++;
+    json_decref(object);
+
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+    buf_printf(&line, "epoch %u: %d rank%s on %d host%s", facts->epoch, facts->size,
+               facts->size == 1 ? "" : "s", facts->host_count, facts->host_count == 1 ? "" : "s");
+    bool first = facts->epoch == 1 || facts->cause[0] == '\0';
+    bool failure = facts->crashes + facts->hosts_lost > story->failures;
+    story->failures = facts->crashes + facts->hosts_lost;
+    if (!first)
+        buf_printf(&line, " (%s; %.2f s%s)", facts->cause,
+                   seconds(facts->happened_ms, facts->resumed_ms), failure ? " to recover" : "");
+    log_print(log, first ? LOG_INFO : LOG_NOTICE, "%s", buf_text(&line));
+    remember(story, buf_text(&line));
+}
+
+void elastic_story_end(const struct elastic_story *story, const struct elastic_facts *facts)
+{
+    if (facts->epochs < 2)
+        return;
+    log_notice(&story->job->log,
+               "%d epochs: %d crash%s, %d host%s lost, %d preempted, %d joined; %.2f s from the "
+               "changes until all ranks ran again",
+               facts->epochs, facts->crashes, facts->crashes == 1 ? "" : "es", facts->hosts_lost,
+               facts->hosts_lost == 1 ? "" : "s", facts->preemptions, facts->grown,
+               (double)facts->lost_ms / 1000);
+}
+
+json_t *elastic_story_json(const struct elastic_story *story, const struct elastic_facts *facts)
+{
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:O, s:i}", "epochs", facts->epochs, "crashes",
+                     facts->crashes, "hosts_lost", facts->hosts_lost, "preemptions",
+                     facts->preemptions, "grown", facts->grown, "lost_s",
+                     (double)facts->lost_ms / 1000, "list", story->epochs, "not_listed",
+                     story->dropped);
+}

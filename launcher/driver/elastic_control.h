@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* What an elastic job does when it is asked over its control socket (driver/control.h). */
-#pragma once
-
-#include "driver/control.h"
-#include "driver/job.h"
-
-/* The context is the struct job. */
-const struct control_ops *elastic_control_ops(void);

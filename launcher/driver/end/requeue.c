@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/end/requeue.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/scontrol.h"
+#include "model/allocation/allocation.h"
+
+#define REQUEUE_LIMIT_MS 10000
+#define WRITTEN_LIMIT_MS 5000
+
+static void written(void *context)
+{
+    struct job *job = context;
+    if (job->requeue == REQUEUE_WRITING)
+        loop_stop(job->loop);
+}
+
+/* Slurm may end everything as soon as it is asked. */
+static void wait_written(struct job *job)
+{
+    job->requeue = REQUEUE_WRITING;
+    struct loop_timer *limit = loop_timer_create(job->loop, written, job);
+    loop_timer_set(limit, WRITTEN_LIMIT_MS);
+    output_flush(job->output, written, job);
+    loop_run(job->loop);
+    loop_timer_destroy(limit);
+}
+
+static void refused(struct job *job, const char *why)
+{
+    struct verdict *verdict = &job->verdict;
+    *verdict = (struct verdict){
+        .status = STATUS_LAUNCHER, .cause = CAUSE_LAUNCHER, .rank = -1, .node = -1};
+    snprintf(verdict->explanation, sizeof(verdict->explanation),
+             "the Slurm job %s could not be put back into the queue: %s; was it started by sbatch, "
+             "and with --requeue?",
+             job->request->allocation->job_id, why);
+}
+
+/* Slurm ends what belongs to the job as soon as it has put it back, scontrol too. */
+static void answered(void *context, const struct discovery_result *result)
+{
+    struct job *job = context;
+    if (result->why != NULL && result->signal != SIGTERM)
+        refused(job, result->why);
+    loop_stop(job->loop);
+}
+
+int requeue_run(struct job *job)
+{
+    static const char *const words[] = {"requeue", NULL};
+    wait_written(job);
+    job->requeue = REQUEUE_ASKING;
+    scontrol_start(job, words, REQUEUE_LIMIT_MS, answered, job);
+    loop_run(job->loop);
+    return job->verdict.status == STATUS_REQUEUED ? 0 : -1;
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/end/warning.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/scontrol.h"
+#include "driver/end/teardown.h"
+#include "driver/run/user_signals.h"
+#include "driver/tell/events.h"
+#include "model/allocation/allocation.h"
+#include "model/exit/signal_round.h"
+#include "model/exit/warning_times.h"
+
+#define ASK_LIMIT_MS 5000
+#define ASK_AGAIN_MS 30000  /* between two questions about a signal that only warns */
+#define SECOND_LOOK_MS 1000 /* a TERM of which Slurm knows nothing: perhaps not yet */
+
+struct warning {
+    struct job *job;
+    struct signal_rules rules;
+    struct scontrol *question;
+    int asked_about;  /* signal; 0: the agent of an elastic job */
+    bool asked_twice; /* about this TERM */
+    struct loop_timer *second_look;
+    int64_t answered_ms; /* monotonic; 0: never */
+    struct loop_timer *workers_time;
+    struct warning_times times;
+    int signal; /* that has warned the workers of the end; 0: none */
+    bool user_ends;
+};
+
+static bool in_slurm(const struct job *job)
+{
+    const struct allocation *allocation = job->request->allocation;
+    return allocation != NULL && allocation->kind == ALLOCATION_SLURM && allocation->job_id != NULL;
+}
+
+const struct signal_rules *warning_rules(const struct warning *warning)
+{
+    return &warning->rules;
+}
+
+/* Until the job's end, INT64_MAX when it is not known. */
+static int64_t time_left_ms(const struct warning *warning, const struct slurm_job *slurm)
+{
+    const struct allocation *allocation = warning->job->request->allocation;
+    int64_t end_s = slurm != NULL ? slurm->end_s : 0;
+    if (end_s == 0 && allocation != NULL)
+        end_s = allocation->end_s;
+    return end_s == 0 ? INT64_MAX : end_s * 1000 - clock_wall_ns() / 1000000;
+}
+
+static void send_deadline(struct job *job, int64_t within_ms, int signal)
+{
+    Hvdrun__Deadline message = HVDRUN__DEADLINE__INIT;
+    char *why AUTO_FREE = mem_printf("the job was warned by SIG%s", signal_short_name(signal));
+    message.within_ms = (uint64_t)within_ms;
+    message.why = why;
+    job_send_all(job, FRAME_DEADLINE, &message.base);
+}
+
+static void pass_on(const struct warning *warning, int signal)
+{
+    Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
+    message.signal = signal_rules_sent(&warning->rules, signal);
+    job_send_all(warning->job, FRAME_SIGNAL, &message.base);
+}
+
+/* "14:03:22" */
+static void clock_text(int64_t after_ms, char *out, size_t size)
+{
+    time_t when = (time_t)(clock_wall_ns() / 1000000000 + after_ms / 1000);
+    struct tm parts;
+    if (localtime_r(&when, &parts) == NULL || strftime(out, size, "%H:%M:%S", &parts) == 0)
+        snprintf(out, size, "?");
+}
+
+static void say_deadline(const struct warning *warning, int signal, int64_t left_ms)
+{
+    char end[16];
+    clock_text(left_ms, end, sizeof(end));
+    log_notice(&warning->job->log, "warned by SIG%s: the job's time is over at %s, in %lld s",
+               signal_short_name(signal), end, (long long)(left_ms / 1000));
+}
+
+static void say_end(const struct warning *warning, int signal, int64_t left_ms)
+{
+    char end[16];
+    clock_text(left_ms, end, sizeof(end));
+    bool known = left_ms != INT64_MAX && left_ms > 0;
+    log_notice(&warning->job->log, "warned by SIG%s%s%s: the workers have %.0f s to end%s",
+               signal_short_name(signal), known ? ", the job's time is over at " : "",
+               known ? end : "", (double)warning->times.workers_ms / 1000,
+               warning->rules.requeue ? "; then the job goes back into the queue" : "");
+}
+
+/* It ends the job: from here on every exit is a consequence. The signal goes to the workers alone,
+ * as ever; the end itself begins without one. */
+static void begin_end(struct warning *warning, int signal, int64_t left_ms)
+{
+    struct job *job = warning->job;
+    if (warning->signal != 0) { /* warned before, and now the time is shorter */
+        warning->times = warning_times_share(left_ms, job->settings->grace);
+        loop_timer_set(warning->workers_time, warning->times.workers_ms);
+        return;
+    }
+    warning->signal = signal;
+    warning->times = warning_times_share(left_ms, job->settings->grace);
+    job->interrupted = job->interrupted == 0 ? signal : job->interrupted;
+    exit_policy_interrupted(job->policy, signal, clock_mono_ns());
+    events_signal(job->events, signal);
+    say_end(warning, signal, left_ms);
+    send_deadline(job, warning->times.workers_ms, signal);
+    pass_on(warning, signal);
+    loop_timer_set(warning->workers_time, warning->times.workers_ms);
+    teardown_begin(job, 0, warning->times.workers_ms + warning->times.term_ms);
+}
+
+static void workers_time_over(void *context)
+{
+    struct warning *warning = context;
+    struct job *job = warning->job;
+    if (job->state >= JOB_CLOSING)
+        return;
+    log_notice(&job->log, "the workers' time is over: TERM to those that are still there%s",
+               warning->times.term_ms > 0 ? ", then KILL" : "");
+    teardown_begin(job, SIGTERM, warning->times.term_ms);
+}
+
+static void answer_term(struct warning *warning, const struct slurm_job *slurm)
+{
+    bool slurms = slurm == NULL ? warning->signal != 0 : slurm_job_is_ousted(slurm);
+    if (warning->asked_about == 0) {
+        if (slurms)
+            begin_end(warning, SIGTERM, time_left_ms(warning, slurm));
+    } else if (slurms) {
+        begin_end(warning, SIGTERM, time_left_ms(warning, slurm));
+    } else {
+        user_signals_end(warning->job, SIGTERM);
+    }
+}
+
+static void answer_warning(struct warning *warning, int signal, const struct slurm_job *slurm)
+{
+    int64_t left_ms = time_left_ms(warning, slurm);
+    if (warning->rules.warn_ends) {
+        begin_end(warning, signal, left_ms);
+    } else if (left_ms != INT64_MAX && left_ms > 0) {
+        send_deadline(warning->job, left_ms, signal);
+        say_deadline(warning, signal, left_ms);
+    }
+}
+
+/* While there is still time to change it. */
+static void check_way_back(const struct job *job, const struct slurm_job *slurm)
+{
+    if (!slurm->batch)
+        log_warning(&job->log, "Slurm will not put this job back: it has no batch script (sbatch)");
+    else if (!slurm->requeue)
+        log_warning(&job->log,
+                    "Slurm will not put this job back: it was submitted with --no-requeue; "
+                    "'scontrol update jobid=%s requeue=1' allows it",
+                    job->request->allocation->job_id);
+}
+
+static bool is_about_term(const struct warning *warning)
+{
+    return warning->asked_about == 0 ||
+           (warning->asked_about == SIGTERM && warning->rules.warn != SIGTERM);
+}
+
+/* Who is wrong here loses the job: the user can wait for a second. */
+static bool looks_again(struct warning *warning, const struct slurm_job *slurm)
+{
+    bool doubtful = is_about_term(warning) && strcmp(slurm->state, "RUNNING") == 0 &&
+                    !slurm->preempted && !warning->asked_twice;
+    if (doubtful)
+        loop_timer_set(warning->second_look, SECOND_LOOK_MS);
+    return doubtful;
+}
+
+static void answered(void *context, const struct discovery_result *result)
+{
+    struct warning *warning = context;
+    struct job *job = warning->job;
+    struct slurm_job slurm;
+    struct error err = ERROR_INIT;
+    warning->question = NULL;
+    warning->answered_ms = clock_mono_ms();
+    bool known =
+        result->why == NULL && slurm_job_parse(result->text, result->length, &slurm, &err) == 0;
+    if (!known)
+        log_warning(&job->log, "cannot ask Slurm how long the job has got: %s",
+                    result->why != NULL ? result->why : err.text);
+    else if (warning->rules.requeue)
+        check_way_back(job, &slurm);
+    if (known)
+        log_info(&job->log, "Slurm says of the job: %s, reason %s%s", slurm.state, slurm.reason,
+                 slurm.preempted ? ", preempted" : "");
+    if (known && looks_again(warning, &slurm))
+        return;
+    if (is_about_term(warning))
+        answer_term(warning, known ? &slurm : NULL);
+    else
+        answer_warning(warning, warning->asked_about, known ? &slurm : NULL);
+    job_advance(job); /* which has waited for the answer */
+}
+
+static void start_question(struct warning *warning)
+{
+    static const char *const words[] = {"show", "job", "-o", NULL};
+    warning->question = scontrol_start(warning->job, words, ASK_LIMIT_MS, answered, warning);
+}
+
+static void second_look(void *context)
+{
+    struct warning *warning = context;
+    warning->asked_twice = true;
+    start_question(warning);
+}
+
+static bool is_asking(const struct warning *warning)
+{
+    return warning->question != NULL || loop_timer_is_set(warning->second_look);
+}
+
+static void ask(struct warning *warning, int signal)
+{
+    warning_close(warning); /* an older question */
+    warning->asked_about = signal;
+    warning->asked_twice = false;
+    start_question(warning);
+}
+
+/* It warns and no more. */
+static void only_warns(struct warning *warning, int signal)
+{
+    events_signal(warning->job->events, signal);
+    pass_on(warning, signal);
+    int64_t now = clock_mono_ms();
+    bool lately = warning->answered_ms != 0 && now - warning->answered_ms < ASK_AGAIN_MS;
+    if (in_slurm(warning->job) && !is_asking(warning) && !lately &&
+        warning->job->state <= JOB_RUNNING)
+        ask(warning, signal);
+}
+
+/* Slurm may have sent it to the workers too, and what they did then was faster than the agent. */
+static bool comes_in_time(const struct job *job)
+{
+    if (job->state <= JOB_RUNNING)
+        return true;
+    bool just_now = clock_mono_ms() - job->ending_ms < SIGNAL_ROUND_MS;
+    bool well = job->elastic == NULL && job->ranks.finished == job->plan->size;
+    return job->state == JOB_ENDING && just_now && !well;
+}
+
+/* One that ends the job; a second one, and one that comes late, is only passed on. */
+static bool warned(struct warning *warning, int signal)
+{
+    bool first = warning->signal == 0 && !is_asking(warning) && !warning->user_ends &&
+                 comes_in_time(warning->job);
+    if (!first && signal_wants_end(signal))
+        return false;
+    if (!first)
+        pass_on(warning, signal);
+    else if (in_slurm(warning->job))
+        ask(warning, signal);
+    else
+        answer_warning(warning, signal, NULL);
+    return true;
+}
+
+bool warning_takes(struct warning *warning, int signal)
+{
+    if (signal == warning->rules.warn) {
+        if (warning->rules.warn_ends)
+            return warned(warning, signal);
+        only_warns(warning, signal);
+        return true;
+    }
+    bool perhaps_slurms = signal == SIGTERM && warning->rules.requeue && !warning->user_ends &&
+                          (warning->signal != 0 || comes_in_time(warning->job)) &&
+                          warning->job->state < JOB_CLOSING;
+    if (!perhaps_slurms || (is_asking(warning) && warning->asked_about == SIGTERM))
+        return false; /* a second TERM does not wait for the answer about the first */
+    ask(warning, SIGTERM);
+    return true;
+}
+
+void warning_node_term(struct warning *warning)
+{
+    if (warning->rules.requeue && warning->signal == 0 && !is_asking(warning) &&
+        warning->job->state <= JOB_RUNNING)
+        ask(warning, 0);
+}
+
+void warning_user_ends(struct warning *warning)
+{
+    warning->user_ends = true;
+    warning_close(warning);
+}
+
+bool warning_is_asking(const struct warning *warning)
+{
+    return is_asking(warning) && (warning->rules.warn_ends || warning->rules.requeue);
+}
+
+void warning_close(struct warning *warning)
+{
+    scontrol_cancel(warning->question);
+    warning->question = NULL;
+    loop_timer_clear(warning->second_look);
+}
+
+bool warning_wants_requeue(const struct warning *warning)
+{
+    return warning->rules.requeue && warning->signal != 0 && !warning->user_ends;
+}
+
+void warning_verdict(const struct warning *warning, struct verdict *out)
+{
+    const struct job *job = warning->job;
+    AUTO_BUF struct buf text = BUF_INIT(sizeof(out->explanation) - 1);
+    if (warning->signal == 0 || warning->user_ends)
+        return;
+    if (warning->rules.requeue) {
+        *out = (struct verdict){
+            .status = STATUS_REQUEUED, .cause = CAUSE_REQUEUED, .rank = -1, .node = -1};
+        buf_printf(&text, "warned by SIG%s, the Slurm job %s goes back into the queue",
+                   signal_short_name(warning->signal), job->request->allocation->job_id);
+    } else if (out->cause == CAUSE_INTERRUPTED) {
+        buf_printf(&text, "the workers were warned by SIG%s, and did not all end with status 0",
+                   signal_short_name(warning->signal));
+    } else {
+        return;
+    }
+    memcpy(out->explanation, buf_text(&text), text.length + 1);
+}
+
+/* A job that cannot be put back is better told of it now than when its time is over. */
+static int check_requeue(const struct job *job, struct error *err)
+{
+    if (!in_slurm(job))
+        return error_status(err, STATUS_USAGE, "%s: the Slurm job has no number (SLURM_JOB_ID)",
+                            settings_place(job->settings, OPT_slurm_requeue));
+    char *path AUTO_FREE = scontrol_find(NULL);
+    if (path == NULL)
+        return error_status(err, STATUS_USAGE,
+                            "%s: needs Slurm's scontrol, which is not along PATH; start hvdrun "
+                            "outside of the container, or extend PATH",
+                            settings_place(job->settings, OPT_slurm_requeue));
+    return 0;
+}
+
+struct warning *warning_create(struct job *job, struct error *err)
+{
+    struct warning *warning = mem_alloc(sizeof(*warning));
+    *warning = (struct warning){.job = job};
+    const struct allocation *allocation = job->request->allocation;
+    bool slurm = allocation != NULL && allocation->kind == ALLOCATION_SLURM;
+    if (signal_rules_from(job->settings, slurm, &warning->rules, err) < 0 ||
+        (warning->rules.requeue && check_requeue(job, err) < 0)) {
+        free(warning);
+        return NULL;
+    }
+    warning->workers_time = loop_timer_create(job->loop, workers_time_over, warning);
+    warning->second_look = loop_timer_create(job->loop, second_look, warning);
+    return warning;
+}
+
+void warning_destroy(struct warning *warning)
+{
+    if (warning == NULL)
+        return;
+    warning_close(warning);
+    loop_timer_destroy(warning->workers_time);
+    loop_timer_destroy(warning->second_look);
+    free(warning);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/job/node_link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/job/second_look.h"
+
+const char *node_state_name(enum node_state state)
+{
+    static const char *const names[] = {
+#define NODE_STATE_NAME(name, text) [name] = (text),
+        NODE_STATE_LIST(NODE_STATE_NAME)
+#undef NODE_STATE_NAME
+    };
+    return names[state];
+}
+
+static void close_link(struct node_link *node)
+{
+    second_look_end(node->look);
+    node->look = NULL;
+    loop_timer_destroy(node->tick);
+    node->tick = NULL;
+    link_destroy(node->link);
+    node->link = NULL;
+    credit_release(&node->credit);
+}
+
+static void node_closed(struct node_link *node, const char *why)
+{
+    if (node->state >= NODE_GONE)
+        return;
+    node->state = node->state == NODE_CLOSING ? NODE_GONE : NODE_LOST;
+    close_link(node);
+    node->ops->closed(node->context, node, why);
+}
+
+void node_link_give_up(struct node_link *node, const char *why)
+{
+    node_closed(node, why);
+}
+
+static void link_closed(void *context, const char *reason)
+{
+    struct node_link *node = context;
+    AUTO_FREE char *why = node->lost_why;
+    node->lost_why = NULL;
+    if (why == NULL)
+        why = mem_strdup(reason == NULL ? "its agent ended" : reason);
+    node_closed(node, why);
+}
+
+void node_link_explain(struct node_link *node, const char *why)
+{
+    free(node->lost_why);
+    node->lost_why = mem_strdup(why);
+}
+
+void node_link_unreached(struct node_link *node)
+{
+    if (node->state > NODE_ENDING || node->hello != NULL)
+        return;
+    if (node->link != NULL)
+        close_link(node);
+    node->state = NODE_UNREACHED;
+}
+
+/* Once the job is being ended the clocks stay as they are, so that the exits of a node keep their
+ * order among each other and to our kills. */
+static void on_heartbeat_reply(struct node_link *node, const Hvdrun__Heartbeat *beat)
+{
+    if (!node->same_clock && node->state < NODE_ENDING)
+        clock_offset_sample(&node->clock, (int64_t)beat->sent_ns, (int64_t)beat->reply_ns,
+                            clock_mono_ns());
+}
+
+static void send_heartbeat(struct node_link *node)
+{
+    Hvdrun__Heartbeat beat = HVDRUN__HEARTBEAT__INIT;
+    beat.sent_ns = (uint64_t)clock_mono_ns();
+    node_link_send(node, FRAME_HEARTBEAT, 0, &beat.base);
+}
+
+static void on_heartbeat(struct node_link *node, enum frame_type type, const uint8_t *body,
+                         size_t length)
+{
+    Hvdrun__Heartbeat *beat = hvdrun__heartbeat__unpack(NULL, length, body);
+    if (beat == NULL)
+        return;
+    if (type == FRAME_HEARTBEAT_REPLY) {
+        on_heartbeat_reply(node, beat);
+    } else {
+        beat->reply_ns = (uint64_t)clock_mono_ns();
+        node_link_send(node, FRAME_HEARTBEAT_REPLY, 0, &beat->base);
+    }
+    hvdrun__heartbeat__free_unpacked(beat, NULL);
+}
+
+static void on_log(struct node_link *node, const uint8_t *body, size_t length)
+{
+    Hvdrun__Log *message = hvdrun__log__unpack(NULL, length, body);
+    if (message != NULL && message->level <= LOG_DEBUG)
+        log_print(node->log, (enum log_level)message->level, "%s: %s", node->host, message->text);
+    if (message != NULL)
+        hvdrun__log__free_unpacked(message, NULL);
+}
+
+/* Takes the agent's facts. -1: the node was given up. */
+static int on_hello(struct node_link *node, const uint8_t *body, size_t length)
+{
+    if (node->hello != NULL) {
+        node_link_give_up(node, "its agent said hello twice");
+        return -1;
+    }
+    node->hello = hvdrun__agent_hello__unpack(NULL, length, body);
+    if (node->hello == NULL) {
+        node_link_give_up(node, "its agent's greeting cannot be read");
+        return -1;
+    }
+    node->same_clock = node->stream.same_machine;
+    if (node->state == NODE_STARTING) /* else the end of the job has overtaken it */
+        node->state = NODE_UP;
+    send_heartbeat(node);
+    return 0;
+}
+
+static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    struct node_link *node = context;
+    liveness_heard(&node->liveness, clock_mono_ms());
+    if (node->look != NULL) {
+        second_look_end(node->look);
+        node->look = NULL;
+    }
+    if (node->suspect) {
+        node->suspect = false;
+        node->ops->suspect(node->context, node, false, 0);
+    }
+    switch (header->type) {
+    case FRAME_HEARTBEAT:
+    case FRAME_HEARTBEAT_REPLY: on_heartbeat(node, header->type, body, header->length); return;
+    case FRAME_LOG: on_log(node, body, header->length); return;
+    case FRAME_HELLO:
+        if (on_hello(node, body, header->length) < 0)
+            return;
+        break;
+    default: break;
+    }
+    node->ops->frame(node->context, node, header, body);
+}
+
+static void host_answers(void *context)
+{
+    struct node_link *node = context;
+    liveness_host_answers(&node->liveness);
+}
+
+/* In the middle of the time that it has left. */
+static void look_again(struct node_link *node, int64_t silence_ms)
+{
+    bool due = silence_ms >= node->liveness.lost_ms / 2;
+    if (node->doubted && due && node->look == NULL)
+        node->look = second_look_begin(node->loop, &node->stream, node->liveness.lost_ms / 2,
+                                       host_answers, node);
+}
+
+static void on_tick(void *context)
+{
+    struct node_link *node = context;
+    int64_t now = clock_mono_ms();
+    enum liveness_state state = liveness_tick(&node->liveness, now);
+    int64_t silence = liveness_silence_ms(&node->liveness, now);
+    if (state == LIVENESS_LOST) {
+        char why[64];
+        snprintf(why, sizeof(why), "no heartbeat for %.1f s", (double)silence / 1000);
+        node_closed(node, why);
+        return;
+    }
+    if (state == LIVENESS_SUSPECT && !node->suspect) {
+        node->suspect = true;
+        node->ops->suspect(node->context, node, true, silence);
+    }
+    look_again(node, silence);
+    send_heartbeat(node);
+    loop_timer_set(node->tick, liveness_next_ms(&node->liveness, now));
+}
+
+void node_link_init(struct node_link *node, struct loop *loop, int64_t node_timeout_ms,
+                    const struct log *log, const struct node_link_ops *ops, void *context)
+{
+    node->loop = loop;
+    node->log = log;
+    node->ops = ops;
+    node->context = context;
+    clock_offset_init(&node->clock);
+    node->stream = (struct transport_stream){.read_fd = -1, .write_fd = -1};
+    liveness_init(&node->liveness, LIVENESS_SUSPECT_MS, node_timeout_ms, clock_mono_ms());
+}
+
+int node_link_connect(struct node_link *node, const struct transport_stream *stream,
+                      struct error *err)
+{
+    static const struct link_ops link_ops = {.frame = link_frame, .closed = link_closed};
+    node->link = link_create(node->loop, stream->read_fd, stream->write_fd, &link_ops, node, err);
+    if (node->link == NULL)
+        return -1;
+    node->stream = *stream;
+    node->state = NODE_STARTING;
+    node->stage = STAGE_AGENT;
+    link_set_node(node->link, (uint32_t)node->index);
+    liveness_init(&node->liveness, node->liveness.suspect_ms, node->liveness.lost_ms,
+                  clock_mono_ms());
+    node->tick = loop_timer_create(node->loop, on_tick, node);
+    loop_timer_set(node->tick, LIVENESS_PERIOD_MS);
+    return 0;
+}
+
+static void forget_agent(struct node_link *node)
+{
+    free(node->lost_why);
+    node->lost_why = NULL;
+    if (node->hello != NULL)
+        hvdrun__agent_hello__free_unpacked(node->hello, NULL);
+    node->hello = NULL;
+}
+
+void node_link_renew(struct node_link *node)
+{
+    forget_agent(node);
+    node->state = NODE_CALLING;
+    node->stage = STAGE_WAITING;
+    memset(node->stage_ns, 0, sizeof(node->stage_ns));
+    node->hello_ns = node->ready_ns = 0;
+    node->suspect = node->same_clock = false;
+}
+
+void node_link_destroy(struct node_link *node)
+{
+    if (node == NULL)
+        return;
+    second_look_end(node->look);
+    loop_timer_destroy(node->tick);
+    link_destroy(node->link);
+    forget_agent(node);
+    free(node->host);
+    free(node);
+}
+
+bool node_link_alive(const struct node_link *node)
+{
+    return node->link != NULL;
+}
+
+void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
+                    const ProtobufCMessage *message)
+{
+    if (node->link == NULL)
+        return;
+    if (message == NULL)
+        link_send(node->link, type, epoch, NULL, 0);
+    else
+        link_send_message(node->link, type, epoch, message);
+}
+
+void node_link_send_bytes(struct node_link *node, enum frame_type type, uint32_t epoch,
+                          const void *bytes, size_t length)
+{
+    if (node->link != NULL)
+        link_send(node->link, type, epoch, bytes, length);
+}
+
+void node_link_suspend(struct node_link *node, bool suspended)
+{
+    liveness_suspend(&node->liveness, suspended, clock_mono_ms());
+}
+
+int64_t node_link_time(const struct node_link *node, uint64_t agent_ns)
+{
+    return clock_offset_to_ours(&node->clock, (int64_t)agent_ns);
+}
+
+int64_t node_link_uncertainty(const struct node_link *node)
+{
+    return node->same_clock ? 0 : clock_offset_error(&node->clock, clock_mono_ns());
+}

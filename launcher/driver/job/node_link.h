@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's side of one node: the link to its agent, its life, its liveness, its clock and its
+ * output credit. What concerns the job goes up through the ops.
+ *
+ *   state      stream up  HELLO  READY  START-sent  END-sent  ENDED  QUIT-sent  closed
+ *   CALLING    STARTING                                                         UNREACHED
+ *   STARTING              UP                                                    LOST, UNREACHED
+ *   UP                           READY                                          LOST
+ *   READY                               RUNNING     ENDING                      LOST
+ *   RUNNING                                         ENDING                      LOST
+ *   ENDING                                                    ENDED             LOST
+ *   ENDED                                                            CLOSING    LOST
+ *   CLOSING                                                                     GONE
+ */
+#pragma once
+
+#include "base/log.h"
+#include "io/link.h"
+#include "model/net/clock_offset.h"
+#include "model/net/credit.h"
+#include "model/net/liveness.h"
+#include "transport/transport.h"
+#include "wire/control.pb-c.h"
+
+#define NODE_STATE_LIST(X)       \
+    X(NODE_CALLING, "calling")   \
+    X(NODE_STARTING, "starting") \
+    X(NODE_UP, "up")             \
+    X(NODE_READY, "ready")       \
+    X(NODE_RUNNING, "running")   \
+    X(NODE_ENDING, "ending")     \
+    X(NODE_ENDED, "ended")       \
+    X(NODE_CLOSING, "closing")   \
+    X(NODE_GONE, "gone")         \
+    X(NODE_LOST, "lost")         \
+    X(NODE_UNREACHED, "unreached")
+
+enum node_state {
+#define NODE_STATE_ENUM(name, text) name,
+    NODE_STATE_LIST(NODE_STATE_ENUM)
+#undef NODE_STATE_ENUM
+};
+
+struct node_link;
+struct second_look;
+
+struct node_link_ops {
+    /* Every frame but those that the link itself lives on (WELCOME, heartbeats, LOG). */
+    void (*frame)(void *context, struct node_link *node, const struct frame_header *header,
+                  const uint8_t *body);
+    /* The agent has gone: as agreed (state NODE_GONE) or not (NODE_LOST, with why). Once. */
+    void (*closed)(void *context, struct node_link *node, const char *why);
+    /* true: it went silent; false: it is heard of again. */
+    void (*suspect)(void *context, struct node_link *node, bool silent, int64_t silence_ms);
+};
+
+struct node_link {
+    int index; /* in job->nodes: the same for the whole job */
+    int place; /* in the present plan; -1: none */
+    char *host;
+    enum node_state state;
+    struct link *link;                  /* NULL before its stream is up, and once closed */
+    enum transport_stage stage;         /* while CALLING: how far the transport has come */
+    int64_t stage_ns[TRANSPORT_STAGES]; /* when it came so far; 0: not, or not told */
+    struct transport_stream stream;
+    struct liveness liveness;
+    struct credit credit;
+    bool suspect;
+    bool doubted; /* its host may be asked by another way before it is lost */
+    struct second_look *look;
+    bool same_clock; /* same kernel, so the same monotonic clock */
+    struct clock_offset clock;
+    Hvdrun__AgentHello *hello;
+    int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
+    bool call_again;            /* wanted back before its last agent had ended */
+    char *lost_why;             /* what the transport said about the end of its stream; NULL */
+
+    struct loop *loop;
+    struct loop_timer *tick;
+    const struct log *log;
+    const struct node_link_ops *ops;
+    void *context;
+};
+
+/* `node` knows its index and host; it is CALLING. */
+void node_link_init(struct node_link *node, struct loop *loop, int64_t node_timeout_ms,
+                    const struct log *log, const struct node_link_ops *ops, void *context);
+
+/* An agent speaks on `stream`, whose descriptors are taken over. -1: it stays CALLING. */
+int node_link_connect(struct node_link *node, const struct transport_stream *stream,
+                      struct error *err);
+/* After the agent has gone: what is left of the old link goes, for another node_link_init(). */
+void node_link_renew(struct node_link *node);
+void node_link_destroy(struct node_link *node); /* `node` itself too; accepts NULL */
+
+const char *node_state_name(enum node_state state);
+bool node_link_alive(const struct node_link *node); /* it can be sent to */
+
+void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
+                    const ProtobufCMessage *message); /* NULL: an empty body */
+void node_link_send_bytes(struct node_link *node, enum frame_type type, uint32_t epoch,
+                          const void *bytes, size_t length);     /* of a message, packed */
+void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */
+/* No agent will come up there any more; does nothing once one has said HELLO. */
+void node_link_unreached(struct node_link *node);
+
+/* The transport knows why the stream is about to end. */
+void node_link_explain(struct node_link *node, const char *why);
+void node_link_suspend(struct node_link *node, bool suspended);
+
+/* Agent's time on our clock, and how far that may be wrong. */
+int64_t node_link_time(const struct node_link *node, uint64_t agent_ns);
+int64_t node_link_uncertainty(const struct node_link *node);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/job/ranks.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+void rank_table_init(struct rank_table *table, int size)
+{
+    *table = (struct rank_table){.records = mem_array((size_t)size, sizeof(*table->records)),
+                                 .size = size};
+}
+
+void rank_table_destroy(struct rank_table *table)
+{
+    for (int i = 0; i < table->size; i++)
+        free(table->records[i].text);
+    free(table->records);
+    *table = (struct rank_table){.size = 0};
+}
+
+struct rank_record *rank_table_seat(struct rank_table *table, int seat)
+{
+    if (seat >= table->size) {
+        size_t size = (size_t)seat + 1;
+        table->records = mem_resize_array(table->records, size, sizeof(*table->records));
+        for (size_t i = (size_t)table->size; i < size; i++)
+            table->records[i] = (struct rank_record){.state = RANK_PLANNED};
+        table->size = (int)size;
+    }
+    struct rank_record *record = &table->records[seat];
+    table->running -= record->state == RANK_RUNNING;
+    table->exited -= record->state >= RANK_EXITED;
+    table->finished -= record->state == RANK_FINISHED;
+    free(record->text);
+    *record = (struct rank_record){.state = RANK_PLANNED};
+    return record;
+}
+
+const char *rank_state_name(enum rank_state state)
+{
+    static const char *const names[] = {
+#define RANK_STATE_NAME(name, text) [name] = (text),
+        RANK_STATE_LIST(RANK_STATE_NAME)
+#undef RANK_STATE_NAME
+    };
+    return names[state];
+}
+
+static struct rank_record *find(struct rank_table *table, int rank)
+{
+    return rank >= 0 && rank < table->size ? &table->records[rank] : NULL;
+}
+
+bool rank_started(struct rank_table *table, int rank, pid_t pid, int64_t when_ns)
+{
+    struct rank_record *record = find(table, rank);
+    if (record == NULL || record->state != RANK_PLANNED)
+        return false;
+    record->state = RANK_RUNNING;
+    record->pid = pid;
+    record->started_ns = when_ns;
+    table->running++;
+    return true;
+}
+
+bool rank_exited(struct rank_table *table, int rank, int64_t when_ns)
+{
+    struct rank_record *record = find(table, rank);
+    if (record == NULL || record->state > RANK_RUNNING)
+        return false;
+    if (record->state == RANK_RUNNING)
+        table->running--;
+    record->state = RANK_EXITED;
+    record->ended_ns = when_ns;
+    table->exited++;
+    return true;
+}
+
+bool rank_finished(struct rank_table *table, int rank)
+{
+    struct rank_record *record = find(table, rank);
+    if (record == NULL || record->state != RANK_EXITED)
+        return false;
+    record->state = RANK_FINISHED;
+    table->finished++;
+    return true;
+}

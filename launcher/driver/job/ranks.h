@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the driver knows of every worker: the record that policy, reports and messages read. Records
+ * are found by seat, which is the rank in a static job; in an elastic one workers take a seat one
+ * after the other, and the record is that of the last one.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "model/plan/plan.h"
+
+#define RANK_STATE_LIST(X)         \
+    X(RANK_PLANNED, "not started") \
+    X(RANK_RUNNING, "running")     \
+    X(RANK_EXITED, "exited")       \
+    X(RANK_FINISHED, "finished")
+
+enum rank_state {
+#define RANK_STATE_ENUM(name, text) name,
+    RANK_STATE_LIST(RANK_STATE_ENUM)
+#undef RANK_STATE_ENUM
+};
+
+struct rank_record {
+    enum rank_state state;
+    int rank, local_rank, app; /* of the epoch in which it was last told */
+    int node;                  /* index in job->nodes */
+    uint32_t epoch;            /* in which it was started; 0: nobody has sat here */
+    pid_t pid;                 /* 0: never ran */
+    int64_t started_ns;        /* driver's monotonic clock; 0: never */
+    int64_t ended_ns;
+    bool signaled;
+    int code; /* exit code, or signal number */
+    bool core, oom, exec_failed, cut;
+    bool aborted;     /* it wanted the end of the job (MPI_Abort) */
+    int abort_status; /* 1 to 255 */
+    uint8_t ended;    /* a bit for each stream whose end of file has come */
+    char *text;       /* exec_failed: the reason; else the program's own error file; or NULL */
+    uint64_t user_us, system_us, max_rss_kb;
+};
+
+struct rank_table {
+    struct rank_record *records;
+    int size;
+    int running, exited, finished; /* of the present records; exited includes finished */
+};
+
+void rank_table_init(struct rank_table *table, int size);
+void rank_table_destroy(struct rank_table *table);
+
+/* A new worker takes a seat; the table grows as needed. What was known of the last one goes. */
+struct rank_record *rank_table_seat(struct rank_table *table, int seat);
+const char *rank_state_name(enum rank_state state);
+
+/* Each returns false when the event does not fit the rank's state (a repeated or late frame). */
+bool rank_started(struct rank_table *table, int rank, pid_t pid, int64_t when_ns);
+bool rank_exited(struct rank_table *table, int rank, int64_t when_ns);
+bool rank_finished(struct rank_table *table, int rank);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/mpi/mpi_part.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/teardown.h"
+#include "driver/mpi/names.h"
+#include "driver/mpi/rounds.h"
+
+#define WAITING_BYTES_MAX ((size_t)256 << 20)
+
+/* Often enough to tell in time, late enough that whoever will still join has. */
+#define LOOK_MS 2000
+
+struct mpi_part {
+    struct job *job;
+    struct mpi_rounds *rounds; /* of the present epoch; made when the first step is entered */
+    struct mpi_names *names;   /* likewise at the first request */
+    struct loop_timer *look;
+    bool warned;
+};
+
+static void round_answer(void *context, int node, const struct mpi_answer *answer)
+{
+    struct mpi_part *part = context;
+    Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
+    message.token = answer->token;
+    message.problem = (char *)(answer->problem == NULL ? "" : answer->problem);
+    message.round = answer->round;
+    message.data.data = (uint8_t *)answer->bytes; /* protobuf-c only reads it */
+    message.data.len = answer->length;
+    message.pmi1 = answer->pmi1;
+    node_link_send(part->job->places[node], FRAME_MPI_COLLECTED, part->job->epoch, &message.base);
+}
+
+static bool is_gone(void *context, int rank)
+{
+    const struct job *job = context;
+    return job->ranks.records[rank].state >= RANK_EXITED;
+}
+
+/* A rank that left in peace ends nothing, but those that wait for it will not be told by MPI. */
+static void look_for_stuck(void *context)
+{
+    struct mpi_part *part = context;
+    struct job *job = part->job;
+    int node = 0;
+    int rank = 0;
+    if (job->state != JOB_RUNNING || part->warned || mpi_rounds_pending(part->rounds) == 0)
+        return;
+    if (mpi_rounds_stuck(part->rounds, is_gone, job, &node, &rank)) {
+        part->warned = true;
+        log_warning(&job->log,
+                    "rank %d has exited on %s, and MPI ranks on %s are waiting for it: this may "
+                    "last for ever",
+                    rank, job_seat_host(job, rank), job->plan->nodes[node].name);
+        return;
+    }
+    loop_timer_set(part->look, LOOK_MS);
+}
+
+struct mpi_part *mpi_part_create(struct job *job)
+{
+    struct mpi_part *part = mem_alloc(sizeof(*part));
+    part->job = job;
+    return part;
+}
+
+void mpi_part_end_epoch(struct mpi_part *part)
+{
+    mpi_rounds_destroy(part->rounds);
+    part->rounds = NULL;
+    mpi_names_destroy(part->names); /* its ranks published for themselves */
+    part->names = NULL;
+    part->warned = false;
+    if (part->look != NULL)
+        loop_timer_clear(part->look);
+}
+
+void mpi_part_destroy(struct mpi_part *part)
+{
+    if (part == NULL)
+        return;
+    loop_timer_destroy(part->look);
+    mpi_rounds_destroy(part->rounds);
+    mpi_names_destroy(part->names);
+    free(part);
+}
+
+static void open_rounds(struct mpi_part *part)
+{
+    const struct job *job = part->job;
+    if (part->rounds != NULL)
+        return;
+    if (part->look == NULL)
+        part->look = loop_timer_create(job->loop, look_for_stuck, part);
+    mpi_rounds_destroy(part->rounds);
+    part->rounds =
+        mpi_rounds_create(job->plan, FRAME_MPI_DATA_MAX, WAITING_BYTES_MAX, round_answer, part);
+    for (int i = 0; i < job->plan->node_count; i++) {
+        if (!node_link_alive(job->places[i]))
+            mpi_rounds_node_lost(part->rounds, i);
+    }
+}
+
+static int on_collect(struct mpi_part *part, const struct node_link *node, const uint8_t *body,
+                      size_t length)
+{
+    Hvdrun__MpiCollect *message = hvdrun__mpi_collect__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    open_rounds(part);
+    bool waiting = mpi_rounds_pending(part->rounds) > 0;
+    struct mpi_step step = {.token = message->token,
+                            .pmi1 = message->pmi1,
+                            .key = message->key,
+                            .ranks = message->ranks,
+                            .rank_count = message->n_ranks,
+                            .bytes = message->data.data,
+                            .length = message->data.len};
+    struct error err = ERROR_INIT;
+    enum mpi_join joined = mpi_rounds_join(part->rounds, node->place, &step, &err);
+    hvdrun__mpi_collect__free_unpacked(message, NULL);
+    if (joined == MPI_TOO_MUCH)
+        teardown_launcher(part->job, STATUS_LAUNCHER, err.text);
+    if (!waiting && mpi_rounds_pending(part->rounds) > 0)
+        loop_timer_set(part->look, LOOK_MS);
+    return joined == MPI_NONSENSE ? -1 : 0;
+}
+
+static void refuse_modex(struct node_link *node, uint32_t epoch, uint64_t token)
+{
+    Hvdrun__MpiModexData answer = HVDRUN__MPI_MODEX_DATA__INIT;
+    answer.token = token;
+    answer.node = (uint32_t)node->place;
+    node_link_send(node, FRAME_MPI_MODEX_DATA, epoch, &answer.base);
+}
+
+static int on_modex(struct mpi_part *part, struct node_link *node, const uint8_t *body,
+                    size_t length)
+{
+    struct job *job = part->job;
+    Hvdrun__MpiModex *message = hvdrun__mpi_modex__unpack(NULL, length, body);
+    bool right = message != NULL && message->rank < (uint32_t)job->plan->size;
+    if (right) {
+        struct node_link *to = job->places[job->plan->ranks[message->rank].node];
+        message->node = (uint32_t)node->place;
+        if (node_link_alive(to))
+            node_link_send(to, FRAME_MPI_MODEX, job->epoch, &message->base);
+        else
+            refuse_modex(node, job->epoch, message->token);
+    }
+    if (message != NULL)
+        hvdrun__mpi_modex__free_unpacked(message, NULL);
+    return right ? 0 : -1;
+}
+
+static int on_modex_data(struct mpi_part *part, const uint8_t *body, size_t length)
+{
+    struct job *job = part->job;
+    Hvdrun__MpiModexData *message = hvdrun__mpi_modex_data__unpack(NULL, length, body);
+    bool right = message != NULL && message->node < (uint32_t)job->plan->node_count;
+    if (right)
+        node_link_send(job->places[message->node], FRAME_MPI_MODEX_DATA, job->epoch,
+                       &message->base);
+    if (message != NULL)
+        hvdrun__mpi_modex_data__free_unpacked(message, NULL);
+    return right ? 0 : -1;
+}
+
+static int on_event(struct mpi_part *part, const struct node_link *node, const uint8_t *body,
+                    size_t length)
+{
+    struct job *job = part->job;
+    Hvdrun__MpiEvent *message = hvdrun__mpi_event__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    for (int i = 0; i < job->plan->node_count; i++) {
+        if (i != node->place)
+            node_link_send(job->places[i], FRAME_MPI_EVENT, job->epoch, &message->base);
+    }
+    hvdrun__mpi_event__free_unpacked(message, NULL);
+    return 0;
+}
+
+static int on_signal(struct mpi_part *part, const struct node_link *node, const uint8_t *body,
+                     size_t length)
+{
+    struct job *job = part->job;
+    Hvdrun__MpiSignal *message = hvdrun__mpi_signal__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    bool every = message->rank < 0;
+    for (int i = 0; i < job->plan->node_count && message->rank < job->plan->size; i++) {
+        bool wanted = every ? i != node->place : job->plan->ranks[message->rank].node == i;
+        if (wanted)
+            node_link_send(job->places[i], FRAME_MPI_SIGNAL, job->epoch, &message->base);
+    }
+    hvdrun__mpi_signal__free_unpacked(message, NULL);
+    return 0;
+}
+
+static int on_store(struct mpi_part *part, const struct node_link *node, const uint8_t *body,
+                    size_t length)
+{
+    if (part->names == NULL)
+        part->names = mpi_names_create(part->job);
+    return mpi_names_request(part->names, node, body, length);
+}
+
+int mpi_part_frame(struct mpi_part *part, struct node_link *node, uint8_t type, const uint8_t *body,
+                   size_t length)
+{
+    if (node->place < 0)
+        return 0; /* it has no workers any more */
+    switch (type) {
+    case FRAME_MPI_COLLECT: return on_collect(part, node, body, length);
+    case FRAME_MPI_MODEX: return on_modex(part, node, body, length);
+    case FRAME_MPI_MODEX_DATA: return on_modex_data(part, body, length);
+    case FRAME_MPI_STORE: return on_store(part, node, body, length);
+    case FRAME_MPI_EVENT: return on_event(part, node, body, length);
+    case FRAME_MPI_SIGNAL: return on_signal(part, node, body, length);
+    default: return -1;
+    }
+}
+
+void mpi_part_node_lost(struct mpi_part *part, const struct node_link *node)
+{
+    if (node->place < 0)
+        return;
+    if (part->rounds != NULL)
+        mpi_rounds_node_lost(part->rounds, node->place);
+    if (part->names != NULL)
+        mpi_names_node_lost(part->names, node->place);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What MPI ranks of several nodes publish for each other: the store, fed with MPI_STORE frames. */
+#pragma once
+
+#include "driver/job/job.h"
+
+struct mpi_names;
+
+struct mpi_names *mpi_names_create(struct job *job);
+void mpi_names_destroy(struct mpi_names *names); /* accepts NULL */
+
+/* -1: the frame cannot be read. */
+int mpi_names_request(struct mpi_names *names, const struct node_link *node, const uint8_t *body,
+                      size_t length);
+/* Forgets what its ranks published for as long as they live, and their waiting lookups. */
+void mpi_names_node_lost(struct mpi_names *names, int node);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/reach/progress.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#define FIRST_MS 300
+#define PERIOD_MS 200
+#define LINE_MAX_BYTES 256
+
+struct progress {
+    struct job *job;
+    struct loop_timer *timer;
+};
+
+static bool is_behind(const struct job *job, const struct node_link *node)
+{
+    return job->state == JOB_CONNECTING ? node->state <= NODE_STARTING : node->state < NODE_READY;
+}
+
+/* The host that has been waited for longest: they are called in their order, so it is the first
+ * that has begun and is not through. */
+static const struct node_link *slowest(const struct job *job)
+{
+    const struct node_link *found = NULL;
+    for (int i = 0; i < job->node_count && found == NULL; i++) {
+        const struct node_link *node = job->nodes[i];
+        bool waits = node->state == NODE_CALLING && node->stage == STAGE_WAITING;
+        if (is_behind(job, node) && !waits)
+            found = node;
+    }
+    return found;
+}
+
+static void show(void *context)
+{
+    struct progress *progress = context;
+    const struct job *job = progress->job;
+    if (job->state > JOB_PREPARING)
+        return;
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+    bool connecting = job->state == JOB_CONNECTING;
+    buf_printf(&line, "%s %d/%d hosts", connecting ? "connecting" : "preparing",
+               connecting ? job->nodes_up : job->nodes_ready, job->node_count);
+    const struct node_link *behind = slowest(job);
+    if (behind != NULL)
+        buf_printf(&line, ", slowest: %.80s (%s)", behind->host,
+                   connecting ? transport_stage_name(behind->stage) : "preparing");
+    output_progress(job->output, buf_text(&line));
+    loop_timer_set(progress->timer, PERIOD_MS);
+}
+
+struct progress *progress_create(struct job *job)
+{
+    struct progress *progress = mem_alloc(sizeof(*progress));
+    *progress = (struct progress){.job = job};
+    progress->timer = loop_timer_create(job->loop, show, progress);
+    return progress;
+}
+
+void progress_begin(struct progress *progress)
+{
+    loop_timer_set(progress->timer, FIRST_MS);
+}
+
+void progress_end(struct progress *progress)
+{
+    loop_timer_clear(progress->timer);
+    output_progress(progress->job->output, NULL);
+}
+
+void progress_destroy(struct progress *progress)
+{
+    if (progress == NULL)
+        return;
+    loop_timer_destroy(progress->timer);
+    free(progress);
+}

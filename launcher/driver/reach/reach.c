@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/reach/reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/check/check.h"
+#include "driver/elastic/elastic_part.h"
+#include "driver/end/teardown.h"
+#include "driver/reach/progress.h"
+#include "driver/reach/ways.h"
+#include "driver/tell/events.h"
+#include "model/allocation/allocation.h"
+#include "node/is_local.h"
+#include "transport/resolve.h"
+
+#define SETTLE_MS 5000
+#define LOOKUP_MS 2000 /* to find out whether a name is our own */
+#define STAGE_MS 10000
+#define SHARE_OF_START 3 /* of --start-timeout, that one stage may take */
+
+/* What the reach knows about a node beside its link. */
+struct reach_node {
+    struct reach *reach;
+    struct node_link *link;
+    bool is_here; /* known without asking a resolver */
+    struct transport_target target;
+    struct host_traits traits; /* what `target` points to */
+    enum way way;              /* if it is not here */
+    char *no_way;              /* it cannot be opened, and this has to be told; NULL */
+    struct transport_call *call;
+    struct resolve_request *lookup; /* while it is not known whether it is this machine */
+    char *why;                      /* it cannot be reached; NULL */
+};
+
+struct reach {
+    struct job *job;
+    struct transport_room room;
+    struct agent_image image;
+    struct exec_transport local_exec;
+    struct ways *ways; /* to hosts that are not this machine */
+    struct resolver *resolver;
+    struct reach_node **nodes; /* by index of the link */
+    int count, called, up, failed;
+    struct loop_timer *settle, *refusals;
+    bool stopped;
+};
+
+/* What cannot be reached */
+
+static void say_failures(struct reach *reach)
+{
+    struct job *job = reach->job;
+    char *text AUTO_FREE = NULL;
+    for (int i = 0; i < job->node_count; i++) {
+        const struct reach_node *node = reach->nodes[i];
+        if (node->why == NULL)
+            continue;
+        if (reach->failed == 1)
+            text = mem_printf("%s: %s: %s", node->link->host,
+                              transport_stage_name(node->link->stage), node->why);
+        else
+            log_error(&job->log, "%s: %s: %s", node->link->host,
+                      transport_stage_name(node->link->stage), node->why);
+    }
+    if (reach->failed > 1)
+        text = mem_printf("%d of %d hosts cannot be reached", reach->failed, job->node_count);
+    teardown_launcher(job, STATUS_LAUNCHER, text);
+}
+
+static void settled(void *context)
+{
+    struct reach *reach = context;
+    if (!reach->stopped)
+        say_failures(reach);
+}
+
+static void check_settled(struct reach *reach)
+{
+    const struct job *job = reach->job;
+    if (reach->failed == 0 || reach->stopped || job->elastic != NULL || job->check != NULL)
+        return; /* an elastic job decides for itself what it can do without */
+    if (reach->up + reach->failed >= reach->job->node_count)
+        loop_timer_set(reach->settle, 0);
+    else if (!loop_timer_is_set(reach->settle))
+        loop_timer_set(reach->settle, SETTLE_MS);
+}
+
+static void node_failed(struct reach_node *node, enum transport_stage stage, const char *why)
+{
+    struct reach *reach = node->reach;
+    if (node->why != NULL || reach->stopped)
+        return;
+    node->why = mem_strdup(why);
+    node->link->stage = stage;
+    node_link_unreached(node->link);
+    reach->failed++;
+    events_node(reach->job->events, "node_unreached", node->link, why);
+    if (reach->job->elastic != NULL)
+        elastic_part_unreached(reach->job->elastic, node->link, why);
+    if (reach->job->check != NULL)
+        check_part_unreached(reach->job->check, node->link, why);
+    check_settled(reach);
+}
+
+/* What the transports say */
+
+static void call_stage(void *context, enum transport_stage stage)
+{
+    struct reach_node *node = context;
+    node->link->stage = stage;
+    node->link->stage_ns[stage] = clock_mono_ns();
+}
+
+static void call_up(void *context, const struct transport_stream *stream)
+{
+    struct reach_node *node = context;
+    struct error err = ERROR_INIT;
+    if (node_link_connect(node->link, stream, &err) < 0)
+        node_failed(node, STAGE_AGENT, err.text);
+}
+
+static void call_failed(void *context, enum transport_stage stage, const char *why)
+{
+    node_failed(context, stage, why);
+}
+
+static void call_lost(void *context, const char *why)
+{
+    struct reach_node *node = context;
+    node_link_explain(node->link, why);
+}
+
+static void call_note(void *context, enum log_level level, const char *line)
+{
+    const struct reach_node *node = context;
+    if (node->reach->job->check != NULL)
+        check_part_note(node->reach->job->check, node->link, line);
+    log_print(&node->reach->job->log, level, "%s: %s", node->link->host, line);
+}
+
+static void call(struct reach_node *node, const struct transport *transport)
+{
+    static const struct transport_events events = {.stage = call_stage,
+                                                   .up = call_up,
+                                                   .failed = call_failed,
+                                                   .lost = call_lost,
+                                                   .note = call_note};
+    node->call = transport_call(transport, &node->target, &events, node);
+}
+
+/* Which transport */
+
+/* `traits` may say it; else the user; else in a Slurm job it is Slurm that starts things, but for
+ * whoever wants to be reached as somebody else, or elsewhere. */
+static enum way way_to(const struct job *job, const struct host_traits *traits)
+{
+    const struct allocation *allocation = job->request->allocation;
+    bool is_plain = traits->user == NULL && traits->port == 0 && traits->address == NULL &&
+                    traits->identity == NULL;
+    int kind = traits->transport;
+    if (kind == SET_TRANSPORT_AUTO && job->settings->launch_agent != NULL)
+        return WAY_COMMAND;
+    if (kind == SET_TRANSPORT_AUTO)
+        kind = (int)job->settings->transport;
+    switch (kind) {
+    case SET_TRANSPORT_SSH_CLI: return WAY_SSH_CLI;
+    case SET_TRANSPORT_SRUN: return WAY_SRUN;
+    case SET_TRANSPORT_KUBECTL: return WAY_KUBECTL;
+    case SET_TRANSPORT_DOCKER: return WAY_DOCKER;
+    case SET_TRANSPORT_AUTO:
+        return is_plain && allocation != NULL && allocation->kind == ALLOCATION_SLURM ? WAY_SRUN
+                                                                                      : WAY_SSH;
+    default: return WAY_SSH;
+    }
+}
+
+static const struct transport *open_way(struct reach *reach, enum way way, struct error *err)
+{
+    bool sends_agent = way != WAY_SRUN; /* reading and hashing it takes its time */
+    if (sends_agent && reach->image.bytes == NULL &&
+        agent_image_open(reach->job->request->agent_path, &reach->image, err) < 0) {
+        agent_image_close(&reach->image);
+        return NULL;
+    }
+    return ways_open(reach->ways, way, err);
+}
+
+/* A way that cannot be opened fails the node, from the loop as all failures come. */
+static void call_away(struct reach_node *node)
+{
+    struct reach *reach = node->reach;
+    struct error err = ERROR_INIT;
+    const struct transport *transport = open_way(reach, node->way, &err);
+    if (transport != NULL) {
+        call(node, transport);
+        return;
+    }
+    free(node->no_way);
+    node->no_way = mem_strdup(err.text);
+    loop_timer_set(reach->refusals, 0);
+}
+
+static void refuse(void *context)
+{
+    const struct reach *reach = context;
+    for (int i = 0; i < reach->count; i++) {
+        AUTO_FREE char *why = reach->nodes[i]->no_way;
+        reach->nodes[i]->no_way = NULL;
+        if (why != NULL)
+            node_failed(reach->nodes[i], STAGE_WAITING, why);
+    }
+}
+
+/* An agent on this machine, later than those that are forked (D1). */
+static void call_local(struct reach_node *node)
+{
+    struct reach *reach = node->reach;
+    if (reach->local_exec.room == NULL) {
+        reach->local_exec.room = &reach->room;
+        reach->local_exec.same_machine = true;
+        strv_add(&reach->local_exec.words, reach->job->request->agent_path);
+    }
+    struct transport local = exec_transport(&reach->local_exec);
+    call(node, &local);
+}
+
+static void looked_up(void *context, const struct resolve_result *result)
+{
+    struct reach_node *node = context;
+    bool own = false;
+    for (size_t i = 0; i < result->count && !own; i++)
+        own = is_local_address((const struct sockaddr *)&result->addresses[i]);
+    node->lookup = NULL;
+    if (own)
+        call_local(node);
+    else
+        call_away(node);
+}
+
+/* Without --transport a name of this very machine needs no connection; but whoever wants to be
+ * another user there needs one. */
+static bool may_be_local(const struct reach_node *node)
+{
+    const struct settings *settings = node->reach->job->settings;
+    return node->way == WAY_SSH && node->traits.transport == SET_TRANSPORT_AUTO &&
+           settings->transport == SET_TRANSPORT_AUTO && node->target.user == NULL &&
+           node->target.port == 0 && is_local_obviously(node->link->host) == LOCAL_UNKNOWN;
+}
+
+static void begin_node(struct reach_node *node)
+{
+    struct reach *reach = node->reach;
+    const char *name = node->target.address != NULL ? node->target.address : node->link->host;
+    if (node->is_here)
+        call_local(node);
+    else if (may_be_local(node))
+        node->lookup = resolver_ask(reach->resolver, name, AF_UNSPEC, LOOKUP_MS, looked_up, node);
+    else
+        call_away(node);
+}
+
+/* The life of it */
+
+static void let_go(struct reach_node *node)
+{
+    resolver_cancel(node->lookup);
+    node->lookup = NULL;
+    mem_free_at(&node->no_way);
+    transport_hang_up(node->call);
+    node->call = NULL;
+}
+
+/* As a Slurm job calls the node that we run on, whatever the machine's own name. */
+static bool is_slurm_name(const struct allocation *allocation, const char *host)
+{
+    return allocation != NULL && allocation->kind == ALLOCATION_SLURM && allocation->here != NULL &&
+           strcmp(allocation->here, host) == 0;
+}
+
+bool reach_is_here(const struct settings *settings, const struct allocation *allocation,
+                   const char *host, const struct host_traits *traits)
+{
+    int kind = traits->transport;
+    if (kind == SET_TRANSPORT_AUTO)
+        kind = settings->launch_agent != NULL ? SET_TRANSPORT_SSH : (int)settings->transport;
+    switch (kind) {
+    case SET_TRANSPORT_LOCAL: return true;
+    case SET_TRANSPORT_AUTO:
+        return traits->user == NULL && traits->port == 0 && traits->address == NULL &&
+               (is_slurm_name(allocation, host) || is_local_obviously(host) == LOCAL_YES);
+    default: return false;
+    }
+}
+
+struct reach *reach_create(struct job *job)
+{
+    struct reach *reach = mem_alloc(sizeof(*reach));
+    *reach = (struct reach){.job = job};
+    int64_t share = job->settings->start_timeout / SHARE_OF_START;
+    reach->room = (struct transport_room){.loop = job->loop,
+                                          .helpers = job->helpers,
+                                          .image = &reach->image,
+                                          .job_id = job->request->job_id,
+                                          .limit_ms = share > STAGE_MS ? share : STAGE_MS,
+                                          .silence_ms = job_node_timeout(job)};
+    reach->settle = loop_timer_create(job->loop, settled, reach);
+    reach->refusals = loop_timer_create(job->loop, refuse, reach);
+    reach->ways = ways_create(job, &reach->room);
+    return reach;
+}
+
+static void set_traits(struct reach_node *node, const struct host_traits *traits)
+{
+    host_traits_copy(&node->traits, traits);
+    node->target = (struct transport_target){.host = node->link->host,
+                                             .address = node->traits.address,
+                                             .user = node->traits.user,
+                                             .identity = node->traits.identity,
+                                             .port = traits->port,
+                                             .node = node->link->index};
+    const struct job *job = node->reach->job;
+    node->way = way_to(job, traits);
+    node->is_here =
+        reach_is_here(job->settings, job->request->allocation, node->link->host, traits);
+}
+
+void reach_add_node(struct reach *reach, struct node_link *link, const struct host_traits *traits)
+{
+    struct reach_node *node = mem_alloc(sizeof(*node));
+    *node = (struct reach_node){.reach = reach, .link = link};
+    set_traits(node, traits);
+    reach->nodes = mem_resize_array(reach->nodes, (size_t)link->index + 1, sizeof(*reach->nodes));
+    reach->nodes[reach->count++] = node;
+}
+
+int reach_open(struct reach *reach, struct error *err)
+{
+    if (reach->resolver != NULL)
+        return 0;
+    for (int i = 0; i < reach->count; i++) { /* what is wrong with a way is wrong with the job */
+        const struct reach_node *node = reach->nodes[i];
+        if (!node->is_here && open_way(reach, node->way, err) == NULL)
+            return -1;
+    }
+    reach->resolver = resolver_create(reach->job->loop, NULL, err);
+    return reach->resolver == NULL ? -1 : 0;
+}
+
+void reach_begin(struct reach *reach)
+{
+    struct job *job = reach->job;
+    struct error err = ERROR_INIT;
+    int called = 0;
+    for (int i = 0; i < job->node_count; i++)
+        called += job->nodes[i]->state == NODE_CALLING;
+    if (called == 0)
+        return;
+    if (reach_open(reach, &err) < 0) {
+        teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
+        return;
+    }
+    progress_begin(job->progress);
+    for (int i = 0; i < job->node_count; i++) {
+        if (job->nodes[i]->state == NODE_CALLING)
+            begin_node(reach->nodes[i]);
+    }
+}
+
+const struct host_traits *reach_traits(const struct reach *reach, const struct node_link *node)
+{
+    return &reach->nodes[node->index]->traits;
+}
+
+bool reach_is_near(const struct reach *reach, const struct node_link *node)
+{
+    return reach->nodes[node->index]->is_here;
+}
+
+void reach_call(struct reach *reach, struct node_link *link, const struct host_traits *traits)
+{
+    struct reach_node *node = reach->nodes[link->index];
+    let_go(node);
+    mem_free_at(&node->why);
+    set_traits(node, traits);
+    begin_node(node);
+}
+
+void reach_node_up(struct reach *reach, const struct node_link *node)
+{
+    (void)node;
+    reach->up++;
+    check_settled(reach);
+}
+
+void reach_stop(struct reach *reach)
+{
+    if (reach->stopped)
+        return;
+    reach->stopped = true;
+    loop_timer_clear(reach->settle);
+    progress_end(reach->job->progress);
+    for (int i = 0; i < reach->job->node_count; i++) {
+        struct reach_node *node = reach->nodes[i];
+        if (node->link->state >= NODE_STARTING && node->link->state != NODE_UNREACHED)
+            continue;
+        let_go(node);
+        node_link_unreached(node->link);
+    }
+}
+
+void reach_hang_up(struct reach *reach, const struct node_link *node)
+{
+    let_go(reach->nodes[node->index]);
+}
+
+bool reach_end(struct reach *reach)
+{
+    for (int i = 0; i < reach->count; i++)
+        let_go(reach->nodes[i]);
+    return ways_are_idle(reach->ways);
+}
+
+void reach_close(struct reach *reach)
+{
+    reach_stop(reach);
+    for (int i = 0; i < reach->count; i++)
+        let_go(reach->nodes[i]);
+    ways_close(reach->ways);
+    exec_transport_close(&reach->local_exec);
+    resolver_destroy(reach->resolver);
+    reach->resolver = NULL;
+}
+
+void reach_destroy(struct reach *reach)
+{
+    if (reach == NULL)
+        return;
+    reach_close(reach);
+    for (int i = 0; i < reach->count; i++) {
+        free(reach->nodes[i]->why);
+        host_traits_clear(&reach->nodes[i]->traits);
+        free(reach->nodes[i]);
+    }
+    ways_destroy(reach->ways);
+    strv_destroy(&reach->local_exec.words);
+    loop_timer_destroy(reach->settle);
+    loop_timer_destroy(reach->refusals);
+    agent_image_close(&reach->image);
+    free(reach->nodes);
+    free(reach);
+}
+
+const char *reach_why(const struct reach *reach, const struct node_link *node)
+{
+    return reach->nodes[node->index]->why;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/reach/ways.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/job/own_addresses.h"
+#include "transport/srun/srun.h"
+#include "transport/ssh/ssh.h"
+
+struct ways {
+    struct job *job;
+    const struct transport_room *room;
+    struct transport opened[WAYS];
+    bool is_open[WAYS];
+    struct exec_transport exec[WAYS];
+    struct ssh_settings ssh_settings[WAYS];
+    struct ssh_transport *ssh[WAYS];
+    struct strv addresses;
+    struct srun_settings srun_settings;
+    struct srun_transport *srun;
+};
+
+static int open_exec(struct ways *ways, enum way way, const char *text, struct error *err)
+{
+    struct exec_transport *exec = &ways->exec[way];
+    strv_destroy(&exec->words);
+    exec->room = ways->room;
+    exec->boot_word = BOOT_COMMAND;
+    exec->window = (int)ways->job->settings->ssh_window;
+    if (exec_template_parse(text, &exec->words, err) < 0)
+        return -1;
+    ways->opened[way] = exec_transport(exec);
+    return 0;
+}
+
+static int open_ssh(struct ways *ways, enum way way)
+{
+    const struct settings *settings = ways->job->settings;
+    ways->ssh_settings[way] =
+        (struct ssh_settings){.room = ways->room,
+                              .module_path = ways->job->request->ssh_module,
+                              .window = (int)settings->ssh_window,
+                              .config_file = settings->ssh_config,
+                              .user = settings->ssh_user,
+                              .port = (int)settings->ssh_port,
+                              .identity = settings->ssh_identity_file,
+                              .passphrase_file = settings->ssh_passphrase_file,
+                              .strict = settings->ssh_strict,
+                              .program_only = way == WAY_SSH_CLI};
+    ways->ssh[way] = ssh_transport_create(&ways->ssh_settings[way]);
+    ways->opened[way] = ssh_transport(ways->ssh[way]);
+    return 0;
+}
+
+static void srun_note(void *context, enum log_level level, const char *line)
+{
+    const struct ways *ways = context;
+    log_print(&ways->job->log, level, "%s", line);
+}
+
+static void srun_idle(void *context)
+{
+    const struct ways *ways = context;
+    job_advance(ways->job);
+}
+
+static int open_srun(struct ways *ways, struct error *err)
+{
+    const struct job *job = ways->job;
+    if (getenv("SLURM_JOB_ID") == NULL && getenv("SLURM_JOBID") == NULL)
+        return error_status(err, STATUS_USAGE,
+                            "srun can reach hosts only from inside of a Slurm job (SLURM_JOB_ID is "
+                            "not set): start hvdrun by sbatch or under salloc, or choose another "
+                            "--transport");
+    own_addresses_list(&ways->addresses);
+    ways->srun_settings = (struct srun_settings){
+        .room = ways->room,
+        .module_path = job->request->tls_module,
+        .agent_path = job->request->agent_path,
+        .arguments = job->settings->srun_args,
+        .addresses = strv_items(&ways->addresses),
+        .limit_ms = job->settings->start_timeout / 10 * 9, /* so that it is known why, before */
+        .nodes = job->node_count,
+        .one_each = job->elastic != NULL,
+        .note = srun_note,
+        .idle = srun_idle,
+        .context = ways};
+    ways->srun = srun_transport_create(&ways->srun_settings, err);
+    if (ways->srun == NULL)
+        return -1;
+    ways->opened[WAY_SRUN] = srun_transport(ways->srun);
+    return 0;
+}
+
+static int open_way(struct ways *ways, enum way way, struct error *err)
+{
+    switch (way) {
+    case WAY_SSH:
+    case WAY_SSH_CLI: return open_ssh(ways, way);
+    case WAY_SRUN: return open_srun(ways, err);
+    case WAY_KUBECTL: return open_exec(ways, way, "kubectl exec -i %h --", err);
+    case WAY_DOCKER: return open_exec(ways, way, "docker exec -i %h", err);
+    case WAY_COMMAND: return open_exec(ways, way, ways->job->settings->launch_agent, err);
+    case WAYS: break;
+    }
+    return error_set(err, "there is no such way to a host");
+}
+
+struct ways *ways_create(struct job *job, const struct transport_room *room)
+{
+    struct ways *ways = mem_alloc(sizeof(*ways));
+    *ways = (struct ways){.job = job, .room = room};
+    return ways;
+}
+
+const struct transport *ways_open(struct ways *ways, enum way way, struct error *err)
+{
+    if (!ways->is_open[way] && open_way(ways, way, err) < 0)
+        return NULL;
+    ways->is_open[way] = true;
+    return &ways->opened[way];
+}
+
+bool ways_are_idle(const struct ways *ways)
+{
+    return ways->srun == NULL || srun_transport_is_idle(ways->srun);
+}
+
+void ways_close(struct ways *ways)
+{
+    for (int way = 0; way < WAYS; way++) {
+        ssh_transport_destroy(ways->ssh[way]);
+        ways->ssh[way] = NULL;
+        exec_transport_close(&ways->exec[way]);
+        ways->is_open[way] = false;
+    }
+    srun_transport_destroy(ways->srun);
+    ways->srun = NULL;
+    strv_destroy(&ways->addresses);
+}
+
+void ways_destroy(struct ways *ways)
+{
+    if (ways == NULL)
+        return;
+    ways_close(ways);
+    for (int way = 0; way < WAYS; way++)
+        strv_destroy(&ways->exec[way].words);
+    free(ways);
+}

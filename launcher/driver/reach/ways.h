@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ways to hosts that a job uses: each transport is opened when the first host needs it. */
+#pragma once
+
+#include "driver/job/job.h"
+#include "transport/exec/exec.h"
+
+enum way {
+    WAY_SSH,
+    WAY_SSH_CLI,
+    WAY_SRUN,
+    WAY_KUBECTL,
+    WAY_DOCKER,
+    WAY_COMMAND, /* --launch-agent */
+    WAYS
+};
+
+struct ways;
+
+struct ways *ways_create(struct job *job, const struct transport_room *room); /* borrows both */
+
+/* Borrowed. NULL: it cannot be opened; `err` has an exit status where the user is to blame. */
+const struct transport *ways_open(struct ways *ways, enum way way, struct error *err);
+
+/* No way waits for a program of its own that ends when its agents have; else job_advance() is
+ * called when that is over. Asked after every call was hung up. */
+bool ways_are_idle(const struct ways *ways);
+void ways_close(struct ways *ways);   /* after the last hang_up */
+void ways_destroy(struct ways *ways); /* closes; accepts NULL */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/collect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/run/exits.h"
+
+/* Bytes of one agent that have not been consumed. */
+struct debt {
+    struct node_link *node;
+    int64_t hello_ns; /* of the agent: one that came after it on the same node owes nothing */
+    size_t bytes;
+};
+
+/* The debts of one seat, oldest first: nearly always one. */
+struct debts {
+    struct debt *items;
+    size_t count;
+};
+
+struct collect {
+    struct job *job;
+    struct debts *seats;
+    size_t seat_count;
+    bool direct; /* bytes are on their way: what is consumed now has not waited */
+};
+
+struct collect *collect_create(struct job *job)
+{
+    struct collect *collect = mem_alloc(sizeof(*collect));
+    *collect = (struct collect){.job = job};
+    return collect;
+}
+
+void collect_destroy(struct collect *collect)
+{
+    if (collect == NULL)
+        return;
+    for (size_t i = 0; i < collect->seat_count; i++)
+        free(collect->seats[i].items);
+    free(collect->seats);
+    free(collect);
+}
+
+static void owe(struct collect *collect, size_t seat, struct node_link *node, size_t bytes)
+{
+    if (seat >= collect->seat_count) {
+        collect->seats = mem_resize_array(collect->seats, seat + 1, sizeof(*collect->seats));
+        memset(collect->seats + collect->seat_count, 0,
+               (seat + 1 - collect->seat_count) * sizeof(*collect->seats));
+        collect->seat_count = seat + 1;
+    }
+    struct debts *debts = &collect->seats[seat];
+    struct debt *last = debts->count == 0 ? NULL : &debts->items[debts->count - 1];
+    bool same = last != NULL && last->node == node && last->hello_ns == node->hello_ns;
+    if (same || (last != NULL && last->bytes == 0)) {
+        *last = (struct debt){node, node->hello_ns, last->bytes + bytes};
+        return;
+    }
+    debts->items = mem_resize_array(debts->items, debts->count + 1, sizeof(*debts->items));
+    debts->items[debts->count++] = (struct debt){node, node->hello_ns, bytes};
+}
+
+static int read_head(const struct job *job, const struct node_link *node, const uint8_t *body,
+                     size_t length, struct frame_data *data)
+{
+    struct error err = ERROR_INIT;
+    bool right = frame_data_get(body, (uint32_t)length, data, &err) == 0 && data->stream != 0 &&
+                 exits_seat_of(job, node, data->rank);
+    return right ? 0 : -1;
+}
+
+static enum output_stream stream_of(const struct frame_data *data)
+{
+    return data->stream == 1 ? OUTPUT_STDOUT : OUTPUT_STDERR;
+}
+
+/* A stream ends once. What takes no credit must not pile up behind a slow reader, so a repeated end
+ * is refused; in an elastic job, which goes on without a host rather than end, it is left out. */
+static int end_stream(struct job *job, uint32_t seat, enum output_stream stream)
+{
+    struct rank_record *record = &job->ranks.records[seat];
+    uint8_t bit = (uint8_t)(1u << stream);
+    if ((record->ended & bit) != 0)
+        return job->elastic == NULL ? -1 : 0;
+    record->ended |= bit;
+    output_end(job->output, (int)seat, stream);
+    return 0;
+}
+
+int collect_show(struct collect *collect, struct node_link *node, const uint8_t *body,
+                 size_t length)
+{
+    struct job *job = collect->job;
+    struct frame_data data;
+    if (length != FRAME_DATA_PREFIX || read_head(job, node, body, length, &data) < 0)
+        return -1;
+    output_show(job->output, (int)data.rank, stream_of(&data));
+    return 0;
+}
+
+int collect_bytes(struct collect *collect, struct node_link *node, const uint8_t *body,
+                  size_t length)
+{
+    struct job *job = collect->job;
+    struct frame_data data;
+    if (read_head(job, node, body, length, &data) < 0)
+        return -1;
+    enum output_stream stream = stream_of(&data);
+    if (length == FRAME_DATA_PREFIX)
+        return end_stream(job, data.rank, stream);
+    size_t bytes = length - FRAME_DATA_PREFIX;
+    if (!credit_received(&node->credit, bytes))
+        return -1;
+    owe(collect, data.rank, node, bytes);
+    int64_t age = clock_mono_ns() - node_link_time(node, data.when_ns);
+    int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
+    collect->direct = true;
+    output_bytes(job->output, (int)data.rank, stream, body + FRAME_DATA_PREFIX, bytes, wall);
+    collect->direct = false;
+    return 0;
+}
+
+static void give_back(struct node_link *node, int64_t hello_ns, size_t bytes, bool waited)
+{
+    if (!node_link_alive(node) || node->hello_ns != hello_ns ||
+        !credit_consumed(&node->credit, bytes, waited))
+        return;
+    Hvdrun__Credit message = HVDRUN__CREDIT__INIT;
+    message.bytes = node->credit.granted;
+    node_link_send(node, FRAME_OUTPUT_CREDIT, 0, &message.base);
+}
+
+void collect_consumed(struct collect *collect, int seat, size_t bytes)
+{
+    struct debts *debts = &collect->seats[seat];
+    while (bytes > 0 && debts->count > 0) {
+        struct debt *oldest = &debts->items[0];
+        size_t part = bytes < oldest->bytes ? bytes : oldest->bytes;
+        struct debt whose = *oldest;
+        oldest->bytes -= part;
+        bytes -= part;
+        if (oldest->bytes == 0 && debts->count > 1)
+            memmove(debts->items, debts->items + 1, --debts->count * sizeof(*debts->items));
+        else if (part == 0)
+            return;
+        give_back(whose.node, whose.hello_ns, part, !collect->direct);
+    }
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/job_output.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/teardown.h"
+#include "driver/run/collect.h"
+
+static void job_log(void *context, enum log_level level, const char *line)
+{
+    struct job *job = context;
+    output_message(job->output, level, line);
+}
+
+static void output_consumed(void *context, int rank, size_t bytes)
+{
+    const struct job *job = context;
+    collect_consumed(job->collect, rank, bytes);
+}
+
+void job_note_gone(struct job *job)
+{
+    if (job->gone && job->verdict.status == 0)
+        job->verdict.status = 128 + SIGPIPE;
+}
+
+/* The reader of our output has gone. For stdout that ends the job, as it would end a program. */
+static void output_failed(void *context, enum output_stream stream, int errnum, const char *text)
+{
+    struct job *job = context;
+    if (stream != OUTPUT_STDOUT || errnum != EPIPE) {
+        log_error(&job->log, "%s", text);
+        if (job->check != NULL && stream == OUTPUT_STDOUT && job->verdict.status == 0)
+            job->verdict.status = STATUS_LAUNCHER; /* a check has nothing else to give */
+        return;
+    }
+    job->gone = true;
+    if (job->state >= JOB_FLUSHING)
+        job_note_gone(job);
+    exit_policy_interrupted(job->policy, SIGPIPE, clock_mono_ns());
+    teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+}
+
+int job_open_output(struct job *job, struct error *err)
+{
+    static const struct output_ops ops = {.consumed = output_consumed, .failed = output_failed};
+    const struct settings *s = job->settings;
+    size_t size = (size_t)job->plan->size;
+    const char **hosts AUTO_FREE = mem_array(size, sizeof(*hosts));
+    int *local_ranks AUTO_FREE = mem_array(size, sizeof(*local_ranks));
+    for (int rank = 0; rank < job->plan->size; rank++) {
+        hosts[rank] = job->plan->nodes[job->plan->ranks[rank].node].name;
+        local_ranks[rank] = job->plan->ranks[rank].local_rank;
+    }
+    static const enum output_color colors[] = {[SET_COLOR_AUTO] = OUTPUT_COLOR_AUTO,
+                                               [SET_COLOR_ALWAYS] = OUTPUT_COLOR_ALWAYS,
+                                               [SET_COLOR_NEVER] = OUTPUT_COLOR_NEVER};
+    struct output_config config = {.ranks = job->plan->size,
+                                   .ranks_max = (int)s->max_np,
+                                   .hosts = hosts,
+                                   .local_ranks = local_ranks,
+                                   .label = settings_is_set(s, OPT_label) ? s->label : NULL,
+                                   .no_label = s->label == NULL || s->label[0] == '\0',
+                                   .timestamp = s->prefix_output_with_timestamp,
+                                   .collapse = s->collapse,
+                                   .merge_stderr = s->merge_stderr,
+                                   .quiet = s->quiet,
+                                   .verbose = s->verbose > 0,
+                                   .color = colors[s->color],
+                                   .ranks_shown = s->ranks,
+                                   .files = s->output_filename,
+                                   .append = job_is_restarted(job),
+                                   .raw_rank = s->pty >= 0 ? (int)s->pty : -1};
+    job->output = output_create(job->loop, &config, &ops, job, err);
+    if (job->output == NULL)
+        return -1;
+    enum log_level level = s->verbose > 1 ? LOG_DEBUG : s->verbose > 0 ? LOG_INFO : LOG_NOTICE;
+    job->log = (struct log){s->quiet ? LOG_ERROR : level, job_log, job};
+    for (size_t i = 0; i < job->request->warnings->count; i++)
+        log_warning(&job->log, "%s", job->request->warnings->items[i]);
+    return 0;
+}

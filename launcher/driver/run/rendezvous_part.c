@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/rendezvous_part.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/elastic/rejoin.h"
+#include "rendezvous/store.h"
+
+struct rendezvous_part {
+    struct job *job;
+    struct rendezvous_store *store; /* made when the first request comes */
+    struct loop_timer *expiry;
+};
+
+static void reply(void *context, struct rendezvous_source source, int status, const void *body,
+                  size_t length)
+{
+    struct rendezvous_part *part = context;
+    Hvdrun__KvReply message = HVDRUN__KV_REPLY__INIT;
+    message.token = source.id;
+    message.status = (uint32_t)status;
+    message.body.data = (uint8_t *)body; /* protobuf-c only reads it */
+    message.body.len = length;
+    node_link_send(part->job->nodes[source.node], FRAME_KV_REPLY, part->job->epoch, &message.base);
+}
+
+static void problem(void *context, const char *text)
+{
+    struct rendezvous_part *part = context;
+    log_warning(&part->job->log, "%s", text);
+}
+
+static void set_expiry(struct rendezvous_part *part)
+{
+    int64_t deadline = rendezvous_store_next_deadline(part->store);
+    if (deadline < 0)
+        loop_timer_clear(part->expiry);
+    else
+        loop_timer_set(part->expiry, deadline - clock_mono_ms());
+}
+
+static void expire(void *context)
+{
+    struct rendezvous_part *part = context;
+    rendezvous_store_expire(part->store, clock_mono_ms());
+    set_expiry(part);
+}
+
+struct rendezvous_part *rendezvous_part_create(struct job *job)
+{
+    struct rendezvous_part *part = mem_alloc(sizeof(*part));
+    part->job = job;
+    return part;
+}
+
+void rendezvous_part_destroy(struct rendezvous_part *part)
+{
+    if (part == NULL)
+        return;
+    loop_timer_destroy(part->expiry);
+    rendezvous_store_destroy(part->store);
+    free(part);
+}
+
+static void elastic_request(void *context, struct rendezvous_source source,
+                            const struct rendezvous_request *request)
+{
+    const struct rendezvous_part *part = context;
+    elastic_rejoin_request(elastic_part_rejoin(part->job->elastic), source, request);
+}
+
+static void elastic_dropped(void *context, struct rendezvous_source source)
+{
+    const struct rendezvous_part *part = context;
+    elastic_rejoin_dropped(elastic_part_rejoin(part->job->elastic), source);
+}
+
+static void open_store(struct rendezvous_part *part)
+{
+    static const struct rendezvous_store_ops static_ops = {.reply = reply, .problem = problem};
+    static const struct rendezvous_store_ops elastic_ops = {.reply = reply,
+                                                            .problem = problem,
+                                                            .elastic = elastic_request,
+                                                            .elastic_dropped = elastic_dropped};
+    bool elastic = part->job->elastic != NULL;
+    if (part->store != NULL)
+        return;
+    part->store = rendezvous_store_create(elastic ? &elastic_ops : &static_ops, part, 0);
+    part->expiry = loop_timer_create(part->job->loop, expire, part);
+    rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
+}
+
+void rendezvous_part_begin(struct rendezvous_part *part)
+{
+    if (part->store == NULL)
+        return; /* it begins with the first request */
+    rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
+    set_expiry(part);
+}
+
+int rendezvous_part_request(struct rendezvous_part *part, const struct node_link *node,
+                            uint32_t epoch, const uint8_t *body, size_t length)
+{
+    Hvdrun__KvRequest *message = hvdrun__kv_request__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    open_store(part);
+    struct rendezvous_request request = {.method = (enum rendezvous_method)message->method,
+                                         .scope = message->scope,
+                                         .key = message->key,
+                                         .body = message->body.data,
+                                         .length = message->body.len};
+    struct rendezvous_source source = {(uint32_t)node->index, message->token};
+    rendezvous_store_request(part->store, clock_mono_ms(), epoch, source, &request);
+    hvdrun__kv_request__free_unpacked(message, NULL);
+    set_expiry(part);
+    return 0;
+}
+
+int rendezvous_part_dropped(struct rendezvous_part *part, const struct node_link *node,
+                            const uint8_t *body, size_t length)
+{
+    Hvdrun__KvNotice *message = hvdrun__kv_notice__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    struct rendezvous_source source = {(uint32_t)node->index, message->token};
+    if (part->store != NULL)
+        rendezvous_store_drop(part->store, source);
+    hvdrun__kv_notice__free_unpacked(message, NULL);
+    return 0;
+}
+
+void rendezvous_part_node_lost(struct rendezvous_part *part, const struct node_link *node)
+{
+    if (part->store != NULL)
+        rendezvous_store_drop_node(part->store, (uint32_t)node->index);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/stdin_feed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/teardown.h"
+#include "driver/run/exits.h"
+#include "output/terminal.h"
+
+#define CHUNK (64u << 10)
+#define BACKGROUND_RETRY_MS 500
+
+struct target {
+    int rank;
+    uint64_t granted;
+    bool closed;
+};
+
+struct stdin_feed {
+    struct job *job;
+    struct target *targets;
+    size_t count;
+    uint64_t sent; /* to every target alike */
+    struct loop_fd *watch;
+    struct loop_timer *retry;
+    bool plain;   /* a file or device that poll(2) cannot watch: always readable */
+    bool pumping; /* a plain source's next read is already deferred */
+    bool stopped;
+};
+
+/* What every target may still be sent; 0 while one of them has no room. */
+static uint64_t room(const struct stdin_feed *feed)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < feed->count; i++) {
+        if (!feed->targets[i].closed && feed->targets[i].granted < least)
+            least = feed->targets[i].granted;
+    }
+    return least == UINT64_MAX || least < feed->sent ? 0 : least - feed->sent;
+}
+
+void stdin_feed_stop(struct stdin_feed *feed)
+{
+    if (feed == NULL || feed->stopped)
+        return;
+    feed->stopped = true;
+    if (!feed->plain)
+        loop_fd_watch(feed->watch, 0);
+    loop_timer_clear(feed->retry);
+}
+
+static void send_chunk(struct stdin_feed *feed, const uint8_t *bytes, size_t length)
+{
+    const struct job *job = feed->job;
+    for (size_t i = 0; i < feed->count; i++) {
+        struct target *target = &feed->targets[i];
+        struct node_link *node = job->nodes[job->ranks.records[target->rank].node];
+        if (target->closed || !node_link_alive(node))
+            continue;
+        struct frame_data data = {.rank = (uint32_t)target->rank,
+                                  .stream = 0,
+                                  .offset = feed->sent,
+                                  .when_ns = (uint64_t)clock_mono_ns()};
+        uint8_t frame[FRAME_DATA_PREFIX + CHUNK];
+        frame_data_put(&data, frame);
+        if (length > 0)
+            memcpy(frame + FRAME_DATA_PREFIX, bytes, length);
+        link_send(node->link, FRAME_STDIN, job->epoch, frame, FRAME_DATA_PREFIX + length);
+    }
+    feed->sent += length;
+}
+
+static void pump(struct stdin_feed *feed);
+
+static void pump_plain(void *context)
+{
+    struct stdin_feed *feed = context;
+    feed->pumping = false;
+    pump(feed);
+}
+
+/* Asks to be called when there is something to read and somebody to take it. */
+static void arm(struct stdin_feed *feed)
+{
+    bool wanted = !feed->stopped && room(feed) > 0;
+    if (!feed->plain) {
+        if (loop_fd_watch(feed->watch, wanted ? LOOP_READ : 0) == 0)
+            return;
+        feed->plain = true; /* epoll refuses regular files with EPERM */
+    }
+    if (wanted && !feed->pumping) {
+        feed->pumping = true;
+        loop_timer_set(feed->retry, 0);
+    }
+}
+
+static mode_t kind_of_stdin(void)
+{
+    struct stat stat;
+    return fstat(STDIN_FILENO, &stat) == 0 ? stat.st_mode & S_IFMT : 0;
+}
+
+static void retry_later(struct stdin_feed *feed, int64_t after_ms)
+{
+    if (!feed->plain)
+        loop_fd_watch(feed->watch, 0);
+    feed->pumping = true;
+    loop_timer_set(feed->retry, after_ms);
+}
+
+/* Workers that took what has come for all of it would end well with wrong results. But who gives a
+ * descriptor that is not open for reading (nohup does) gives no input. */
+static void read_failed(struct stdin_feed *feed, int errnum)
+{
+    if (errnum == EBADF)
+        send_chunk(feed, NULL, 0);
+    stdin_feed_stop(feed);
+    if (errnum == EBADF)
+        return;
+    AUTO_FREE char *text = mem_printf("cannot read the standard input: %s; the workers would take "
+                                      "what has come for all of it",
+                                      strerrordesc_np(errnum));
+    teardown_launcher(feed->job, STATUS_LAUNCHER, text);
+}
+
+static void pump(struct stdin_feed *feed)
+{
+    uint8_t chunk[CHUNK];
+    uint64_t allowed = room(feed);
+    if (feed->stopped || allowed == 0) {
+        arm(feed);
+        return;
+    }
+    if (!terminal_may_read()) {
+        retry_later(feed, BACKGROUND_RETRY_MS);
+        return;
+    }
+    ssize_t got = fd_read(STDIN_FILENO, chunk, allowed < CHUNK ? (size_t)allowed : CHUNK);
+    int errnum = errno;
+    if (got < 0 && errnum == EAGAIN) { /* somebody made the shared descriptor non-blocking */
+        retry_later(feed, 10);
+        return;
+    }
+    if (got < 0 && errnum == EIO &&
+        kind_of_stdin() == S_IFCHR) { /* we lost the terminal just now */
+        retry_later(feed, BACKGROUND_RETRY_MS);
+        return;
+    }
+    if (got < 0) {
+        read_failed(feed, errnum);
+        return;
+    }
+    send_chunk(feed, chunk, (size_t)got);
+    if (got == 0)
+        stdin_feed_stop(feed);
+    arm(feed);
+}
+
+static void readable(void *context, int what)
+{
+    (void)what;
+    pump(context);
+}
+
+static void add_target(struct stdin_feed *feed, int rank)
+{
+    feed->targets = mem_resize_array(feed->targets, feed->count + 1, sizeof(*feed->targets));
+    feed->targets[feed->count++] = (struct target){.rank = rank};
+}
+
+int stdin_feed_check(const struct job *job, struct error *err)
+{
+    if (job_stdin_rank(job) == SET_RANK_NONE || kind_of_stdin() != S_IFDIR)
+        return 0;
+    return error_set(err, "the standard input is a folder, which cannot be read; give a file, or "
+                          "--stdin none");
+}
+
+struct stdin_feed *stdin_feed_create(struct job *job)
+{
+    struct stdin_feed *feed = mem_alloc(sizeof(*feed));
+    feed->job = job;
+    int64_t wanted = job_stdin_rank(job);
+    for (int rank = 0; rank < job->plan->size; rank++) {
+        if (wanted == SET_RANK_ALL || wanted == rank)
+            add_target(feed, rank);
+    }
+    feed->watch = loop_fd_create(job->loop, STDIN_FILENO, readable, feed);
+    feed->retry = loop_timer_create(job->loop, pump_plain, feed);
+    return feed;
+}
+
+void stdin_feed_destroy(struct stdin_feed *feed)
+{
+    if (feed == NULL)
+        return;
+    loop_fd_destroy(feed->watch);
+    loop_timer_destroy(feed->retry);
+    free(feed->targets);
+    free(feed);
+}
+
+int stdin_feed_credit(struct stdin_feed *feed, const struct node_link *node, const uint8_t *body,
+                      size_t length)
+{
+    if (feed == NULL)
+        return -1;
+    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, length, body);
+    if (message == NULL || !exits_seat_of(feed->job, node, message->rank)) {
+        if (message != NULL)
+            hvdrun__credit__free_unpacked(message, NULL);
+        return -1;
+    }
+    for (size_t i = 0; i < feed->count; i++) {
+        struct target *target = &feed->targets[i];
+        if (target->rank != (int)message->rank)
+            continue;
+        target->closed = message->closed;
+        if (message->bytes > target->granted)
+            target->granted = message->bytes;
+    }
+    hvdrun__credit__free_unpacked(message, NULL);
+    arm(feed);
+    return 0;
+}

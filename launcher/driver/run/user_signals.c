@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/user_signals.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/end/teardown.h"
+#include "driver/end/warning.h"
+#include "driver/tell/events.h"
+#include "model/allocation/allocation.h"
+#include "model/exit/signal_round.h"
+#include "output/terminal.h"
+
+/* Slurm ends a job with TERM and, KillWait (30 s) later, KILL to all that belongs to it, us
+ * included, who could not clean up then. */
+#define GRACE_IN_SLURM_MS 20000
+
+#define KILLED_AT 3 /* the wish for an end that kills the workers; the next waits for no agent */
+
+struct user_signals {
+    struct loop_signals *watch;
+    int asked; /* how often the user wanted the end */
+    struct signal_rounds rounds;
+};
+
+/* How the n-th wish for an end is passed on. */
+static int escalated(int signal, int asked)
+{
+    if (asked <= 1)
+        return signal;
+    return asked < KILLED_AT ? SIGTERM : SIGKILL;
+}
+
+/* The end of a Slurm job: every process of it gets the signal. */
+static bool is_slurms(const struct job *job, int signal)
+{
+    const struct allocation *allocation = job->request->allocation;
+    return signal == SIGTERM && allocation != NULL && allocation->kind == ALLOCATION_SLURM;
+}
+
+static int64_t usual_grace(const struct job *job, int signal)
+{
+    return teardown_grace(job, is_slurms(job, signal) ? GRACE_IN_SLURM_MS : GRACE_AFTER_SIGNAL_MS);
+}
+
+void user_signals_end(struct job *job, int signal)
+{
+    struct user_signals *signals = job->signals;
+    if (job->requeue != REQUEUE_NO)
+        return; /* Slurm does as it was asked to */
+    if (job->state >= JOB_FLUSHING) {
+        loop_stop(job->loop); /* only a reader that does not read holds us: let it go */
+        return;
+    }
+    warning_user_ends(job->warning);
+    signals->asked++;
+    if (signals->asked > (job->check != NULL ? 1 : KILLED_AT)) {
+        teardown_give_up(job);
+        return;
+    }
+    int mapped = signal_rules_sent(warning_rules(job->warning), signal);
+    int sent = escalated(mapped, signals->asked);
+    exit_policy_interrupted(job->policy, signal, clock_mono_ns());
+    if (is_slurms(job, signal))
+        exit_policy_signal_round(job->policy, SIGNAL_ROUND_MS * INT64_C(1000000));
+    job->interrupted = job->interrupted == 0 ? signal : job->interrupted;
+    bool now = sent == SIGKILL || job->check != NULL; /* a check has no workers */
+    int64_t grace = now ? 0 : usual_grace(job, signal);
+    if (signals->asked == 1 && signal == SIGINT && job->check == NULL)
+        log_notice(&job->log,
+                   "interrupted: the workers have %.0f s to end; once more sends TERM, "
+                   "a third time kills them",
+                   (double)grace / 1000);
+    events_signal(job->events, signal);
+    teardown_begin(job, sent, grace);
+}
+
+static void pass_on(struct job *job, int signal)
+{
+    Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
+    message.signal = signal_rules_sent(warning_rules(job->warning), signal);
+    events_signal(job->events, signal);
+    job_send_all(job, FRAME_SIGNAL, &message.base);
+}
+
+/* All workers stand still: now we do. */
+static void stop_ourselves(struct job *job)
+{
+    job->suspending = false;
+    terminal_restore(job->terminal);
+    int64_t since = clock_mono_ms();
+    raise(SIGSTOP);
+    loop_stood_still(job->loop, since); /* also for the transports, which have limits of theirs */
+    terminal_raw_again(job->terminal);
+}
+
+static void resume(struct job *job)
+{
+    job->suspending = false;
+    terminal_raw_again(job->terminal); /* it may have come from the background */
+    for (int i = 0; i < job->node_count; i++)
+        node_link_suspend(job->nodes[i], false);
+    job_send_all(job, FRAME_RESUME, NULL);
+    job_resume_limits(job);
+    events_job(job->events, "job_resumed");
+}
+
+static void suspend(struct job *job)
+{
+    if (job->suspending)
+        return;
+    job->suspending = true;
+    job->suspended_nodes = 0;
+    job_pause_limits(job);
+    events_job(job->events, "job_suspended");
+    for (int i = 0; i < job->node_count; i++)
+        node_link_suspend(job->nodes[i], true);
+    job_send_all(job, FRAME_SUSPEND, NULL);
+    user_signals_suspended(job);
+}
+
+void user_signals_suspended(struct job *job)
+{
+    int alive = 0;
+    for (int i = 0; i < job->node_count; i++)
+        alive += node_link_alive(job->nodes[i]);
+    if (job->suspending && job->suspended_nodes >= alive)
+        stop_ourselves(job);
+}
+
+static void window_changed(struct job *job)
+{
+    Hvdrun__WindowSize message = HVDRUN__WINDOW_SIZE__INIT;
+    terminal_size(&message.rows, &message.columns);
+    if (job->settings->pty >= 0)
+        job_send_all(job, FRAME_WINDOW_SIZE, &message.base);
+}
+
+static void news(struct job *job, int signal)
+{
+    if (warning_takes(job->warning, signal))
+        return;
+    if (signal_wants_end(signal))
+        user_signals_end(job, signal);
+    else
+        pass_on(job, signal);
+}
+
+static void got_signal(void *context, int signal, int sender)
+{
+    (void)sender;
+    struct job *job = context;
+    switch (signal) {
+    case SIGCHLD: reaper_collect(job->reaper); break;
+    case SIGTSTP: suspend(job); break;
+    case SIGCONT: resume(job); break;
+    case SIGWINCH: window_changed(job); break;
+    case SIGTTIN:
+    case SIGTTOU: break; /* only blocked, so that a background job is not stopped */
+    default:
+        if (signal_rounds_is_news(&job->signals->rounds, signal, false, clock_mono_ms()))
+            news(job, signal);
+        break;
+    }
+}
+
+void user_signals_of_node(struct job *job, int signal)
+{
+    bool known = signal_wants_end(signal) || signal == SIGUSR1 || signal == SIGUSR2 ||
+                 signal_rules_name(warning_rules(job->warning), signal);
+    if (known && signal_is_passed(signal) &&
+        signal_rounds_is_news(&job->signals->rounds, signal, true, clock_mono_ms()))
+        news(job, signal);
+}
+
+int user_signals_frame(struct job *job, const uint8_t *body, size_t length)
+{
+    Hvdrun__Signalled *message = hvdrun__signalled__unpack(NULL, length, body);
+    if (message == NULL)
+        return -1;
+    user_signals_of_node(job, message->signal);
+    hvdrun__signalled__free_unpacked(message, NULL);
+    return 0;
+}
+
+/* Those that are watched in any job, and those that the settings name. */
+static bool is_wanted(const struct job *job, int signal)
+{
+    static const int always[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
+                                 SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH, SIGTTIN, SIGTTOU};
+    bool wanted =
+        signal_is_passed(signal) && signal_rules_name(warning_rules(job->warning), signal);
+    for (size_t i = 0; i < sizeof(always) / sizeof(always[0]) && !wanted; i++)
+        wanted = always[i] == signal;
+    struct sigaction action;
+    bool ignored = sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+    return wanted && (!ignored || signal == SIGCHLD);
+}
+
+struct user_signals *user_signals_create(struct job *job, struct error *err)
+{
+    int list[SIGNAL_NUMBER_MAX + 1] = {0};
+    size_t count = 0;
+    for (int signal = 1; signal < SIGNAL_NUMBER_MAX; signal++) {
+        if (is_wanted(job, signal))
+            list[count++] = signal;
+    }
+    struct user_signals *signals = mem_alloc(sizeof(*signals));
+    signals->watch = loop_signals_create(job->loop, list, got_signal, job, err);
+    if (signals->watch == NULL) {
+        free(signals);
+        return NULL;
+    }
+    return signals;
+}
+
+void user_signals_destroy(struct user_signals *signals)
+{
+    if (signals == NULL)
+        return;
+    loop_signals_destroy(signals->watch);
+    free(signals);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/start/late_plan.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/teardown.h"
+#include "driver/run/stdin_feed.h"
+#include "model/hosts/hosts.h"
+
+static struct node_link *node_of(const struct job *job, const char *host)
+{
+    int i = 0;
+    while (i < job->node_count && strcmp(job->nodes[i]->host, host) != 0)
+        i++;
+    return i < job->node_count ? job->nodes[i] : NULL;
+}
+
+/* The hosts of the request, with the slots that their agents speak of. */
+static void count_slots(const struct job *job, struct host_list *out)
+{
+    const struct host_list *hosts = job->request->late->hosts;
+    for (size_t i = 0; i < hosts->count; i++) {
+        const struct host *from = &hosts->items[i];
+        const struct node_link *node = node_of(job, from->name);
+        bool open = !from->slots_given && from->traits.gpus == 0 && node != NULL;
+        int gpus = open ? (int)node->hello->gpus : 0;
+        struct host *to = hosts_add(out, from->name, gpus > 0 ? gpus : from->slots, true);
+        to->max_slots = from->max_slots;
+        host_traits_copy(&to->traits, &from->traits);
+        if (gpus > 0)
+            log_info(&job->log, "%s: %d slot%s, one for each GPU", from->name, gpus,
+                     gpus == 1 ? "" : "s");
+    }
+}
+
+static bool check_rank(struct job *job, enum option_id id, int64_t rank)
+{
+    if (rank < job->plan->size)
+        return true;
+    char *text AUTO_FREE =
+        mem_printf("%s: there is no rank %lld among %d workers", settings_place(job->settings, id),
+                   (long long)rank, job->plan->size);
+    teardown_launcher(job, STATUS_USAGE, text);
+    return false;
+}
+
+/* A host without ranks: its agent is told to go, and nobody waits for it. */
+static void leave_unused(struct job *job)
+{
+    for (int i = 0; i < job->node_count; i++) {
+        struct node_link *node = job->nodes[i];
+        if (node->place >= 0 || node->state != NODE_UP)
+            continue;
+        log_info(&job->log, "%s: no rank is left for it", node->host);
+        node->state = NODE_CLOSING;
+        node_link_send(node, FRAME_QUIT, job->epoch, NULL);
+    }
+}
+
+static void seat_ranks(struct job *job)
+{
+    for (int rank = 0; rank < job->plan->size; rank++) {
+        const struct plan_rank *place = &job->plan->ranks[rank];
+        struct node_link *node = job->places[place->node];
+        struct output_seat who = {rank, place->local_rank, node->host};
+        output_seat(job->output, rank, &who);
+        struct rank_record *record = rank_table_seat(&job->ranks, rank);
+        record->rank = rank;
+        record->local_rank = place->local_rank;
+        record->app = place->app;
+        record->node = node->index;
+        record->epoch = job->epoch;
+    }
+}
+
+/* Nothing has happened by the provisional plan, so what knew it can begin again. */
+static void take(struct job *job, struct plan *plan)
+{
+    struct node_link **places AUTO_FREE = mem_array((size_t)plan->node_count, sizeof(*places));
+    for (int i = 0; i < plan->node_count; i++)
+        places[i] = node_of(job, plan->nodes[i].name);
+    job->late_plan = plan;
+    job->plan = plan;
+    job_set_places(job, places);
+    exit_policy_destroy(job->policy);
+    job->policy = exit_policy_create((enum exit_rule)job->settings->exit_policy, plan);
+    seat_ranks(job);
+    stdin_feed_destroy(job->stdin_feed);
+    job->stdin_feed = stdin_feed_create(job);
+    leave_unused(job);
+}
+
+bool late_plan_take(struct job *job)
+{
+    if (job->request->late == NULL || job->late_plan != NULL)
+        return true;
+    struct host_list hosts = {.count = 0};
+    struct plan_request request = *job->request->late;
+    struct error err = ERROR_INIT;
+    count_slots(job, &hosts);
+    request.hosts = &hosts;
+    struct plan *plan = plan_create(&request, &err);
+    hosts_destroy(&hosts);
+    if (plan == NULL) {
+        teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
+        return false;
+    }
+    take(job, plan);
+    return check_rank(job, OPT_stdin_, job->settings->stdin_) &&
+           check_rank(job, OPT_pty, job->settings->pty);
+}
+
+void late_plan_destroy(struct job *job)
+{
+    plan_destroy(job->late_plan);
+    job->late_plan = NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lists that PREPARE is made of, as its messages want them: made once for all nodes, of which
+ * each gets its share.
+ */
+#pragma once
+
+#include "driver/start/prepare.h"
+#include "wire/control.pb-c.h"
+
+#define PREPARE_LIMITS_MAX 16
+
+/* Which part of the lists is for one node. */
+struct node_share {
+    size_t first_worker, workers;
+    size_t first_stdin, stdin_count;
+};
+
+/* Everything in it lives as long as it does; what is not owned is the job's. */
+struct prepare_parts {
+    Hvdrun__Limit limits[PREPARE_LIMITS_MAX]; /* the soft limits of the user's shell */
+    Hvdrun__Limit *limit_pointers[PREPARE_LIMITS_MAX];
+    size_t limit_count;
+    Hvdrun__App *apps;
+    Hvdrun__App **app_pointers;
+    struct strv *envs; /* by app: the user's -x, then the app's own */
+    char **wdirs;      /* by app; "": the job's */
+    size_t app_count;
+    char **hosts;
+    uint32_t *host_ranks;
+    uint32_t *rank_nodes;    /* NULL: the ranks of each node follow each other */
+    Hvdrun__Worker *workers; /* to be started: those of node 0, in the order of their ranks, ... */
+    Hvdrun__Worker **worker_pointers;
+    uint32_t *app_sizes;
+    uint32_t *stdin_ranks;     /* those of node 0, of node 1, ... */
+    struct node_share *shares; /* by node */
+    char *interfaces;
+    char **hostnames; /* as MPI knows the nodes; NULL: by their names in `hosts` */
+    char *wdir;       /* of the job, absolute */
+};
+
+/* `parts` is empty. All nodes of the plan have said HELLO. */
+void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch,
+                        struct prepare_parts *parts);
+void prepare_parts_free(struct prepare_parts *parts);
+
+/* A folder as every node can be told it: below ours when it is relative. The caller owns it. */
+char *prepare_folder(const struct job *job, const char *wdir);

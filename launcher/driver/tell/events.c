@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/tell/events.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+struct events {
+    struct output_file *file;
+};
+
+struct events *events_open(const struct job *job, const char *path)
+{
+    if (path == NULL)
+        return NULL;
+    struct events *events = mem_alloc(sizeof(*events));
+    *events = (struct events){output_file_open(job->output, path, job_is_restarted(job))};
+    return events;
+}
+
+void events_close(struct events *events)
+{
+    if (events == NULL)
+        return;
+    output_file_close(events->file);
+    free(events);
+}
+
+static json_t *begin(const char *event)
+{
+    return json_pack("{s:f, s:s}", "time", (double)(clock_wall_ns() / 1000) / 1e6, "event", event);
+}
+
+/* Names and texts come from outside and need not be UTF-8, which JSON is. */
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    json_t *value = json_string(text);
+    json_object_set_new(object, key, value != NULL ? value : json_string("(not UTF-8)"));
+}
+
+static void emit(struct events *events, json_t *object)
+{
+    char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    if (line != NULL) {
+        AUTO_FREE char *whole = mem_printf("%s\n", line);
+        output_file_write(events->file, whole, strlen(whole));
+    }
+    free(line);
+    json_decref(object);
+}
+
+void events_job(struct events *events, const char *event)
+{
+    if (events != NULL)
+        emit(events, begin(event));
+}
+
+void events_signal(struct events *events, int signal)
+{
+    if (events == NULL)
+        return;
+    json_t *object = begin("signal");
+    json_object_set_new(object, "signal", json_integer(signal));
+    emit(events, object);
+}
+
+void events_node(struct events *events, const char *event, const struct node_link *node,
+                 const char *text)
+{
+    if (events == NULL)
+        return;
+    json_t *object = begin(event);
+    json_object_set_new(object, "node", json_integer(node->index));
+    set_text(object, "host", node->host);
+    if (text != NULL)
+        set_text(object, "text", text);
+    emit(events, object);
+}
+
+void events_rank(struct events *events, const char *event, const struct job *job, int seat)
+{
+    if (events == NULL)
+        return;
+    const struct rank_record *record = &job->ranks.records[seat];
+    json_t *object = begin(event);
+    json_object_set_new(object, "rank", json_integer(record->rank));
+    set_text(object, "host", job_seat_host(job, seat));
+    json_object_set_new(object, "pid", json_integer(record->pid));
+    json_object_set_new(object, "epoch", json_integer(record->epoch));
+    if (record->state >= RANK_EXITED)
+        json_object_set_new(object, record->signaled ? "signal" : "exit_code",
+                            json_integer(record->code));
+    emit(events, object);
+}
+
+void events_end(struct events *events, const struct verdict *verdict)
+{
+    if (events == NULL)
+        return;
+    json_t *object = begin("job_end");
+    json_object_set_new(object, "status", json_integer(verdict->status));
+    set_text(object, "cause", exit_cause_name(verdict->cause));
+    set_text(object, "text", verdict->explanation);
+    emit(events, object);
+}
+
+void events_object(struct events *events, const char *event, json_t *fields)
+{
+    if (events == NULL)
+        return;
+    json_t *object = begin(event);
+    json_object_update(object, fields);
+    emit(events, object);
+}

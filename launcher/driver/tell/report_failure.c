@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "driver/tell/report.h"
+
+#define ACCOUNT_MAX 2000 /* bytes of the program's own account that are shown */
+
+/* Each line of `text` on a line of its own, marked. */
+static void quote(struct buf *out, const char *title, const char *text)
+{
+    if (text == NULL || text[0] == '\0')
+        return;
+    buf_printf(out, "hvdrun: %s:\n", title);
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        buf_printf(out, "    %.*s\n", (int)length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
+/* What torch's @record left in its error file: {"message": {"message": ..., "extraInfo":
+ * {"py_callstack": ...}}}, or {"message": "..."}; other content is shown as it is. */
+static char *account_text(const char *file)
+{
+    json_t *root = json_loads(file, 0, NULL);
+    json_t *message = json_object_get(root, "message");
+    const char *trace =
+        json_string_value(json_object_get(json_object_get(message, "extraInfo"), "py_callstack"));
+    const char *text = json_is_string(message)
+                           ? json_string_value(message)
+                           : json_string_value(json_object_get(message, "message"));
+    char *result = NULL;
+    if (trace != NULL)
+        result = mem_printf("%s\n%.*s", text == NULL ? "" : text, ACCOUNT_MAX, trace);
+    else
+        result = mem_printf("%.*s", ACCOUNT_MAX, text == NULL ? file : text);
+    json_decref(root);
+    return result;
+}
+
+static void quote_account(struct buf *out, const struct rank_record *record)
+{
+    if (record->text == NULL || record->exec_failed)
+        return;
+    char *account AUTO_FREE = account_text(record->text);
+    char *title AUTO_FREE =
+        mem_printf("rank %d's own account (TORCHELASTIC_ERROR_FILE)", record->rank);
+    quote(out, title, account);
+}
+
+/* The exit policy knows static jobs only; the workers of an elastic one are what they ended as. */
+enum exit_role report_role(const struct job *job, int seat)
+{
+    if (job->elastic == NULL)
+        return exit_policy_role(job->policy, seat);
+    const struct rank_record *record = &job->ranks.records[seat];
+    if (record->state < RANK_EXITED)
+        return ROLE_NONE;
+    bool well = !record->signaled && record->code == 0;
+    return well ? ROLE_OK : seat == job->verdict.rank ? ROLE_CAUSE : ROLE_CONSEQUENCE;
+}
+
+const char *report_verdict_host(const struct job *job, const struct verdict *verdict)
+{
+    if (verdict->node < 0)
+        return NULL;
+    return job->elastic != NULL ? job->nodes[verdict->node]->host
+                                : job->plan->nodes[verdict->node].name;
+}
+
+static int count_role(const struct job *job, enum exit_role role)
+{
+    int count = 0;
+    for (int seat = 0; seat < job->ranks.size; seat++)
+        count += report_role(job, seat) == role;
+    return count;
+}
+
+static void describe_rank(const struct job *job, const struct verdict *verdict, struct buf *out)
+{
+    const struct rank_record *record = &job->ranks.records[verdict->rank];
+    buf_printf(out, "hvdrun: rank %d", record->rank);
+    buf_printf(out, ": host %s", job_seat_host(job, verdict->rank));
+    if (record->pid > 0)
+        buf_printf(out, ", pid %d", (int)record->pid);
+    if (record->state >= RANK_EXITED && !record->exec_failed) {
+        if (record->signaled) {
+            buf_printf(out, ", signal %d (", record->code);
+            exit_signal_name(record->code, out);
+            buf_printf(out, ")%s", record->core ? ", core dumped" : "");
+        } else {
+            buf_printf(out, ", exit code %d", record->code);
+        }
+        buf_printf(out, ", after %.2f s", (double)(record->ended_ns - record->started_ns) / 1e9);
+    }
+    buf_puts(out, "\n");
+    if (record->oom)
+        buf_printf(out, "hvdrun: out of memory: the kernel killed processes on %s meanwhile\n",
+                   job_seat_host(job, verdict->rank));
+}
+
+void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out)
+{
+    if (verdict->cause == CAUSE_NONE && (verdict->status == 0 || job->check != NULL))
+        return; /* the findings of a check have been told */
+    buf_printf(out, "hvdrun: %s\n", verdict->explanation);
+    if (verdict->rank >= 0) {
+        const struct rank_record *record = &job->ranks.records[verdict->rank];
+        describe_rank(job, verdict, out);
+        bool was_shown = job->settings->pty == verdict->rank; /* its terminal was the user's */
+        if (!record->exec_failed && !was_shown)
+            quote(out, "last lines of its stderr", output_tail(job->output, verdict->rank));
+        quote_account(out, record);
+    }
+    if (verdict->cause == CAUSE_REQUEUED)
+        return;
+    int failed = count_role(job, ROLE_FAILED);
+    int ended = count_role(job, ROLE_CONSEQUENCE);
+    if (failed > 0)
+        buf_printf(out, "hvdrun: %d other rank%s failed by %s\n", failed, failed == 1 ? "" : "s",
+                   failed == 1 ? "itself" : "themselves");
+    if (ended > 0)
+        buf_printf(out, "hvdrun: %d other rank%s ended because of it\n", ended,
+                   ended == 1 ? " was" : "s were");
+    if (verdict->status == 0)
+        buf_puts(out, "hvdrun: the exit status is 0 all the same, as --exit-policy says\n");
+}

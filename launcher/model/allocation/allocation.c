@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/allocation/allocation.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "model/allocation/source.h"
+#include "model/hosts/entry.h"
+
+#define SHOWN_HOSTS 4
+#define SHOWN_ROOM 512
+
+/* In the order in which they are asked. Slurm comes first: its commands that imitate those of PBS
+ * set PBS's variables too. Kubernetes comes last: a cluster may run in it. */
+static const struct scheduler {
+    enum allocation_kind kind;
+    const char *name, *needs;
+    bool (*has)(char *const *env, const char **file);
+    int (*parse)(const struct allocation_source *source, struct allocation *out, struct error *err);
+} schedulers[] = {
+    {ALLOCATION_SLURM, "Slurm", "SLURM_JOB_ID and SLURM_JOB_NODELIST", allocation_slurm_has,
+     allocation_slurm_parse},
+    {ALLOCATION_PBS, "PBS", "PBS_JOBID and PBS_NODEFILE", allocation_pbs_has, allocation_pbs_parse},
+    {ALLOCATION_LSF, "LSF", "LSB_JOBID and LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS or LSB_HOSTS",
+     allocation_lsf_has, allocation_lsf_parse},
+    {ALLOCATION_SGE, "SGE", "JOB_ID and PE_HOSTFILE (in a parallel environment)",
+     allocation_sge_has, allocation_sge_parse},
+    {ALLOCATION_KUBERNETES, "Kubernetes",
+     "a hostfile in OMPI_MCA_orte_default_hostfile, PRTE_MCA_prte_default_hostfile, "
+     "I_MPI_HYDRA_HOST_FILE or HYDRA_HOST_FILE",
+     allocation_kubernetes_has, allocation_kubernetes_parse},
+};
+
+#define SCHEDULERS (sizeof(schedulers) / sizeof(schedulers[0]))
+
+static const struct scheduler *find(enum allocation_kind kind)
+{
+    size_t i = 0;
+    while (i < SCHEDULERS && schedulers[i].kind != kind)
+        i++;
+    return i < SCHEDULERS ? &schedulers[i] : NULL;
+}
+
+const char *allocation_name(enum allocation_kind kind)
+{
+    const struct scheduler *scheduler = find(kind);
+    return scheduler == NULL ? "none" : scheduler->name;
+}
+
+const char *allocation_needs(enum allocation_kind kind)
+{
+    const struct scheduler *scheduler = find(kind);
+    return scheduler == NULL ? "nothing" : scheduler->needs;
+}
+
+bool allocation_has(enum allocation_kind kind, char *const *env, const char **file)
+{
+    const struct scheduler *scheduler = find(kind);
+    *file = NULL;
+    return scheduler != NULL && scheduler->has(env, file);
+}
+
+enum allocation_kind allocation_detect(char *const *env, const char **file)
+{
+    for (size_t i = 0; i < SCHEDULERS; i++) {
+        *file = NULL;
+        if (schedulers[i].has(env, file))
+            return schedulers[i].kind;
+    }
+    *file = NULL;
+    return ALLOCATION_NONE;
+}
+
+int allocation_parse(enum allocation_kind kind, char *const *env, const char *file,
+                     const char *bytes, size_t length, struct allocation *out, struct error *err)
+{
+    const struct scheduler *scheduler = find(kind);
+    out->kind = kind;
+    if (scheduler == NULL)
+        return 0;
+    struct allocation_source source = {.env = env, .file = file, .bytes = bytes, .length = length};
+    if (scheduler->parse(&source, out, err) < 0)
+        return -1;
+    if (out->hosts.count == 0)
+        return error_status(err, STATUS_USAGE, "%s names no host",
+                            file != NULL ? file : scheduler->needs);
+    return 0;
+}
+
+void allocation_destroy(struct allocation *allocation)
+{
+    free(allocation->job_id);
+    free(allocation->here);
+    hosts_destroy(&allocation->hosts);
+    *allocation = (struct allocation){.kind = ALLOCATION_NONE};
+}
+
+/* What the user wrote against what was given */
+
+/* Equal up to the first dot, where one of the two has no dot: node1 and node1.cluster. Never two
+ * numeric addresses. */
+static bool same_but_domain(const char *one, const char *other)
+{
+    size_t left = strcspn(one, "."), right = strcspn(other, ".");
+    bool short_name = one[left] == '\0' || other[right] == '\0';
+    return short_name && left == right && strncasecmp(one, other, left) == 0;
+}
+
+static const struct host *find_host(const struct allocation *allocation, const char *name)
+{
+    if (strcmp(name, "localhost") == 0 && allocation->here != NULL)
+        name = allocation->here;
+    const struct host *host = hosts_find(&allocation->hosts, name);
+    bool exact = allocation->kind == ALLOCATION_SLURM; /* srun takes no other names */
+    for (size_t i = 0; !exact && host == NULL && i < allocation->hosts.count; i++) {
+        if (same_but_domain(allocation->hosts.items[i].name, name))
+            host = &allocation->hosts.items[i];
+    }
+    return host;
+}
+
+/* "Slurm job 812 (node1, node2 and 14 more)" */
+static char *describe(const struct allocation *allocation)
+{
+    struct buf text = BUF_INIT(SHOWN_ROOM * (SHOWN_HOSTS + 1));
+    const struct host_list *hosts = &allocation->hosts;
+    buf_printf(&text, "%s job", allocation_name(allocation->kind));
+    if (allocation->job_id != NULL)
+        buf_printf(&text, " %s", host_show(allocation->job_id, strlen(allocation->job_id)).text);
+    for (size_t i = 0; i < hosts->count && i < SHOWN_HOSTS; i++)
+        buf_printf(&text, "%s%s", i == 0 ? " (" : ", ", hosts->items[i].name);
+    if (hosts->count > SHOWN_HOSTS)
+        buf_printf(&text, " and %zu more", hosts->count - SHOWN_HOSTS);
+    buf_puts(&text, hosts->count > 0 ? ")" : "");
+    return buf_take(&text);
+}
+
+static int refuse_strangers(const struct allocation *allocation, const struct host_list *hosts,
+                            struct error *err)
+{
+    struct buf names AUTO_BUF = BUF_INIT(SHOWN_ROOM * (SHOWN_HOSTS + 1));
+    size_t count = 0;
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (find_host(allocation, hosts->items[i].name) != NULL)
+            continue;
+        if (count < SHOWN_HOSTS)
+            buf_printf(&names, "%s%s", count > 0 ? ", " : "", hosts->items[i].name);
+        count++;
+    }
+    if (count == 0)
+        return 0;
+    if (count > SHOWN_HOSTS)
+        buf_printf(&names, " and %zu more", count - SHOWN_HOSTS);
+    char *job AUTO_FREE = describe(allocation);
+    return error_status(err, STATUS_USAGE,
+                        "not in %s: %s; name hosts of the job only, or take all of them without "
+                        "-H; --scheduler none ignores the job",
+                        job, buf_text(&names));
+}
+
+int allocation_check(const struct allocation *allocation, struct host_list *hosts,
+                     bool oversubscribe, struct error *err)
+{
+    if (refuse_strangers(allocation, hosts, err) < 0)
+        return -1;
+    /* of each host of the allocation: it may be named as localhost too */
+    int64_t *wanted AUTO_FREE = mem_array(allocation->hosts.count, sizeof(*wanted));
+    for (size_t i = 0; i < hosts->count; i++) {
+        struct host *host = &hosts->items[i];
+        const struct host *given = find_host(allocation, host->name);
+        if (!host->slots_given && host->slots == 1) {
+            host->slots = given->slots;
+            host->slots_given = true;
+        }
+        int64_t *sum = &wanted[given - allocation->hosts.items];
+        *sum += host->slots;
+        if (*sum <= given->slots || oversubscribe)
+            continue;
+        char *job AUTO_FREE = describe(allocation);
+        return error_status(err, STATUS_USAGE,
+                            "%s: %lld slots wanted, but %s has %d there; ask for fewer, or "
+                            "--oversubscribe; --scheduler none ignores the job",
+                            host->name, (long long)*sum, job, given->slots);
+    }
+    return 0;
+}

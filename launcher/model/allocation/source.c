@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/allocation/source.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "model/hosts/entry.h"
+
+const char *allocation_value(char *const *env, const char *name)
+{
+    size_t length = strlen(name);
+    for (; env != NULL && *env != NULL; env++) {
+        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+            return (*env)[length + 1] == '\0' ? NULL : *env + length + 1;
+    }
+    return NULL;
+}
+
+int allocation_number(char *const *env, const char *name, int64_t min, int64_t max, int64_t *out,
+                      struct error *err)
+{
+    const char *text = allocation_value(env, name);
+    if (text == NULL)
+        return 0;
+    bool number = text[0] >= '0' && text[0] <= '9'; /* parse_int takes a sign */
+    if (number && parse_int(text, min, max, out, NULL) == 0)
+        return 1;
+    return error_status(err, STATUS_USAGE, "%s: '%s' is not a whole number from %lld to %lld", name,
+                        host_show(text, strlen(text)).text, (long long)min, (long long)max);
+}
+
+int allocation_slots(const char *text, size_t length, int *out, struct error *err)
+{
+    char *digits AUTO_FREE = mem_strndup(text, length);
+    bool number = digits[0] >= '0' && digits[0] <= '9';
+    int64_t value = 0;
+    if (!number || parse_int(digits, 1, HOSTS_SLOTS_MAX, &value, NULL) < 0)
+        return error_status(err, STATUS_USAGE,
+                            "'%s' is not a slot count; expected a whole number from 1 to %d",
+                            host_show(text, length).text, HOSTS_SLOTS_MAX);
+    *out = (int)value;
+    return 0;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+int allocation_lines(const struct allocation_source *source,
+                     int (*each)(void *context, const char *line, size_t length, struct error *err),
+                     void *context, struct error *err)
+{
+    const char *at = source->bytes, *end = at + source->length;
+    if (source->length > 0 && memchr(at, '\0', source->length) != NULL)
+        return error_status(err, STATUS_USAGE, "%s is not a text file: it holds a NUL byte",
+                            source->file);
+    for (size_t number = 1; at < end; number++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const char *last = stop == NULL ? end : stop;
+        while (at < last && is_blank(*at))
+            at++;
+        while (last > at && is_blank(last[-1]))
+            last--;
+        size_t length = (size_t)(last - at);
+        if (length > 0 && *at != '#' && each(context, at, length, err) < 0)
+            return error_wrap(err, "%s:%zu: '%s'", source->file, number,
+                              host_show(at, length).text);
+        at = stop == NULL ? end : stop + 1;
+    }
+    return 0;
+}
+
+int allocation_add(struct allocation *allocation, const char *name, size_t length, int slots,
+                   struct error *err)
+{
+    if (!name_is_safe(name, length))
+        return error_status(err, STATUS_USAGE,
+                            "'%s' is not a host name; expected letters, digits, '.', '_' and '-', "
+                            "the first one not '-'",
+                            host_show(name, length).text);
+    char *copy AUTO_FREE = mem_strndup(name, length);
+    hosts_add(&allocation->hosts, copy, slots, true);
+    return 0;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/binding/binding.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "model/binding/cpus.h"
+
+/* A core with at least one CPU that we may use; `first` and `count`: where its CPUs stand. */
+struct core {
+    size_t first, count;
+    int l3, numa, package;
+    int users;   /* workers that are bound to it so far */
+    bool inside; /* scratch: of the part in which cores are being picked */
+};
+
+struct maker {
+    const struct topology *topology;
+    const struct binding_request *request;
+    struct core *cores;
+    size_t core_count;
+    struct binding *binding;
+};
+
+/* Parts of the machine, from small to large. */
+enum level { LEVEL_L3, LEVEL_NUMA, LEVEL_PACKAGE, LEVEL_MACHINE };
+
+static int part_of(const struct core *core, enum level level)
+{
+    switch (level) {
+    case LEVEL_L3: return core->l3;
+    case LEVEL_NUMA: return core->numa;
+    case LEVEL_PACKAGE: return core->package;
+    case LEVEL_MACHINE: break;
+    }
+    return 0;
+}
+
+static void list_cores(struct maker *maker)
+{
+    const struct topology *topology = maker->topology;
+    maker->cores = mem_array(topology->count, sizeof(*maker->cores));
+    for (size_t i = 0; i < topology->count;) {
+        const struct topology_cpu *cpu = &topology->cpus[i];
+        struct core core = {.first = i, .l3 = cpu->l3, .numa = cpu->numa, .package = cpu->package};
+        bool ours = false;
+        for (; i < topology->count && topology->cpus[i].core == cpu->core; i++, core.count++)
+            ours = ours || topology->cpus[i].allowed;
+        if (ours)
+            maker->cores[maker->core_count++] = core;
+    }
+}
+
+/* The parts of a level that have a core, in the machine's order; returns their number. Going round
+ * the memory nodes, the first part of each of them comes before the second of any. */
+static size_t list_parts(const struct maker *maker, enum level level, int *parts)
+{
+    size_t count = 0;
+    int *numas AUTO_FREE = mem_array(maker->core_count, sizeof(*numas));
+    for (size_t i = 0; i < maker->core_count; i++) {
+        int part = part_of(&maker->cores[i], level);
+        size_t known = 0;
+        while (known < count && parts[known] != part)
+            known++;
+        if (known < count)
+            continue;
+        numas[count] = maker->cores[i].numa;
+        parts[count++] = part;
+    }
+    if (!maker->request->round_numa || level != LEVEL_L3)
+        return count;
+    int *ordered AUTO_FREE = mem_array(count, sizeof(*ordered));
+    size_t done = 0;
+    for (int turn = 0; done < count; turn++) {
+        int before = 0;
+        for (size_t i = 0; i < count; i++) {
+            before = i > 0 && numas[i] == numas[i - 1] ? before + 1 : 0;
+            if (before == turn)
+                ordered[done++] = parts[i];
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        parts[i] = ordered[i];
+    return count;
+}
+
+static void take_core(struct maker *maker, struct core *core, struct cpu_mask *mask)
+{
+    core->users++;
+    for (size_t i = core->first; i < core->first + core->count; i++) {
+        if (maker->topology->cpus[i].allowed)
+            cpu_mask_set(mask, maker->topology->cpus[i].cpu);
+    }
+}
+
+/* `need` cores inside that have at most `users`, first those with the fewest; false and none when
+ * there are not so many. */
+static bool take_free(struct maker *maker, size_t need, int users, struct cpu_mask *mask)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < maker->core_count; i++)
+        found += maker->cores[i].inside && maker->cores[i].users <= users;
+    if (found < need)
+        return false;
+    for (int has = 0; has <= users && need > 0; has++) {
+        for (size_t i = 0; i < maker->core_count && need > 0; i++) {
+            struct core *core = &maker->cores[i];
+            if (!core->inside || core->users != has)
+                continue;
+            take_core(maker, core, mask);
+            core->inside = false; /* not again, now that it has one more */
+            need--;
+        }
+    }
+    return true;
+}
+
+static size_t enter_part(struct maker *maker, enum level level, int part)
+{
+    size_t inside = 0;
+    for (size_t i = 0; i < maker->core_count; i++) {
+        maker->cores[i].inside = part_of(&maker->cores[i], level) == part;
+        inside += maker->cores[i].inside;
+    }
+    return inside;
+}
+
+/* All cores inside, or with --cpus-per-proc so many of them as have the fewest users. */
+static void take_inside(struct maker *maker, struct cpu_mask *mask)
+{
+    size_t inside = 0, need = (size_t)maker->request->cpus_per_proc;
+    for (size_t i = 0; i < maker->core_count; i++)
+        inside += maker->cores[i].inside;
+    maker->binding->narrow |= need > inside;
+    if (need == 0 || need > inside)
+        need = inside;
+    for (int users = 0; !take_free(maker, need, users, mask);)
+        users++;
+}
+
+/* The next free cores, in the smallest part of the machine that has so many left. */
+static void take_next(struct maker *maker, size_t slot, struct cpu_mask *mask)
+{
+    int *parts AUTO_FREE = mem_array(maker->core_count, sizeof(*parts));
+    size_t need = maker->request->cpus_per_proc > 0 ? (size_t)maker->request->cpus_per_proc : 1;
+    maker->binding->narrow |= need > maker->core_count;
+    if (need > maker->core_count)
+        need = maker->core_count;
+    for (int users = 0;; users++) {
+        for (enum level level = LEVEL_NUMA; level <= LEVEL_MACHINE; level++) {
+            size_t count = list_parts(maker, level, parts);
+            size_t from = maker->request->round_numa && level == LEVEL_NUMA ? slot % count : 0;
+            for (size_t i = 0; i < count; i++) {
+                enter_part(maker, level, parts[(from + i) % count]);
+                if (take_free(maker, need, users, mask))
+                    return;
+            }
+        }
+    }
+}
+
+static void take_part(struct maker *maker, enum level level, size_t slot, struct cpu_mask *mask)
+{
+    int *parts AUTO_FREE = mem_array(maker->core_count, sizeof(*parts));
+    size_t count = list_parts(maker, level, parts);
+    enter_part(maker, level, parts[slot % count]);
+    take_inside(maker, mask);
+}
+
+static bool is_near(const struct maker *maker, const struct core *core, const struct device *gpu)
+{
+    bool near = false;
+    for (size_t i = core->first; i < core->first + core->count; i++)
+        near = near || cpu_mask_has(&gpu->cpus, maker->topology->cpus[i].cpu);
+    return near;
+}
+
+static void take_near_gpu(struct maker *maker, size_t slot, struct cpu_mask *mask)
+{
+    const struct device_list *gpus = maker->request->gpus;
+    size_t each = maker->request->gpus_per_proc > 0 ? (size_t)maker->request->gpus_per_proc : 1;
+    bool unknown = false, any = false;
+    for (size_t j = 0; j < each; j++)
+        unknown = unknown || gpus->items[(slot * each + j) % gpus->count].cpus.bytes == 0;
+    for (size_t i = 0; i < maker->core_count; i++) {
+        struct core *core = &maker->cores[i];
+        core->inside = unknown;
+        for (size_t j = 0; j < each && !core->inside; j++)
+            core->inside = is_near(maker, core, &gpus->items[(slot * each + j) % gpus->count]);
+        any = any || core->inside;
+    }
+    for (size_t i = 0; i < maker->core_count && !any; i++)
+        maker->cores[i].inside = true;
+    maker->binding->far += !any;
+    take_inside(maker, mask);
+}
+
+static void take_listed(struct maker *maker, const struct cpu_mask *mask)
+{
+    for (size_t i = 0; i < maker->core_count; i++) {
+        struct core *core = &maker->cores[i];
+        for (size_t j = core->first; j < core->first + core->count; j++) {
+            if (!cpu_mask_has(mask, maker->topology->cpus[j].cpu))
+                continue;
+            core->users++;
+            break;
+        }
+    }
+}
+
+static int bind_slot(struct maker *maker, size_t slot, struct error *err)
+{
+    const struct binding_request *request = maker->request;
+    struct cpu_mask *mask = &maker->binding->ranks[slot];
+    const char *list = request->cpu_lists != NULL ? request->cpu_lists[slot] : NULL;
+    if (list != NULL && list[0] != '\0') {
+        if (binding_cpus_parse(list, maker->topology, mask, err) < 0)
+            return -1;
+        take_listed(maker, mask);
+        return 0;
+    }
+    switch (request->unit) {
+    case BIND_NUMA: take_part(maker, LEVEL_NUMA, slot, mask); break;
+    case BIND_L3: take_part(maker, LEVEL_L3, slot, mask); break;
+    case BIND_GPU: take_near_gpu(maker, slot, mask); break;
+    case BIND_CORE: take_next(maker, slot, mask); break;
+    case BIND_NONE:
+        if (request->cpus_per_proc > 0)
+            take_next(maker, slot, mask);
+        else
+            take_part(maker, LEVEL_MACHINE, 0, mask);
+        break;
+    }
+    return 0;
+}
+
+/* What each worker has of its cores when those who share one get equal parts of it. */
+static void count_threads(struct maker *maker)
+{
+    struct binding *binding = maker->binding;
+    int wanted = maker->request->cpus_per_proc > 0 ? maker->request->cpus_per_proc : 1;
+    for (size_t slot = 0; slot < binding->count; slot++) {
+        double share = 1e-6;
+        int own = 0; /* cores, which a rankfile may make fewer than --cpus-per-proc */
+        for (size_t i = 0; i < maker->core_count; i++) {
+            const struct core *core = &maker->cores[i];
+            bool has = false;
+            for (size_t j = core->first; j < core->first + core->count; j++)
+                has = has || cpu_mask_has(&binding->ranks[slot], maker->topology->cpus[j].cpu);
+            share += has ? 1.0 / core->users : 0;
+            own += has;
+        }
+        binding->threads[slot] = share >= 1 ? (int)share : 1;
+        binding->sharing += share < (own < wanted ? own : wanted);
+    }
+}
+
+struct binding *binding_create(const struct topology *topology,
+                               const struct binding_request *request, struct error *err)
+{
+    struct maker maker = {.topology = topology, .request = request};
+    list_cores(&maker);
+    struct core *cores AUTO_FREE = maker.cores;
+    if (maker.core_count == 0) {
+        error_set(err, "cannot bind workers: this process may use none of the machine's CPUs");
+        return NULL;
+    }
+    if (request->unit == BIND_GPU && (request->gpus == NULL || request->gpus->count == 0)) {
+        error_status(err, STATUS_USAGE,
+                     "--bind-to gpu: no GPU was found on this host; use --bind-to numa");
+        return NULL;
+    }
+    struct binding *binding = maker.binding = mem_alloc(sizeof(*binding));
+    binding->cores = maker.core_count;
+    binding->count = request->slots > 0 ? (size_t)request->slots : 0;
+    binding->ranks = mem_array(binding->count, sizeof(*binding->ranks));
+    binding->threads = mem_array(binding->count, sizeof(*binding->threads));
+    for (size_t slot = 0; slot < binding->count; slot++) {
+        if (bind_slot(&maker, slot, err) == 0)
+            continue;
+        binding_destroy(binding);
+        return NULL;
+    }
+    count_threads(&maker);
+    return binding;
+}
+
+void binding_destroy(struct binding *binding)
+{
+    if (binding == NULL)
+        return;
+    for (size_t i = 0; i < binding->count; i++)
+        cpu_mask_clear(&binding->ranks[i]);
+    free(binding->ranks);
+    free(binding->threads);
+    free(binding);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/elastic/change.h"
+#include "model/elastic/departures.h"
+#include "model/elastic/members.h"
+#include "model/elastic/verdict.h"
+
+static const char *name_of(const struct elastic *e, int number)
+{
+    return elastic_hosts_name(&e->hosts, number);
+}
+
+static void set_problem(struct elastic_host *host, const char *text)
+{
+    free(host->problem);
+    host->problem = mem_strdup(text);
+}
+
+static void move(struct elastic *e, int number, enum elastic_host_state to)
+{
+    elastic_hosts_move(&e->hosts, number, to);
+}
+
+static bool is_put_aside(const struct elastic_host *host)
+{
+    return elastic_hosts_blacklisted(host) || host->slots <= host->put_aside;
+}
+
+/* A drained host that was lost may come back as another machine; so may one that is put aside, but
+ * it is looked at only when it is listed anew. */
+static bool can_be_called(const struct elastic *e, const struct elastic_host *host)
+{
+    if (!host->listed || (is_put_aside(host) && !host->unseen))
+        return false;
+    return host->state == ELASTIC_HOST_KNOWN ||
+           (host->state == ELASTIC_HOST_AWAY && host->call_due_ms <= e->now_ms);
+}
+
+/* A call that takes long, and one to a host that has disappointed before, does not keep others from
+ * being called. */
+static bool counts(const struct elastic *e, const struct elastic_host *host)
+{
+    if (host->state != ELASTIC_HOST_CALLING)
+        return host->state == ELASTIC_HOST_UP;
+    return host->problem == NULL && e->now_ms < host->called_ms + ELASTIC_SLOW_CALL_MS;
+}
+
+void elastic_calls_make(struct elastic *e)
+{
+    int64_t limit = e->config.max_np > 0 ? e->config.max_np : INT64_MAX;
+    int64_t slots = 0;
+    int extra = 0;
+    for (int i = 0; i < e->hosts.count; i++) {
+        const struct elastic_host *host = &e->hosts.items[i];
+        int promised = counts(e, host) ? elastic_hosts_promised(host) : 0;
+        if (promised == 0)
+            continue;
+        if (slots < limit)
+            slots += promised;
+        else
+            extra++;
+    }
+    for (int i = 0; i < e->hosts.count; i++) {
+        const struct elastic_host *host = &e->hosts.items[i];
+        if (!can_be_called(e, host))
+            continue;
+        if (slots < limit)
+            slots += is_put_aside(host) ? 0 : host->slots - host->put_aside;
+        else if (extra < e->config.spares)
+            extra++;
+        else
+            return;
+        move(e, i, ELASTIC_HOST_CALLING);
+        if (e->config.max_np > 0) /* else all are called anyway */
+            elastic_hosts_called(&e->hosts, i, e->now_ms);
+        elastic_emit(e, ELASTIC_CALL)->host = i;
+    }
+}
+
+void elastic_calls_came(struct elastic *e, int number, const char *boot_id)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    move(e, number, ELASTIC_HOST_UP);
+    host->came_ms = e->now_ms;
+    host->unseen = false;
+    set_problem(host, NULL);
+    if (boot_id != NULL) {
+        if (host->boot_id != NULL && strcmp(boot_id, host->boot_id) != 0)
+            elastic_hosts_forgive(host);
+        free(host->boot_id);
+        host->boot_id = mem_strdup(boot_id);
+    }
+    e->grow_again = true;
+    if (host->drained) { /* still the machine that is to be left */
+        move(e, number, ELASTIC_HOST_LEAVING);
+        e->release_again = true;
+    }
+}
+
+static void away(struct elastic *e, int number)
+{
+    move(e, number, ELASTIC_HOST_AWAY);
+    e->call_again = true;
+    struct elastic_host *host = &e->hosts.items[number];
+    if (!host->listed || host->relisted)
+        elastic_hosts_undrain(host);
+    if (host->listed)
+        elastic_hosts_back_off(&e->hosts, number, e->config.reconnect_min_ms,
+                               e->config.reconnect_max_ms, e->now_ms);
+    else
+        move(e, number, ELASTIC_HOST_ABSENT);
+}
+
+void elastic_calls_unreached(struct elastic *e, int number, const char *text)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    const char *why = text != NULL ? text : "not reached";
+    if (host->problem == NULL || strcmp(host->problem, why) != 0)
+        elastic_say(e, ELASTIC_WARNING, "%s: %s; it is tried again", name_of(e, number), why);
+    set_problem(host, why);
+    away(e, number);
+}
+
+static void say_put_aside(struct elastic *e, int number, const char *why)
+{
+    int64_t until = e->hosts.items[number].strikes.aside_until_ms;
+    if (until == ELASTIC_FOR_GOOD)
+        elastic_say(e, ELASTIC_WARNING, "%s is not used any more: %s", name_of(e, number), why);
+    else
+        elastic_say(e, ELASTIC_WARNING, "%s is not used for %lld s: %s", name_of(e, number),
+                    (long long)((until - e->now_ms + 999) / 1000), why);
+}
+
+static void strike_host(struct elastic *e, int number)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    if (!elastic_strikes_add(&host->strikes, &e->strike_rule, e->now_ms))
+        return;
+    elastic_hosts_blacklist(&e->hosts, number, &e->strike_rule, e->now_ms);
+    char why[64];
+    snprintf(why, sizeof(why), "it was lost %d times", e->config.strike_limit);
+    say_put_aside(e, number, why);
+}
+
+static void free_workers(struct elastic *e, int number)
+{
+    const struct elastic_host *host = &e->hosts.items[number];
+    while (host->first_seat >= 0)
+        elastic_workers_free(&e->workers, host->first_seat);
+}
+
+static void lose(struct elastic *e, int number, const char *text, int64_t since_ms, bool by_us)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    struct elastic_change *change = &e->change;
+    bool preempted = host->state == ELASTIC_HOST_LEAVING;
+    bool had_members = host->staying > 0;
+    struct elastic_failure failure = {
+        .kind = preempted ? ELASTIC_FAILURE_PREEMPTED : ELASTIC_FAILURE_LOST,
+        .host = number,
+        .slot = -1,
+        .seat = -1,
+        .rank = -1,
+        .since_ms = since_ms,
+    };
+    snprintf(failure.text, sizeof(failure.text), "lost %.200s: %.170s", name_of(e, number), text);
+    bool planned = e->state == ELASTIC_PREPARING && elastic_members_use(e, number);
+    set_problem(host, text);
+    free_workers(e, number);
+    if (e->now_ms - host->came_ms >= ELASTIC_STABLE_MS)
+        host->delay_ms = 0;
+    away(e, number);
+    if (e->state == ELASTIC_ENDING)
+        return;
+    if (!had_members || e->state != ELASTIC_RUNNING)
+        elastic_say(e, ELASTIC_WARNING, "%s", failure.text);
+    /* what was there when the first failure came goes with it; what came later does not */
+    bool consequence =
+        change->cause.kind != ELASTIC_FAILURE_NONE && host->came_ms <= change->detected_ms;
+    if (!preempted && (by_us || !consequence))
+        strike_host(e, number);
+    e->facts.hosts_lost += !preempted;
+    change->lost += change->open;
+    if (planned)
+        elastic_members_cancel(e);
+    if (had_members)
+        elastic_change_fail(e, &failure);
+}
+
+void elastic_calls_lost(struct elastic *e, int number, const char *text, int64_t since_ms)
+{
+    lose(e, number, text != NULL ? text : "its connection ended", since_ms, false);
+}
+
+void elastic_calls_give_up(struct elastic *e, int number, const char *text)
+{
+    elastic_emit(e, ELASTIC_GIVE_UP)->host = number;
+    lose(e, number, text, e->now_ms, true);
+}
+
+static bool all_failed_to_prepare(const struct elastic *e)
+{
+    for (int i = 0; i < e->hosts.count; i++)
+        if (e->hosts.items[i].listed && !e->hosts.items[i].prepare_failed)
+            return false;
+    return true;
+}
+
+void elastic_calls_prepare_failed(struct elastic *e, int number, const char *text, int code)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    const char *why = text != NULL ? text : "the job could not be prepared there";
+    host->prepare_failed = true;
+    set_problem(host, why);
+    if (all_failed_to_prepare(e)) {
+        struct elastic_failure failure = {
+            .host = number, .slot = -1, .seat = -1, .rank = -1, .code = code};
+        elastic_verdict_give(e, ELASTIC_END_PREPARE, &failure, "%.200s: %.800s", name_of(e, number),
+                             why);
+        return;
+    }
+    elastic_hosts_blacklist(&e->hosts, number, &e->strike_rule, e->now_ms);
+    say_put_aside(e, number, why);
+    e->call_again = true;
+    if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
+        elastic_members_cancel(e);
+}
+
+void elastic_calls_due(struct elastic *e)
+{
+    for (int i = 0; i < e->hosts.count && e->state != ELASTIC_ENDING; i++) {
+        struct elastic_host *host = &e->hosts.items[i];
+        if (host->state == ELASTIC_HOST_LEAVING && !host->expired && host->drain_deadline_ms >= 0 &&
+            host->drain_deadline_ms <= e->now_ms)
+            elastic_departures_expire(e, i);
+        if (elastic_hosts_come_back(host, e->now_ms)) {
+            e->grow_again = true;
+            elastic_say(e, ELASTIC_NOTICE, "%s is used again", name_of(e, i));
+        }
+    }
+    e->call_again = true;
+    elastic_hosts_find_due(&e->hosts, e->now_ms);
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/change.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "model/elastic/verdict.h"
+
+#define TEXT_MAX 500 /* of elastic_facts.cause */
+#define SHOWN_ADDED_MAX 4
+
+void elastic_change_note(struct elastic *e, const char *format, ...)
+{
+    char piece[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(piece, sizeof(piece), format, args);
+    va_end(args);
+    /* what does not fit any more is left out */
+    buf_printf(&e->change.text, "%s%s", e->change.text.length > 0 ? "; " : "", piece);
+}
+
+void elastic_change_note_added(struct elastic *e)
+{
+    if (e->started == 0)
+        return;
+    struct elastic_change *change = &e->change;
+    if (change->text.length == 0 && change->asker.text[0] != '\0' && !change->grows)
+        elastic_change_note(e, "%s", change->asker.text);
+    struct buf names AUTO_BUF = BUF_INIT(300);
+    int added = 0, shown = 0;
+    for (int h = 0; h < e->plan.host_count; h++) {
+        int host = e->plan.hosts[h];
+        if (e->hosts.items[host].member_epoch == e->coming.epoch)
+            continue; /* it was in the last epoch that ran */
+        added++;
+        if (shown < SHOWN_ADDED_MAX && buf_printf(&names, "%s%s", shown > 0 ? ", " : "",
+                                                  elastic_hosts_name(&e->hosts, host)) == 0)
+            shown++;
+    }
+    if (added > shown)
+        elastic_change_note(e, "added %s and %d more", buf_text(&names), added - shown);
+    else if (added > 0)
+        elastic_change_note(e, "added %s", buf_text(&names));
+    else if (change->text.length == 0 && change->grows)
+        elastic_change_note(e, "more slots");
+    if (change->grows && change->cause.kind == ELASTIC_FAILURE_NONE &&
+        e->plan.size > e->coming.size)
+        e->facts.grown++;
+}
+
+void elastic_change_close(struct elastic *e)
+{
+    struct elastic_change *change = &e->change;
+    buf_destroy(&change->text);
+    *change = (struct elastic_change){.text = BUF_INIT(TEXT_MAX)};
+}
+
+/* By what the workers can, unless the user has fixed it. */
+static enum elastic_mode pick_mode(const struct elastic *e)
+{
+    if (e->config.mode == ELASTIC_REJOIN || e->config.mode == ELASTIC_RESTART)
+        return e->config.mode;
+    for (int seat = 0; seat < e->workers.count; seat++) {
+        const struct elastic_worker *worker = &e->workers.items[seat];
+        if (worker->rejoins && elastic_worker_stays(worker))
+            return ELASTIC_REJOIN;
+    }
+    return ELASTIC_RESTART;
+}
+
+static void open_change(struct elastic *e, int64_t happened_ms)
+{
+    struct elastic_change *change = &e->change;
+    change->open = true;
+    change->mode = pick_mode(e);
+    change->detected_ms = e->now_ms;
+    change->happened_ms = happened_ms;
+    change->notify = false;
+    /* an epoch that has never run prolongs the change that it came from */
+    if (!e->resumed && e->started > 1) {
+        if (e->coming.happened_ms < happened_ms)
+            change->happened_ms = e->coming.happened_ms;
+        if (e->coming.cause[0] != '\0')
+            elastic_change_note(e, "%s", e->coming.cause);
+    }
+    e->grow_due_ms = -1;
+    elastic_timer_off(e, ELASTIC_TIMER_GROW);
+    elastic_timer_off(e, ELASTIC_TIMER_NOTIFY);
+    elastic_timer_off(e, ELASTIC_TIMER_START);
+}
+
+static void stop_all(struct elastic *e, int64_t grace_ms)
+{
+    struct elastic_workers *workers = &e->workers;
+    elastic_emit(e, ELASTIC_END_ALL)->grace_ms = grace_ms;
+    for (int seat = 0; seat < workers->count; seat++) {
+        const struct elastic_worker *worker = &workers->items[seat];
+        if (elastic_worker_lives(worker) && worker->state != ELASTIC_WORKER_KILLED)
+            elastic_workers_move(workers, seat, ELASTIC_WORKER_KILLED);
+        if (worker->state == ELASTIC_WORKER_KILLED)
+            elastic_workers_expect(workers, seat, INT64_MAX); /* the stop has its own limit */
+    }
+    e->change.stopped_ms = e->now_ms;
+    elastic_timer_set(e, ELASTIC_TIMER_STOP, e->now_ms + grace_ms + e->config.patience_ms);
+    e->state = ELASTIC_STOPPING;
+}
+
+void elastic_change_expect(struct elastic *e, int seat)
+{
+    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.rejoin_timeout_ms);
+}
+
+/* All survivors are waited for, each with its own limit. */
+static void agree(struct elastic *e)
+{
+    for (int seat = 0; seat < e->workers.count; seat++) {
+        const struct elastic_worker *worker = &e->workers.items[seat];
+        bool asks =
+            worker->state == ELASTIC_WORKER_STARTING || worker->state == ELASTIC_WORKER_RUNNING;
+        /* one that was removed holds the others up only as long as a survivor may */
+        bool lingers = worker->state == ELASTIC_WORKER_REMOVED &&
+                       worker->due_ms > e->now_ms + e->config.rejoin_timeout_ms;
+        if (asks || lingers)
+            elastic_change_expect(e, seat);
+    }
+    e->state = ELASTIC_AGREEING;
+}
+
+/* On every host that can be used and on more than one, lately. */
+static bool crashes_everywhere(const struct elastic *e)
+{
+    int crashed = 0;
+    for (int i = 0; i < e->hosts.count; i++) {
+        const struct elastic_host *host = &e->hosts.items[i];
+        bool has_crashed = elastic_hosts_has_crashed(host, &e->strike_rule, e->now_ms);
+        if (elastic_hosts_usable(host) > 0 && !has_crashed)
+            return false;
+        crashed += has_crashed;
+    }
+    return crashed > 1;
+}
+
+/* False: the budget is used up, and the verdict is given. */
+static bool charge(struct elastic *e, const struct elastic_failure *failure)
+{
+    struct elastic_change *change = &e->change;
+    if (change->charged)
+        return true;
+    change->charged = true;
+    bool preempted =
+        failure->kind == ELASTIC_FAILURE_LOST || failure->kind == ELASTIC_FAILURE_PREEMPTED;
+    int *used = preempted ? &e->preemptions : &e->restarts;
+    int limit = preempted ? e->config.max_preemptions : e->config.max_restarts;
+    ++*used;
+    if (limit < 0 || *used <= limit)
+        return true;
+    elastic_verdict_give(e, preempted ? ELASTIC_END_HOST_LOST : ELASTIC_END_CRASH, failure,
+                         "%s; no more restarts: %d allowed (--max-%s)%s", failure->text, limit,
+                         preempted ? "preemptions" : "restarts",
+                         !preempted && crashes_everywhere(e) ? "; the program crashes on every host"
+                                                             : "");
+    return false;
+}
+
+/* Another usable host on which the program has not crashed lately. */
+static bool elsewhere_it_runs(const struct elastic *e, int than)
+{
+    for (int i = 0; i < e->hosts.count; i++) {
+        const struct elastic_host *host = &e->hosts.items[i];
+        if (i != than && elastic_hosts_usable(host) > 0 &&
+            !elastic_hosts_has_crashed(host, &e->strike_rule, e->now_ms))
+            return true;
+    }
+    return false;
+}
+
+/* Enough to go on would be left. */
+static bool can_spare_a_slot(const struct elastic *e)
+{
+    int slots = 0;
+    for (int i = 0; i < e->hosts.count; i++)
+        slots += elastic_hosts_promised(&e->hosts.items[i]);
+    return slots > e->config.min_np;
+}
+
+/* False: the program is at fault, and the verdict is given. */
+static bool strike(struct elastic *e, const struct elastic_failure *failure)
+{
+    struct elastic_host *host = &e->hosts.items[failure->host];
+    if (!elastic_hosts_strike_slot(host, failure->slot, &e->strike_rule, e->now_ms))
+        return true;
+    bool elsewhere = elsewhere_it_runs(e, failure->host);
+    if (e->change.mode == ELASTIC_RESTART && e->config.max_restarts >= 0 &&
+        !(elsewhere && can_spare_a_slot(e)))
+        return true; /* the restarts that are left decide */
+    if (!elsewhere) {
+        elastic_verdict_give(e, ELASTIC_END_FAULT, failure,
+                             "the program crashes on every host: last, %s", failure->text);
+        return false;
+    }
+    elastic_hosts_slot_aside(&e->hosts, failure->host, failure->slot, &e->strike_rule, e->now_ms);
+    int64_t until = host->slot_strikes[failure->slot].aside_until_ms;
+    if (until == ELASTIC_FOR_GOOD)
+        elastic_say(e, ELASTIC_WARNING,
+                    "slot %d of %s is put aside for the rest of the job: the program has crashed "
+                    "there %d times",
+                    failure->slot, elastic_hosts_name(&e->hosts, failure->host),
+                    e->config.strike_limit);
+    else
+        elastic_say(e, ELASTIC_WARNING,
+                    "slot %d of %s is put aside for %lld s: the program has crashed there %d times",
+                    failure->slot, elastic_hosts_name(&e->hosts, failure->host),
+                    (long long)((until - e->now_ms + 999) / 1000), e->config.strike_limit);
+    e->call_again = true;
+    return true;
+}
+
+static bool is_crash(const struct elastic_failure *failure)
+{
+    return failure->kind == ELASTIC_FAILURE_CRASH;
+}
+
+/* Members that ended with 0 long before the failure had really finished: the job cannot go on
+ * without them. Those that ended close to it are not believed. True: the verdict is given. */
+static bool ended_earlier(struct elastic *e, const struct elastic_failure *failure)
+{
+    struct elastic_change *change = &e->change;
+    int done = e->done;
+    if (done == 0 || change->mode == ELASTIC_RESTART)
+        return false;
+    if (e->first_done.since_ms >= failure->since_ms - e->config.suspect_ms) {
+        elastic_change_suspect(e, &e->first_done);
+        e->done = 0;
+        return false;
+    }
+    bool host_lost =
+        failure->kind == ELASTIC_FAILURE_LOST || failure->kind == ELASTIC_FAILURE_PREEMPTED;
+    const struct elastic_failure *whom =
+        failure->kind == ELASTIC_FAILURE_NONE ? &e->first_done : failure;
+    elastic_verdict_give(e, host_lost ? ELASTIC_END_HOST_LOST : ELASTIC_END_CRASH, whom,
+                         "%s, when %d of %d workers had already ended with 0", failure->text, done,
+                         e->plan.size);
+    return true;
+}
+
+static void stop_job(struct elastic *e, const struct elastic_failure *failure)
+{
+    char done[64] = "";
+    if (e->done > 0)
+        snprintf(done, sizeof(done), ", when %d of %d workers had already ended with 0", e->done,
+                 e->plan.size);
+    elastic_verdict_give(e, is_crash(failure) ? ELASTIC_END_CRASH : ELASTIC_END_HOST_LOST, failure,
+                         "%s%s", failure->text, done);
+}
+
+static void say_what_follows(struct elastic *e, const struct elastic_failure *failure)
+{
+    const int *in = e->workers.in_state;
+    const char *follows = "the other workers rejoin";
+    if (in[ELASTIC_WORKER_STARTING] + in[ELASTIC_WORKER_RUNNING] + in[ELASTIC_WORKER_ASKED] == 0)
+        follows = "no worker is left";
+    else if (e->change.mode == ELASTIC_RESTART)
+        follows = "all workers restart";
+    elastic_say(e, ELASTIC_WARNING, "%s; %s", failure->text, follows);
+}
+
+void elastic_change_fail(struct elastic *e, const struct elastic_failure *failure)
+{
+    struct elastic_change *change = &e->change;
+    if (change->cause.kind != ELASTIC_FAILURE_NONE)
+        return;
+    bool opens = !change->open;
+    if (opens)
+        open_change(e, failure->since_ms);
+    else if (failure->since_ms < change->happened_ms)
+        change->happened_ms = failure->since_ms;
+    change->cause = *failure;
+    elastic_change_note(e, "%s", failure->text);
+    e->facts.crashes += is_crash(failure);
+    if (e->config.mode == ELASTIC_STOP) {
+        stop_job(e, failure);
+        return;
+    }
+    if (ended_earlier(e, failure) || (is_crash(failure) && !strike(e, failure)) ||
+        elastic_verdict_reset_limit(e) ||
+        (change->mode == ELASTIC_RESTART && !charge(e, failure)) || !opens)
+        return;
+    say_what_follows(e, failure);
+    if (change->mode == ELASTIC_RESTART)
+        stop_all(e, e->config.grace_ms);
+    else
+        agree(e);
+}
+
+void elastic_change_suspect(struct elastic *e, const struct elastic_failure *failure)
+{
+    if (e->change.suspect.kind != ELASTIC_FAILURE_NONE)
+        return;
+    e->change.suspect = *failure;
+    e->change.suspect.kind = ELASTIC_FAILURE_CRASH;
+}
+
+void elastic_change_asked(struct elastic *e, int seat)
+{
+    struct elastic_change *change = &e->change;
+    if (change->open)
+        return;
+    if (e->done > 0 && pick_mode(e) == ELASTIC_RESTART) {
+        struct elastic_failure early = e->first_done; /* why it asks */
+        elastic_change_fail(e, &early);
+        return;
+    }
+    const struct elastic_worker *worker = &e->workers.items[seat];
+    struct elastic_failure *asker = &change->asker;
+    *asker = (struct elastic_failure){
+        .host = worker->host, .slot = -1, .seat = -1, .rank = -1, .since_ms = e->now_ms};
+    snprintf(asker->text, sizeof(asker->text), "rank %d on %.200s asked to rejoin", worker->rank,
+             elastic_hosts_name(&e->hosts, worker->host));
+    open_change(e, e->now_ms);
+    if (ended_earlier(e, asker))
+        return;
+    if (change->mode == ELASTIC_REJOIN)
+        agree(e);
+    else if (!elastic_verdict_reset_limit(e) && charge(e, asker))
+        stop_all(e, e->config.grace_ms);
+}
+
+void elastic_change_grow(struct elastic *e, int size)
+{
+    struct elastic_change *change = &e->change;
+    change->grows = true;
+    change->announced = size;
+    if (pick_mode(e) == ELASTIC_REJOIN) {
+        change->notify = true;
+        return;
+    }
+    open_change(e, e->now_ms);
+    elastic_say(e, ELASTIC_NOTICE, "%d workers can run now instead of %d: all restart", size,
+                e->plan.size);
+    stop_all(e, e->config.orderly_grace_ms);
+}
+
+void elastic_change_leave(struct elastic *e, int64_t grace_ms)
+{
+    struct elastic_change *change = &e->change;
+    change->noticed = true;
+    if (pick_mode(e) == ELASTIC_REJOIN) {
+        change->notify = true;
+        return;
+    }
+    open_change(e, e->now_ms);
+    struct elastic_failure drain = {
+        .kind = ELASTIC_FAILURE_PREEMPTED, .host = -1, .slot = -1, .seat = -1, .rank = -1};
+    snprintf(drain.text, sizeof(drain.text), "%.390s", buf_text(&change->text));
+    if (!elastic_verdict_reset_limit(e) && charge(e, &drain))
+        stop_all(e, grace_ms);
+}
+
+void elastic_change_agreed(struct elastic *e)
+{
+    struct elastic_change *change = &e->change;
+    change->agreed_ms = e->now_ms;
+    if (change->cause.kind == ELASTIC_FAILURE_NONE && change->suspect.kind != ELASTIC_FAILURE_NONE)
+        elastic_change_fail(e, &change->suspect); /* it was the early 0 that made its peers ask */
+    if (e->state == ELASTIC_AGREEING)
+        e->state = ELASTIC_WAITING;
+}
+
+void elastic_change_nobody_left(struct elastic *e)
+{
+    struct elastic_change *change = &e->change;
+    const struct elastic_failure *cause = &change->cause;
+    if (cause->kind == ELASTIC_FAILURE_NONE)
+        cause = change->suspect.kind != ELASTIC_FAILURE_NONE ? &change->suspect : &change->asker;
+    bool by_itself = change->killed == 0 && change->lost == 0 && change->aborted == 0;
+    if (is_crash(cause) && e->resumed && by_itself &&
+        e->workers.in_state[ELASTIC_WORKER_ASKED] == 0) {
+        elastic_verdict_give(e, ELASTIC_END_FAULT, cause, "every worker has failed: first, %s",
+                             cause->text);
+        return;
+    }
+    struct elastic_failure payer = *cause;
+    if (payer.kind == ELASTIC_FAILURE_NONE && change->noticed)
+        payer.kind = ELASTIC_FAILURE_PREEMPTED;
+    if (!charge(e, &payer))
+        return;
+    if (e->resumed)
+        elastic_say(e, ELASTIC_WARNING,
+                    "no worker that holds the job's state is left: all start anew, from what the "
+                    "program has saved");
+    change->fresh = true;
+    change->mode = ELASTIC_RESTART;
+    stop_all(e, e->config.grace_ms);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/clock.h"
+
+#include <stdio.h>
+
+#include "model/elastic/calls.h"
+#include "model/elastic/change.h"
+#include "model/elastic/members.h"
+#include "model/elastic/verdict.h"
+
+static void wait_over(struct elastic *e)
+{
+    struct elastic_choice choice;
+    elastic_members_choose(e, &choice);
+    int64_t found = choice.usable;
+    elastic_members_choice_clear(&choice);
+    elastic_verdict_no_hosts(e, e->started == 0 ? e->config.np : e->config.min_np, found);
+}
+
+static void gather_over(struct elastic *e)
+{
+    (void)e; /* that it is over is seen by gather_until_ms */
+}
+
+static void grow_over(struct elastic *e)
+{
+    e->grow_again = true; /* and elastic_grow() finds that the delay has passed */
+}
+
+static void notify_again(struct elastic *e)
+{
+    e->change.notify = true;
+}
+
+static void prepare_over(struct elastic *e)
+{
+    elastic_verdict_give(e, ELASTIC_END_PREPARE, NULL,
+                         "epoch %u was not prepared on all its hosts within %lld s",
+                         (unsigned)e->plan.epoch, (long long)(e->config.prepare_timeout_ms / 1000));
+}
+
+/* Gives up the hosts of all workers in this state. */
+static void give_up_hosts(struct elastic *e, enum elastic_worker_state state, const char *why)
+{
+    for (int seat = 0; seat < e->workers.count && e->state != ELASTIC_ENDING; seat++)
+        if (e->workers.items[seat].state == state)
+            elastic_calls_give_up(e, e->workers.items[seat].host, why);
+}
+
+static void start_over(struct elastic *e)
+{
+    give_up_hosts(e, ELASTIC_WORKER_STARTING, "its agent did not start the workers");
+}
+
+static void stop_over(struct elastic *e)
+{
+    give_up_hosts(e, ELASTIC_WORKER_KILLED, "its agent did not end the workers");
+    give_up_hosts(e, ELASTIC_WORKER_EXITED, "its agent did not finish the workers");
+}
+
+/* What has ended may still be read: output is not thrown away lightly. */
+static void end_over(struct elastic *e)
+{
+    for (int seat = 0; seat < e->workers.count; seat++)
+        if (elastic_worker_lives(&e->workers.items[seat]) || e->end_prolonged)
+            if (elastic_workers_at(&e->workers, seat) != NULL)
+                elastic_calls_give_up(e, e->workers.items[seat].host,
+                                      "its agent did not end the workers");
+    e->end_prolonged = true;
+    elastic_timer_set(e, ELASTIC_TIMER_END, e->now_ms + e->config.elastic_timeout_ms);
+}
+
+static void worker_over(struct elastic *e, int seat)
+{
+    const struct elastic_worker *worker = &e->workers.items[seat];
+    const char *host = elastic_hosts_name(&e->hosts, worker->host);
+    if (worker->state == ELASTIC_WORKER_KILLED) {
+        elastic_calls_give_up(e, worker->host, "its agent did not end a worker");
+        return;
+    }
+    if (worker->state == ELASTIC_WORKER_REMOVED) {
+        elastic_say(e, ELASTIC_NOTICE, "a worker on %s that was removed did not end: killed", host);
+    } else {
+        elastic_say(e, ELASTIC_WARNING,
+                    "rank %d on %s did not rejoin within %lld s: killed and replaced", worker->rank,
+                    host, (long long)(e->config.rejoin_timeout_ms / 1000));
+        e->change.killed++;
+    }
+    struct elastic_action *action = elastic_emit(e, ELASTIC_KILL);
+    action->seat = seat;
+    action->grace_ms = 0;
+    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
+    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+}
+
+static void workers_over(struct elastic *e)
+{
+    int64_t now = e->now_ms;
+    for (int seat = 0; seat < e->workers.count && e->state != ELASTIC_ENDING; seat++) {
+        const struct elastic_worker *worker = &e->workers.items[seat];
+        if (elastic_worker_lives(worker) && worker->due_ms <= now)
+            worker_over(e, seat);
+    }
+    elastic_workers_find_due(&e->workers);
+}
+
+static void (*const over[ELASTIC_TIMERS])(struct elastic *e) = {
+    [ELASTIC_TIMER_WAIT] = wait_over,       [ELASTIC_TIMER_GATHER] = gather_over,
+    [ELASTIC_TIMER_GROW] = grow_over,       [ELASTIC_TIMER_NOTIFY] = notify_again,
+    [ELASTIC_TIMER_PREPARE] = prepare_over, [ELASTIC_TIMER_START] = start_over,
+    [ELASTIC_TIMER_STOP] = stop_over,       [ELASTIC_TIMER_END] = end_over,
+};
+
+/* The earliest timer, or -1. */
+static int earliest(const struct elastic *e)
+{
+    int found = -1;
+    for (int t = 0; t < ELASTIC_TIMERS; t++)
+        if (e->timers[t] < INT64_MAX && (found < 0 || e->timers[t] < e->timers[found]))
+            found = t;
+    return found;
+}
+
+int64_t elastic_clock_next(const struct elastic *e)
+{
+    int timer = earliest(e);
+    int64_t next = timer >= 0 ? e->timers[timer] : INT64_MAX;
+    if (e->state == ELASTIC_ENDING)
+        return next;
+    if (e->workers.due_ms < next)
+        next = e->workers.due_ms;
+    return e->hosts.due_ms < next ? e->hosts.due_ms : next;
+}
+
+bool elastic_clock_fire(struct elastic *e)
+{
+    int64_t next = elastic_clock_next(e);
+    if (next > e->now_ms || next == INT64_MAX)
+        return false;
+    int timer = earliest(e);
+    if (timer >= 0 && e->timers[timer] == next) {
+        elastic_timer_off(e, (enum elastic_timer)timer);
+        over[timer](e);
+    } else if (e->hosts.due_ms == next) {
+        elastic_calls_due(e);
+    } else {
+        workers_over(e);
+    }
+    return true;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/departures.h"
+
+#include <stdio.h>
+
+#include "model/elastic/change.h"
+#include "model/elastic/members.h"
+
+static const char *name_of(const struct elastic *e, int number)
+{
+    return elastic_hosts_name(&e->hosts, number);
+}
+
+static void move(struct elastic *e, int number, enum elastic_host_state to)
+{
+    elastic_hosts_move(&e->hosts, number, to);
+}
+
+static void tell_deadline(struct elastic *e, int number)
+{
+    struct elastic_action *action = elastic_emit(e, ELASTIC_DEADLINE);
+    action->host = number;
+    action->deadline_ms = e->hosts.items[number].drain_deadline_ms;
+    action->text = e->hosts.items[number].drain_reason;
+}
+
+void elastic_departures_shrink(struct elastic *e, int number, const char *text)
+{
+    const struct elastic_host *host = &e->hosts.items[number];
+    if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
+        elastic_members_cancel(e);
+    if (host->live == 0)
+        return;
+    elastic_change_note(e, "%s", text);
+    e->facts.preemptions++;
+    if (host->drain_deadline_ms >= 0)
+        tell_deadline(e, number);
+    elastic_say(e, ELASTIC_NOTICE, "%s", text);
+    if (e->state == ELASTIC_RUNNING && host->staying > 0) {
+        int64_t grace = e->config.orderly_grace_ms;
+        int64_t left = host->drain_deadline_ms - e->now_ms;
+        if (host->drain_deadline_ms >= 0 && left < grace)
+            grace = left > 0 ? left : 0;
+        elastic_change_leave(e, grace);
+    }
+}
+
+void elastic_departures_begin(struct elastic *e, int number, const char *text)
+{
+    move(e, number, ELASTIC_HOST_LEAVING);
+    e->release_again = e->call_again = true;
+    elastic_departures_shrink(e, number, text);
+}
+
+void elastic_departures_finish(struct elastic *e)
+{
+    for (int i = 0; i < e->hosts.count; i++) {
+        struct elastic_host *host = &e->hosts.items[i];
+        if (host->state != ELASTIC_HOST_LEAVING || host->seats > 0)
+            continue;
+        elastic_emit(e, ELASTIC_LET_GO)->host = i;
+        move(e, i, ELASTIC_HOST_LEFT);
+        elastic_say(e, ELASTIC_NOTICE, "%s has left", name_of(e, i));
+        if (host->listed && !host->relisted)
+            continue;
+        move(e, i, host->listed ? ELASTIC_HOST_KNOWN : ELASTIC_HOST_ABSENT);
+        elastic_hosts_undrain(host);
+        e->call_again = true;
+    }
+}
+
+void elastic_departures_drain(struct elastic *e, int number, const char *text, int64_t deadline_ms)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    if (host->state == ELASTIC_HOST_ABSENT)
+        return;
+    int64_t told_ms = host->drain_deadline_ms;
+    elastic_hosts_drain(&e->hosts, number, text, deadline_ms);
+    e->call_again = true;
+    char why[400];
+    snprintf(why, sizeof(why), "%.200s is to be left%s%.170s", name_of(e, number),
+             text != NULL && text[0] != '\0' ? ": " : "", text != NULL ? text : "");
+    switch (host->state) {
+    case ELASTIC_HOST_CALLING: elastic_emit(e, ELASTIC_LET_GO)->host = number; /* fall through */
+    case ELASTIC_HOST_KNOWN:
+    case ELASTIC_HOST_AWAY: move(e, number, ELASTIC_HOST_LEFT); break;
+    case ELASTIC_HOST_UP: elastic_departures_begin(e, number, why); break;
+    case ELASTIC_HOST_LEAVING:
+        if (host->drain_deadline_ms != told_ms && host->live > 0)
+            tell_deadline(e, number);
+        break;
+    default: break;
+    }
+}
+
+void elastic_departures_undrain(struct elastic *e, int number)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    if (!host->drained)
+        return;
+    bool told = host->drain_deadline_ms >= 0 && host->live > 0;
+    elastic_hosts_undrain(host);
+    if (told && host->state == ELASTIC_HOST_LEAVING)
+        tell_deadline(e, number); /* that there is none any more */
+    e->call_again = e->grow_again = true;
+    if (host->state == ELASTIC_HOST_LEFT)
+        move(e, number, ELASTIC_HOST_KNOWN);
+    else if (host->state == ELASTIC_HOST_LEAVING && host->listed)
+        move(e, number, ELASTIC_HOST_UP);
+}
+
+void elastic_departures_expire(struct elastic *e, int number)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    host->expired = true;
+    if (host->live == 0 || e->state == ELASTIC_STOPPING)
+        return;
+    bool had_members = host->staying > 0;
+    struct elastic_failure failure = {.kind = ELASTIC_FAILURE_PREEMPTED,
+                                      .host = number,
+                                      .slot = -1,
+                                      .seat = -1,
+                                      .rank = -1,
+                                      .since_ms = e->now_ms};
+    snprintf(failure.text, sizeof(failure.text), "the time of %.200s is over", name_of(e, number));
+    for (int seat = host->first_seat; seat >= 0; seat = e->workers.items[seat].next) {
+        const struct elastic_worker *worker = &e->workers.items[seat];
+        if (!elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_KILLED)
+            continue;
+        elastic_emit(e, ELASTIC_KILL)->seat = seat;
+        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
+        elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+        e->change.killed++;
+    }
+    if (e->state == ELASTIC_WAITING)
+        e->state = ELASTIC_AGREEING; /* until they have ended */
+    if (had_members)
+        elastic_change_fail(e, &failure);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/elastic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/elastic/calls.h"
+#include "model/elastic/change.h"
+#include "model/elastic/clock.h"
+#include "model/elastic/departures.h"
+#include "model/elastic/exits.h"
+#include "model/elastic/job.h"
+#include "model/elastic/listing.h"
+#include "model/elastic/members.h"
+#include "model/elastic/steps.h"
+#include "model/elastic/verdict.h"
+
+void elastic_config_init(struct elastic_config *config)
+{
+    *config = (struct elastic_config){
+        .mode = ELASTIC_AUTO,
+        .np = 1,
+        .min_np = 1,
+        .reset_limit = -1,
+        .max_restarts = 3,
+        .max_preemptions = -1,
+        .elastic_timeout_ms = 600000,
+        .rejoin_timeout_ms = 60000,
+        .prepare_timeout_ms = 60000,
+        .grow_delay_ms = 1000,
+        .grace_ms = 30000,
+        .orderly_grace_ms = 30000,
+        .reconnect_min_ms = 1000,
+        .reconnect_max_ms = 60000,
+        .strike_decay_ms = 600000,
+        .suspect_ms = 5000,
+        .patience_ms = 10000,
+        .renotify_ms = 5000,
+        .strike_limit = 3,
+    };
+}
+
+struct elastic *elastic_create(const struct elastic_config *config, int64_t now_ms)
+{
+    struct elastic *e = mem_alloc(sizeof(*e));
+    e->config = *config;
+    e->strike_rule = (struct elastic_strike_rule){.limit = config->strike_limit,
+                                                  .decay_ms = config->strike_decay_ms,
+                                                  .cooldown_min_ms = config->cooldown_min_ms,
+                                                  .cooldown_max_ms = config->cooldown_max_ms};
+    e->now_ms = now_ms;
+    e->hosts.due_ms = INT64_MAX;
+    e->workers.hosts = &e->hosts;
+    e->workers.due_ms = INT64_MAX;
+    e->gather_until_ms = e->grow_due_ms = -1;
+    e->verdict = (struct elastic_verdict){.seat = -1, .rank = -1, .host = -1};
+    for (int t = 0; t < ELASTIC_TIMERS; t++)
+        elastic_timer_off(e, (enum elastic_timer)t);
+    elastic_change_close(e);
+    elastic_timer_set(e, ELASTIC_TIMER_WAIT, now_ms + config->elastic_timeout_ms);
+    return e;
+}
+
+void elastic_destroy(struct elastic *e)
+{
+    if (e == NULL)
+        return;
+    elastic_change_close(e);
+    elastic_forget_texts(e);
+    free(e->texts);
+    free(e->discovery_problem);
+    free(e->plan.members);
+    free(e->plan.hosts);
+    elastic_workers_destroy(&e->workers);
+    elastic_hosts_destroy(&e->hosts);
+    free(e);
+}
+
+typedef void handler(struct elastic *e, const struct elastic_event *event);
+
+static struct elastic_host *host_of(const struct elastic *e, const struct elastic_event *event)
+{
+    return elastic_hosts_at(&e->hosts, event->host);
+}
+
+static bool host_is(const struct elastic *e, const struct elastic_event *event,
+                    enum elastic_host_state state)
+{
+    const struct elastic_host *host = host_of(e, event);
+    return host != NULL && host->state == state;
+}
+
+static bool has_agent(const struct elastic *e, const struct elastic_event *event)
+{
+    return host_is(e, event, ELASTIC_HOST_UP) || host_is(e, event, ELASTIC_HOST_LEAVING);
+}
+
+static void on_tick(struct elastic *e, const struct elastic_event *event)
+{
+    (void)e;
+    (void)event; /* what is due is done behind every tick */
+}
+
+static void on_hosts(struct elastic *e, const struct elastic_event *event)
+{
+    if (event->hosts != NULL)
+        elastic_listing_take(e, event->hosts);
+}
+
+static void on_discovery_failed(struct elastic *e, const struct elastic_event *event)
+{
+    const char *text = event->text != NULL ? event->text : "the hosts could not be found out";
+    if (event->first) {
+        elastic_verdict_give(e, ELASTIC_END_DISCOVERY, NULL, "%s", text);
+        return;
+    }
+    if (e->discovery_problem != NULL && strcmp(e->discovery_problem, text) == 0)
+        return; /* it has been said, and may come every second */
+    free(e->discovery_problem);
+    e->discovery_problem = mem_strdup(text);
+    elastic_say(e, ELASTIC_WARNING, "%s; the hosts that were found before stay", text);
+}
+
+static void on_came(struct elastic *e, const struct elastic_event *event)
+{
+    if (host_is(e, event, ELASTIC_HOST_CALLING))
+        elastic_calls_came(e, event->host, event->text);
+}
+
+static void on_unreached(struct elastic *e, const struct elastic_event *event)
+{
+    if (host_is(e, event, ELASTIC_HOST_CALLING))
+        elastic_calls_unreached(e, event->host, event->text);
+}
+
+static void on_lost(struct elastic *e, const struct elastic_event *event)
+{
+    if (has_agent(e, event))
+        elastic_calls_lost(e, event->host, event->text, elastic_exits_happened(e, event));
+    else
+        on_unreached(e, event);
+}
+
+static void lost_ending(struct elastic *e, const struct elastic_event *event)
+{
+    if (has_agent(e, event))
+        elastic_calls_lost(e, event->host, event->text, elastic_exits_happened(e, event));
+}
+
+static void on_drain(struct elastic *e, const struct elastic_event *event)
+{
+    if (host_of(e, event) != NULL)
+        elastic_departures_drain(e, event->host, event->text,
+                                 event->deadline_ms >= 0 ? event->deadline_ms : -1);
+}
+
+static void on_undrain(struct elastic *e, const struct elastic_event *event)
+{
+    if (host_of(e, event) != NULL)
+        elastic_departures_undrain(e, event->host);
+}
+
+static void on_prepared(struct elastic *e, const struct elastic_event *event)
+{
+    if (event->epoch == e->plan.epoch)
+        elastic_members_start(e);
+}
+
+/* Also of an epoch that was cancelled for another host's failure: what one host cannot do it cannot
+ * do in the next epoch either. */
+static void on_prepare_failed(struct elastic *e, const struct elastic_event *event)
+{
+    const struct elastic_host *host = host_of(e, event);
+    if (has_agent(e, event) && !host->prepare_failed && event->epoch > 0 &&
+        event->epoch == host->prepared_epoch && event->epoch != host->member_epoch)
+        elastic_calls_prepare_failed(e, event->host, event->text, event->code);
+}
+
+static void on_registered(struct elastic *e, const struct elastic_event *event)
+{
+    int seat = elastic_workers_find(&e->workers, event->host, event->local_rank);
+    if (seat >= 0)
+        e->workers.items[seat].registered = e->workers.items[seat].rejoins = true;
+}
+
+static void on_asked(struct elastic *e, const struct elastic_event *event)
+{
+    int seat = elastic_workers_find(&e->workers, event->host, event->local_rank);
+    if (seat < 0) {
+        struct elastic_action *action = elastic_emit(e, ELASTIC_ANSWER);
+        action->request = event->request;
+        return;
+    }
+    struct elastic_worker *worker = &e->workers.items[seat];
+    if (worker->state == ELASTIC_WORKER_KILLED)
+        return;                                   /* its end is its answer */
+    if (worker->state == ELASTIC_WORKER_STARTING) /* its asking is proof enough */
+        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_RUNNING);
+    if (worker->state == ELASTIC_WORKER_RUNNING)
+        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_ASKED);
+    elastic_workers_hold(&e->workers, seat, event->request);
+    worker->rejoins = true;
+    if (e->state == ELASTIC_RUNNING)
+        elastic_change_asked(e, seat);
+}
+
+static void on_ask_dropped(struct elastic *e, const struct elastic_event *event)
+{
+    int seat = elastic_workers_drop(&e->workers, event->request);
+    if (seat < 0 || e->workers.items[seat].request_count > 0)
+        return;
+    if (e->state == ELASTIC_PREPARING)
+        elastic_members_cancel(e);
+    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_RUNNING);
+    elastic_change_expect(e, seat);
+    if (e->state == ELASTIC_WAITING)
+        e->state = ELASTIC_AGREEING;
+}
+
+static void on_started(struct elastic *e, const struct elastic_event *event)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
+    if (worker == NULL || worker->state != ELASTIC_WORKER_STARTING)
+        return;
+    int64_t due = worker->due_ms;
+    elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_RUNNING);
+    elastic_workers_expect(&e->workers, event->seat, due);
+}
+
+static void on_finished(struct elastic *e, const struct elastic_event *event)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
+    if (worker == NULL || worker->state != ELASTIC_WORKER_EXITED)
+        return;
+    const struct elastic_host *host = &e->hosts.items[worker->host];
+    elastic_workers_free(&e->workers, event->seat);
+    if (host->state == ELASTIC_HOST_LEAVING && host->seats == 0)
+        e->release_again = true;
+}
+
+static void on_end(struct elastic *e, const struct elastic_event *event)
+{
+    (void)event;
+    elastic_verdict_driver(e);
+}
+
+/* Events without a handler do not fit the state and change nothing. */
+#define DECIDING                                                                        \
+    [ELASTIC_TICK] = on_tick, [ELASTIC_HOSTS] = on_hosts,                               \
+    [ELASTIC_DISCOVERY_FAILED] = on_discovery_failed, [ELASTIC_HOST_CAME] = on_came,    \
+    [ELASTIC_HOST_UNREACHED] = on_unreached, [ELASTIC_HOST_LOST] = on_lost,             \
+    [ELASTIC_HOST_DRAIN] = on_drain, [ELASTIC_HOST_UNDRAIN] = on_undrain,               \
+    [ELASTIC_PREPARE_FAILED] = on_prepare_failed, [ELASTIC_REGISTERED] = on_registered, \
+    [ELASTIC_ASKED] = on_asked, [ELASTIC_FINISHED] = on_finished, [ELASTIC_END] = on_end
+
+static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
+    [ELASTIC_WAITING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
+                         [ELASTIC_EXITED] = elastic_exits_changing},
+    [ELASTIC_PREPARING] =
+        {DECIDING, [ELASTIC_PREPARED] = on_prepared, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
+         [ELASTIC_EXITED] = elastic_exits_changing},
+    [ELASTIC_RUNNING] =
+        {DECIDING, [ELASTIC_STARTED] = on_started, [ELASTIC_EXITED] = elastic_exits_running},
+    [ELASTIC_AGREEING] =
+        {DECIDING, [ELASTIC_STARTED] = on_started, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
+         [ELASTIC_EXITED] = elastic_exits_changing},
+    [ELASTIC_STOPPING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_stopping},
+    [ELASTIC_ENDING] = {[ELASTIC_TICK] = on_tick,
+                        [ELASTIC_HOST_LOST] = lost_ending,
+                        [ELASTIC_EXITED] = elastic_exits_ending,
+                        [ELASTIC_FINISHED] = on_finished},
+};
+
+void elastic_event(struct elastic *e, const struct elastic_event *event, int64_t now_ms,
+                   struct elastic_actions *actions)
+{
+    e->out = actions;
+    elastic_forget_texts(e);
+    if (now_ms > e->now_ms)
+        e->now_ms = now_ms;
+    handler *handle = handlers[e->state][event->kind];
+    if (handle != NULL) {
+        handle(e, event);
+        elastic_steps_settle(e);
+        while (event->kind == ELASTIC_TICK && e->state != ELASTIC_DONE && elastic_clock_fire(e))
+            elastic_steps_settle(e);
+    }
+    e->out = NULL;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/exits.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/elastic/change.h"
+#include "model/elastic/members.h"
+
+int64_t elastic_exits_happened(const struct elastic *e, const struct elastic_event *event)
+{
+    bool known = event->since_ms > 0 && event->since_ms < e->now_ms;
+    return known ? event->since_ms : e->now_ms;
+}
+
+/* The worker that an EXITED is about, and what it would be as a failure; NULL: it does not fit. */
+static const struct elastic_worker *exited(struct elastic *e, const struct elastic_event *event,
+                                           struct elastic_failure *failure)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
+    if (worker == NULL || !elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_PLANNED)
+        return NULL;
+    bool leaves = e->hosts.items[worker->host].state == ELASTIC_HOST_LEAVING;
+    *failure = (struct elastic_failure){
+        .kind = leaves ? ELASTIC_FAILURE_PREEMPTED : ELASTIC_FAILURE_CRASH,
+        .host = worker->host,
+        .slot = worker->slot,
+        .seat = event->seat,
+        .rank = worker->rank,
+        .code = event->code,
+        .signaled = event->signaled,
+        .since_ms = elastic_exits_happened(e, event),
+    };
+    const char *host = elastic_hosts_name(&e->hosts, worker->host);
+    const char *name = event->signaled ? sigabbrev_np(event->code) : NULL;
+    if (name != NULL)
+        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was ended by SIG%s",
+                 worker->rank, host, name);
+    else if (event->signaled)
+        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was ended by signal %d",
+                 worker->rank, host, event->code);
+    else
+        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s ended with %d%s",
+                 worker->rank, host, event->code, event->code == 0 ? " before its peers" : "");
+    return worker;
+}
+
+static bool is_clean(const struct elastic_failure *failure)
+{
+    return failure->code == 0 && !failure->signaled;
+}
+
+/* So a Horovod worker ends when a peer dies or fails to come in the middle of a rendezvous. */
+static bool is_abort(const struct elastic_failure *failure)
+{
+    return failure->signaled ? failure->code == SIGABRT : failure->code == 128 + SIGABRT;
+}
+
+void elastic_exits_running(struct elastic *e, const struct elastic_event *event)
+{
+    struct elastic_failure failure;
+    const struct elastic_worker *worker = exited(e, event, &failure);
+    if (worker == NULL)
+        return;
+    bool member = elastic_worker_stays(worker);
+    elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
+    if (!member)
+        return; /* removed or killed: a consequence */
+    if (!is_clean(&failure)) {
+        elastic_change_fail(e, &failure);
+        return;
+    }
+    if (e->done == 0 || failure.since_ms < e->first_done.since_ms)
+        e->first_done = failure;
+    e->done++;
+}
+
+void elastic_exits_changing(struct elastic *e, const struct elastic_event *event)
+{
+    struct elastic_failure failure;
+    const struct elastic_worker *worker = exited(e, event, &failure);
+    if (worker == NULL)
+        return;
+    bool member = elastic_worker_stays(worker);
+    bool placed = worker->placed;
+    elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
+    if (!member)
+        return;
+    if (e->state == ELASTIC_PREPARING && placed)
+        elastic_members_cancel(e);
+    if (is_abort(&failure) && e->change.cause.kind != ELASTIC_FAILURE_NONE)
+        e->change.aborted++;
+    if (is_clean(&failure))
+        elastic_change_suspect(e, &failure);
+    else
+        elastic_change_fail(e, &failure);
+}
+
+void elastic_exits_stopping(struct elastic *e, const struct elastic_event *event)
+{
+    struct elastic_failure failure;
+    const struct elastic_worker *worker = exited(e, event, &failure);
+    if (worker == NULL)
+        return;
+    bool placed = worker->placed; /* not removed before */
+    elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
+    if (placed && !is_clean(&failure) && failure.since_ms < e->change.stopped_ms &&
+        !e->change.fresh)
+        elastic_change_fail(e, &failure);
+}
+
+void elastic_exits_ending(struct elastic *e, const struct elastic_event *event)
+{
+    struct elastic_failure failure;
+    if (exited(e, event, &failure) != NULL)
+        elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
+}

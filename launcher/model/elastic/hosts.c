@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/hosts.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+#define TO(state) (1u << (state))
+
+/* Where a host may go from each state; the table of model/elastic/elastic.h. */
+static const unsigned allowed[ELASTIC_HOST_STATES] = {
+    [ELASTIC_HOST_ABSENT] = TO(ELASTIC_HOST_KNOWN),
+    [ELASTIC_HOST_KNOWN] =
+        TO(ELASTIC_HOST_CALLING) | TO(ELASTIC_HOST_ABSENT) | TO(ELASTIC_HOST_LEFT),
+    [ELASTIC_HOST_CALLING] = TO(ELASTIC_HOST_UP) | TO(ELASTIC_HOST_AWAY) | TO(ELASTIC_HOST_ABSENT) |
+                             TO(ELASTIC_HOST_LEFT),
+    [ELASTIC_HOST_UP] = TO(ELASTIC_HOST_AWAY) | TO(ELASTIC_HOST_LEAVING),
+    [ELASTIC_HOST_LEAVING] = TO(ELASTIC_HOST_AWAY) | TO(ELASTIC_HOST_LEFT) | TO(ELASTIC_HOST_UP),
+    [ELASTIC_HOST_LEFT] = TO(ELASTIC_HOST_KNOWN) | TO(ELASTIC_HOST_ABSENT),
+    [ELASTIC_HOST_AWAY] =
+        TO(ELASTIC_HOST_CALLING) | TO(ELASTIC_HOST_ABSENT) | TO(ELASTIC_HOST_LEFT),
+};
+
+void elastic_hosts_destroy(struct elastic_hosts *hosts)
+{
+    for (int i = 0; i < hosts->count; i++) {
+        free(hosts->items[i].slot_strikes);
+        free(hosts->items[i].boot_id);
+        free(hosts->items[i].problem);
+        free(hosts->items[i].drain_reason);
+    }
+    free(hosts->items);
+    hosts_destroy(&hosts->names);
+}
+
+int elastic_hosts_number(const struct elastic_hosts *hosts, const char *name)
+{
+    const struct host *entry = hosts_find(&hosts->names, name);
+    return entry == NULL ? -1 : (int)(entry - hosts->names.items);
+}
+
+static void replace_text(char **text, const char *by)
+{
+    char *copy = mem_strdup(by);
+    free(*text);
+    *text = copy;
+}
+
+int elastic_hosts_enter(struct elastic_hosts *hosts, const struct host *entry)
+{
+    int number = elastic_hosts_number(hosts, entry->name);
+    if (number < 0) {
+        hosts_add(&hosts->names, entry->name, entry->slots, entry->slots_given);
+        number = hosts->count++;
+        if (hosts->count > hosts->room) {
+            hosts->room = hosts->room > 0 ? 2 * hosts->room : 16;
+            hosts->items =
+                mem_resize_array(hosts->items, (size_t)hosts->room, sizeof(*hosts->items));
+        }
+        hosts->items[number] =
+            (struct elastic_host){.place = -1, .first_seat = -1, .drain_deadline_ms = -1};
+        hosts->in_state[ELASTIC_HOST_ABSENT]++;
+    }
+    struct host *own = &hosts->names.items[number];
+    own->slots = entry->slots;
+    own->slots_given = entry->slots_given;
+    host_traits_copy(&own->traits, &entry->traits);
+    return number;
+}
+
+struct elastic_host *elastic_hosts_at(const struct elastic_hosts *hosts, int number)
+{
+    return number >= 0 && number < hosts->count ? &hosts->items[number] : NULL;
+}
+
+const char *elastic_hosts_name(const struct elastic_hosts *hosts, int number)
+{
+    return hosts->names.items[number].name;
+}
+
+void elastic_hosts_move(struct elastic_hosts *hosts, int number, enum elastic_host_state to)
+{
+    struct elastic_host *host = &hosts->items[number];
+    bool fits = (allowed[host->state] & TO(to)) != 0;
+    assert(fits);
+    if (!fits)
+        return;
+    hosts->in_state[host->state]--;
+    hosts->in_state[to]++;
+    host->state = to;
+}
+
+bool elastic_hosts_blacklisted(const struct elastic_host *host)
+{
+    return host->strikes.aside_until_ms != 0;
+}
+
+int elastic_hosts_promised(const struct elastic_host *host)
+{
+    bool ok = host->listed && !host->drained && !elastic_hosts_blacklisted(host);
+    return ok ? host->slots - host->put_aside : 0;
+}
+
+int elastic_hosts_usable(const struct elastic_host *host)
+{
+    return host->state == ELASTIC_HOST_UP ? elastic_hosts_promised(host) : 0;
+}
+
+bool elastic_hosts_slot_usable(const struct elastic_host *host, int slot)
+{
+    return slot < host->slots &&
+           (slot >= host->slot_room || host->slot_strikes[slot].aside_until_ms == 0);
+}
+
+static void count_aside(struct elastic_host *host)
+{
+    host->put_aside = 0;
+    for (int s = 0; s < host->slot_room && s < host->slots; s++)
+        if (host->slot_strikes[s].aside_until_ms != 0)
+            host->put_aside++;
+}
+
+void elastic_hosts_set_slots(struct elastic_host *host, int slots)
+{
+    host->slots = slots;
+    count_aside(host);
+}
+
+bool elastic_hosts_strike_slot(struct elastic_host *host, int slot,
+                               const struct elastic_strike_rule *rule, int64_t now_ms)
+{
+    if (slot >= host->slot_room) {
+        host->slot_strikes =
+            mem_resize_array(host->slot_strikes, (size_t)slot + 1, sizeof(*host->slot_strikes));
+        for (int s = host->slot_room; s <= slot; s++)
+            host->slot_strikes[s] = (struct elastic_strikes){.count = 0};
+        host->slot_room = slot + 1;
+    }
+    host->has_crashes = true;
+    host->crashed_ms = now_ms;
+    return elastic_strikes_add(&host->slot_strikes[slot], rule, now_ms);
+}
+
+static void due_at(struct elastic_hosts *hosts, int64_t due_ms)
+{
+    if (due_ms < hosts->due_ms)
+        hosts->due_ms = due_ms;
+}
+
+void elastic_hosts_slot_aside(struct elastic_hosts *hosts, int number, int slot,
+                              const struct elastic_strike_rule *rule, int64_t now_ms)
+{
+    struct elastic_host *host = &hosts->items[number];
+    elastic_strikes_put_aside(&host->slot_strikes[slot], rule, now_ms);
+    count_aside(host);
+    due_at(hosts, host->slot_strikes[slot].aside_until_ms);
+}
+
+void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number,
+                             const struct elastic_strike_rule *rule, int64_t now_ms)
+{
+    struct elastic_host *host = &hosts->items[number];
+    elastic_strikes_put_aside(&host->strikes, rule, now_ms);
+    due_at(hosts, host->strikes.aside_until_ms);
+}
+
+bool elastic_hosts_has_crashed(const struct elastic_host *host,
+                               const struct elastic_strike_rule *rule, int64_t now_ms)
+{
+    return host->has_crashes && now_ms - host->crashed_ms < rule->decay_ms;
+}
+
+void elastic_hosts_forgive(struct elastic_host *host)
+{
+    free(host->slot_strikes);
+    host->slot_strikes = NULL;
+    host->slot_room = 0;
+    host->put_aside = 0;
+    host->strikes = (struct elastic_strikes){.count = 0};
+    host->has_crashes = false;
+    host->prepare_failed = false;
+    elastic_hosts_undrain(host);
+}
+
+bool elastic_hosts_come_back(struct elastic_host *host, int64_t now_ms)
+{
+    bool any = elastic_strikes_come_back(&host->strikes, now_ms);
+    if (any)
+        host->prepare_failed = false;
+    for (int s = 0; s < host->slot_room; s++)
+        if (elastic_strikes_come_back(&host->slot_strikes[s], now_ms))
+            any = true;
+    count_aside(host);
+    return any;
+}
+
+void elastic_hosts_back_off(struct elastic_hosts *hosts, int number, int64_t min_ms, int64_t max_ms,
+                            int64_t now_ms)
+{
+    struct elastic_host *host = &hosts->items[number];
+    int64_t delay = host->delay_ms > 0 ? 2 * host->delay_ms : min_ms;
+    host->delay_ms = delay < max_ms ? delay : max_ms;
+    host->call_due_ms = now_ms + host->delay_ms;
+    due_at(hosts, host->call_due_ms);
+}
+
+void elastic_hosts_drain(struct elastic_hosts *hosts, int number, const char *reason,
+                         int64_t deadline_ms)
+{
+    struct elastic_host *host = &hosts->items[number];
+    host->drained = true;
+    host->relisted = false;
+    if (reason != NULL)
+        replace_text(&host->drain_reason, reason);
+    if (deadline_ms < 0 || deadline_ms == host->drain_deadline_ms)
+        return;
+    host->expired = false;
+    host->drain_deadline_ms = deadline_ms;
+    due_at(hosts, deadline_ms);
+}
+
+void elastic_hosts_undrain(struct elastic_host *host)
+{
+    host->drained = host->relisted = host->expired = false;
+    host->drain_deadline_ms = -1;
+    replace_text(&host->drain_reason, NULL);
+}
+
+void elastic_hosts_called(struct elastic_hosts *hosts, int number, int64_t now_ms)
+{
+    hosts->items[number].called_ms = now_ms;
+    due_at(hosts, now_ms + ELASTIC_SLOW_CALL_MS);
+}
+
+void elastic_hosts_find_due(struct elastic_hosts *hosts, int64_t now_ms)
+{
+    hosts->due_ms = INT64_MAX;
+    for (int i = 0; i < hosts->count; i++) {
+        const struct elastic_host *host = &hosts->items[i];
+        /* a call that is due and not made is one that is not needed now */
+        if (host->state == ELASTIC_HOST_AWAY && host->call_due_ms > now_ms)
+            due_at(hosts, host->call_due_ms);
+        if (host->state == ELASTIC_HOST_CALLING && host->called_ms + ELASTIC_SLOW_CALL_MS > now_ms)
+            due_at(hosts, host->called_ms + ELASTIC_SLOW_CALL_MS);
+        if (host->drain_deadline_ms > now_ms)
+            due_at(hosts, host->drain_deadline_ms);
+        if (host->strikes.aside_until_ms > 0)
+            due_at(hosts, host->strikes.aside_until_ms);
+        for (int s = 0; s < host->slot_room; s++)
+            if (host->slot_strikes[s].aside_until_ms > 0)
+                due_at(hosts, host->slot_strikes[s].aside_until_ms);
+    }
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/job.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+#define TEXT_MAX 2048
+
+void elastic_actions_clear(struct elastic_actions *actions)
+{
+    actions->count = 0;
+}
+
+void elastic_actions_destroy(struct elastic_actions *actions)
+{
+    free(actions->items);
+    *actions = (struct elastic_actions){.items = NULL};
+}
+
+struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind kind)
+{
+    struct elastic_actions *out = e->out;
+    if (out->count == out->room) {
+        out->room = out->room > 0 ? 2 * out->room : 16;
+        out->items = mem_resize_array(out->items, out->room, sizeof(*out->items));
+    }
+    struct elastic_action *action = &out->items[out->count++];
+    *action = (struct elastic_action){.kind = kind, .host = -1, .seat = -1, .deadline_ms = -1};
+    return action;
+}
+
+void elastic_say(struct elastic *e, int level, const char *format, ...)
+{
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+    va_list args;
+    va_start(args, format);
+    int formatted = buf_vprintf(&text, format, args);
+    va_end(args);
+    if (formatted < 0)
+        buf_puts(&text, "(a line too long to be shown)");
+    if (e->text_count == e->text_room) {
+        e->text_room = e->text_room > 0 ? 2 * e->text_room : 8;
+        e->texts = mem_resize_array(e->texts, e->text_room, sizeof(*e->texts));
+    }
+    e->texts[e->text_count++] = mem_strdup(buf_text(&text));
+    struct elastic_action *action = elastic_emit(e, ELASTIC_SAY);
+    action->level = level;
+    action->text = e->texts[e->text_count - 1];
+}
+
+void elastic_forget_texts(struct elastic *e)
+{
+    for (size_t i = 0; i < e->text_count; i++)
+        free(e->texts[i]);
+    e->text_count = 0;
+}
+
+void elastic_timer_set(struct elastic *e, enum elastic_timer timer, int64_t due_ms)
+{
+    e->timers[timer] = due_ms;
+}
+
+void elastic_timer_off(struct elastic *e, enum elastic_timer timer)
+{
+    e->timers[timer] = INT64_MAX;
+}
+
+const char *elastic_plural(int count)
+{
+    return count == 1 ? "" : "s";
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one struct of the elastic core that its parts share; private to elastic_*.c. Each part
+ * changes only what its own header says.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "model/elastic/elastic.h"
+#include "model/elastic/hosts.h"
+#include "model/elastic/strikes.h"
+#include "model/elastic/workers.h"
+
+/* Those of enum log_level that are used; a pure room does not include the log. */
+enum { ELASTIC_WARNING = 1, ELASTIC_NOTICE = 2 };
+
+enum elastic_timer {
+    ELASTIC_TIMER_WAIT,    /* enough slots must be there */
+    ELASTIC_TIMER_GATHER,  /* the first epoch does not wait longer for more than it needs */
+    ELASTIC_TIMER_GROW,    /* arrivals become a change */
+    ELASTIC_TIMER_NOTIFY,  /* rank 0 is told again */
+    ELASTIC_TIMER_PREPARE, /* PREPARED must have come */
+    ELASTIC_TIMER_START,   /* every new worker must have STARTED */
+    ELASTIC_TIMER_STOP,    /* every worker must have FINISHED */
+    ELASTIC_TIMER_END,     /* the same after the verdict */
+    ELASTIC_TIMERS
+};
+
+enum elastic_failure_kind {
+    ELASTIC_FAILURE_NONE,
+    ELASTIC_FAILURE_CRASH,
+    ELASTIC_FAILURE_LOST,
+    ELASTIC_FAILURE_PREEMPTED
+};
+
+struct elastic_failure {
+    enum elastic_failure_kind kind;
+    int host, slot, seat, rank; /* of a lost host: slot, seat and rank are -1 */
+    int code;
+    bool signaled;
+    int64_t since_ms;
+    char text[400]; /* "rank 3 on b ended with code 1" */
+};
+
+/* What leads from one epoch to the next. Begins with all zero at each START: notices of drains and
+ * arrivals gather here while the job runs, and it is open from the first failure, the first asking
+ * worker or the first restart on. */
+struct elastic_change {
+    bool open;
+    enum elastic_mode mode;         /* REJOIN or RESTART, once it is open */
+    bool fresh;                     /* nobody survives: it has become a restart */
+    bool charged;                   /* one of the budgets has paid for it */
+    bool noticed;                   /* a host is to be left */
+    bool grows;                     /* it was opened, or is announced, for arrivals */
+    bool notify;                    /* rank 0 must be told, as soon as it has registered */
+    int announced;                  /* size that rank 0 was told of */
+    int killed, lost;               /* workers that we ended, hosts lost, since it is open */
+    int aborted;                    /* members that ended themselves by SIGABRT after the cause */
+    struct elastic_failure cause;   /* the first failure */
+    struct elastic_failure suspect; /* the first exit with 0 that is not believed */
+    struct elastic_failure
+        asker; /* the worker whose asking opened it; kind NONE, no seat: it did nothing */
+    int64_t happened_ms, detected_ms, stopped_ms, agreed_ms, planned_ms;
+    struct buf text;
+};
+
+struct elastic {
+    struct elastic_config config;
+    struct elastic_strike_rule strike_rule;
+    int64_t now_ms;
+    enum elastic_state state;
+    int64_t timers[ELASTIC_TIMERS]; /* INT64_MAX: off */
+    struct elastic_hosts hosts;
+    struct elastic_workers workers;
+    struct elastic_plan plan;
+    struct elastic_change change;
+    struct elastic_facts facts;  /* of the last epoch that resumed; the sums are kept up to date */
+    struct elastic_facts coming; /* of the epoch that was started and has not resumed */
+    struct elastic_verdict verdict;
+    bool waiting_said;
+    bool end_prolonged;      /* only the rest of the output is waited for after the verdict */
+    int64_t gather_until_ms; /* see ELASTIC_TIMER_GATHER; -1: not begun */
+    int64_t grow_due_ms;     /* see ELASTIC_TIMER_GROW; -1: nothing has come */
+    unsigned listing;        /* serial of the last HOSTS */
+    char *discovery_problem; /* owned; NULL: the last one was fine */
+    int started;             /* epochs */
+    int fresh_started;       /* of them, those in which all workers were new */
+    bool resumed;            /* the running epoch has */
+    int done;                /* its members that ended with 0 */
+    struct elastic_failure first_done;
+    int restarts, preemptions; /* budgets used */
+    /* who is called, who can go, whether there is room to grow must be looked at again */
+    bool call_again, release_again, grow_again;
+    struct elastic_actions *out; /* of the present event */
+    char **texts;                /* owned: what its actions borrow */
+    size_t text_count, text_room;
+};
+
+/* An action with host and seat -1. Valid until the next one. */
+struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind kind);
+void elastic_say(struct elastic *e, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void elastic_forget_texts(struct elastic *e);
+
+void elastic_timer_set(struct elastic *e, enum elastic_timer timer, int64_t due_ms);
+void elastic_timer_off(struct elastic *e, enum elastic_timer timer);
+
+const char *elastic_plural(int count); /* "s", or "" for one */

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list of the hosts that an elastic job has now, against the one before.
+ */
+#pragma once
+
+#include "model/elastic/job.h"
+
+/* Takes over the list: new hosts, other slots; hosts that are on it no more are left. */
+void elastic_listing_take(struct elastic *e, const struct host_list *list);

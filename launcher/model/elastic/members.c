@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/members.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "model/elastic/change.h"
+#include "model/elastic/placement.h"
+#include "model/plan/plan.h"
+
+/* Who is served first: hosts with survivors, then those of the present epoch, then the others. */
+static int rank_of_host(const struct elastic_host *host)
+{
+    if (host->staying > 0)
+        return 0;
+    return host->holds_place ? 1 : 2;
+}
+
+void elastic_members_choose(const struct elastic *e, struct elastic_choice *choice)
+{
+    const struct elastic_hosts *hosts = &e->hosts;
+    *choice = (struct elastic_choice){.hosts = mem_array((size_t)hosts->count + 1, sizeof(int))};
+    int with_survivors = 0;
+    for (int turn = 0; turn < 3; turn++)
+        for (int i = 0; i < hosts->count; i++) {
+            int usable = elastic_hosts_usable(&hosts->items[i]);
+            if (usable == 0 || rank_of_host(&hosts->items[i]) != turn)
+                continue;
+            choice->hosts[choice->count++] = i;
+            choice->usable += usable;
+            with_survivors += turn == 0;
+        }
+    int spares = choice->count - with_survivors;
+    if (spares > e->config.spares)
+        spares = e->config.spares;
+    int used = choice->count - spares;
+    int64_t slots = 0;
+    for (int i = 0; i < choice->count; i++) {
+        if (i >= used && slots >= e->config.np)
+            break; /* the rest is spare */
+        slots += elastic_hosts_usable(&hosts->items[choice->hosts[i]]);
+        if (i >= used)
+            used++;
+    }
+    choice->count = used;
+    int64_t limit = e->config.max_np > 0 ? e->config.max_np : PLAN_SIZE_MAX;
+    choice->size = (int)(slots < limit ? slots : limit);
+}
+
+void elastic_members_choice_clear(struct elastic_choice *choice)
+{
+    free(choice->hosts);
+    *choice = (struct elastic_choice){.count = 0};
+}
+
+static bool can_stay(const struct elastic *e, const struct elastic_worker *worker)
+{
+    const struct elastic_host *host = &e->hosts.items[worker->host];
+    return worker->state == ELASTIC_WORKER_ASKED && elastic_hosts_usable(host) > 0 &&
+           elastic_hosts_slot_usable(host, worker->slot);
+}
+
+int elastic_members_survivors(const struct elastic *e)
+{
+    int count = 0;
+    for (int seat = 0; seat < e->workers.count; seat++)
+        count += can_stay(e, &e->workers.items[seat]);
+    return count;
+}
+
+struct ranked {
+    int rank;
+    struct elastic_survivor survivor;
+};
+
+static int by_rank(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* In the order of the ranks that they were told last. The caller's. */
+static struct elastic_survivor *list_survivors(const struct elastic *e, int *count)
+{
+    int room = e->workers.in_state[ELASTIC_WORKER_ASKED];
+    struct ranked *ranked AUTO_FREE = mem_array((size_t)room + 1, sizeof(*ranked));
+    *count = 0;
+    for (int seat = 0; seat < e->workers.count; seat++) {
+        const struct elastic_worker *worker = &e->workers.items[seat];
+        if (can_stay(e, worker))
+            ranked[(*count)++] = (struct ranked){.rank = worker->rank,
+                                                 .survivor = {seat, worker->host, worker->slot}};
+    }
+    qsort(ranked, (size_t)*count, sizeof(*ranked), by_rank);
+    struct elastic_survivor *survivors = mem_array((size_t)*count + 1, sizeof(*survivors));
+    for (int i = 0; i < *count; i++)
+        survivors[i] = ranked[i].survivor;
+    return survivors;
+}
+
+/* `slots` is the array that the offers' slots lie in; both are the caller's. */
+static void make_offers(const struct elastic *e, const struct elastic_choice *choice,
+                        struct elastic_offer **offers, int **slots)
+{
+    size_t total = 0;
+    for (int i = 0; i < choice->count; i++)
+        total += (size_t)elastic_hosts_usable(&e->hosts.items[choice->hosts[i]]);
+    *slots = mem_array(total + 1, sizeof(**slots));
+    *offers = mem_array((size_t)choice->count + 1, sizeof(**offers));
+    int *next = *slots;
+    for (int i = 0; i < choice->count; i++) {
+        const struct elastic_host *host = &e->hosts.items[choice->hosts[i]];
+        struct elastic_offer *offer = &(*offers)[i];
+        *offer = (struct elastic_offer){.host = choice->hosts[i],
+                                        .slots = next,
+                                        .place = host->place,
+                                        .stays = host->holds_place};
+        for (int slot = 0; slot < host->slots; slot++)
+            if (elastic_hosts_slot_usable(host, slot))
+                next[offer->count++] = slot;
+        next += offer->count;
+    }
+}
+
+static void note_places(struct elastic *e, const struct elastic_choice *choice,
+                        const struct elastic_placement *placement)
+{
+    for (int i = 0; i < choice->count; i++) {
+        if (placement->places[i] < 0)
+            continue;
+        struct elastic_host *host = &e->hosts.items[choice->hosts[i]];
+        host->next_place = placement->places[i];
+        host->prepared_epoch = e->plan.epoch;
+    }
+}
+
+/* The places that the plan gives count from its start on. Survivors have an order of their own, so
+ * after them the places begin anew. */
+static void take_places(struct elastic *e)
+{
+    for (int i = 0; i < e->hosts.count; i++) {
+        e->hosts.items[i].holds_place = false;
+        if (!e->plan.fresh)
+            e->hosts.items[i].place = -1;
+    }
+    for (int h = 0; h < e->plan.host_count; h++) {
+        struct elastic_host *host = &e->hosts.items[e->plan.hosts[h]];
+        host->holds_place = true;
+        host->place = e->plan.fresh ? host->next_place : h;
+        host->member_epoch = e->plan.epoch;
+    }
+}
+
+static void take_plan(struct elastic *e, struct elastic_placement *placement, bool fresh)
+{
+    struct elastic_plan *plan = &e->plan;
+    free(plan->members);
+    free(plan->hosts);
+    *plan = (struct elastic_plan){
+        .epoch = plan->epoch + 1,
+        .restart_count = fresh ? e->fresh_started : e->fresh_started - 1,
+        .fresh = fresh,
+        .size = placement->size,
+        .members = placement->members,
+        .host_count = placement->host_count,
+        .hosts = placement->hosts,
+    };
+    placement->members = NULL;
+    placement->hosts = NULL;
+    for (int seat = 0; seat < e->workers.count; seat++)
+        e->workers.items[seat].placed = false;
+    for (int r = 0; r < plan->size; r++) {
+        struct elastic_member *member = &plan->members[r];
+        if (member->is_new)
+            member->seat = elastic_workers_seat(&e->workers, member->host, member->slot);
+        e->workers.items[member->seat].placed = true;
+    }
+}
+
+void elastic_members_prepare(struct elastic *e, const struct elastic_choice *choice)
+{
+    int survivor_count = 0;
+    struct elastic_survivor *survivors AUTO_FREE = list_survivors(e, &survivor_count);
+    struct elastic_offer *offers AUTO_FREE = NULL;
+    int *slots AUTO_FREE = NULL;
+    make_offers(e, choice, &offers, &slots);
+    struct elastic_placement placement;
+    elastic_placement_make(
+        &(struct elastic_placement_request){
+            .offers = offers,
+            .offer_count = choice->count,
+            .survivors = survivors,
+            .survivor_count = survivor_count,
+            .size = choice->size,
+            .host_total = e->hosts.count,
+        },
+        &placement);
+    take_plan(e, &placement, survivor_count == 0);
+    note_places(e, choice, &placement);
+    elastic_placement_clear(&placement);
+    e->change.planned_ms = e->now_ms;
+    elastic_timer_set(e, ELASTIC_TIMER_PREPARE, e->now_ms + e->config.prepare_timeout_ms);
+    e->state = ELASTIC_PREPARING;
+    elastic_emit(e, ELASTIC_PREPARE)->epoch = e->plan.epoch;
+}
+
+bool elastic_members_use(const struct elastic *e, int host)
+{
+    return e->plan.epoch > 0 && e->hosts.items[host].prepared_epoch == e->plan.epoch;
+}
+
+void elastic_members_forget_planned(struct elastic *e)
+{
+    if (e->workers.in_state[ELASTIC_WORKER_PLANNED] == 0)
+        return;
+    for (int seat = 0; seat < e->workers.count; seat++)
+        if (e->workers.items[seat].state == ELASTIC_WORKER_PLANNED)
+            elastic_workers_free(&e->workers, seat);
+}
+
+void elastic_members_cancel(struct elastic *e)
+{
+    elastic_emit(e, ELASTIC_CANCEL)->epoch = e->plan.epoch;
+    elastic_members_forget_planned(e);
+    elastic_timer_off(e, ELASTIC_TIMER_PREPARE);
+    e->release_again = true;
+    e->call_again = true;
+    e->state = ELASTIC_WAITING;
+}
+
+static void answer(struct elastic *e, const struct elastic_worker *worker, int seat)
+{
+    for (int i = 0; i < worker->request_count; i++) {
+        struct elastic_action *action = elastic_emit(e, ELASTIC_ANSWER);
+        action->request = worker->requests[i];
+        action->seat = seat;
+    }
+}
+
+/* The members, each told its place, the new ones by their environment. */
+static void start_members(struct elastic *e)
+{
+    for (int r = 0; r < e->plan.size; r++) {
+        const struct elastic_member *member = &e->plan.members[r];
+        struct elastic_worker *worker = &e->workers.items[member->seat];
+        worker->rank = member->rank;
+        worker->local_rank = member->local_rank;
+        if (member->is_new) {
+            elastic_workers_move(&e->workers, member->seat, ELASTIC_WORKER_STARTING);
+        } else {
+            answer(e, worker, member->seat);
+            elastic_workers_move(&e->workers, member->seat, ELASTIC_WORKER_RUNNING);
+        }
+    }
+}
+
+static void remove_others(struct elastic *e)
+{
+    if (e->workers.in_state[ELASTIC_WORKER_ASKED] == 0)
+        return;
+    for (int seat = 0; seat < e->workers.count; seat++) {
+        struct elastic_worker *worker = &e->workers.items[seat];
+        if (worker->state != ELASTIC_WORKER_ASKED)
+            continue;
+        answer(e, worker, -1);
+        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_REMOVED);
+        elastic_workers_expect(&e->workers, seat,
+                               e->now_ms + e->config.grace_ms + e->config.patience_ms);
+    }
+}
+
+/* What the change was about, for the facts of the epoch that it led to. */
+static void note_coming(struct elastic *e)
+{
+    const struct elastic_change *change = &e->change;
+    elastic_change_note_added(e);
+    e->coming = (struct elastic_facts){
+        .epoch = e->plan.epoch,
+        .size = e->plan.size,
+        .host_count = e->plan.host_count,
+        .mode = change->open ? change->mode : ELASTIC_AUTO,
+        .happened_ms = change->happened_ms,
+        .detected_ms = change->detected_ms,
+        .agreed_ms = change->agreed_ms,
+        .planned_ms = change->planned_ms,
+        .started_ms = e->now_ms,
+    };
+    snprintf(e->coming.cause, sizeof(e->coming.cause), "%s", buf_text(&change->text));
+}
+
+void elastic_members_start(struct elastic *e)
+{
+    for (int t = 0; t < ELASTIC_TIMERS; t++)
+        elastic_timer_off(e, (enum elastic_timer)t);
+    elastic_emit(e, ELASTIC_START)->epoch = e->plan.epoch;
+    start_members(e);
+    remove_others(e);
+    note_coming(e);
+    take_places(e);
+    elastic_change_close(e);
+    e->started++;
+    e->fresh_started += e->plan.fresh;
+    e->resumed = false;
+    e->done = 0;
+    e->waiting_said = false;
+    e->release_again = true;
+    if (e->workers.in_state[ELASTIC_WORKER_STARTING] > 0)
+        elastic_timer_set(e, ELASTIC_TIMER_START, e->now_ms + e->config.prepare_timeout_ms);
+    elastic_workers_find_due(&e->workers);
+    e->state = ELASTIC_RUNNING;
+}
+
+void elastic_members_resume(struct elastic *e)
+{
+    struct elastic_facts *facts = &e->facts;
+    struct elastic_facts sums = *facts;
+    *facts = e->coming;
+    facts->resumed_ms = e->now_ms;
+    facts->epochs = e->started;
+    facts->crashes = sums.crashes;
+    facts->hosts_lost = sums.hosts_lost;
+    facts->preemptions = sums.preemptions;
+    facts->grown = sums.grown;
+    facts->lost_ms = sums.lost_ms;
+    if (e->started > 1)
+        facts->lost_ms += e->now_ms - facts->happened_ms;
+    e->resumed = e->grow_again = true;
+    elastic_timer_off(e, ELASTIC_TIMER_START);
+    elastic_emit(e, ELASTIC_RESUMED)->epoch = e->plan.epoch;
+}

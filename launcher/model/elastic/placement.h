@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who works where in an epoch: offers of hosts and survivors in, members in rank order out. Pure.
+ *
+ * All survivors stay. The new workers that are missing up to `size` take the free slots of the
+ * offers in their order, lowest slots first. Ranks: survivors keep their order; a new worker comes
+ * behind the last survivor of its host; hosts without a survivor come behind all these, by their
+ * place. So without survivors ranks go by place and slot.
+ *
+ * Places: a host that stays keeps its own; one that comes takes the one that it had, if that is
+ * free, else the first free one.
+ *
+ * Local ranks follow the slots. The cross rank of a rank is its index among the hosts that have its
+ * local rank, hosts in the order of their first rank; the cross size is their number.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "model/elastic/elastic.h"
+
+struct elastic_offer {
+    int host;
+    const int *slots; /* usable ones, ascending; borrowed */
+    int count;
+    int place;  /* that it had last; -1: none */
+    bool stays; /* it has members now */
+};
+
+struct elastic_survivor { /* its host is among the offers, its slot among the offered ones */
+    int seat, host, slot;
+};
+
+struct elastic_placement_request {
+    const struct elastic_offer *offers; /* each host once */
+    int offer_count;
+    const struct elastic_survivor *survivors; /* in rank order */
+    int survivor_count;
+    int size;       /* at least survivor_count, at most what is offered */
+    int host_total; /* host numbers are below it */
+};
+
+struct elastic_placement {
+    int size;
+    struct elastic_member *members; /* seat of new ones: -1 */
+    int host_count;
+    int *hosts;  /* those with members, in the order of their first rank */
+    int *places; /* of each offer; -1: it got no member */
+};
+
+void elastic_placement_make(const struct elastic_placement_request *request,
+                            struct elastic_placement *out);
+void elastic_placement_clear(struct elastic_placement *placement);

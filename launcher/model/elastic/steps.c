@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/steps.h"
+
+#include "model/elastic/calls.h"
+#include "model/elastic/change.h"
+#include "model/elastic/departures.h"
+#include "model/elastic/members.h"
+#include "model/elastic/verdict.h"
+
+/* Nobody has still to ask, to end, or to get up. */
+static bool all_agree(const struct elastic *e)
+{
+    const int *in = e->workers.in_state;
+    return in[ELASTIC_WORKER_STARTING] + in[ELASTIC_WORKER_RUNNING] + in[ELASTIC_WORKER_KILLED] +
+               in[ELASTIC_WORKER_REMOVED] ==
+           0;
+}
+
+/* The first epoch takes in the hosts that are being connected to, but not for long. */
+static bool must_gather(struct elastic *e, const struct elastic_choice *choice)
+{
+    bool can_be_more = e->config.max_np == 0 || choice->size < e->config.max_np;
+    if (e->started > 0 || !can_be_more || e->hosts.in_state[ELASTIC_HOST_CALLING] == 0)
+        return false;
+    if (e->gather_until_ms < 0) {
+        e->gather_until_ms = e->now_ms + e->config.grow_delay_ms;
+        elastic_timer_set(e, ELASTIC_TIMER_GATHER, e->gather_until_ms);
+    }
+    return e->now_ms < e->gather_until_ms;
+}
+
+static int wanted(const struct elastic *e)
+{
+    int least = e->started == 0 ? e->config.np : e->config.min_np;
+    return e->config.max_np > 0 && e->config.max_np < least ? e->config.max_np : least;
+}
+
+static void step_waiting(struct elastic *e)
+{
+    bool rejoins = e->change.open && e->change.mode == ELASTIC_REJOIN;
+    if (rejoins && e->workers.in_state[ELASTIC_WORKER_ASKED] == 0) {
+        elastic_change_nobody_left(e);
+        return;
+    }
+    struct elastic_choice choice;
+    elastic_members_choose(e, &choice);
+    if (choice.size < wanted(e)) {
+        e->gather_until_ms = -1;
+        elastic_timer_off(e, ELASTIC_TIMER_GATHER);
+    } else if (!must_gather(e, &choice) && !elastic_verdict_reset_limit(e)) {
+        if (rejoins && elastic_members_survivors(e) == 0)
+            elastic_change_nobody_left(e);
+        else
+            elastic_members_prepare(e, &choice);
+    }
+    elastic_members_choice_clear(&choice);
+}
+
+static void step_preparing(struct elastic *e)
+{
+    (void)e;
+}
+
+static void step_running(struct elastic *e)
+{
+    if (!e->resumed && e->workers.in_state[ELASTIC_WORKER_STARTING] == 0)
+        elastic_members_resume(e);
+    if (e->done == e->plan.size)
+        elastic_verdict_success(e);
+}
+
+static void step_agreeing(struct elastic *e)
+{
+    if (all_agree(e))
+        elastic_change_agreed(e);
+}
+
+static void step_stopping(struct elastic *e)
+{
+    if (e->workers.taken > 0)
+        return;
+    elastic_timer_off(e, ELASTIC_TIMER_STOP);
+    e->change.agreed_ms = e->now_ms;
+    e->release_again = true;
+    e->state = ELASTIC_WAITING;
+}
+
+static void step_ending(struct elastic *e)
+{
+    if (e->workers.taken > 0)
+        return;
+    elastic_emit(e, ELASTIC_OVER);
+    e->state = ELASTIC_DONE;
+}
+
+static void (*const steps[ELASTIC_STATES])(struct elastic *e) = {
+    [ELASTIC_WAITING] = step_waiting,   [ELASTIC_PREPARING] = step_preparing,
+    [ELASTIC_RUNNING] = step_running,   [ELASTIC_AGREEING] = step_agreeing,
+    [ELASTIC_STOPPING] = step_stopping, [ELASTIC_ENDING] = step_ending,
+};
+
+/* Whether more workers could run than do, or than rank 0 was told of. */
+static void look_for_growth(struct elastic *e)
+{
+    e->grow_again = false;
+    bool limit = e->config.reset_limit >= 0 && e->started > e->config.reset_limit;
+    bool full = e->config.max_np > 0 && e->plan.size >= e->config.max_np;
+    if (!e->resumed || e->done > 0 || limit || full)
+        return;
+    struct elastic_choice choice;
+    elastic_members_choose(e, &choice);
+    int size = choice.size;
+    elastic_members_choice_clear(&choice);
+    if (size <= e->plan.size || size <= e->change.announced) {
+        e->grow_due_ms = -1; /* what had come has gone again */
+        elastic_timer_off(e, ELASTIC_TIMER_GROW);
+        return;
+    }
+    if (e->grow_due_ms < 0) {
+        e->grow_due_ms = e->now_ms + e->config.grow_delay_ms;
+        elastic_timer_set(e, ELASTIC_TIMER_GROW, e->grow_due_ms);
+    }
+    if (e->now_ms >= e->grow_due_ms) {
+        e->grow_due_ms = -1;
+        elastic_timer_off(e, ELASTIC_TIMER_GROW);
+        elastic_change_grow(e, size);
+    }
+}
+
+static void notify_rank_0(struct elastic *e)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, e->plan.members[0].seat);
+    if (worker == NULL || worker->rank != 0 || worker->state != ELASTIC_WORKER_RUNNING ||
+        !worker->registered)
+        return; /* its REGISTERED brings us back */
+    e->change.notify = false;
+    elastic_emit(e, ELASTIC_NOTIFY)->seat = e->plan.members[0].seat;
+    elastic_timer_set(e, ELASTIC_TIMER_NOTIFY, e->now_ms + e->config.renotify_ms);
+}
+
+static void wait_for_slots(struct elastic *e)
+{
+    if (e->timers[ELASTIC_TIMER_WAIT] == INT64_MAX)
+        elastic_timer_set(e, ELASTIC_TIMER_WAIT, e->now_ms + e->config.elastic_timeout_ms);
+}
+
+/* At the start not before all that are called have come or failed. */
+static void say_waiting(struct elastic *e)
+{
+    bool calls = e->hosts.in_state[ELASTIC_HOST_CALLING] > 0 || e->listing == 0;
+    bool may_come = e->started == 0 && calls;
+    if (e->state != ELASTIC_WAITING || e->waiting_said || may_come)
+        return;
+    struct elastic_choice choice;
+    elastic_members_choose(e, &choice);
+    int size = choice.size;
+    elastic_members_choice_clear(&choice);
+    if (size >= wanted(e))
+        return; /* it gathers */
+    e->waiting_said = true;
+    elastic_say(e, ELASTIC_WARNING, "waiting for %d more slot%s: %d of at least %d",
+                wanted(e) - size, elastic_plural(wanted(e) - size), size, wanted(e));
+}
+
+void elastic_steps_settle(struct elastic *e)
+{
+    enum elastic_state before;
+    do {
+        do {
+            before = e->state;
+            if (steps[before] != NULL)
+                steps[before](e);
+        } while (e->state != before);
+        if (e->state == ELASTIC_RUNNING && e->grow_again)
+            look_for_growth(e); /* may stop the workers for a restart */
+    } while (e->state != before);
+    if (e->state == ELASTIC_ENDING || e->state == ELASTIC_DONE)
+        return;
+    if (e->state != ELASTIC_WAITING)
+        elastic_timer_off(e, ELASTIC_TIMER_WAIT);
+    else
+        wait_for_slots(e);
+    if (e->state == ELASTIC_RUNNING && e->change.notify)
+        notify_rank_0(e);
+    /* an agent that is stopping its crew is left in peace */
+    if (e->release_again && e->state != ELASTIC_STOPPING) {
+        e->release_again = false;
+        if (e->hosts.in_state[ELASTIC_HOST_LEAVING] > 0)
+            elastic_departures_finish(e);
+    }
+    if (e->call_again) {
+        e->call_again = false;
+        elastic_calls_make(e);
+    }
+    say_waiting(e);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "model/elastic/members.h"
+
+#define SHOWN_PROBLEMS_MAX 5
+
+static void end_decisions(struct elastic *e)
+{
+    for (int t = 0; t < ELASTIC_TIMERS; t++)
+        elastic_timer_off(e, (enum elastic_timer)t);
+    elastic_members_forget_planned(e);
+    elastic_timer_set(e, ELASTIC_TIMER_END, e->now_ms + e->config.grace_ms + e->config.patience_ms);
+    e->state = ELASTIC_ENDING;
+}
+
+void elastic_verdict_give(struct elastic *e, enum elastic_end end,
+                          const struct elastic_failure *failure, const char *format, ...)
+{
+    struct elastic_verdict *verdict = &e->verdict;
+    *verdict = (struct elastic_verdict){.end = end, .seat = -1, .rank = -1, .host = -1};
+    if (failure != NULL) {
+        verdict->seat = failure->seat;
+        verdict->rank = failure->rank;
+        verdict->host = failure->host;
+        verdict->code = failure->code;
+        verdict->signaled = failure->signaled;
+    }
+    /* one that ended with 0 too early has failed all the same */
+    bool crashed = failure != NULL && failure->kind == ELASTIC_FAILURE_CRASH;
+    if ((end == ELASTIC_END_CRASH || end == ELASTIC_END_FAULT || crashed) && verdict->code == 0)
+        verdict->code = 1;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(verdict->text, sizeof(verdict->text), format, args);
+    va_end(args);
+    end_decisions(e);
+    elastic_emit(e, ELASTIC_VERDICT);
+}
+
+void elastic_verdict_success(struct elastic *e)
+{
+    elastic_verdict_give(e, ELASTIC_END_SUCCESS, NULL, "%s", "");
+}
+
+void elastic_verdict_driver(struct elastic *e)
+{
+    if (e->verdict.end == ELASTIC_END_NONE)
+        e->verdict =
+            (struct elastic_verdict){.end = ELASTIC_END_DRIVER, .seat = -1, .rank = -1, .host = -1};
+    end_decisions(e);
+}
+
+/* Which listed hosts could not be had, and why. */
+static void add_problems(const struct elastic *e, struct buf *text)
+{
+    int shown = 0, more = 0;
+    for (int i = 0; i < e->hosts.count; i++) {
+        const struct elastic_host *host = &e->hosts.items[i];
+        if (!host->listed || host->problem == NULL || elastic_hosts_usable(host) > 0)
+            continue;
+        if (shown == SHOWN_PROBLEMS_MAX) {
+            more++;
+            continue;
+        }
+        buf_printf(text, "%s%s: %.160s", shown++ == 0 ? " (" : "; ",
+                   elastic_hosts_name(&e->hosts, i), host->problem);
+    }
+    if (more > 0)
+        buf_printf(text, "; and %d more host%s", more, elastic_plural(more));
+    if (shown > 0)
+        buf_puts(text, ")");
+}
+
+void elastic_verdict_no_hosts(struct elastic *e, int wanted, int64_t found)
+{
+    struct buf problems AUTO_BUF = BUF_INIT(4096);
+    add_problems(e, &problems);
+    elastic_verdict_give(
+        e, ELASTIC_END_NO_HOSTS, NULL,
+        "not enough slots for %lld s: %d wanted, %lld found%s; give more hosts, or "
+        "wait longer with --elastic-timeout",
+        (long long)(e->config.elastic_timeout_ms / 1000), wanted, (long long)found,
+        buf_text(&problems));
+}
+
+bool elastic_verdict_reset_limit(struct elastic *e)
+{
+    if (e->config.reset_limit < 0 || e->started <= e->config.reset_limit)
+        return false;
+    const char *cause = buf_text(&e->change.text);
+    if (cause[0] == '\0')
+        cause = e->change.asker.text;
+    const struct elastic_failure *failure = &e->change.cause;
+    if (failure->kind == ELASTIC_FAILURE_NONE)
+        failure = NULL; /* nobody is to blame for a host that is left */
+    elastic_verdict_give(e, ELASTIC_END_RESET_LIMIT, failure,
+                         "no more changes: %d allowed (--reset-limit)%s%s", e->config.reset_limit,
+                         cause[0] != '\0' ? "; the last: " : "", cause);
+    return true;
+}

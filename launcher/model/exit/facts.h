@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the exit policy knows, and the questions it asks: who failed as a consequence, who was the
+ * earliest, who cannot be told apart. Pure. The policy itself is told in model/exit/policy.h, which
+ * is the only user.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/exit/record.h"
+#include "model/plan/plan.h"
+
+#define EXIT_NEVER INT64_MAX
+#define EXIT_TIED_SHOWN_MAX 4
+
+struct exit_node {
+    int64_t killed_ns; /* EXIT_NEVER: no kill of ours reached it */
+    int64_t lost_ns;   /* EXIT_NEVER: not lost */
+    char *lost_text;
+};
+
+struct exit_facts {
+    const struct plan *plan; /* borrowed */
+    struct exit_record *ranks;
+    struct exit_node *nodes;
+    struct {
+        int status; /* 0: none */
+        int64_t when_ns;
+        char *text;
+    } launcher;
+    struct {
+        int signal; /* 0: none */
+        int64_t when_ns;
+        int64_t round_ns; /* so much earlier it may have reached a rank */
+    } interrupted;
+    int64_t first_kill_ns;
+};
+
+void exit_facts_init(struct exit_facts *facts, const struct plan *plan);
+void exit_facts_clear(struct exit_facts *facts);
+
+bool exit_facts_is_consequence(const struct exit_facts *facts,
+                               int rank); /* false when not failed */
+bool exit_facts_loss_is_causal(const struct exit_facts *facts, int node);
+
+/* The earliest of each kind that could be the cause; -1 = none. */
+struct exit_survey {
+    int first_rank;           /* causal failure of a rank */
+    int first_node;           /* causal loss of a node */
+    int late_rank;            /* consequence */
+    int late_node;            /* a node lost after our kill */
+    int statusless_rank;      /* the lowest rank without a status */
+    bool launcher;            /* its failure is causal */
+    bool all_clean;           /* every rank exited with 0 */
+    int max_status, max_rank; /* among causal failures; rank -1: not a rank's */
+};
+struct exit_survey exit_facts_survey(const struct exit_facts *facts);
+
+/* The causal failures that may have come before `first`, the earliest by the clocks. */
+struct exit_tie {
+    int named;     /* whom to blame */
+    int count;     /* 1: no tie */
+    bool by_grade; /* named for what happened to it, not for its number */
+    int64_t span_ns;
+    int shown[EXIT_TIED_SHOWN_MAX]; /* the lowest of them */
+};
+struct exit_tie exit_facts_tie(const struct exit_facts *facts, int first);

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/exit/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "model/exit/facts.h"
+
+struct exit_policy {
+    enum exit_rule rule;
+    struct exit_facts facts;
+    bool ending;    /* the teardown has been asked for, or began without us */
+    int cause_rank; /* of the last verdict */
+};
+
+#define EXIT_NAME(name, text) [name] = (text),
+
+const char *exit_rule_name(enum exit_rule rule)
+{
+    static const char *const names[] = {EXIT_RULE_LIST(EXIT_NAME)};
+    return names[rule];
+}
+
+const char *exit_cause_name(enum exit_cause cause)
+{
+    static const char *const names[] = {EXIT_CAUSE_LIST(EXIT_NAME)};
+    return names[cause];
+}
+
+const char *exit_role_name(enum exit_role role)
+{
+    static const char *const names[] = {EXIT_ROLE_LIST(EXIT_NAME)};
+    return names[role];
+}
+
+struct exit_policy *exit_policy_create(enum exit_rule rule, const struct plan *plan)
+{
+    struct exit_policy *p = mem_alloc(sizeof(*p));
+    p->rule = rule;
+    p->cause_rank = -1;
+    exit_facts_init(&p->facts, plan);
+    return p;
+}
+
+void exit_policy_destroy(struct exit_policy *p)
+{
+    if (p == NULL)
+        return;
+    exit_facts_clear(&p->facts);
+    free(p);
+}
+
+static struct exit_record *find(const struct exit_policy *p, int rank)
+{
+    return rank >= 0 && rank < p->facts.plan->size ? &p->facts.ranks[rank] : NULL;
+}
+
+static bool start_ending(struct exit_policy *p)
+{
+    bool first = !p->ending;
+    p->ending = true;
+    return first;
+}
+
+static bool take(struct exit_policy *p, enum exit_fact fact, const struct exit_event *event,
+                 const char *text)
+{
+    struct exit_record *record = find(p, event->rank);
+    if (record == NULL)
+        return false;
+    exit_record_merge(record, fact, event, text);
+    bool causal = exit_record_failed(record) && !exit_facts_is_consequence(&p->facts, event->rank);
+    return causal && start_ending(p);
+}
+
+void exit_policy_started(struct exit_policy *p, int rank)
+{
+    struct exit_record *record = find(p, rank);
+    if (record != NULL && record->fact == FACT_NONE)
+        record->fact = FACT_STARTED;
+}
+
+bool exit_policy_exited(struct exit_policy *p, const struct exit_event *event)
+{
+    return take(p, event->signaled ? FACT_SIGNALED : FACT_EXITED, event, NULL);
+}
+
+bool exit_policy_aborted(struct exit_policy *p, const struct exit_event *event, const char *message)
+{
+    return take(p, FACT_ABORTED, event, message);
+}
+
+bool exit_policy_exec_failed(struct exit_policy *p, const struct exit_event *event,
+                             const char *text)
+{
+    return take(p, FACT_NOT_EXECUTED, event, text);
+}
+
+bool exit_policy_node_lost(struct exit_policy *p, int node, int64_t when_ns, const char *text)
+{
+    if (node < 0 || node >= p->facts.plan->node_count || p->facts.nodes[node].lost_ns != EXIT_NEVER)
+        return false;
+    p->facts.nodes[node].lost_ns = when_ns;
+    p->facts.nodes[node].lost_text = exit_text(text, EXIT_TEXT_FOREIGN);
+    return exit_facts_loss_is_causal(&p->facts, node) && start_ending(p);
+}
+
+void exit_policy_killed(struct exit_policy *p, int node, int64_t when_ns)
+{
+    if (node < 0 || node >= p->facts.plan->node_count)
+        return;
+    p->ending = true;
+    if (when_ns < p->facts.nodes[node].killed_ns)
+        p->facts.nodes[node].killed_ns = when_ns;
+    if (when_ns < p->facts.first_kill_ns)
+        p->facts.first_kill_ns = when_ns;
+}
+
+void exit_policy_launcher(struct exit_policy *p, int status, int64_t when_ns, const char *text)
+{
+    p->ending = true;
+    if (p->facts.launcher.status != 0)
+        return;
+    p->facts.launcher.status = status > 0 && status <= 255 ? status : STATUS_LAUNCHER;
+    p->facts.launcher.when_ns = when_ns;
+    p->facts.launcher.text = exit_text(text, EXIT_TEXT_OWN);
+}
+
+void exit_policy_interrupted(struct exit_policy *p, int signal, int64_t when_ns)
+{
+    p->ending = true;
+    if (p->facts.interrupted.signal != 0 || signal <= 0)
+        return;
+    p->facts.interrupted.signal = signal & 0x7f;
+    p->facts.interrupted.when_ns = when_ns;
+}
+
+void exit_policy_signal_round(struct exit_policy *p, int64_t round_ns)
+{
+    p->facts.interrupted.round_ns = round_ns;
+}
+
+static enum exit_cause cause_of_record(const struct exit_record *record)
+{
+    switch (record->fact) {
+    case FACT_EXITED: return CAUSE_EXIT;
+    case FACT_SIGNALED: return CAUSE_SIGNAL;
+    case FACT_ABORTED: return CAUSE_ABORT;
+    case FACT_NOT_EXECUTED: return CAUSE_EXEC;
+    case FACT_NONE:
+    case FACT_STARTED: break;
+    }
+    return CAUSE_NO_STATUS;
+}
+
+static void blame_rank(const struct exit_policy *p, int rank, struct verdict *out, struct buf *text)
+{
+    out->cause = cause_of_record(&p->facts.ranks[rank]);
+    out->rank = rank;
+    out->node = p->facts.plan->ranks[rank].node;
+    out->status = exit_record_status(&p->facts.ranks[rank]);
+    exit_record_describe(&p->facts.ranks[rank], rank, text);
+}
+
+/* Ranks of the node that had started and of whose end nothing is known. */
+static int ranks_running(const struct exit_policy *p, int node)
+{
+    const struct plan_node *place = &p->facts.plan->nodes[node];
+    int running = 0;
+    for (int i = 0; i < place->local_size; i++)
+        running += p->facts.ranks[place->ranks[i]].fact == FACT_STARTED;
+    return running;
+}
+
+static void blame_node(const struct exit_policy *p, int node, struct verdict *out, struct buf *text)
+{
+    const char *why = p->facts.nodes[node].lost_text;
+    int running = ranks_running(p, node);
+    out->cause = CAUSE_NODE_LOST;
+    out->node = node;
+    out->status = STATUS_NODE_LOST;
+    buf_printf(text, "node %s was lost%s%s", p->facts.plan->nodes[node].name,
+               why != NULL ? ": " : "", why != NULL ? why : "");
+    if (running > 0)
+        buf_printf(text, "%s%d of its %d ranks %s running", "; ", running,
+                   p->facts.plan->nodes[node].local_size, running == 1 ? "was" : "were");
+}
+
+static void blame_launcher(const struct exit_policy *p, struct verdict *out, struct buf *text)
+{
+    out->status = p->facts.launcher.status;
+    out->cause = CAUSE_LAUNCHER;
+    if (out->status == STATUS_TIMEOUT)
+        out->cause = CAUSE_TIMEOUT;
+    else if (out->status == STATUS_START_TIMEOUT)
+        out->cause = CAUSE_START_TIMEOUT;
+    buf_puts(text, p->facts.launcher.text != NULL ? p->facts.launcher.text : "the launcher failed");
+}
+
+static void explain_tie(const struct exit_policy *p, const struct exit_tie *tie, struct buf *text)
+{
+    buf_puts(text, "; ranks ");
+    int shown = tie->count < EXIT_TIED_SHOWN_MAX ? tie->count : EXIT_TIED_SHOWN_MAX;
+    for (int i = 0; i < shown; i++) {
+        bool last = i == tie->count - 1;
+        buf_printf(text, "%s%d", i == 0 ? "" : last ? " and " : ", ", tie->shown[i]);
+    }
+    if (tie->count > shown)
+        buf_printf(text, " and %d more", tie->count - shown);
+    if (tie->span_ns < 50000)
+        buf_puts(text, " failed at the same moment");
+    else
+        buf_printf(text, " failed within %.1f ms of each other", (double)tie->span_ns / 1e6);
+    buf_printf(text, "; %d named because %s", tie->named,
+               tie->by_grade ? exit_record_grade_reason(&p->facts.ranks[tie->named])
+                             : "it is the lowest rank");
+}
+
+/* Nothing causal happened and yet not all is well. The news may be late (a failure in the middle of
+ * the teardown), missing, or the teardown began for a reason that nobody told us. */
+static void blame_remains(const struct exit_policy *p, const struct exit_survey *s,
+                          struct verdict *out, struct buf *text)
+{
+    if (p->facts.launcher.status != 0) {
+        blame_launcher(p, out, text);
+    } else if (s->late_node >= 0) {
+        blame_node(p, s->late_node, out, text);
+    } else if (s->late_rank >= 0) {
+        out->cause = CAUSE_LAUNCHER;
+        out->status = STATUS_LAUNCHER;
+        buf_puts(text, "the launcher ended the job without a recorded reason");
+    } else if (s->statusless_rank >= 0) {
+        blame_rank(p, s->statusless_rank, out, text);
+        out->status = STATUS_LAUNCHER;
+    } else {
+        buf_printf(text, "%d rank%s ended well", p->facts.plan->size,
+                   p->facts.plan->size == 1 ? "" : "s");
+    }
+}
+
+static void find_cause(const struct exit_policy *p, const struct exit_survey *s,
+                       struct verdict *out, struct buf *text)
+{
+    /* on equal times a rank goes before its node, and both before the launcher */
+    int64_t rank_ns = s->first_rank >= 0 ? p->facts.ranks[s->first_rank].when_ns : EXIT_NEVER;
+    int64_t node_ns = s->first_node >= 0 ? p->facts.nodes[s->first_node].lost_ns : EXIT_NEVER;
+    int64_t launcher_ns = s->launcher ? p->facts.launcher.when_ns : EXIT_NEVER;
+    if (s->first_rank >= 0 && rank_ns <= node_ns && rank_ns <= launcher_ns) {
+        struct exit_tie tie = exit_facts_tie(&p->facts, s->first_rank);
+        blame_rank(p, tie.named, out, text);
+        out->tie = tie.count > 1;
+        if (out->tie)
+            explain_tie(p, &tie, text);
+    } else if (s->first_node >= 0 && node_ns <= launcher_ns) {
+        blame_node(p, s->first_node, out, text);
+    } else if (s->launcher) {
+        blame_launcher(p, out, text);
+    } else if (p->facts.interrupted.signal != 0 && !s->all_clean) {
+        out->cause = CAUSE_INTERRUPTED;
+        out->status = 128 + p->facts.interrupted.signal;
+        buf_puts(text, "ended by the user's ");
+        exit_signal_name(p->facts.interrupted.signal, text);
+    } else {
+        blame_remains(p, s, out, text);
+    }
+}
+
+static void apply_max(const struct exit_survey *s, struct verdict *out, struct buf *text)
+{
+    if (s->max_status <= out->status)
+        return;
+    out->status = s->max_status;
+    if (s->max_rank >= 0)
+        buf_printf(text, "; status %d is that of rank %d, the highest", out->status, s->max_rank);
+    else
+        buf_printf(text, "; status %d is the highest", out->status);
+}
+
+static void apply_rank0(const struct exit_policy *p, const struct exit_survey *s,
+                        struct verdict *out, struct buf *text)
+{
+    const struct exit_record *zero = &p->facts.ranks[0];
+    bool causal = exit_record_failed(zero) && !exit_facts_is_consequence(&p->facts, 0);
+    bool outside = s->first_node >= 0 || s->launcher;
+    bool overlooked = out->cause == CAUSE_INTERRUPTED || (s->first_rank >= 0 && !outside);
+    bool clean = exit_record_ended(zero) && !exit_record_failed(zero);
+    if (causal || (clean && overlooked)) {
+        out->status = exit_record_status(zero);
+        if (out->rank != 0)
+            buf_printf(text, "; status %d is that of rank 0", out->status);
+    } else if (outside && out->rank >= 0) {
+        out->status = s->first_node >= 0 ? STATUS_NODE_LOST : p->facts.launcher.status;
+        buf_printf(text, "; status %d because %s as well", out->status,
+                   s->first_node >= 0 ? "a node was lost" : "the launcher failed");
+    }
+}
+
+void exit_policy_verdict(struct exit_policy *p, struct verdict *out)
+{
+    struct buf text AUTO_BUF = BUF_INIT(sizeof(out->explanation) - 1);
+    struct exit_survey s = exit_facts_survey(&p->facts);
+    *out = (struct verdict){.rank = -1, .node = -1};
+    find_cause(p, &s, out, &text);
+    if (p->rule == EXIT_MAX)
+        apply_max(&s, out, &text);
+    else if (p->rule == EXIT_RANK0 && p->facts.plan->size > 0) /* an elastic job's plan has none */
+        apply_rank0(p, &s, out, &text);
+    p->cause_rank = out->rank;
+    memcpy(out->explanation, buf_text(&text), text.length + 1);
+}
+
+enum exit_role exit_policy_role(const struct exit_policy *p, int rank)
+{
+    const struct exit_record *record = find(p, rank);
+    if (record == NULL)
+        return ROLE_NONE;
+    if (rank == p->cause_rank)
+        return ROLE_CAUSE;
+    if (exit_record_failed(record))
+        return exit_facts_is_consequence(&p->facts, rank) ? ROLE_CONSEQUENCE : ROLE_FAILED;
+    if (exit_record_ended(record))
+        return ROLE_OK;
+    if (record->fact == FACT_NONE)
+        return ROLE_NOT_STARTED;
+    return p->facts.nodes[p->facts.plan->ranks[rank].node].lost_ns != EXIT_NEVER ? ROLE_LOST
+                                                                                 : ROLE_NONE;
+}
+
+int exit_policy_rank_status(const struct exit_policy *p, int rank)
+{
+    const struct exit_record *record = find(p, rank);
+    return record != NULL && exit_record_ended(record) ? exit_record_status(record) : -1;
+}

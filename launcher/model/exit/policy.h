@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The exit policy (D7): all that happened to the ranks in, one verdict out. Pure; all times are
+ * nanoseconds on the driver's monotonic clock.
+ *
+ * A static job ends at its first bad exit: a code other than 0, a signal, an abort, a program that
+ * could not be executed, a lost node. A clean exit never starts anything. The teardown begins at
+ * once, but who is to blame is decided at the end, when every exit has been heard, and does not
+ * depend on the order in which the news came in:
+ *
+ * - An exit is a CONSEQUENCE when it happened after our first kill reached its node (both times are
+ *   of that node's clock, so this comparison is exact) or after the user interrupted the job. All
+ *   other failures are causal, and so are lost nodes and failures of the launcher.
+ * - The earliest causal failure is the CAUSE. When ranks of several nodes failed so close together
+ *   that the clocks cannot tell them apart (within their summed uncertainties), the end that speaks
+ *   most for its own guilt is named (exit_record_grade), then the lowest rank, and the verdict says
+ *   that it was a tie. Exits of one node share a clock: only equal times of theirs tie, so an agent
+ *   that collects several exits in one turn stamps them alike.
+ * - MPI_Abort counts as its rank's failure with the asked code, whatever the process exited with.
+ * - A node counts as lost from when it was last heard: peers often fail of its silence before we
+ *   notice it. A rank of it that died of SIGKILL up to half a second before fell with it.
+ * - The user's INT, TERM, HUP or QUIT makes the status 128 + signal, unless a causal failure came
+ *   before it or every rank exited with 0: then the job dealt with the signal itself.
+ * - A rank without a status at the end is a failure, even when nothing else is wrong.
+ *
+ * The status: `first` is that of the cause; `max` the highest of all causal failures; `rank0` that
+ * of rank 0 whatever the others did, except that a lost node or a failure of the launcher still
+ * counts, and that a rank 0 which died as a consequence has the status of the cause. Only a job
+ * whose status is 0 by these rules has succeeded.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/exit/record.h"
+#include "model/plan/plan.h"
+
+#define EXIT_RULE_LIST(X)  \
+    X(EXIT_FIRST, "first") \
+    X(EXIT_MAX, "max")     \
+    X(EXIT_RANK0, "rank0")
+
+#define EXIT_CAUSE_LIST(X)                  \
+    X(CAUSE_NONE, "none")                   \
+    X(CAUSE_EXIT, "exit")                   \
+    X(CAUSE_SIGNAL, "signal")               \
+    X(CAUSE_ABORT, "abort")                 \
+    X(CAUSE_EXEC, "exec")                   \
+    X(CAUSE_NODE_LOST, "node-lost")         \
+    X(CAUSE_TIMEOUT, "timeout")             \
+    X(CAUSE_START_TIMEOUT, "start-timeout") \
+    X(CAUSE_LAUNCHER, "launcher")           \
+    X(CAUSE_INTERRUPTED, "interrupted")     \
+    X(CAUSE_NO_STATUS, "no-status")         \
+    X(CAUSE_REQUEUED, "requeued")
+
+#define EXIT_ROLE_LIST(X)              \
+    X(ROLE_NONE, "none")               \
+    X(ROLE_OK, "ok")                   \
+    X(ROLE_CAUSE, "cause")             \
+    X(ROLE_FAILED, "failed")           \
+    X(ROLE_CONSEQUENCE, "consequence") \
+    X(ROLE_LOST, "lost")               \
+    X(ROLE_NOT_STARTED, "not-started")
+
+#define EXIT_ENUM(name, text) name,
+enum exit_rule { EXIT_RULE_LIST(EXIT_ENUM) };
+enum exit_cause { EXIT_CAUSE_LIST(EXIT_ENUM) };
+enum exit_role { EXIT_ROLE_LIST(EXIT_ENUM) };
+#undef EXIT_ENUM
+
+const char *exit_rule_name(enum exit_rule rule);
+const char *exit_cause_name(enum exit_cause cause);
+const char *exit_role_name(enum exit_role role);
+
+struct exit_policy;
+
+/* The plan is borrowed and outlives the policy. Ranks and nodes out of its range are ignored. */
+struct exit_policy *exit_policy_create(enum exit_rule rule, const struct plan *plan);
+void exit_policy_destroy(struct exit_policy *policy);
+
+void exit_policy_started(struct exit_policy *policy, int rank); /* an exit implies it */
+
+/* The next four return true when this news must start the teardown: at most once in all, and never
+ * once a kill, the launcher's own failure or the user's interruption has begun it. `message` and
+ * `text` may be NULL. */
+bool exit_policy_exited(struct exit_policy *policy, const struct exit_event *event);
+/* event: code is the asked one; signaled and core are not looked at */
+bool exit_policy_aborted(struct exit_policy *policy, const struct exit_event *event,
+                         const char *message);
+/* event: code is 126 or 127; `text` says which file and why */
+bool exit_policy_exec_failed(struct exit_policy *policy, const struct exit_event *event,
+                             const char *text);
+/* `when_ns`: when the node was last heard, or the end of its connection */
+bool exit_policy_node_lost(struct exit_policy *policy, int node, int64_t when_ns, const char *text);
+
+/* Our first kill reached this node then, by its own clock brought to ours; later calls for a node
+ * count only when they are earlier. Not for a signal of the user that is passed on. */
+void exit_policy_killed(struct exit_policy *policy, int node, int64_t when_ns);
+
+/* A failure of the launcher: STATUS_TIMEOUT, STATUS_START_TIMEOUT, STATUS_LAUNCHER... `text` is the
+ * whole explanation. The first one stays. */
+void exit_policy_launcher(struct exit_policy *policy, int status, int64_t when_ns,
+                          const char *text);
+
+/* The user's signal began to end the job: call it when the driver has set the deadline after which
+ * it kills, since bad exits from then on start no teardown. The first one stays. */
+void exit_policy_interrupted(struct exit_policy *policy, int signal, int64_t when_ns);
+
+/* A scheduler sends that signal to every process of the job, in any order: a rank that died of it
+ * up to `round_ns` before the launcher had it failed nobody. */
+void exit_policy_signal_round(struct exit_policy *policy, int64_t round_ns);
+
+struct verdict {
+    int status; /* 0..255, the launcher's exit status */
+    enum exit_cause cause;
+    int rank;               /* the causal rank, -1 none */
+    int node;               /* the causal rank's node or the lost node, -1 none */
+    bool tie;               /* others failed at the same moment, as far as clocks can tell */
+    char explanation[1280]; /* one line */
+};
+
+/* Linear in the ranks. With a status of 0 the cause may still be set: a failure that `rank0`
+ * overlooks. */
+void exit_policy_verdict(struct exit_policy *policy, struct verdict *out);
+
+/* What a rank is in the last verdict; before the first one nobody is the cause. ROLE_NONE: it
+ * started and has no status. */
+enum exit_role exit_policy_role(const struct exit_policy *policy, int rank);
+int exit_policy_rank_status(const struct exit_policy *policy, int rank); /* 0..255; -1: none */

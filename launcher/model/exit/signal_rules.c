@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/exit/signal_rules.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+
+/* A signal that may come in; 0 and `err`: not this one. */
+static int incoming(const char *place, const char *name, struct error *err)
+{
+    int number = signal_number(name);
+    if (number == 0)
+        error_status(err, STATUS_USAGE, "%s: '%s' is no signal; expected one of %s", place, name,
+                     signal_passed_names());
+    else if (!signal_is_passed(number))
+        error_status(err, STATUS_USAGE, "%s: SIG%s is not passed on to workers; expected one of %s",
+                     place, signal_short_name(number), signal_passed_names());
+    return signal_is_passed(number) ? number : 0;
+}
+
+/* One that workers may get; 0 and `err`: not this one. */
+static int outgoing(const char *place, const char *name, struct error *err)
+{
+    int number = signal_number(name);
+    if (number != 0 && !signal_is_barred(number))
+        return number;
+    if (number == 0)
+        error_status(err, STATUS_USAGE, "%s: '%s' is no signal; expected a name such as TERM",
+                     place, name);
+    else if (number == SIGKILL)
+        error_status(err, STATUS_USAGE,
+                     "%s: SIGKILL cannot be passed on: the workers could do nothing about it; "
+                     "--grace 0 kills them when the job is to end",
+                     place);
+    else
+        error_status(err, STATUS_USAGE,
+                     "%s: SIG%s cannot be passed on: it stops or continues processes; send TSTP "
+                     "and CONT to hvdrun for that",
+                     place, signal_short_name(number));
+    return 0;
+}
+
+/* "USR1:TERM" */
+static int add_pair(struct signal_rules *rules, const char *place, const char *text,
+                    struct error *err)
+{
+    const char *colon = strchr(text, ':');
+    if (colon == NULL || colon == text || colon[1] == '\0' || strchr(colon + 1, ':') != NULL)
+        return error_status(err, STATUS_USAGE, "%s: '%s': expected FROM:TO, as in USR1:TERM", place,
+                            text);
+    char *name AUTO_FREE = mem_strndup(text, (size_t)(colon - text));
+    int from = incoming(place, name, err);
+    int to = from == 0 ? 0 : outgoing(place, colon + 1, err);
+    if (to == 0)
+        return -1;
+    if (rules->sent[from] != 0 && rules->sent[from] != to)
+        return error_status(err, STATUS_USAGE, "%s: SIG%s is mapped twice, to SIG%s and to SIG%s",
+                            place, signal_short_name(from), signal_short_name(rules->sent[from]),
+                            signal_short_name(to));
+    rules->sent[from] = to;
+    return 0;
+}
+
+int signal_rules_from(const struct settings *settings, bool in_slurm, struct signal_rules *out,
+                      struct error *err)
+{
+    *out = (struct signal_rules){.requeue = settings->slurm_requeue};
+    if (settings->slurm_requeue && !in_slurm)
+        return error_status(err, STATUS_USAGE,
+                            "%s: this is no Slurm job; start hvdrun in a script for sbatch, or "
+                            "leave the option out",
+                            settings_place(settings, OPT_slurm_requeue));
+    const struct strv *pairs = &settings->map_signal;
+    for (size_t i = 0; i < pairs->count; i++) {
+        if (add_pair(out, settings_place(settings, OPT_map_signal), pairs->items[i], err) < 0)
+            return -1;
+    }
+    if (settings->warn_signal == NULL) {
+        out->warn = in_slurm ? SIGUSR1 : 0;
+    } else if (strcasecmp(settings->warn_signal, "none") != 0) {
+        out->warn = incoming(settings_place(settings, OPT_warn_signal), settings->warn_signal, err);
+        if (out->warn == 0)
+            return -1;
+    }
+    out->warn_ends = out->warn != 0 && (settings->warn_signal != NULL || settings->slurm_requeue);
+    return 0;
+}
+
+int signal_rules_sent(const struct signal_rules *rules, int signal)
+{
+    bool known = signal > 0 && signal <= SIGNAL_NUMBER_MAX;
+    return known && rules->sent[signal] != 0 ? rules->sent[signal] : signal;
+}
+
+bool signal_rules_name(const struct signal_rules *rules, int signal)
+{
+    bool known = signal > 0 && signal <= SIGNAL_NUMBER_MAX;
+    return known && (rules->warn == signal || rules->sent[signal] != 0);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/hosts/hosts.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "model/hosts/entry.h"
+
+#define FIRST_INDEX_ROOM 64
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void trim(const char **text, size_t *length)
+{
+    while (*length > 0 && is_blank((*text)[0])) {
+        (*text)++;
+        (*length)--;
+    }
+    while (*length > 0 && is_blank((*text)[*length - 1]))
+        (*length)--;
+}
+
+static int add_entry(struct host_adding *adding, const char *list, const char *text, size_t length,
+                     struct error *err)
+{
+    struct host_entry entry;
+    if (length == 0)
+        return error_status(err, STATUS_USAGE,
+                            "host list '%s': entry %u is empty; remove the extra comma",
+                            host_show(list, strlen(list)).text, adding->number);
+    if (host_entry_split(text, length, &entry, err) < 0 || host_entry_add(&entry, adding, err) < 0)
+        return error_wrap(err, "host '%s'", host_show(text, length).text);
+    return 0;
+}
+
+int hosts_parse(const char *text, struct host_list *out, struct error *err)
+{
+    struct host_adding adding = {.list = out, .budget = HOSTS_RANGE_MAX, .unit = "entry"};
+    size_t left = strlen(text);
+    if (strspn(text, " \t\r\n") == left)
+        return error_status(err, STATUS_USAGE,
+                            "the host list is empty; expected hosts as in a:4,b:4");
+    const char *at = text;
+    int result = 0;
+    for (bool more = true; more && result == 0;) {
+        size_t whole = host_entry_length(at, left), length = whole;
+        const char *start = at;
+        trim(&start, &length);
+        adding.number++;
+        result = add_entry(&adding, text, start, length, err);
+        more = whole < left;
+        at += whole + 1;
+        left -= more ? whole + 1 : 0;
+    }
+    host_adding_end(&adding);
+    return result;
+}
+
+static size_t hash(const char *name)
+{
+    uint64_t value = 14695981039346656037u; /* FNV-1a */
+    for (; *name != '\0'; name++)
+        value = (value ^ (unsigned char)*name) * 1099511628211u;
+    return (size_t)(value ^ (value >> 32));
+}
+
+/* The place of this name in the index: where it is, or the free place where it belongs. */
+static size_t find_place(const struct host_list *list, const char *name)
+{
+    size_t mask = list->index_room - 1, place = hash(name) & mask;
+    while (list->index[place] != 0 && strcmp(list->items[list->index[place] - 1].name, name) != 0)
+        place = (place + 1) & mask;
+    return place;
+}
+
+static void remember_order(struct host_list *list, size_t position)
+{
+    if (list->said >= list->sequence_room) {
+        list->sequence_room = list->said < 8 ? 16 : list->said * 2;
+        list->sequence =
+            mem_resize_array(list->sequence, list->sequence_room, sizeof(*list->sequence));
+    }
+    list->sequence[list->said++] = (uint32_t)position;
+}
+
+/* Room for one more host in both tables; the index stays at most half full. */
+static void grow(struct host_list *list)
+{
+    if (list->count >= list->room) {
+        list->room = list->count < 8 ? 16 : list->count * 2;
+        list->items = mem_resize_array(list->items, list->room, sizeof(*list->items));
+    }
+    if ((list->count + 1) * 2 <= list->index_room)
+        return;
+    while (list->index_room < (list->count + 1) * 2)
+        list->index_room = list->index_room > 0 ? list->index_room * 2 : FIRST_INDEX_ROOM;
+    free(list->index);
+    list->index = mem_array(list->index_room, sizeof(*list->index));
+    for (size_t i = 0; i < list->count; i++)
+        list->index[find_place(list, list->items[i].name)] = (uint32_t)(i + 1);
+}
+
+struct host *hosts_add(struct host_list *list, const char *name, int slots, bool slots_given)
+{
+    grow(list);
+    size_t place = find_place(list, name);
+    if (list->index[place] == 0) {
+        list->items[list->count++] =
+            (struct host){.name = mem_strdup(name), .slots = slots, .slots_given = slots_given};
+        list->index[place] = (uint32_t)list->count;
+        remember_order(list, list->count - 1);
+        return &list->items[list->count - 1];
+    }
+    remember_order(list, list->index[place] - 1);
+    struct host *host = &list->items[list->index[place] - 1];
+    host->slots = slots > INT_MAX - host->slots ? INT_MAX : host->slots + slots;
+    host->slots_given = host->slots_given || slots_given;
+    return host;
+}
+
+void hosts_copy(struct host_list *to, const struct host_list *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const struct host *host = &from->items[i];
+        struct host *copy = hosts_add(to, host->name, host->slots, host->slots_given);
+        copy->max_slots = host->max_slots;
+        host_traits_copy(&copy->traits, &host->traits);
+    }
+    to->said = 0;
+    for (size_t i = 0; i < from->said; i++)
+        remember_order(to, from->sequence[i]);
+}
+
+const struct host *hosts_find(const struct host_list *list, const char *name)
+{
+    if (list->index_room == 0)
+        return NULL;
+    uint32_t position = list->index[find_place(list, name)];
+    return position == 0 ? NULL : &list->items[position - 1];
+}
+
+int hosts_slots(const struct host_list *list)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < list->count; i++)
+        total += list->items[i].slots;
+    return total > INT_MAX ? INT_MAX : (int)total;
+}
+
+void hosts_settle_slots(struct host_list *list)
+{
+    bool one_by_one = false;
+    for (size_t i = 0; i < list->count; i++)
+        one_by_one = one_by_one || (!list->items[i].slots_given && list->items[i].slots > 1);
+    for (size_t i = 0; one_by_one && i < list->count; i++)
+        list->items[i].slots_given = true;
+}
+
+void hosts_destroy(struct host_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i].name);
+        host_traits_clear(&list->items[i].traits);
+    }
+    free(list->items);
+    free(list->index);
+    free(list->sequence);
+    *list = (struct host_list){0};
+}

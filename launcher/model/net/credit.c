@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/net/credit.h"
+
+#include <stddef.h>
+
+void credit_budget_init(struct credit_budget *budget, uint64_t total)
+{
+    *budget = (struct credit_budget){.total = total};
+}
+
+void credit_init(struct credit *credit, struct credit_budget *budget, uint64_t nodes)
+{
+    uint64_t share = budget->total / (nodes > 0 ? nodes : 1);
+    uint64_t window = share < CREDIT_WINDOW_START ? share : CREDIT_WINDOW_START;
+    if (window < CREDIT_WINDOW_MIN)
+        window = CREDIT_WINDOW_MIN;
+    *credit = (struct credit){.budget = budget, .window = window, .granted = window};
+    budget->handed_out += window;
+}
+
+void credit_release(struct credit *credit)
+{
+    if (credit->budget != NULL)
+        credit->budget->handed_out -= credit->window;
+    *credit = (struct credit){.budget = NULL};
+}
+
+bool credit_received(struct credit *credit, uint64_t bytes)
+{
+    credit->received += bytes;
+    /* A sender checks its credit before it reads a chunk, so it may overrun by one chunk. */
+    return credit->received <= credit->granted + CREDIT_WINDOW_MIN;
+}
+
+bool credit_consumed(struct credit *credit, uint64_t bytes, bool waited)
+{
+    struct credit_budget *budget = credit->budget;
+    credit->consumed += bytes;
+    /* The sender's last chunk may have gone beyond the grant, so no difference is taken here. */
+    if (budget == NULL || credit->granted > credit->consumed + credit->window / 2)
+        return false;
+    bool used_up = credit->granted <= credit->received + credit->window / 4;
+    if (used_up && !waited && budget->handed_out + credit->window <= budget->total) {
+        budget->handed_out += credit->window;
+        credit->window *= 2;
+    }
+    credit->granted = credit->consumed + credit->window;
+    return true;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/net/liveness.h"
+
+void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int64_t now_ms)
+{
+    *l = (struct liveness){.suspect_ms = suspect_ms < lost_ms ? suspect_ms : lost_ms,
+                           .lost_ms = lost_ms,
+                           .heard_ms = now_ms,
+                           .ticked_ms = now_ms,
+                           .state = LIVENESS_ALIVE};
+}
+
+void liveness_heard(struct liveness *l, int64_t now_ms)
+{
+    l->heard_ms = now_ms;
+    l->host_answers = false;
+    if (l->state == LIVENESS_SUSPECT)
+        l->state = LIVENESS_ALIVE;
+}
+
+void liveness_host_answers(struct liveness *l)
+{
+    l->host_answers = true;
+}
+
+static int64_t limit_ms(const struct liveness *l)
+{
+    return l->host_answers ? 2 * l->lost_ms : l->lost_ms;
+}
+
+enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms)
+{
+    /* A tick that is late by more than half the suspicion time says that we did not look, not that
+     * the peer was silent. */
+    bool stalled = now_ms - l->ticked_ms > LIVENESS_PERIOD_MS + l->suspect_ms / 2;
+    l->ticked_ms = now_ms;
+    if (l->suspended || l->state == LIVENESS_LOST)
+        return l->state;
+    if (stalled)
+        liveness_heard(l, now_ms);
+    int64_t silence = now_ms - l->heard_ms;
+    if (silence >= limit_ms(l))
+        l->state = LIVENESS_LOST;
+    else if (silence >= l->suspect_ms)
+        l->state = LIVENESS_SUSPECT;
+    return l->state;
+}
+
+int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms)
+{
+    if (l->suspended)
+        return LIVENESS_PERIOD_MS;
+    int64_t limit = l->state == LIVENESS_ALIVE ? l->suspect_ms : limit_ms(l);
+    int64_t left = l->heard_ms + limit - now_ms;
+    if (left < 1)
+        left = 1;
+    return left < LIVENESS_PERIOD_MS ? left : LIVENESS_PERIOD_MS;
+}
+
+void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms)
+{
+    l->suspended = suspended;
+    l->ticked_ms = now_ms;
+    liveness_heard(l, now_ms);
+}
+
+int64_t liveness_silence_ms(const struct liveness *l, int64_t now_ms)
+{
+    return now_ms - l->heard_ms;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mapping: the rule by which ranks are laid out over the hosts. Pure.
+ *
+ *   slot         host after host, each up to its slots
+ *   node         one rank on each host in turn, again and again, while it has slots
+ *   ppr:N:node   N ranks on each host, host after host
+ *   numa         over the hosts as slot; on each host round its memory nodes (its agent does that)
+ *   seq          one rank for each entry of the host list, in the order in which they were written
+ *   a list       a rankfile or --rank-map has the host of each rank
+ *
+ * No host gets more ranks than slots, or with oversubscribe: the rule begins again with fresh slots
+ * as often as is needed, up to max_slots of each host. Where the rule itself says how many ranks a
+ * host has (ppr, a list), a host without a slot count has that many slots.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/hosts/hosts.h"
+#include "model/plan/rank_list.h"
+
+enum map_rule { MAP_SLOT, MAP_NODE, MAP_PPR, MAP_NUMA, MAP_SEQ, MAP_LIST };
+
+/* All zero is the rule `slot`. */
+struct mapping {
+    enum map_rule rule;
+    int per_node;          /* MAP_PPR */
+    struct rank_list list; /* MAP_LIST */
+    int cpus_per_proc;     /* cores for each rank, as `:PE=N` says; 0: not said */
+    bool oversubscribe;    /* `:OVERSUBSCRIBE` */
+};
+
+/* What --map-by says: one of the words above, with Open MPI's `:PE=N`, `:OVERSUBSCRIBE` and
+ * `:NOOVERSUBSCRIBE` behind it, or those alone. Case does not count. Fills an all-zero struct; -1
+ * and STATUS_USAGE. */
+int mapping_parse(const char *text, struct mapping *out, struct error *err);
+void mapping_destroy(struct mapping *mapping); /* all zero afterwards */
+
+/* Does it say itself how many ranks a host without a slot count gets? How many there are in all? */
+bool mapping_counts(const struct mapping *mapping);
+bool mapping_has_size(const struct mapping *mapping);
+
+/* How many ranks there are when nobody says it. */
+int64_t mapping_size(const struct mapping *mapping, const struct host_list *hosts);
+
+/* The slots of a host by this rule, where `ranks` of its ranks are there. */
+int mapping_slots(const struct mapping *mapping, const struct host *host, int ranks);
+
+/* The host of each of `size` ranks (at least 1), as indices into `hosts`; the caller owns them.
+ * NULL and STATUS_NO_SLOTS: the hosts have too few slots, as the text shows; NULL and STATUS_USAGE:
+ * the rule contradicts the size, or names hosts that are not there. */
+int *mapping_assign(const struct mapping *mapping, const struct host_list *hosts, int size,
+                    bool oversubscribe, struct error *err);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks with their places, one by one: what a rankfile (model/plan/rankfile.h) or --rank-map
+ * (model/plan/rank_map.h) says. Pure.
+ *
+ * A host is named, or counted: +n0 is the first of the host list, +n1 the second.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "model/hosts/hosts.h"
+
+struct rank_place {
+    int host;   /* index into `names`; below 0: the host +nK as -1 - K; RANK_PLACE_NONE: not said */
+    char *cpus; /* as the rankfile says, checked for its form (model/plan/rankfile.h); NULL: none */
+    int line;   /* of the rankfile; 0: none */
+};
+
+#define RANK_PLACE_NONE INT32_MIN
+#define RANK_PLACE_COUNTED_MAX 1000000 /* +nK: K is below */
+
+/* All zero is an empty list. */
+struct rank_list {
+    struct rank_place *items; /* by rank, none missing once it has been parsed */
+    size_t count, room;
+    struct host_list names; /* in the order of their first rank; slots: how many ranks name it */
+    char *source;           /* the rankfile, or "--rank-map" */
+};
+
+/* The place of `rank`, which is made (as RANK_PLACE_NONE, and all below it); borrowed until the
+ * next one. */
+struct rank_place *rank_list_at(struct rank_list *list, size_t rank);
+
+/* A host as a list writes it, counted or by its name; STATUS_USAGE when it is neither. `[fe80::1]`
+ * may stand in brackets. */
+int rank_list_host(struct rank_list *list, const char *text, size_t length, int *out,
+                   struct error *err);
+
+/* The index into `hosts` of each rank's host, `count` entries, which the caller owns. NULL and
+ * STATUS_USAGE: `hosts` has no such host; the text says which and where it was named. */
+int *rank_list_resolve(const struct rank_list *list, const struct host_list *hosts,
+                       struct error *err);
+void rank_list_destroy(struct rank_list *list);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/settings/split.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/status.h"
+
+#define COMMAND_MAX ((size_t)65536)
+#define BLANKS " \t\n"
+
+static bool is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\n';
+}
+
+/* Appends the quoted part that begins at `at` and returns what follows it; NULL: it has no end. */
+static const char *quoted(const char *at, struct buf *word)
+{
+    char quote = *at++;
+    for (; *at != quote; at++) {
+        if (*at == '\0')
+            return NULL;
+        if (quote == '"' && *at == '\\' && (at[1] == '"' || at[1] == '\\'))
+            at++;
+        buf_putc(word, *at);
+    }
+    return at + 1;
+}
+
+/* One word from `at`, which is no blank; what follows it, or NULL: a quote or backslash too few. */
+static const char *take_word(const char *at, struct buf *word)
+{
+    while (at != NULL && *at != '\0' && !is_blank(*at)) {
+        if (*at == '\'' || *at == '"') {
+            at = quoted(at, word);
+            continue;
+        }
+        if (*at == '\\' && *++at == '\0')
+            return NULL;
+        buf_putc(word, *at++);
+    }
+    return at;
+}
+
+int words_split(const char *text, struct strv *words, struct error *err)
+{
+    if (strlen(text) > COMMAND_MAX)
+        return error_status(err, STATUS_USAGE, "the command is too long");
+    const char *at = text + strspn(text, BLANKS);
+    while (*at != '\0') {
+        struct buf word AUTO_BUF = BUF_INIT(COMMAND_MAX);
+        at = take_word(at, &word);
+        if (at == NULL)
+            return error_status(err, STATUS_USAGE,
+                                "the command '%s' ends within a quote or after a backslash", text);
+        strv_add(words, buf_text(&word));
+        at += strspn(at, BLANKS);
+    }
+    if (words->count == 0 || words->items[0][0] == '\0')
+        return error_status(err, STATUS_USAGE, "the command is empty");
+    return 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/boot/script.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define UNIQUE_MAX 100
+#define SHORT_HASH 24 /* digits of it in the file's name */
+
+/* Variables are called h_..., since the shell would pass on a changed one of the user's. */
+static const char tools[] =
+    "h_say() { printf '%s\\n' \"$h_n $*\"; }\n"
+    /* ours, of this kind and mode, and no link: h_mine PATH MODE */
+    "h_mine() { set -- \"$2\" $(LC_ALL=C ls -ldn \"$1\" 2>/dev/null)\n"
+    " case ${2:-} in \"$1\"*) [ \"$4\" = \"$h_u\" ];; *) false;; esac; }\n"
+    /* the right bytes */
+    "h_sum() { if command -v sha256sum >/dev/null 2>&1\n"
+    " then h_x=$(sha256sum <\"$1\" 2>/dev/null); [ \"${h_x%% *}\" = \"$h_hash\" ]\n"
+    " else case $(cksum <\"$1\" 2>/dev/null) in \"$h_crc\"*) ;; *) false;; esac; fi; }\n"
+    /* it starts here, in this place and with this C library */
+    "h_try() { h_x=$(\"$1\" --version 2>&1 </dev/null) && [ \"$h_x\" = \"$h_v\" ]; }\n"
+    "h_good() { h_mine \"$1\" drwx------ && h_mine \"$1/$h_f\" -rwx------ && h_sum \"$1/$h_f\" &&"
+    " h_try \"$1/$h_f\"; }\n"
+    "h_run() { [ -z \"$h_m\" ] || umask \"$h_m\"\n"
+    " h_say run \"$1\"; exec \"$1\" --marker \"$h_n\"; exit 126; }\n"
+    "h_no() { rm -f \"$h_t\"; h_say no \"$@\"; false; }\n";
+
+/* The image that was found good is remembered beside it (checked-...), so that the next start need
+ * not read it: the boot of this machine, inode, mode, owner, size and the time of the last change
+ * to any of these or to the bytes. Another owner or mode is never good, whatever stands there. A
+ * time without parts of a second proves nothing; a folder that hosts may share (the third) says
+ * nothing about how the image runs on this one. h_look FOLDER sets h_y. */
+static const char memory[] =
+    "h_look() { h_x=$(LC_ALL=C ls -ldnic --time-style=full-iso \"$1\" \"$1/$h_f\" 2>/dev/null) &&"
+    " read -r h_y </proc/sys/kernel/random/boot_id || return\n"
+    " h_y=\"$h_y ${h_x#*\"$h_nl\"}\"\n"
+    " set -- $h_x\n"
+    " case \"$2 $h_y\" in *.000000000*) return 1;; drwx------*) ;; *) return 1;; esac\n"
+    " [ \"$4\" = \"$h_u\" ] || return\n"
+    " set -- $h_y; case ${3:-} in -rwx------*) [ \"$5\" = \"$h_u\" ];; *) false;; esac; }\n"
+    "h_same() { [ -f \"$1/$h_r\" ] && h_look \"$1\" && IFS= read -r h_x <\"$1/$h_r\" &&"
+    " [ \"$h_x\" = \"$h_y\" ]; }\n"
+    "h_keep() { [ \"$1\" = \"$h_3\" ] || { h_look \"$1\" &&"
+    " (umask 077; printf '%s\\n' \"$h_y\" >\"$1/$h_r\"); } 2>/dev/null; }\n";
+
+/* h_put FOLDER: asks for the bytes and stores them there. ln(1), since it does not replace what
+ * another host, which shares the folder, has put there meanwhile and runs already. */
+static const char store[] =
+    "h_put() { h_t=$1/.$h_f.$h_q.$$; h_i=0\n"
+    " until h_e=$({ LC_ALL=C mkdir -p \"$1\" && h_mine \"$1\" drwx------ &&"
+    " LC_ALL=C cat </dev/null >\"$h_t\"; } 2>&1)\n"
+    " do h_i=$((h_i+1)); [ $h_i -lt 3 ] ||"
+    " { h_no \"$1:\" ${h_e:-not a folder of this user alone with mode 0700}; return; }; done\n"
+    " h_say ready \"$1\"\n"
+    " h_e=$({ head -c \"$h_l\" | { LC_ALL=C cat >\"$h_t\" || cat >/dev/null; }; } 2>&1)\n"
+    " h_sum \"$h_t\" || { h_no \"$1:\" ${h_e:-what arrived is damaged}; return; }\n"
+    " chmod 700 \"$h_t\"\n"
+    " h_try \"$h_t\" || { h_no \"$1: a program cannot be run there:\" $h_x; return; }\n"
+    " find \"$1/.\" ! -name . -prune -type f \\( -name 'hvdrun-agent-*' -mtime +30 -o"
+    " -name 'checked-*' -mtime +30 -o"
+    " -name '.hvdrun-agent-*' -mtime +1 \\) -exec rm -f {} \\; 2>/dev/null\n"
+    " ln \"$h_t\" \"$1/$h_f\" 2>/dev/null || h_good \"$1\" ||\n"
+    "  { h_e=$(LC_ALL=C mv -f \"$h_t\" \"$1/$h_f\" 2>&1) || { h_no \"$1:\" $h_e; return; }; }\n"
+    " rm -f \"$h_t\"; h_keep \"$1\"; h_run \"$1/$h_f\"; }\n";
+
+/* Without a program of its own where the shell can say it: each costs a host about a millisecond.
+ */
+static const char facts[] =
+    /* whoever waits for our words is gone: what has come of the program goes too */
+    "h_t=; trap 'rm -f \"$h_t\"; exit 1' HUP INT PIPE TERM\n"
+    "if [ -t 0 ]; then h_say terminal; exit 1; fi\n"
+    "h_m=; h_u=; h_nl='\n'\n"
+    "while read -r h_x h_y h_i h_z; do case $h_x in Uid:) h_u=$h_i; break;; esac; done"
+    " 2>/dev/null </proc/self/status\n"
+    "case $h_u in ''|*[!0-9]*) h_u=$(id -u);; esac\n"
+    "h_1=; h_3=; case ${TMPDIR:-} in /*) h_2=$TMPDIR;; *) h_2=/tmp;; esac\n"
+    "h_2=$h_2/hvdrun-$h_u\n"
+    "case ${XDG_RUNTIME_DIR:-} in /*) [ -d \"$XDG_RUNTIME_DIR\" ] &&"
+    " [ ! -h \"$XDG_RUNTIME_DIR\" ] && [ -O \"$XDG_RUNTIME_DIR\" ] &&"
+    " h_1=$XDG_RUNTIME_DIR/hvdrun;; esac\n"
+    "case ${XDG_CACHE_HOME:-} in /*) h_3=$XDG_CACHE_HOME/hvdrun;; *)"
+    " case ${HOME:-} in /*) h_3=$HOME/.cache/hvdrun;; esac;; esac\n";
+
+static const char dialogue[] =
+    "for h_d in \"$h_1\" \"$h_2\" \"$h_3\"; do [ -n \"$h_d\" ] && [ -f \"$h_d/$h_f\" ] || "
+    "continue\n"
+    " h_same \"$h_d\" || { h_good \"$h_d\" && { find \"$h_d/$h_f\" -mtime +7 -exec touch -c {} \\;"
+    " 2>/dev/null; h_keep \"$h_d\"; :; }; } || continue\n"
+    " h_run \"$h_d/$h_f\"; done\n"
+    "h_c=$(getconf GNU_LIBC_VERSION 2>/dev/null)\n"
+    "case $h_c in glibc*) ;; *) h_c=$(ldd --version 2>&1 </dev/null | head -n 1)\n"
+    " for h_x in /lib/ld-musl-*; do [ -e \"$h_x\" ] && h_c=musl; done;; esac\n"
+    "h_say host \"$(uname -s)\" \"$(uname -m)\" \"$h_c\"\n"
+    "h_p=$(command -v hvdrun) && h_p=${h_p%/*}\n"
+    "for h_a in \"$h_p\"/../lib*/hvdrun/hvdrun-agent \"$h_p\"/../lib/*/hvdrun/hvdrun-agent '';"
+    " do [ -x \"$h_a\" ] && h_try \"$h_a\" && break; done\n"
+    "h_say need \"$h_a\"; read -r h_x || exit 1\n"
+    "if [ \"$h_x\" = use ]; then h_run \"$h_a\"; fi\n"
+    "h_m=$(umask); umask 077\n"
+    "for h_d in \"$h_1\" \"$h_2\" \"$h_3\"; do [ -n \"$h_d\" ] && h_put \"$h_d\"; done\n"
+    "h_say fail; exit 1; }\n";
+
+void boot_marker(char out[BOOT_MARKER_ROOM])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t random[(BOOT_MARKER_ROOM - 1) / 2];
+    if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
+        /* Early at a machine's start. It keeps answers apart from noise, and is no secret. */
+        uint64_t seed = (uint64_t)clock_mono_ns() * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid();
+        for (size_t i = 0; i < sizeof(random); i++)
+            random[i] = (uint8_t)(seed >> (i % 8 * 8));
+    }
+    for (size_t i = 0; i < BOOT_MARKER_ROOM - 1; i++)
+        out[i] = digits[random[i / 2] >> (i % 2 * 4) & 15];
+    out[BOOT_MARKER_ROOM - 1] = '\0';
+}
+
+void boot_script(const struct agent_image *image, const char *marker, const char *unique,
+                 struct buf *out)
+{
+    char *name AUTO_FREE = mem_strndup(unique, UNIQUE_MAX);
+    for (char *at = name; *at != '\0'; at++) {
+        if (!isalnum((unsigned char)*at) && *at != '-' && *at != '_')
+            *at = '_';
+    }
+    int half = (BOOT_MARKER_ROOM - 1) / 2;
+    buf_printf(out, "{ h_n='%.*s''%s'\n", half, marker, marker + half);
+    buf_printf(out, "h_v='hvdrun-agent %s'; h_r='%s-%.*s'; h_q='%s'\n", HVDRUN_VERSION,
+               HVDRUN_VERSION, SHORT_HASH, image->hash, name);
+    buf_puts(out, "h_f=hvdrun-agent-$h_r; h_r=checked-$h_r\n");
+    buf_printf(out, "h_l=%zu; h_hash='%s'; h_crc='%u %zu'\n", image->length, image->hash,
+               image->cksum, image->length);
+    buf_puts(out, tools);
+    buf_puts(out, memory);
+    buf_puts(out, store);
+    buf_puts(out, facts);
+    buf_puts(out, dialogue);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/exec/call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "io/lines.h"
+#include "transport/exec/complaint.h"
+
+#define LAST_WORDS_MS 1000
+#define COMPLAINTS_MAX ((size_t)8192) /* of stderr, kept for the failure's message */
+#define STDERR_CHUNK 4096
+
+struct exec_call {
+    const struct exec_transport *exec;
+    const struct transport_target *target;
+    const struct transport_events *events;
+    void *events_context;
+    void (*over)(void *entry);
+    void *entry;
+    struct boot *boot;
+    int fd, err_fd;
+    struct loop_fd *err_watch;
+    struct loop_timer *last_words;
+    struct ssh_lines lines;
+    struct buf complaints;
+    char *program; /* argv[0] */
+    pid_t pid;
+    int wait_status;
+    bool exited, is_up, is_over;
+    enum transport_stage stage; /* of the failure that waits for the last words */
+    char *why;
+};
+
+static void report_failure(struct exec_call *call, enum transport_stage stage, const char *why)
+{
+    call->is_over = true;
+    loop_timer_clear(call->last_words);
+    call->over(call->entry);
+    call->events->failed(call->events_context, stage, why); /* the call may be gone after this */
+}
+
+/* "ssh ended with exit status 255" */
+static char *describe_end(const struct exec_call *call)
+{
+    if (!call->exited)
+        return mem_printf("%s closed its output", call->program);
+    if (WIFSIGNALED(call->wait_status))
+        return mem_printf("%s was killed by signal %d (%s)", call->program,
+                          WTERMSIG(call->wait_status), strsignal(WTERMSIG(call->wait_status)));
+    return mem_printf("%s ended with exit status %d", call->program,
+                      WEXITSTATUS(call->wait_status));
+}
+
+/* The stream has ended before any shell said a word: the command's own failure. */
+static void explain_command(struct exec_call *call)
+{
+    struct exec_complaint complaint;
+    const char *last = call->lines.last;
+    const char *said = last[0] != '\0' ? last : boot_noise(call->boot);
+    char *end AUTO_FREE = describe_end(call);
+    char *why AUTO_FREE = NULL;
+    enum transport_stage stage = STAGE_CONNECT;
+    bool clean =
+        call->exited && WIFEXITED(call->wait_status) && WEXITSTATUS(call->wait_status) == 0;
+    if (exec_complaint_find(buf_text(&call->complaints), call->exec->is_ssh, &complaint)) {
+        stage = complaint.stage;
+        why = mem_printf("%s (%s: %s)", complaint.why, call->program, complaint.line);
+    } else if (clean) {
+        stage = STAGE_START;
+        why = mem_printf("%s ended at once without an error and without an answer: it must pass "
+                         "its standard input on to the host (kubectl exec and docker exec do so "
+                         "with -i)%s%s",
+                         call->program, said[0] != '\0' ? "; it said: " : "", said);
+    } else if (said[0] != '\0') {
+        why = mem_printf("%s: %s", end, said);
+    } else {
+        why = mem_printf("%s and said nothing; try the command by hand: %s ... %s", end,
+                         call->program, BOOT_COMMAND);
+    }
+    report_failure(call, stage, why);
+}
+
+static void explain(struct exec_call *call)
+{
+    if (boot_was_cut(call->boot) && !boot_has_answered(call->boot)) {
+        explain_command(call);
+        return;
+    }
+    const char *last = call->lines.last;
+    bool new_words = last[0] != '\0' && strstr(call->why, last) == NULL;
+    char *why AUTO_FREE = mem_printf("%s%s%s%s", call->why, new_words ? " (" : "",
+                                     new_words ? last : "", new_words ? ")" : "");
+    report_failure(call, call->stage, why);
+}
+
+static void last_words_over(void *context)
+{
+    struct exec_call *call = context;
+    ssh_lines_end(&call->lines, NULL, NULL);
+    explain(call);
+}
+
+static bool is_waiting(const struct exec_call *call)
+{
+    return call->why != NULL && !call->is_over;
+}
+
+/* The command has ended and its stderr too: nothing more will come. */
+static void check_last_words(struct exec_call *call)
+{
+    if (is_waiting(call) && call->exited && call->err_fd < 0)
+        loop_timer_set(call->last_words, 0);
+}
+
+/* stderr */
+
+static void tell(void *context, const char *line)
+{
+    struct exec_call *call = context;
+    if (!call->is_up && call->complaints.length + strlen(line) + 1 < COMPLAINTS_MAX) {
+        buf_puts(&call->complaints, line);
+        buf_putc(&call->complaints, '\n');
+    }
+    call->events->note(call->events_context, call->is_up ? LOG_WARNING : LOG_INFO, line);
+}
+
+static void close_stderr(struct exec_call *call)
+{
+    loop_fd_destroy(call->err_watch);
+    call->err_watch = NULL;
+    fd_close(&call->err_fd);
+}
+
+static void stderr_ready(void *context, int what)
+{
+    struct exec_call *call = context;
+    char bytes[STDERR_CHUNK];
+    (void)what;
+    ssize_t got = fd_read(call->err_fd, bytes, sizeof(bytes));
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return;
+    if (got > 0) {
+        ssh_lines_feed(&call->lines, bytes, (size_t)got, tell, call);
+        return;
+    }
+    ssh_lines_end(&call->lines, tell, call);
+    close_stderr(call);
+    check_last_words(call);
+}
+
+/* Boot */
+
+static void boot_stage(void *context, enum transport_stage stage)
+{
+    struct exec_call *call = context;
+    /* That our first bytes were taken does not mean that a shell is there yet. */
+    if (stage != STAGE_START)
+        call->events->stage(call->events_context, stage);
+}
+
+static void hand_over(struct exec_call *call)
+{
+    struct transport_stream stream = {.read_fd = call->fd,
+                                      .write_fd = call->fd,
+                                      .pid = call->pid,
+                                      .same_machine = call->exec->same_machine};
+    call->is_up = call->is_over = true;
+    call->fd = -1;
+    call->over(call->entry);
+    call->events->up(call->events_context, &stream);
+}
+
+static void boot_up(void *context)
+{
+    hand_over(context);
+}
+
+static void boot_failed(void *context, enum transport_stage stage, const char *why)
+{
+    struct exec_call *call = context;
+    bool before = stage == STAGE_START && !boot_has_answered(call->boot);
+    call->stage = before ? STAGE_CONNECT : stage;
+    call->why = mem_strdup(why);
+    loop_timer_set(call->last_words, boot_was_cut(call->boot) ? LAST_WORDS_MS : 0);
+    check_last_words(call);
+}
+
+/* The command */
+
+static void exited(void *context, int wait_status)
+{
+    struct exec_call *call = context;
+    call->exited = true;
+    call->wait_status = wait_status;
+    check_last_words(call);
+    if (!call->is_up || (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
+        return;
+    char *end AUTO_FREE = describe_end(call);
+    const char *last = call->lines.last;
+    char *why AUTO_FREE = mem_printf("%s%s%s", end, last[0] != '\0' ? ": " : "", last);
+    call->events->lost(call->events_context, why);
+}
+
+/* Starts it with our end of a socket as its stdin and stdout, and of a pipe as its stderr. */
+static int start_command(struct exec_call *call, const struct strv *argv, struct error *err)
+{
+    char *path AUTO_FREE = child_find(argv->items[0], getenv("PATH"), NULL, err);
+    int stream[2] = {-1, -1}, errors[2] = {-1, -1};
+    if (path == NULL)
+        return -1;
+    if (fd_socketpair(stream) < 0 || fd_pipe(errors) < 0 || fd_nonblock(errors[0]) < 0) {
+        error_errno(err, errno, "cannot make the streams for %s", argv->items[0]);
+        call->pid = -1;
+    } else {
+        struct child_spec spec = {.path = path,
+                                  .argv = strv_items(argv),
+                                  .fds = {stream[1], stream[1], errors[1]},
+                                  .keep_fd = -1};
+        call->pid = helpers_start(call->exec->room->helpers, &spec, exited, call, err);
+    }
+    fd_close(&stream[1]);
+    fd_close(&errors[1]);
+    call->fd = stream[0];
+    call->err_fd = errors[0];
+    if (call->pid < 0) {
+        call->pid = 0;
+        return -1;
+    }
+    call->err_watch = loop_fd_create(call->exec->room->loop, call->err_fd, stderr_ready, call);
+    loop_fd_watch(call->err_watch, LOOP_READ);
+    return 0;
+}
+
+static void start_boot(struct exec_call *call)
+{
+    static const struct boot_events events = {boot_stage, boot_up, boot_failed};
+    const struct transport_room *room = call->exec->room;
+    char *unique AUTO_FREE = mem_printf("%s.%d", room->job_id, call->target->node);
+    struct boot_config config = {.loop = room->loop,
+                                 .fd = call->fd,
+                                 .image = room->image,
+                                 .unique = unique,
+                                 .limit_ms = room->limit_ms};
+    call->boot = boot_create(&config, &events, call);
+}
+
+void exec_call_begin(struct exec_call *call)
+{
+    struct error err = ERROR_INIT;
+    AUTO_STRV struct strv argv = STRV_INIT;
+    bool is_agent = call->exec->boot_word == NULL;
+    enum transport_stage stage = is_agent ? STAGE_AGENT : STAGE_CONNECT;
+    call->events->stage(call->events_context, stage);
+    if (exec_template_fill(&call->exec->words, call->target, call->exec->boot_word, &argv, &err) <
+            0 ||
+        start_command(call, &argv, &err) < 0) {
+        report_failure(call, stage, err.text);
+        return;
+    }
+    const char *slash = strrchr(argv.items[0], '/');
+    call->program = mem_strdup(slash != NULL ? slash + 1 : argv.items[0]);
+    if (is_agent)
+        hand_over(call); /* it speaks frames from its first byte on */
+    else
+        start_boot(call);
+}
+
+struct exec_call *exec_call_create(const struct exec_transport *exec,
+                                   const struct transport_target *target,
+                                   const struct transport_events *events, void *events_context,
+                                   void (*over)(void *entry), void *entry)
+{
+    struct exec_call *call = mem_alloc(sizeof(*call));
+    *call = (struct exec_call){.exec = exec,
+                               .target = target,
+                               .events = events,
+                               .events_context = events_context,
+                               .over = over,
+                               .entry = entry,
+                               .fd = -1,
+                               .err_fd = -1,
+                               .complaints = BUF_INIT(COMPLAINTS_MAX)};
+    call->last_words = loop_timer_create(exec->room->loop, last_words_over, call);
+    return call;
+}
+
+void exec_call_destroy(struct exec_call *call)
+{
+    if (call == NULL)
+        return;
+    boot_destroy(call->boot);
+    loop_timer_destroy(call->last_words);
+    close_stderr(call);
+    fd_close(&call->fd);
+    if (call->pid > 0 && !call->exited)
+        helpers_let_go(call->exec->room->helpers, call->pid);
+    buf_destroy(&call->complaints);
+    free(call->program);
+    free(call->why);
+    free(call);
+}

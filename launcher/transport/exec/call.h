@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call of the exec transport, without the queue: the command, its stderr, the boot over it.
+ *
+ *   begin -> the command runs, boot over its stdin and stdout -> up
+ *         -> boot fails; where the stream has just ended, the command's last words and its exit
+ *            status are waited for, LAST_WORDS_MS at most -> failed
+ */
+#pragma once
+
+#include "transport/exec/exec.h"
+
+struct exec_call;
+
+/* `over` comes once when the call is up or has failed, right before that event: its place in the
+ * queue is free. */
+struct exec_call *exec_call_create(const struct exec_transport *exec,
+                                   const struct transport_target *target,
+                                   const struct transport_events *events, void *events_context,
+                                   void (*over)(void *entry), void *entry);
+void exec_call_begin(struct exec_call *call); /* from the loop: it may fail at once */
+void exec_call_destroy(struct exec_call *call);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command that starts agents in a Slurm job: one srun with one task on each of some nodes.
+ * Pure.
+ *
+ * Its step shares all that the job has there (CPUs, memory, GPUs) with other steps, binds nothing
+ * and waits for nobody. It outlives a node that fails (--no-kill): the driver names that node and
+ * ends the workers on the others as workers are ended. What the variables of a batch job say about
+ * *its* tasks (their number, CPUs, GPUs, memory each) would be read by srun as options of this
+ * step, and is left out.
+ */
+#pragma once
+
+#include "base/strv.h"
+#include "transport/srun/options.h"
+
+struct srun_command {
+    const struct srun_options *options; /* of this srun */
+    char *const *nodes;                 /* NULL-ended, at least one */
+    const struct strv *arguments;       /* of the user, after ours; NULL: none */
+    const char *agent_path;
+};
+
+void srun_command_argv(const struct srun_command *command, struct strv *argv);
+
+/* What the agents are to know; it goes through the environment, never through argv (D9). */
+struct srun_secrets {
+    char *const *addresses; /* numeric, best first, NULL-ended */
+    int port;
+    const char *key;
+    const char *job_id;
+};
+
+/* `from` without what would change the step, and what belongs to this machine (TMPDIR), with
+ * HVDRUN_AGENT_*. */
+void srun_command_env(char *const *from, const struct srun_secrets *secrets, struct strv *env);

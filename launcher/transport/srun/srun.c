@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls that wait, what srun can do, and the list of steps. */
+#include "transport/srun/srun.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "io/tls_library.h"
+#include "model/settings/split.h"
+#include "transport/capture.h"
+#include "transport/srun/step.h"
+
+#define HELP_MAX ((size_t)1 << 20)
+#define HELP_MS 10000
+#define GUESTS_BESIDE_NODES 64
+
+struct srun_transport {
+    const struct srun_settings *settings;
+    struct strv arguments;
+    struct dial_back *dial;
+    struct srun_call *first; /* that wait */
+    struct loop_timer *turn, *tell_idle;
+    struct capture *help;
+    bool has_options;
+    struct srun_options options;
+    struct srun_step_config step_config;
+    struct srun_step **steps;
+    size_t count;
+};
+
+static void step_over(void *context, struct srun_step *step)
+{
+    struct srun_transport *srun = context;
+    size_t at = 0;
+    while (srun->steps[at] != step)
+        at++;
+    srun->steps[at] = srun->steps[--srun->count];
+    srun_step_destroy(step);
+    if (srun->count == 0)
+        loop_timer_set(srun->tell_idle, 0);
+}
+
+static void became_idle(void *context)
+{
+    struct srun_transport *srun = context;
+    if (srun_transport_is_idle(srun))
+        srun->settings->idle(srun->settings->context);
+}
+
+/* Those that wait, or the first of them. More steps begin in turns of their own: what a step tells
+ * may change the queue. */
+static void begin_step(struct srun_transport *srun)
+{
+    struct srun_call **calls = NULL;
+    size_t count = 0;
+    do {
+        calls = mem_resize_array(calls, count + 1, sizeof(struct srun_call *));
+        calls[count++] = srun->first;
+        srun->first = srun->first->next;
+    } while (srun->first != NULL && !srun->settings->one_each);
+    srun->steps = mem_resize_array(srun->steps, srun->count + 1, sizeof(struct srun_step *));
+    srun->steps[srun->count] = srun_step_create(&srun->step_config, calls, count);
+    srun->count++;
+    free(calls);
+    if (srun->first != NULL)
+        loop_timer_set(srun->turn, 0);
+}
+
+static void got_help(void *context, const struct capture_result *result)
+{
+    struct srun_transport *srun = context;
+    const struct srun_settings *settings = srun->settings;
+    srun->help = NULL;
+    srun->has_options = true;
+    if (result->why != NULL || !srun_options_parse(result->text, &srun->options)) {
+        /* If it cannot be run at all, the step will say so. */
+        char *line AUTO_FREE = mem_printf("srun --help tells nothing (%s): none of the options "
+                                          "that only some have is used",
+                                          result->why != NULL ? result->why : result->last_line);
+        settings->note(settings->context, LOG_INFO, line);
+    }
+    loop_timer_set(srun->turn, 0);
+}
+
+static void turn_fire(void *context)
+{
+    static char *const argv[] = {(char *)"srun", (char *)"--help", NULL};
+    struct srun_transport *srun = context;
+    const struct transport_room *room = srun->settings->room;
+    if (srun->first == NULL || srun->help != NULL)
+        return;
+    if (srun->has_options)
+        begin_step(srun);
+    else
+        srun->help =
+            capture_start(room->loop, room->helpers, argv, NULL, HELP_MAX, HELP_MS, got_help, srun);
+}
+
+static void tell_note(void *context, enum log_level level, const char *line)
+{
+    const struct srun_transport *srun = context;
+    srun->settings->note(srun->settings->context, level, line);
+}
+
+static int open_parts(struct srun_transport *srun, struct error *err)
+{
+    const struct srun_settings *settings = srun->settings;
+    if (settings->arguments != NULL && words_split(settings->arguments, &srun->arguments, err) < 0)
+        return error_wrap(err, "--srun-args");
+    struct dial_back_config config = {.loop = settings->room->loop,
+                                      .module = tls_library_open(settings->module_path, err),
+                                      .job_id = settings->room->job_id,
+                                      .dead_after_ms = settings->room->silence_ms,
+                                      .guests = settings->nodes + GUESTS_BESIDE_NODES,
+                                      .note = tell_note,
+                                      .context = srun};
+    if (config.module == NULL)
+        return -1;
+    srun->dial = dial_back_create(&config, err);
+    return srun->dial == NULL ? -1 : 0;
+}
+
+struct srun_transport *srun_transport_create(const struct srun_settings *settings,
+                                             struct error *err)
+{
+    struct srun_transport *srun = mem_alloc(sizeof(*srun));
+    *srun = (struct srun_transport){.settings = settings};
+    srun->turn = loop_timer_create(settings->room->loop, turn_fire, srun);
+    srun->tell_idle = loop_timer_create(settings->room->loop, became_idle, srun);
+    if (open_parts(srun, err) < 0) {
+        srun_transport_destroy(srun);
+        return NULL;
+    }
+    srun->step_config = (struct srun_step_config){.settings = settings,
+                                                  .options = &srun->options,
+                                                  .arguments = &srun->arguments,
+                                                  .dial = srun->dial,
+                                                  .over = step_over,
+                                                  .context = srun};
+    return srun;
+}
+
+void srun_transport_destroy(struct srun_transport *srun)
+{
+    if (srun == NULL)
+        return;
+    for (size_t i = 0; i < srun->count; i++)
+        srun_step_destroy(srun->steps[i]);
+    capture_cancel(srun->help);
+    dial_back_destroy(srun->dial);
+    loop_timer_destroy(srun->turn);
+    loop_timer_destroy(srun->tell_idle);
+    strv_destroy(&srun->arguments);
+    free(srun->steps);
+    free(srun);
+}
+
+bool srun_transport_is_idle(const struct srun_transport *srun)
+{
+    return srun->count == 0;
+}
+
+static void unqueue(struct srun_call *call)
+{
+    struct srun_call **at = &call->srun->first;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+}
+
+static void ops_hang_up(struct transport_call *transport_call)
+{
+    struct srun_call *call = (struct srun_call *)transport_call;
+    if (call->state == SRUN_QUEUED)
+        unqueue(call);
+    if (call->step != NULL)
+        srun_step_leave(call);
+    dial_back_forget(call->claim);
+    free(call->fate);
+    free(call);
+}
+
+static struct transport_call *ops_call(void *context, const struct transport_target *target,
+                                       const struct transport_events *events, void *events_context)
+{
+    struct srun_transport *srun = context;
+    struct srun_call *call = mem_alloc(sizeof(*call));
+    *call = (struct srun_call){.head = {srun_transport(srun).ops},
+                               .srun = srun,
+                               .target = target,
+                               .called_ms = clock_mono_ms(),
+                               .events = events,
+                               .events_context = events_context};
+    struct srun_call **end = &srun->first;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = call;
+    loop_timer_set(srun->turn, 0);
+    return (struct transport_call *)call;
+}
+
+struct transport srun_transport(struct srun_transport *srun)
+{
+    static const struct transport_ops ops = {
+        .name = "srun", .call = ops_call, .hang_up = ops_hang_up};
+    return (struct transport){.ops = &ops, .context = srun};
+}

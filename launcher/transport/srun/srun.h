@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The srun transport: Slurm starts the agents, they dial back (transport/srun/dial_back.h).
+ *
+ * All calls of one turn are answered by one srun (transport/srun/step.h), so that hundreds of nodes
+ * cost what one does; with `one_each` every node has an srun of its own, so that a dead node takes
+ * no live one along. What this site's srun can do is asked once, by `srun --help`, before the first
+ * of them.
+ */
+#pragma once
+
+#include "transport/exec/exec.h"
+
+struct srun_settings {
+    const struct transport_room *room;
+    const char *module_path; /* of hvdrun-tls.so */
+    const char *agent_path;  /* of hvdrun-agent, on the nodes as here */
+    const char *arguments;   /* --srun-args; NULL */
+    char *const *addresses;  /* numeric, of this machine, best first; NULL-ended */
+    int64_t limit_ms;        /* for an agent to come, from its call */
+    int nodes;               /* that may come at the same time */
+    bool one_each;
+    /* About no call: who was refused, what srun says of all. */
+    void (*note)(void *context, enum log_level level, const char *line);
+    /* From the loop: no srun runs any more, see srun_transport_is_idle(). */
+    void (*idle)(void *context);
+    void *context;
+};
+
+struct srun_transport;
+
+/* The settings are borrowed. NULL: no TLS, no port, or --srun-args that cannot be split. */
+struct srun_transport *srun_transport_create(const struct srun_settings *settings,
+                                             struct error *err);
+void srun_transport_destroy(struct srun_transport *srun); /* after the last hang_up */
+struct transport srun_transport(struct srun_transport *srun);
+
+/* Every srun has ended, or was given up. One whose calls are hung up ends by itself with its
+ * agents, is asked to after SRUN_LINGER_MS, and is given up after SRUN_PATIENCE_MS more. */
+bool srun_transport_is_idle(const struct srun_transport *srun);

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/srun/step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "io/lines.h"
+#include "transport/srun/command.h"
+#include "transport/srun/complaint.h"
+
+#define LAST_WORDS_MS 1000 /* of srun, until the end of its stderr */
+#define FATE_MS 300        /* the cause may come after the news */
+#define COMPLAINTS_MAX ((size_t)8192)
+#define STDERR_CHUNK 4096
+
+enum phase { RUNNING, LINGERING, ASKED, GONE };
+
+struct srun_step {
+    const struct srun_step_config *config;
+    struct srun_call **calls; /* not hung up */
+    size_t count;
+    enum phase phase;
+    bool had_agents;
+    bool was_cut; /* an agent that was still connected was hung up on: it may be out of reach */
+    pid_t pid;    /* 0: it was never started */
+    int wait_status, err_fd;
+    struct loop_fd *err_watch;
+    struct loop_timer *timer; /* RUNNING: for agents to come; later: for its end */
+    struct loop_timer *last_words;
+    struct ssh_lines lines;
+    struct buf complaints;
+    bool told_over;
+};
+
+void srun_call_fail(struct srun_call *call, enum transport_stage stage, const char *why)
+{
+    call->state = SRUN_OVER;
+    call->events->failed(call->events_context, stage, why);
+}
+
+static struct srun_call *find(const struct srun_step *step, enum srun_call_state state,
+                              const char *host)
+{
+    for (size_t i = 0; i < step->count; i++) {
+        struct srun_call *call = step->calls[i];
+        if (call->state == state && (host == NULL || strcmp(call->target->host, host) == 0))
+            return call;
+    }
+    return NULL;
+}
+
+/* What was said may be known; `otherwise` is told if not. */
+static void fail(struct srun_step *step, struct srun_call *call, enum transport_stage stage,
+                 const char *otherwise)
+{
+    char line[SSH_LINE_MAX + 1];
+    const char *known = srun_complaint_find(buf_text(&step->complaints), line, sizeof(line));
+    char *text AUTO_FREE = known == NULL ? NULL : mem_printf("%s (%s)", known, line);
+    srun_call_fail(call, stage, text == NULL ? otherwise : text);
+}
+
+/* A callback may hang up any call, so each search begins anew. */
+static void fail_all(struct srun_step *step, enum transport_stage stage, const char *otherwise)
+{
+    struct srun_call *call = find(step, SRUN_STARTING, NULL);
+    for (; call != NULL; call = find(step, SRUN_STARTING, NULL))
+        fail(step, call, stage, otherwise);
+}
+
+static void explain(struct srun_call *call, const char *why)
+{
+    if (call->explained)
+        return;
+    call->explained = true;
+    call->events->lost(call->events_context, why);
+}
+
+static void explain_all(struct srun_step *step, const char *why)
+{
+    for (size_t i = 0; i < step->count; i++) {
+        if (step->calls[i]->state == SRUN_UP)
+            explain(step->calls[i], why);
+    }
+}
+
+/* The stream ends; nothing that is still on it is heard. */
+static void drop(struct srun_call *call)
+{
+    dial_back_forget(call->claim);
+    call->claim = NULL;
+}
+
+static void drop_all(struct srun_step *step, const char *why)
+{
+    explain_all(step, why);
+    for (size_t i = 0; i < step->count; i++) {
+        if (step->calls[i]->state == SRUN_UP)
+            drop(step->calls[i]);
+    }
+}
+
+/* The end of it */
+
+static bool is_over(const struct srun_step *step)
+{
+    return step->count == 0 && step->phase == GONE;
+}
+
+/* The last thing that a callback does: the step may be gone after it. */
+static void check_over(struct srun_step *step)
+{
+    if (!is_over(step) || step->told_over)
+        return;
+    step->told_over = true;
+    loop_timer_set(step->timer, 0);
+}
+
+static void close_stderr(struct srun_step *step)
+{
+    loop_fd_destroy(step->err_watch);
+    step->err_watch = NULL;
+    fd_close(&step->err_fd);
+}
+
+static void timer_fire(void *context)
+{
+    struct srun_step *step = context;
+    switch (step->phase) {
+    case RUNNING: {
+        char *late AUTO_FREE =
+            mem_printf("no agent has dialled back from there within %.3g s: does slurmctld answer "
+                       "(scontrol ping)? does a firewall keep the nodes from connecting to this "
+                       "machine?",
+                       (double)step->config->settings->limit_ms / 1000);
+        fail_all(step, STAGE_START, late);
+        return;
+    }
+    case LINGERING:
+        step->phase = ASKED;
+        kill(-step->pid, SIGTERM); /* a helper leads a group of its own */
+        loop_timer_set(step->timer, SRUN_PATIENCE_MS);
+        return;
+    case ASKED:
+        helpers_let_go(step->config->settings->room->helpers, step->pid);
+        close_stderr(step);
+        step->phase = GONE;
+        break;
+    case GONE: break;
+    }
+    step->config->over(step->config->context, step);
+}
+
+/* "srun was killed by signal 9 (Killed)" */
+static char *describe_end(const struct srun_step *step)
+{
+    if (WIFSIGNALED(step->wait_status))
+        return mem_printf("srun was killed by signal %d (%s)", WTERMSIG(step->wait_status),
+                          strsignal(WTERMSIG(step->wait_status)));
+    return mem_printf("srun ended with exit status %d", WEXITSTATUS(step->wait_status));
+}
+
+static struct srun_call *find_doomed(const struct srun_step *step)
+{
+    for (size_t i = 0; i < step->count; i++) {
+        if (step->calls[i]->state == SRUN_STARTING && step->calls[i]->fate != NULL)
+            return step->calls[i];
+    }
+    return NULL;
+}
+
+static void last_words_over(void *context)
+{
+    struct srun_step *step = context;
+    struct srun_call *call = find_doomed(step);
+    for (; call != NULL; call = find_doomed(step)) {
+        char *otherwise AUTO_FREE =
+            mem_printf("its agent ended before it had dialled back (%s)", call->fate);
+        fail(step, call, STAGE_START, otherwise);
+    }
+    if (step->phase != GONE)
+        return;
+    char *end AUTO_FREE = describe_end(step);
+    const char *last = step->lines.last;
+    char *otherwise AUTO_FREE =
+        mem_printf("%s before the agent had dialled back%s%s%s", end, last[0] == '\0' ? "" : " (",
+                   last, last[0] == '\0' ? "" : ")");
+    close_stderr(step);
+    fail_all(step, STAGE_START, otherwise);
+}
+
+static void exited(void *context, int wait_status)
+{
+    struct srun_step *step = context;
+    step->wait_status = wait_status;
+    step->phase = GONE;
+    loop_timer_clear(step->timer);
+    if (wait_status != 0) {
+        char *end AUTO_FREE = describe_end(step);
+        char *why AUTO_FREE = mem_printf("%s, and Slurm ends the agents with it", end);
+        if (WIFSIGNALED(wait_status))
+            drop_all(step, why);
+        else
+            explain_all(step, why);
+    }
+    if (find(step, SRUN_STARTING, NULL) != NULL)
+        loop_timer_set(step->last_words, step->err_fd < 0 ? 0 : LAST_WORDS_MS);
+    else
+        close_stderr(step);
+    check_over(step);
+}
+
+/* What it says */
+
+/* Why the agent of one node does not come, or has gone. */
+static void tell_node(struct srun_step *step, const char *host, const char *line, const char *said)
+{
+    bool by_agent = strncmp(line, DIAL_BACK_CANNOT, strlen(DIAL_BACK_CANNOT)) == 0;
+    struct srun_call *call = find(step, SRUN_STARTING, host);
+    if (call != NULL && by_agent) {
+        srun_call_fail(call, STAGE_CONNECT, said);
+    } else if (call != NULL && call->fate == NULL) {
+        call->fate = mem_strdup(said);
+        if (!loop_timer_is_set(step->last_words))
+            loop_timer_set(step->last_words, FATE_MS);
+    } else if (call == NULL && !by_agent) { /* else a second one of the same name */
+        call = find(step, SRUN_UP, host);
+        char *why AUTO_FREE = mem_printf("Slurm says: %s", said);
+        if (call != NULL)
+            explain(call, why);
+        if (call != NULL && srun_complaint_is_node_failure(said))
+            drop(call);
+    }
+}
+
+static void tell_line(void *context, const char *line)
+{
+    struct srun_step *step = context;
+    const struct srun_settings *settings = step->config->settings;
+    AUTO_STRV struct strv nodes = STRV_INIT;
+    if (step->complaints.length + strlen(line) + 1 < COMPLAINTS_MAX) {
+        buf_puts(&step->complaints, line);
+        buf_putc(&step->complaints, '\n');
+    }
+    bool is_news = step->phase == RUNNING && step->had_agents;
+    settings->note(settings->context, is_news ? LOG_WARNING : LOG_INFO, line);
+    const char *said = srun_complaint_about(line, &nodes);
+    for (size_t i = 0; said != NULL && i < nodes.count; i++)
+        tell_node(step, nodes.items[i], line, said);
+    if (said == NULL && srun_complaint_is_end(line)) {
+        char *why AUTO_FREE = mem_printf("Slurm says: %s", line);
+        explain_all(step, why); /* the streams stay: after scancel agents live on for KillWait */
+    }
+}
+
+static void stderr_ready(void *context, int what)
+{
+    struct srun_step *step = context;
+    char bytes[STDERR_CHUNK];
+    (void)what;
+    ssize_t got = fd_read(step->err_fd, bytes, sizeof(bytes));
+    if (got < 0 && errno == EAGAIN)
+        return;
+    if (got > 0) {
+        ssh_lines_feed(&step->lines, bytes, (size_t)got, tell_line, step);
+        return;
+    }
+    ssh_lines_end(&step->lines, tell_line, step);
+    close_stderr(step);
+    if (step->phase == GONE && loop_timer_is_set(step->last_words))
+        loop_timer_set(step->last_words, 0);
+}
+
+/* The agents */
+
+static void agent_up(void *context, const struct transport_stream *stream)
+{
+    struct srun_call *call = context;
+    struct srun_step *step = call->step;
+    if (call->state != SRUN_STARTING) { /* it was given up just before */
+        int fd = stream->read_fd;
+        fd_close(&fd);
+        return;
+    }
+    call->state = SRUN_UP;
+    step->had_agents = true;
+    if (step->phase == RUNNING && find(step, SRUN_STARTING, NULL) == NULL)
+        loop_timer_clear(step->timer);
+    call->events->up(call->events_context, stream);
+}
+
+static void agent_broken(void *context, const char *why)
+{
+    explain(context, why);
+}
+
+static void agent_failed(void *context, const char *why)
+{
+    struct srun_call *call = context;
+    if (call->state == SRUN_STARTING)
+        srun_call_fail(call, STAGE_AGENT, why);
+}
+
+/* The beginning */
+
+static void fill_argv(const struct srun_step *step, struct strv *argv)
+{
+    const struct srun_step_config *config = step->config;
+    AUTO_STRV struct strv nodes = STRV_INIT;
+    for (size_t i = 0; i < step->count; i++)
+        strv_add(&nodes, step->calls[i]->target->host);
+    struct srun_command command = {.options = config->options,
+                                   .nodes = strv_items(&nodes),
+                                   .arguments = config->arguments,
+                                   .agent_path = config->settings->agent_path};
+    srun_command_argv(&command, argv);
+}
+
+static pid_t spawn(struct srun_step *step, int err_fd, struct error *err)
+{
+    const struct srun_settings *settings = step->config->settings;
+    AUTO_STRV struct strv argv = STRV_INIT, env = STRV_INIT;
+    AUTO_FD int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+    AUTO_FREE char *path = child_find("srun", getenv("PATH"), NULL, NULL);
+    struct srun_secrets secrets = {.addresses = settings->addresses,
+                                   .port = dial_back_port(step->config->dial),
+                                   .key = dial_back_key(step->config->dial),
+                                   .job_id = settings->room->job_id};
+    if (path == NULL)
+        return error_set(err, "srun was not found along PATH: add the folder of Slurm's programs "
+                              "to it, or reach the nodes with --transport ssh");
+    if (null_fd < 0)
+        return error_errno(err, errno, "cannot start srun");
+    fill_argv(step, &argv);
+    srun_command_env(environ, &secrets, &env);
+    struct child_spec spec = {.path = path,
+                              .argv = strv_items(&argv),
+                              .envp = strv_items(&env),
+                              .fds = {null_fd, err_fd, err_fd},
+                              .keep_fd = -1};
+    /* Without its srun Slurm kills the step, agents in the middle of cleaning up included. They end
+     * when we are gone, and srun ends with them. */
+    return helpers_start_lasting(settings->room->helpers, &spec, exited, step, err);
+}
+
+static int start(struct srun_step *step, struct error *err)
+{
+    int errors[2] = {-1, -1};
+    if (fd_pipe(errors) < 0 || fd_nonblock(errors[0]) < 0) {
+        fd_close(&errors[0]);
+        fd_close(&errors[1]);
+        return error_errno(err, errno, "cannot make a pipe for srun");
+    }
+    pid_t pid = spawn(step, errors[1], err);
+    fd_close(&errors[1]);
+    step->err_fd = errors[0];
+    if (pid < 0)
+        return -1;
+    step->pid = pid;
+    step->err_watch =
+        loop_fd_create(step->config->settings->room->loop, step->err_fd, stderr_ready, step);
+    loop_fd_watch(step->err_watch, LOOP_READ);
+    return 0;
+}
+
+struct srun_step *srun_step_create(const struct srun_step_config *config, struct srun_call **calls,
+                                   size_t count)
+{
+    static const struct dial_back_events events = {agent_up, agent_broken, agent_failed};
+    struct loop *loop = config->settings->room->loop;
+    struct srun_step *step = mem_alloc(sizeof(*step));
+    struct error err = ERROR_INIT;
+    *step = (struct srun_step){.config = config,
+                               .calls = mem_dup(calls, count * sizeof(struct srun_call *)),
+                               .count = count,
+                               .err_fd = -1,
+                               .complaints = BUF_INIT(COMPLAINTS_MAX)};
+    step->timer = loop_timer_create(loop, timer_fire, step);
+    step->last_words = loop_timer_create(loop, last_words_over, step);
+    for (size_t i = 0; i < count; i++) {
+        calls[i]->step = step;
+        calls[i]->state = SRUN_STARTING;
+        calls[i]->claim = dial_back_expect(config->dial, calls[i]->target->host, &events, calls[i]);
+        calls[i]->events->stage(calls[i]->events_context, STAGE_START);
+    }
+    if (start(step, &err) == 0) {
+        int64_t waited = clock_mono_ms() - step->calls[0]->called_ms; /* they are of one turn */
+        int64_t left = config->settings->limit_ms - waited;
+        loop_timer_set(step->timer, left > 0 ? left : 0);
+        return step;
+    }
+    step->phase = GONE;
+    fail_all(step, STAGE_START, err.text);
+    return step;
+}
+
+void srun_step_leave(struct srun_call *call)
+{
+    struct srun_step *step = call->step;
+    size_t at = 0;
+    while (step->calls[at] != call)
+        at++;
+    step->calls[at] = step->calls[--step->count];
+    step->was_cut |=
+        call->state == SRUN_UP && (call->claim == NULL || !dial_back_has_gone(call->claim));
+    if (step->count > 0)
+        return;
+    if (step->phase == RUNNING) {
+        bool ends_by_itself = step->had_agents && !step->was_cut;
+        step->phase = LINGERING;
+        loop_timer_set(step->timer, ends_by_itself ? SRUN_LINGER_MS : 0);
+    }
+    check_over(step);
+}
+
+void srun_step_destroy(struct srun_step *step)
+{
+    if (step->phase != GONE)
+        helpers_let_go(step->config->settings->room->helpers, step->pid);
+    loop_timer_destroy(step->timer);
+    loop_timer_destroy(step->last_words);
+    close_stderr(step);
+    buf_destroy(&step->complaints);
+    free(step->calls);
+    free(step);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One srun and the agents that it starts.
+ *
+ *   calls in STARTING -> the agent has dialled back           up
+ *                     -> a line names the node, or srun ended:
+ *                        after its last words                 failed
+ *                     -> the time is over                     failed
+ *   all calls hung up -> LINGERING, when agents had come: srun ends with them
+ *                     -> ASKED (SIGTERM): at once without agents, and when one was hung up on;
+ *                        else after SRUN_LINGER_MS
+ *                     -> given up after SRUN_PATIENCE_MS: KILL by io/helpers.h; Slurm sees that
+ *                        its srun has gone and ends the tasks
+ *
+ * Once an agent is up, what srun says of its node, and that srun ends, are evidence and no verdict:
+ * they explain the end of the stream when that comes (`lost`). But a node that Slurm takes for
+ * failed is no longer the job's, and without its srun Slurm kills a step at once: workers before
+ * agents, as it comes. There the streams are ended, so that this is what the job ends of.
+ */
+#pragma once
+
+#include "io/helpers.h"
+#include "transport/srun/dial_back.h"
+#include "transport/srun/options.h"
+#include "transport/srun/srun.h"
+#include "transport/transport.h"
+
+#define SRUN_LINGER_MS 1500
+#define SRUN_PATIENCE_MS 1000
+
+struct srun_step;
+
+enum srun_call_state { SRUN_QUEUED, SRUN_STARTING, SRUN_UP, SRUN_OVER };
+
+struct srun_call {
+    struct transport_call_head head;
+    struct srun_transport *srun;
+    const struct transport_target *target;
+    const struct transport_events *events;
+    void *events_context;
+    enum srun_call_state state;
+    int64_t called_ms; /* monotonic */
+    bool explained;    /* `lost` was told */
+    char *fate;        /* of an agent that will not come: what Slurm says; NULL */
+    struct dial_back_claim *claim;
+    struct srun_step *step;
+    struct srun_call *next; /* in the queue */
+};
+
+struct srun_step_config {
+    const struct srun_settings *settings;
+    const struct srun_options *options;
+    const struct strv *arguments;
+    struct dial_back *dial;
+    void (*over)(void *context, struct srun_step *step); /* it may be destroyed in here */
+    void *context;
+};
+
+/* `calls` are taken over: SRUN_STARTING, or SRUN_OVER and failed. The config is borrowed. */
+struct srun_step *srun_step_create(const struct srun_step_config *config, struct srun_call **calls,
+                                   size_t count);
+void srun_step_leave(struct srun_call *call); /* the call is hung up */
+void srun_step_destroy(struct srun_step *step);
+
+/* SRUN_OVER, and tells. The call may be gone after it. */
+void srun_call_fail(struct srun_call *call, enum transport_stage stage, const char *why);

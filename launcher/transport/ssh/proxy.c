@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/ssh/proxy.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "io/lines.h"
+
+#define COMMAND_MAX 8192
+
+struct ssh_proxy {
+    struct helpers *helpers;
+    struct loop_fd *watch;
+    int fd, error_fd;
+    pid_t pid; /* 0: it has ended */
+    struct ssh_lines lines;
+};
+
+/* The last hop of "a,user@b:22,[c]:2222" is the one that ssh is told to go to; those before it are
+ * its own jump hosts. */
+static int jump_argv(const struct ssh_config *config, const char *config_file, struct strv *argv,
+                     struct error *err)
+{
+    const char *jump = config->proxy_jump;
+    const char *comma = strrchr(jump, ',');
+    const char *last = comma == NULL ? jump : comma + 1;
+    if (last[0] == '\0' || last[0] == '-' || jump[0] == '-')
+        return error_set(err, "ProxyJump %s cannot be used: it names no host", jump);
+    strv_add(argv, "ssh");
+    if (config_file != NULL) {
+        strv_add(argv, "-F");
+        strv_add(argv, config_file);
+    }
+    strv_add(argv, "-oBatchMode=yes");
+    strv_add(argv, "-oClearAllForwardings=yes");
+    if (comma != NULL) {
+        strv_add(argv, "-J");
+        strv_add_n(argv, jump, (size_t)(comma - jump));
+    }
+    strv_add(argv, "-W");
+    strv_printf(argv, "[%s]:%d", config->host_name, config->port);
+    strv_add(argv, "--");
+    if (strncmp(last, "ssh://", 6) == 0 || strchr(last, ':') == NULL)
+        strv_add(argv, last);
+    else
+        strv_printf(argv, "ssh://%s", last);
+    return 0;
+}
+
+static int fill_token(struct buf *command, char token, const struct ssh_config *config,
+                      const char *asked_name)
+{
+    switch (token) {
+    case '%': return buf_putc(command, '%');
+    case 'h': return buf_puts(command, config->host_name);
+    case 'n': return buf_puts(command, asked_name);
+    case 'p': return buf_printf(command, "%d", config->port);
+    case 'r': return buf_puts(command, config->user);
+    default: return -1;
+    }
+}
+
+static int command_argv(const struct ssh_config *config, const char *asked_name, struct strv *argv,
+                        struct error *err)
+{
+    struct buf command AUTO_BUF = BUF_INIT(COMMAND_MAX);
+    buf_puts(&command, "exec ");
+    for (const char *at = config->proxy_command; *at != '\0'; at++) {
+        int rc = at[0] == '%' ? fill_token(&command, at[1], config, asked_name)
+                              : buf_putc(&command, at[0]);
+        if (rc < 0 && at[0] == '%')
+            return error_set(err, "ProxyCommand '%s' has a %%-token other than %%h %%n %%p %%r",
+                             config->proxy_command);
+        if (rc < 0)
+            return error_set(err, "ProxyCommand is longer than %d bytes", COMMAND_MAX);
+        at += at[0] == '%';
+    }
+    strv_add(argv, "/bin/sh");
+    strv_add(argv, "-c");
+    strv_add(argv, buf_text(&command));
+    return 0;
+}
+
+int ssh_proxy_argv(const struct ssh_config *config, const char *asked_name, const char *config_file,
+                   struct strv *argv, struct error *err)
+{
+    /* They end in a command line (D14). */
+    if (!name_is_safe(config->host_name, strlen(config->host_name)) ||
+        !name_is_safe(config->user, strlen(config->user)) ||
+        !name_is_safe(asked_name, strlen(asked_name)))
+        return error_set(err, "a proxy cannot be used for a host or user with such a name");
+    if (config->proxy_jump != NULL)
+        return jump_argv(config, config_file, argv, err);
+    return command_argv(config, asked_name, argv, err);
+}
+
+static void exited(void *context, int wait_status)
+{
+    (void)wait_status; /* the end of its stream is what counts */
+    struct ssh_proxy *proxy = context;
+    proxy->pid = 0;
+}
+
+static void stderr_ready(void *context, int what)
+{
+    (void)what;
+    struct ssh_proxy *proxy = context;
+    char bytes[4096];
+    ssize_t got = fd_read(proxy->error_fd, bytes, sizeof(bytes));
+    if (got > 0)
+        ssh_lines_feed(&proxy->lines, bytes, (size_t)got, NULL, NULL);
+    else if (got == 0 || errno != EAGAIN)
+        loop_fd_watch(proxy->watch, 0);
+}
+
+struct ssh_proxy *ssh_proxy_start(struct loop *loop, struct helpers *helpers, char *const *argv,
+                                  struct error *err)
+{
+    char *path AUTO_FREE = child_find(argv[0], getenv("PATH"), NULL, err);
+    if (path == NULL)
+        return NULL;
+    int ends[2] = {-1, -1}, errors[2] = {-1, -1};
+    if (fd_socketpair(ends) < 0 || fd_pipe(errors) < 0) {
+        error_errno(err, errno, "cannot make the link to the proxy command");
+        fd_close(&ends[0]);
+        fd_close(&ends[1]);
+        return NULL;
+    }
+    sigset_t mask;
+    sigemptyset(&mask);
+    const struct child_spec spec = {.path = path,
+                                    .argv = argv,
+                                    .fds = {ends[1], ends[1], errors[1]},
+                                    .keep_fd = -1,
+                                    .die_with_parent = true,
+                                    .mask = &mask};
+    struct ssh_proxy *proxy = mem_alloc(sizeof(*proxy));
+    *proxy = (struct ssh_proxy){.helpers = helpers, .fd = ends[0], .error_fd = errors[0]};
+    pid_t pid = helpers_start(helpers, &spec, exited, proxy, err);
+    fd_close(&ends[1]);
+    fd_close(&errors[1]);
+    proxy->pid = pid < 0 ? 0 : pid;
+    if (pid < 0) {
+        ssh_proxy_destroy(proxy);
+        return NULL;
+    }
+    fd_nonblock(proxy->fd);
+    fd_nonblock(proxy->error_fd);
+    proxy->watch = loop_fd_create(loop, proxy->error_fd, stderr_ready, proxy);
+    loop_fd_watch(proxy->watch, LOOP_READ);
+    return proxy;
+}
+
+void ssh_proxy_destroy(struct ssh_proxy *proxy)
+{
+    if (proxy == NULL)
+        return;
+    if (proxy->pid > 0)
+        helpers_let_go(proxy->helpers, proxy->pid);
+    loop_fd_destroy(proxy->watch);
+    fd_close(&proxy->fd);
+    fd_close(&proxy->error_fd);
+    free(proxy);
+}
+
+int ssh_proxy_fd(const struct ssh_proxy *proxy)
+{
+    return proxy->fd;
+}
+
+const char *ssh_proxy_last_line(struct ssh_proxy *proxy)
+{
+    stderr_ready(proxy, LOOP_READ); /* what it said last may still lie in the pipe */
+    ssh_lines_end(&proxy->lines, NULL, NULL);
+    return proxy->lines.last;
+}
+
+bool ssh_proxy_was_cut(struct ssh_proxy *proxy)
+{
+    const char *last = ssh_proxy_last_line(proxy);
+    return last[0] == '\0' || strstr(last, "kex_exchange_identification") != NULL ||
+           strstr(last, "Connection closed by remote host") != NULL;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/ssh/query.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "transport/capture.h"
+#include "transport/ssh/config_files.h"
+
+#define CONFIG_FILE_MAX ((size_t)1 << 20)
+#define SYSTEM_CONFIG "/etc/ssh/ssh_config"
+#define SYSTEM_CONFIG_PARTS "/etc/ssh/ssh_config.d/*.conf"
+
+struct answer {
+    struct answer *next;
+    struct ssh_queries *queries;
+    char *key;
+    char *host, *user, *identity; /* as in struct ssh_wanted */
+    int port;
+    char *class;             /* equal for hosts that are configured alike; NULL: like no other */
+    struct answer *like;     /* the first of its class; NULL: it is that itself */
+    struct capture *capture; /* still running */
+    bool known;
+    char *why; /* NULL: `config` is good */
+    struct ssh_config config;
+};
+
+struct ssh_question {
+    struct ssh_question *next;
+    struct ssh_queries *queries;
+    struct answer *answer;
+    struct loop_timer *timer; /* tells from the loop */
+    void (*done)(void *context, const struct ssh_config *config, const char *why);
+    void *context;
+};
+
+struct ssh_queries {
+    const struct ssh_query_settings *settings;
+    struct ssh_config_place place;
+    char *home, *user;
+    bool looked, configured, hash_names; /* the files have been looked at, and say something */
+    struct ssh_config_files *files;
+    unsigned edition; /* of the files: hosts are alike by the same one only */
+    struct answer *answers;
+    struct ssh_question *questions;
+};
+
+static const char *variable(const char *name)
+{
+    return getenv(name);
+}
+
+struct ssh_queries *ssh_queries_create(const struct ssh_query_settings *settings)
+{
+    struct ssh_queries *queries = mem_alloc(sizeof(*queries));
+    queries->settings = settings;
+    const struct passwd *me = getpwuid(getuid()); /* as OpenSSH, which does not ask $HOME */
+    const char *home = getenv("HOME"), *user = getenv("USER");
+    queries->home = mem_strdup(me != NULL ? me->pw_dir : home);
+    queries->user = mem_strdup(me != NULL ? me->pw_name : user != NULL ? user : "root");
+    queries->place = (struct ssh_config_place){
+        .home = queries->home, .user = queries->user, .variable = variable};
+    queries->files = ssh_config_files_create(queries->home, settings->config_file);
+    return queries;
+}
+
+void ssh_queries_destroy(struct ssh_queries *queries)
+{
+    if (queries == NULL)
+        return;
+    while (queries->answers != NULL) {
+        struct answer *answer = queries->answers;
+        queries->answers = answer->next;
+        capture_cancel(answer->capture);
+        ssh_config_destroy(&answer->config);
+        free(answer->key);
+        free(answer->host);
+        free(answer->user);
+        free(answer->identity);
+        free(answer->class);
+        free(answer->why);
+        free(answer);
+    }
+    ssh_config_files_destroy(queries->files);
+    free(queries->home);
+    free(queries->user);
+    free(queries);
+}
+
+/* A file that cannot be read is OpenSSH's to complain about. */
+static bool file_says_something(struct ssh_queries *queries, const char *path, bool *includes)
+{
+    struct buf bytes AUTO_BUF = BUF_INIT(CONFIG_FILE_MAX);
+    if (fd_read_file(path, &bytes, NULL) < 0)
+        return errno != ENOENT;
+    return !ssh_config_is_plain(buf_text(&bytes), bytes.length, includes, &queries->hash_names);
+}
+
+static bool anything_configured(struct ssh_queries *queries)
+{
+    if (queries->settings->config_file != NULL)
+        return true;
+    char *own AUTO_FREE = mem_printf("%s/.ssh/config", queries->home == NULL ? "" : queries->home);
+    if (access(own, F_OK) == 0)
+        return true;
+    bool parts = false, deeper = false;
+    if (file_says_something(queries, SYSTEM_CONFIG, &parts))
+        return true;
+    glob_t found;
+    if (!parts || glob(SYSTEM_CONFIG_PARTS, 0, NULL, &found) != 0)
+        return false;
+    bool says = false;
+    for (size_t i = 0; i < found.gl_pathc && !says; i++)
+        says = file_says_something(queries, found.gl_pathv[i], &deeper) || deeper;
+    globfree(&found);
+    return says;
+}
+
+static void question_fire(void *context)
+{
+    struct ssh_question *question = context;
+    const struct answer *answer = question->answer;
+    question->done(question->context, answer->why == NULL ? &answer->config : NULL, answer->why);
+}
+
+static void run_query(struct answer *answer);
+
+/* Whether what was said of the first of a class holds for the others. Who jumps over one of them
+ * does not jump over itself. */
+static bool is_for_all(const struct answer *first)
+{
+    return first->why == NULL && first->config.proxy_jump == NULL &&
+           strcmp(first->config.host_name, first->host) == 0;
+}
+
+/* The first of its class is known. */
+/* Whether ssh may have read another configuration than the one by which hosts were told apart. */
+static bool has_changed(struct ssh_queries *queries)
+{
+    bool changed;
+    ssh_config_files_sections(queries->files, &changed);
+    queries->edition += changed;
+    return changed;
+}
+
+static void follow(struct answer *answer)
+{
+    if (!is_for_all(answer->like) || has_changed(answer->queries)) {
+        run_query(answer);
+        return;
+    }
+    ssh_config_copy(&answer->config, &answer->like->config, answer->host);
+    answer->known = true;
+}
+
+static void tell(struct answer *answer)
+{
+    for (struct ssh_question *at = answer->queries->questions; at != NULL; at = at->next) {
+        if (at->answer == answer)
+            loop_timer_set(at->timer, 0);
+    }
+}
+
+static void answer_known(struct answer *answer, char *why)
+{
+    answer->known = true;
+    answer->why = why;
+    tell(answer);
+    for (struct answer *at = answer->queries->answers; at != NULL; at = at->next) {
+        if (at->like == answer && !at->known && at->capture == NULL)
+            follow(at);
+        if (at->like == answer && at->known)
+            tell(at);
+    }
+}
+
+static void query_done(void *context, const struct capture_result *result)
+{
+    struct answer *answer = context;
+    answer->capture = NULL;
+    if (result->why != NULL) {
+        answer_known(answer, mem_printf("cannot read the ssh configuration: %s", result->why));
+        return;
+    }
+    if (!WIFEXITED(result->wait_status) || WEXITSTATUS(result->wait_status) != 0) {
+        answer_known(answer, mem_printf("ssh does not accept its configuration: %s (try ssh -G)",
+                                        result->last_line));
+        return;
+    }
+    struct error err = ERROR_INIT;
+    int rc = ssh_config_parse(&answer->config, result->text, result->length,
+                              &answer->queries->place, &err);
+    answer_known(answer, rc < 0 ? mem_strdup(err.text) : NULL);
+}
+
+static void run_query(struct answer *answer)
+{
+    const struct ssh_query_settings *settings = answer->queries->settings;
+    struct strv argv AUTO_STRV = STRV_INIT;
+    strv_add(&argv, "ssh");
+    strv_add(&argv, "-T"); /* else it complains that stdin is no terminal */
+    strv_add(&argv, "-G");
+    if (settings->config_file != NULL) {
+        strv_add(&argv, "-F");
+        strv_add(&argv, settings->config_file);
+    }
+    if (answer->identity != NULL) {
+        strv_add(&argv, "-i");
+        strv_add(&argv, answer->identity);
+    }
+    if (answer->port > 0) {
+        strv_add(&argv, "-p");
+        strv_printf(&argv, "%d", answer->port);
+    }
+    if (answer->user != NULL) {
+        strv_add(&argv, "-l");
+        strv_add(&argv, answer->user);
+    }
+    strv_add(&argv, "--");
+    strv_add(&argv, answer->host);
+    answer->capture =
+        capture_start(settings->room->loop, settings->room->helpers, strv_items(&argv), NULL,
+                      SSH_CONFIG_OUTPUT_MAX, settings->room->limit_ms, query_done, answer);
+}
+
+static void take_defaults(struct answer *answer)
+{
+    struct ssh_queries *queries = answer->queries;
+    struct ssh_config *config = &answer->config;
+    ssh_config_defaults(config, answer->host, &queries->place);
+    config->hash_names = queries->hash_names;
+    if (answer->user != NULL) {
+        free(config->user);
+        config->user = mem_strdup(answer->user);
+    }
+    if (answer->port > 0)
+        config->port = answer->port;
+    if (answer->identity != NULL) {
+        strv_destroy(&config->identities);
+        strv_add_take(&config->identities, ssh_config_expand(answer->identity, &queries->place));
+    }
+    answer->known = true;
+}
+
+/* ssh leaves out a key file that is not there, with a warning that nobody would see. With its
+ * public half alone the key may be an agent's. */
+static char *identity_problem(const struct ssh_queries *queries, const struct ssh_wanted *wanted)
+{
+    if (wanted->identity == NULL)
+        return NULL;
+    char *path AUTO_FREE = ssh_config_expand(wanted->identity, &queries->place);
+    if (path[0] == '~' || access(path, F_OK) == 0) /* ~ann/ is for ssh to find */
+        return NULL;
+    int errnum = errno;
+    char *public AUTO_FREE = mem_printf("%s.pub", path);
+    if (access(public, F_OK) == 0)
+        return NULL;
+    return mem_printf("the key file %s (%s) cannot be found: %s", path, wanted->identity_by,
+                      strerrordesc_np(errnum));
+}
+
+/* Who asks as this one does, of a host that is configured alike; NULL. */
+static struct answer *first_of_class(struct answer *answer)
+{
+    bool changed;
+    const struct ssh_sections *sections =
+        ssh_config_files_sections(answer->queries->files, &changed);
+    char *alike AUTO_FREE = ssh_sections_class(sections, answer->host);
+    if (changed)
+        answer->queries->edition++;
+    if (alike == NULL)
+        return NULL;
+    answer->class = mem_printf("%u %s@%d@%s %s", answer->queries->edition,
+                               answer->user == NULL ? "" : answer->user, answer->port,
+                               answer->identity == NULL ? "" : answer->identity, alike);
+    for (struct answer *at = answer->queries->answers; at != NULL; at = at->next) {
+        if (at != answer && at->class != NULL && strcmp(at->class, answer->class) == 0)
+            return at->like == NULL ? at : at->like;
+    }
+    return NULL;
+}
+
+static void ask_ssh(struct answer *answer)
+{
+    answer->like = first_of_class(answer);
+    if (answer->like == NULL)
+        run_query(answer);
+    else if (answer->like->known)
+        follow(answer);
+}
+
+static struct answer *answer_for(struct ssh_queries *queries, const struct ssh_wanted *wanted)
+{
+    char *key AUTO_FREE =
+        mem_printf("%s@%s@%d@%s", wanted->user == NULL ? "" : wanted->user, wanted->host,
+                   wanted->port, wanted->identity == NULL ? "" : wanted->identity);
+    struct answer *answer = queries->answers;
+    while (answer != NULL && strcmp(answer->key, key) != 0)
+        answer = answer->next;
+    if (answer != NULL)
+        return answer;
+    if (!queries->looked) {
+        queries->looked = true;
+        queries->configured = anything_configured(queries);
+    }
+    answer = mem_alloc(sizeof(*answer));
+    *answer = (struct answer){.next = queries->answers,
+                              .queries = queries,
+                              .key = mem_strdup(key),
+                              .host = mem_strdup(wanted->host),
+                              .user = mem_strdup(wanted->user),
+                              .identity = mem_strdup(wanted->identity),
+                              .port = wanted->port};
+    ssh_config_init(&answer->config);
+    queries->answers = answer;
+    answer->why = identity_problem(queries, wanted);
+    if (answer->why != NULL)
+        answer->known = true;
+    else if (queries->configured)
+        ask_ssh(answer);
+    else
+        take_defaults(answer);
+    return answer;
+}
+
+struct ssh_question *ssh_query_ask(struct ssh_queries *queries, const struct ssh_wanted *wanted,
+                                   void (*done)(void *context, const struct ssh_config *config,
+                                                const char *why),
+                                   void *context)
+{
+    struct ssh_question *question = mem_alloc(sizeof(*question));
+    *question = (struct ssh_question){.next = queries->questions,
+                                      .queries = queries,
+                                      .answer = answer_for(queries, wanted),
+                                      .done = done,
+                                      .context = context};
+    question->timer = loop_timer_create(queries->settings->room->loop, question_fire, question);
+    queries->questions = question;
+    if (question->answer->known)
+        loop_timer_set(question->timer, 0);
+    return question;
+}
+
+void ssh_question_destroy(struct ssh_question *question)
+{
+    if (question == NULL)
+        return;
+    struct ssh_question **at = &question->queries->questions;
+    while (*at != question)
+        at = &(*at)->next;
+    *at = question->next;
+    loop_timer_destroy(question->timer);
+    free(question);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ssh transport: one connection per host through libssh2 (in a module of its own,
+ * hvdrun-ssh.so, opened when the first call needs it), many at once under a window, all in the one
+ * loop. What libssh2 cannot do right is left to the `ssh` program for that host, and a note says
+ * so. docs/transports.md has the rules.
+ */
+#pragma once
+
+#include "transport/exec/exec.h"
+
+struct ssh_settings {
+    const struct transport_room *room;
+    const char *module_path; /* of hvdrun-ssh.so */
+    int window;              /* calls at the same time; a tenth of it or at least 8 per server */
+    const char *config_file; /* --ssh-config, as ssh -F; NULL: the user's and the system's */
+    const char *user;        /* --ssh-user; NULL */
+    int port;                /* --ssh-port; 0 */
+    const char *identity;    /* --ssh-identity-file; NULL */
+    const char *passphrase_file; /* --ssh-passphrase-file, for encrypted keys; NULL */
+    bool strict;                 /* --ssh-strict: unknown host keys are refused */
+    bool program_only;           /* --transport ssh-cli: the ssh program does every host */
+};
+
+struct ssh_transport;
+
+/* The settings are borrowed. Costs nothing before the first call. */
+struct ssh_transport *ssh_transport_create(const struct ssh_settings *settings);
+void ssh_transport_destroy(struct ssh_transport *ssh); /* after the last hang_up; accepts NULL */
+struct transport ssh_transport(struct ssh_transport *ssh);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/ssh/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { PER_SERVER_LEAST = 8, PER_SERVER_SHARE = 10, RETRY_FIRST_MS = 250 };
+
+struct server {
+    struct server *next;
+    char *name;
+    int busy, limit;
+};
+
+enum ticket_state { RESTS, WAITS, GOES };
+
+struct ssh_ticket {
+    struct ssh_ticket *previous, *next; /* in the order of creation */
+    struct ssh_window *window;
+    struct server *server; /* whose place it waits for or has; NULL: none */
+    enum ticket_state state;
+    void *context;
+};
+
+struct ssh_window {
+    struct ssh_ticket *first, *last;
+    struct server *servers;
+    int total, busy, per_server;
+};
+
+int ssh_window_per_server(int total)
+{
+    int share = total / PER_SERVER_SHARE;
+    if (share < PER_SERVER_LEAST)
+        share = PER_SERVER_LEAST;
+    return share < total ? share : total;
+}
+
+struct ssh_window *ssh_window_create(int total)
+{
+    struct ssh_window *window = mem_alloc(sizeof(*window));
+    window->total = total < 1 ? 1 : total;
+    window->per_server = ssh_window_per_server(window->total);
+    return window;
+}
+
+void ssh_window_destroy(struct ssh_window *window)
+{
+    if (window == NULL)
+        return;
+    while (window->servers != NULL) {
+        struct server *next = window->servers->next;
+        free(window->servers->name);
+        free(window->servers);
+        window->servers = next;
+    }
+    free(window);
+}
+
+static struct server *server_of(struct ssh_window *window, const char *name)
+{
+    struct server *server = window->servers;
+    while (server != NULL && strcmp(server->name, name) != 0)
+        server = server->next;
+    if (server != NULL)
+        return server;
+    server = mem_alloc(sizeof(*server));
+    *server = (struct server){
+        .next = window->servers, .name = mem_strdup(name), .limit = window->per_server};
+    window->servers = server;
+    return server;
+}
+
+static void give_back(struct ssh_ticket *ticket)
+{
+    if (ticket->state == GOES) {
+        ticket->window->busy--;
+        if (ticket->server != NULL)
+            ticket->server->busy--;
+    }
+    ticket->server = NULL;
+    ticket->state = RESTS;
+}
+
+struct ssh_ticket *ssh_ticket_create(struct ssh_window *window, void *context)
+{
+    struct ssh_ticket *ticket = mem_alloc(sizeof(*ticket));
+    *ticket = (struct ssh_ticket){
+        .window = window, .previous = window->last, .state = WAITS, .context = context};
+    if (window->last == NULL)
+        window->first = ticket;
+    else
+        window->last->next = ticket;
+    window->last = ticket;
+    return ticket;
+}
+
+void ssh_ticket_destroy(struct ssh_ticket *ticket)
+{
+    if (ticket == NULL)
+        return;
+    give_back(ticket);
+    struct ssh_window *window = ticket->window;
+    if (ticket->previous == NULL)
+        window->first = ticket->next;
+    else
+        ticket->previous->next = ticket->next;
+    if (ticket->next == NULL)
+        window->last = ticket->previous;
+    else
+        ticket->next->previous = ticket->previous;
+    free(ticket);
+}
+
+void ssh_ticket_wait(struct ssh_ticket *ticket, const char *server)
+{
+    give_back(ticket);
+    ticket->server = server == NULL ? NULL : server_of(ticket->window, server);
+    ticket->state = WAITS;
+}
+
+void ssh_ticket_rest(struct ssh_ticket *ticket)
+{
+    give_back(ticket);
+}
+
+void ssh_ticket_logged_in(struct ssh_ticket *ticket)
+{
+    if (ticket->state != GOES || ticket->server == NULL)
+        return;
+    ticket->server->busy--;
+    if (ticket->server->limit < ticket->window->per_server)
+        ticket->server->limit++;
+    ticket->server = NULL;
+}
+
+void ssh_ticket_dropped(struct ssh_ticket *ticket)
+{
+    if (ticket->server != NULL && ticket->server->limit > 1)
+        ticket->server->limit /= 2;
+}
+
+void *ssh_window_next(struct ssh_window *window)
+{
+    if (window->busy >= window->total)
+        return NULL;
+    for (struct ssh_ticket *ticket = window->first; ticket != NULL; ticket = ticket->next) {
+        struct server *server = ticket->server;
+        if (ticket->state != WAITS || (server != NULL && server->busy >= server->limit))
+            continue;
+        ticket->state = GOES;
+        window->busy++;
+        if (server != NULL)
+            server->busy++;
+        return ticket->context;
+    }
+    return NULL;
+}
+
+int64_t ssh_retry_delay_ms(int retry, uint32_t random)
+{
+    int64_t delay = (int64_t)RETRY_FIRST_MS << (retry < 1 ? 0 : retry > 10 ? 9 : retry - 1);
+    return delay / 2 + (int64_t)((uint64_t)delay * random >> 32);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client of ssh-agent (draft-miller-ssh-agent): lists its keys and has it sign. libssh2's own
+ * client cannot ask for SHA-2 signatures and waits for ever.
+ *
+ * One connection serves all sessions. Calls block, SSH_AGENT_WAIT_MS at most; an agent that was
+ * silent for so long once (a dialogue nobody answers, a dead forwarding) is not asked again.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "transport/ssh_module/key.h"
+
+struct key_agent;
+
+struct key_agent *key_agent_create(const char *socket_path, struct error *err); /* connects */
+void key_agent_destroy(struct key_agent *agent);                                /* accepts NULL */
+
+/* Calls `each` once per key, in the agent's order. The blob and the comment are borrowed. */
+int key_agent_list(struct key_agent *agent,
+                   void (*each)(void *context, struct view blob, const char *comment),
+                   void *context, struct error *err);
+
+/* Appends the bare signature over `data`; RSA with SHA-512. */
+int key_agent_sign(struct key_agent *agent, const struct key *key, struct view data,
+                   struct buf *signature, struct error *err);

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/ssh_module/known_hosts.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/strv.h"
+#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/name_hash.h"
+#include "transport/ssh_module/pattern.h"
+
+#define SSH_PORT 22
+#define ENTRIES_MAX 4096 /* that match one host */
+#define KEY_MAX 16384    /* bytes; the largest RSA keys have 2 KiB */
+
+enum mark { MARK_NONE, MARK_AUTHORITY, MARK_REVOKED };
+
+struct entry {
+    enum mark mark;
+    bool portless; /* it names the host without its port */
+    char *file;
+    int line;
+    unsigned char *key; /* owned */
+    size_t length;
+};
+
+struct known_hosts {
+    char *name;  /* as lines name it */
+    char *plain; /* without the port; NULL when it is the same */
+    struct entry *entries;
+    size_t count, room;
+    struct strv types;
+};
+
+static char *lower_new(const char *text)
+{
+    char *lower = mem_strdup(text);
+
+    for (char *at = lower; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return lower;
+}
+
+struct known_hosts *known_hosts_create(const char *name, int port)
+{
+    struct known_hosts *known = mem_alloc(sizeof *known);
+    char *lower = lower_new(name);
+
+    if (port == SSH_PORT || port == 0) {
+        known->name = lower;
+    } else {
+        known->name = mem_printf("[%s]:%d", lower, port);
+        known->plain = lower;
+    }
+    return known;
+}
+
+void known_hosts_destroy(struct known_hosts *known)
+{
+    if (!known)
+        return;
+    for (size_t i = 0; i < known->count; i++) {
+        mem_free_at(&known->entries[i].file);
+        mem_free_at(&known->entries[i].key);
+    }
+    mem_free_at(&known->entries);
+    strv_destroy(&known->types);
+    mem_free_at(&known->name);
+    mem_free_at(&known->plain);
+    mem_free_at(&known);
+}
+
+/* `field` is |1|SALT|HASH. */
+static bool hashed_matches(struct view field, const char *name)
+{
+    struct name_hasher *hasher;
+    struct name_hash hash;
+    bool matches;
+
+    if (!name_hash_parse(&hash, field))
+        return false;
+    hasher = name_hasher_create();
+    matches = name_hash_matches(hasher, &hash, name);
+    name_hasher_destroy(hasher);
+    return matches;
+}
+
+static bool names_match(struct view field, const char *name)
+{
+    if (field.length > 0 && field.at[0] == '|')
+        return hashed_matches(field, name);
+    return pattern_list_matches((const char *)field.at, field.length, name);
+}
+
+static struct view next_word(struct view *line)
+{
+    struct view word;
+
+    while (line->length > 0 && (line->at[0] == ' ' || line->at[0] == '\t')) {
+        line->at++;
+        line->length--;
+    }
+    word.at = line->at;
+    word.length = 0;
+    while (line->length > 0 && line->at[0] != ' ' && line->at[0] != '\t') {
+        line->at++;
+        line->length--;
+        word.length++;
+    }
+    return word;
+}
+
+/* Takes `key`. */
+static void add_entry(struct known_hosts *known, struct entry entry)
+{
+    struct view key = {.at = entry.key, .length = entry.length}, type = key_blob_type(key);
+
+    if (known->count == ENTRIES_MAX) {
+        mem_free_at(&entry.key);
+        return;
+    }
+    if (known->count == known->room) {
+        known->room = known->room ? known->room * 2 : 8;
+        known->entries = mem_resize_array(known->entries, known->room, sizeof *known->entries);
+    }
+    entry.file = mem_strdup(entry.file);
+    known->entries[known->count++] = entry;
+    if (entry.mark != MARK_NONE)
+        return;
+    for (size_t i = 0; i < known->types.count; i++) {
+        if (view_is(type, known->types.items[i]))
+            return;
+    }
+    strv_add_n(&known->types, (const char *)type.at, type.length);
+}
+
+/* The names that it is about, and how; `line` goes on behind them. Empty: about none. */
+static struct view take_names(struct view *line, enum mark *mark)
+{
+    static const struct view none = {.at = NULL};
+    struct view names = next_word(line);
+
+    *mark = MARK_NONE;
+    if (names.length == 0 || names.at[0] == '#')
+        return none;
+    if (names.at[0] != '@')
+        return names;
+    if (view_is(names, "@cert-authority"))
+        *mark = MARK_AUTHORITY;
+    else if (view_is(names, "@revoked"))
+        *mark = MARK_REVOKED;
+    else
+        return none;
+    return next_word(line);
+}
+
+struct view known_hosts_names(struct view line)
+{
+    enum mark mark;
+
+    return take_names(&line, &mark);
+}
+
+void known_hosts_read_line(struct known_hosts *known, const char *file, int number,
+                           struct view line)
+{
+    struct entry entry = {.file = (char *)file, .line = number};
+    struct view names = take_names(&line, &entry.mark), type, digits, key;
+    ssize_t length;
+
+    if (names.length == 0)
+        return;
+    if (!names_match(names, known->name)) {
+        if (!known->plain || !names_match(names, known->plain))
+            return;
+        entry.portless = true;
+    }
+    type = next_word(&line);
+    digits = next_word(&line);
+    if (digits.length == 0 || digits.length > KEY_MAX)
+        return;
+    entry.key = mem_alloc(digits.length / 4 * 3 + 3);
+    length = base64_decode((const char *)digits.at, digits.length, entry.key);
+    key.at = entry.key;
+    key.length = length > 0 ? (size_t)length : 0;
+    if (type.length == 0 || !view_equal(key_blob_type(key), type)) {
+        mem_free_at(&entry.key);
+        return;
+    }
+    entry.length = key.length;
+    add_entry(known, entry);
+}
+
+bool known_hosts_next_line(struct view *text, struct view *line)
+{
+    const unsigned char *end;
+
+    if (text->length == 0)
+        return false;
+    end = memchr(text->at, '\n', text->length);
+    line->at = text->at;
+    line->length = end ? (size_t)(end - text->at) : text->length;
+    text->at += line->length + (end != NULL);
+    text->length -= line->length + (end != NULL);
+    if (line->length > 0 && line->at[line->length - 1] == '\r')
+        line->length--;
+    return true;
+}
+
+/* The first entry of this mark that has the key (or, with `same_type` only, a key of its type; or,
+ * with neither, any). */
+enum likeness { SAME_KEY, SAME_TYPE, ANY_KEY };
+
+static const struct entry *find(const struct known_hosts *known, enum mark mark, bool portless,
+                                enum likeness likeness, struct view key)
+{
+    for (size_t i = 0; i < known->count; i++) {
+        const struct entry *entry = &known->entries[i];
+        struct view other = {.at = entry->key, .length = entry->length};
+
+        if (entry->mark != mark || entry->portless != portless)
+            continue;
+        if (likeness == SAME_KEY && !view_equal(other, key))
+            continue;
+        if (likeness == SAME_TYPE && !view_equal(key_blob_type(other), key_blob_type(key)))
+            continue;
+        return entry;
+    }
+    return NULL;
+}
+
+static struct known_answer answer(enum known_verdict verdict, const struct entry *entry)
+{
+    struct known_answer a = {.verdict = verdict};
+
+    if (entry) {
+        a.file = entry->file;
+        a.line = entry->line;
+        a.key.at = entry->key;
+        a.key.length = entry->length;
+    }
+    return a;
+}
+
+struct known_answer known_hosts_check(const struct known_hosts *known, struct view key)
+{
+    /* In this order: a revoked key stays refused wherever else it is listed, and an authority may
+     * vouch for a key that the plain lines speak against. */
+    static const struct {
+        enum mark mark;
+        bool portless;
+        enum likeness likeness;
+        enum known_verdict verdict;
+    } rules[] = {
+        {MARK_REVOKED, false, SAME_KEY, KNOWN_REVOKED},
+        {MARK_REVOKED, true, SAME_KEY, KNOWN_REVOKED},
+        {MARK_NONE, false, SAME_KEY, KNOWN_MATCH},
+        {MARK_AUTHORITY, false, ANY_KEY, KNOWN_UNDECIDABLE},
+        {MARK_NONE, false, SAME_TYPE, KNOWN_CHANGED},
+        {MARK_NONE, true, SAME_KEY, KNOWN_MATCH},
+        {MARK_AUTHORITY, true, ANY_KEY, KNOWN_UNDECIDABLE},
+        {MARK_NONE, false, ANY_KEY, KNOWN_OTHER_TYPE},
+    };
+
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const struct entry *entry =
+            find(known, rules[i].mark, rules[i].portless, rules[i].likeness, key);
+
+        if (entry)
+            return answer(rules[i].verdict, entry);
+    }
+    return answer(KNOWN_UNKNOWN, NULL);
+}
+
+const char *known_hosts_type(const struct known_hosts *known, size_t index)
+{
+    return index < known->types.count ? known->types.items[index] : NULL;
+}
+
+const char *known_hosts_name(const struct known_hosts *known)
+{
+    return known->name;
+}
+
+const char *known_hosts_plain_name(const struct known_hosts *known)
+{
+    return known->plain;
+}
+
+static int put_hashed(const char *name, const unsigned char *salt, struct buf *out)
+{
+    struct name_hasher *hasher = name_hasher_create();
+    struct name_hash hash;
+    int rc;
+
+    memcpy(hash.salt, salt, NAME_HASH_SIZE);
+    rc = name_hash_fill(hasher, &hash, name);
+    name_hasher_destroy(hasher);
+    return rc < 0 ? -1 : name_hash_put(&hash, out);
+}
+
+int known_hosts_line(const struct known_hosts *known, struct view key, const unsigned char *salt,
+                     struct buf *out)
+{
+    struct view type = key_blob_type(key);
+
+    if ((salt ? put_hashed(known->name, salt, out) : buf_puts(out, known->name)) < 0)
+        return -1;
+    if (buf_printf(out, " %.*s ", (int)type.length, (const char *)type.at) < 0 ||
+        base64_append(out, key.at, key.length) < 0)
+        return -1;
+    return buf_putc(out, '\n');
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What known_hosts files say about one host: a parser over lines, without a file or a clock; which
+ * lines it is given, transport/ssh_module/known_index.h decides. (libssh2's own one ignores
+ * wildcards and markers, and would take a revoked key for good.)
+ *
+ * Understood is what sshd(8) describes: comma lists, `*` and `?`, `!`, `[name]:port`, hashed names,
+ * @cert-authority, @revoked, comments. Lines that make no sense are skipped, as OpenSSH does.
+ *
+ * As with OpenSSH's defaults (CheckHostIP no), a host is known by its name alone, never by its
+ * address. On another port than 22 it is `[name]:port`; where that is not known, the key of the
+ * plain name is accepted when it is the same (so is OpenSSH's rule), but never counts against it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "transport/ssh_module/fields.h"
+
+enum known_verdict {
+    KNOWN_MATCH,
+    KNOWN_UNKNOWN,
+    KNOWN_CHANGED,     /* a key of this type is known, and it is another one */
+    KNOWN_OTHER_TYPE,  /* only keys of other types are known */
+    KNOWN_REVOKED,     /* this very key */
+    KNOWN_UNDECIDABLE, /* a certificate authority speaks for the host, and no plain key matches */
+};
+
+struct known_answer {
+    enum known_verdict verdict;
+    /* The line that decided (NULL, 0 when none did); borrowed from the known_hosts. */
+    const char *file;
+    int line;
+    struct view key;
+};
+
+struct known_hosts; /* the lines that match one host */
+
+struct known_hosts *known_hosts_create(const char *name, int port);
+void known_hosts_destroy(struct known_hosts *known); /* accepts NULL */
+
+/* Adds what this line says, if it is about the host; `file` is its file's name for messages. */
+void known_hosts_read_line(struct known_hosts *known, const char *file, int number,
+                           struct view line);
+
+/* Takes the next line of a file's text, without its end; false: there is none. */
+bool known_hosts_next_line(struct view *text, struct view *line);
+
+/* The field of a line that lists the names; empty when the line is about none. */
+struct view known_hosts_names(struct view line);
+
+struct known_answer known_hosts_check(const struct known_hosts *known, struct view key);
+
+/* The types of the plain keys, in order, without repetition: the `index`-th, NULL at the end. */
+const char *known_hosts_type(const struct known_hosts *known, size_t index);
+
+/* The host as a line names it: "name" or "[name]:port", in small letters; borrowed. */
+const char *known_hosts_name(const struct known_hosts *known);
+/* The same without the port; NULL when it is no other. */
+const char *known_hosts_plain_name(const struct known_hosts *known);
+
+/* A line for this host and key, with a line end; `salt` (20 bytes) hashes the name, NULL leaves it
+ * readable. -1: over the limit of `out`, or OpenSSL has no SHA-1. */
+int known_hosts_line(const struct known_hosts *known, struct view key, const unsigned char *salt,
+                     struct buf *out);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sha256.h"
+
+#include <string.h>
+
+#define BLOCK ((size_t)SHA256_BLOCK)
+
+/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
+static const uint32_t round_keys[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+static uint32_t rotate(uint32_t word, int by)
+{
+    return (word >> by) | (word << (32 - by));
+}
+
+static void expand(const uint8_t block[BLOCK], uint32_t words[64])
+{
+    for (int i = 0; i < 16; i++)
+        words[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
+                   (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+    for (int i = 16; i < 64; i++) {
+        uint32_t old = words[i - 15], recent = words[i - 2];
+        uint32_t s0 = rotate(old, 7) ^ rotate(old, 18) ^ (old >> 3);
+        uint32_t s1 = rotate(recent, 17) ^ rotate(recent, 19) ^ (recent >> 10);
+        words[i] = words[i - 16] + s0 + words[i - 7] + s1;
+    }
+}
+
+/* One round; instead of moving all eight variables on by one, each round is told who is who. */
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                        \
+    do {                                                                                        \
+        uint32_t first = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +                   \
+                         (g ^ (e & (f ^ g))) + round_keys[i] + words[i];                        \
+        d += first;                                                                             \
+        h = first + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b))); \
+    } while (0)
+
+static void add_block(uint32_t state[8], const uint8_t block[BLOCK])
+{
+    uint32_t words[64];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    expand(block, words);
+    for (int i = 0; i < 64; i += 8) {
+        ROUND(a, b, c, d, e, f, g, h, i);
+        ROUND(h, a, b, c, d, e, f, g, i + 1);
+        ROUND(g, h, a, b, c, d, e, f, i + 2);
+        ROUND(f, g, h, a, b, c, d, e, i + 3);
+        ROUND(e, f, g, h, a, b, c, d, i + 4);
+        ROUND(d, e, f, g, h, a, b, c, i + 5);
+        ROUND(c, d, e, f, g, h, a, b, i + 6);
+        ROUND(b, c, d, e, f, g, h, a, i + 7);
+    }
+    const uint32_t after[8] = {a, b, c, d, e, f, g, h};
+    for (int i = 0; i < 8; i++)
+        state[i] += after[i];
+}
+
+void sha256_begin(struct sha256 *hash)
+{
+    *hash = (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+                                      0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+}
+
+void sha256_add(struct sha256 *hash, const void *bytes, size_t length)
+{
+    const uint8_t *at = bytes;
+    size_t kept = (size_t)(hash->length % BLOCK);
+    hash->length += length;
+    while (length > 0) {
+        if (kept == 0 && length >= BLOCK) { /* straight from where they stand */
+            add_block(hash->state, at);
+            at += BLOCK;
+            length -= BLOCK;
+            continue;
+        }
+        size_t piece = length < BLOCK - kept ? length : BLOCK - kept;
+        memcpy(hash->block + kept, at, piece);
+        at += piece;
+        length -= piece;
+        kept = (kept + piece) % BLOCK;
+        if (kept == 0)
+            add_block(hash->state, hash->block);
+    }
+}
+
+/* The tail: a one bit, zeros, and the length of all before it in bits. */
+void sha256_end(struct sha256 *hash, uint8_t out[SHA256_SIZE])
+{
+    uint8_t tail[2 * BLOCK] = {0x80};
+    uint64_t bits = hash->length * 8;
+    size_t kept = (size_t)(hash->length % BLOCK);
+    size_t length = (kept + 9 <= BLOCK ? BLOCK : 2 * BLOCK) - kept;
+    for (size_t i = 0; i < 8; i++)
+        tail[length - 1 - i] = (uint8_t)(bits >> (8 * i));
+    sha256_add(hash, tail, length);
+    for (size_t i = 0; i < SHA256_SIZE; i++)
+        out[i] = (uint8_t)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void sha256_text(const void *bytes, size_t length, char out[SHA256_TEXT_ROOM])
+{
+    static const char digits[] = "0123456789abcdef";
+    struct sha256 hash;
+    uint8_t value[SHA256_SIZE];
+    sha256_begin(&hash);
+    sha256_add(&hash, bytes, length);
+    sha256_end(&hash, value);
+    for (size_t i = 0; i < SHA256_SIZE; i++) {
+        out[2 * i] = digits[value[i] >> 4];
+        out[2 * i + 1] = digits[value[i] & 15];
+    }
+    out[2 * SHA256_SIZE] = '\0';
+}
