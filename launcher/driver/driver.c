@@ -10,24 +10,25 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/check/check.h"
-#include "driver/elastic/elastic_part.h"
-#include "driver/elastic/epoch.h"
+#include "driver/elastic/elastic_kind.h"
 #include "driver/end/orphans.h"
 #include "driver/end/requeue.h"
 #include "driver/end/teardown.h"
+#include "driver/end/verdict.h"
 #include "driver/end/warning.h"
+#include "driver/frames.h"
+#include "driver/job/job_nodes.h"
 #include "driver/mpi/mpi_part.h"
 #include "driver/reach/progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/collect.h"
-#include "driver/run/exits.h"
 #include "driver/run/job_output.h"
 #include "driver/run/rendezvous_part.h"
-#include "driver/run/state_report.h"
 #include "driver/run/stdin_feed.h"
+#include "driver/run/suspension.h"
+#include "driver/run/time_limit.h"
 #include "driver/run/user_signals.h"
-#include "driver/start/bringup.h"
-#include "driver/start/late_plan.h"
+#include "driver/start/static_kind.h"
 #include "driver/tell/events.h"
 #include "driver/tell/report.h"
 #include "io/helpers.h"
@@ -38,133 +39,42 @@
 #define ORPHANS_WAIT_MS 5000 /* for what dead agents left */
 #define OUTPUT_WAIT_MS 2000  /* for a sink that is stuck when all else is over */
 
-/* Survivors of an elastic job speak in the epoch in which they were started, and an agent may be
- * done with an epoch when the next one has been planned. */
-static bool may_be_older(uint8_t type)
-{
-    return type == FRAME_KILLING || type == FRAME_ENDED || type == FRAME_STARTED ||
-           type == FRAME_EXITED || type == FRAME_FINISHED || type == FRAME_ABORT ||
-           type == FRAME_OUTPUT || type == FRAME_OUTPUT_SHOW || type == FRAME_STDIN_CREDIT ||
-           type == FRAME_STATE_REPORT;
-}
-
-/* Frames about the present epoch, or about a worker. -1: the node broke the protocol. */
-static int epoch_frame(struct job *job, struct node_link *node, uint8_t type, const uint8_t *body,
-                       size_t length)
-{
-    switch (type) {
-    case FRAME_STARTED: return exits_started(job, node, body, length);
-    case FRAME_EXITED: return exits_exited(job, node, body, length);
-    case FRAME_FINISHED: return exits_finished(job, node, body, length);
-    case FRAME_ABORT: return exits_aborted(job, node, body, length);
-    case FRAME_KILLING: return exits_killing(job, node, body, length);
-    case FRAME_OUTPUT: return collect_bytes(job->collect, node, body, length);
-    case FRAME_OUTPUT_SHOW: return collect_show(job->collect, node, body, length);
-    case FRAME_STDIN_CREDIT: return stdin_feed_credit(job->stdin_feed, node, body, length);
-    case FRAME_STATE_REPORT: return state_report_got(job, node, body, length);
-    case FRAME_ENDED:
-        if (node->state == NODE_ENDING) {
-            node->state = NODE_ENDED;
-            elastic_part_node_ended(job->elastic, node);
-            job_advance(job);
-        }
-        return 0;
-    default: return mpi_part_frame(job->mpi, node, type, body, length);
-    }
-}
-
-/* -1: the node broke the protocol. */
-static int take_frame(struct job *job, struct node_link *node, const struct frame_header *header,
-                      const uint8_t *body)
-{
-    int result = 0;
-    switch (header->type) {
-    case FRAME_HELLO:
-        if (job->elastic != NULL)
-            elastic_part_hello(job->elastic, node);
-        else if (job->check != NULL)
-            check_part_hello(job->check, node);
-        else
-            bringup_hello(job, node);
-        break;
-    case FRAME_SUSPENDED:
-        job->suspended_nodes++;
-        user_signals_suspended(job);
-        break;
-    case FRAME_TERMINATE:
-        if (job->elastic != NULL) {
-            result = elastic_part_terminate(job->elastic, node, body, header->length);
-            warning_node_term(job->warning);
-        } else {
-            user_signals_of_node(job, SIGTERM);
-        }
-        break;
-    case FRAME_SIGNALLED: result = user_signals_frame(job, body, header->length); break;
-    case FRAME_CHECKED:
-    case FRAME_PROBED:
-        result = check_part_frame(job->check, node, header->type, body, header->length);
-        break;
-    case FRAME_NOTIFIED:
-        result = elastic_part_notified(job->elastic, node, body, header->length);
-        break;
-    case FRAME_KV_REQUEST:
-        result =
-            rendezvous_part_request(job->rendezvous, node, header->epoch, body, header->length);
-        break;
-    case FRAME_KV_DROPPED:
-        result = rendezvous_part_dropped(job->rendezvous, node, body, header->length);
-        break;
-    case FRAME_READY:
-        if (job->elastic != NULL)
-            result = elastic_epoch_ready(job, node, header->epoch, body, header->length);
-        else if (header->epoch == job->epoch)
-            bringup_ready(job, node, body, header->length);
-        break;
-    default:
-        /* a stale one is dropped */
-        if (header->epoch == job->epoch || (job->elastic != NULL && may_be_older(header->type)))
-            result = epoch_frame(job, node, header->type, body, header->length);
-        break;
-    }
-    return result;
-}
-
 static void node_frame(void *context, struct node_link *node, const struct frame_header *header,
                        const uint8_t *body)
 {
     struct job *job = context;
-    if (exits_is_early(job, node, header->type) || take_frame(job, node, header, body) < 0)
+    if (frames_take(job, node, header, body) < 0)
         node_link_give_up(node, "its agent broke the protocol");
+}
+
+/* What is known of the node beside its link goes first, then the kind of job decides. */
+static void node_lost(struct job *job, struct node_link *node, const char *why)
+{
+    /* Silence began when the node was last heard. So did, as far as we can tell, the end of a
+     * broken connection: peers may see a host's crash before we do. But of an agent on this
+     * machine nobody hears sooner. */
+    bool since_heard = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
+    int64_t when = since_heard ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
+    events_node(job->events, "node_lost", node, why);
+    rendezvous_part_node_lost(job->rendezvous, node);
+    mpi_part_node_lost(job->mpi, node);
+    if (node->stream.same_machine) {
+        job->lost_here = true;
+        if (node->stream.pid > 0)
+            kill(node->stream.pid, SIGKILL); /* it may hang */
+        orphans_sweep(job->orphans);
+    }
+    reach_hang_up(job->reach, node);
+    kind_lost(job, node, when, why);
 }
 
 static void node_closed(void *context, struct node_link *node, const char *why)
 {
     struct job *job = context;
-    if (node->state == NODE_LOST) {
-        /* Silence began when the node was last heard. So did, as far as we can tell, the end of a
-         * broken connection: peers may see a host's crash before we do. But of an agent on this
-         * machine nobody hears sooner. */
-        bool since_heard = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
-        int64_t when = since_heard ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
-        events_node(job->events, "node_lost", node, why);
-        rendezvous_part_node_lost(job->rendezvous, node);
-        mpi_part_node_lost(job->mpi, node);
-        if (node->stream.same_machine) {
-            job->lost_here = true;
-            if (node->stream.pid > 0)
-                kill(node->stream.pid, SIGKILL); /* it may hang */
-            orphans_sweep(job);
-        }
-        reach_hang_up(job->reach, node);
-        if (job->elastic != NULL)
-            elastic_part_node_lost(job->elastic, node, why);
-        else if (job->check != NULL)
-            check_part_lost(job->check, node, why);
-        else if (exit_policy_node_lost(job->policy, node->place, when, why))
-            teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
-    } else if (job->elastic != NULL) {
-        elastic_part_node_gone(job->elastic, node);
-    }
+    if (node->state == NODE_LOST)
+        node_lost(job, node, why);
+    else
+        kind_gone(job, node);
     job_advance(job);
 }
 
@@ -196,30 +106,23 @@ static void close_agents(struct job *job)
         node->state = NODE_CLOSING;
         node_link_send(node, FRAME_QUIT, job->epoch, NULL);
     }
-    loop_timer_set(job->close_limit, CLOSE_WAIT_MS);
+    teardown_expect_quit(job, CLOSE_WAIT_MS);
 }
 
 /* The verdict is made when nothing can happen any more and all output is in. */
 static void finish(struct job *job)
 {
-    loop_timer_clear(job->close_limit);
+    teardown_over(job);
     job->state = JOB_FLUSHING;
     reach_close(job->reach);
     warning_close(job->warning);
-    elastic_part_close(job->elastic);
-    if (!orphans_end(job, ORPHANS_WAIT_MS))
+    kind_over(job);
+    if (!orphans_end(job->orphans, ORPHANS_WAIT_MS))
         log_error(&job->log, "some processes of the job could not be killed");
     if (job->lost_here)
         runtime_dir_sweep(); /* it may have died before it could name its folders, or while adding
                               */
-    exit_policy_verdict(job->policy, &job->verdict);
-    if (job->elastic != NULL)
-        elastic_part_verdict(job->elastic, &job->verdict);
-    if (job->check != NULL)
-        check_part_verdict(job->check, &job->verdict);
-    warning_verdict(job->warning, &job->verdict);
-    job_note_gone(job);
-    log_make_plain(job->verdict.explanation);
+    verdict_make(job);
     output_flush(job->output, output_written, job);
 }
 
@@ -233,12 +136,9 @@ static bool has_closed(const struct node_link *node)
     return !node_link_alive(node);
 }
 
-void job_advance(struct job *job)
+static void advance(struct job *job)
 {
-    if (job->elastic == NULL && job->check == NULL)
-        bringup_advance(job);
-    if (job->elastic == NULL && job->state == JOB_RUNNING && job->ranks.finished == job->plan->size)
-        teardown_strays(job);
+    kind_advance(job);
     if (job->state == JOB_ENDING && job_all_nodes(job, has_ended))
         close_agents(job);
     if (job->state == JOB_CLOSING && job_all_nodes(job, has_closed) &&
@@ -246,9 +146,12 @@ void job_advance(struct job *job)
         finish(job);
 }
 
-static void time_limit_passed(void *context)
+static void ending(struct job *job)
 {
-    state_report_begin(context);
+    kind_ending(job);
+    time_limit_stop(job->time_limit);
+    stdin_feed_stop(job->stdin_feed);
+    reach_stop(job->reach);
 }
 
 /* Agents end about in the order in which they were told to, so the look begins behind the one that
@@ -277,67 +180,35 @@ static void reaped(void *context, const struct reaper_exit *exit)
               (unsigned)exit->wait_status);
 }
 
-void driver_open_node(struct job *job, struct node_link *node)
-{
-    static const struct node_link_ops ops = {
-        .frame = node_frame, .closed = node_closed, .suspect = node_suspect};
-    credit_init(&node->credit, &job->budget, (uint64_t)job->node_count);
-    node->doubted = job->elastic != NULL; /* a static job has more patience by itself */
-    node_link_init(node, job->loop, job_node_timeout(job), &job->log, &ops, job);
-}
-
-/* Those of a static job. */
-static int open_nodes(struct job *job, struct error *err)
-{
-    job_take_plan(job);
-    for (int i = 0; i < job->node_count; i++) {
-        struct node_link *node = job->nodes[i];
-        const struct transport_stream *stream = &job->request->streams[i];
-        const struct plan_node *place = &job->plan->nodes[i];
-        reach_add_node(job->reach, node, &place->traits);
-        driver_open_node(job, node);
-        if (stream->read_fd >= 0 && node_link_connect(node, stream, err) < 0)
-            return -1;
-    }
-    job->opened_ns = clock_mono_ns();
-    return 0;
-}
-
+/* In the order in which the parts need each other; the kind of the job needs all of them. */
 static int job_open(struct job *job, struct error *err)
 {
     job->loop = loop_create(err);
     if (job->loop == NULL)
         return -1;
     job->reaper = reaper_create(reaped, job);
-    job->policy = exit_policy_create((enum exit_rule)job->settings->exit_policy, job->plan);
-    job->collect = collect_create(job);
+    job->helpers = helpers_create();
+    job->collect = collect_create();
     rank_table_init(&job->ranks, job->plan->size);
     credit_budget_init(&job->budget, CREDIT_BUDGET);
-    job->helpers = helpers_create();
-    job->time_limit = loop_timer_create(job->loop, time_limit_passed, job);
-    job->warning = warning_create(job, err);
+    job->teardown = teardown_create(job);
+    job->orphans = orphans_create(job);
+    job->time_limit = time_limit_create(job);
+    job->suspension = suspension_create(job);
+    job->warning = warning_create(job, user_signals_end, err);
     job->signals = job->warning == NULL ? NULL : user_signals_create(job, err);
     if (job->signals == NULL || job_open_output(job, err) < 0)
         return -1;
-    if (job->request->check == NULL && stdin_feed_check(job, err) < 0)
+    if (job->kind->has_workers && stdin_feed_check(job, err) < 0)
         return -1;
     job->events = events_open(job, job->settings->events);
     job->rendezvous = rendezvous_part_create(job);
     job->mpi = mpi_part_create(job);
     job->progress = progress_create(job);
-    if (job->request->check != NULL) {
-        job->check = check_part_create(job);
-    } else if (job->request->plan == NULL) {
-        job->elastic = elastic_part_create(job, err);
-        if (job->elastic == NULL)
-            return -1;
-    }
     job->reach = reach_create(job);
-    if (job->elastic == NULL && job->check == NULL)
-        job->stdin_feed = stdin_feed_create(job);
     if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
         job->terminal = terminal_raw();
-    return open_nodes(job, err);
+    return kind_create(job, err);
 }
 
 static void write_file(struct job *job, const char *path, char *text)
@@ -365,8 +236,7 @@ static void job_report(struct job *job)
 {
     if (job->settings->launch_trace != NULL)
         write_file(job, job->settings->launch_trace, report_trace(job));
-    if (job->check != NULL)
-        check_part_report(job->check);
+    kind_print(job);
     tell(job);
     if (warning_wants_requeue(job->warning) && requeue_run(job) < 0)
         tell(job);
@@ -381,8 +251,7 @@ static void job_close(struct job *job)
 {
     terminal_destroy(job->terminal);
     reach_destroy(job->reach);
-    elastic_part_destroy(job->elastic);
-    check_part_destroy(job->check);
+    kind_destroy(job);
     warning_destroy(job->warning);
     helpers_destroy(job->helpers);
     progress_destroy(job->progress);
@@ -393,13 +262,13 @@ static void job_close(struct job *job)
         node_link_destroy(job->nodes[i]);
     output_destroy(job->output, OUTPUT_WAIT_MS);
     user_signals_destroy(job->signals);
-    struct loop_timer *timers[] = {job->start_limit, job->time_limit,     job->state_limit,
-                                   job->close_limit, job->greeting_limit, job->orphan_sweep};
-    for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
-        loop_timer_destroy(timers[i]);
+    suspension_destroy(job->suspension);
+    time_limit_destroy(job->time_limit);
+    orphans_destroy(job->orphans);
+    teardown_destroy(job->teardown);
     collect_destroy(job->collect);
-    exit_policy_destroy(job->policy);
-    late_plan_destroy(job);
+    exit_outside_clear(&job->outside);
+    free(job->requeue_refused);
     rank_table_destroy(&job->ranks);
     reaper_destroy(job->reaper);
     loop_destroy(job->loop);
@@ -427,25 +296,31 @@ static void raise_descriptor_limit(struct job *job)
     }
 }
 
+static const struct job_kind *kind_for(const struct job_request *request)
+{
+    if (request->check != NULL)
+        return &check_kind;
+    return request->plan == NULL ? &elastic_kind : &static_kind;
+}
+
 int driver_run(const struct job_request *request, struct error *err)
 {
     static const struct plan no_plan = {.size = 0};
+    static const struct node_link_ops node_ops = {
+        .frame = node_frame, .closed = node_closed, .suspect = node_suspect};
+    static const struct job_hooks hooks = {.advance = advance, .ending = ending, .node = &node_ops};
     struct job job = {.request = request,
                       .settings = request->settings,
+                      .kind = kind_for(request),
+                      .hooks = &hooks,
                       .plan = request->plan != NULL ? request->plan : &no_plan,
-                      .epoch = 1,
-                      .states_wanted = -1};
+                      .epoch = 1};
     job.wall_begun_ns = clock_wall_ns() - (clock_mono_ns() - request->begun_ns);
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit(&job);
     int result = job_open(&job, err);
     if (result == 0) {
-        if (job.elastic != NULL)
-            elastic_part_begin(job.elastic);
-        else if (job.check != NULL)
-            check_part_begin(job.check);
-        else
-            bringup_begin(&job);
+        kind_begin(&job);
         loop_run(job.loop);
         job_report(&job);
         result = job.verdict.status;

@@ -15,24 +15,27 @@
 #include "driver/check/probe.h"
 #include "driver/check/text.h"
 #include "driver/end/teardown.h"
+#include "driver/job/job_nodes.h"
 #include "driver/reach/progress.h"
 #include "driver/reach/reach.h"
-#include "driver/start/bringup.h"
+#include "driver/run/user_signals.h"
+#include "driver/start/handshake.h"
 #include "driver/tell/events.h"
 #include "output/output.h"
 
+#define NODE_TIMEOUT_MS 30000
 #define ANSWER_MS 10000 /* for a node's facts: a file system there may hang */
 #define REPORT_MAX ((size_t)1 << 30)
 
 /* What is known of a host beside its facts: whether they are waited for. */
 struct asked {
-    struct check_part *part;
+    struct check_job *part;
     int host;
     bool done;                /* answered or failed */
     struct loop_timer *limit; /* of its answer; NULL: it was not asked */
 };
 
-struct check_part {
+struct check_job {
     struct job *job;
     const struct check_request *request;
     struct check_result result;
@@ -44,14 +47,19 @@ struct check_part {
     bool over;
 };
 
-static bool is_ending(const struct check_part *part)
+static struct check_job *of(const struct job *job)
+{
+    return job->kind_data;
+}
+
+static bool is_ending(const struct check_job *part)
 {
     return part->over || part->job->state >= JOB_ENDING;
 }
 
 static void finish(void *context)
 {
-    struct check_part *part = context;
+    struct check_job *part = context;
     if (is_ending(part))
         return;
     part->over = true;
@@ -60,14 +68,14 @@ static void finish(void *context)
 }
 
 /* All hosts that can be asked have answered. */
-static void looked(struct check_part *part)
+static void looked(struct check_job *part)
 {
     progress_end(part->job->progress);
     loop_timer_clear(part->start_limit);
     part->probe = check_probe_begin(part->job, &part->result, part->request->net, finish, part);
 }
 
-static void settle(struct check_part *part, int host)
+static void settle(struct check_job *part, int host)
 {
     struct asked *asked = &part->asked[host];
     if (asked->done)
@@ -81,7 +89,7 @@ static void settle(struct check_part *part, int host)
 }
 
 /* The first reason counts. */
-static void fail(struct check_part *part, int number, const char *stage, const char *why)
+static void fail(struct check_job *part, int number, const char *stage, const char *why)
 {
     struct check_host *host = &part->result.hosts[number];
     if (host->why == NULL) {
@@ -94,7 +102,7 @@ static void fail(struct check_part *part, int number, const char *stage, const c
 }
 
 /* Its facts stay known. */
-static void give_up(struct check_part *part, struct node_link *node, const char *stage,
+static void give_up(struct check_job *part, struct node_link *node, const char *stage,
                     const char *why)
 {
     fail(part, node->index, stage, why);
@@ -117,7 +125,7 @@ static void answer_limit_passed(void *context)
 
 static void start_limit_passed(void *context)
 {
-    struct check_part *part = context;
+    struct check_job *part = context;
     struct job *job = part->job;
     char why[96];
     snprintf(why, sizeof(why), "not heard of within %g s (--start-timeout sets the limit)",
@@ -132,31 +140,33 @@ static void start_limit_passed(void *context)
     }
 }
 
-/* News of a node */
+/* Nodes */
 
-void check_part_unreached(struct check_part *part, const struct node_link *node, const char *why)
+static void unreached(struct job *job, struct node_link *node, const char *why)
 {
-    fail(part, node->index, transport_stage_name(node->stage), why);
+    fail(of(job), node->index, transport_stage_name(node->stage), why);
 }
 
-void check_part_lost(struct check_part *part, const struct node_link *node, const char *why)
+static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
 {
-    if (!is_ending(part))
-        fail(part, node->index, node->hello == NULL ? "agent" : "lost", why);
+    (void)when_ns;
+    if (!is_ending(of(job)))
+        fail(of(job), node->index, node->hello == NULL ? "agent" : "lost", why);
 }
 
-void check_part_note(struct check_part *part, const struct node_link *node, const char *line)
+static void note(struct job *job, const struct node_link *node, const char *line)
 {
-    struct check_host *host = &part->result.hosts[node->index];
+    struct check_host *host = &of(job)->result.hosts[node->index];
     const char *key = strstr(line, "host key ");
     if (host->login == NULL && key != NULL && strstr(key, "SHA256:") != NULL)
         host->login = mem_strdup(line);
 }
 
-void check_part_hello(struct check_part *part, struct node_link *node)
+static void hello(struct job *job, struct node_link *node)
 {
+    struct check_job *part = of(job);
     struct check_host *host = &part->result.hosts[node->index];
-    char *problem AUTO_FREE = bringup_version_problem(node);
+    char *problem AUTO_FREE = handshake_version_problem(node);
     host->hello = node->hello;
     host->peer = node->stream.peer;
     host->is_here = node->stream.same_machine;
@@ -166,13 +176,12 @@ void check_part_hello(struct check_part *part, struct node_link *node)
         give_up(part, node, "agent", problem);
         return;
     }
-    bringup_welcome(part->job, node);
-    part->job->nodes_up++;
-    reach_node_up(part->job->reach, node);
+    handshake_welcome(job, node);
+    job->nodes_up++;
     if (node->state != NODE_UP || is_ending(part) || part->asked[node->index].done)
         return;
     struct asked *asked = &part->asked[node->index];
-    asked->limit = loop_timer_create(part->job->loop, answer_limit_passed, asked);
+    asked->limit = loop_timer_create(job->loop, answer_limit_passed, asked);
     loop_timer_set(asked->limit, ANSWER_MS);
     node_link_send(node, FRAME_CHECK, 0, NULL);
 }
@@ -190,13 +199,15 @@ static void compare_clocks(struct check_host *host, const struct node_link *node
     host->clock_error_ns = error;
 }
 
-static int on_checked(struct check_part *part, const struct node_link *node, const uint8_t *body,
-                      size_t length)
+static int take_checked(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
+    struct check_job *part = of(job);
     struct check_host *host = &part->result.hosts[node->index];
+    if (is_ending(part))
+        return 0;
     if (host->facts != NULL || part->asked[node->index].limit == NULL)
         return host->facts != NULL ? -1 : 0;
-    host->facts = hvdrun__checked__unpack(NULL, length, body);
+    host->facts = hvdrun__checked__unpack(NULL, frame->length, frame->body);
     if (host->facts == NULL)
         return -1;
     compare_clocks(host, node);
@@ -204,19 +215,16 @@ static int on_checked(struct check_part *part, const struct node_link *node, con
     return 0;
 }
 
-int check_part_frame(struct check_part *part, struct node_link *node, uint8_t type,
-                     const uint8_t *body, size_t length)
+static int take_probed(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    if (part == NULL)
-        return -1;
+    const struct check_job *part = of(job);
     if (is_ending(part))
         return 0;
-    if (type == FRAME_CHECKED)
-        return on_checked(part, node, body, length);
-    return part->probe == NULL ? -1 : check_probe_answer(part->probe, node, body, length);
+    return part->probe == NULL ? -1
+                               : check_probe_answer(part->probe, node, frame->body, frame->length);
 }
 
-/* The life of it */
+/* Begin and end */
 
 static uint64_t soft_limit(__rlimit_resource_t resource)
 {
@@ -226,11 +234,13 @@ static uint64_t soft_limit(__rlimit_resource_t resource)
     return limit.rlim_cur;
 }
 
-struct check_part *check_part_create(struct job *job)
+static int create(struct job *job, struct error *err)
 {
-    struct check_part *part = mem_alloc(sizeof(*part));
+    (void)err;
+    struct check_job *part = mem_alloc(sizeof(*part));
+    job->kind_data = part;
     const struct host_list *hosts = job->request->hosts;
-    *part = (struct check_part){.job = job, .request = job->request->check};
+    *part = (struct check_job){.job = job, .request = job->request->check};
     part->result =
         (struct check_result){.count = (int)hosts->count,
                               .hosts = mem_array(hosts->count, sizeof(struct check_host)),
@@ -242,12 +252,13 @@ struct check_part *check_part_create(struct job *job)
     part->asked = mem_array(hosts->count, sizeof(*part->asked));
     part->open = part->result.count;
     part->start_limit = loop_timer_create(job->loop, start_limit_passed, part);
-    return part;
+    return 0;
 }
 
-void check_part_begin(struct check_part *part)
+static void begin(struct job *job)
 {
-    struct job *job = part->job;
+    struct check_job *part = of(job);
+    struct error err = ERROR_INIT;
     const struct host_list *hosts = job->request->hosts;
     for (int i = 0; i < part->result.count; i++) {
         struct node_link *node = job_add_node(job, hosts->items[i].name);
@@ -257,15 +268,17 @@ void check_part_begin(struct check_part *part)
         reach_add_node(job->reach, node, &hosts->items[i].traits);
     }
     for (int i = 0; i < part->result.count; i++)
-        driver_open_node(job, job->nodes[i]);
+        job_open_node(job, job->nodes[i]);
     job->opened_ns = clock_mono_ns();
     events_job(job->events, "job_start");
     loop_timer_set(part->start_limit, job->settings->start_timeout);
-    reach_begin(job->reach);
+    if (reach_begin(job->reach, &err) < 0)
+        teardown_launcher(job, err.status, err.text);
 }
 
-void check_part_destroy(struct check_part *part)
+static void destroy(struct job *job)
 {
+    struct check_job *part = of(job);
     if (part == NULL)
         return;
     check_probe_destroy(part->probe);
@@ -279,7 +292,7 @@ void check_part_destroy(struct check_part *part)
 }
 
 /* Hosts that had not answered when somebody ended the check. */
-static void name_unheard(struct check_part *part)
+static void name_unheard(struct check_job *part)
 {
     for (int i = 0; i < part->result.count; i++) {
         struct check_host *host = &part->result.hosts[i];
@@ -291,23 +304,28 @@ static void name_unheard(struct check_part *part)
     }
 }
 
-void check_part_verdict(struct check_part *part, struct verdict *verdict)
+static void over(struct job *job)
 {
-    if (verdict->cause == CAUSE_LAUNCHER)
-        return; /* nothing could be checked */
-    *verdict = (struct verdict){.rank = -1, .node = -1};
+    struct check_job *part = of(job);
     name_unheard(part);
     check_judge(&part->result, &part->findings);
-    if (part->job->interrupted != 0) {
-        verdict->status = 128 + part->job->interrupted;
-        verdict->cause = CAUSE_INTERRUPTED;
-        snprintf(verdict->explanation, sizeof(verdict->explanation),
-                 "the check was ended by signal %d", part->job->interrupted);
-    } else if (part->job->gone) {
-        verdict->status = 128 + SIGPIPE;
-        verdict->cause = CAUSE_INTERRUPTED;
-    } else if (check_findings_count(&part->findings, true) > 0) {
-        verdict->status = STATUS_LAUNCHER;
+}
+
+static void verdict(const struct job *job, struct verdict *out)
+{
+    int signal = job->outside.interrupted.signal;
+    if (job->outside.launcher.status != 0) { /* nothing could be checked */
+        exit_outside_blame_launcher(&job->outside, out);
+        return;
+    }
+    verdict_set(out, 0, CAUSE_NONE, NULL);
+    if (signal != 0) {
+        verdict_set(out, 128 + signal, CAUSE_INTERRUPTED, NULL);
+        if (!job->gone)
+            snprintf(out->explanation, sizeof(out->explanation), "the check was ended by signal %d",
+                     signal);
+    } else if (check_findings_count(&of(job)->findings, true) > 0) {
+        out->status = STATUS_LAUNCHER;
     }
 }
 
@@ -322,12 +340,12 @@ static void print_plain(const struct job *job, struct buf *text)
     output_print(job->output, plain);
 }
 
-/* Its findings say what is wrong: the failure block of a job has nothing to add. */
-void check_part_report(const struct check_part *part)
+/* The findings say what is wrong: the failure block of a job has nothing to add. */
+static void print(const struct job *job)
 {
-    const struct job *job = part->job;
+    const struct check_job *part = of(job);
     AUTO_BUF struct buf text = BUF_INIT(REPORT_MAX);
-    if (job->verdict.cause == CAUSE_LAUNCHER || job->gone)
+    if (job->outside.launcher.status != 0 || job->gone)
         return;
     if (part->request->json)
         check_json(&part->result, &part->findings, job->verdict.status, &text);
@@ -336,3 +354,24 @@ void check_part_report(const struct check_part *part)
     if (text.length > 0)
         print_plain(job, &text);
 }
+
+static const struct frame_rule frames[FRAME_RULES] = {
+    [FRAME_TERMINATE] = {user_signals_terminate, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_CHECKED] = {take_checked, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_PROBED] = {take_probed, EPOCHS_ALL, NODE_STARTING, false},
+};
+
+const struct job_kind check_kind = {
+    .node_timeout_ms = NODE_TIMEOUT_MS,
+    .frames = frames,
+    .create = create,
+    .destroy = destroy,
+    .begin = begin,
+    .over = over,
+    .verdict = verdict,
+    .print = print,
+    .hello = hello,
+    .unreached = unreached,
+    .note = note,
+    .lost = lost,
+};

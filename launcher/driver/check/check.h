@@ -15,9 +15,7 @@
  */
 #pragma once
 
-#include "driver/job/job.h"
-
-struct check_part;
+#include "driver/job/job_kind.h"
 
 /* Of job_request. */
 struct check_request {
@@ -25,19 +23,4 @@ struct check_request {
     bool json; /* print JSON */
 };
 
-struct check_part *check_part_create(struct job *job);
-void check_part_destroy(struct check_part *part); /* accepts NULL */
-void check_part_begin(struct check_part *part);
-
-/* News of a node. */
-void check_part_hello(struct check_part *part, struct node_link *node);
-void check_part_unreached(struct check_part *part, const struct node_link *node, const char *why);
-void check_part_lost(struct check_part *part, const struct node_link *node, const char *why);
-void check_part_note(struct check_part *part, const struct node_link *node, const char *line);
-/* CHECKED, PROBED. -1: the agent broke the protocol, or nobody has asked (`part` is NULL). */
-int check_part_frame(struct check_part *part, struct node_link *node, uint8_t type,
-                     const uint8_t *body, size_t length);
-
-/* When all is over: the verdict, and what is printed to standard output. */
-void check_part_verdict(struct check_part *part, struct verdict *verdict);
-void check_part_report(const struct check_part *part);
+extern const struct job_kind check_kind;

@@ -3,39 +3,32 @@
 
 #include <signal.h>
 
-#include "driver/elastic/elastic_part.h"
-#include "driver/elastic/epoch.h"
-#include "driver/elastic/rejoin.h"
-#include "driver/elastic/story.h"
 #include "driver/end/teardown.h"
+#include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
 
-static const struct elastic *core_of(const struct job *job)
+static void call_host(const struct elastic_parts *parts, int host)
 {
-    return elastic_part_core(job->elastic);
-}
-
-static void call_host(struct job *job, int host)
-{
+    struct job *job = parts->job;
     struct node_link *node = job->nodes[host];
-    const struct host *entry = elastic_host_facts(core_of(job), host).entry;
+    const struct host *entry = elastic_host_facts(elastic_hub_core(parts->hub), host).entry;
     if (node_link_alive(node)) {
         node->call_again = true;
         return;
     }
     if (node->state != NODE_CALLING) {
         node_link_renew(node);
-        driver_open_node(job, node);
+        job_open_node(job, node);
     }
     reach_call(job->reach, node, &entry->traits);
 }
 
-void elastic_act_node_gone(struct job *job, struct node_link *node)
+void elastic_act_node_gone(const struct elastic_parts *parts, struct node_link *node)
 {
     bool again = node->call_again;
     node->call_again = false;
     if (again)
-        call_host(job, node->index);
+        call_host(parts, node->index);
 }
 
 static void let_go(struct job *job, int host)
@@ -78,41 +71,39 @@ static void end_all(struct job *job, int64_t grace_ms)
 static void tell_deadline(struct job *job, const struct elastic_action *action)
 {
     Hvdrun__Deadline message = HVDRUN__DEADLINE__INIT;
-    int64_t left = action->deadline_ms - elastic_part_now_ms(job->elastic);
+    int64_t left = action->deadline_ms - job_running_ms(job);
     message.within_ms = (uint64_t)(left > 0 ? left : 0);
     message.why = (char *)(action->text == NULL ? "" : action->text);
     message.none = action->deadline_ms < 0;
     node_link_send(job->nodes[action->host], FRAME_DEADLINE, job->epoch, &message.base);
 }
 
-static void answer(struct job *job, const struct elastic_action *action)
+static void answer(const struct elastic_parts *parts, const struct elastic_action *action)
 {
-    const struct elastic_plan *plan = elastic_plan(core_of(job));
+    const struct elastic_plan *plan = elastic_plan(elastic_hub_core(parts->hub));
     const struct elastic_member *member = NULL;
     for (int i = 0; action->seat >= 0 && i < plan->size && member == NULL; i++)
         member = plan->members[i].seat == action->seat ? &plan->members[i] : NULL;
-    elastic_rejoin_answer(elastic_part_rejoin(job->elastic), action->request, plan, member);
+    elastic_rejoin_answer(parts->rejoin, action->request, plan, member);
 }
 
-static void end_job(struct job *job)
+static void end_job(struct job *job, const struct elastic_verdict *verdict)
 {
-    const struct elastic_verdict *verdict = elastic_verdict(core_of(job));
     if (verdict->end == ELASTIC_END_DRIVER)
-        return; /* who wanted it has seen to it */
+        return; /* it has begun already */
     if (verdict->end == ELASTIC_END_SUCCESS)
-        teardown_strays(job);
+        teardown_leftovers(job);
     else
-        teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+        teardown_after_failure(job);
 }
 
-void elastic_act(struct job *job, const struct elastic_action *action)
+void elastic_act(const struct elastic_parts *parts, const struct elastic_action *action)
 {
-    const struct elastic *core = core_of(job);
-    struct elastic_epoch *epoch = elastic_part_epoch(job->elastic);
-    struct elastic_rejoin *rejoin = elastic_part_rejoin(job->elastic);
-    struct elastic_story *story = elastic_part_story(job->elastic);
+    struct job *job = parts->job;
+    const struct elastic *core = elastic_hub_core(parts->hub);
+    struct elastic_epoch *epoch = parts->epoch;
     switch (action->kind) {
-    case ELASTIC_CALL: call_host(job, action->host); break;
+    case ELASTIC_CALL: call_host(parts, action->host); break;
     case ELASTIC_LET_GO: let_go(job, action->host); break;
     case ELASTIC_GIVE_UP:
         node_link_give_up(job->nodes[action->host], "its agent did not end its workers in time");
@@ -120,19 +111,19 @@ void elastic_act(struct job *job, const struct elastic_action *action)
     case ELASTIC_PREPARE: elastic_epoch_prepare(epoch, elastic_plan(core)); break;
     case ELASTIC_CANCEL: elastic_epoch_cancel(epoch); break;
     case ELASTIC_START: elastic_epoch_start(epoch, elastic_plan(core)); break;
-    case ELASTIC_ANSWER: answer(job, action); break;
+    case ELASTIC_ANSWER: answer(parts, action); break;
     case ELASTIC_KILL: elastic_act_kill(job, action->seat, action->grace_ms); break;
     case ELASTIC_END_ALL: end_all(job, action->grace_ms); break;
-    case ELASTIC_NOTIFY: elastic_rejoin_notify(rejoin, action->seat); break;
+    case ELASTIC_NOTIFY: elastic_rejoin_notify(parts->rejoin, action->seat); break;
     case ELASTIC_DEADLINE: tell_deadline(job, action); break;
     case ELASTIC_SAY:
         log_print(&job->log, (enum log_level)action->level, "%s", action->text);
-        elastic_story_note(story, action->text);
+        elastic_story_note(parts->story, action->text);
         break;
     case ELASTIC_RESUMED:
-        elastic_story_resumed(story, elastic_facts(core), elastic_plan(core));
+        elastic_story_resumed(parts->story, elastic_facts(core), elastic_plan(core));
         break;
-    case ELASTIC_VERDICT: end_job(job); break;
+    case ELASTIC_VERDICT: end_job(job, elastic_verdict(core)); break;
     case ELASTIC_OVER:
     case ELASTIC_ACTIONS: break;
     }

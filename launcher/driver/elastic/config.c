@@ -4,7 +4,7 @@
 #include "driver/end/teardown.h"
 
 /* Beyond the grace and the draining of streams, until an agent is taken for broken. */
-#define AGENT_PATIENCE_MS 10000
+#define AGENT_END_LIMIT_MS 10000
 
 static enum elastic_mode mode_of(const struct settings *settings)
 {
@@ -57,7 +57,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->rejoin_timeout_ms = settings->rejoin_timeout;
     out->prepare_timeout_ms = settings->start_timeout;
     out->grow_delay_ms = settings->grow_delay;
-    out->patience_ms = settings->drain_timeout + AGENT_PATIENCE_MS;
+    out->patience_ms = settings->drain_timeout + AGENT_END_LIMIT_MS;
     out->grace_ms = teardown_grace(job, GRACE_AFTER_FAILURE_MS);
     out->orderly_grace_ms = teardown_grace(job, GRACE_AFTER_SIGNAL_MS);
     out->cooldown_min_ms = cooldown.min_ms > 0 ? cooldown.min_ms : 0;

@@ -3,9 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/elastic/elastic_part.h"
-#include "driver/elastic/source.h"
-#include "driver/elastic/story.h"
+#include "driver/elastic/parts.h"
 
 static json_t *text_json(const char *text)
 {
@@ -24,10 +22,10 @@ static json_t *ranks_json(const struct elastic *core, int host)
     return ranks;
 }
 
-static json_t *host_json(const struct job *job, int host)
+static json_t *host_json(const struct elastic_parts *parts, int host)
 {
-    const struct elastic *core = elastic_part_core(job->elastic);
-    int64_t now = elastic_part_now_ms(job->elastic);
+    const struct elastic *core = elastic_hub_core(parts->hub);
+    int64_t now = job_running_ms(parts->job);
     struct elastic_host_facts facts = elastic_host_facts(core, host);
     json_t *object = json_object();
     json_object_set_new(object, "host", text_json(facts.entry->name));
@@ -48,13 +46,14 @@ static json_t *host_json(const struct job *job, int host)
 
 static json_t *status(void *context)
 {
-    const struct job *job = context;
-    const struct elastic *core = elastic_part_core(job->elastic);
+    const struct elastic_parts *parts = context;
+    const struct job *job = parts->job;
+    const struct elastic *core = elastic_hub_core(parts->hub);
     const struct elastic_plan *plan = elastic_plan(core);
     json_t *hosts = json_array();
     for (int i = 0; i < elastic_host_count(core); i++) {
         if (elastic_host_facts(core, i).state != ELASTIC_HOST_ABSENT)
-            json_array_append_new(hosts, host_json(job, i));
+            json_array_append_new(hosts, host_json(parts, i));
     }
     json_t *object = json_object();
     json_object_set_new(object, "job", text_json(job->request->job_id));
@@ -64,14 +63,14 @@ static json_t *status(void *context)
     json_object_set_new(object, "up_s",
                         json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
     json_object_set_new(object, "hosts", hosts);
-    json_object_set_new(object, "events", elastic_story_last(elastic_part_story(job->elastic)));
+    json_object_set_new(object, "events", elastic_story_last(parts->story));
     return object;
 }
 
 /* The number of a host that the job knows; -1: none. */
-static int find_host(const struct job *job, const char *name, struct error *err)
+static int find_host(const struct elastic_parts *parts, const char *name, struct error *err)
 {
-    const struct elastic *core = elastic_part_core(job->elastic);
+    const struct elastic *core = elastic_hub_core(parts->hub);
     int host = elastic_host_number(core, name);
     if (host >= 0 && elastic_host_facts(core, host).state != ELASTIC_HOST_ABSENT)
         return host;
@@ -81,36 +80,36 @@ static int find_host(const struct job *job, const char *name, struct error *err)
 static int drain(void *context, const char *name, bool has_deadline, int64_t within_ms,
                  struct error *err)
 {
-    struct job *job = context;
-    int host = find_host(job, name, err);
+    const struct elastic_parts *parts = context;
+    int host = find_host(parts, name, err);
     if (host < 0)
         return -1;
-    int64_t now = elastic_part_now_ms(job->elastic);
+    int64_t now = job_running_ms(parts->job);
     struct elastic_event event = {.kind = ELASTIC_HOST_DRAIN,
                                   .host = host,
                                   .text = "drained",
                                   .since_ms = now,
                                   .deadline_ms = has_deadline ? now + within_ms : -1};
-    elastic_part_feed(job->elastic, &event);
+    elastic_hub_feed(parts->hub, &event);
     return 0;
 }
 
 static int undrain(void *context, const char *name, struct error *err)
 {
-    struct job *job = context;
-    int host = find_host(job, name, err);
+    const struct elastic_parts *parts = context;
+    int host = find_host(parts, name, err);
     if (host < 0)
         return -1;
-    elastic_part_feed(job->elastic,
-                      &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = host});
+    elastic_hub_feed(parts->hub,
+                     &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = host});
     return 0;
 }
 
 static int add(void *context, const struct host_list *hosts, struct error *err)
 {
-    struct job *job = context;
+    const struct elastic_parts *parts = context;
     (void)err;
-    elastic_source_add(elastic_part_source(job->elastic), hosts);
+    elastic_source_add(parts->source, hosts);
     return 0;
 }
 

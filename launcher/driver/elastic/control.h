@@ -3,7 +3,6 @@
 #pragma once
 
 #include "driver/control/control.h"
-#include "driver/job/job.h"
 
-/* The context is the struct job. */
+/* The context is the struct elastic_parts. */
 const struct control_ops *elastic_control_ops(void);

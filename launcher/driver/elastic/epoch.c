@@ -5,18 +5,20 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/job/job_nodes.h"
 #include "driver/mpi/mpi_part.h"
 #include "driver/reach/reach.h"
 #include "driver/run/rendezvous_part.h"
 #include "driver/run/stdin_feed.h"
-#include "driver/start/bringup.h"
+#include "driver/run/time_limit.h"
+#include "driver/start/handshake.h"
 #include "driver/start/prepare.h"
-#include "driver/tell/events.h"
 
 enum stage { EPOCH_IDLE, EPOCH_WANTED, EPOCH_SENT, EPOCH_READY };
 
 struct elastic_epoch {
     struct job *job;
+    struct elastic_hub *hub;
     enum stage stage;
     struct plan *plan; /* job->plan points to it */
     struct elastic_member *members;
@@ -24,10 +26,10 @@ struct elastic_epoch {
     bool *ready; /* by place */
 };
 
-struct elastic_epoch *elastic_epoch_create(struct job *job)
+struct elastic_epoch *elastic_epoch_create(struct elastic_hub *hub)
 {
     struct elastic_epoch *epoch = mem_alloc(sizeof(*epoch));
-    epoch->job = job;
+    *epoch = (struct elastic_epoch){.job = elastic_hub_job(hub), .hub = hub};
     return epoch;
 }
 
@@ -114,8 +116,8 @@ static void tell_prepared(struct elastic_epoch *epoch)
             return;
     }
     epoch->stage = EPOCH_READY;
-    elastic_part_feed(job->elastic,
-                      &(struct elastic_event){.kind = ELASTIC_PREPARED, .epoch = job->epoch});
+    elastic_hub_feed(epoch->hub,
+                     &(struct elastic_event){.kind = ELASTIC_PREPARED, .epoch = job->epoch});
 }
 
 void elastic_epoch_advance(struct elastic_epoch *epoch)
@@ -168,12 +170,8 @@ static void seat_member(struct job *job, const struct elastic_member *member)
 
 static void first_start(struct job *job)
 {
-    job->state = JOB_RUNNING;
-    job->started_ns = clock_mono_ns();
     job->stdin_feed = stdin_feed_create(job);
-    events_job(job->events, "job_running");
-    if (job->settings->timeout > 0)
-        loop_timer_set(job->time_limit, job->settings->timeout);
+    time_limit_begin(job);
 }
 
 void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan *plan)
@@ -190,12 +188,12 @@ void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan 
         node_link_send(job->places[i], FRAME_EPOCH, job->epoch, NULL);
     for (int i = 0; i < job->plan->node_count; i++) {
         if (prepare_concerns(job, &epoch->prepare, i))
-            bringup_send_start(job, job->places[i]);
+            handshake_send_start(job, job->places[i]);
     }
     epoch->stage = EPOCH_IDLE;
 }
 
-static void refuse(struct job *job, const struct node_link *node, uint32_t number,
+static void refuse(struct elastic_epoch *epoch, const struct node_link *node, uint32_t number,
                    const Hvdrun__Ready *ready)
 {
     struct elastic_event event = {.kind = ELASTIC_PREPARE_FAILED,
@@ -203,22 +201,22 @@ static void refuse(struct job *job, const struct node_link *node, uint32_t numbe
                                   .host = node->index,
                                   .code = (int)ready->status,
                                   .text = ready->problem};
-    elastic_part_feed(job->elastic, &event);
+    elastic_hub_feed(epoch->hub, &event);
 }
 
-int elastic_epoch_ready(struct job *job, struct node_link *node, uint32_t number,
-                        const uint8_t *body, size_t length)
+int elastic_epoch_ready(struct elastic_epoch *epoch, struct node_link *node,
+                        const struct agent_frame *frame)
 {
-    struct elastic_epoch *epoch = elastic_part_epoch(job->elastic);
-    Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, length, body);
+    struct job *job = epoch->job;
+    Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, frame->length, frame->body);
     if (ready == NULL)
         return -1;
-    bool expected = epoch->stage == EPOCH_SENT && number == job->epoch && node->place >= 0;
+    bool expected = epoch->stage == EPOCH_SENT && frame->epoch == job->epoch && node->place >= 0;
     node->ready_ns = clock_mono_ns();
     if (ready->problem[0] != '\0') {
-        refuse(job, node, number, ready);
+        refuse(epoch, node, frame->epoch, ready);
     } else if (expected) {
-        bringup_take_ready(job, node, ready);
+        handshake_take_ready(job, node, ready);
         epoch->ready[node->place] = true;
         tell_prepared(epoch);
     }

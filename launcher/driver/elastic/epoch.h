@@ -12,11 +12,12 @@
  */
 #pragma once
 
-#include "driver/elastic/elastic_part.h"
+#include "driver/elastic/hub.h"
+#include "driver/job/agent_frame.h"
 
 struct elastic_epoch;
 
-struct elastic_epoch *elastic_epoch_create(struct job *job);
+struct elastic_epoch *elastic_epoch_create(struct elastic_hub *hub);
 void elastic_epoch_destroy(struct elastic_epoch *epoch); /* accepts NULL */
 
 void elastic_epoch_prepare(struct elastic_epoch *epoch, const struct elastic_plan *plan);
@@ -26,5 +27,5 @@ void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan 
 
 /* READY of this epoch, or of an earlier one that was cancelled meanwhile: what it complains of is
  * still worth knowing. -1: the node broke the protocol. */
-int elastic_epoch_ready(struct job *job, struct node_link *node, uint32_t number,
-                        const uint8_t *body, size_t length);
+int elastic_epoch_ready(struct elastic_epoch *epoch, struct node_link *node,
+                        const struct agent_frame *frame);

@@ -34,6 +34,7 @@ struct asker {
 
 struct elastic_rejoin {
     struct job *job;
+    struct elastic_hub *hub;
     struct kept *registrations; /* by seat */
     size_t seats;
     struct asker *askers;
@@ -41,10 +42,10 @@ struct elastic_rejoin {
     uint64_t timestamp; /* of the last notification, seconds since 1970 */
 };
 
-struct elastic_rejoin *elastic_rejoin_create(struct job *job)
+struct elastic_rejoin *elastic_rejoin_create(struct elastic_hub *hub)
 {
     struct elastic_rejoin *rejoin = mem_alloc(sizeof(*rejoin));
-    rejoin->job = job;
+    *rejoin = (struct elastic_rejoin){.job = elastic_hub_job(hub), .hub = hub};
     return rejoin;
 }
 
@@ -90,7 +91,7 @@ static int parse_key(const struct elastic_rejoin *rejoin, struct rendezvous_sour
 /* The live worker there; -1: none. */
 static int find_seat(const struct elastic_rejoin *rejoin, int host, int local_rank)
 {
-    const struct elastic *core = elastic_part_core(rejoin->job->elastic);
+    const struct elastic *core = elastic_hub_core(rejoin->hub);
     for (int seat = 0; seat < elastic_seat_count(core); seat++) {
         struct elastic_worker_facts facts = elastic_worker_facts(core, seat);
         bool lives = facts.state != ELASTIC_WORKER_FREE && facts.state != ELASTIC_WORKER_EXITED;
@@ -121,7 +122,7 @@ static void keep_registration(struct elastic_rejoin *rejoin, int seat,
 
 static bool may_ask(const struct elastic_rejoin *rejoin, struct rendezvous_source source)
 {
-    int seats = elastic_seat_count(elastic_part_core(rejoin->job->elastic));
+    int seats = elastic_seat_count(elastic_hub_core(rejoin->hub));
     size_t limit = ASKERS_LEAST + ASKERS_OF_A_SEAT * (size_t)seats, waiting = 0;
     for (size_t i = 0; i < rejoin->count; i++)
         waiting += rejoin->askers[i].waits && rejoin->askers[i].source.node == source.node;
@@ -148,14 +149,15 @@ static void register_worker(struct elastic_rejoin *rejoin, struct rendezvous_sou
     if (seat < 0)
         return; /* it is being ended */
     keep_registration(rejoin, seat, request);
-    elastic_part_feed(rejoin->job->elastic, &(struct elastic_event){.kind = ELASTIC_REGISTERED,
-                                                                    .host = host,
-                                                                    .local_rank = local_rank});
+    elastic_hub_feed(rejoin->hub, &(struct elastic_event){.kind = ELASTIC_REGISTERED,
+                                                          .host = host,
+                                                          .local_rank = local_rank});
 }
 
-void elastic_rejoin_request(struct elastic_rejoin *rejoin, struct rendezvous_source source,
+void elastic_rejoin_request(void *context, struct rendezvous_source source,
                             const struct rendezvous_request *request)
 {
+    struct elastic_rejoin *rejoin = context;
     int local_rank = 0;
     bool known = parse_key(rejoin, source, request->key, &local_rank) == 0;
     bool registers =
@@ -178,18 +180,19 @@ void elastic_rejoin_request(struct elastic_rejoin *rejoin, struct rendezvous_sou
                                   .host = (int)source.node,
                                   .local_rank = local_rank,
                                   .request = add_asker(rejoin, source)};
-    elastic_part_feed(rejoin->job->elastic, &event);
+    elastic_hub_feed(rejoin->hub, &event);
 }
 
-void elastic_rejoin_dropped(struct elastic_rejoin *rejoin, struct rendezvous_source source)
+void elastic_rejoin_dropped(void *context, struct rendezvous_source source)
 {
+    const struct elastic_rejoin *rejoin = context;
     for (size_t i = 0; i < rejoin->count; i++) {
         struct asker *asker = &rejoin->askers[i];
         if (!asker->waits || asker->source.node != source.node || asker->source.id != source.id)
             continue;
         asker->waits = false;
-        elastic_part_feed(rejoin->job->elastic,
-                          &(struct elastic_event){.kind = ELASTIC_ASK_DROPPED, .request = i + 1});
+        elastic_hub_feed(rejoin->hub,
+                         &(struct elastic_event){.kind = ELASTIC_ASK_DROPPED, .request = i + 1});
     }
 }
 
@@ -217,7 +220,7 @@ void elastic_rejoin_answer(struct elastic_rejoin *rejoin, uint64_t request,
 
 void elastic_rejoin_notify(struct elastic_rejoin *rejoin, int seat)
 {
-    const struct elastic *core = elastic_part_core(rejoin->job->elastic);
+    const struct elastic *core = elastic_hub_core(rejoin->hub);
     if ((size_t)seat >= rejoin->seats || rejoin->registrations[seat].bytes == NULL)
         return;
     /* Workers take one only when it is later than the one before. */

@@ -5,10 +5,9 @@
 
 #include "base/mem.h"
 #include "driver/elastic/discovery.h"
-#include "driver/elastic/elastic_part.h"
 
 struct elastic_source {
-    struct job *job;
+    struct elastic_hub *hub;
     struct discovery *discovery;         /* NULL: the hosts were named */
     struct host_list found, added, both; /* `both` is what the core is told */
 };
@@ -34,7 +33,7 @@ static void tell(struct elastic_source *source)
     copy_hosts(&source->both, &source->found);
     copy_hosts(&source->both, &source->added);
     struct elastic_event event = {.kind = ELASTIC_HOSTS, .hosts = &source->both};
-    elastic_part_feed(source->job->elastic, &event);
+    elastic_hub_feed(source->hub, &event);
 }
 
 static void discovered(void *context, const struct host_list *hosts)
@@ -51,15 +50,16 @@ static void discovery_failed(void *context, const char *why, bool first)
     const struct elastic_source *source = context;
     AUTO_FREE char *text = mem_printf("host discovery: %s", why);
     struct elastic_event event = {.kind = ELASTIC_DISCOVERY_FAILED, .text = text, .first = first};
-    elastic_part_feed(source->job->elastic, &event);
+    elastic_hub_feed(source->hub, &event);
 }
 
-struct elastic_source *elastic_source_create(struct job *job, struct error *err)
+struct elastic_source *elastic_source_create(struct elastic_hub *hub, struct error *err)
 {
     static const struct discovery_ops ops = {.hosts = discovered, .failed = discovery_failed};
+    const struct job *job = elastic_hub_job(hub);
     const struct settings *settings = job->settings;
     struct elastic_source *source = mem_alloc(sizeof(*source));
-    *source = (struct elastic_source){.job = job};
+    *source = (struct elastic_source){.hub = hub};
     if (settings->host_discovery_script == NULL && settings->hosts_watch == NULL)
         return source;
     struct discovery_config config = {.loop = job->loop,
@@ -82,7 +82,7 @@ void elastic_source_begin(struct elastic_source *source)
     if (source->discovery != NULL)
         discovery_begin(source->discovery);
     else
-        discovered(source, source->job->request->hosts);
+        discovered(source, elastic_hub_job(source->hub)->request->hosts);
 }
 
 void elastic_source_pause(struct elastic_source *source, bool paused)

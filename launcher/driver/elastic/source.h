@@ -5,12 +5,12 @@
  */
 #pragma once
 
-#include "driver/job/job.h"
+#include "driver/elastic/hub.h"
 
 struct elastic_source;
 
 /* NULL: the script cannot be run. */
-struct elastic_source *elastic_source_create(struct job *job, struct error *err);
+struct elastic_source *elastic_source_create(struct elastic_hub *hub, struct error *err);
 void elastic_source_begin(struct elastic_source *source);
 void elastic_source_pause(struct elastic_source *source, bool paused);
 void elastic_source_stop(struct elastic_source *source);    /* no list any more */

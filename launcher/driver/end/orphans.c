@@ -14,6 +14,11 @@
 #define LEAVING_MS 5 /* of an agent from the end of its link to that of its process */
 #define KILLED_MS 1
 
+struct orphans {
+    struct job *job;
+    struct loop_timer *again;
+};
+
 /* A live agent, or a program that keeps the connection to one. */
 static bool is_ours(const struct job *job, pid_t pid)
 {
@@ -51,19 +56,32 @@ static void sweep_again(void *context)
     orphans_sweep(context);
 }
 
-void orphans_sweep(struct job *job)
+struct orphans *orphans_create(struct job *job)
 {
-    reaper_collect(job->reaper);
-    if (kill_orphans(job) == 0)
+    struct orphans *orphans = mem_alloc(sizeof(*orphans));
+    *orphans = (struct orphans){.job = job};
+    orphans->again = loop_timer_create(job->loop, sweep_again, orphans);
+    return orphans;
+}
+
+void orphans_destroy(struct orphans *orphans)
+{
+    if (orphans == NULL)
         return;
-    if (job->orphan_sweep == NULL)
-        job->orphan_sweep = loop_timer_create(job->loop, sweep_again, job);
-    loop_timer_set(job->orphan_sweep, AGAIN_MS);
+    loop_timer_destroy(orphans->again);
+    free(orphans);
+}
+
+void orphans_sweep(struct orphans *orphans)
+{
+    reaper_collect(orphans->job->reaper);
+    if (kill_orphans(orphans->job) > 0)
+        loop_timer_set(orphans->again, AGAIN_MS);
 }
 
 /* Collects what ends within so long; false: children are left. A SIGCHLD that comes now is ours: it
  * is blocked and would only have the loop collect them. */
-static bool collect_all(struct job *job, int64_t patience_ms)
+static bool collect_all(const struct job *job, int64_t patience_ms)
 {
     int64_t until = clock_mono_ms() + patience_ms;
     const struct timespec moment = {.tv_nsec = patience_ms * 1000000};
@@ -80,8 +98,9 @@ static bool collect_all(struct job *job, int64_t patience_ms)
     return true;
 }
 
-bool orphans_end(struct job *job, int64_t limit_ms)
+bool orphans_end(struct orphans *orphans, int64_t limit_ms)
 {
+    const struct job *job = orphans->job;
     int64_t limit = clock_mono_ms() + limit_ms;
     bool all = collect_all(job, LEAVING_MS);
     while (!all) {

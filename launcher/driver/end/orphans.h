@@ -8,9 +8,14 @@
 
 #include "driver/job/job.h"
 
-/* Kills until nothing but live agents is left; goes on by itself. */
-void orphans_sweep(struct job *job);
+struct orphans;
+
+struct orphans *orphans_create(struct job *job);
+void orphans_destroy(struct orphans *orphans); /* accepts NULL */
+
+/* Kills until nothing but live agents is left; goes on from the loop. */
+void orphans_sweep(struct orphans *orphans);
 
 /* Without the loop, at the very end: kills and reaps whatever is below us, for `limit_ms` at most.
  * false: something could not be killed. */
-bool orphans_end(struct job *job, int64_t limit_ms);
+bool orphans_end(struct orphans *orphans, int64_t limit_ms);

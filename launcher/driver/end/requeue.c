@@ -2,12 +2,10 @@
 #include "driver/end/requeue.h"
 
 #include <signal.h>
-#include <stdio.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "driver/end/scontrol.h"
-#include "model/allocation/allocation.h"
+#include "driver/end/verdict.h"
 
 #define REQUEUE_LIMIT_MS 10000
 #define WRITTEN_LIMIT_MS 5000
@@ -30,23 +28,12 @@ static void wait_written(struct job *job)
     loop_timer_destroy(limit);
 }
 
-static void refused(struct job *job, const char *why)
-{
-    struct verdict *verdict = &job->verdict;
-    *verdict = (struct verdict){
-        .status = STATUS_LAUNCHER, .cause = CAUSE_LAUNCHER, .rank = -1, .node = -1};
-    snprintf(verdict->explanation, sizeof(verdict->explanation),
-             "the Slurm job %s could not be put back into the queue: %s; was it started by sbatch, "
-             "and with --requeue?",
-             job->request->allocation->job_id, why);
-}
-
 /* Slurm ends what belongs to the job as soon as it has put it back, scontrol too. */
 static void answered(void *context, const struct discovery_result *result)
 {
     struct job *job = context;
     if (result->why != NULL && result->signal != SIGTERM)
-        refused(job, result->why);
+        job->requeue_refused = mem_strdup(result->why);
     loop_stop(job->loop);
 }
 
@@ -57,5 +44,8 @@ int requeue_run(struct job *job)
     job->requeue = REQUEUE_ASKING;
     scontrol_start(job, words, REQUEUE_LIMIT_MS, answered, job);
     loop_run(job->loop);
-    return job->verdict.status == STATUS_REQUEUED ? 0 : -1;
+    if (job->requeue_refused == NULL)
+        return 0;
+    verdict_make(job);
+    return -1;
 }

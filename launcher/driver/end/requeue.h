@@ -8,6 +8,6 @@
 #include "driver/job/job.h"
 
 /* Waits for the end of scontrol, 10 s at most, in the loop; whatever was written before is out
- * first (the file server permitting). -1: the job is not in the queue, `job->verdict` and one line
- * say why. */
+ * first (the file server permitting). -1: the job is not in the queue, and the verdict
+ * says why. */
 int requeue_run(struct job *job);

@@ -2,27 +2,25 @@
 #include "driver/end/teardown.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/status.h"
-#include "driver/elastic/elastic_part.h"
-#include "driver/reach/reach.h"
-#include "driver/run/stdin_feed.h"
-#include "driver/tell/events.h"
 
 /* How much longer than the grace an agent may take until nothing is left on its node. */
-#define AGENT_PATIENCE_MS 15000
-/* How long the end waits for the greeting of an agent that has been started; it has no workers. */
-#define GREETING_PATIENCE_MS 3000
+#define CLOSE_LIMIT_MS 15000
 
-int64_t teardown_grace(const struct job *job, int64_t usual_ms)
-{
-    return job->settings->grace >= 0 ? job->settings->grace : usual_ms;
-}
+struct teardown {
+    struct job *job;
+    struct loop_timer *limit; /* of all agents together */
+    int64_t begun_ms;         /* monotonic; 0: not yet */
+};
 
-static void close_limit_passed(void *context)
+static void limit_passed(void *context)
 {
-    struct job *job = context;
+    const struct teardown *teardown = context;
+    const struct job *job = teardown->job;
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state < NODE_ENDED)
             node_link_give_up(job->nodes[i], "its agent did not end its workers in time");
@@ -31,17 +29,25 @@ static void close_limit_passed(void *context)
     }
 }
 
-static void greeting_limit_passed(void *context)
+struct teardown *teardown_create(struct job *job)
 {
-    struct job *job = context;
-    for (int i = 0; i < job->node_count; i++) {
-        struct node_link *node = job->nodes[i];
-        if (!node_link_alive(node) || node->hello != NULL || node->stream.same_machine)
-            continue;
-        node_link_unreached(node);
-        reach_hang_up(job->reach, node);
-    }
-    job_advance(job);
+    struct teardown *teardown = mem_alloc(sizeof(*teardown));
+    *teardown = (struct teardown){.job = job};
+    teardown->limit = loop_timer_create(job->loop, limit_passed, teardown);
+    return teardown;
+}
+
+void teardown_destroy(struct teardown *teardown)
+{
+    if (teardown == NULL)
+        return;
+    loop_timer_destroy(teardown->limit);
+    free(teardown);
+}
+
+int64_t teardown_grace(const struct job *job, int64_t usual_ms)
+{
+    return job->settings->grace >= 0 ? job->settings->grace : usual_ms;
 }
 
 static void send_end(struct job *job, int signal, int64_t grace_ms)
@@ -56,55 +62,74 @@ static void send_end(struct job *job, int signal, int64_t grace_ms)
         node->state = NODE_ENDING;
         node_link_send(node, FRAME_END, job->epoch, &message.base);
     }
-    if (job->close_limit == NULL) {
-        job->close_limit = loop_timer_create(job->loop, close_limit_passed, job);
-        job->greeting_limit = loop_timer_create(job->loop, greeting_limit_passed, job);
-        loop_timer_set(job->greeting_limit, GREETING_PATIENCE_MS);
-    }
-    loop_timer_set(job->close_limit, grace_ms + AGENT_PATIENCE_MS);
+    loop_timer_set(job->teardown->limit, grace_ms + CLOSE_LIMIT_MS);
+}
+
+static void begin(struct job *job, int signal, int64_t grace_ms)
+{
+    if (job->ranks.finished < job->plan->size)
+        log_info(&job->log, "ending the workers: signal %d, grace %.1f s", signal,
+                 (double)grace_ms / 1000);
+    job->teardown->begun_ms = clock_mono_ms();
+    job->state = JOB_ENDING;
+    job->hooks->ending(job);
 }
 
 void teardown_begin(struct job *job, int signal, int64_t grace_ms)
 {
     if (job->state >= JOB_CLOSING)
         return;
-    if (job->state < JOB_ENDING && job->ranks.finished < job->plan->size)
-        log_info(&job->log, "ending the workers: signal %d, grace %.1f s", signal,
-                 (double)grace_ms / 1000);
     if (job->state < JOB_ENDING)
-        job->ending_ms = clock_mono_ms();
-    job->state = JOB_ENDING;
-    if (job->elastic != NULL)
-        elastic_part_ending(job->elastic);
-    if (job->start_limit != NULL)
-        loop_timer_clear(job->start_limit);
-    loop_timer_clear(job->time_limit);
-    stdin_feed_stop(job->stdin_feed);
-    reach_stop(job->reach);
+        begin(job, signal, grace_ms);
     send_end(job, signal, grace_ms);
     job_advance(job);
 }
 
-void teardown_strays(struct job *job)
+void teardown_leftovers(struct job *job)
 {
-    int64_t grace = teardown_grace(job, GRACE_OF_STRAYS_MS);
-    teardown_begin(job, SIGTERM, grace < GRACE_OF_STRAYS_MS ? grace : GRACE_OF_STRAYS_MS);
+    int64_t grace = teardown_grace(job, GRACE_OF_LEFTOVERS_MS);
+    teardown_begin(job, SIGTERM, grace < GRACE_OF_LEFTOVERS_MS ? grace : GRACE_OF_LEFTOVERS_MS);
 }
 
-void teardown_resume(struct job *job)
+void teardown_after_failure(struct job *job)
 {
-    if (job->close_limit != NULL && job->state < JOB_FLUSHING)
-        loop_timer_set(job->close_limit,
-                       teardown_grace(job, GRACE_AFTER_SIGNAL_MS) + AGENT_PATIENCE_MS);
-}
-
-void teardown_give_up(struct job *job)
-{
-    close_limit_passed(job);
+    teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
 }
 
 void teardown_launcher(struct job *job, int status, const char *text)
 {
-    exit_policy_launcher(job->policy, status, clock_mono_ns(), text);
-    teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+    exit_outside_failed(&job->outside, status != 0 ? status : STATUS_LAUNCHER, clock_mono_ns(),
+                        text);
+    teardown_after_failure(job);
+}
+
+int64_t teardown_age_ms(const struct job *job)
+{
+    int64_t begun = job->teardown->begun_ms;
+    return begun == 0 ? INT64_MAX : clock_mono_ms() - begun;
+}
+
+void teardown_expect_quit(struct job *job, int64_t limit_ms)
+{
+    loop_timer_set(job->teardown->limit, limit_ms);
+}
+
+void teardown_over(struct job *job)
+{
+    loop_timer_clear(job->teardown->limit);
+}
+
+void teardown_pause(struct job *job, bool paused)
+{
+    bool under_way = job->state == JOB_ENDING || job->state == JOB_CLOSING;
+    if (paused)
+        loop_timer_clear(job->teardown->limit);
+    else if (under_way)
+        loop_timer_set(job->teardown->limit,
+                       teardown_grace(job, GRACE_AFTER_SIGNAL_MS) + CLOSE_LIMIT_MS);
+}
+
+void teardown_give_up(struct job *job)
+{
+    limit_passed(job->teardown);
 }

@@ -12,7 +12,8 @@
 #include "base/status.h"
 #include "driver/end/scontrol.h"
 #include "driver/end/teardown.h"
-#include "driver/run/user_signals.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/job_nodes.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
 #include "model/exit/signal_round.h"
@@ -24,6 +25,7 @@
 
 struct warning {
     struct job *job;
+    void (*user_ends_job)(struct job *job, int signal);
     struct signal_rules rules;
     struct scontrol *question;
     int asked_about;  /* signal; 0: the agent of an elastic job */
@@ -113,8 +115,7 @@ static void begin_end(struct warning *warning, int signal, int64_t left_ms)
     }
     warning->signal = signal;
     warning->times = warning_times_share(left_ms, job->settings->grace);
-    job->interrupted = job->interrupted == 0 ? signal : job->interrupted;
-    exit_policy_interrupted(job->policy, signal, clock_mono_ns());
+    exit_outside_interrupted(&job->outside, signal, clock_mono_ns());
     events_signal(job->events, signal);
     say_end(warning, signal, left_ms);
     send_deadline(job, warning->times.workers_ms, signal);
@@ -143,7 +144,7 @@ static void answer_term(struct warning *warning, const struct slurm_job *slurm)
     } else if (slurms) {
         begin_end(warning, SIGTERM, time_left_ms(warning, slurm));
     } else {
-        user_signals_end(warning->job, SIGTERM);
+        warning->user_ends_job(warning->job, SIGTERM);
     }
 }
 
@@ -256,8 +257,8 @@ static bool comes_in_time(const struct job *job)
 {
     if (job->state <= JOB_RUNNING)
         return true;
-    bool just_now = clock_mono_ms() - job->ending_ms < SIGNAL_ROUND_MS;
-    bool well = job->elastic == NULL && job->ranks.finished == job->plan->size;
+    bool just_now = teardown_age_ms(job) < SIGNAL_ROUND_MS;
+    bool well = !job->kind->many_epochs && job->ranks.finished == job->plan->size;
     return job->state == JOB_ENDING && just_now && !well;
 }
 
@@ -331,10 +332,9 @@ void warning_verdict(const struct warning *warning, struct verdict *out)
     if (warning->signal == 0 || warning->user_ends)
         return;
     if (warning->rules.requeue) {
-        *out = (struct verdict){
-            .status = STATUS_REQUEUED, .cause = CAUSE_REQUEUED, .rank = -1, .node = -1};
         buf_printf(&text, "warned by SIG%s, the Slurm job %s goes back into the queue",
                    signal_short_name(warning->signal), job->request->allocation->job_id);
+        verdict_set(out, STATUS_REQUEUED, CAUSE_REQUEUED, NULL);
     } else if (out->cause == CAUSE_INTERRUPTED) {
         buf_printf(&text, "the workers were warned by SIG%s, and did not all end with status 0",
                    signal_short_name(warning->signal));
@@ -359,10 +359,11 @@ static int check_requeue(const struct job *job, struct error *err)
     return 0;
 }
 
-struct warning *warning_create(struct job *job, struct error *err)
+struct warning *warning_create(struct job *job, void (*user_ends)(struct job *job, int signal),
+                               struct error *err)
 {
     struct warning *warning = mem_alloc(sizeof(*warning));
-    *warning = (struct warning){.job = job};
+    *warning = (struct warning){.job = job, .user_ends_job = user_ends};
     const struct allocation *allocation = job->request->allocation;
     bool slurm = allocation != NULL && allocation->kind == ALLOCATION_SLURM;
     if (signal_rules_from(job->settings, slurm, &warning->rules, err) < 0 ||

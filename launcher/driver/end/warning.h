@@ -7,7 +7,7 @@
  *   idle     the signal; it ends the job   how long have we got? (scontrol, 5 s at most)    asking
  *   idle     TERM, with --slurm-requeue    is it Slurm that wants the end, or the user?     asking
  *   asking   the answer, or none           deadline file, the signal, the end's clock       warned
- *   asking   it was the user               as ever (user_signals_end)                       idle
+ *   asking   it was the user               as for any signal of the user                    idle
  *   warned   all workers ended             the job is over, before its time
  *   warned   the workers' time is over     TERM, then KILL (model/exit/warning_times.h)
  *
@@ -23,8 +23,10 @@
 
 struct warning;
 
-/* NULL and `err`: the settings name signals that cannot be, or scontrol is missing. */
-struct warning *warning_create(struct job *job, struct error *err);
+/* NULL and `err`: the settings name signals that cannot be, or scontrol is missing. `user_ends`
+ * takes a signal that was the user's wish for the end after all. */
+struct warning *warning_create(struct job *job, void (*user_ends)(struct job *job, int signal),
+                               struct error *err);
 void warning_destroy(struct warning *warning); /* accepts NULL */
 
 const struct signal_rules *warning_rules(const struct warning *warning);
@@ -44,6 +46,6 @@ bool warning_is_asking(const struct warning *warning);
 /* All is over but the verdict: nobody waits for an answer any more. */
 void warning_close(struct warning *warning);
 
-/* What becomes of the job's verdict: `out` is the exit policy's. */
+/* What becomes of the verdict of the job's kind. */
 void warning_verdict(const struct warning *warning, struct verdict *out);
 bool warning_wants_requeue(const struct warning *warning);

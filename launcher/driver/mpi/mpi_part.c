@@ -105,10 +105,10 @@ static void open_rounds(struct mpi_part *part)
     }
 }
 
-static int on_collect(struct mpi_part *part, const struct node_link *node, const uint8_t *body,
-                      size_t length)
+int mpi_part_collect(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__MpiCollect *message = hvdrun__mpi_collect__unpack(NULL, length, body);
+    struct mpi_part *part = job->mpi;
+    Hvdrun__MpiCollect *message = hvdrun__mpi_collect__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
     open_rounds(part);
@@ -124,7 +124,7 @@ static int on_collect(struct mpi_part *part, const struct node_link *node, const
     enum mpi_join joined = mpi_rounds_join(part->rounds, node->place, &step, &err);
     hvdrun__mpi_collect__free_unpacked(message, NULL);
     if (joined == MPI_TOO_MUCH)
-        teardown_launcher(part->job, STATUS_LAUNCHER, err.text);
+        teardown_launcher(job, STATUS_LAUNCHER, err.text);
     if (!waiting && mpi_rounds_pending(part->rounds) > 0)
         loop_timer_set(part->look, LOOK_MS);
     return joined == MPI_NONSENSE ? -1 : 0;
@@ -138,11 +138,9 @@ static void refuse_modex(struct node_link *node, uint32_t epoch, uint64_t token)
     node_link_send(node, FRAME_MPI_MODEX_DATA, epoch, &answer.base);
 }
 
-static int on_modex(struct mpi_part *part, struct node_link *node, const uint8_t *body,
-                    size_t length)
+int mpi_part_modex(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job *job = part->job;
-    Hvdrun__MpiModex *message = hvdrun__mpi_modex__unpack(NULL, length, body);
+    Hvdrun__MpiModex *message = hvdrun__mpi_modex__unpack(NULL, frame->length, frame->body);
     bool right = message != NULL && message->rank < (uint32_t)job->plan->size;
     if (right) {
         struct node_link *to = job->places[job->plan->ranks[message->rank].node];
@@ -157,10 +155,11 @@ static int on_modex(struct mpi_part *part, struct node_link *node, const uint8_t
     return right ? 0 : -1;
 }
 
-static int on_modex_data(struct mpi_part *part, const uint8_t *body, size_t length)
+int mpi_part_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job *job = part->job;
-    Hvdrun__MpiModexData *message = hvdrun__mpi_modex_data__unpack(NULL, length, body);
+    (void)node;
+    Hvdrun__MpiModexData *message =
+        hvdrun__mpi_modex_data__unpack(NULL, frame->length, frame->body);
     bool right = message != NULL && message->node < (uint32_t)job->plan->node_count;
     if (right)
         node_link_send(job->places[message->node], FRAME_MPI_MODEX_DATA, job->epoch,
@@ -170,11 +169,9 @@ static int on_modex_data(struct mpi_part *part, const uint8_t *body, size_t leng
     return right ? 0 : -1;
 }
 
-static int on_event(struct mpi_part *part, const struct node_link *node, const uint8_t *body,
-                    size_t length)
+int mpi_part_event(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job *job = part->job;
-    Hvdrun__MpiEvent *message = hvdrun__mpi_event__unpack(NULL, length, body);
+    Hvdrun__MpiEvent *message = hvdrun__mpi_event__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
     for (int i = 0; i < job->plan->node_count; i++) {
@@ -185,11 +182,9 @@ static int on_event(struct mpi_part *part, const struct node_link *node, const u
     return 0;
 }
 
-static int on_signal(struct mpi_part *part, const struct node_link *node, const uint8_t *body,
-                     size_t length)
+int mpi_part_signal(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job *job = part->job;
-    Hvdrun__MpiSignal *message = hvdrun__mpi_signal__unpack(NULL, length, body);
+    Hvdrun__MpiSignal *message = hvdrun__mpi_signal__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
     bool every = message->rank < 0;
@@ -202,28 +197,12 @@ static int on_signal(struct mpi_part *part, const struct node_link *node, const 
     return 0;
 }
 
-static int on_store(struct mpi_part *part, const struct node_link *node, const uint8_t *body,
-                    size_t length)
+int mpi_part_store(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
+    struct mpi_part *part = job->mpi;
     if (part->names == NULL)
-        part->names = mpi_names_create(part->job);
-    return mpi_names_request(part->names, node, body, length);
-}
-
-int mpi_part_frame(struct mpi_part *part, struct node_link *node, uint8_t type, const uint8_t *body,
-                   size_t length)
-{
-    if (node->place < 0)
-        return 0; /* it has no workers any more */
-    switch (type) {
-    case FRAME_MPI_COLLECT: return on_collect(part, node, body, length);
-    case FRAME_MPI_MODEX: return on_modex(part, node, body, length);
-    case FRAME_MPI_MODEX_DATA: return on_modex_data(part, body, length);
-    case FRAME_MPI_STORE: return on_store(part, node, body, length);
-    case FRAME_MPI_EVENT: return on_event(part, node, body, length);
-    case FRAME_MPI_SIGNAL: return on_signal(part, node, body, length);
-    default: return -1;
-    }
+        part->names = mpi_names_create(job);
+    return mpi_names_request(part->names, node, frame->body, frame->length);
 }
 
 void mpi_part_node_lost(struct mpi_part *part, const struct node_link *node)

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
 struct mpi_part;
@@ -19,7 +20,12 @@ struct mpi_part *mpi_part_create(struct job *job);
 void mpi_part_end_epoch(struct mpi_part *part);
 void mpi_part_destroy(struct mpi_part *part); /* accepts NULL */
 
-/* Any MPI_* frame of the present epoch. -1: the node broke the protocol. */
-int mpi_part_frame(struct mpi_part *part, struct node_link *node, uint8_t type, const uint8_t *body,
-                   size_t length);
+/* The frames of MPI, from a node that is in the plan. -1: the node broke the protocol. */
+int mpi_part_collect(struct job *job, struct node_link *node, const struct agent_frame *frame);
+int mpi_part_modex(struct job *job, struct node_link *node, const struct agent_frame *frame);
+int mpi_part_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame);
+int mpi_part_store(struct job *job, struct node_link *node, const struct agent_frame *frame);
+int mpi_part_event(struct job *job, struct node_link *node, const struct agent_frame *frame);
+int mpi_part_signal(struct job *job, struct node_link *node, const struct agent_frame *frame);
+
 void mpi_part_node_lost(struct mpi_part *part, const struct node_link *node);

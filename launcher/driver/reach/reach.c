@@ -6,10 +6,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/status.h"
-#include "driver/check/check.h"
-#include "driver/elastic/elastic_part.h"
-#include "driver/end/teardown.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/job_nodes.h"
 #include "driver/reach/progress.h"
 #include "driver/reach/ways.h"
 #include "driver/tell/events.h"
@@ -17,7 +15,9 @@
 #include "node/is_local.h"
 #include "transport/resolve.h"
 
-#define SETTLE_MS 5000
+/* How long the end of the job waits for the HELLO of an agent that has been started; it has no
+ * workers. */
+#define GREETING_MS 3000
 #define LOOKUP_MS 2000 /* to find out whether a name is our own */
 #define STAGE_MS 10000
 #define SHARE_OF_START 3 /* of --start-timeout, that one stage may take */
@@ -44,50 +44,11 @@ struct reach {
     struct ways *ways; /* to hosts that are not this machine */
     struct resolver *resolver;
     struct reach_node **nodes; /* by index of the link */
-    int count, called, up, failed;
-    struct loop_timer *settle, *refusals;
+    int count;
+    struct loop_timer *refusals;
+    struct loop_timer *greeting; /* once stopped: of agents that have not said HELLO */
     bool stopped;
 };
-
-/* What cannot be reached */
-
-static void say_failures(struct reach *reach)
-{
-    struct job *job = reach->job;
-    char *text AUTO_FREE = NULL;
-    for (int i = 0; i < job->node_count; i++) {
-        const struct reach_node *node = reach->nodes[i];
-        if (node->why == NULL)
-            continue;
-        if (reach->failed == 1)
-            text = mem_printf("%s: %s: %s", node->link->host,
-                              transport_stage_name(node->link->stage), node->why);
-        else
-            log_error(&job->log, "%s: %s: %s", node->link->host,
-                      transport_stage_name(node->link->stage), node->why);
-    }
-    if (reach->failed > 1)
-        text = mem_printf("%d of %d hosts cannot be reached", reach->failed, job->node_count);
-    teardown_launcher(job, STATUS_LAUNCHER, text);
-}
-
-static void settled(void *context)
-{
-    struct reach *reach = context;
-    if (!reach->stopped)
-        say_failures(reach);
-}
-
-static void check_settled(struct reach *reach)
-{
-    const struct job *job = reach->job;
-    if (reach->failed == 0 || reach->stopped || job->elastic != NULL || job->check != NULL)
-        return; /* an elastic job decides for itself what it can do without */
-    if (reach->up + reach->failed >= reach->job->node_count)
-        loop_timer_set(reach->settle, 0);
-    else if (!loop_timer_is_set(reach->settle))
-        loop_timer_set(reach->settle, SETTLE_MS);
-}
 
 static void node_failed(struct reach_node *node, enum transport_stage stage, const char *why)
 {
@@ -97,13 +58,8 @@ static void node_failed(struct reach_node *node, enum transport_stage stage, con
     node->why = mem_strdup(why);
     node->link->stage = stage;
     node_link_unreached(node->link);
-    reach->failed++;
     events_node(reach->job->events, "node_unreached", node->link, why);
-    if (reach->job->elastic != NULL)
-        elastic_part_unreached(reach->job->elastic, node->link, why);
-    if (reach->job->check != NULL)
-        check_part_unreached(reach->job->check, node->link, why);
-    check_settled(reach);
+    kind_unreached(reach->job, node->link, why);
 }
 
 /* What the transports say */
@@ -137,8 +93,7 @@ static void call_lost(void *context, const char *why)
 static void call_note(void *context, enum log_level level, const char *line)
 {
     const struct reach_node *node = context;
-    if (node->reach->job->check != NULL)
-        check_part_note(node->reach->job->check, node->link, line);
+    kind_note(node->reach->job, node->link, line);
     log_print(&node->reach->job->log, level, "%s: %s", node->link->host, line);
 }
 
@@ -263,7 +218,7 @@ static void begin_node(struct reach_node *node)
         call_away(node);
 }
 
-/* The life of it */
+/* Letting go of a node */
 
 static void let_go(struct reach_node *node)
 {
@@ -273,6 +228,22 @@ static void let_go(struct reach_node *node)
     transport_hang_up(node->call);
     node->call = NULL;
 }
+
+static void greeting_limit_passed(void *context)
+{
+    const struct reach *reach = context;
+    for (int i = 0; i < reach->count; i++) {
+        struct reach_node *node = reach->nodes[i];
+        if (!node_link_alive(node->link) || node->link->hello != NULL ||
+            node->link->stream.same_machine)
+            continue;
+        node_link_unreached(node->link);
+        let_go(node);
+    }
+    job_advance(reach->job);
+}
+
+/* Create, call, close */
 
 /* As a Slurm job calls the node that we run on, whatever the machine's own name. */
 static bool is_slurm_name(const struct allocation *allocation, const char *host)
@@ -307,7 +278,7 @@ struct reach *reach_create(struct job *job)
                                           .job_id = job->request->job_id,
                                           .limit_ms = share > STAGE_MS ? share : STAGE_MS,
                                           .silence_ms = job_node_timeout(job)};
-    reach->settle = loop_timer_create(job->loop, settled, reach);
+    reach->greeting = loop_timer_create(job->loop, greeting_limit_passed, reach);
     reach->refusals = loop_timer_create(job->loop, refuse, reach);
     reach->ways = ways_create(job, &reach->room);
     return reach;
@@ -350,24 +321,22 @@ int reach_open(struct reach *reach, struct error *err)
     return reach->resolver == NULL ? -1 : 0;
 }
 
-void reach_begin(struct reach *reach)
+int reach_begin(struct reach *reach, struct error *err)
 {
-    struct job *job = reach->job;
-    struct error err = ERROR_INIT;
+    const struct job *job = reach->job;
     int called = 0;
     for (int i = 0; i < job->node_count; i++)
         called += job->nodes[i]->state == NODE_CALLING;
     if (called == 0)
-        return;
-    if (reach_open(reach, &err) < 0) {
-        teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
-        return;
-    }
+        return 0;
+    if (reach_open(reach, err) < 0)
+        return -1;
     progress_begin(job->progress);
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state == NODE_CALLING)
             begin_node(reach->nodes[i]);
     }
+    return 0;
 }
 
 const struct host_traits *reach_traits(const struct reach *reach, const struct node_link *node)
@@ -389,19 +358,12 @@ void reach_call(struct reach *reach, struct node_link *link, const struct host_t
     begin_node(node);
 }
 
-void reach_node_up(struct reach *reach, const struct node_link *node)
-{
-    (void)node;
-    reach->up++;
-    check_settled(reach);
-}
-
 void reach_stop(struct reach *reach)
 {
     if (reach->stopped)
         return;
     reach->stopped = true;
-    loop_timer_clear(reach->settle);
+    loop_timer_set(reach->greeting, GREETING_MS);
     progress_end(reach->job->progress);
     for (int i = 0; i < reach->job->node_count; i++) {
         struct reach_node *node = reach->nodes[i];
@@ -427,6 +389,7 @@ bool reach_end(struct reach *reach)
 void reach_close(struct reach *reach)
 {
     reach_stop(reach);
+    loop_timer_clear(reach->greeting);
     for (int i = 0; i < reach->count; i++)
         let_go(reach->nodes[i]);
     ways_close(reach->ways);
@@ -447,7 +410,7 @@ void reach_destroy(struct reach *reach)
     }
     ways_destroy(reach->ways);
     strv_destroy(&reach->local_exec.words);
-    loop_timer_destroy(reach->settle);
+    loop_timer_destroy(reach->greeting);
     loop_timer_destroy(reach->refusals);
     agent_image_close(&reach->image);
     free(reach->nodes);

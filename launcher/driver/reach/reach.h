@@ -3,9 +3,7 @@
  * Reaching the nodes whose agents were not forked at once: which transport each of them takes, all
  * of them called at the same time (the transports keep their own windows), and what is said when
  * some cannot be reached.
- *
- * A host that fails does not end the job on the spot: the others get SETTLE_MS more to come up or
- * to fail too, so that the user reads about all bad hosts at once.
+ * What it means for the job that a host cannot be reached is up to the kind of job.
  */
 #pragma once
 
@@ -33,13 +31,12 @@ const struct host_traits *reach_traits(const struct reach *reach, const struct n
 int reach_open(struct reach *reach, struct error *err); /* before the first call */
 void reach_call(struct reach *reach, struct node_link *node, const struct host_traits *traits);
 
-/* Calls every node that is CALLING. Returns without having waited for anything. */
-void reach_begin(struct reach *reach);
+/* Calls every node that is CALLING. Returns without having waited for anything. -1: none can be
+ * called. */
+int reach_begin(struct reach *reach, struct error *err);
 
-/* A node has said HELLO. */
-void reach_node_up(struct reach *reach, const struct node_link *node);
-
-/* The job ends: nodes that have not come up never will. */
+/* The job ends: nodes that have not come up never will. An agent that has been started gets a short
+ * time for its HELLO, so that it can be told to quit. */
 void reach_stop(struct reach *reach);
 
 /* The node is gone: what its transport still holds is closed. */

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "driver/job/job_kind.h"
 #include "driver/job/own_addresses.h"
 #include "transport/srun/srun.h"
 #include "transport/ssh/ssh.h"
@@ -83,7 +84,7 @@ static int open_srun(struct ways *ways, struct error *err)
         .addresses = strv_items(&ways->addresses),
         .limit_ms = job->settings->start_timeout / 10 * 9, /* so that it is known why, before */
         .nodes = job->node_count,
-        .one_each = job->elastic != NULL,
+        .one_each = job->kind->many_epochs,
         .note = srun_note,
         .idle = srun_idle,
         .context = ways};

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/job/job_kind.h"
 #include "driver/run/exits.h"
 
 /* Bytes of one agent that have not been consumed. */
@@ -22,17 +23,14 @@ struct debts {
 };
 
 struct collect {
-    struct job *job;
     struct debts *seats;
     size_t seat_count;
     bool direct; /* bytes are on their way: what is consumed now has not waited */
 };
 
-struct collect *collect_create(struct job *job)
+struct collect *collect_create(void)
 {
-    struct collect *collect = mem_alloc(sizeof(*collect));
-    *collect = (struct collect){.job = job};
-    return collect;
+    return mem_alloc(sizeof(struct collect));
 }
 
 void collect_destroy(struct collect *collect)
@@ -64,12 +62,12 @@ static void owe(struct collect *collect, size_t seat, struct node_link *node, si
     debts->items[debts->count++] = (struct debt){node, node->hello_ns, bytes};
 }
 
-static int read_head(const struct job *job, const struct node_link *node, const uint8_t *body,
-                     size_t length, struct frame_data *data)
+static int read_head(const struct job *job, const struct node_link *node,
+                     const struct agent_frame *frame, struct frame_data *data)
 {
     struct error err = ERROR_INIT;
-    bool right = frame_data_get(body, (uint32_t)length, data, &err) == 0 && data->stream != 0 &&
-                 exits_seat_of(job, node, data->rank);
+    bool right = frame_data_get(frame->body, (uint32_t)frame->length, data, &err) == 0 &&
+                 data->stream != 0 && exits_seat_of(job, node, data->rank);
     return right ? 0 : -1;
 }
 
@@ -79,47 +77,44 @@ static enum output_stream stream_of(const struct frame_data *data)
 }
 
 /* A stream ends once. What takes no credit must not pile up behind a slow reader, so a repeated end
- * is refused; in an elastic job, which goes on without a host rather than end, it is left out. */
+ * is refused; a job of many epochs, which goes on without a host rather than end, ignores it. */
 static int end_stream(struct job *job, uint32_t seat, enum output_stream stream)
 {
     struct rank_record *record = &job->ranks.records[seat];
     uint8_t bit = (uint8_t)(1u << stream);
     if ((record->ended & bit) != 0)
-        return job->elastic == NULL ? -1 : 0;
+        return job->kind->many_epochs ? 0 : -1;
     record->ended |= bit;
     output_end(job->output, (int)seat, stream);
     return 0;
 }
 
-int collect_show(struct collect *collect, struct node_link *node, const uint8_t *body,
-                 size_t length)
+int collect_show(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job *job = collect->job;
     struct frame_data data;
-    if (length != FRAME_DATA_PREFIX || read_head(job, node, body, length, &data) < 0)
+    if (frame->length != FRAME_DATA_PREFIX || read_head(job, node, frame, &data) < 0)
         return -1;
     output_show(job->output, (int)data.rank, stream_of(&data));
     return 0;
 }
 
-int collect_bytes(struct collect *collect, struct node_link *node, const uint8_t *body,
-                  size_t length)
+int collect_bytes(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job *job = collect->job;
+    struct collect *collect = job->collect;
     struct frame_data data;
-    if (read_head(job, node, body, length, &data) < 0)
+    if (read_head(job, node, frame, &data) < 0)
         return -1;
     enum output_stream stream = stream_of(&data);
-    if (length == FRAME_DATA_PREFIX)
+    if (frame->length == FRAME_DATA_PREFIX)
         return end_stream(job, data.rank, stream);
-    size_t bytes = length - FRAME_DATA_PREFIX;
+    size_t bytes = frame->length - FRAME_DATA_PREFIX;
     if (!credit_received(&node->credit, bytes))
         return -1;
     owe(collect, data.rank, node, bytes);
     int64_t age = clock_mono_ns() - node_link_time(node, data.when_ns);
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
     collect->direct = true;
-    output_bytes(job->output, (int)data.rank, stream, body + FRAME_DATA_PREFIX, bytes, wall);
+    output_bytes(job->output, (int)data.rank, stream, frame->body + FRAME_DATA_PREFIX, bytes, wall);
     collect->direct = false;
     return 0;
 }

@@ -6,17 +6,17 @@
  */
 #pragma once
 
+#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
 struct collect;
 
-struct collect *collect_create(struct job *job);
+struct collect *collect_create(void);
 void collect_destroy(struct collect *collect); /* accepts NULL */
 
-int collect_bytes(struct collect *collect, struct node_link *node, const uint8_t *body,
-                  size_t length);
-int collect_show(struct collect *collect, struct node_link *node, const uint8_t *body,
-                 size_t length);
+/* OUTPUT, OUTPUT_SHOW. */
+int collect_bytes(struct job *job, struct node_link *node, const struct agent_frame *frame);
+int collect_show(struct job *job, struct node_link *node, const struct agent_frame *frame);
 
 /* For output_ops.consumed. */
 void collect_consumed(struct collect *collect, int seat, size_t bytes);

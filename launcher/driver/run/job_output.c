@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "driver/end/teardown.h"
+#include "driver/end/verdict.h"
 #include "driver/run/collect.h"
 
 static void job_log(void *context, enum log_level level, const char *line)
@@ -22,27 +22,20 @@ static void output_consumed(void *context, int rank, size_t bytes)
     collect_consumed(job->collect, rank, bytes);
 }
 
-void job_note_gone(struct job *job)
-{
-    if (job->gone && job->verdict.status == 0)
-        job->verdict.status = 128 + SIGPIPE;
-}
-
 /* The reader of our output has gone. For stdout that ends the job, as it would end a program. */
 static void output_failed(void *context, enum output_stream stream, int errnum, const char *text)
 {
     struct job *job = context;
     if (stream != OUTPUT_STDOUT || errnum != EPIPE) {
         log_error(&job->log, "%s", text);
-        if (job->check != NULL && stream == OUTPUT_STDOUT && job->verdict.status == 0)
-            job->verdict.status = STATUS_LAUNCHER; /* a check has nothing else to give */
-        return;
+        job->output_failed |= stream == OUTPUT_STDOUT;
+    } else {
+        job->gone = true;
+        exit_outside_interrupted(&job->outside, SIGPIPE, clock_mono_ns());
+        teardown_after_failure(job);
     }
-    job->gone = true;
     if (job->state >= JOB_FLUSHING)
-        job_note_gone(job);
-    exit_policy_interrupted(job->policy, SIGPIPE, clock_mono_ns());
-    teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+        verdict_make(job);
 }
 
 int job_open_output(struct job *job, struct error *err)

@@ -7,7 +7,3 @@
 
 /* job->output and job->log; says what the command line is warned of. */
 int job_open_output(struct job *job, struct error *err);
-
-/* A verdict of success does not stand when the reader of the output has gone. Also when all ranks
- * ended well before we knew: what they said was not all taken. */
-void job_note_gone(struct job *job);

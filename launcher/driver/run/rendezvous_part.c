@@ -5,13 +5,12 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/elastic/rejoin.h"
-#include "rendezvous/store.h"
 
 struct rendezvous_part {
     struct job *job;
     struct rendezvous_store *store; /* made when the first request comes */
     struct loop_timer *expiry;
+    struct rendezvous_elastic elastic; /* all NULL: no job takes them */
 };
 
 static void reply(void *context, struct rendezvous_source source, int status, const void *body,
@@ -64,17 +63,23 @@ void rendezvous_part_destroy(struct rendezvous_part *part)
     free(part);
 }
 
+void rendezvous_part_take_elastic(struct rendezvous_part *part,
+                                  const struct rendezvous_elastic *elastic)
+{
+    part->elastic = *elastic;
+}
+
 static void elastic_request(void *context, struct rendezvous_source source,
                             const struct rendezvous_request *request)
 {
     const struct rendezvous_part *part = context;
-    elastic_rejoin_request(elastic_part_rejoin(part->job->elastic), source, request);
+    part->elastic.request(part->elastic.context, source, request);
 }
 
 static void elastic_dropped(void *context, struct rendezvous_source source)
 {
     const struct rendezvous_part *part = context;
-    elastic_rejoin_dropped(elastic_part_rejoin(part->job->elastic), source);
+    part->elastic.dropped(part->elastic.context, source);
 }
 
 static void open_store(struct rendezvous_part *part)
@@ -84,7 +89,7 @@ static void open_store(struct rendezvous_part *part)
                                                             .problem = problem,
                                                             .elastic = elastic_request,
                                                             .elastic_dropped = elastic_dropped};
-    bool elastic = part->job->elastic != NULL;
+    bool elastic = part->elastic.request != NULL;
     if (part->store != NULL)
         return;
     part->store = rendezvous_store_create(elastic ? &elastic_ops : &static_ops, part, 0);
@@ -100,10 +105,11 @@ void rendezvous_part_begin(struct rendezvous_part *part)
     set_expiry(part);
 }
 
-int rendezvous_part_request(struct rendezvous_part *part, const struct node_link *node,
-                            uint32_t epoch, const uint8_t *body, size_t length)
+int rendezvous_part_request(struct job *job, struct node_link *node,
+                            const struct agent_frame *frame)
 {
-    Hvdrun__KvRequest *message = hvdrun__kv_request__unpack(NULL, length, body);
+    struct rendezvous_part *part = job->rendezvous;
+    Hvdrun__KvRequest *message = hvdrun__kv_request__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
     open_store(part);
@@ -113,16 +119,17 @@ int rendezvous_part_request(struct rendezvous_part *part, const struct node_link
                                          .body = message->body.data,
                                          .length = message->body.len};
     struct rendezvous_source source = {(uint32_t)node->index, message->token};
-    rendezvous_store_request(part->store, clock_mono_ms(), epoch, source, &request);
+    rendezvous_store_request(part->store, clock_mono_ms(), frame->epoch, source, &request);
     hvdrun__kv_request__free_unpacked(message, NULL);
     set_expiry(part);
     return 0;
 }
 
-int rendezvous_part_dropped(struct rendezvous_part *part, const struct node_link *node,
-                            const uint8_t *body, size_t length)
+int rendezvous_part_dropped(struct job *job, struct node_link *node,
+                            const struct agent_frame *frame)
 {
-    Hvdrun__KvNotice *message = hvdrun__kv_notice__unpack(NULL, length, body);
+    const struct rendezvous_part *part = job->rendezvous;
+    Hvdrun__KvNotice *message = hvdrun__kv_notice__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
     struct rendezvous_source source = {(uint32_t)node->index, message->token};

@@ -2,17 +2,33 @@
 /* The store of the rendezvous, fed with the requests that agents pass on as frames (D11). */
 #pragma once
 
+#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
+#include "rendezvous/store.h"
+
+struct rendezvous_part;
+
+/* Who takes the requests that only workers of elastic jobs make (rendezvous/store.h). */
+struct rendezvous_elastic {
+    void (*request)(void *context, struct rendezvous_source source,
+                    const struct rendezvous_request *request);
+    void (*dropped)(void *context, struct rendezvous_source source);
+    void *context;
+};
 
 struct rendezvous_part *rendezvous_part_create(struct job *job);
 void rendezvous_part_destroy(struct rendezvous_part *part);
 
-/* Of any epoch: a stale request is answered too, since a silent client would wait for ever. -1: the
- * frame cannot be read. */
+/* Before the first request. `elastic` is copied. */
+void rendezvous_part_take_elastic(struct rendezvous_part *part,
+                                  const struct rendezvous_elastic *elastic);
+
 void rendezvous_part_begin(struct rendezvous_part *part); /* the job's new epoch */
 
-int rendezvous_part_request(struct rendezvous_part *part, const struct node_link *node,
-                            uint32_t epoch, const uint8_t *body, size_t length);
-int rendezvous_part_dropped(struct rendezvous_part *part, const struct node_link *node,
-                            const uint8_t *body, size_t length);
+/* KV_REQUEST, KV_DROPPED, of any epoch: a stale request is answered too, since a silent client
+ * would wait for ever. -1: the frame cannot be read. */
+int rendezvous_part_request(struct job *job, struct node_link *node,
+                            const struct agent_frame *frame);
+int rendezvous_part_dropped(struct job *job, struct node_link *node,
+                            const struct agent_frame *frame);
 void rendezvous_part_node_lost(struct rendezvous_part *part, const struct node_link *node);

@@ -18,7 +18,7 @@
 #define CHUNK (64u << 10)
 #define BACKGROUND_RETRY_MS 500
 
-struct target {
+struct stdin_target {
     int rank;
     uint64_t granted;
     bool closed;
@@ -26,7 +26,7 @@ struct target {
 
 struct stdin_feed {
     struct job *job;
-    struct target *targets;
+    struct stdin_target *targets;
     size_t count;
     uint64_t sent; /* to every target alike */
     struct loop_fd *watch;
@@ -61,7 +61,7 @@ static void send_chunk(struct stdin_feed *feed, const uint8_t *bytes, size_t len
 {
     const struct job *job = feed->job;
     for (size_t i = 0; i < feed->count; i++) {
-        struct target *target = &feed->targets[i];
+        struct stdin_target *target = &feed->targets[i];
         struct node_link *node = job->nodes[job->ranks.records[target->rank].node];
         if (target->closed || !node_link_alive(node))
             continue;
@@ -173,7 +173,7 @@ static void readable(void *context, int what)
 static void add_target(struct stdin_feed *feed, int rank)
 {
     feed->targets = mem_resize_array(feed->targets, feed->count + 1, sizeof(*feed->targets));
-    feed->targets[feed->count++] = (struct target){.rank = rank};
+    feed->targets[feed->count++] = (struct stdin_target){.rank = rank};
 }
 
 int stdin_feed_check(const struct job *job, struct error *err)
@@ -208,19 +208,19 @@ void stdin_feed_destroy(struct stdin_feed *feed)
     free(feed);
 }
 
-int stdin_feed_credit(struct stdin_feed *feed, const struct node_link *node, const uint8_t *body,
-                      size_t length)
+int stdin_feed_credit(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
+    struct stdin_feed *feed = job->stdin_feed;
     if (feed == NULL)
         return -1;
-    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, length, body);
-    if (message == NULL || !exits_seat_of(feed->job, node, message->rank)) {
+    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, frame->length, frame->body);
+    if (message == NULL || !exits_seat_of(job, node, message->rank)) {
         if (message != NULL)
             hvdrun__credit__free_unpacked(message, NULL);
         return -1;
     }
     for (size_t i = 0; i < feed->count; i++) {
-        struct target *target = &feed->targets[i];
+        struct stdin_target *target = &feed->targets[i];
         if (target->rank != (int)message->rank)
             continue;
         target->closed = message->closed;

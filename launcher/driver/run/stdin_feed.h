@@ -7,13 +7,14 @@
  */
 #pragma once
 
+#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
 /* Before anything is started: -1 when nothing can be read from it, whoever tries. */
 int stdin_feed_check(const struct job *job, struct error *err);
 
 struct stdin_feed *stdin_feed_create(struct job *job);
-void stdin_feed_destroy(struct stdin_feed *feed);
-void stdin_feed_stop(struct stdin_feed *feed); /* accepts NULL */
-int stdin_feed_credit(struct stdin_feed *feed, const struct node_link *node, const uint8_t *body,
-                      size_t length);
+void stdin_feed_destroy(struct stdin_feed *feed); /* accepts NULL */
+void stdin_feed_stop(struct stdin_feed *feed);    /* accepts NULL */
+/* STDIN_CREDIT: a worker has room for more. */
+int stdin_feed_credit(struct job *job, struct node_link *node, const struct agent_frame *frame);

@@ -8,6 +8,9 @@
 #include "base/mem.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/job_nodes.h"
+#include "driver/run/suspension.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
 #include "model/exit/signal_round.h"
@@ -56,19 +59,18 @@ void user_signals_end(struct job *job, int signal)
     }
     warning_user_ends(job->warning);
     signals->asked++;
-    if (signals->asked > (job->check != NULL ? 1 : KILLED_AT)) {
+    if (signals->asked > (job->kind->has_workers ? KILLED_AT : 1)) {
         teardown_give_up(job);
         return;
     }
     int mapped = signal_rules_sent(warning_rules(job->warning), signal);
     int sent = escalated(mapped, signals->asked);
-    exit_policy_interrupted(job->policy, signal, clock_mono_ns());
+    exit_outside_interrupted(&job->outside, signal, clock_mono_ns());
     if (is_slurms(job, signal))
-        exit_policy_signal_round(job->policy, SIGNAL_ROUND_MS * INT64_C(1000000));
-    job->interrupted = job->interrupted == 0 ? signal : job->interrupted;
-    bool now = sent == SIGKILL || job->check != NULL; /* a check has no workers */
+        exit_outside_signal_round(&job->outside, SIGNAL_ROUND_MS * INT64_C(1000000));
+    bool now = sent == SIGKILL || !job->kind->has_workers;
     int64_t grace = now ? 0 : usual_grace(job, signal);
-    if (signals->asked == 1 && signal == SIGINT && job->check == NULL)
+    if (signals->asked == 1 && signal == SIGINT && job->kind->has_workers)
         log_notice(&job->log,
                    "interrupted: the workers have %.0f s to end; once more sends TERM, "
                    "a third time kills them",
@@ -83,51 +85,6 @@ static void pass_on(struct job *job, int signal)
     message.signal = signal_rules_sent(warning_rules(job->warning), signal);
     events_signal(job->events, signal);
     job_send_all(job, FRAME_SIGNAL, &message.base);
-}
-
-/* All workers stand still: now we do. */
-static void stop_ourselves(struct job *job)
-{
-    job->suspending = false;
-    terminal_restore(job->terminal);
-    int64_t since = clock_mono_ms();
-    raise(SIGSTOP);
-    loop_stood_still(job->loop, since); /* also for the transports, which have limits of theirs */
-    terminal_raw_again(job->terminal);
-}
-
-static void resume(struct job *job)
-{
-    job->suspending = false;
-    terminal_raw_again(job->terminal); /* it may have come from the background */
-    for (int i = 0; i < job->node_count; i++)
-        node_link_suspend(job->nodes[i], false);
-    job_send_all(job, FRAME_RESUME, NULL);
-    job_resume_limits(job);
-    events_job(job->events, "job_resumed");
-}
-
-static void suspend(struct job *job)
-{
-    if (job->suspending)
-        return;
-    job->suspending = true;
-    job->suspended_nodes = 0;
-    job_pause_limits(job);
-    events_job(job->events, "job_suspended");
-    for (int i = 0; i < job->node_count; i++)
-        node_link_suspend(job->nodes[i], true);
-    job_send_all(job, FRAME_SUSPEND, NULL);
-    user_signals_suspended(job);
-}
-
-void user_signals_suspended(struct job *job)
-{
-    int alive = 0;
-    for (int i = 0; i < job->node_count; i++)
-        alive += node_link_alive(job->nodes[i]);
-    if (job->suspending && job->suspended_nodes >= alive)
-        stop_ourselves(job);
 }
 
 static void window_changed(struct job *job)
@@ -154,8 +111,8 @@ static void got_signal(void *context, int signal, int sender)
     struct job *job = context;
     switch (signal) {
     case SIGCHLD: reaper_collect(job->reaper); break;
-    case SIGTSTP: suspend(job); break;
-    case SIGCONT: resume(job); break;
+    case SIGTSTP: suspension_begin(job->suspension); break;
+    case SIGCONT: suspension_end(job->suspension); break;
     case SIGWINCH: window_changed(job); break;
     case SIGTTIN:
     case SIGTTOU: break; /* only blocked, so that a background job is not stopped */
@@ -166,7 +123,7 @@ static void got_signal(void *context, int signal, int sender)
     }
 }
 
-void user_signals_of_node(struct job *job, int signal)
+static void of_node(struct job *job, int signal)
 {
     bool known = signal_wants_end(signal) || signal == SIGUSR1 || signal == SIGUSR2 ||
                  signal_rules_name(warning_rules(job->warning), signal);
@@ -175,12 +132,20 @@ void user_signals_of_node(struct job *job, int signal)
         news(job, signal);
 }
 
-int user_signals_frame(struct job *job, const uint8_t *body, size_t length)
+int user_signals_terminate(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Signalled *message = hvdrun__signalled__unpack(NULL, length, body);
+    (void)node, (void)frame;
+    of_node(job, SIGTERM);
+    return 0;
+}
+
+int user_signals_frame(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    (void)node;
+    Hvdrun__Signalled *message = hvdrun__signalled__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
-    user_signals_of_node(job, message->signal);
+    of_node(job, message->signal);
     hvdrun__signalled__free_unpacked(message, NULL);
     return 0;
 }

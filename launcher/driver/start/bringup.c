@@ -1,25 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/start/bringup.h"
 
-#include <signal.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "driver/elastic/elastic_part.h"
 #include "driver/end/teardown.h"
+#include "driver/job/job_kind.h"
 #include "driver/reach/progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/exits.h"
-#include "driver/start/late_plan.h"
+#include "driver/run/time_limit.h"
+#include "driver/start/handshake.h"
 #include "driver/start/prepare.h"
 #include "driver/tell/events.h"
-#include "wire/frame.h"
 
-static void start_limit_passed(void *context)
+#define SETTLE_MS 5000
+
+struct bringup {
+    struct job *job;
+    struct loop_timer *limit;  /* --start-timeout */
+    struct loop_timer *settle; /* since the first host that cannot be reached */
+    int unreached;
+};
+
+/* Hosts that cannot be reached */
+
+/* Of one host the job's own error tells it; several get a line each. */
+static void say_unreached(const struct bringup *bringup)
 {
-    struct job *job = context;
+    struct job *job = bringup->job;
+    char *text AUTO_FREE = NULL;
+    for (int i = 0; i < job->node_count; i++) {
+        const struct node_link *node = job->nodes[i];
+        const char *why = reach_why(job->reach, node);
+        const char *stage = transport_stage_name(node->stage);
+        if (why == NULL)
+            continue;
+        if (bringup->unreached == 1)
+            text = mem_printf("%s: %s: %s", node->host, stage, why);
+        else
+            log_error(&job->log, "%s: %s: %s", node->host, stage, why);
+    }
+    if (bringup->unreached > 1)
+        text = mem_printf("%d of %d hosts cannot be reached", bringup->unreached, job->node_count);
+    teardown_launcher(job, STATUS_LAUNCHER, text);
+}
+
+static void settled(void *context)
+{
+    const struct bringup *bringup = context;
+    if (bringup->job->state < JOB_ENDING)
+        say_unreached(bringup);
+}
+
+static void look_whether_settled(struct bringup *bringup)
+{
+    const struct job *job = bringup->job;
+    if (bringup->unreached == 0 || job->state >= JOB_ENDING)
+        return;
+    if (job->nodes_up + bringup->unreached >= job->node_count)
+        loop_timer_set(bringup->settle, 0);
+    else if (!loop_timer_is_set(bringup->settle))
+        loop_timer_set(bringup->settle, SETTLE_MS);
+}
+
+void bringup_unreached(struct bringup *bringup, const struct node_link *node)
+{
+    (void)node;
+    bringup->unreached++;
+    look_whether_settled(bringup);
+}
+
+/* The limit of the whole */
+
+static void limit_passed(void *context)
+{
+    struct bringup *bringup = context;
+    struct job *job = bringup->job;
     AUTO_BUF struct buf text = BUF_INIT(ERROR_TEXT_MAX / 2);
     buf_printf(
         &text,
@@ -29,13 +88,50 @@ static void start_limit_passed(void *context)
     teardown_launcher(job, STATUS_START_TIMEOUT, buf_text(&text));
 }
 
-void bringup_begin(struct job *job)
+struct bringup *bringup_create(struct job *job)
 {
-    job->start_limit = loop_timer_create(job->loop, start_limit_passed, job);
-    loop_timer_set(job->start_limit, job->settings->start_timeout);
-    events_job(job->events, "job_start");
-    reach_begin(job->reach);
+    struct bringup *bringup = mem_alloc(sizeof(*bringup));
+    *bringup = (struct bringup){.job = job};
+    bringup->limit = loop_timer_create(job->loop, limit_passed, bringup);
+    bringup->settle = loop_timer_create(job->loop, settled, bringup);
+    return bringup;
 }
+
+void bringup_destroy(struct bringup *bringup)
+{
+    if (bringup == NULL)
+        return;
+    loop_timer_destroy(bringup->limit);
+    loop_timer_destroy(bringup->settle);
+    free(bringup);
+}
+
+void bringup_begin(struct bringup *bringup)
+{
+    struct job *job = bringup->job;
+    struct error err = ERROR_INIT;
+    loop_timer_set(bringup->limit, job->settings->start_timeout);
+    events_job(job->events, "job_start");
+    if (reach_begin(job->reach, &err) < 0)
+        teardown_launcher(job, err.status, err.text);
+}
+
+void bringup_pause(struct bringup *bringup, bool paused)
+{
+    const struct job *job = bringup->job;
+    if (paused)
+        loop_timer_clear(bringup->limit);
+    else if (job->state < JOB_RUNNING)
+        loop_timer_set(bringup->limit, job->settings->start_timeout);
+}
+
+void bringup_stop(struct bringup *bringup)
+{
+    loop_timer_clear(bringup->limit);
+    loop_timer_clear(bringup->settle);
+}
+
+/* HELLO, PREPARE, READY, START */
 
 static bool is_about_program(uint32_t status)
 {
@@ -43,115 +139,67 @@ static bool is_about_program(uint32_t status)
 }
 
 /* false: the node's complaint has ended the job. */
-static bool accept_problem(struct job *job, struct node_link *node, const char *problem,
+static bool accept_problem(struct job *job, const struct node_link *node, const char *problem,
                            uint32_t status, uint32_t rank)
 {
     if (problem[0] == '\0')
         return true;
-    AUTO_FREE char *text = mem_printf("%s: %s", node->host, problem);
     if (!is_about_program(status) || !exits_seat_of(job, node, rank)) {
-        teardown_launcher(job, status == 0 ? STATUS_LAUNCHER : (int)status, text);
+        AUTO_FREE char *text = mem_printf("%s: %s", node->host, problem);
+        teardown_launcher(job, (int)status, text);
         return false;
     }
     /* For the verdict it counts from a time that is earlier than our kill whatever error the node's
      * clock is measured with. */
     struct exit_event event = {.rank = (int)rank, .code = (int)status, .when_ns = node->hello_ns};
-    rank_exited(&job->ranks, (int)rank, clock_mono_ns());
-    job->ranks.records[rank].exec_failed = true;
-    if (exit_policy_exec_failed(job->policy, &event, problem))
-        teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
+    struct rank_record *record = &job->ranks.records[rank];
+    if (rank_exited(&job->ranks, (int)rank, clock_mono_ns())) {
+        record->exec_failed = true;
+        record->text = mem_strdup(problem);
+    }
+    kind_exited(job, &event);
     return false;
 }
 
-char *bringup_version_problem(const struct node_link *node)
+void bringup_hello(struct bringup *bringup, struct node_link *node)
 {
-    if (strcmp(node->hello->version, HVDRUN_VERSION) == 0)
-        return NULL;
-    return mem_printf("%s runs hvdrun %s and this is %s; install the same version on both",
-                      node->host, node->hello->version, HVDRUN_VERSION);
-}
-
-void bringup_welcome(struct job *job, struct node_link *node)
-{
-    Hvdrun__Welcome welcome = HVDRUN__WELCOME__INIT;
-    welcome.protocol = FRAME_VERSION;
-    welcome.version = (char *)HVDRUN_VERSION;
-    welcome.job_id = (char *)job->request->job_id;
-    welcome.node = (uint32_t)node->index;
-    welcome.log_level = (uint32_t)job->log.level;
-    welcome.node_timeout_ms = (uint32_t)node->liveness.lost_ms;
-    welcome.grace_ms = (uint32_t)teardown_grace(job, GRACE_AFTER_FAILURE_MS);
-    welcome.drain_ms = (uint32_t)job->settings->drain_timeout;
-    if (job->elastic != NULL) {
-        const struct strv *probe = elastic_part_probe(job->elastic);
-        welcome.preempt_probe = probe->items;
-        welcome.n_preempt_probe = probe->count;
-        welcome.preempt_period_ms = (uint32_t)job->settings->preempt_period;
-    }
-    node_link_send(node, FRAME_WELCOME, 0, &welcome.base);
-
-    Hvdrun__Credit credit = HVDRUN__CREDIT__INIT;
-    credit.bytes = node->credit.granted;
-    node_link_send(node, FRAME_OUTPUT_CREDIT, 0, &credit.base);
-
-    node->hello_ns = clock_mono_ns();
-    events_node(job->events, "agent_up", node, NULL);
-    log_info(&job->log, "%s: agent %u is up (%u CPUs allowed)", node->host, node->hello->pid,
-             node->hello->cpus_allowed);
-}
-
-void bringup_hello(struct job *job, struct node_link *node)
-{
+    struct job *job = bringup->job;
     const Hvdrun__AgentHello *hello = node->hello;
-    AUTO_FREE char *problem = bringup_version_problem(node);
+    AUTO_FREE char *problem = handshake_version_problem(node);
     if (problem != NULL) {
         teardown_launcher(job, STATUS_LAUNCHER, problem);
         return;
     }
-    bringup_welcome(job, node);
+    handshake_welcome(job, node);
     if (node->state != NODE_UP ||
         !accept_problem(job, node, hello->problem, hello->status, UINT32_MAX))
         return;
     job->nodes_up++;
-    reach_node_up(job->reach, node);
+    look_whether_settled(bringup);
     job_advance(job);
 }
 
-static void print_lines(const struct job *job, const struct node_link *node, char *const *lines,
-                        size_t count)
+void bringup_prepare(struct bringup *bringup)
 {
-    for (size_t i = 0; i < count; i++)
-        log_notice(&job->log, "%s: %s", node->host, lines[i]);
+    static const struct prepare_epoch all = {.restart_count = 0};
+    struct job *job = bringup->job;
+    if (prepare_send(job, &all))
+        job->state = JOB_PREPARING;
 }
 
-void bringup_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
+int bringup_ready(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    if (ready->master_port != 0 && job->master_addr == NULL) {
-        job->master_port = ready->master_port;
-        job->jax_port = ready->jax_port;
-        job->master_addr = mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
-    }
-    if (ready->interface[0] != '\0')
-        log_info(&job->log, "%s: workers use %s (%s)", node->host, ready->interface,
-                 ready->address);
-    for (size_t i = 0; i < ready->n_mpi; i++)
-        log_info(&job->log, "%s: %s", node->host, ready->mpi[i]);
-    print_lines(job, node, ready->bindings, ready->n_bindings);
-}
-
-void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body, size_t length)
-{
-    Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, length, body);
+    Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, frame->length, frame->body);
     bool prepared = node->state == NODE_UP && job->state == JOB_PREPARING;
     bool expected = prepared || node->state == NODE_ENDING;
     if (ready == NULL || !expected) {
         node_link_give_up(node, "its agent answered out of turn");
         if (ready != NULL)
             hvdrun__ready__free_unpacked(ready, NULL);
-        return;
+        return 0;
     }
     node->ready_ns = clock_mono_ns();
-    bringup_take_ready(job, node, ready);
+    handshake_take_ready(job, node, ready);
     /* The first complaint ends the job; the user wants to read those of the other hosts too. */
     if (node->state == NODE_ENDING && ready->problem[0] != '\0' && !is_about_program(ready->status))
         log_error(&job->log, "%s: %s", node->host, ready->problem);
@@ -162,38 +210,15 @@ void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body,
         job_advance(job);
     }
     hvdrun__ready__free_unpacked(ready, NULL);
+    return 0;
 }
 
-void bringup_send_start(const struct job *job, struct node_link *node)
+void bringup_start(struct bringup *bringup)
 {
-    Hvdrun__Start message = HVDRUN__START__INIT;
-    message.master_addr = job->master_addr == NULL ? (char *)"127.0.0.1" : job->master_addr;
-    message.master_port = job->master_port;
-    message.jax_port = job->jax_port;
-    node->state = NODE_RUNNING;
-    node_link_send(node, FRAME_START, job->epoch, &message.base);
-}
-
-static void start_all(struct job *job)
-{
-    job->state = JOB_RUNNING;
+    struct job *job = bringup->job;
     progress_end(job->progress);
-    job->started_ns = clock_mono_ns();
-    loop_timer_clear(job->start_limit);
+    loop_timer_clear(bringup->limit);
     for (int i = 0; i < job->plan->node_count; i++)
-        bringup_send_start(job, job->places[i]);
-    events_job(job->events, "job_running");
-    if (job->settings->timeout > 0)
-        loop_timer_set(job->time_limit, job->settings->timeout);
-}
-
-void bringup_advance(struct job *job)
-{
-    static const struct prepare_epoch all = {.restart_count = 0};
-    if (job->state == JOB_CONNECTING && job->nodes_up == job->node_count) {
-        if (late_plan_take(job) && prepare_send(job, &all))
-            job->state = JOB_PREPARING;
-    } else if (job->state == JOB_PREPARING && job->nodes_ready == job->plan->node_count) {
-        start_all(job);
-    }
+        handshake_send_start(job, job->places[i]);
+    time_limit_begin(job);
 }

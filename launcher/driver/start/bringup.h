@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bring-up: HELLO from every agent, then PREPARE to all, READY from all, START to all. No step
- * waits longer than --start-timeout in all; the message on time-out names the hosts that were
- * waited for.
+ * The bring-up of a static job: HELLO from every agent, PREPARE to all, READY from all, START to
+ * all. No step waits longer than --start-timeout in all; the message on time-out names the hosts
+ * that were waited for.
+ *
+ * A host that cannot be reached does not end the job on the spot: the others get a few seconds more
+ * to come up or to fail too, so that the user reads about all bad hosts at once.
  */
 #pragma once
 
+#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
-void bringup_begin(struct job *job);
-void bringup_hello(struct job *job, struct node_link *node);
-void bringup_ready(struct job *job, struct node_link *node, const uint8_t *body, size_t length);
-void bringup_advance(struct job *job); /* all up: prepare; all ready: start */
+struct bringup;
 
-/* Steps that elastic jobs have in common with static ones. */
-char *bringup_version_problem(const struct node_link *node); /* the caller's; NULL: none */
-void bringup_welcome(struct job *job, struct node_link *node);
-void bringup_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready);
-void bringup_send_start(const struct job *job, struct node_link *node);
+struct bringup *bringup_create(struct job *job);
+void bringup_destroy(struct bringup *bringup); /* accepts NULL */
+
+void bringup_begin(struct bringup *bringup);
+void bringup_pause(struct bringup *bringup, bool paused);
+void bringup_stop(struct bringup *bringup); /* the end has begun */
+
+void bringup_hello(struct bringup *bringup, struct node_link *node);
+void bringup_unreached(struct bringup *bringup, const struct node_link *node);
+/* READY. */
+int bringup_ready(struct job *job, struct node_link *node, const struct agent_frame *frame);
+
+/* All are up: PREPARE. */
+void bringup_prepare(struct bringup *bringup);
+/* All are ready: START. */
+void bringup_start(struct bringup *bringup);

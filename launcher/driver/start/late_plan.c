@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
-#include "driver/run/stdin_feed.h"
+#include "driver/job/job_nodes.h"
 #include "model/hosts/hosts.h"
 
 static struct node_link *node_of(const struct job *job, const char *host)
@@ -46,7 +46,7 @@ static bool check_rank(struct job *job, enum option_id id, int64_t rank)
     return false;
 }
 
-/* A host without ranks: its agent is told to go, and nobody waits for it. */
+/* A host without ranks: its agent quits, and nobody waits for it. */
 static void leave_unused(struct job *job)
 {
     for (int i = 0; i < job->node_count; i++) {
@@ -75,27 +75,8 @@ static void seat_ranks(struct job *job)
     }
 }
 
-/* Nothing has happened by the provisional plan, so what knew it can begin again. */
-static void take(struct job *job, struct plan *plan)
+int late_plan_take(struct job *job, struct plan **out)
 {
-    struct node_link **places AUTO_FREE = mem_array((size_t)plan->node_count, sizeof(*places));
-    for (int i = 0; i < plan->node_count; i++)
-        places[i] = node_of(job, plan->nodes[i].name);
-    job->late_plan = plan;
-    job->plan = plan;
-    job_set_places(job, places);
-    exit_policy_destroy(job->policy);
-    job->policy = exit_policy_create((enum exit_rule)job->settings->exit_policy, plan);
-    seat_ranks(job);
-    stdin_feed_destroy(job->stdin_feed);
-    job->stdin_feed = stdin_feed_create(job);
-    leave_unused(job);
-}
-
-bool late_plan_take(struct job *job)
-{
-    if (job->request->late == NULL || job->late_plan != NULL)
-        return true;
     struct host_list hosts = {.count = 0};
     struct plan_request request = *job->request->late;
     struct error err = ERROR_INIT;
@@ -104,16 +85,22 @@ bool late_plan_take(struct job *job)
     struct plan *plan = plan_create(&request, &err);
     hosts_destroy(&hosts);
     if (plan == NULL) {
-        teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
-        return false;
+        teardown_launcher(job, err.status, err.text);
+        return -1;
     }
-    take(job, plan);
-    return check_rank(job, OPT_stdin_, job->settings->stdin_) &&
-           check_rank(job, OPT_pty, job->settings->pty);
+    struct node_link **places AUTO_FREE = mem_array((size_t)plan->node_count, sizeof(*places));
+    for (int i = 0; i < plan->node_count; i++)
+        places[i] = node_of(job, plan->nodes[i].name);
+    *out = plan;
+    job->plan = plan;
+    job_set_places(job, places);
+    seat_ranks(job);
+    leave_unused(job);
+    return 0;
 }
 
-void late_plan_destroy(struct job *job)
+bool late_plan_check_ranks(struct job *job)
 {
-    plan_destroy(job->late_plan);
-    job->late_plan = NULL;
+    return check_rank(job, OPT_stdin_, job->settings->stdin_) &&
+           check_rank(job, OPT_pty, job->settings->pty);
 }

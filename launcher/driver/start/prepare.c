@@ -4,9 +4,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/status.h"
-#include "driver/elastic/elastic_part.h"
 #include "driver/end/teardown.h"
+#include "driver/job/job_kind.h"
 #include "driver/reach/reach.h"
 #include "driver/start/prepare_parts.h"
 #include "model/net/network.h"
@@ -135,21 +134,11 @@ static void send_prepare(struct prepare_body *body, const struct job *job,
     buf_truncate(&body->bytes, body->common);
 }
 
-bool prepare_concerns(const struct job *job, const struct prepare_epoch *epoch, int place)
-{
-    const struct plan_node *node = &job->plan->nodes[place];
-    for (int i = 0; i < node->local_size; i++) {
-        if (epoch->members == NULL || epoch->members[node->ranks[i]].is_new)
-            return true;
-    }
-    return false;
-}
-
 /* From other machines, in later epochs: a worker keeps the interface with which it was started. */
 static bool others_may_join(const struct job *job)
 {
     const struct settings *settings = job->settings;
-    if (job->elastic == NULL || settings->transport == SET_TRANSPORT_LOCAL)
+    if (!job->kind->many_epochs || settings->transport == SET_TRANSPORT_LOCAL)
         return false;
     bool any = settings->host_discovery_script != NULL || settings->hosts_watch != NULL;
     for (int i = 0; i < job->node_count && !any; i++)
@@ -180,7 +169,7 @@ static bool choose_addresses(struct job *job)
     if (network_choose(nodes, (int)count, others_may_join(job),
                        allowed->count > 0 ? allowed->items : NULL, job->addresses, &err) == 0)
         return true;
-    teardown_launcher(job, err.status != 0 ? err.status : STATUS_LAUNCHER, err.text);
+    teardown_launcher(job, err.status, err.text);
     return false;
 }
 

@@ -2,17 +2,7 @@
 /* PREPARE to the agents: what they have to know before they can start the workers of an epoch. */
 #pragma once
 
-#include "driver/job/job.h"
-#include "model/elastic/elastic.h"
-
-struct prepare_epoch {
-    const struct elastic_member *members; /* by rank; NULL: a static job */
-    int restart_count;
-    bool beside_others; /* workers of earlier epochs go on; they keep MPI and the master port */
-};
-
-/* Does a worker start at this place of job->plan? */
-bool prepare_concerns(const struct job *job, const struct prepare_epoch *epoch, int place);
+#include "driver/start/prepare_epoch.h"
 
 /* To every place of job->plan that it concerns. false: the hosts have no network in common that the
  * user allows, and the job ends. */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "driver/start/prepare.h"
+#include "driver/start/prepare_epoch.h"
 #include "wire/control.pb-c.h"
 
 #define PREPARE_LIMITS_MAX 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is left of a job when it is over: the JSON of --report, the trace of --launch-trace, and the
+ * What a job leaves when it is over: the JSON of --report, the trace of --launch-trace, and the
  * one block on the terminal that says who failed and why.
  */
 #pragma once
@@ -12,9 +12,6 @@ char *report_json(const struct job *job, const struct verdict *verdict);
 
 /* The start-up in Chrome's trace event format: a row per node and per rank. The caller frees it. */
 char *report_trace(const struct job *job);
-
-/* What the worker that sat there last is in the verdict. */
-enum exit_role report_role(const struct job *job, int seat);
 
 /* The host that the verdict names; NULL: none. */
 const char *report_verdict_host(const struct job *job, const struct verdict *verdict);

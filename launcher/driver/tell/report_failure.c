@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "driver/job/job_kind.h"
 #include "driver/tell/report.h"
 
 #define ACCOUNT_MAX 2000 /* bytes of the program's own account that are shown */
@@ -51,31 +52,16 @@ static void quote_account(struct buf *out, const struct rank_record *record)
     quote(out, title, account);
 }
 
-/* The exit policy knows static jobs only; the workers of an elastic one are what they ended as. */
-enum exit_role report_role(const struct job *job, int seat)
-{
-    if (job->elastic == NULL)
-        return exit_policy_role(job->policy, seat);
-    const struct rank_record *record = &job->ranks.records[seat];
-    if (record->state < RANK_EXITED)
-        return ROLE_NONE;
-    bool well = !record->signaled && record->code == 0;
-    return well ? ROLE_OK : seat == job->verdict.rank ? ROLE_CAUSE : ROLE_CONSEQUENCE;
-}
-
 const char *report_verdict_host(const struct job *job, const struct verdict *verdict)
 {
-    if (verdict->node < 0)
-        return NULL;
-    return job->elastic != NULL ? job->nodes[verdict->node]->host
-                                : job->plan->nodes[verdict->node].name;
+    return verdict->node < 0 ? NULL : job->nodes[verdict->node]->host;
 }
 
 static int count_role(const struct job *job, enum exit_role role)
 {
     int count = 0;
     for (int seat = 0; seat < job->ranks.size; seat++)
-        count += report_role(job, seat) == role;
+        count += kind_role(job, seat) == role;
     return count;
 }
 
@@ -104,8 +90,8 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
 
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out)
 {
-    if (verdict->cause == CAUSE_NONE && (verdict->status == 0 || job->check != NULL))
-        return; /* the findings of a check have been told */
+    if (verdict->cause == CAUSE_NONE && (verdict->status == 0 || !job->kind->has_workers))
+        return; /* the findings of a check have been printed */
     buf_printf(out, "hvdrun: %s\n", verdict->explanation);
     if (verdict->rank >= 0) {
         const struct rank_record *record = &job->ranks.records[verdict->rank];

@@ -4,8 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/elastic/elastic_part.h"
-#include "driver/elastic/story.h"
+#include "driver/job/job_kind.h"
 #include "driver/tell/report.h"
 #include "model/allocation/allocation.h"
 
@@ -50,7 +49,7 @@ static json_t *rank_json(const struct job *job, int seat)
     json_object_set_new(object, "system_seconds", json_real((double)record->system_us / 1e6));
     json_object_set_new(object, "max_rss_kib", json_integer((json_int_t)record->max_rss_kb));
     json_object_set_new(object, "text", text_or_null(record->text));
-    json_object_set_new(object, "role", json_string(exit_role_name(report_role(job, seat))));
+    json_object_set_new(object, "role", json_string(exit_role_name(kind_role(job, seat))));
     return object;
 }
 
@@ -134,10 +133,7 @@ char *report_json(const struct job *job, const struct verdict *verdict)
     json_object_set_new(root, "scheduler", scheduler_json(job));
     json_object_set_new(root, "nodes", nodes);
     json_object_set_new(root, "ranks", ranks);
-    if (job->elastic != NULL)
-        json_object_set_new(root, "elastic",
-                            elastic_story_json(elastic_part_story(job->elastic),
-                                               elastic_facts(elastic_part_core(job->elastic))));
+    kind_report(job, root);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
     json_decref(root);
     if (text == NULL)

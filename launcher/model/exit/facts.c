@@ -9,9 +9,10 @@
 
 #define NODE_FALL_NS (INT64_C(500) * 1000000)
 
-void exit_facts_init(struct exit_facts *f, const struct plan *plan)
+void exit_facts_init(struct exit_facts *f, const struct plan *plan,
+                     const struct exit_outside *outside)
 {
-    *f = (struct exit_facts){.plan = plan, .first_kill_ns = EXIT_NEVER};
+    *f = (struct exit_facts){.plan = plan, .outside = outside, .first_kill_ns = EXIT_NEVER};
     f->ranks = mem_array((size_t)plan->size, sizeof(*f->ranks));
     f->nodes = mem_array((size_t)plan->node_count, sizeof(*f->nodes));
     for (int n = 0; n < plan->node_count; n++)
@@ -24,7 +25,6 @@ void exit_facts_clear(struct exit_facts *f)
         exit_record_clear(&f->ranks[r]);
     for (int n = 0; n < f->plan->node_count; n++)
         free(f->nodes[n].lost_text);
-    free(f->launcher.text);
     free(f->ranks);
     free(f->nodes);
 }
@@ -36,12 +36,12 @@ static const struct exit_node *node_of(const struct exit_facts *f, int rank)
 
 static bool after_interruption(const struct exit_facts *f, const struct exit_record *record)
 {
-    if (f->interrupted.signal == 0)
+    if (f->outside->interrupted.signal == 0)
         return false;
     /* a rank that died of the very signal died after it, whatever a doubtful clock says */
-    bool same = record->fact == FACT_SIGNALED && record->code == f->interrupted.signal;
-    int64_t early_ns = same ? record->uncertainty_ns + f->interrupted.round_ns : 0;
-    return record->when_ns + early_ns > f->interrupted.when_ns;
+    bool same = record->fact == FACT_SIGNALED && record->code == f->outside->interrupted.signal;
+    int64_t early_ns = same ? record->uncertainty_ns + f->outside->interrupted.round_ns : 0;
+    return record->when_ns + early_ns > f->outside->interrupted.when_ns;
 }
 
 /* Who kills the agent may kill its ranks too, and some of them a moment before it. */
@@ -65,13 +65,16 @@ bool exit_facts_loss_is_causal(const struct exit_facts *f, int node)
 {
     const struct exit_node *state = &f->nodes[node];
     bool lost = state->lost_ns != EXIT_NEVER && state->lost_ns <= state->killed_ns;
-    return lost && (f->interrupted.signal == 0 || state->lost_ns <= f->interrupted.when_ns);
+    return lost && (f->outside->interrupted.signal == 0 ||
+                    state->lost_ns <= f->outside->interrupted.when_ns);
 }
 
 static bool launcher_is_causal(const struct exit_facts *f)
 {
-    bool failed = f->launcher.status != 0 && f->launcher.when_ns <= f->first_kill_ns;
-    return failed && (f->interrupted.signal == 0 || f->launcher.when_ns <= f->interrupted.when_ns);
+    bool failed =
+        f->outside->launcher.status != 0 && f->outside->launcher.when_ns <= f->first_kill_ns;
+    return failed && (f->outside->interrupted.signal == 0 ||
+                      f->outside->launcher.when_ns <= f->outside->interrupted.when_ns);
 }
 
 static bool earlier(const struct exit_facts *f, int rank, int than)
@@ -130,7 +133,7 @@ struct exit_survey exit_facts_survey(const struct exit_facts *f)
         }
     }
     if (s.launcher)
-        raise_max(&s, f->launcher.status, -1);
+        raise_max(&s, f->outside->launcher.status, -1);
     return s;
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/exit/outside.h"
 #include "model/exit/record.h"
 #include "model/plan/plan.h"
 
@@ -25,20 +26,12 @@ struct exit_facts {
     const struct plan *plan; /* borrowed */
     struct exit_record *ranks;
     struct exit_node *nodes;
-    struct {
-        int status; /* 0: none */
-        int64_t when_ns;
-        char *text;
-    } launcher;
-    struct {
-        int signal; /* 0: none */
-        int64_t when_ns;
-        int64_t round_ns; /* so much earlier it may have reached a rank */
-    } interrupted;
+    const struct exit_outside *outside; /* borrowed */
     int64_t first_kill_ns;
 };
 
-void exit_facts_init(struct exit_facts *facts, const struct plan *plan);
+void exit_facts_init(struct exit_facts *facts, const struct plan *plan,
+                     const struct exit_outside *outside);
 void exit_facts_clear(struct exit_facts *facts);
 
 bool exit_facts_is_consequence(const struct exit_facts *facts,

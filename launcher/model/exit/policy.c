@@ -11,7 +11,7 @@
 struct exit_policy {
     enum exit_rule rule;
     struct exit_facts facts;
-    bool ending;    /* the teardown has been asked for, or began without us */
+    bool ending;    /* the teardown has been asked for, or a kill has begun it */
     int cause_rank; /* of the last verdict */
 };
 
@@ -23,24 +23,13 @@ const char *exit_rule_name(enum exit_rule rule)
     return names[rule];
 }
 
-const char *exit_cause_name(enum exit_cause cause)
-{
-    static const char *const names[] = {EXIT_CAUSE_LIST(EXIT_NAME)};
-    return names[cause];
-}
-
-const char *exit_role_name(enum exit_role role)
-{
-    static const char *const names[] = {EXIT_ROLE_LIST(EXIT_NAME)};
-    return names[role];
-}
-
-struct exit_policy *exit_policy_create(enum exit_rule rule, const struct plan *plan)
+struct exit_policy *exit_policy_create(enum exit_rule rule, const struct plan *plan,
+                                       const struct exit_outside *outside)
 {
     struct exit_policy *p = mem_alloc(sizeof(*p));
     p->rule = rule;
     p->cause_rank = -1;
-    exit_facts_init(&p->facts, plan);
+    exit_facts_init(&p->facts, plan, outside);
     return p;
 }
 
@@ -59,7 +48,7 @@ static struct exit_record *find(const struct exit_policy *p, int rank)
 
 static bool start_ending(struct exit_policy *p)
 {
-    bool first = !p->ending;
+    bool first = !p->ending && !exit_outside_ends(p->facts.outside);
     p->ending = true;
     return first;
 }
@@ -118,30 +107,6 @@ void exit_policy_killed(struct exit_policy *p, int node, int64_t when_ns)
         p->facts.first_kill_ns = when_ns;
 }
 
-void exit_policy_launcher(struct exit_policy *p, int status, int64_t when_ns, const char *text)
-{
-    p->ending = true;
-    if (p->facts.launcher.status != 0)
-        return;
-    p->facts.launcher.status = status > 0 && status <= 255 ? status : STATUS_LAUNCHER;
-    p->facts.launcher.when_ns = when_ns;
-    p->facts.launcher.text = exit_text(text, EXIT_TEXT_OWN);
-}
-
-void exit_policy_interrupted(struct exit_policy *p, int signal, int64_t when_ns)
-{
-    p->ending = true;
-    if (p->facts.interrupted.signal != 0 || signal <= 0)
-        return;
-    p->facts.interrupted.signal = signal & 0x7f;
-    p->facts.interrupted.when_ns = when_ns;
-}
-
-void exit_policy_signal_round(struct exit_policy *p, int64_t round_ns)
-{
-    p->facts.interrupted.round_ns = round_ns;
-}
-
 static enum exit_cause cause_of_record(const struct exit_record *record)
 {
     switch (record->fact) {
@@ -190,13 +155,8 @@ static void blame_node(const struct exit_policy *p, int node, struct verdict *ou
 
 static void blame_launcher(const struct exit_policy *p, struct verdict *out, struct buf *text)
 {
-    out->status = p->facts.launcher.status;
-    out->cause = CAUSE_LAUNCHER;
-    if (out->status == STATUS_TIMEOUT)
-        out->cause = CAUSE_TIMEOUT;
-    else if (out->status == STATUS_START_TIMEOUT)
-        out->cause = CAUSE_START_TIMEOUT;
-    buf_puts(text, p->facts.launcher.text != NULL ? p->facts.launcher.text : "the launcher failed");
+    exit_outside_blame_launcher(p->facts.outside, out);
+    buf_puts(text, out->explanation);
 }
 
 static void explain_tie(const struct exit_policy *p, const struct exit_tie *tie, struct buf *text)
@@ -223,7 +183,7 @@ static void explain_tie(const struct exit_policy *p, const struct exit_tie *tie,
 static void blame_remains(const struct exit_policy *p, const struct exit_survey *s,
                           struct verdict *out, struct buf *text)
 {
-    if (p->facts.launcher.status != 0) {
+    if (p->facts.outside->launcher.status != 0) {
         blame_launcher(p, out, text);
     } else if (s->late_node >= 0) {
         blame_node(p, s->late_node, out, text);
@@ -246,7 +206,7 @@ static void find_cause(const struct exit_policy *p, const struct exit_survey *s,
     /* on equal times a rank goes before its node, and both before the launcher */
     int64_t rank_ns = s->first_rank >= 0 ? p->facts.ranks[s->first_rank].when_ns : EXIT_NEVER;
     int64_t node_ns = s->first_node >= 0 ? p->facts.nodes[s->first_node].lost_ns : EXIT_NEVER;
-    int64_t launcher_ns = s->launcher ? p->facts.launcher.when_ns : EXIT_NEVER;
+    int64_t launcher_ns = s->launcher ? p->facts.outside->launcher.when_ns : EXIT_NEVER;
     if (s->first_rank >= 0 && rank_ns <= node_ns && rank_ns <= launcher_ns) {
         struct exit_tie tie = exit_facts_tie(&p->facts, s->first_rank);
         blame_rank(p, tie.named, out, text);
@@ -257,11 +217,9 @@ static void find_cause(const struct exit_policy *p, const struct exit_survey *s,
         blame_node(p, s->first_node, out, text);
     } else if (s->launcher) {
         blame_launcher(p, out, text);
-    } else if (p->facts.interrupted.signal != 0 && !s->all_clean) {
-        out->cause = CAUSE_INTERRUPTED;
-        out->status = 128 + p->facts.interrupted.signal;
-        buf_puts(text, "ended by the user's ");
-        exit_signal_name(p->facts.interrupted.signal, text);
+    } else if (p->facts.outside->interrupted.signal != 0 && !s->all_clean) {
+        exit_outside_blame_signal(p->facts.outside->interrupted.signal, out);
+        buf_puts(text, out->explanation);
     } else {
         blame_remains(p, s, out, text);
     }
@@ -291,7 +249,7 @@ static void apply_rank0(const struct exit_policy *p, const struct exit_survey *s
         if (out->rank != 0)
             buf_printf(text, "; status %d is that of rank 0", out->status);
     } else if (outside && out->rank >= 0) {
-        out->status = s->first_node >= 0 ? STATUS_NODE_LOST : p->facts.launcher.status;
+        out->status = s->first_node >= 0 ? STATUS_NODE_LOST : p->facts.outside->launcher.status;
         buf_printf(text, "; status %d because %s as well", out->status,
                    s->first_node >= 0 ? "a node was lost" : "the launcher failed");
     }
@@ -305,7 +263,7 @@ void exit_policy_verdict(struct exit_policy *p, struct verdict *out)
     find_cause(p, &s, out, &text);
     if (p->rule == EXIT_MAX)
         apply_max(&s, out, &text);
-    else if (p->rule == EXIT_RANK0 && p->facts.plan->size > 0) /* an elastic job's plan has none */
+    else if (p->rule == EXIT_RANK0 && p->facts.plan->size > 0)
         apply_rank0(p, &s, out, &text);
     p->cause_rank = out->rank;
     memcpy(out->explanation, buf_text(&text), text.length + 1);

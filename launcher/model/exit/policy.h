@@ -33,7 +33,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/exit/outside.h"
 #include "model/exit/record.h"
+#include "model/exit/verdict.h"
 #include "model/plan/plan.h"
 
 #define EXIT_RULE_LIST(X)  \
@@ -41,49 +43,24 @@
     X(EXIT_MAX, "max")     \
     X(EXIT_RANK0, "rank0")
 
-#define EXIT_CAUSE_LIST(X)                  \
-    X(CAUSE_NONE, "none")                   \
-    X(CAUSE_EXIT, "exit")                   \
-    X(CAUSE_SIGNAL, "signal")               \
-    X(CAUSE_ABORT, "abort")                 \
-    X(CAUSE_EXEC, "exec")                   \
-    X(CAUSE_NODE_LOST, "node-lost")         \
-    X(CAUSE_TIMEOUT, "timeout")             \
-    X(CAUSE_START_TIMEOUT, "start-timeout") \
-    X(CAUSE_LAUNCHER, "launcher")           \
-    X(CAUSE_INTERRUPTED, "interrupted")     \
-    X(CAUSE_NO_STATUS, "no-status")         \
-    X(CAUSE_REQUEUED, "requeued")
-
-#define EXIT_ROLE_LIST(X)              \
-    X(ROLE_NONE, "none")               \
-    X(ROLE_OK, "ok")                   \
-    X(ROLE_CAUSE, "cause")             \
-    X(ROLE_FAILED, "failed")           \
-    X(ROLE_CONSEQUENCE, "consequence") \
-    X(ROLE_LOST, "lost")               \
-    X(ROLE_NOT_STARTED, "not-started")
-
 #define EXIT_ENUM(name, text) name,
 enum exit_rule { EXIT_RULE_LIST(EXIT_ENUM) };
-enum exit_cause { EXIT_CAUSE_LIST(EXIT_ENUM) };
-enum exit_role { EXIT_ROLE_LIST(EXIT_ENUM) };
 #undef EXIT_ENUM
 
 const char *exit_rule_name(enum exit_rule rule);
-const char *exit_cause_name(enum exit_cause cause);
-const char *exit_role_name(enum exit_role role);
 
 struct exit_policy;
 
-/* The plan is borrowed and outlives the policy. Ranks and nodes out of its range are ignored. */
-struct exit_policy *exit_policy_create(enum exit_rule rule, const struct plan *plan);
+/* The plan and what ends the job from outside are borrowed and outlive the policy. Ranks and nodes
+ * out of the plan's range are ignored. */
+struct exit_policy *exit_policy_create(enum exit_rule rule, const struct plan *plan,
+                                       const struct exit_outside *outside);
 void exit_policy_destroy(struct exit_policy *policy);
 
 void exit_policy_started(struct exit_policy *policy, int rank); /* an exit implies it */
 
 /* The next four return true when this news must start the teardown: at most once in all, and never
- * once a kill, the launcher's own failure or the user's interruption has begun it. `message` and
+ * once a kill or something from outside has begun it. `message` and
  * `text` may be NULL. */
 bool exit_policy_exited(struct exit_policy *policy, const struct exit_event *event);
 /* event: code is the asked one; signaled and core are not looked at */
@@ -98,28 +75,6 @@ bool exit_policy_node_lost(struct exit_policy *policy, int node, int64_t when_ns
 /* Our first kill reached this node then, by its own clock brought to ours; later calls for a node
  * count only when they are earlier. Not for a signal of the user that is passed on. */
 void exit_policy_killed(struct exit_policy *policy, int node, int64_t when_ns);
-
-/* A failure of the launcher: STATUS_TIMEOUT, STATUS_START_TIMEOUT, STATUS_LAUNCHER... `text` is the
- * whole explanation. The first one stays. */
-void exit_policy_launcher(struct exit_policy *policy, int status, int64_t when_ns,
-                          const char *text);
-
-/* The user's signal began to end the job: call it when the driver has set the deadline after which
- * it kills, since bad exits from then on start no teardown. The first one stays. */
-void exit_policy_interrupted(struct exit_policy *policy, int signal, int64_t when_ns);
-
-/* A scheduler sends that signal to every process of the job, in any order: a rank that died of it
- * up to `round_ns` before the launcher had it failed nobody. */
-void exit_policy_signal_round(struct exit_policy *policy, int64_t round_ns);
-
-struct verdict {
-    int status; /* 0..255, the launcher's exit status */
-    enum exit_cause cause;
-    int rank;               /* the causal rank, -1 none */
-    int node;               /* the causal rank's node or the lost node, -1 none */
-    bool tie;               /* others failed at the same moment, as far as clocks can tell */
-    char explanation[1280]; /* one line */
-};
 
 /* Linear in the ranks. With a status of 0 the cause may still be set: a failure that `rank0`
  * overlooks. */

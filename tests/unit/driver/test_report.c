@@ -14,7 +14,10 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/job_nodes.h"
 #include "driver/tell/report.h"
+#include "model/exit/policy.h"
 
 #define SECOND 1000000000LL
 
@@ -25,6 +28,7 @@ struct fixture {
     struct plan *plan;
     struct job_request request;
     struct job job;
+    struct exit_policy *policy;
     struct verdict verdict;
     struct buf block;
     int sink;
@@ -40,8 +44,14 @@ static void failed(void *context, enum output_stream stream, int errnum, const c
     (void)context, (void)stream, (void)errnum, (void)text;
 }
 
+static enum exit_role role(const struct job *job, int seat)
+{
+    return exit_policy_role(job->kind_data, seat);
+}
+
 static int setup(void **state)
 {
+    static const struct job_kind kind = {.has_workers = true, .role = role};
     static struct fixture f;
     static char *argv[] = {"hvdrun", "./train", "\377", NULL}; /* the last is not UTF-8 */
     static const struct output_ops ops = {consumed, failed};
@@ -56,12 +66,14 @@ static int setup(void **state)
     f.sink = memfd_create("sink", MFD_CLOEXEC);
     struct output_config config = {.ranks = 3, .raw_rank = -1, .out_fd = f.sink, .err_fd = f.sink};
     settings_init(&f.settings);
+    f.policy = exit_policy_create(EXIT_FIRST, f.plan, &f.job.outside);
     f.job = (struct job){.request = &f.request,
                          .settings = &f.settings,
+                         .kind = &kind,
+                         .kind_data = f.policy,
                          .plan = f.plan,
                          .loop = loop_create(NULL),
                          .epoch = 1,
-                         .policy = exit_policy_create(EXIT_FIRST, f.plan),
                          .opened_ns = 2 * SECOND,
                          .started_ns = 4 * SECOND,
                          .wall_begun_ns = 1700000000 * SECOND};
@@ -70,7 +82,7 @@ static int setup(void **state)
     job_take_plan(&f.job);
     for (int rank = 0; rank < 3; rank++) {
         rank_started(&f.job.ranks, rank, 100 + rank, 5 * SECOND);
-        exit_policy_started(f.job.policy, rank);
+        exit_policy_started(f.policy, rank);
     }
     *state = &f;
     return f.job.output == NULL ? -1 : 0;
@@ -83,7 +95,7 @@ static int teardown(void **state)
     loop_destroy(f->job.loop);
     rank_table_destroy(&f->job.ranks);
     settings_destroy(&f->settings);
-    exit_policy_destroy(f->job.policy);
+    exit_policy_destroy(f->policy);
     for (int i = 0; i < f->job.node_count; i++)
         node_link_destroy(f->job.nodes[i]);
     free(f->job.nodes);
@@ -102,13 +114,13 @@ static void exits(struct fixture *f, int rank, bool signaled, int code, int64_t 
     assert_true(rank_exited(&f->job.ranks, rank, when_ns));
     f->job.ranks.records[rank].signaled = signaled;
     f->job.ranks.records[rank].code = code;
-    exit_policy_exited(f->job.policy, &event);
+    exit_policy_exited(f->policy, &event);
     rank_finished(&f->job.ranks, rank);
 }
 
 static const char *block(struct fixture *f)
 {
-    exit_policy_verdict(f->job.policy, &f->verdict);
+    exit_policy_verdict(f->policy, &f->verdict);
     report_failure(&f->job, &f->verdict, &f->block);
     return buf_text(&f->block);
 }
@@ -134,8 +146,8 @@ static void test_exit_code(void **state)
     static const char said[] = "one\ntwo\n";
     output_bytes(f->job.output, 1, OUTPUT_STDERR, said, strlen(said), 0);
     exits(f, 1, false, 3, 7500000000LL);
-    exit_policy_killed(f->job.policy, 0, 8 * SECOND);
-    exit_policy_killed(f->job.policy, 1, 8 * SECOND);
+    exit_policy_killed(f->policy, 0, 8 * SECOND);
+    exit_policy_killed(f->policy, 1, 8 * SECOND);
     exits(f, 0, true, SIGTERM, 9 * SECOND);
     exits(f, 2, true, SIGTERM, 9 * SECOND);
     const char *text = block(f);
@@ -182,7 +194,7 @@ static void test_not_executed(void **state)
     f->job.ranks.records[0].exec_failed = true;
     f->job.ranks.records[0].code = 127;
     f->job.ranks.records[0].text = mem_strdup("cannot execute ./train: no such file");
-    exit_policy_exec_failed(f->job.policy, &event, "cannot execute ./train: no such file");
+    exit_policy_exec_failed(f->policy, &event, "cannot execute ./train: no such file");
     const char *text = block(f);
     assert_int_equal(f->verdict.status, 127);
     says(text, "cannot execute ./train");
@@ -219,7 +231,7 @@ static void test_own_account(void **state)
 
 static json_t *loaded(struct fixture *f)
 {
-    exit_policy_verdict(f->job.policy, &f->verdict);
+    exit_policy_verdict(f->policy, &f->verdict);
     char *text AUTO_FREE = report_json(&f->job, &f->verdict);
     json_t *root = json_loads(text, 0, NULL);
     assert_non_null(root);

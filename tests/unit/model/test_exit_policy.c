@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "model/exit/policy.h"
 
@@ -20,6 +21,7 @@
 /* Ranks 0 1 on node a, 2 3 on b, 4 5 on c, 6 7 on d. Times are in milliseconds. */
 struct fixture {
     struct plan *plan;
+    struct exit_outside *outside; /* which the policy borrows, and the fixture moves */
     struct exit_policy *policy;
     struct verdict verdict;
 };
@@ -36,7 +38,8 @@ static struct fixture begin(enum exit_rule rule)
     assert_non_null(f.plan);
     app_list_destroy(&apps);
     hosts_destroy(&hosts);
-    f.policy = exit_policy_create(rule, f.plan);
+    f.outside = mem_alloc(sizeof(*f.outside));
+    f.policy = exit_policy_create(rule, f.plan, f.outside);
     for (int r = 0; r < RANKS; r++)
         exit_policy_started(f.policy, r);
     return f;
@@ -45,6 +48,8 @@ static struct fixture begin(enum exit_rule rule)
 static void end(struct fixture *f)
 {
     exit_policy_destroy(f->policy);
+    exit_outside_clear(f->outside);
+    free(f->outside);
     plan_destroy(f->plan);
 }
 
@@ -525,13 +530,13 @@ static void test_launcher_failure_in_the_teardown(void **state)
     struct fixture f = begin(EXIT_MAX);
     assert_true(exits(&f, 0, 3, 10));
     kill_all(&f, 11);
-    exit_policy_launcher(f.policy, STATUS_LAUNCHER, 12 * MS, "the report could not be written");
+    exit_outside_failed(f.outside, STATUS_LAUNCHER, 12 * MS, "the report could not be written");
     rest_die(&f, SIGTERM, 13);
     expect(&f, 3, CAUSE_EXIT, 0, "rank 0 exited with code 3");
     end(&f);
     f = begin(EXIT_FIRST); /* nothing else is wrong: then it counts after all */
     kill_all(&f, 11);
-    exit_policy_launcher(f.policy, STATUS_LAUNCHER, 12 * MS, "no memory");
+    exit_outside_failed(f.outside, STATUS_LAUNCHER, 12 * MS, "no memory");
     rest_die(&f, SIGTERM, 13);
     expect(&f, STATUS_LAUNCHER, CAUSE_LAUNCHER, -1, "no memory");
     end(&f);
@@ -541,15 +546,15 @@ static void test_timeouts(void **state)
 {
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
-    exit_policy_launcher(f.policy, STATUS_TIMEOUT, 100 * MS, "the job ran longer than 100 ms");
-    exit_policy_launcher(f.policy, STATUS_LAUNCHER, 101 * MS, "and then this");
+    exit_outside_failed(f.outside, STATUS_TIMEOUT, 100 * MS, "the job ran longer than 100 ms");
+    exit_outside_failed(f.outside, STATUS_LAUNCHER, 101 * MS, "and then this");
     kill_all(&f, 101);
     rest_die(&f, SIGTERM, 102);
     expect(&f, STATUS_TIMEOUT, CAUSE_TIMEOUT, -1, "the job ran longer than 100 ms");
     assert_int_equal(exit_policy_role(f.policy, 0), ROLE_CONSEQUENCE);
     end(&f);
     f = begin(EXIT_FIRST); /* a failure just before it, heard just after it */
-    exit_policy_launcher(f.policy, STATUS_TIMEOUT, 100 * MS, "too long");
+    exit_outside_failed(f.outside, STATUS_TIMEOUT, 100 * MS, "too long");
     assert_false(exits(&f, 1, 5, 99));
     kill_all(&f, 101);
     rest_die(&f, SIGTERM, 102);
@@ -562,14 +567,14 @@ static void test_start_timeout_and_internal_failure(void **state)
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
     exit_policy_destroy(f.policy);
-    f.policy = exit_policy_create(EXIT_FIRST, f.plan); /* nobody started */
-    exit_policy_launcher(f.policy, STATUS_START_TIMEOUT, 30 * MS, "node b did not answer");
+    f.policy = exit_policy_create(EXIT_FIRST, f.plan, f.outside); /* nobody started */
+    exit_outside_failed(f.outside, STATUS_START_TIMEOUT, 30 * MS, "node b did not answer");
     expect(&f, STATUS_START_TIMEOUT, CAUSE_START_TIMEOUT, -1, "node b did not answer");
     assert_int_equal(exit_policy_role(f.policy, 0), ROLE_NOT_STARTED);
     assert_int_equal(exit_policy_rank_status(f.policy, 0), -1);
     end(&f);
     f = begin(EXIT_FIRST);
-    exit_policy_launcher(f.policy, STATUS_LAUNCHER, 30 * MS, NULL);
+    exit_outside_failed(f.outside, STATUS_LAUNCHER, 30 * MS, NULL);
     kill_all(&f, 31);
     rest_die(&f, SIGTERM, 32);
     expect(&f, STATUS_LAUNCHER, CAUSE_LAUNCHER, -1, "the launcher failed");
@@ -580,9 +585,9 @@ static void test_interrupted(void **state)
 {
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
-    exit_policy_interrupted(f.policy, SIGINT, 50 * MS);
-    exit_policy_interrupted(f.policy, SIGTERM, 60 * MS); /* the first one stays */
-    assert_false(dies(&f, 0, SIGINT, 51));               /* the others keep their grace */
+    exit_outside_interrupted(f.outside, SIGINT, 50 * MS);
+    exit_outside_interrupted(f.outside, SIGTERM, 60 * MS); /* the first one stays */
+    assert_false(dies(&f, 0, SIGINT, 51));                 /* the others keep their grace */
     assert_false(exits(&f, 1, 130, 52));
     assert_false(dies(&f, 2, SIGSEGV, 53));
     kill_all(&f, 70);
@@ -591,12 +596,12 @@ static void test_interrupted(void **state)
     assert_int_equal(exit_policy_role(f.policy, 1), ROLE_CONSEQUENCE);
     end(&f);
     f = begin(EXIT_FIRST);
-    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     rest_die(&f, SIGTERM, 51);
     expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
     end(&f);
     f = begin(EXIT_MAX); /* max looks at causal failures only */
-    exit_policy_interrupted(f.policy, SIGINT, 50 * MS);
+    exit_outside_interrupted(f.outside, SIGINT, 50 * MS);
     rest_die(&f, SIGKILL, 51);
     expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
     end(&f);
@@ -606,14 +611,14 @@ static void test_failure_before_the_interruption(void **state)
 {
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
-    exit_policy_interrupted(f.policy, SIGINT, 50 * MS);
+    exit_outside_interrupted(f.outside, SIGINT, 50 * MS);
     assert_false(exits(&f, 6, 4, 49));
     rest_die(&f, SIGINT, 51);
     expect(&f, 4, CAUSE_EXIT, 6, "rank 6 exited with code 4");
     end(&f);
     /* a doubtful clock says "before", but it died of the very signal */
     f = begin(EXIT_FIRST);
-    exit_policy_interrupted(f.policy, SIGINT, 50 * MS);
+    exit_outside_interrupted(f.outside, SIGINT, 50 * MS);
     assert_false(ends_about(&f, 6, 0, SIGINT, 49.9));
     rest_die(&f, SIGINT, 51);
     expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
@@ -626,23 +631,23 @@ static void test_signal_round(void **state)
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
     assert_true(dies(&f, 6, SIGTERM, 40));
-    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
-    exit_policy_signal_round(f.policy, 20 * MS);
+    exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
+    exit_outside_signal_round(f.outside, 20 * MS);
     rest_die(&f, SIGTERM, 51);
     expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
     assert_int_equal(exit_policy_role(f.policy, 6), ROLE_CONSEQUENCE);
     end(&f);
     f = begin(EXIT_FIRST); /* too early, and of something else */
     assert_true(dies(&f, 6, SIGTERM, 20));
-    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
-    exit_policy_signal_round(f.policy, 20 * MS);
+    exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
+    exit_outside_signal_round(f.outside, 20 * MS);
     rest_die(&f, SIGTERM, 51);
     expect(&f, 143, CAUSE_SIGNAL, 6, "rank 6 was ended by SIGTERM");
     end(&f);
     f = begin(EXIT_FIRST);
     assert_true(dies(&f, 6, SIGSEGV, 40));
-    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
-    exit_policy_signal_round(f.policy, 20 * MS);
+    exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
+    exit_outside_signal_round(f.outside, 20 * MS);
     rest_die(&f, SIGTERM, 51);
     expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was ended by SIGSEGV");
     end(&f);
@@ -652,12 +657,12 @@ static void test_a_job_that_deals_with_the_signal(void **state)
 {
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
-    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     rest_exit(&f, 0, 60);
     expect(&f, 0, CAUSE_NONE, -1, "8 ranks ended well");
     end(&f);
     f = begin(EXIT_FIRST); /* all but one */
-    exit_policy_interrupted(f.policy, SIGTERM, 50 * MS);
+    exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     exits(&f, 7, 3, 55);
     rest_exit(&f, 0, 60);
     expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
@@ -693,20 +698,20 @@ static void test_rank0_rule(void **state)
     expect(&f, 2, CAUSE_EXIT, 0, "rank 0 exited with code 2");
     end(&f);
     f = begin(EXIT_RANK0); /* it dealt with the signal, the others did not */
-    exit_policy_interrupted(f.policy, SIGINT, 4 * MS);
+    exit_outside_interrupted(f.outside, SIGINT, 4 * MS);
     exits(&f, 0, 0, 5);
     rest_die(&f, SIGINT, 5);
     expect(&f, 0, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT; status 0 is that of rank 0");
     end(&f);
 }
 
-/* The policy of an elastic job, whose verdict is given elsewhere. */
 static void test_no_ranks_at_all(void **state)
 {
     (void)state;
     static const struct plan nobody = {.size = 0};
+    const struct exit_outside outside = {.launcher = {.status = 0}};
     for (int rule = EXIT_FIRST; rule <= EXIT_RANK0; rule++) {
-        struct exit_policy *policy = exit_policy_create((enum exit_rule)rule, &nobody);
+        struct exit_policy *policy = exit_policy_create((enum exit_rule)rule, &nobody, &outside);
         struct verdict verdict;
         exit_policy_verdict(policy, &verdict);
         assert_int_equal(verdict.status, 0);
@@ -736,7 +741,7 @@ static void test_rank0_rule_does_not_hide_our_failures(void **state)
     end(&f);
     f = begin(EXIT_RANK0);
     exits(&f, 0, 0, 5);
-    exit_policy_launcher(f.policy, STATUS_TIMEOUT, 10 * MS, "too long");
+    exit_outside_failed(f.outside, STATUS_TIMEOUT, 10 * MS, "too long");
     kill_all(&f, 11);
     rest_die(&f, SIGTERM, 12);
     expect(&f, STATUS_TIMEOUT, CAUSE_TIMEOUT, -1, "too long");
@@ -756,7 +761,7 @@ static void test_a_rank_without_a_status_is_a_failure(void **state)
     }
     struct fixture f = begin(EXIT_FIRST);
     exit_policy_destroy(f.policy);
-    f.policy = exit_policy_create(EXIT_FIRST, f.plan);
+    f.policy = exit_policy_create(EXIT_FIRST, f.plan, f.outside);
     for (int r = 1; r < RANKS; r++)
         exits(&f, r, 0, r);
     assert_int_equal(exit_policy_role(f.policy, 0), ROLE_NOT_STARTED);

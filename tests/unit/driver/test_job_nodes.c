@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/job/job.h"
+#include "driver/job/job_nodes.h"
 
 #define NODES 1000
 

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/elastic/elastic_kind.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/control/control.h"
+#include "driver/control/keeper.h"
+#include "driver/elastic/act.h"
+#include "driver/elastic/config.h"
+#include "driver/elastic/control.h"
+#include "driver/elastic/parts.h"
+#include "driver/elastic/verdict.h"
+#include "driver/end/teardown.h"
+#include "driver/end/warning.h"
+#include "driver/job/job_nodes.h"
+#include "driver/reach/reach.h"
+#include "driver/run/rendezvous_part.h"
+#include "driver/start/handshake.h"
+#include "driver/tell/events.h"
+#include "model/settings/split.h"
+
+#define NODE_TIMEOUT_MS 5000 /* the job can go on without the node */
+
+struct elastic_job {
+    struct elastic_parts parts;
+    struct control *control;       /* NULL: none could be made */
+    struct control_keeper *keeper; /* NULL: nobody removes its folder but we */
+    struct strv probe;             /* words of --preempt-probe */
+};
+
+static struct elastic_job *of(const struct job *job)
+{
+    return job->kind_data;
+}
+
+static void feed(struct job *job, const struct elastic_event *event)
+{
+    elastic_hub_feed(of(job)->parts.hub, event);
+}
+
+/* Begin and end */
+
+static void act(void *context, const struct elastic_action *action)
+{
+    const struct elastic_job *own = context;
+    elastic_act(&own->parts, action);
+}
+
+/* Every host that was listed for the first time gets its node. */
+static void add_hosts(void *context)
+{
+    const struct elastic_job *own = context;
+    const struct elastic *core = elastic_hub_core(own->parts.hub);
+    struct job *job = own->parts.job;
+    for (int i = job->node_count; i < elastic_host_count(core); i++) {
+        const struct host *entry = elastic_host_facts(core, i).entry;
+        struct node_link *node = job_add_node(job, entry->name);
+        job_open_node(job, node);
+        reach_add_node(job->reach, node, &entry->traits);
+    }
+}
+
+static int create(struct job *job, struct error *err)
+{
+    static const struct elastic_hub_ops ops = {.act = act, .listed = add_hosts};
+    struct elastic_job *own = mem_alloc(sizeof(*own));
+    struct elastic_parts *parts = &own->parts;
+    struct elastic_config config;
+    job->kind_data = own;
+    elastic_config_from(job, &config);
+    parts->job = job;
+    parts->hub = elastic_hub_create(job, &config, &ops, own);
+    parts->epoch = elastic_epoch_create(parts->hub);
+    parts->rejoin = elastic_rejoin_create(parts->hub);
+    parts->story = elastic_story_create(job);
+    const char *probe = job->settings->preempt_probe;
+    if (probe != NULL && words_split(probe, &own->probe, err) < 0)
+        return -1;
+    parts->source = elastic_source_create(parts->hub, err);
+    if (parts->source == NULL)
+        return -1;
+    struct rendezvous_elastic rendezvous = {.request = elastic_rejoin_request,
+                                            .dropped = elastic_rejoin_dropped,
+                                            .context = parts->rejoin};
+    rendezvous_part_take_elastic(job->rendezvous, &rendezvous);
+    return 0;
+}
+
+static void begin(struct job *job)
+{
+    struct elastic_job *own = of(job);
+    struct error err = ERROR_INIT;
+    job->opened_ns = clock_mono_ns();
+    events_job(job->events, "job_start");
+    if (reach_open(job->reach, &err) < 0) {
+        teardown_launcher(job, err.status, err.text);
+        return;
+    }
+    own->keeper = control_keeper_create(job->helpers);
+    own->control =
+        control_create(job->loop, job->request->job_id, elastic_control_ops(), &own->parts, &err);
+    if (own->control == NULL)
+        log_info(&job->log, "no control socket: %s", err.text);
+    elastic_source_begin(own->parts.source);
+}
+
+static void pause_limits(struct job *job, bool paused)
+{
+    elastic_source_pause(of(job)->parts.source, paused);
+    elastic_hub_pause(of(job)->parts.hub);
+}
+
+static void ending(struct job *job)
+{
+    elastic_source_stop(of(job)->parts.source);
+    feed(job, &(struct elastic_event){.kind = ELASTIC_END});
+}
+
+static void close_control(struct elastic_job *own)
+{
+    control_destroy(own->control);
+    control_keeper_destroy(own->keeper);
+    own->control = NULL;
+    own->keeper = NULL;
+}
+
+static void over(struct job *job)
+{
+    struct elastic_job *own = of(job);
+    close_control(own);
+    elastic_story_end(own->parts.story, elastic_facts(elastic_hub_core(own->parts.hub)));
+}
+
+static void verdict(const struct job *job, struct verdict *out)
+{
+    elastic_verdict_of(job, elastic_hub_core(of(job)->parts.hub), out);
+}
+
+static void report(const struct job *job, json_t *root)
+{
+    const struct elastic_parts *parts = &of(job)->parts;
+    json_object_set_new(
+        root, "elastic",
+        elastic_story_json(parts->story, elastic_facts(elastic_hub_core(parts->hub))));
+}
+
+static void destroy(struct job *job)
+{
+    struct elastic_job *own = of(job);
+    if (own == NULL)
+        return;
+    close_control(own);
+    elastic_source_destroy(own->parts.source);
+    elastic_story_destroy(own->parts.story);
+    elastic_rejoin_destroy(own->parts.rejoin);
+    elastic_epoch_destroy(own->parts.epoch);
+    elastic_hub_destroy(own->parts.hub);
+    strv_destroy(&own->probe);
+    free(own);
+}
+
+/* Nodes */
+
+static void welcome(const struct job *job, Hvdrun__Welcome *welcome)
+{
+    const struct strv *probe = &of(job)->probe;
+    welcome->preempt_probe = probe->items;
+    welcome->n_preempt_probe = probe->count;
+    welcome->preempt_period_ms = (uint32_t)job->settings->preempt_period;
+}
+
+static void feed_host(struct job *job, enum elastic_event_kind kind, const struct node_link *node,
+                      const char *text)
+{
+    feed(job, &(struct elastic_event){.kind = kind,
+                                      .host = node->index,
+                                      .text = text,
+                                      .since_ms = job_running_ms(job),
+                                      .deadline_ms = -1});
+}
+
+static void hello(struct job *job, struct node_link *node)
+{
+    AUTO_FREE char *problem = handshake_version_problem(node);
+    if (problem == NULL && node->hello->problem[0] != '\0')
+        problem = mem_strdup(node->hello->problem);
+    if (problem != NULL) {
+        node_link_give_up(node, problem);
+        return;
+    }
+    handshake_welcome(job, node);
+    if (node->state == NODE_UP)
+        feed_host(job, ELASTIC_HOST_CAME, node, node->hello->boot_id);
+}
+
+static void unreached(struct job *job, struct node_link *node, const char *why)
+{
+    feed_host(job, ELASTIC_HOST_UNREACHED, node, why);
+}
+
+static void gone(struct job *job, struct node_link *node)
+{
+    elastic_act_node_gone(&of(job)->parts, node);
+    elastic_epoch_advance(of(job)->parts.epoch);
+}
+
+static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
+{
+    const struct elastic_parts *parts = &of(job)->parts;
+    (void)when_ns; /* a broken connection counts from now: the core has no exits to compare it to */
+    bool silent = node->liveness.state == LIVENESS_LOST;
+    int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
+    elastic_rejoin_node_lost(parts->rejoin, node);
+    enum elastic_host_state state =
+        elastic_host_facts(elastic_hub_core(parts->hub), node->index).state;
+    bool came = state != ELASTIC_HOST_CALLING;
+    feed(job, &(struct elastic_event){.kind = came ? ELASTIC_HOST_LOST : ELASTIC_HOST_UNREACHED,
+                                      .host = node->index,
+                                      .text = why,
+                                      .since_ms = when_ms - job->stood_still_ms});
+    gone(job, node);
+}
+
+static void ended(struct job *job, struct node_link *node)
+{
+    if (job->state >= JOB_ENDING)
+        return;
+    node->state = NODE_UP; /* it can take the next epoch */
+    elastic_epoch_advance(of(job)->parts.epoch);
+}
+
+/* Workers */
+
+static void feed_worker(struct job *job, enum elastic_event_kind kind, int seat)
+{
+    feed(job, &(struct elastic_event){.kind = kind, .seat = seat});
+}
+
+static void started(struct job *job, int seat)
+{
+    feed_worker(job, ELASTIC_STARTED, seat);
+}
+
+/* One that has called MPI_Abort may wait to be ended: what it asked for is its end. */
+static void exited(struct job *job, const struct exit_event *exit)
+{
+    const struct rank_record *record = &job->ranks.records[exit->rank];
+    if (record->exec_failed)
+        log_error(&job->log, "rank %d on %s could not be executed: %s", record->rank,
+                  job_seat_host(job, exit->rank), record->text == NULL ? "" : record->text);
+    struct elastic_event event = {.kind = ELASTIC_EXITED,
+                                  .seat = exit->rank,
+                                  .code = record->aborted ? record->abort_status : exit->code,
+                                  .signaled = exit->signaled && !record->aborted,
+                                  .since_ms = exit->when_ns / 1000000 - job->stood_still_ms};
+    elastic_rejoin_forget(of(job)->parts.rejoin, exit->rank);
+    feed(job, &event);
+}
+
+static void finished(struct job *job, int seat)
+{
+    feed_worker(job, ELASTIC_FINISHED, seat);
+}
+
+/* The process that called MPI_Abort may wait to be ended. */
+static void aborted(struct job *job, const struct exit_event *event, const char *message)
+{
+    (void)message;
+    elastic_act_kill(job, event->rank, teardown_grace(job, GRACE_OF_LEFTOVERS_MS));
+}
+
+/* Frames */
+
+static int take_ready(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    return elastic_epoch_ready(of(job)->parts.epoch, node, frame);
+}
+
+static int take_terminate(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    Hvdrun__Terminate *message = hvdrun__terminate__unpack(NULL, frame->length, frame->body);
+    if (message == NULL)
+        return -1;
+    bool signaled = message->why[0] == '\0';
+    int64_t within_ms = (int64_t)message->within_ms;
+    struct elastic_event event = {.kind = ELASTIC_HOST_DRAIN,
+                                  .host = node->index,
+                                  .text = signaled ? "its agent was asked to end" : message->why,
+                                  .deadline_ms =
+                                      message->has_deadline ? job_running_ms(job) + within_ms : -1};
+    feed(job, &event);
+    hvdrun__terminate__free_unpacked(message, NULL);
+    warning_node_term(job->warning);
+    return 0;
+}
+
+static int take_notified(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    Hvdrun__Notified *message = hvdrun__notified__unpack(NULL, frame->length, frame->body);
+    if (message == NULL)
+        return -1;
+    if (message->problem[0] != '\0')
+        log_warning(&job->log,
+                    "%s: the worker with rank 0 could not be told that hosts have changed: %s",
+                    node->host, message->problem);
+    hvdrun__notified__free_unpacked(message, NULL);
+    return 0;
+}
+
+static const struct frame_rule frames[FRAME_RULES] = {
+    [FRAME_READY] = {take_ready, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_TERMINATE] = {take_terminate, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_NOTIFIED] = {take_notified, EPOCHS_ALL, NODE_STARTING, false},
+};
+
+const struct job_kind elastic_kind = {
+    .many_epochs = true,
+    .has_workers = true,
+    .node_timeout_ms = NODE_TIMEOUT_MS,
+    .frames = frames,
+    .create = create,
+    .destroy = destroy,
+    .begin = begin,
+    .pause = pause_limits,
+    .ending = ending,
+    .over = over,
+    .verdict = verdict,
+    .role = elastic_role_of,
+    .report = report,
+    .welcome = welcome,
+    .hello = hello,
+    .unreached = unreached,
+    .lost = lost,
+    .gone = gone,
+    .ended = ended,
+    .started = started,
+    .exited = exited,
+    .finished = finished,
+    .aborted = aborted,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of an elastic job. elastic_kind.c makes them and composes them; act.c and control.c,
+ * which do what the core or the user wants of several of them, borrow them.
+ *
+ *   hub        the core with its events, actions and clock
+ *   source     which hosts there are
+ *   epoch      PREPARE, READY, START of one epoch
+ *   rejoin     what workers ask the rendezvous, and the answers
+ *   story      the lines, events and figures about epochs
+ *
+ * Hosts have the same number in the core and in job->nodes.
+ */
+#pragma once
+
+#include "driver/elastic/epoch.h"
+#include "driver/elastic/hub.h"
+#include "driver/elastic/rejoin.h"
+#include "driver/elastic/source.h"
+#include "driver/elastic/story.h"
+
+struct elastic_parts {
+    struct job *job;
+    struct elastic_hub *hub;
+    struct elastic_source *source;
+    struct elastic_epoch *epoch;
+    struct elastic_rejoin *rejoin;
+    struct elastic_story *story;
+};

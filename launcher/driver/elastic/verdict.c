@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/elastic/verdict.h"
+
+#include <signal.h>
+
+#include "base/status.h"
+
+static int status_of(const struct elastic_verdict *verdict)
+{
+    if (verdict->code > 0)
+        return verdict->signaled ? 128 + verdict->code : verdict->code & 0xff;
+    switch (verdict->end) {
+    case ELASTIC_END_SUCCESS: return 0;
+    case ELASTIC_END_HOST_LOST: return STATUS_NODE_LOST;
+    case ELASTIC_END_NO_HOSTS: return STATUS_NO_SLOTS;
+    case ELASTIC_END_RESET_LIMIT: return verdict->host < 0 ? STATUS_LAUNCHER : STATUS_NODE_LOST;
+    default: return STATUS_LAUNCHER;
+    }
+}
+
+static enum exit_cause cause_of(const struct elastic_verdict *verdict)
+{
+    switch (verdict->end) {
+    case ELASTIC_END_SUCCESS: return CAUSE_NONE;
+    case ELASTIC_END_CRASH:
+    case ELASTIC_END_FAULT: return verdict->signaled ? CAUSE_SIGNAL : CAUSE_EXIT;
+    case ELASTIC_END_HOST_LOST: return CAUSE_NODE_LOST;
+    default: return CAUSE_LAUNCHER;
+    }
+}
+
+/* The core only knows that the driver wanted the end. */
+static void blame_driver(const struct job *job, struct verdict *out)
+{
+    int signal = job->gone ? SIGPIPE : job->outside.interrupted.signal;
+    if (signal > 0)
+        exit_outside_blame_signal(signal, out);
+    else
+        verdict_set(out, STATUS_LAUNCHER, CAUSE_LAUNCHER,
+                    "the launcher ended the job without a recorded reason");
+}
+
+void elastic_verdict_of(const struct job *job, const struct elastic *core, struct verdict *out)
+{
+    const struct elastic_verdict *verdict = elastic_verdict(core);
+    if (job->outside.launcher.status != 0) {
+        exit_outside_blame_launcher(&job->outside, out);
+    } else if (verdict->end == ELASTIC_END_DRIVER || verdict->end == ELASTIC_END_NONE) {
+        blame_driver(job, out);
+    } else {
+        verdict_set(out, status_of(verdict), cause_of(verdict), verdict->text);
+        out->rank = verdict->seat;
+        out->node = verdict->host;
+    }
+}
+
+enum exit_role elastic_role_of(const struct job *job, int seat)
+{
+    const struct rank_record *record = &job->ranks.records[seat];
+    if (record->state < RANK_EXITED)
+        return ROLE_NONE;
+    bool well = !record->signaled && record->code == 0;
+    return well ? ROLE_OK : seat == job->verdict.rank ? ROLE_CAUSE : ROLE_CONSEQUENCE;
+}

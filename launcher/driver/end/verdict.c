@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/end/verdict.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "driver/end/warning.h"
+#include "driver/job/job_kind.h"
+#include "model/allocation/allocation.h"
+
+static void blame_queue(const struct job *job, struct verdict *out)
+{
+    verdict_set(out, STATUS_LAUNCHER, CAUSE_LAUNCHER, NULL);
+    snprintf(out->explanation, sizeof(out->explanation),
+             "the Slurm job %s could not be put back into the queue: %s; was it started by sbatch, "
+             "and with --requeue?",
+             job->request->allocation->job_id, job->requeue_refused);
+}
+
+/* Success needs a reader of the output, also when all ranks ended well before we knew that it had
+ * gone: what they said was not all taken. A check has nothing else to give. */
+static void judge_output(const struct job *job, struct verdict *out)
+{
+    if (out->status != 0)
+        return;
+    if (job->gone)
+        out->status = 128 + SIGPIPE;
+    else if (job->output_failed && !job->kind->has_workers)
+        out->status = STATUS_LAUNCHER;
+}
+
+void verdict_make(struct job *job)
+{
+    struct verdict *verdict = &job->verdict;
+    kind_verdict(job, verdict);
+    warning_verdict(job->warning, verdict);
+    if (job->requeue_refused != NULL)
+        blame_queue(job, verdict);
+    judge_output(job, verdict);
+    log_make_plain(verdict->explanation);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/frames.h"
+
+#include "driver/job/job_kind.h"
+#include "driver/mpi/mpi_part.h"
+#include "driver/run/collect.h"
+#include "driver/run/exits.h"
+#include "driver/run/rendezvous_part.h"
+#include "driver/run/stdin_feed.h"
+#include "driver/run/suspension.h"
+#include "driver/run/time_limit.h"
+#include "driver/run/user_signals.h"
+
+static int take_hello(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    (void)frame; /* the link has read it: node->hello */
+    kind_hello(job, node);
+    return 0;
+}
+
+/* Those of every kind of job; a kind adds its own. */
+static const struct frame_rule common[FRAME_RULES] = {
+    [FRAME_HELLO] = {take_hello, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_SUSPENDED] = {suspension_answered, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_SIGNALLED] = {user_signals_frame, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_STATE_REPORT] = {time_limit_state, EPOCHS_OF_WORKERS, NODE_STARTING, false},
+
+    [FRAME_STARTED] = {exits_started, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_EXITED] = {exits_exited, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_FINISHED] = {exits_finished, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_ABORT] = {exits_aborted, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_KILLING] = {exits_killing, EPOCHS_OF_WORKERS, NODE_ENDING, false},
+    [FRAME_ENDED] = {exits_ended, EPOCHS_OF_WORKERS, NODE_STARTING, false},
+
+    [FRAME_OUTPUT] = {collect_bytes, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_OUTPUT_SHOW] = {collect_show, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_STDIN_CREDIT] = {stdin_feed_credit, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+
+    [FRAME_KV_REQUEST] = {rendezvous_part_request, EPOCHS_ALL, NODE_RUNNING, false},
+    [FRAME_KV_DROPPED] = {rendezvous_part_dropped, EPOCHS_ALL, NODE_RUNNING, false},
+
+    [FRAME_MPI_COLLECT] = {mpi_part_collect, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_MODEX] = {mpi_part_modex, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_MODEX_DATA] = {mpi_part_modex_data, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_STORE] = {mpi_part_store, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_EVENT] = {mpi_part_event, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_SIGNAL] = {mpi_part_signal, EPOCHS_PRESENT, NODE_RUNNING, true},
+};
+
+static const struct frame_rule *rule_of(const struct job *job, uint8_t type)
+{
+    return common[type].take != NULL ? &common[type] : &job->kind->frames[type];
+}
+
+static bool is_late(const struct job *job, const struct frame_rule *rule, uint32_t epoch)
+{
+    bool any =
+        rule->epochs == EPOCHS_ALL || (rule->epochs == EPOCHS_OF_WORKERS && job->kind->many_epochs);
+    return !any && epoch != job->epoch;
+}
+
+int frames_take(struct job *job, struct node_link *node, const struct frame_header *header,
+                const uint8_t *body)
+{
+    const struct frame_rule *rule = rule_of(job, header->type);
+    struct agent_frame frame = {header->type, header->epoch, body, header->length};
+    if (rule->take == NULL || (!job->kind->many_epochs && node->state < rule->least))
+        return -1;
+    if (is_late(job, rule, frame.epoch) || (rule->placed && node->place < 0))
+        return 0;
+    return rule->take(job, node, &frame);
+}

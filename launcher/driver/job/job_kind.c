@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/job/job_kind.h"
+
+int kind_create(struct job *job, struct error *err)
+{
+    return job->kind->create == NULL ? 0 : job->kind->create(job, err);
+}
+
+void kind_begin(struct job *job)
+{
+    if (job->kind->begin != NULL)
+        job->kind->begin(job);
+}
+
+void kind_advance(struct job *job)
+{
+    if (job->kind->advance != NULL)
+        job->kind->advance(job);
+}
+
+void kind_pause(struct job *job, bool paused)
+{
+    if (job->kind->pause != NULL)
+        job->kind->pause(job, paused);
+}
+
+void kind_ending(struct job *job)
+{
+    if (job->kind->ending != NULL)
+        job->kind->ending(job);
+}
+
+void kind_over(struct job *job)
+{
+    if (job->kind->over != NULL)
+        job->kind->over(job);
+}
+
+void kind_verdict(const struct job *job, struct verdict *out)
+{
+    if (job->kind->verdict != NULL)
+        job->kind->verdict(job, out);
+}
+
+void kind_report(const struct job *job, struct json_t *root)
+{
+    if (job->kind->report != NULL)
+        job->kind->report(job, root);
+}
+
+void kind_print(const struct job *job)
+{
+    if (job->kind->print != NULL)
+        job->kind->print(job);
+}
+
+void kind_destroy(struct job *job)
+{
+    if (job->kind->destroy != NULL)
+        job->kind->destroy(job);
+}
+
+void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome)
+{
+    if (job->kind->welcome != NULL)
+        job->kind->welcome(job, welcome);
+}
+
+void kind_hello(struct job *job, struct node_link *node)
+{
+    if (job->kind->hello != NULL)
+        job->kind->hello(job, node);
+}
+
+void kind_unreached(struct job *job, struct node_link *node, const char *why)
+{
+    if (job->kind->unreached != NULL)
+        job->kind->unreached(job, node, why);
+}
+
+void kind_note(struct job *job, const struct node_link *node, const char *line)
+{
+    if (job->kind->note != NULL)
+        job->kind->note(job, node, line);
+}
+
+void kind_lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
+{
+    if (job->kind->lost != NULL)
+        job->kind->lost(job, node, when_ns, why);
+}
+
+void kind_gone(struct job *job, struct node_link *node)
+{
+    if (job->kind->gone != NULL)
+        job->kind->gone(job, node);
+}
+
+void kind_ended(struct job *job, struct node_link *node)
+{
+    if (job->kind->ended != NULL)
+        job->kind->ended(job, node);
+}
+
+void kind_started(struct job *job, int seat)
+{
+    if (job->kind->started != NULL)
+        job->kind->started(job, seat);
+}
+
+void kind_exited(struct job *job, const struct exit_event *event)
+{
+    if (job->kind->exited != NULL)
+        job->kind->exited(job, event);
+}
+
+void kind_finished(struct job *job, int seat)
+{
+    if (job->kind->finished != NULL)
+        job->kind->finished(job, seat);
+}
+
+void kind_aborted(struct job *job, const struct exit_event *event, const char *message)
+{
+    if (job->kind->aborted != NULL)
+        job->kind->aborted(job, event, message);
+}
+
+void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns)
+{
+    if (job->kind->killed != NULL)
+        job->kind->killed(job, node, when_ns);
+}
+
+enum exit_role kind_role(const struct job *job, int seat)
+{
+    return job->kind->role == NULL ? ROLE_NONE : job->kind->role(job, seat);
+}

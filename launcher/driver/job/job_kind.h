@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kind of a job: static (start/static_kind.c), elastic (elastic/elastic_kind.c) or a check
+ * (check/check.c). What the kinds do differently is in this table and nowhere else: the rest of the
+ * room calls kind_...(), which skips a slot that is NULL. driver.c chooses the kind.
+ */
+#pragma once
+
+#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
+#include "model/exit/record.h"
+
+struct json_t;
+
+struct job_kind {
+    bool many_epochs; /* it goes on in another epoch without what it has lost */
+    bool has_workers; /* false: what it prints is all it is for */
+    int64_t node_timeout_ms;
+    const struct frame_rule *frames; /* FRAME_RULES of them: what only agents of this kind send */
+
+    /* Its life. `create` is the last thing before the loop runs; -1: the job cannot begin. */
+    int (*create)(struct job *job, struct error *err);
+    void (*begin)(struct job *job);
+    void (*advance)(struct job *job); /* something has changed (job_advance) */
+    void (*pause)(struct job *job, bool paused);
+    void (*ending)(struct job *job); /* the end has begun */
+    void (*over)(struct job *job);   /* no agent is left */
+    void (*verdict)(const struct job *job,
+                    struct verdict *out); /* all is over; may be asked again */
+    void (*report)(const struct job *job, struct json_t *root); /* adds its part */
+    void (*print)(const struct job *job);                       /* its result, on stdout */
+    void (*destroy)(struct job *job); /* also when `create` failed or never ran */
+
+    /* A node comes up, or not. */
+    void (*welcome)(const struct job *job, Hvdrun__Welcome *welcome); /* adds its part */
+    void (*hello)(struct job *job, struct node_link *node);
+    void (*unreached)(struct job *job, struct node_link *node, const char *why);
+    void (*note)(struct job *job, const struct node_link *node, const char *line);
+
+    /* A node leaves. `when_ns`: as far as can be told; see driver.c. */
+    void (*lost)(struct job *job, struct node_link *node, int64_t when_ns, const char *why);
+    void (*gone)(struct job *job, struct node_link *node);  /* as agreed */
+    void (*ended)(struct job *job, struct node_link *node); /* its workers have ended */
+
+    /* A worker. Its record has been written; event->rank is its seat. */
+    void (*started)(struct job *job, int seat);
+    void (*exited)(struct job *job, const struct exit_event *event);
+    void (*finished)(struct job *job, int seat);
+    void (*aborted)(struct job *job, const struct exit_event *event, const char *message);
+    void (*killed)(struct job *job, const struct node_link *node, int64_t when_ns);
+    enum exit_role (*role)(const struct job *job, int seat); /* in the verdict */
+};
+
+int kind_create(struct job *job, struct error *err);
+void kind_begin(struct job *job);
+void kind_advance(struct job *job);
+void kind_pause(struct job *job, bool paused);
+void kind_ending(struct job *job);
+void kind_over(struct job *job);
+void kind_verdict(const struct job *job, struct verdict *out);
+void kind_report(const struct job *job, struct json_t *root);
+void kind_print(const struct job *job);
+void kind_destroy(struct job *job);
+
+void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome);
+void kind_hello(struct job *job, struct node_link *node);
+void kind_unreached(struct job *job, struct node_link *node, const char *why);
+void kind_note(struct job *job, const struct node_link *node, const char *line);
+void kind_lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why);
+void kind_gone(struct job *job, struct node_link *node);
+void kind_ended(struct job *job, struct node_link *node);
+
+void kind_started(struct job *job, int seat);
+void kind_exited(struct job *job, const struct exit_event *event);
+void kind_finished(struct job *job, int seat);
+void kind_aborted(struct job *job, const struct exit_event *event, const char *message);
+void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns);
+enum exit_role kind_role(const struct job *job, int seat);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/suspension.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/end/teardown.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/job_nodes.h"
+#include "driver/run/time_limit.h"
+#include "driver/tell/events.h"
+#include "output/terminal.h"
+
+struct suspension {
+    struct job *job;
+    bool wanted;  /* SUSPEND was sent; we stop when all have answered */
+    int answered; /* nodes */
+};
+
+struct suspension *suspension_create(struct job *job)
+{
+    struct suspension *suspension = mem_alloc(sizeof(*suspension));
+    *suspension = (struct suspension){.job = job};
+    return suspension;
+}
+
+void suspension_destroy(struct suspension *suspension)
+{
+    free(suspension);
+}
+
+/* The limits of time, of the job and of every link. */
+static void pause_limits(struct job *job, bool paused)
+{
+    if (paused) {
+        job->paused_ms = clock_mono_ms();
+    } else if (job->paused_ms != 0) {
+        job->stood_still_ms += clock_mono_ms() - job->paused_ms;
+        job->paused_ms = 0;
+    } else {
+        return;
+    }
+    kind_pause(job, paused);
+    time_limit_pause(job->time_limit, paused);
+    teardown_pause(job, paused);
+}
+
+static void suspend_links(const struct job *job, bool suspended)
+{
+    for (int i = 0; i < job->node_count; i++)
+        node_link_suspend(job->nodes[i], suspended);
+}
+
+/* All workers stand still: now we do. */
+static void stop_ourselves(struct suspension *suspension)
+{
+    struct job *job = suspension->job;
+    suspension->wanted = false;
+    terminal_restore(job->terminal);
+    int64_t since = clock_mono_ms();
+    raise(SIGSTOP);
+    loop_stood_still(job->loop, since); /* also for the transports, which have limits of theirs */
+    terminal_raw_again(job->terminal);
+}
+
+static void look(struct suspension *suspension)
+{
+    const struct job *job = suspension->job;
+    int alive = 0;
+    for (int i = 0; i < job->node_count; i++)
+        alive += node_link_alive(job->nodes[i]);
+    if (suspension->wanted && suspension->answered >= alive)
+        stop_ourselves(suspension);
+}
+
+void suspension_begin(struct suspension *suspension)
+{
+    struct job *job = suspension->job;
+    if (suspension->wanted)
+        return;
+    suspension->wanted = true;
+    suspension->answered = 0;
+    pause_limits(job, true);
+    events_job(job->events, "job_suspended");
+    suspend_links(job, true);
+    job_send_all(job, FRAME_SUSPEND, NULL);
+    look(suspension);
+}
+
+void suspension_end(struct suspension *suspension)
+{
+    struct job *job = suspension->job;
+    suspension->wanted = false;
+    terminal_raw_again(job->terminal); /* it may have come from the background */
+    suspend_links(job, false);
+    job_send_all(job, FRAME_RESUME, NULL);
+    pause_limits(job, false);
+    events_job(job->events, "job_resumed");
+}
+
+int suspension_answered(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    (void)node, (void)frame;
+    job->suspension->answered++;
+    look(job->suspension);
+    return 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/time_limit.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/teardown.h"
+#include "driver/run/exits.h"
+#include "driver/tell/events.h"
+
+#define WAIT_MS 2000
+#define TEXT_MAX ((size_t)1 << 20)
+
+struct time_limit {
+    struct job *job;
+    struct loop_timer *timer; /* until the limit */
+    struct loop_timer *wait;  /* for the answers after it */
+    int64_t begun_ms;         /* as job_running_ms() counts */
+    int wanted;               /* nodes whose answer is awaited */
+    bool passed;
+};
+
+static void end_job(void *context)
+{
+    struct time_limit *limit = context;
+    struct job *job = limit->job;
+    limit->wanted = 0;
+    loop_timer_clear(limit->wait);
+    char *text AUTO_FREE = mem_printf("the job ran longer than --timeout %.1f s",
+                                      (double)job->settings->timeout / 1000);
+    teardown_launcher(job, STATUS_TIMEOUT, text);
+}
+
+static void passed(void *context)
+{
+    struct time_limit *limit = context;
+    const struct job *job = limit->job;
+    if (job->state != JOB_RUNNING || limit->passed)
+        return;
+    limit->passed = true;
+    for (int i = 0; job->settings->stack_traces && i < job->node_count; i++) {
+        if (!node_link_alive(job->nodes[i]))
+            continue;
+        node_link_send(job->nodes[i], FRAME_STATE_REQUEST, job->epoch, NULL);
+        limit->wanted++;
+    }
+    loop_timer_set(limit->wait, limit->wanted > 0 ? WAIT_MS : 0);
+}
+
+struct time_limit *time_limit_create(struct job *job)
+{
+    struct time_limit *limit = mem_alloc(sizeof(*limit));
+    *limit = (struct time_limit){.job = job};
+    limit->timer = loop_timer_create(job->loop, passed, limit);
+    limit->wait = loop_timer_create(job->loop, end_job, limit);
+    return limit;
+}
+
+void time_limit_destroy(struct time_limit *limit)
+{
+    if (limit == NULL)
+        return;
+    loop_timer_destroy(limit->timer);
+    loop_timer_destroy(limit->wait);
+    free(limit);
+}
+
+void time_limit_begin(struct job *job)
+{
+    job->state = JOB_RUNNING;
+    job->started_ns = clock_mono_ns();
+    job->time_limit->begun_ms = job_running_ms(job);
+    events_job(job->events, "job_running");
+    if (job->settings->timeout > 0)
+        loop_timer_set(job->time_limit->timer, job->settings->timeout);
+}
+
+void time_limit_stop(struct time_limit *limit)
+{
+    loop_timer_clear(limit->timer);
+}
+
+void time_limit_pause(struct time_limit *limit, bool paused)
+{
+    const struct job *job = limit->job;
+    bool runs = job->state == JOB_RUNNING && job->settings->timeout > 0;
+    if (paused)
+        loop_timer_clear(limit->timer);
+    else if (runs)
+        loop_timer_set(limit->timer,
+                       job->settings->timeout - (job_running_ms(job) - limit->begun_ms));
+}
+
+int time_limit_state(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    struct time_limit *limit = job->time_limit;
+    if (limit->wanted <= 0)
+        return 0; /* too late, or nobody has asked */
+    Hvdrun__StateReport *message = hvdrun__state_report__unpack(NULL, frame->length, frame->body);
+    if (message == NULL || message->n_ranks != message->n_texts) {
+        if (message != NULL)
+            hvdrun__state_report__free_unpacked(message, NULL);
+        return -1;
+    }
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+    for (size_t i = 0; i < message->n_ranks; i++) {
+        if (exits_seat_of(job, node, message->ranks[i]))
+            buf_printf(&text, "hvdrun: rank %d on %s: %s\n",
+                       job_seat_rank(job, (int)message->ranks[i]), node->host, message->texts[i]);
+    }
+    output_block(job->output, buf_text(&text));
+    hvdrun__state_report__free_unpacked(message, NULL);
+    if (--limit->wanted == 0)
+        end_job(limit);
+    return 0;
+}

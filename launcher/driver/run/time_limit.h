@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --timeout: how long the workers may run. When it has passed, every agent is asked what its
+ * workers are doing (state, wait channel, stack where readable); what has come after a short wait
+ * is printed, and the job ends.
+ */
+#pragma once
+
+#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
+
+struct time_limit;
+
+struct time_limit *time_limit_create(struct job *job);
+void time_limit_destroy(struct time_limit *limit); /* accepts NULL */
+
+/* All workers were told to start for the first time: the job runs. */
+void time_limit_begin(struct job *job);
+void time_limit_stop(struct time_limit *limit);
+void time_limit_pause(struct time_limit *limit, bool paused);
+
+/* STATE_REPORT: what the workers of a node are doing. */
+int time_limit_state(struct job *job, struct node_link *node, const struct agent_frame *frame);

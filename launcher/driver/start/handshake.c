@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/start/handshake.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/end/teardown.h"
+#include "driver/job/job_kind.h"
+#include "driver/tell/events.h"
+#include "wire/frame.h"
+
+char *handshake_version_problem(const struct node_link *node)
+{
+    if (strcmp(node->hello->version, HVDRUN_VERSION) == 0)
+        return NULL;
+    return mem_printf("%s runs hvdrun %s and this is %s; install the same version on both",
+                      node->host, node->hello->version, HVDRUN_VERSION);
+}
+
+void handshake_welcome(struct job *job, struct node_link *node)
+{
+    Hvdrun__Welcome welcome = HVDRUN__WELCOME__INIT;
+    welcome.protocol = FRAME_VERSION;
+    welcome.version = (char *)HVDRUN_VERSION;
+    welcome.job_id = (char *)job->request->job_id;
+    welcome.node = (uint32_t)node->index;
+    welcome.log_level = (uint32_t)job->log.level;
+    welcome.node_timeout_ms = (uint32_t)node->liveness.lost_ms;
+    welcome.grace_ms = (uint32_t)teardown_grace(job, GRACE_AFTER_FAILURE_MS);
+    welcome.drain_ms = (uint32_t)job->settings->drain_timeout;
+    kind_welcome(job, &welcome);
+    node_link_send(node, FRAME_WELCOME, 0, &welcome.base);
+
+    Hvdrun__Credit credit = HVDRUN__CREDIT__INIT;
+    credit.bytes = node->credit.granted;
+    node_link_send(node, FRAME_OUTPUT_CREDIT, 0, &credit.base);
+
+    node->hello_ns = clock_mono_ns();
+    events_node(job->events, "agent_up", node, NULL);
+    log_info(&job->log, "%s: agent %u is up (%u CPUs allowed)", node->host, node->hello->pid,
+             node->hello->cpus_allowed);
+}
+
+static void print_lines(const struct job *job, const struct node_link *node, char *const *lines,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        log_notice(&job->log, "%s: %s", node->host, lines[i]);
+}
+
+void handshake_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
+{
+    if (ready->master_port != 0 && job->master_addr == NULL) {
+        job->master_port = ready->master_port;
+        job->jax_port = ready->jax_port;
+        job->master_addr = mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
+    }
+    if (ready->interface[0] != '\0')
+        log_info(&job->log, "%s: workers use %s (%s)", node->host, ready->interface,
+                 ready->address);
+    for (size_t i = 0; i < ready->n_mpi; i++)
+        log_info(&job->log, "%s: %s", node->host, ready->mpi[i]);
+    print_lines(job, node, ready->bindings, ready->n_bindings);
+}
+
+void handshake_send_start(const struct job *job, struct node_link *node)
+{
+    Hvdrun__Start message = HVDRUN__START__INIT;
+    message.master_addr = job->master_addr == NULL ? (char *)"127.0.0.1" : job->master_addr;
+    message.master_port = job->master_port;
+    message.jax_port = job->jax_port;
+    node->state = NODE_RUNNING;
+    node_link_send(node, FRAME_START, job->epoch, &message.base);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/start/static_kind.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/end/teardown.h"
+#include "driver/job/job_nodes.h"
+#include "driver/reach/reach.h"
+#include "driver/run/stdin_feed.h"
+#include "driver/run/user_signals.h"
+#include "driver/start/bringup.h"
+#include "driver/start/late_plan.h"
+#include "model/exit/policy.h"
+
+#define NODE_TIMEOUT_MS 30000 /* a switch fail-over must not kill a run of days (D5) */
+
+struct static_job {
+    struct bringup *bringup;
+    struct exit_policy *policy; /* on job->plan */
+    struct plan *late_plan;     /* late_plan.h; NULL: none was needed, or not yet */
+};
+
+static struct static_job *of(const struct job *job)
+{
+    return job->kind_data;
+}
+
+/* The plan is known, or has changed before anything has happened by it. */
+static void follow_plan(struct job *job)
+{
+    struct static_job *own = of(job);
+    exit_policy_destroy(own->policy);
+    own->policy =
+        exit_policy_create((enum exit_rule)job->settings->exit_policy, job->plan, &job->outside);
+    stdin_feed_destroy(job->stdin_feed);
+    job->stdin_feed = stdin_feed_create(job);
+}
+
+static int create(struct job *job, struct error *err)
+{
+    struct static_job *own = mem_alloc(sizeof(*own));
+    job->kind_data = own;
+    own->bringup = bringup_create(job);
+    follow_plan(job);
+    job_take_plan(job);
+    for (int i = 0; i < job->node_count; i++) {
+        struct node_link *node = job->nodes[i];
+        const struct transport_stream *stream = &job->request->streams[i];
+        reach_add_node(job->reach, node, &job->plan->nodes[i].traits);
+        job_open_node(job, node);
+        if (stream->read_fd >= 0 && node_link_connect(node, stream, err) < 0)
+            return -1;
+    }
+    job->opened_ns = clock_mono_ns();
+    return 0;
+}
+
+static void destroy(struct job *job)
+{
+    struct static_job *own = of(job);
+    if (own == NULL)
+        return;
+    bringup_destroy(own->bringup);
+    exit_policy_destroy(own->policy);
+    plan_destroy(own->late_plan);
+    free(own);
+}
+
+static void begin(struct job *job)
+{
+    bringup_begin(of(job)->bringup);
+}
+
+/* false: the job ends. */
+static bool take_late_plan(struct job *job)
+{
+    struct static_job *own = of(job);
+    if (job->request->late == NULL || own->late_plan != NULL)
+        return true;
+    if (late_plan_take(job, &own->late_plan) < 0)
+        return false;
+    follow_plan(job);
+    return late_plan_check_ranks(job);
+}
+
+static void advance(struct job *job)
+{
+    struct bringup *bringup = of(job)->bringup;
+    if (job->state == JOB_CONNECTING && job->nodes_up == job->node_count) {
+        if (take_late_plan(job))
+            bringup_prepare(bringup);
+    } else if (job->state == JOB_PREPARING && job->nodes_ready == job->plan->node_count) {
+        bringup_start(bringup);
+    } else if (job->state == JOB_RUNNING && job->ranks.finished == job->plan->size) {
+        teardown_leftovers(job);
+    }
+}
+
+static void pause_limits(struct job *job, bool paused)
+{
+    bringup_pause(of(job)->bringup, paused);
+}
+
+static void ending(struct job *job)
+{
+    bringup_stop(of(job)->bringup);
+}
+
+static void verdict(const struct job *job, struct verdict *out)
+{
+    exit_policy_verdict(of(job)->policy, out);
+    if (out->node >= 0)
+        out->node = job->places[out->node]->index;
+}
+
+static enum exit_role role(const struct job *job, int seat)
+{
+    return exit_policy_role(of(job)->policy, seat);
+}
+
+/* Nodes */
+
+static void hello(struct job *job, struct node_link *node)
+{
+    bringup_hello(of(job)->bringup, node);
+}
+
+static void unreached(struct job *job, struct node_link *node, const char *why)
+{
+    (void)why; /* reach_why() */
+    bringup_unreached(of(job)->bringup, node);
+}
+
+static void end_if(struct job *job, bool wanted)
+{
+    if (wanted)
+        teardown_after_failure(job);
+}
+
+static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
+{
+    end_if(job, exit_policy_node_lost(of(job)->policy, node->place, when_ns, why));
+}
+
+static void killed(struct job *job, const struct node_link *node, int64_t when_ns)
+{
+    exit_policy_killed(of(job)->policy, node->place, when_ns);
+}
+
+/* Workers */
+
+static void started(struct job *job, int seat)
+{
+    exit_policy_started(of(job)->policy, seat);
+}
+
+static void exited(struct job *job, const struct exit_event *event)
+{
+    struct exit_policy *policy = of(job)->policy;
+    const struct rank_record *record = &job->ranks.records[event->rank];
+    end_if(job, record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
+                                    : exit_policy_exited(policy, event));
+}
+
+static void aborted(struct job *job, const struct exit_event *event, const char *message)
+{
+    end_if(job, exit_policy_aborted(of(job)->policy, event, message));
+}
+
+static const struct frame_rule frames[FRAME_RULES] = {
+    [FRAME_READY] = {bringup_ready, EPOCHS_PRESENT, NODE_STARTING, false},
+    [FRAME_TERMINATE] = {user_signals_terminate, EPOCHS_ALL, NODE_STARTING, false},
+};
+
+const struct job_kind static_kind = {
+    .has_workers = true,
+    .node_timeout_ms = NODE_TIMEOUT_MS,
+    .frames = frames,
+    .create = create,
+    .destroy = destroy,
+    .begin = begin,
+    .advance = advance,
+    .pause = pause_limits,
+    .ending = ending,
+    .verdict = verdict,
+    .role = role,
+    .hello = hello,
+    .unreached = unreached,
+    .lost = lost,
+    .killed = killed,
+    .started = started,
+    .exited = exited,
+    .aborted = aborted,
+};
