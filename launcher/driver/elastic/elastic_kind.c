@@ -248,16 +248,16 @@ static void started(struct job *job, int seat)
 /* One that has called MPI_Abort may wait to be ended: what it asked for is its end. */
 static void exited(struct job *job, const struct exit_event *exit)
 {
-    const struct rank_record *record = &job->ranks.records[exit->rank];
+    const struct rank_record *record = &job->ranks.records[exit->seat];
     if (record->exec_failed)
         log_error(&job->log, "rank %d on %s could not be executed: %s", record->rank,
-                  job_seat_host(job, exit->rank), record->text == NULL ? "" : record->text);
+                  job_seat_host(job, exit->seat), record->text == NULL ? "" : record->text);
     struct elastic_event event = {.kind = ELASTIC_EXITED,
-                                  .seat = exit->rank,
+                                  .seat = exit->seat,
                                   .code = record->aborted ? record->abort_status : exit->code,
                                   .signaled = exit->signaled && !record->aborted,
                                   .since_ms = exit->when_ns / 1000000 - job->stood_still_ms};
-    elastic_rejoin_forget(of(job)->parts.rejoin, exit->rank);
+    elastic_rejoin_forget(of(job)->parts.rejoin, exit->seat);
     feed(job, &event);
 }
 
@@ -270,7 +270,7 @@ static void finished(struct job *job, int seat)
 static void aborted(struct job *job, const struct exit_event *event, const char *message)
 {
     (void)message;
-    elastic_act_kill(job, event->rank, teardown_grace(job, GRACE_OF_LEFTOVERS_MS));
+    elastic_act_kill(job, event->seat, teardown_grace(job, GRACE_OF_LEFTOVERS_MS));
 }
 
 /* Frames */

@@ -49,7 +49,7 @@ void elastic_verdict_of(const struct job *job, const struct elastic *core, struc
         blame_driver(job, out);
     } else {
         verdict_set(out, status_of(verdict), cause_of(verdict), verdict->text);
-        out->rank = verdict->seat;
+        out->seat = verdict->seat;
         out->node = verdict->host;
     }
 }
@@ -60,5 +60,5 @@ enum exit_role elastic_role_of(const struct job *job, int seat)
     if (record->state < RANK_EXITED)
         return ROLE_NONE;
     bool well = !record->signaled && record->code == 0;
-    return well ? ROLE_OK : seat == job->verdict.rank ? ROLE_CAUSE : ROLE_CONSEQUENCE;
+    return well ? ROLE_OK : seat == job->verdict.seat ? ROLE_CAUSE : ROLE_CONSEQUENCE;
 }

@@ -42,7 +42,7 @@ struct job_kind {
     void (*gone)(struct job *job, struct node_link *node);  /* as agreed */
     void (*ended)(struct job *job, struct node_link *node); /* its workers have ended */
 
-    /* A worker. Its record has been written; event->rank is its seat. */
+    /* A worker. Its record has been written; event->seat is its seat. */
     void (*started)(struct job *job, int seat);
     void (*exited)(struct job *job, const struct exit_event *event);
     void (*finished)(struct job *job, int seat);

@@ -47,14 +47,14 @@ const char *rank_state_name(enum rank_state state)
     return names[state];
 }
 
-static struct rank_record *find(struct rank_table *table, int rank)
+static struct rank_record *find(struct rank_table *table, int seat)
 {
-    return rank >= 0 && rank < table->size ? &table->records[rank] : NULL;
+    return seat >= 0 && seat < table->size ? &table->records[seat] : NULL;
 }
 
-bool rank_started(struct rank_table *table, int rank, pid_t pid, int64_t when_ns)
+bool rank_started(struct rank_table *table, int seat, pid_t pid, int64_t when_ns)
 {
-    struct rank_record *record = find(table, rank);
+    struct rank_record *record = find(table, seat);
     if (record == NULL || record->state != RANK_PLANNED)
         return false;
     record->state = RANK_RUNNING;
@@ -64,9 +64,9 @@ bool rank_started(struct rank_table *table, int rank, pid_t pid, int64_t when_ns
     return true;
 }
 
-bool rank_exited(struct rank_table *table, int rank, int64_t when_ns)
+bool rank_exited(struct rank_table *table, int seat, int64_t when_ns)
 {
-    struct rank_record *record = find(table, rank);
+    struct rank_record *record = find(table, seat);
     if (record == NULL || record->state > RANK_RUNNING)
         return false;
     if (record->state == RANK_RUNNING)
@@ -77,9 +77,9 @@ bool rank_exited(struct rank_table *table, int rank, int64_t when_ns)
     return true;
 }
 
-bool rank_finished(struct rank_table *table, int rank)
+bool rank_finished(struct rank_table *table, int seat)
 {
-    struct rank_record *record = find(table, rank);
+    struct rank_record *record = find(table, seat);
     if (record == NULL || record->state != RANK_EXITED)
         return false;
     record->state = RANK_FINISHED;

@@ -26,7 +26,7 @@ enum rank_state {
 
 struct rank_record {
     enum rank_state state;
-    int rank, local_rank, app; /* of the epoch in which it was last told */
+    int rank, local_rank, app; /* of the last epoch that it was part of */
     int node;                  /* index in job->nodes */
     uint32_t epoch;            /* in which it was started; 0: nobody has sat here */
     pid_t pid;                 /* 0: never ran */
@@ -56,6 +56,6 @@ struct rank_record *rank_table_seat(struct rank_table *table, int seat);
 const char *rank_state_name(enum rank_state state);
 
 /* Each returns false when the event does not fit the rank's state (a repeated or late frame). */
-bool rank_started(struct rank_table *table, int rank, pid_t pid, int64_t when_ns);
-bool rank_exited(struct rank_table *table, int rank, int64_t when_ns);
-bool rank_finished(struct rank_table *table, int rank);
+bool rank_started(struct rank_table *table, int seat, pid_t pid, int64_t when_ns);
+bool rank_exited(struct rank_table *table, int seat, int64_t when_ns);
+bool rank_finished(struct rank_table *table, int seat);

@@ -66,7 +66,7 @@ int exits_exited(struct job *job, struct node_link *node, const struct agent_fra
         return -1;
     }
     int rank = (int)message->rank;
-    struct exit_event event = {.rank = rank,
+    struct exit_event event = {.seat = rank,
                                .signaled = message->signaled,
                                .code = message->code,
                                .core = message->core,
@@ -106,12 +106,12 @@ int exits_aborted(struct job *job, struct node_link *node, const struct agent_fr
     Hvdrun__Abort *message = hvdrun__abort__unpack(NULL, frame->length, frame->body);
     bool right = message != NULL && exits_seat_of(job, node, message->rank);
     if (right) {
-        struct exit_event event = {.rank = (int)message->rank,
+        struct exit_event event = {.seat = (int)message->rank,
                                    .code = message->status,
                                    .when_ns = node_link_time(node, message->when_ns),
                                    .uncertainty_ns = node_link_uncertainty(node)};
         events_rank(job->events, "worker_abort", job, (int)message->rank);
-        struct rank_record *record = &job->ranks.records[event.rank];
+        struct rank_record *record = &job->ranks.records[event.seat];
         record->aborted = true;
         record->abort_status = (event.code & 0xff) != 0 ? event.code & 0xff : 1;
         kind_aborted(job, &event, message->text);

@@ -151,7 +151,7 @@ static bool accept_problem(struct job *job, const struct node_link *node, const 
     }
     /* For the verdict it counts from a time that is earlier than our kill whatever error the node's
      * clock is measured with. */
-    struct exit_event event = {.rank = (int)rank, .code = (int)status, .when_ns = node->hello_ns};
+    struct exit_event event = {.seat = (int)rank, .code = (int)status, .when_ns = node->hello_ns};
     struct rank_record *record = &job->ranks.records[rank];
     if (rank_exited(&job->ranks, (int)rank, clock_mono_ns())) {
         record->exec_failed = true;

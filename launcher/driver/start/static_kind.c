@@ -159,7 +159,7 @@ static void started(struct job *job, int seat)
 static void exited(struct job *job, const struct exit_event *event)
 {
     struct exit_policy *policy = of(job)->policy;
-    const struct rank_record *record = &job->ranks.records[event->rank];
+    const struct rank_record *record = &job->ranks.records[event->seat];
     end_if(job, record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
                                     : exit_policy_exited(policy, event));
 }

@@ -67,9 +67,9 @@ static int count_role(const struct job *job, enum exit_role role)
 
 static void describe_rank(const struct job *job, const struct verdict *verdict, struct buf *out)
 {
-    const struct rank_record *record = &job->ranks.records[verdict->rank];
+    const struct rank_record *record = &job->ranks.records[verdict->seat];
     buf_printf(out, "hvdrun: rank %d", record->rank);
-    buf_printf(out, ": host %s", job_seat_host(job, verdict->rank));
+    buf_printf(out, ": host %s", job_seat_host(job, verdict->seat));
     if (record->pid > 0)
         buf_printf(out, ", pid %d", (int)record->pid);
     if (record->state >= RANK_EXITED && !record->exec_failed) {
@@ -85,7 +85,7 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
     buf_puts(out, "\n");
     if (record->oom)
         buf_printf(out, "hvdrun: out of memory: the kernel killed processes on %s meanwhile\n",
-                   job_seat_host(job, verdict->rank));
+                   job_seat_host(job, verdict->seat));
 }
 
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out)
@@ -93,12 +93,12 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
     if (verdict->cause == CAUSE_NONE && (verdict->status == 0 || !job->kind->has_workers))
         return; /* the findings of a check have been printed */
     buf_printf(out, "hvdrun: %s\n", verdict->explanation);
-    if (verdict->rank >= 0) {
-        const struct rank_record *record = &job->ranks.records[verdict->rank];
+    if (verdict->seat >= 0) {
+        const struct rank_record *record = &job->ranks.records[verdict->seat];
         describe_rank(job, verdict, out);
-        bool was_shown = job->settings->pty == verdict->rank; /* its terminal was the user's */
+        bool was_shown = job->settings->pty == verdict->seat; /* its terminal was the user's */
         if (!record->exec_failed && !was_shown)
-            quote(out, "last lines of its stderr", output_tail(job->output, verdict->rank));
+            quote(out, "last lines of its stderr", output_tail(job->output, verdict->seat));
         quote_account(out, record);
     }
     if (verdict->cause == CAUSE_REQUEUED)

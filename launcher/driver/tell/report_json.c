@@ -59,7 +59,7 @@ static json_t *cause_json(const struct job *job, const struct verdict *verdict)
     const char *host = report_verdict_host(job, verdict);
     json_object_set_new(object, "kind", json_string(exit_cause_name(verdict->cause)));
     json_object_set_new(object, "rank",
-                        verdict->rank >= 0 ? json_integer(job_seat_rank(job, verdict->rank))
+                        verdict->seat >= 0 ? json_integer(job_seat_rank(job, verdict->seat))
                                            : json_null());
     json_object_set_new(object, "host", text_or_null(host));
     json_object_set_new(object, "tie", json_boolean(verdict->tie));

@@ -56,11 +56,11 @@ static bool start_ending(struct exit_policy *p)
 static bool take(struct exit_policy *p, enum exit_fact fact, const struct exit_event *event,
                  const char *text)
 {
-    struct exit_record *record = find(p, event->rank);
+    struct exit_record *record = find(p, event->seat);
     if (record == NULL)
         return false;
     exit_record_merge(record, fact, event, text);
-    bool causal = exit_record_failed(record) && !exit_facts_is_consequence(&p->facts, event->rank);
+    bool causal = exit_record_failed(record) && !exit_facts_is_consequence(&p->facts, event->seat);
     return causal && start_ending(p);
 }
 
@@ -123,7 +123,7 @@ static enum exit_cause cause_of_record(const struct exit_record *record)
 static void blame_rank(const struct exit_policy *p, int rank, struct verdict *out, struct buf *text)
 {
     out->cause = cause_of_record(&p->facts.ranks[rank]);
-    out->rank = rank;
+    out->seat = rank;
     out->node = p->facts.plan->ranks[rank].node;
     out->status = exit_record_status(&p->facts.ranks[rank]);
     exit_record_describe(&p->facts.ranks[rank], rank, text);
@@ -246,9 +246,9 @@ static void apply_rank0(const struct exit_policy *p, const struct exit_survey *s
     bool clean = exit_record_ended(zero) && !exit_record_failed(zero);
     if (causal || (clean && overlooked)) {
         out->status = exit_record_status(zero);
-        if (out->rank != 0)
+        if (out->seat != 0)
             buf_printf(text, "; status %d is that of rank 0", out->status);
-    } else if (outside && out->rank >= 0) {
+    } else if (outside && out->seat >= 0) {
         out->status = s->first_node >= 0 ? STATUS_NODE_LOST : p->facts.outside->launcher.status;
         buf_printf(text, "; status %d because %s as well", out->status,
                    s->first_node >= 0 ? "a node was lost" : "the launcher failed");
@@ -259,13 +259,13 @@ void exit_policy_verdict(struct exit_policy *p, struct verdict *out)
 {
     struct buf text AUTO_BUF = BUF_INIT(sizeof(out->explanation) - 1);
     struct exit_survey s = exit_facts_survey(&p->facts);
-    *out = (struct verdict){.rank = -1, .node = -1};
+    *out = (struct verdict){.seat = -1, .node = -1};
     find_cause(p, &s, out, &text);
     if (p->rule == EXIT_MAX)
         apply_max(&s, out, &text);
     else if (p->rule == EXIT_RANK0 && p->facts.plan->size > 0)
         apply_rank0(p, &s, out, &text);
-    p->cause_rank = out->rank;
+    p->cause_rank = out->seat;
     memcpy(out->explanation, buf_text(&text), text.length + 1);
 }
 

@@ -11,7 +11,7 @@
 /* An end as it was reported. `when_ns` is on the driver's monotonic clock; `uncertainty_ns` is how
  * far the node's clock may be off it (0 on the driver's own node). */
 struct exit_event {
-    int rank;
+    int seat; /* in a static job the rank */
     bool signaled;
     int code; /* exit code or, when signaled, the signal */
     bool core;

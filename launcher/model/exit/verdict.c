@@ -19,7 +19,7 @@ const char *exit_role_name(enum exit_role role)
 
 void verdict_set(struct verdict *out, int status, enum exit_cause cause, const char *explanation)
 {
-    *out = (struct verdict){.status = status, .cause = cause, .rank = -1, .node = -1};
+    *out = (struct verdict){.status = status, .cause = cause, .seat = -1, .node = -1};
     if (explanation != NULL)
         snprintf(out->explanation, sizeof(out->explanation), "%s", explanation);
 }

@@ -38,8 +38,8 @@ const char *exit_role_name(enum exit_role role);
 struct verdict {
     int status; /* 0..255, the launcher's exit status */
     enum exit_cause cause;
-    int rank;               /* the seat of the causal worker, -1 none */
-    int node;               /* that worker's node or the lost node, -1 none */
+    int seat;               /* of the causal worker, in a static job its rank; -1: none */
+    int node;               /* that worker's node or the lost node; -1: none */
     bool tie;               /* others failed at the same moment, as far as clocks can tell */
     char explanation[1280]; /* one line */
 };

@@ -110,7 +110,7 @@ static int teardown(void **state)
 static void exits(struct fixture *f, int rank, bool signaled, int code, int64_t when_ns)
 {
     struct exit_event event = {
-        .rank = rank, .signaled = signaled, .code = code, .when_ns = when_ns};
+        .seat = rank, .signaled = signaled, .code = code, .when_ns = when_ns};
     assert_true(rank_exited(&f->job.ranks, rank, when_ns));
     f->job.ranks.records[rank].signaled = signaled;
     f->job.ranks.records[rank].code = code;
@@ -189,7 +189,7 @@ static void test_signal(void **state)
 static void test_not_executed(void **state)
 {
     struct fixture *f = *state;
-    struct exit_event event = {.rank = 0, .code = 127, .when_ns = 6 * SECOND};
+    struct exit_event event = {.seat = 0, .code = 127, .when_ns = 6 * SECOND};
     rank_exited(&f->job.ranks, 0, 6 * SECOND);
     f->job.ranks.records[0].exec_failed = true;
     f->job.ranks.records[0].code = 127;

@@ -34,7 +34,7 @@ static void test_the_first_failure_stays(void **state)
     exit_outside_blame_launcher(&outside, &verdict);
     assert_int_equal(verdict.status, STATUS_TIMEOUT);
     assert_int_equal(verdict.cause, CAUSE_TIMEOUT);
-    assert_int_equal(verdict.rank, -1);
+    assert_int_equal(verdict.seat, -1);
     assert_int_equal(verdict.node, -1);
     assert_string_equal(verdict.explanation, "too long");
     exit_outside_clear(&outside);

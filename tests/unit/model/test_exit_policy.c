@@ -55,14 +55,14 @@ static void end(struct fixture *f)
 
 static bool exits(struct fixture *f, int rank, int code, double ms)
 {
-    struct exit_event event = {.rank = rank, .code = code, .when_ns = (int64_t)(ms * MS)};
+    struct exit_event event = {.seat = rank, .code = code, .when_ns = (int64_t)(ms * MS)};
     return exit_policy_exited(f->policy, &event);
 }
 
 static bool dies(struct fixture *f, int rank, int signal, double ms)
 {
     struct exit_event event = {
-        .rank = rank, .signaled = true, .code = signal, .when_ns = (int64_t)(ms * MS)};
+        .seat = rank, .signaled = true, .code = signal, .when_ns = (int64_t)(ms * MS)};
     return exit_policy_exited(f->policy, &event);
 }
 
@@ -70,7 +70,7 @@ static bool dies(struct fixture *f, int rank, int signal, double ms)
 static bool ends_about(struct fixture *f, int rank, int code, int signal, double ms)
 {
     struct exit_event event = {
-        .rank = rank,
+        .seat = rank,
         .signaled = signal > 0,
         .code = signal > 0 ? signal : code,
         .when_ns = (int64_t)(ms * MS),
@@ -81,7 +81,7 @@ static bool ends_about(struct fixture *f, int rank, int code, int signal, double
 
 static bool aborts(struct fixture *f, int rank, int code, const char *message, double ms)
 {
-    struct exit_event event = {.rank = rank, .code = code, .when_ns = (int64_t)(ms * MS)};
+    struct exit_event event = {.seat = rank, .code = code, .when_ns = (int64_t)(ms * MS)};
     return exit_policy_aborted(f->policy, &event, message);
 }
 
@@ -113,7 +113,7 @@ static void expect(struct fixture *f, int status, enum exit_cause cause, int ran
     assert_string_equal(f->verdict.explanation, explanation);
     assert_int_equal(f->verdict.status, status);
     assert_string_equal(exit_cause_name(f->verdict.cause), exit_cause_name(cause));
-    assert_int_equal(f->verdict.rank, rank);
+    assert_int_equal(f->verdict.seat, rank);
     if (rank >= 0) {
         assert_int_equal(f->verdict.node, rank / RANKS_PER_NODE);
         assert_int_equal(exit_policy_role(f->policy, rank), ROLE_CAUSE);
@@ -163,7 +163,7 @@ static void test_signal_death(void **state)
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
     struct exit_event event = {
-        .rank = 6, .signaled = true, .code = SIGSEGV, .core = true, .when_ns = 4 * MS};
+        .seat = 6, .signaled = true, .code = SIGSEGV, .core = true, .when_ns = 4 * MS};
     assert_true(exit_policy_exited(f.policy, &event));
     kill_all(&f, 5);
     rest_die(&f, SIGKILL, 6);
@@ -306,7 +306,7 @@ static void test_exits_of_one_node_are_compared_exactly(void **state)
     ends_about(&f, 5, 0, SIGSEGV, 10.0);
     rest_exit(&f, 0, 20);
     exit_policy_verdict(f.policy, &f.verdict);
-    assert_int_equal(f.verdict.rank, 5);
+    assert_int_equal(f.verdict.seat, 5);
     assert_true(f.verdict.tie);
     end(&f);
 }
@@ -330,8 +330,8 @@ static void test_grades(void **state)
         ends_about(&f, 2, 1, cases[i].signal2, 10.0);
         rest_exit(&f, 0, 20);
         exit_policy_verdict(f.policy, &f.verdict);
-        if (f.verdict.rank != cases[i].named)
-            fail_msg("case %zu: rank %d named", i, f.verdict.rank);
+        if (f.verdict.seat != cases[i].named)
+            fail_msg("case %zu: rank %d named", i, f.verdict.seat);
         assert_true(f.verdict.tie);
         end(&f);
     }
@@ -417,7 +417,7 @@ static void test_exec_failure(void **state)
 {
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
-    struct exit_event event = {.rank = 2, .code = STATUS_NOT_FOUND, .when_ns = MS};
+    struct exit_event event = {.seat = 2, .code = STATUS_NOT_FOUND, .when_ns = MS};
     assert_true(exit_policy_exec_failed(f.policy, &event, "./trian: No such file or directory"));
     assert_false(exits(&f, 2, 127, 2));
     kill_all(&f, 3);
@@ -715,7 +715,7 @@ static void test_no_ranks_at_all(void **state)
         struct verdict verdict;
         exit_policy_verdict(policy, &verdict);
         assert_int_equal(verdict.status, 0);
-        assert_int_equal(verdict.rank, -1);
+        assert_int_equal(verdict.seat, -1);
         exit_policy_destroy(policy);
     }
 }
@@ -797,7 +797,7 @@ static void test_nonsense_is_harmless(void **state)
     const int64_t odd[] = {INT64_MIN, INT64_MAX};
     for (int i = 0; i < 2; i++) {
         struct exit_event event = {
-            .rank = i * 2, .code = 1, .when_ns = odd[i], .uncertainty_ns = odd[1 - i]};
+            .seat = i * 2, .code = 1, .when_ns = odd[i], .uncertainty_ns = odd[1 - i]};
         exit_policy_exited(f.policy, &event);
     }
     assert_false(exits(&f, 0, 0, 3)); /* a second exit of one rank is no news */
@@ -849,7 +849,7 @@ static void test_random_histories(void **state)
         for (int r = 0; r < RANKS; r++) {
             uint64_t kind = next_random(&seed) % 4;
             events[r] = (struct exit_event){
-                .rank = r,
+                .seat = r,
                 .signaled = kind == 0,
                 .code = kind == 0   ? SIGTERM
                         : kind == 1 ? (int)(next_random(&seed) % 256)
