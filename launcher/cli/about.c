@@ -41,7 +41,7 @@ void version_text(const char *module_dir, struct buf *out)
     buf_printf(out, "hvdrun %s\n", HVDRUN_VERSION);
     buf_printf(out, "built by %s for %s\n", HVDRUN_COMPILER, HVDRUN_MACHINE);
     buf_printf(out, "contains %s\n", HVDRUN_CONTAINED);
-    buf_puts(out, "loads what a job needs of these:\n");
+    buf_puts(out, "loads these libraries when a job needs them:\n");
     library_versions_text(module_dir, out);
 }
 
@@ -53,5 +53,5 @@ void check_build_text(struct buf *out)
             buf_printf(out, "\n%s:\n", parts[i].title);
         buf_printf(out, "    [%c] %s\n", parts[i].built ? 'X' : ' ', parts[i].name);
     }
-    buf_puts(out, "\n'hvdrun check' looks at the hosts of a job.\n");
+    buf_puts(out, "\n'hvdrun check' checks the hosts of a job.\n");
 }

@@ -37,16 +37,17 @@ void check_words_help(struct buf *out)
     buf_puts(
         out,
         "Usage: hvdrun check [--net] [--json] [OPTIONS]\n"
-        "Looks before one leaps: whether the hosts can be reached, what is there, and whether\n"
-        "they reach each other. Starts no program.\n\n"
+        "Checks the hosts before a job does: whether you can reach them, what they have, and\n"
+        "whether they reach each other. Starts no program.\n\n"
         "  hvdrun check                        this machine, or all nodes of the allocation\n"
-        "  hvdrun check -H a,b --net           two hosts, and how fast they are connected\n\n"
+        "  hvdrun check -H a,b --net           two hosts, and the speed of their connection\n\n"
         "  --net                     " CHECK_NET_HELP "\n"
         "  --json                    " CHECK_JSON_HELP "\n"
-        "  -q, --quiet               Print problems and warnings alone\n\n"
-        "OPTIONS are those of a job (hvdrun --help); what tells the hosts and the way to them\n"
-        "counts: -H, --hostfile, --transport, --launch-agent, --ssh-port and the like,\n"
+        "  -q, --quiet               Print only problems and warnings\n\n"
+        "OPTIONS are those of a job (hvdrun --help). The check uses those about hosts and the\n"
+        "way to them: -H, --hostfile, --transport, --launch-agent, --ssh-port and the like,\n"
         "--network-interfaces, --start-timeout, --scheduler.\n"
-        "Exit status: 0, also with warnings; 125 when a job would not run; 2 for a wrong\n"
-        "command line. 'hvdrun --check-build' says what this hvdrun was built with.\n");
+        "Exit status: 0 if a job would run (there may be warnings); 125 if it would not; 2 for\n"
+        "an error in the command line.\n"
+        "'hvdrun --check-build' prints the features that this hvdrun was built with.\n");
 }

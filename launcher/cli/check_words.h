@@ -16,9 +16,9 @@ struct check_words {
 
 #define CHECK_WORD "check"
 #define CHECK_OPERANDS "[--net] [--json] [OPTIONS]"
-#define CHECK_HELP "Look at the hosts that -H, --hostfile or the allocation name, and start nothing"
-#define CHECK_NET_HELP "Measure how fast the hosts send to each other, too"
-#define CHECK_JSON_HELP "Print what was found as JSON"
+#define CHECK_HELP "Check the hosts of -H, --hostfile or the allocation; start no program"
+#define CHECK_NET_HELP "Also measure how fast the hosts send to each other"
+#define CHECK_JSON_HELP "Print the results as JSON"
 
 /* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options, and
  * returns how many are left. Without the word: all. */

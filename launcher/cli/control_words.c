@@ -126,13 +126,15 @@ int control_words_parse(int argc, char *const *argv, struct control_words *out, 
 
 void control_words_help(struct buf *out)
 {
-    buf_puts(out, "Commands for a job of yours that runs on this machine:\n");
+    buf_puts(out, "Commands for your running jobs on this machine:\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         char line[128];
         snprintf(line, sizeof(line), "hvdrun %s %s", commands[i].word, commands[i].operands);
         buf_printf(out, "  %-32s  %s\n", line, commands[i].help);
     }
-    buf_puts(out, "JOB, or --job JOB with the others, is needed when several run: the job's id, or "
-                  "the path of its\ncontrol socket. Exit status: 0; 2 for a wrong command line; 1 "
-                  "when there is no such job or it refuses.\n");
+    buf_puts(out,
+             "If you have several running jobs, give JOB, or --job JOB with the other commands.\n"
+             "JOB is the job's id, or the path of its control socket.\n"
+             "Exit status: 0; 2 for an error in the command line; 1 if the job does not "
+             "exist or refuses.\n");
 }

@@ -13,10 +13,10 @@
 
 /* clang-format off */
 #define CONTROL_COMMAND_LIST(X)                                                                    \
-    X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show what a running job does and on which hosts") \
-    X(CONTROL_DRAIN,   "drain",   "HOST [--within TIME]",     "Let a host leave the job, in order; at the latest after TIME") \
+    X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show the state of a running job and its hosts") \
+    X(CONTROL_DRAIN,   "drain",   "HOST [--within TIME]",     "Drain a host: it leaves the job in order, after TIME at the latest") \
     X(CONTROL_UNDRAIN, "undrain", "HOST",                     "Let the job use a drained host again") \
-    X(CONTROL_ADD,     "add",     "HOSTS",                    "Give the job more hosts, as in d:4,e:2")
+    X(CONTROL_ADD,     "add",     "HOSTS",                    "Add hosts to the job, as in d:4,e:2")
 /* clang-format on */
 
 enum control_command {

@@ -103,14 +103,14 @@ static void put_other_names(struct buf *out)
     char name[OPTION_NAME_MAX];
     const struct option_other_name *other = option_other_variable(0);
     buf_puts(out, "\n## Further names\n\n"
-                  "Read as well, weaker than the names above:\n\n");
+                  "hvdrun also reads these names. The names above override them.\n\n");
     for (size_t i = 0; other != NULL; other = option_other_variable(++i))
         buf_printf(out, "- the variable `%s` for `--%s`\n", other->name,
                    option_name(other->id, name));
     other = option_other_yaml(0);
     for (size_t i = 0; other != NULL; other = option_other_yaml(++i))
         buf_printf(out, "- in YAML `%s` for `--%s`%s\n", other->name, option_name(other->id, name),
-                   other->inverted ? ", turned round" : "");
+                   other->inverted ? ", with the opposite value" : "");
 }
 
 void docgen_table(struct buf *out)
@@ -120,18 +120,22 @@ void docgen_table(struct buf *out)
              "change it "
              "there. -->\n"
              "# Options of hvdrun\n\n"
-             "Defaults are weaker than `~/.config/hvdrun/config.ini` (`$XDG_CONFIG_HOME` counts), "
-             "that is weaker than\n`--config-file`, then come the variables, then the flags. An "
-             "INI file has the option's long name\n(`num-proc` or `num_proc` as well as `np`) as "
-             "key in the section named below; `[env]` holds variables for\nthe workers. A key or "
-             "value that is wrong is an error with file and line, a `HVDRUN_` variable that\nis no "
-             "option is a warning. An empty variable counts as unset.\n\n"
-             "Times are seconds, or `250ms`, `30s`, `5m`, `2h`, `1d`. Switches take `yes` or `no` "
-             "in files and variables.\n\n"
-             "A hvdrun that runs inside a worker of another one does not inherit its options: "
-             "`HVDRUN_` variables of\noptions are not handed on to workers (`-x HVDRUN_TIMEOUT` "
-             "does so on purpose), and no variable that a\nworker gets has the name of an "
-             "option.\n");
+             "Precedence, lowest first: built-in defaults, your `config.ini`, `--config-file`, "
+             "`HVDRUN_*` variables, flags.\n"
+             "Your `config.ini` is `~/.config/hvdrun/config.ini`, or `hvdrun/config.ini` below "
+             "`$XDG_CONFIG_HOME`.\n\n"
+             "In an INI file, the key is the option's long name: `np`, `num-proc` or `num_proc`.\n"
+             "The tables below name the section of each option.\n"
+             "The section `[env]` holds variables for the workers.\n"
+             "A wrong key or value is an error that names file and line.\n\n"
+             "A `HVDRUN_` variable that is not an option causes a warning.\n"
+             "An empty variable counts as unset.\n\n"
+             "Times are in seconds, or numbers with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`.\n"
+             "Switches take `yes` or `no` in files and variables.\n\n"
+             "If a worker runs hvdrun itself, that hvdrun does not inherit these options:\n\n"
+             "- Workers do not get the `HVDRUN_` variables of options, unless you pass one on with "
+             "`-x HVDRUN_TIMEOUT`.\n"
+             "- A variable that hvdrun sets for workers never has the name of an option.\n");
     for (int i = 0; i < GROUP_TOTAL; i++)
         put_group_table((enum option_group)i, out);
     put_other_names(out);

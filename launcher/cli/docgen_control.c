@@ -27,8 +27,8 @@ struct option {
 static bool find_option(int command, int index, struct option *option)
 {
     static const struct option common[] = {
-        {"job", true, "The job, when several run"},
-        {"help", false, "Show the commands for a running job"},
+        {"job", true, "The job, if you have several running jobs"},
+        {"help", false, "Print the commands for a running job"},
     };
     const char *at = commands[command].operands;
     for (at = strstr(at, "[--"); at != NULL; at = strstr(at + 3, "[--")) {
@@ -70,21 +70,21 @@ static void put_man_check(struct buf *out)
 {
     buf_puts(out, ".SH CHECK\n\\fBhvdrun " CHECK_WORD "\\fR ");
     put_troff(CHECK_OPERANDS, out);
-    buf_puts(out,
-             "\n.PP\n" CHECK_HELP
-             ".\nThe options are those of a job. \\fB\\-\\-net\\fR: measure how fast the hosts "
-             "send to each other, too.\n\\fB\\-\\-json\\fR: print what was found as JSON. The "
-             "status is 0, also with warnings; 125 when a job\nwould not run; 2 for a wrong "
-             "command line. \\fBhvdrun \\-\\- check\\fR starts a program of that name.\n");
+    buf_puts(out, "\n.PP\n" CHECK_HELP ".\nThe options are those of a job, and these:\n"
+                  ".TP\n\\fB\\-\\-net\\fR\n" CHECK_NET_HELP ".\n"
+                  ".TP\n\\fB\\-\\-json\\fR\n" CHECK_JSON_HELP ".\n"
+                  ".PP\nThe exit status is 0 if a job would run (there may be warnings), 125 if it "
+                  "would not, and 2 for\nan error in the command line. \\fBhvdrun \\-\\- check\\fR "
+                  "starts a program with that name.\n");
 }
 
 void docgen_control_man(struct buf *out)
 {
     put_man_check(out);
     buf_puts(out, ".SH COMMANDS\n"
-                  "As the very first word, one of these speaks to an elastic job of the same user "
-                  "that runs on this\nmachine, and ends (\\fBhvdrun \\-\\- status\\fR starts a "
-                  "program of that name):\n");
+                  "These commands control your running elastic jobs on this machine.\n"
+                  "A command must be the very first word: \\fBhvdrun \\-\\- status\\fR starts a "
+                  "program with that name.\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         buf_printf(out, ".TP\n\\fB%s\\fR ", commands[i].word);
         put_troff(commands[i].operands, out);
@@ -92,9 +92,10 @@ void docgen_control_man(struct buf *out)
         put_troff(commands[i].help, out);
         buf_puts(out, ".\n");
     }
-    buf_puts(out, ".PP\nJOB, or \\fB\\-\\-job\\fR JOB with the others, is needed when several "
-                  "run: the job's id, or the path of\nits control socket. The status is 0; 2 for a "
-                  "wrong command line; 1 when there is no such job or it\nrefuses.\n");
+    buf_puts(out, ".PP\nIf you have several running jobs, give JOB, or \\fB\\-\\-job\\fR JOB with "
+                  "the other commands.\nJOB is the job's id, or the path of its control socket.\n"
+                  "The exit status is 0; 2 for an error in the command line; 1 if the job does not "
+                  "exist or refuses.\n");
 }
 
 static void put_bash_case(int command, struct buf *out)

@@ -75,8 +75,7 @@ static void put_options(struct buf *out)
 static void put_configuration(struct buf *out)
 {
     buf_puts(out, ".SH CONFIGURATION\n"
-                  "Options may also stand in INI files, under their long name, in these "
-                  "sections:\n");
+                  "INI files can also set options, under their long name, in these sections:\n");
     for (int i = 0; i < GROUP_TOTAL; i++) {
         const char *section = option_group_section((enum option_group)i);
         if (section == NULL || i == GROUP_FOREIGN)
@@ -87,8 +86,11 @@ static void put_configuration(struct buf *out)
     buf_puts(out, ".TP\n\\fB[env]\\fR\nVariables for the workers, NAME = VALUE.\n"
                   ".PP\n.RS 4\n.nf\n[launch]\ntimeout = 2h\n\n[output]\nlabel = %h:%r\n\n"
                   "[env]\nNCCL_DEBUG = WARN\n.fi\n.RE\n.PP\n"
-                  "\\fB\\-\\-config\\-file\\fR also takes a YAML file written for horovodrun.\n"
-                  "An unknown key or a bad value is an error that names file and line.\n");
+                  "\\fB\\-\\-config\\-file\\fR also accepts a YAML file written for horovodrun.\n"
+                  "An unknown key or a wrong value is an error that names file and line.\n"
+                  ".PP\nPrecedence, lowest first: built\\-in defaults, "
+                  "\\(ti/.config/hvdrun/config.ini,\n"
+                  "\\fB\\-\\-config\\-file\\fR, HVDRUN_* variables, flags.\n");
 }
 
 static void put_environment(struct buf *out)
@@ -97,13 +99,14 @@ static void put_environment(struct buf *out)
                   "\\fBHVDRUN_\\fINAME\\fR sets the option \\fB\\-\\-\\fINAME\\fR, in capitals and "
                   "with _ for \\-:\n"
                   "\\fBHVDRUN_START_TIMEOUT=2m\\fR. An empty value counts as unset.\n"
-                  "It is stronger than the configuration files and weaker than flags.\n"
-                  "These variables are not handed on to the workers.\n");
+                  "A variable overrides the configuration files, and a flag overrides the "
+                  "variable.\n"
+                  "Workers do not inherit these variables.\n");
     const struct option_other_name *other = option_other_variable(0);
     for (size_t i = 0; other != NULL; other = option_other_variable(++i)) {
         char name[OPTION_NAME_MAX], variable[OPTION_NAME_MAX];
         put_item(other->name, out);
-        buf_printf(out, "Is read as well, weaker than \\fB%s\\fR",
+        buf_printf(out, "Another name, which \\fB%s\\fR overrides",
                    option_variable(other->id, variable));
         buf_puts(out, " (option \\fB");
         buf_puts(out, "\\-\\-");
@@ -123,8 +126,8 @@ static void put_status(struct buf *out)
 #undef STATUS_ROW
     };
     buf_puts(out, ".SH \"EXIT STATUS\"\n"
-                  "That of the worker that failed first, or 128 + N when signal N ended it; 0 when "
-                  "all succeeded.\nOf hvdrun itself:\n");
+                  "0 if all workers succeeded. Otherwise that of the worker that failed first, or "
+                  "128 + N if signal N\nended it. Reserved for hvdrun itself:\n");
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         buf_printf(out, ".TP\n\\fB%d\\fR\n", statuses[i].value);
         put_line(statuses[i].text, out);
@@ -142,13 +145,13 @@ void docgen_man(struct buf *out)
                "\\fIprogram\\fR ...]\n"
                ".br\n.B hvdrun\n\\fIcommand\\fR [\\fIoperands\\fR]\n"
                ".SH DESCRIPTION\n"
-               "hvdrun starts the workers of a distributed program, watches them, and ends with "
-               "the job's\ntrue status. Any program can be a worker: one that uses MPI, Horovod, "
-               "torch.distributed or\nJAX, or one that uses nothing of the kind.\n.PP\n"
-               "Options end at the program or at \\fB\\-\\-\\fR. A lone \\fB:\\fR begins a further "
-               "program of the same\njob, with \\fB\\-np\\fR, \\fB\\-x\\fR and "
-               "\\fB\\-\\-wdir\\fR of its own; after \\fB\\-\\-\\fR it is an argument.\n.PP\n"
-               "Times are seconds, or a number with ms, s, m, h or d.\n",
+               "hvdrun starts the workers of a distributed program, watches them, and exits with "
+               "the job's true\nstatus. Any program can be a worker: one that uses MPI, Horovod, "
+               "torch.distributed or JAX, or\nnone of these.\n.PP\n"
+               "Options end at the program or at \\fB\\-\\-\\fR. A separate \\fB:\\fR begins "
+               "another program of the same\njob, with its own \\fB\\-np\\fR, \\fB\\-x\\fR and "
+               "\\fB\\-\\-wdir\\fR. After \\fB\\-\\-\\fR, \\fB:\\fR is an argument.\n.PP\n"
+               "Times are in seconds, or numbers with ms, s, m, h or d.\n",
                HVDRUN_VERSION);
     docgen_control_man(out);
     put_options(out);
@@ -156,16 +159,16 @@ void docgen_man(struct buf *out)
     put_environment(out);
     put_status(out);
     buf_puts(out, ".SH FILES\n.TP\n.I \\(ti/.config/hvdrun/config.ini\n"
-                  "Options of this user; under \\fB$XDG_CONFIG_HOME\\fR when that is set.\n"
+                  "Your options; below \\fB$XDG_CONFIG_HOME\\fR instead if that is set.\n"
                   ".SH EXAMPLES\n"
                   ".TP\n\\fBhvdrun \\-np 4 python train.py\\fR\nFour workers on this machine.\n"
                   ".TP\n\\fBhvdrun \\-np 8 \\-H a:4,b:4 \\-\\-dry\\-run ./train\\fR\n"
-                  "Show which rank would run where.\n"
+                  "Print where each rank would run.\n"
                   ".TP\n\\fBhvdrun \\-np 1 ./server : \\-np 3 ./client\\fR\n"
                   "Two programs in one job.\n"
                   ".TP\n\\fBhvdrun \\-H a:4,b:4 \\-\\-min\\-np 4 ./train\\fR\n"
-                  "A job that goes on when one of its hosts is lost.\n"
+                  "A job that continues when one of its hosts is lost.\n"
                   ".TP\n\\fBhvdrun drain b \\-\\-within 90s\\fR\n"
-                  "Let host b leave that job in order.\n"
+                  "Drain host b of this job.\n"
                   ".SH \"SEE ALSO\"\n.BR mpirun (1),\n.BR srun (1)\n");
 }

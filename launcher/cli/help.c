@@ -85,9 +85,9 @@ static void put_commands(struct buf *out)
         CONTROL_COMMAND_LIST(CONTROL_ROW)
 #undef CONTROL_ROW
     };
-    buf_puts(out, "\nInstead of a program (hvdrun check --help)\n");
+    buf_puts(out, "\nCheck of the hosts, without a job (hvdrun check --help)\n");
     put_wrapped(CHECK_HELP, put_head(CHECK_WORD " " CHECK_OPERANDS, out), out);
-    buf_puts(out, "\nCommands for an elastic job that runs (hvdrun status --help)\n");
+    buf_puts(out, "\nCommands for a running elastic job (hvdrun status --help)\n");
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         put_wrapped(commands[i].help, put_head(commands[i].head, out), out);
 }
@@ -100,15 +100,16 @@ void help_text(struct buf *out)
                   "  hvdrun -np 4 python train.py        four workers on this machine\n"
                   "  hvdrun -np 1 ./a : -np 3 ./b        two programs, one job\n"
                   "  hvdrun -np 8 -H a:4,b:4 --dry-run ./train\n"
-                  "                                      show what would run where\n");
+                  "                                      print where each rank would run\n");
     for (int i = 0; i < GROUP_TOTAL; i++)
         put_group((enum option_group)i, out);
     put_commands(out);
     buf_puts(out,
              "\nOptions end at the program, or at '--'. TIME is in seconds, or 250ms, 5m, 2h.\n"
-             "--NAME is also NAME = VALUE in ~/.config/hvdrun/config.ini or --config-file,\n"
-             "in the [section] beside the title above, and HVDRUN_NAME in the environment\n"
-             "('_' for '-'). Flags are stronger than the environment, that is stronger than\n"
-             "files. [env] in a file holds variables for the workers.\n"
-             "Exit status: that of the job; 128 + N when signal N ended it; see hvdrun(1).\n");
+             "You can also set --NAME with NAME = VALUE in a configuration file, in the\n"
+             "[section] next to the title above, or with the variable HVDRUN_NAME ('_' for\n"
+             "'-'). [env] in a file holds variables for the workers.\n"
+             "Precedence, lowest first: defaults, ~/.config/hvdrun/config.ini, --config-file,\n"
+             "HVDRUN_* variables, flags.\n"
+             "Exit status: that of the job; 128 + N if signal N ended it; see hvdrun(1).\n");
 }

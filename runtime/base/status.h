@@ -5,15 +5,15 @@
  */
 #pragma once
 
-#define STATUS_LIST(X)                                                              \
-    X(STATUS_USAGE, 2, "the command line, a configuration or a host file is wrong") \
-    X(STATUS_REQUEUED, 120, "the job was put back into the scheduler's queue")      \
-    X(STATUS_NODE_LOST, 121, "an agent or its node was lost")                       \
-    X(STATUS_START_TIMEOUT, 122, "the job did not come up within --start-timeout")  \
-    X(STATUS_NO_SLOTS, 123, "not enough slots for the ranks asked for")             \
-    X(STATUS_TIMEOUT, 124, "the job ran longer than --timeout")                     \
-    X(STATUS_LAUNCHER, 125, "the launcher itself failed")                           \
-    X(STATUS_NOT_EXECUTABLE, 126, "the program could not be executed")              \
+#define STATUS_LIST(X)                                                                     \
+    X(STATUS_USAGE, 2, "an error in the command line, a configuration file or a hostfile") \
+    X(STATUS_REQUEUED, 120, "hvdrun requeued the scheduler's job")                         \
+    X(STATUS_NODE_LOST, 121, "an agent or its node was lost")                              \
+    X(STATUS_START_TIMEOUT, 122, "the job did not start within --start-timeout")           \
+    X(STATUS_NO_SLOTS, 123, "too few slots for the requested ranks")                       \
+    X(STATUS_TIMEOUT, 124, "the job ran longer than --timeout")                            \
+    X(STATUS_LAUNCHER, 125, "the launcher itself failed")                                  \
+    X(STATUS_NOT_EXECUTABLE, 126, "the program could not be executed")                     \
     X(STATUS_NOT_FOUND, 127, "the program was not found")
 
 enum status {

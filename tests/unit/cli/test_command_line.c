@@ -378,7 +378,7 @@ static void test_warnings(void **state)
                NULL, &line);
     assert_int_equal(line.warnings.count, 5);
     assert_string_equal(line.warnings.items[0],
-                        "--jsrun is ignored: hvdrun starts the workers itself, name the hosts with "
+                        "--jsrun is ignored: hvdrun starts the workers itself; name the hosts with "
                         "-H or --hostfile");
     assert_string_equal(line.warnings.items[4],
                         "--log-hide-timestamp is deprecated: use --log-without-timestamp");
