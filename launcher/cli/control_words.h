@@ -14,7 +14,7 @@
 /* clang-format off */
 #define CONTROL_COMMAND_LIST(X)                                                                    \
     X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show the state of a running job and its hosts") \
-    X(CONTROL_DRAIN,   "drain",   "HOST [--within TIME]",     "Drain a host: it leaves the job in order, after TIME at the latest") \
+    X(CONTROL_DRAIN,   "drain",   "HOST [--within TIME]",     "Drain a host: it leaves the job within TIME") \
     X(CONTROL_UNDRAIN, "undrain", "HOST",                     "Let the job use a drained host again") \
     X(CONTROL_ADD,     "add",     "HOSTS",                    "Add hosts to the job, as in d:4,e:2")
 /* clang-format on */
