@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `hvdrun check [--net] [--json] [options of a job]`: a look at the hosts instead of a job. Only
- * the very first argument can be this word: `hvdrun -- check` starts a program of that name.
+ * `hvdrun check [--net] [--json] [options of a job]`: checks the hosts instead of starting a job.
+ * Only the very first argument can be this word: `hvdrun -- check` starts a program of that name.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct check_words {
 #define CHECK_JSON_HELP "Print the results as JSON"
 
 /* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options, and
- * returns how many are left. Without the word: all. */
+ * returns their number. Without the word: all. */
 int check_words_take(int argc, char *const *argv, char **rest, struct check_words *out);
 
-int check_words_refuse(const char *word, struct error *err); /* what is no option; -1 */
+int check_words_refuse(const char *word, struct error *err); /* `word` is not an option; -1 */
 void check_words_help(struct buf *out);

@@ -103,7 +103,7 @@ static void put_other_names(struct buf *out)
     char name[OPTION_NAME_MAX];
     const struct option_other_name *other = option_other_variable(0);
     buf_puts(out, "\n## Further names\n\n"
-                  "hvdrun also reads these names. The names above override them.\n\n");
+                  "hvdrun also reads these names.\nThe names above override them.\n\n");
     for (size_t i = 0; other != NULL; other = option_other_variable(++i))
         buf_printf(out, "- the variable `%s` for `--%s`\n", other->name,
                    option_name(other->id, name));
