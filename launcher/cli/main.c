@@ -154,7 +154,7 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                                   .warnings = &line->warnings,
                                   .job_id = job_id,
                                   .argv = argv,
-                                  .streams = streams,
+                                  .streams = plan == NULL ? NULL : streams,
                                   .agent_path = agent_path,
                                   .ssh_module = ssh_module,
                                   .tls_module = tls_module,

@@ -251,13 +251,13 @@ static void job_close(struct job *job)
 {
     terminal_destroy(job->terminal);
     reach_destroy(job->reach);
+    mpi_part_destroy(job->mpi); /* this and the next borrow the plan, which may be the kind's */
+    rendezvous_part_destroy(job->rendezvous);
     kind_destroy(job);
     warning_destroy(job->warning);
     helpers_destroy(job->helpers);
     progress_destroy(job->progress);
     stdin_feed_destroy(job->stdin_feed);
-    rendezvous_part_destroy(job->rendezvous);
-    mpi_part_destroy(job->mpi);
     for (int i = 0; i < job->node_count; i++)
         node_link_destroy(job->nodes[i]);
     output_destroy(job->output, OUTPUT_WAIT_MS);

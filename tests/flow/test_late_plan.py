@@ -70,6 +70,11 @@ class Gpus(Hosts):
         result = self.ssh_job("-H", "node1,node2", worker("mpi_ring.openmpi"))
         self.expect(result, 0)
 
+    def test_a_round_of_mpi_is_open_at_the_end(self):
+        """The others wait in MPI_Init for a rank that dies: their round outlives the plan's users."""
+        result = self.ssh_job("--grace", "2", "-H", "node1,node2", worker("mpi_die.openmpi"), "in", "4", "6")
+        self.expect(result, 6)
+
 
 if __name__ == "__main__":
     main()

@@ -68,6 +68,7 @@ class Report(Flow):
 
     def test_exec_failure(self):
         report = self.report("-np", 2, "./no/such/file", status=127)
+        self.assertIn("./no/such/file", report["ranks"][0]["text"])
         self.assertEqual(report["job"]["cause"]["kind"], "exec")
         self.assertIn("no/such/file", report["job"]["cause"]["text"])
 

@@ -19,7 +19,9 @@
 #include "model/hosts/hosts.h"
 
 #define NODES 2
-#define PATIENCE_MS 10000 /* for what a driver says to an agent that behaves */
+#define SEGMENTS 4
+#define PATIENCE_MS 10000   /* for what a driver says to an agent that behaves */
+#define END_PATIENCE_MS 500 /* for the end of the job, which may not come */
 
 enum mode { MODE_TWO = 1, MODE_GOOD = 2, MODE_CHECK = 4, MODE_QUIET = 8 };
 
@@ -31,7 +33,7 @@ struct segment {
 
 struct peer {
     int fd;
-    struct segment segments[3];
+    struct segment segments[SEGMENTS];
 };
 
 struct stage {
@@ -77,6 +79,7 @@ static const struct frames_kind kinds[] = {
 /* Reads frames until one of this type; false: the driver has hung up, or it does not come. */
 static bool listen_for(int fd, uint8_t type)
 {
+    int patience_ms = type == FRAME_END ? END_PATIENCE_MS : PATIENCE_MS;
     AUTO_BUF struct buf in = BUF_INIT((size_t)2 << 20);
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     struct frame_header header;
@@ -89,7 +92,7 @@ static bool listen_for(int fd, uint8_t type)
             if (header.type == type)
                 return true;
         }
-        if (poll(&poll_fd, 1, PATIENCE_MS) <= 0)
+        if (poll(&poll_fd, 1, patience_ms) <= 0)
             return false;
         void *place = buf_reserve(&in, 65536);
         ssize_t got = place == NULL ? 0 : fd_read(fd, place, 65536);
@@ -104,6 +107,8 @@ static void *play(void *context)
     struct peer *peer = context;
     for (size_t i = 0; i < sizeof(peer->segments) / sizeof(peer->segments[0]); i++) {
         struct segment *segment = &peer->segments[i];
+        if (segment->after == FRAME_END && segment->bytes.length == 0)
+            break; /* it has nothing to say then, and hangs up now */
         if (segment->after != 0 && !listen_for(peer->fd, segment->after))
             break;
         if (segment->bytes.length > 0 &&
@@ -146,20 +151,25 @@ static void come_up(struct stage *stage)
 static void write_story(struct stage *stage, struct fuzz_bytes *bytes)
 {
     struct frames frames = {.bytes = bytes};
+    size_t segment = 2;
+    for (int i = 0; i < stage->count; i++)
+        stage->peers[i].segments[3].after = FRAME_END;
     while (bytes->left > 0) {
         uint8_t choice = fuzz_u8(bytes);
         int who = (choice >> 5 & 1) % stage->count;
-        frames.out = &stage->peers[who].segments[2].bytes;
+        frames.out = &stage->peers[who].segments[segment].bytes;
         frames.node = (uint32_t)who;
         frames.rank = (uint32_t)(who * 2 + (choice >> 6 & 1));
         if (choice == 255)
             put_hello(&frames);
+        else if (choice == 254)
+            segment = 3; /* the rest when the job is being ended */
         else
             frames_put_any(&frames, &kinds[choice % (sizeof(kinds) / sizeof(kinds[0]))]);
     }
     for (int i = 0; i < stage->count; i++) {
         uint16_t next = 0;
-        for (size_t k = 0; k < 3; k++)
+        for (size_t k = 0; k < SEGMENTS; k++)
             next = frames_number(&stage->peers[i].segments[k].bytes, next);
     }
     frames_clear(&frames);
@@ -220,7 +230,7 @@ static void open_stage(struct stage *stage, struct transport_stream *streams)
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
         stage->peers[i].fd = pair[1];
         streams[i] = (struct transport_stream){.read_fd = pair[0], .write_fd = pair[0]};
-        for (size_t k = 0; k < 3; k++)
+        for (size_t k = 0; k < SEGMENTS; k++)
             buf_init(&stage->peers[i].segments[k].bytes, FRAMES_MAX + 1024);
     }
 }
@@ -246,7 +256,7 @@ FUZZ_TARGET
     for (int i = 0; i < stage.count; i++) {
         pthread_join(threads[i], NULL);
         fd_close(&stage.peers[i].fd);
-        for (size_t k = 0; k < 3; k++)
+        for (size_t k = 0; k < SEGMENTS; k++)
             buf_destroy(&stage.peers[i].segments[k].bytes);
     }
     return 0;

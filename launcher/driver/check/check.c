@@ -23,8 +23,8 @@
 #include "driver/tell/events.h"
 #include "output/output.h"
 
-#define NODE_TIMEOUT_MS 30000
-#define ANSWER_MS 10000 /* for a node's facts: a file system there may hang */
+#define NODE_TIMEOUT_MS 30000 /* as for a static job */
+#define ANSWER_MS 10000       /* for a node's facts: a file system there may hang */
 #define REPORT_MAX ((size_t)1 << 30)
 
 /* What is known of a host beside its facts: whether they are waited for. */
@@ -166,12 +166,10 @@ static void hello(struct job *job, struct node_link *node)
 {
     struct check_job *part = of(job);
     struct check_host *host = &part->result.hosts[node->index];
-    char *problem AUTO_FREE = handshake_version_problem(node);
+    char *problem AUTO_FREE = handshake_problem(node);
     host->hello = node->hello;
     host->peer = node->stream.peer;
     host->is_here = node->stream.same_machine;
-    if (problem == NULL && node->hello->problem[0] != '\0')
-        problem = mem_strdup(node->hello->problem);
     if (problem != NULL) {
         give_up(part, node, "agent", problem);
         return;
@@ -267,8 +265,11 @@ static void begin(struct job *job)
         part->result.hosts[i].peer = "";
         reach_add_node(job->reach, node, &hosts->items[i].traits);
     }
-    for (int i = 0; i < part->result.count; i++)
+    for (int i = 0; i < part->result.count; i++) {
         job_open_node(job, job->nodes[i]);
+        if (job_connect_node(job, job->nodes[i], &err) < 0)
+            fail(part, i, "agent", err.text);
+    }
     job->opened_ns = clock_mono_ns();
     events_job(job->events, "job_start");
     loop_timer_set(part->start_limit, job->settings->start_timeout);
@@ -321,7 +322,7 @@ static void verdict(const struct job *job, struct verdict *out)
     verdict_set(out, 0, CAUSE_NONE, NULL);
     if (signal != 0) {
         verdict_set(out, 128 + signal, CAUSE_INTERRUPTED, NULL);
-        if (!job->gone)
+        if (signal != SIGPIPE)
             snprintf(out->explanation, sizeof(out->explanation), "the check was ended by signal %d",
                      signal);
     } else if (check_findings_count(&of(job)->findings, true) > 0) {

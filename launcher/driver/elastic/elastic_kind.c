@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/elastic/elastic_kind.h"
 
-#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -111,7 +110,7 @@ static void begin(struct job *job)
 static void pause_limits(struct job *job, bool paused)
 {
     elastic_source_pause(of(job)->parts.source, paused);
-    elastic_hub_pause(of(job)->parts.hub);
+    elastic_hub_clock_changed(of(job)->parts.hub);
 }
 
 static void ending(struct job *job)
@@ -140,12 +139,10 @@ static void verdict(const struct job *job, struct verdict *out)
     elastic_verdict_of(job, elastic_hub_core(of(job)->parts.hub), out);
 }
 
-static void report(const struct job *job, json_t *root)
+static void report(const struct job *job, struct json_t *root)
 {
     const struct elastic_parts *parts = &of(job)->parts;
-    json_object_set_new(
-        root, "elastic",
-        elastic_story_json(parts->story, elastic_facts(elastic_hub_core(parts->hub))));
+    elastic_story_report(parts->story, elastic_facts(elastic_hub_core(parts->hub)), root);
 }
 
 static void destroy(struct job *job)
@@ -185,9 +182,7 @@ static void feed_host(struct job *job, enum elastic_event_kind kind, const struc
 
 static void hello(struct job *job, struct node_link *node)
 {
-    AUTO_FREE char *problem = handshake_version_problem(node);
-    if (problem == NULL && node->hello->problem[0] != '\0')
-        problem = mem_strdup(node->hello->problem);
+    AUTO_FREE char *problem = handshake_problem(node);
     if (problem != NULL) {
         node_link_give_up(node, problem);
         return;

@@ -10,7 +10,6 @@
 #include "driver/reach/reach.h"
 #include "driver/run/rendezvous_part.h"
 #include "driver/run/stdin_feed.h"
-#include "driver/run/time_limit.h"
 #include "driver/start/handshake.h"
 #include "driver/start/prepare.h"
 
@@ -171,7 +170,7 @@ static void seat_member(struct job *job, const struct elastic_member *member)
 static void first_start(struct job *job)
 {
     job->stdin_feed = stdin_feed_create(job);
-    time_limit_begin(job);
+    handshake_running(job);
 }
 
 void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan *plan)

@@ -101,7 +101,7 @@ void elastic_hub_destroy(struct elastic_hub *hub)
     free(hub);
 }
 
-void elastic_hub_pause(struct elastic_hub *hub)
+void elastic_hub_clock_changed(struct elastic_hub *hub)
 {
     set_timer(hub);
 }

@@ -26,8 +26,8 @@ void elastic_hub_destroy(struct elastic_hub *hub); /* accepts NULL */
 /* Something has happened; `event` is copied. */
 void elastic_hub_feed(struct elastic_hub *hub, const struct elastic_event *event);
 
-/* The job was suspended, or goes on. */
-void elastic_hub_pause(struct elastic_hub *hub);
+/* The job was suspended, or goes on: the timer follows. */
+void elastic_hub_clock_changed(struct elastic_hub *hub);
 
 struct job *elastic_hub_job(const struct elastic_hub *hub);
 const struct elastic *elastic_hub_core(const struct elastic_hub *hub);

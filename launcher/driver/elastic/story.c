@@ -135,11 +135,13 @@ void elastic_story_end(const struct elastic_story *story, const struct elastic_f
                (double)facts->lost_ms / 1000);
 }
 
-json_t *elastic_story_json(const struct elastic_story *story, const struct elastic_facts *facts)
+void elastic_story_report(const struct elastic_story *story, const struct elastic_facts *facts,
+                          json_t *root)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:O, s:i}", "epochs", facts->epochs, "crashes",
-                     facts->crashes, "hosts_lost", facts->hosts_lost, "preemptions",
-                     facts->preemptions, "grown", facts->grown, "lost_s",
-                     (double)facts->lost_ms / 1000, "list", story->epochs, "not_listed",
-                     story->dropped);
+    json_t *part = json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:O, s:i}", "epochs", facts->epochs,
+                             "crashes", facts->crashes, "hosts_lost", facts->hosts_lost,
+                             "preemptions", facts->preemptions, "grown", facts->grown, "lost_s",
+                             (double)facts->lost_ms / 1000, "list", story->epochs, "not_listed",
+                             story->dropped);
+    json_object_set_new(root, "elastic", part);
 }

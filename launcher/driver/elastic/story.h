@@ -25,6 +25,6 @@ struct json_t *elastic_story_last(const struct elastic_story *story); /* the cal
 /* The last line of a job that had more than one epoch. */
 void elastic_story_end(const struct elastic_story *story, const struct elastic_facts *facts);
 
-/* The part of --report about epochs. */
-struct json_t *elastic_story_json(const struct elastic_story *story,
-                                  const struct elastic_facts *facts);
+/* Adds the part of --report about epochs, "elastic". */
+void elastic_story_report(const struct elastic_story *story, const struct elastic_facts *facts,
+                          struct json_t *root);

@@ -30,6 +30,11 @@ static void judge_output(const struct job *job, struct verdict *out)
         out->status = STATUS_LAUNCHER;
 }
 
+void verdict_note_output(struct job *job)
+{
+    judge_output(job, &job->verdict);
+}
+
 void verdict_make(struct job *job)
 {
     struct verdict *verdict = &job->verdict;

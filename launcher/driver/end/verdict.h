@@ -7,6 +7,8 @@
 
 #include "driver/job/job.h"
 
-/* All is over. Made again when one of these becomes known later, such as a reader that went away
- * while the report was written. */
+/* All is over; once more when the queue has refused the job. */
 void verdict_make(struct job *job);
+
+/* The output failed after that, while the report was written: success becomes a failure. */
+void verdict_note_output(struct job *job);

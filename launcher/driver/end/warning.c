@@ -255,11 +255,11 @@ static void only_warns(struct warning *warning, int signal)
 /* Slurm may have sent it to the workers too, and what they did then was faster than the agent. */
 static bool comes_in_time(const struct job *job)
 {
-    if (job->state <= JOB_RUNNING)
-        return true;
+    bool only_epoch = job->kind->has_workers && !job->kind->many_epochs;
+    if (only_epoch && job->ranks.finished == job->plan->size)
+        return false; /* all is well, whatever the state */
     bool just_now = teardown_age_ms(job) < SIGNAL_ROUND_MS;
-    bool well = !job->kind->many_epochs && job->ranks.finished == job->plan->size;
-    return job->state == JOB_ENDING && just_now && !well;
+    return job->state <= JOB_RUNNING || (job->state == JOB_ENDING && just_now);
 }
 
 /* One that ends the job; a second one, and one that comes late, is only passed on. */

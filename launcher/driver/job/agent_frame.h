@@ -27,7 +27,8 @@ struct frame_rule {
     int (*take)(struct job *job, struct node_link *node, const struct agent_frame *frame);
     enum frame_epochs epochs;
     /* The least state of a node that has only one epoch; one that sends it earlier breaks the
-     * protocol. In a job of many epochs each frame is looked at by its seat. */
+     * protocol. In a job of many epochs an agent is up again while workers of earlier epochs run.
+     */
     enum node_state least;
     bool placed; /* dropped from a node that is not in the present plan: it has no workers */
 };

@@ -27,6 +27,16 @@ int job_seat_rank(const struct job *job, int seat)
     return job->ranks.records[seat].rank;
 }
 
+int job_rank_seat(const struct job *job, int rank)
+{
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        if (record->rank == rank && record->epoch == job->epoch)
+            return seat;
+    }
+    return -1;
+}
+
 bool job_is_restarted(const struct job *job)
 {
     const struct allocation *allocation = job->request->allocation;

@@ -79,9 +79,9 @@ struct job_request {
     const struct strv *warnings; /* of the command line, to be printed first */
     const char *job_id;
     char *const *argv; /* of the launcher, for the report */
-    /* One for each node of the plan: that of an agent which was forked already, taken over; or
-     * without a descriptor (-1): the node is to be reached through a transport. Not in an elastic
-     * job. */
+    /* One for each node of the plan, or host of a check: that of an agent which was forked already,
+     * taken over; or without a descriptor (-1): the node is to be reached through a transport.
+     * NULL: that is so with all. Not in an elastic job. */
     struct transport_stream *streams;
     const struct allocation *allocation; /* of a scheduler; NULL: none, or it is ignored */
     const char *agent_path, *ssh_module,
@@ -165,6 +165,9 @@ const char *job_state_name(enum job_state state);
 /* In a static job a seat is a rank. */
 const char *job_seat_host(const struct job *job, int seat);
 int job_seat_rank(const struct job *job, int seat);
+/* The seat of a rank that was started in the present epoch, as all ranks of an MPI program are; -1:
+ * none. */
+int job_rank_seat(const struct job *job, int rank);
 
 /* The scheduler has put the job back and started it anew: logs go on where they were. */
 bool job_is_restarted(const struct job *job);

@@ -58,6 +58,7 @@ void kind_destroy(struct job *job)
 {
     if (job->kind->destroy != NULL)
         job->kind->destroy(job);
+    job->kind_data = NULL;
 }
 
 void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome)

@@ -2,7 +2,7 @@
 /*
  * The kind of a job: static (start/static_kind.c), elastic (elastic/elastic_kind.c) or a check
  * (check/check.c). What the kinds do differently is in this table and nowhere else: the rest of the
- * room calls kind_...(), which skips a slot that is NULL. driver.c chooses the kind.
+ * room calls kind_...(), which skips a function that is NULL. driver.c chooses the kind.
  */
 #pragma once
 
@@ -16,9 +16,10 @@ struct job_kind {
     bool many_epochs; /* it goes on in another epoch without what it has lost */
     bool has_workers; /* false: what it prints is all it is for */
     int64_t node_timeout_ms;
-    const struct frame_rule *frames; /* FRAME_RULES of them: what only agents of this kind send */
+    const struct frame_rule *frames; /* FRAME_RULES of them: what only agents of this kind send;
+                                        never NULL */
 
-    /* Its life. `create` is the last thing before the loop runs; -1: the job cannot begin. */
+    /* Begin and end. `create` comes when all parts are there; -1: the job cannot begin. */
     int (*create)(struct job *job, struct error *err);
     void (*begin)(struct job *job);
     void (*advance)(struct job *job); /* something has changed (job_advance) */

@@ -30,20 +30,25 @@ void job_set_places(struct job *job, struct node_link *const *places)
     }
 }
 
-void job_take_plan(struct job *job)
+void job_seat_ranks(struct job *job)
 {
-    for (int i = 0; i < job->plan->node_count; i++)
-        job_add_node(job, job->plan->nodes[i].name);
-    job_set_places(job, job->nodes);
     for (int rank = 0; rank < job->plan->size; rank++) {
         const struct plan_rank *place = &job->plan->ranks[rank];
         struct rank_record *record = rank_table_seat(&job->ranks, rank);
         record->rank = rank;
         record->local_rank = place->local_rank;
         record->app = place->app;
-        record->node = place->node;
+        record->node = job->places[place->node]->index;
         record->epoch = job->epoch;
     }
+}
+
+void job_take_plan(struct job *job)
+{
+    for (int i = 0; i < job->plan->node_count; i++)
+        job_add_node(job, job->plan->nodes[i].name);
+    job_set_places(job, job->nodes);
+    job_seat_ranks(job);
 }
 
 int64_t job_node_timeout(const struct job *job)
@@ -76,4 +81,11 @@ void job_open_node(struct job *job, struct node_link *node)
     credit_init(&node->credit, &job->budget, (uint64_t)job->node_count);
     node->doubted = job->kind->many_epochs; /* else there is more patience anyway */
     node_link_init(node, job->loop, job_node_timeout(job), &job->log, job->hooks->node, job);
+}
+
+int job_connect_node(struct job *job, struct node_link *node, struct error *err)
+{
+    const struct transport_stream *streams = job->request->streams;
+    bool forked = streams != NULL && streams[node->index].read_fd >= 0;
+    return forked ? node_link_connect(node, &streams[node->index], err) : 0;
 }

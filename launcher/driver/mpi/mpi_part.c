@@ -38,7 +38,8 @@ static void round_answer(void *context, int node, const struct mpi_answer *answe
 static bool is_gone(void *context, int rank)
 {
     const struct job *job = context;
-    return job->ranks.records[rank].state >= RANK_EXITED;
+    int seat = job_rank_seat(job, rank);
+    return seat >= 0 && job->ranks.records[seat].state >= RANK_EXITED;
 }
 
 /* A rank that left in peace ends nothing, but those that wait for it will not be told by MPI. */
@@ -55,7 +56,8 @@ static void look_for_stuck(void *context)
         log_warning(&job->log,
                     "rank %d has exited on %s, and MPI ranks on %s are waiting for it: this may "
                     "last for ever",
-                    rank, job_seat_host(job, rank), job->plan->nodes[node].name);
+                    rank, job_seat_host(job, job_rank_seat(job, rank)),
+                    job->plan->nodes[node].name);
         return;
     }
     loop_timer_set(part->look, LOOK_MS);

@@ -365,7 +365,7 @@ void reach_stop(struct reach *reach)
     reach->stopped = true;
     loop_timer_set(reach->greeting, GREETING_MS);
     progress_end(reach->job->progress);
-    for (int i = 0; i < reach->job->node_count; i++) {
+    for (int i = 0; i < reach->count; i++) {
         struct reach_node *node = reach->nodes[i];
         if (node->link->state >= NODE_STARTING && node->link->state != NODE_UNREACHED)
             continue;

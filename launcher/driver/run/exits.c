@@ -65,17 +65,17 @@ int exits_exited(struct job *job, struct node_link *node, const struct agent_fra
             hvdrun__exited__free_unpacked(message, NULL);
         return -1;
     }
-    int rank = (int)message->rank;
-    struct exit_event event = {.seat = rank,
+    int seat = (int)message->rank;
+    struct exit_event event = {.seat = seat,
                                .signaled = message->signaled,
                                .code = message->code,
                                .core = message->core,
                                .when_ns = node_link_time(node, message->when_ns),
                                .uncertainty_ns = node_link_uncertainty(node)};
-    bool first = rank_exited(&job->ranks, rank, event.when_ns);
+    bool first = rank_exited(&job->ranks, seat, event.when_ns);
     if (first) {
-        record_exit(&job->ranks.records[rank], message);
-        events_rank(job->events, "worker_exit", job, rank);
+        record_exit(&job->ranks.records[seat], message);
+        events_rank(job->events, "worker_exit", job, seat);
         kind_exited(job, &event);
     }
     hvdrun__exited__free_unpacked(message, NULL);

@@ -31,11 +31,12 @@ static void output_failed(void *context, enum output_stream stream, int errnum, 
         job->output_failed |= stream == OUTPUT_STDOUT;
     } else {
         job->gone = true;
-        exit_outside_interrupted(&job->outside, SIGPIPE, clock_mono_ns());
+        if (job->state < JOB_FLUSHING)
+            exit_outside_interrupted(&job->outside, SIGPIPE, clock_mono_ns());
         teardown_after_failure(job);
     }
     if (job->state >= JOB_FLUSHING)
-        verdict_make(job);
+        verdict_note_output(job);
 }
 
 int job_open_output(struct job *job, struct error *err)

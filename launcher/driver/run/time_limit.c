@@ -3,12 +3,10 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
 #include "driver/run/exits.h"
-#include "driver/tell/events.h"
 
 #define WAIT_MS 2000
 #define TEXT_MAX ((size_t)1 << 20)
@@ -67,14 +65,12 @@ void time_limit_destroy(struct time_limit *limit)
     free(limit);
 }
 
-void time_limit_begin(struct job *job)
+void time_limit_begin(struct time_limit *limit)
 {
-    job->state = JOB_RUNNING;
-    job->started_ns = clock_mono_ns();
-    job->time_limit->begun_ms = job_running_ms(job);
-    events_job(job->events, "job_running");
+    const struct job *job = limit->job;
+    limit->begun_ms = job_running_ms(job);
     if (job->settings->timeout > 0)
-        loop_timer_set(job->time_limit->timer, job->settings->timeout);
+        loop_timer_set(limit->timer, job->settings->timeout);
 }
 
 void time_limit_stop(struct time_limit *limit)

@@ -11,7 +11,6 @@
 #include "driver/reach/progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/exits.h"
-#include "driver/run/time_limit.h"
 #include "driver/start/handshake.h"
 #include "driver/start/prepare.h"
 #include "driver/tell/events.h"
@@ -66,9 +65,8 @@ static void look_whether_settled(struct bringup *bringup)
         loop_timer_set(bringup->settle, SETTLE_MS);
 }
 
-void bringup_unreached(struct bringup *bringup, const struct node_link *node)
+void bringup_unreached(struct bringup *bringup)
 {
-    (void)node;
     bringup->unreached++;
     look_whether_settled(bringup);
 }
@@ -220,5 +218,5 @@ void bringup_start(struct bringup *bringup)
     loop_timer_clear(bringup->limit);
     for (int i = 0; i < job->plan->node_count; i++)
         handshake_send_start(job, job->places[i]);
-    time_limit_begin(job);
+    handshake_running(job);
 }

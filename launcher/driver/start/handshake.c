@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
+#include "driver/run/time_limit.h"
 #include "driver/tell/events.h"
 #include "wire/frame.h"
 
@@ -16,6 +17,14 @@ char *handshake_version_problem(const struct node_link *node)
         return NULL;
     return mem_printf("%s runs hvdrun %s and this is %s; install the same version on both",
                       node->host, node->hello->version, HVDRUN_VERSION);
+}
+
+char *handshake_problem(const struct node_link *node)
+{
+    char *problem = handshake_version_problem(node);
+    if (problem == NULL && node->hello->problem[0] != '\0')
+        problem = mem_strdup(node->hello->problem);
+    return problem;
 }
 
 void handshake_welcome(struct job *job, struct node_link *node)
@@ -72,4 +81,12 @@ void handshake_send_start(const struct job *job, struct node_link *node)
     message.jax_port = job->jax_port;
     node->state = NODE_RUNNING;
     node_link_send(node, FRAME_START, job->epoch, &message.base);
+}
+
+void handshake_running(struct job *job)
+{
+    job->state = JOB_RUNNING;
+    job->started_ns = clock_mono_ns();
+    events_job(job->events, "job_running");
+    time_limit_begin(job->time_limit);
 }

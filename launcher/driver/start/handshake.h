@@ -7,8 +7,10 @@
 
 #include "driver/job/job.h"
 
-/* The agent is of another version: one line for the user, who frees it. NULL: it is not. */
+/* The agent is of another version, or complains in its HELLO: one line, which the caller frees.
+ * NULL: neither. */
 char *handshake_version_problem(const struct node_link *node);
+char *handshake_problem(const struct node_link *node); /* either */
 
 /* Answers HELLO: WELCOME, with the part of the job's kind, and the first output credit. */
 void handshake_welcome(struct job *job, struct node_link *node);
@@ -20,3 +22,6 @@ void handshake_take_ready(struct job *job, const struct node_link *node,
 
 /* The node is RUNNING. */
 void handshake_send_start(const struct job *job, struct node_link *node);
+
+/* START was sent to all nodes for the first time: the job is RUNNING, and its time limit begins. */
+void handshake_running(struct job *job);

@@ -61,17 +61,11 @@ static void leave_unused(struct job *job)
 
 static void seat_ranks(struct job *job)
 {
+    job_seat_ranks(job);
     for (int rank = 0; rank < job->plan->size; rank++) {
         const struct plan_rank *place = &job->plan->ranks[rank];
-        struct node_link *node = job->places[place->node];
-        struct output_seat who = {rank, place->local_rank, node->host};
+        struct output_seat who = {rank, place->local_rank, job->places[place->node]->host};
         output_seat(job->output, rank, &who);
-        struct rank_record *record = rank_table_seat(&job->ranks, rank);
-        record->rank = rank;
-        record->local_rank = place->local_rank;
-        record->app = place->app;
-        record->node = node->index;
-        record->epoch = job->epoch;
     }
 }
 

@@ -47,10 +47,9 @@ static int create(struct job *job, struct error *err)
     job_take_plan(job);
     for (int i = 0; i < job->node_count; i++) {
         struct node_link *node = job->nodes[i];
-        const struct transport_stream *stream = &job->request->streams[i];
         reach_add_node(job->reach, node, &job->plan->nodes[i].traits);
         job_open_node(job, node);
-        if (stream->read_fd >= 0 && node_link_connect(node, stream, err) < 0)
+        if (job_connect_node(job, node, err) < 0)
             return -1;
     }
     job->opened_ns = clock_mono_ns();
@@ -129,8 +128,8 @@ static void hello(struct job *job, struct node_link *node)
 
 static void unreached(struct job *job, struct node_link *node, const char *why)
 {
-    (void)why; /* reach_why() */
-    bringup_unreached(of(job)->bringup, node);
+    (void)node, (void)why; /* reach_why() */
+    bringup_unreached(of(job)->bringup);
 }
 
 static void end_if(struct job *job, bool wanted)
