@@ -112,8 +112,8 @@ static void on_tick(void *context)
 static void child_exited(void *context, const struct reaper_exit *exit)
 {
     struct agent *agent = context;
-    if (!crews_exited(agent->crews, exit) && !hello_exited(agent->hello, exit))
-        departure_exited(agent->departure, exit);
+    if (!crews_exited(agent->crews, exit))
+        helpers_exited(agent->helpers, exit);
 }
 
 static void collect_children(void *context)
@@ -186,6 +186,7 @@ static int agent_open(struct agent *agent, struct error *err)
     post_init(&agent->post, agent->link);
     agent->keeper = keeper_line_create(agent->loop, agent->config->keeper_fd, keeper_lost, agent);
     agent->reaper = reaper_create(child_exited, agent);
+    agent->helpers = helpers_create();
     agent->signals = loop_signals_create(agent->loop, signals, got_signal, agent, err);
     if (agent->signals == NULL)
         return -1;
@@ -198,7 +199,7 @@ static int agent_open(struct agent *agent, struct error *err)
     agent->mpi = mpi_host_create(agent->loop, &agent->post);
     agent->modules = modules_create(agent->config->module_dir);
     agent->crews = crews_create(agent->loop, crews_finished, agent);
-    agent->departure = departure_create(agent->loop, &agent->post, agent->crews);
+    agent->departure = departure_create(agent->loop, agent->helpers, &agent->post, agent->crews);
     agent->notifier = notifier_create(agent->loop, notified, agent);
     return 0;
 }
@@ -211,6 +212,7 @@ static void agent_close(struct agent *agent)
     rendezvous_door_destroy(agent->rendezvous);
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);
+    helpers_destroy(agent->helpers);
     notifier_destroy(agent->notifier);
     check_destroy(agent->check);
     modules_destroy(agent->modules);
@@ -235,7 +237,7 @@ int agent_run(const struct agent_config *config)
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     if (agent_open(&agent, &err) == 0) {
-        agent.hello = hello_create(agent.loop, &agent.post, agent.facts);
+        agent.hello = hello_create(agent.loop, agent.helpers, &agent.post, agent.facts);
         loop_run(agent.loop);
     } else {
         fprintf(stderr, "hvdrun-agent: %s\n", err.text); /* the driver sees the end of the link */

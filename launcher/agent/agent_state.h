@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/crews.h"
 #include "agent/stream.h"
+#include "io/helpers.h"
 #include "io/reaper.h"
 #include "model/net/liveness.h"
 #include "node/facts.h"
@@ -29,6 +30,7 @@ struct agent {
     struct link *link;      /* NULL once the driver is lost or has said QUIT */
     struct post post;
     struct reaper *reaper;
+    struct helpers *helpers; /* programs that the agent asks */
     struct loop_signals *signals;
     struct loop_timer *tick;
     struct liveness liveness;

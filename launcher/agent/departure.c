@@ -12,6 +12,7 @@
 
 struct departure {
     struct loop *loop;
+    struct helpers *helpers;
     const struct post *post;
     const struct crews *crews;
     struct strv probe; /* its words; none: there is no probe */
@@ -54,16 +55,16 @@ static void notice(void *context, bool has_deadline, int64_t within_ms, const ch
 static void ask(void *context)
 {
     struct departure *departure = context;
-    departure->preempt =
-        preempt_create(departure->loop, departure->probe.items, departure->probe.count,
-                       departure->period_ms, &departure->post->log, notice, departure);
+    departure->preempt = preempt_create(departure->loop, departure->helpers, departure->probe.items,
+                                        departure->probe.count, departure->period_ms,
+                                        &departure->post->log, notice, departure);
 }
 
-struct departure *departure_create(struct loop *loop, const struct post *post,
-                                   const struct crews *crews)
+struct departure *departure_create(struct loop *loop, struct helpers *helpers,
+                                   const struct post *post, const struct crews *crews)
 {
     struct departure *departure = mem_alloc(sizeof(*departure));
-    *departure = (struct departure){.loop = loop, .post = post, .crews = crews};
+    *departure = (struct departure){.loop = loop, .helpers = helpers, .post = post, .crews = crews};
     departure->resume = loop_timer_create(loop, ask, departure);
     return departure;
 }
@@ -89,12 +90,6 @@ void departure_resume(struct departure *departure)
 {
     if (departure->probe.count > 0 && departure->preempt == NULL)
         loop_timer_set(departure->resume, departure->period_ms);
-}
-
-void departure_exited(struct departure *departure, const struct reaper_exit *exit)
-{
-    if (departure->preempt != NULL)
-        preempt_exited(departure->preempt, exit);
 }
 
 void departure_sigterm(struct departure *departure)

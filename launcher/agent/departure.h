@@ -7,17 +7,17 @@
 #pragma once
 
 #include "agent/crews.h"
+#include "io/helpers.h"
 #include "wire/control.pb-c.h"
 
 struct departure;
 
 /* All are borrowed; `post` is the agent's. */
-struct departure *departure_create(struct loop *loop, const struct post *post,
-                                   const struct crews *crews);
+struct departure *departure_create(struct loop *loop, struct helpers *helpers,
+                                   const struct post *post, const struct crews *crews);
 void departure_destroy(struct departure *departure);
 
 void departure_welcome(struct departure *departure, const Hvdrun__Welcome *welcome); /* the probe */
-void departure_exited(struct departure *departure, const struct reaper_exit *exit);  /* no worker */
 void departure_sigterm(struct departure *departure);
 /* The end of an epoch kills whatever is below us: no probe runs then, which would be one of them,
  * nor for one period after it. */

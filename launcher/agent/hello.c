@@ -53,7 +53,7 @@ static void answered(void *context, int gpus)
     send_hello(hello->post, hello->facts);
 }
 
-static struct gpus_ask *ask(struct hello *hello, struct loop *loop)
+static struct gpus_ask *ask(struct hello *hello, struct loop *loop, struct helpers *helpers)
 {
     struct device_list found; /* none is seen, but they may be there and hidden */
     if (hello->facts->gpus > 0)
@@ -64,14 +64,15 @@ static struct gpus_ask *ask(struct hello *hello, struct loop *loop)
     char *program AUTO_FREE = gpus_ask_program("", getenv("PATH"));
     if (known || program == NULL)
         return NULL;
-    return gpus_ask_create(loop, program, GPUS_ASK_LIMIT_MS, answered, hello, NULL);
+    return gpus_ask_create(loop, helpers, program, GPUS_ASK_LIMIT_MS, answered, hello);
 }
 
-struct hello *hello_create(struct loop *loop, const struct post *post, struct node_facts *facts)
+struct hello *hello_create(struct loop *loop, struct helpers *helpers, const struct post *post,
+                           struct node_facts *facts)
 {
     struct hello *hello = mem_alloc(sizeof(*hello));
     *hello = (struct hello){.post = post, .facts = facts};
-    hello->ask = ask(hello, loop);
+    hello->ask = ask(hello, loop, helpers);
     if (hello->ask == NULL)
         send_hello(post, facts);
     return hello;
@@ -83,9 +84,4 @@ void hello_destroy(struct hello *hello)
         return;
     gpus_ask_destroy(hello->ask);
     free(hello);
-}
-
-bool hello_exited(struct hello *hello, const struct reaper_exit *exit)
-{
-    return hello != NULL && gpus_ask_exited(hello->ask, exit);
 }

@@ -37,35 +37,45 @@ static void noticed(void *context, bool has_deadline, int64_t within_ms, const c
     (*notices)++;
 }
 
-static struct reaper_exit wait_for(pid_t pid)
-{
-    struct reaper_exit exit = {.pid = pid};
-    while (waitpid(pid, &exit.wait_status, 0) < 0)
-        FUZZ_CHECK(errno == EINTR);
-    return exit;
-}
-
 static void stop(void *context)
 {
     loop_stop(context);
 }
 
-static void ask_probe(struct loop *loop, const char *status)
+static void turn(struct loop *loop)
+{
+    loop_defer(loop, stop, loop);
+    loop_run(loop);
+}
+
+/* Until the program has exited and all that it wrote (no more than the input) has been read. */
+static void run_program(struct loop *loop, struct helpers *helpers, size_t size)
+{
+    struct reaper_exit exit = {.pid = -1};
+    while (exit.pid < 0) {
+        turn(loop);
+        exit.pid = waitpid(-1, &exit.wait_status, 0);
+        FUZZ_CHECK(exit.pid > 0 || errno == EINTR || errno == ECHILD); /* ECHILD: not started yet */
+    }
+    helpers_exited(helpers, &exit);
+    for (size_t i = 0; i < 16 + size / 4096; i++)
+        turn(loop);
+}
+
+static void ask_probe(struct loop *loop, const char *status, size_t size)
 {
     const struct log log = {.level = LOG_DEBUG, .emit = emit};
     char *program AUTO_FREE = place_path("probe"), *out AUTO_FREE = place_path("out");
     char *errors AUTO_FREE = place_path("errors"), *end AUTO_FREE = mem_strdup(status);
     char *const words[] = {program, out, errors, end};
     int notices = 0;
-    struct preempt *preempt = preempt_create(loop, words, 4, 1000000, &log, noticed, &notices);
-    while (preempt_pid(preempt) == 0) {
-        loop_defer(loop, stop, loop);
-        loop_run(loop);
-    }
-    struct reaper_exit exit = wait_for(preempt_pid(preempt));
-    FUZZ_CHECK(preempt_exited(preempt, &exit));
+    struct helpers *helpers = helpers_create();
+    struct preempt *preempt =
+        preempt_create(loop, helpers, words, 4, 1000000, &log, noticed, &notices);
+    run_program(loop, helpers, size);
     FUZZ_CHECK(notices == (strcmp(status, "0") == 0));
     preempt_destroy(preempt);
+    helpers_destroy(helpers);
 }
 
 static void counted(void *context, int gpus)
@@ -79,16 +89,14 @@ static void ask_vendor(struct loop *loop, const uint8_t *data, size_t size)
     int gpus = -1, lines = 0;
     /* The program has no argument but its own: it prints what stands behind it. */
     place_write("list", data, size);
-    struct gpus_ask *ask = gpus_ask_create(loop, program, 1000000, counted, &gpus, NULL);
-    FUZZ_CHECK(ask != NULL);
-    int status = 0;
-    pid_t pid = waitpid(-1, &status, 0);
-    struct reaper_exit exit = {.pid = pid, .wait_status = status};
-    FUZZ_CHECK(gpus_ask_exited(ask, &exit));
+    struct helpers *helpers = helpers_create();
+    struct gpus_ask *ask = gpus_ask_create(loop, helpers, program, 1000000, counted, &gpus);
+    run_program(loop, helpers, size);
     for (size_t i = 0; i < size; i++)
         lines += data[i] == '\n';
     FUZZ_CHECK(gpus >= 0 && gpus <= lines + 1);
     gpus_ask_destroy(ask);
+    helpers_destroy(helpers);
 }
 
 FUZZ_TARGET
@@ -112,7 +120,7 @@ FUZZ_TARGET
         size_t half = choice % 4 == 0 ? bytes.left : bytes.left / 2;
         place_write("out", bytes.at, half);
         place_write("errors", bytes.left > 0 ? bytes.at + half : NULL, bytes.left - half);
-        ask_probe(loop, status);
+        ask_probe(loop, status, bytes.left);
     }
     loop_destroy(loop);
     return 0;

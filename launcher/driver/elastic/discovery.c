@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strv.h"
-#include "driver/elastic/discovery_run.h"
 #include "driver/elastic/discovery_settle.h"
+#include "io/program.h"
 #include "io/watch.h"
 #include "model/hosts/discovered.h"
 
@@ -27,9 +27,8 @@ struct discovery {
     char *file;        /* that is watched; NULL: a script it is */
     char *path, *name; /* of the program that runs; for messages */
     struct strv argv;
-    struct discovery_program program;
-    struct discovery_run *run; /* NULL: none now */
-    struct loop_timer *timer;  /* the next run */
+    struct program *run;      /* NULL: none now */
+    struct loop_timer *timer; /* the next run */
     bool begun, paused, is_over;
 
     bool any; /* `last` is a list that was told */
@@ -43,14 +42,22 @@ struct discovery {
     int64_t restless_since; /* 0: no change waits for its look */
 };
 
-static void run_done(void *context, const struct discovery_result *result);
+static void run_done(void *context, const struct program_result *result);
 
 static void start_run(void *context)
 {
     struct discovery *discovery = context;
     discovery->heard = false;
     discovery->restless_since = 0;
-    discovery->run = discovery_run_start(&discovery->program, run_done, discovery);
+    const struct program_spec spec = {.loop = discovery->config.loop,
+                                      .helpers = discovery->config.helpers,
+                                      .log = discovery->config.log,
+                                      .path = discovery->path,
+                                      .argv = strv_items(&discovery->argv),
+                                      .name = discovery->name,
+                                      .output_max = DISCOVERED_BYTES_MAX,
+                                      .time_max_ms = discovery->config.limit_ms};
+    discovery->run = program_start(&spec, run_done, discovery);
 }
 
 static void next_run(struct discovery *discovery, int64_t after_ms)
@@ -93,7 +100,7 @@ static void tell_failure(struct discovery *discovery, const char *why)
 static void tell_hosts(struct discovery *discovery, struct host_list *list)
 {
     if (discovery->complaint != NULL)
-        log_info(discovery->config.log, "%s is well again", discovery->program.name);
+        log_info(discovery->config.log, "%s is well again", discovery->name);
     mem_free_at(&discovery->complaint);
     bool same = discovery->any && discovered_same(&discovery->last, list);
     struct host_list before = discovery->last;
@@ -105,7 +112,7 @@ static void tell_hosts(struct discovery *discovery, struct host_list *list)
         discovery->ops->hosts(discovery->context, &discovery->last);
 }
 
-static int parse(const struct discovery *discovery, const struct discovery_result *result,
+static int parse(const struct discovery *discovery, const struct program_result *result,
                  struct host_list *list, struct error *err)
 {
     int slots = discovery->config.slots_per_host;
@@ -120,8 +127,7 @@ static int parse(const struct discovery *discovery, const struct discovery_resul
     return parsed < 0 ? error_wrap(err, "what %s printed", discovery->name) : 0;
 }
 
-static void tell(struct discovery *discovery, const struct discovery_result *result,
-                 int64_t next_ms)
+static void tell(struct discovery *discovery, const struct program_result *result, int64_t next_ms)
 {
     struct host_list list = {0};
     struct error err = ERROR_INIT;
@@ -142,7 +148,7 @@ static int64_t until_next_look(const struct discovery *discovery)
     return discovery->config.poll_ms > 0 ? discovery->config.poll_ms : POLL_MS;
 }
 
-static void take_look(struct discovery *discovery, const struct discovery_result *result)
+static void take_look(struct discovery *discovery, const struct program_result *result)
 {
     bool readable = result->why == NULL;
     const char *bytes = readable ? result->text : result->why;
@@ -157,7 +163,7 @@ static void take_look(struct discovery *discovery, const struct discovery_result
     }
 }
 
-static void run_done(void *context, const struct discovery_result *result)
+static void run_done(void *context, const struct program_result *result)
 {
     struct discovery *discovery = context;
     discovery->run = NULL;
@@ -239,14 +245,6 @@ struct discovery *discovery_create(const struct discovery_config *config,
         error_status(err, why.status, "%s", why.text);
         return NULL;
     }
-    discovery->program = (struct discovery_program){.loop = config->loop,
-                                                    .helpers = config->helpers,
-                                                    .log = config->log,
-                                                    .path = discovery->path,
-                                                    .argv = strv_items(&discovery->argv),
-                                                    .name = discovery->name,
-                                                    .limit = DISCOVERED_BYTES_MAX,
-                                                    .limit_ms = config->limit_ms};
     discovery->timer = loop_timer_create(config->loop, start_run, discovery);
     return discovery;
 }
@@ -273,7 +271,7 @@ void discovery_destroy(struct discovery *discovery)
 {
     if (discovery == NULL)
         return;
-    discovery_run_cancel(discovery->run);
+    program_cancel(discovery->run);
     watch_destroy(discovery->watch);
     discovery_settle_destroy(&discovery->settle);
     loop_timer_destroy(discovery->timer);

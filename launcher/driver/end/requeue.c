@@ -29,7 +29,7 @@ static void wait_written(struct job *job)
 }
 
 /* Slurm ends what belongs to the job as soon as it has put it back, scontrol too. */
-static void answered(void *context, const struct discovery_result *result)
+static void answered(void *context, const struct program_result *result)
 {
     struct job *job = context;
     if (result->why != NULL && result->signal != SIGTERM)

@@ -27,7 +27,7 @@ struct warning {
     struct job *job;
     void (*user_ends_job)(struct job *job, int signal);
     struct signal_rules rules;
-    struct scontrol *question;
+    struct program *question;
     int asked_about;  /* signal; 0: the agent of an elastic job */
     bool asked_twice; /* about this TERM */
     struct loop_timer *second_look;
@@ -187,7 +187,7 @@ static bool looks_again(struct warning *warning, const struct slurm_job *slurm)
     return doubtful;
 }
 
-static void answered(void *context, const struct discovery_result *result)
+static void answered(void *context, const struct program_result *result)
 {
     struct warning *warning = context;
     struct job *job = warning->job;
@@ -315,7 +315,7 @@ bool warning_is_asking(const struct warning *warning)
 
 void warning_close(struct warning *warning)
 {
-    scontrol_cancel(warning->question);
+    program_cancel(warning->question);
     warning->question = NULL;
     loop_timer_clear(warning->second_look);
 }

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "io/program.h"
 #include "io/tls_library.h"
 #include "model/settings/split.h"
-#include "transport/capture.h"
 #include "transport/srun/step.h"
 
 #define HELP_MAX ((size_t)1 << 20)
@@ -22,7 +22,7 @@ struct srun_transport {
     struct dial_back *dial;
     struct srun_call *first; /* that wait */
     struct loop_timer *turn, *tell_idle;
-    struct capture *help;
+    struct program *help;
     bool has_options;
     struct srun_options options;
     struct srun_step_config step_config;
@@ -68,34 +68,43 @@ static void begin_step(struct srun_transport *srun)
         loop_timer_set(srun->turn, 0);
 }
 
-static void got_help(void *context, const struct capture_result *result)
+static void got_help(void *context, const struct program_result *result)
 {
     struct srun_transport *srun = context;
     const struct srun_settings *settings = srun->settings;
     srun->help = NULL;
     srun->has_options = true;
-    if (result->why != NULL || !srun_options_parse(result->text, &srun->options)) {
+    bool has_run = result->why == NULL || result->status >= 0;
+    if (!has_run || !srun_options_parse(result->text, &srun->options)) {
         /* If it cannot be run at all, the step will say so. */
         char *line AUTO_FREE = mem_printf("srun --help tells nothing (%s): none of the options "
                                           "that only some have is used",
-                                          result->why != NULL ? result->why : result->last_line);
+                                          has_run ? result->last_line : result->why);
         settings->note(settings->context, LOG_INFO, line);
     }
     loop_timer_set(srun->turn, 0);
 }
 
-static void turn_fire(void *context)
+static void ask_for_help(struct srun_transport *srun)
 {
     static char *const argv[] = {(char *)"srun", (char *)"--help", NULL};
+    const struct program_spec spec = {.loop = srun->settings->room->loop,
+                                      .helpers = srun->settings->room->helpers,
+                                      .argv = argv,
+                                      .output_max = HELP_MAX,
+                                      .time_max_ms = HELP_MS};
+    srun->help = program_start(&spec, got_help, srun);
+}
+
+static void turn_fire(void *context)
+{
     struct srun_transport *srun = context;
-    const struct transport_room *room = srun->settings->room;
     if (srun->first == NULL || srun->help != NULL)
         return;
     if (srun->has_options)
         begin_step(srun);
     else
-        srun->help =
-            capture_start(room->loop, room->helpers, argv, NULL, HELP_MAX, HELP_MS, got_help, srun);
+        ask_for_help(srun);
 }
 
 static void tell_note(void *context, enum log_level level, const char *line)
@@ -148,7 +157,7 @@ void srun_transport_destroy(struct srun_transport *srun)
         return;
     for (size_t i = 0; i < srun->count; i++)
         srun_step_destroy(srun->steps[i]);
-    capture_cancel(srun->help);
+    program_cancel(srun->help);
     dial_back_destroy(srun->dial);
     loop_timer_destroy(srun->turn);
     loop_timer_destroy(srun->tell_idle);

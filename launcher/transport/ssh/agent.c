@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "transport/capture.h"
+#include "io/program.h"
 
 #define PASSPHRASE_VARIABLE "HVDRUN_PASSPHRASE_FILE" /* the path, for our askpass */
 
@@ -29,7 +28,7 @@ struct ssh_agent {
     const struct transport_room *room;
     struct loop_fd *watch; /* what the agent prints once it listens */
     struct loop_timer *timer;
-    struct capture *adding;
+    struct program *adding;
     pid_t pid;
     int output_fd, socket_fd, askpass_fd;
     char *folder; /* until the socket is open; NULL */
@@ -56,7 +55,7 @@ void ssh_agent_destroy(struct ssh_agent *agent)
 {
     if (agent == NULL)
         return;
-    capture_cancel(agent->adding);
+    program_cancel(agent->adding);
     if (agent->pid > 0)
         helpers_let_go(agent->room->helpers, agent->pid);
     loop_fd_destroy(agent->watch);
@@ -83,15 +82,14 @@ static void finish(struct ssh_agent *agent, char *why)
     loop_timer_set(agent->timer, 0);
 }
 
-static void added(void *context, const struct capture_result *result)
+static void added(void *context, const struct program_result *result)
 {
     struct ssh_agent *agent = context;
     agent->adding = NULL;
-    bool failed = !WIFEXITED(result->wait_status) || WEXITSTATUS(result->wait_status) != 0;
     char *why = NULL;
-    if (result->why != NULL)
+    if (result->why != NULL && result->status < 0)
         why = mem_strdup(result->why);
-    else if (failed)
+    else if (result->why != NULL)
         why = mem_printf("ssh-add: %s (is it the passphrase in %s?)", result->last_line,
                          agent->passphrase_file);
     agent->done(agent->context, why);
@@ -112,8 +110,13 @@ static void add_keys(struct ssh_agent *agent)
     strv_add(&argv, "-q");
     strv_add(&argv, "--");
     strv_copy(&argv, strv_items(&agent->files));
-    agent->adding = capture_start(agent->room->loop, agent->room->helpers, strv_items(&argv),
-                                  strv_items(&envp), 4096, agent->room->limit_ms, added, agent);
+    const struct program_spec spec = {.loop = agent->room->loop,
+                                      .helpers = agent->room->helpers,
+                                      .argv = strv_items(&argv),
+                                      .envp = strv_items(&envp),
+                                      .output_max = 4096,
+                                      .time_max_ms = agent->room->limit_ms};
+    agent->adding = program_start(&spec, added, agent);
 }
 
 /* It prints its variables once it listens. */

@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "transport/capture.h"
+#include "io/program.h"
 #include "transport/ssh/config_files.h"
 
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
@@ -28,7 +27,7 @@ struct answer {
     int port;
     char *class;             /* equal for hosts that are configured alike; NULL: like no other */
     struct answer *like;     /* the first of its class; NULL: it is that itself */
-    struct capture *capture; /* still running */
+    struct program *program; /* `ssh -G`, still running */
     bool known;
     char *why; /* NULL: `config` is good */
     struct ssh_config config;
@@ -80,7 +79,7 @@ void ssh_queries_destroy(struct ssh_queries *queries)
     while (queries->answers != NULL) {
         struct answer *answer = queries->answers;
         queries->answers = answer->next;
-        capture_cancel(answer->capture);
+        program_cancel(answer->program);
         ssh_config_destroy(&answer->config);
         free(answer->key);
         free(answer->host);
@@ -176,22 +175,22 @@ static void answer_known(struct answer *answer, char *why)
     answer->why = why;
     tell(answer);
     for (struct answer *at = answer->queries->answers; at != NULL; at = at->next) {
-        if (at->like == answer && !at->known && at->capture == NULL)
+        if (at->like == answer && !at->known && at->program == NULL)
             follow(at);
         if (at->like == answer && at->known)
             tell(at);
     }
 }
 
-static void query_done(void *context, const struct capture_result *result)
+static void query_done(void *context, const struct program_result *result)
 {
     struct answer *answer = context;
-    answer->capture = NULL;
-    if (result->why != NULL) {
+    answer->program = NULL;
+    if (result->why != NULL && result->status < 0) {
         answer_known(answer, mem_printf("cannot read the ssh configuration: %s", result->why));
         return;
     }
-    if (!WIFEXITED(result->wait_status) || WEXITSTATUS(result->wait_status) != 0) {
+    if (result->why != NULL) {
         answer_known(answer, mem_printf("ssh does not accept its configuration: %s (try ssh -G)",
                                         result->last_line));
         return;
@@ -227,9 +226,12 @@ static void run_query(struct answer *answer)
     }
     strv_add(&argv, "--");
     strv_add(&argv, answer->host);
-    answer->capture =
-        capture_start(settings->room->loop, settings->room->helpers, strv_items(&argv), NULL,
-                      SSH_CONFIG_OUTPUT_MAX, settings->room->limit_ms, query_done, answer);
+    const struct program_spec spec = {.loop = settings->room->loop,
+                                      .helpers = settings->room->helpers,
+                                      .argv = strv_items(&argv),
+                                      .output_max = SSH_CONFIG_OUTPUT_MAX,
+                                      .time_max_ms = settings->room->limit_ms};
+    answer->program = program_start(&spec, query_done, answer);
 }
 
 static void take_defaults(struct answer *answer)

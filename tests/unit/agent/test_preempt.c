@@ -21,12 +21,14 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/reaper.h"
 #include "loop_fixture.h"
 
 struct fixture {
     struct loop *loop;
     struct loop_signals *signals;
     struct reaper *reaper;
+    struct helpers *helpers;
     struct preempt *preempt;
     struct log log;
     char folder[32];
@@ -36,15 +38,13 @@ struct fixture {
     bool has_deadline;
     int64_t within_ms;
     char why[512];
-    int foreign; /* exits that were not the probe's */
     bool destroy_in_notice;
 };
 
 static void on_exit_of_child(void *context, const struct reaper_exit *exit)
 {
     struct fixture *f = context;
-    if (!preempt_exited(f->preempt, exit))
-        f->foreign++;
+    helpers_exited(f->helpers, exit);
 }
 
 static void on_signal(void *context, int signal, int sender)
@@ -85,6 +85,7 @@ static int setup(void **state)
     static const int signals[] = {SIGCHLD, 0};
     struct fixture *f = mem_alloc(sizeof(*f));
     f->loop = loop_create(NULL);
+    f->helpers = helpers_create();
     f->reaper = reaper_create(on_exit_of_child, f);
     f->signals = loop_signals_create(f->loop, signals, on_signal, f, NULL);
     assert_non_null(f->signals);
@@ -113,6 +114,7 @@ static int teardown(void **state)
     assert_false(reaper_has_children());
     loop_signals_destroy(f->signals);
     reaper_destroy(f->reaper);
+    helpers_destroy(f->helpers);
     loop_destroy(f->loop);
     buf_destroy(&f->warnings);
     remove_file(f, "asked");
@@ -130,8 +132,7 @@ static void begin(struct fixture *f, const char *script)
 {
     char *asked AUTO_FREE = mem_printf("%s/asked", f->folder);
     char *const words[] = {(char *)"sh", (char *)"-c", (char *)script, (char *)"probe", asked};
-    f->preempt = preempt_create(f->loop, words, 5, 1, &f->log, on_notice, f);
-    assert_int_equal(preempt_pid(f->preempt), 0); /* from the loop */
+    f->preempt = preempt_create(f->loop, f->helpers, words, 5, 1, &f->log, on_notice, f);
 }
 
 static long times_asked(const struct fixture *f)
@@ -182,10 +183,8 @@ static void test_deadline(void **state)
     assert_string_equal(f->why, "spot instance: terminate");
     run_turns(f->loop, 200);
     assert_int_equal(times_asked(f), 4);
-    assert_int_equal(preempt_pid(f->preempt), 0);
     assert_int_equal(f->notices, 1);
     assert_int_equal(f->warning_count, 0);
-    assert_int_equal(f->foreign, 0);
 }
 
 /* Without a deadline it is asked on; the same notice again is not news, a deadline is. */
@@ -256,9 +255,10 @@ static void test_other_status(void **state)
     until_asked(f, 10);
     assert_int_equal(f->warning_count, 3);
     assert_int_equal(f->notices, 0);
-    expect_warning(f, "preemption probe sh: it ended with status 2: the service does not answer;");
-    expect_warning(f, "it ended with status 3: the service does not answer;");
-    expect_warning(f, "it was killed by signal 9: the service does not answer;");
+    expect_warning(
+        f, "preemption probe sh: it ended with exit status 2: the service does not answer;");
+    expect_warning(f, "it ended with exit status 3: the service does not answer;");
+    expect_warning(f, "it was killed by signal 9 (Killed): the service does not answer;");
 }
 
 static void test_endless_kinds_of_warnings(void **state)
@@ -277,7 +277,7 @@ static void test_much_output(void **state)
     begin(f, COUNT "[ $n -gt 0 ] && { printf '9 '; yes | head -c 1000000; exit 0; };"
                    "yes y | head -c 1000000 >&2; printf '%01000d' 7 >&2; exit 4");
     until_warning(f, 1);
-    expect_warning(f, "it ended with status 4: 0000");
+    expect_warning(f, "it ended with exit status 4: 0000");
     assert_true(strlen(buf_text(&f->warnings)) < 400);
     until_notice(f, 1);
     assert_int_equal(f->within_ms, 9000);
@@ -319,7 +319,7 @@ static void test_limit(void **state)
     begin(f, "trap '' TERM; " COUNT LEAVE_A_CHILD "echo stuck >&2; wait; sleep 1000");
     preempt_set_limit(f->preempt, 300);
     until_warning(f, 1);
-    expect_warning(f, "it did not end within 0.3 s and was killed: stuck");
+    expect_warning(f, "it did not end within 0.3 s and was killed; it said: stuck");
     expect_gone(f, read_pid(f));
     preempt_set_limit(f->preempt, 20);
     until_asked(f, 2);
@@ -372,7 +372,7 @@ static void test_along_path(void **state)
     close(fd);
     assert_int_equal(setenv("PATH", both, 1), 0);
     char *const words[] = {(char *)"probe", (char *)"$(id)", (char *)"a;b *"};
-    f->preempt = preempt_create(f->loop, words, 3, 1, &f->log, on_notice, f);
+    f->preempt = preempt_create(f->loop, f->helpers, words, 3, 1, &f->log, on_notice, f);
     until_notice(f, 1);
     assert_string_equal(f->why, "a;b * $(id)"); /* no shell has seen it */
     assert_int_equal(setenv("PATH", old, 1), 0);
@@ -382,27 +382,11 @@ static void test_not_found(void **state)
 {
     struct fixture *f = *state;
     char *const words[] = {(char *)"no-such-preemption-probe"};
-    f->preempt = preempt_create(f->loop, words, 1, 1, &f->log, on_notice, f);
+    f->preempt = preempt_create(f->loop, f->helpers, words, 1, 1, &f->log, on_notice, f);
     until_warning(f, 1);
     run_turns(f->loop, 100);
     assert_int_equal(f->warning_count, 1);
     expect_warning(f, "was not found along PATH");
-}
-
-/* Another child's exit is not taken for the probe's. */
-static void test_foreign_exit(void **state)
-{
-    struct fixture *f = *state;
-    struct reaper_exit exit = {.pid = 1};
-    assert_false(preempt_exited(NULL, &exit));
-    assert_int_equal(preempt_pid(NULL), 0);
-    begin(f, COUNT "sleep 1000");
-    exit.pid = 0;
-    assert_false(preempt_exited(f->preempt, &exit));
-    until_asked(f, 1);
-    exit.pid = preempt_pid(f->preempt) + 1;
-    assert_false(preempt_exited(f->preempt, &exit));
-    assert_true(preempt_pid(f->preempt) > 0);
 }
 
 static void test_destroy_while_it_runs(void **state)
@@ -416,37 +400,6 @@ static void test_destroy_while_it_runs(void **state)
     preempt_destroy(f->preempt);
     f->preempt = NULL;
     expect_gone(f, read_pid(f));
-}
-
-/* The one that runs goes with all that it started, silently, and no other comes until the pause is
- * over, whether its exit has been seen by then or not. */
-static void test_pause(void **state)
-{
-    struct fixture *f = *state;
-    preempt_pause(NULL, true);
-    begin(f, COUNT "[ $n -gt 1 ] && { echo 5 soon; exit 0; };" LEAVE_A_CHILD "wait");
-    until_asked(f, 1);
-    int64_t end = clock_mono_ms() + RUN_LIMIT_MS;
-    while (read_pid(f) == 0 && clock_mono_ms() < end)
-        run_turns(f->loop, 5);
-    preempt_pause(f->preempt, true);
-    expect_gone(f, read_pid(f));
-    while (preempt_pid(f->preempt) != 0 && clock_mono_ms() < end)
-        run_turns(f->loop, 5);
-    assert_int_equal(preempt_pid(f->preempt), 0);
-    run_turns(f->loop, 200);
-    assert_int_equal(times_asked(f), 1);
-    preempt_pause(f->preempt, false);
-    until_asked(f, 2);
-    preempt_pause(f->preempt, true);
-    preempt_pause(f->preempt, false);
-    until_notice(f, 1);
-    assert_int_equal(times_asked(f), 3);
-    preempt_pause(f->preempt, true); /* nothing is left to be known */
-    preempt_pause(f->preempt, false);
-    run_turns(f->loop, 200);
-    assert_int_equal(times_asked(f), 3);
-    assert_int_equal(f->warning_count, 0);
 }
 
 static void test_destroy_in_notice(void **state)
@@ -474,9 +427,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_surroundings, setup, teardown),
         cmocka_unit_test_setup_teardown(test_along_path, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_foreign_exit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_destroy_while_it_runs, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
         cmocka_unit_test_setup_teardown(test_destroy_in_notice, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <paths.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "io/lines.h"
+
+#define DRAIN_MS 500 /* reading on after the exit, while another process holds the pipe */
+#define READ_BYTES ((size_t)16384)
+
+enum { OUT, ERRORS, PIPES };
+
+struct program {
+    struct helpers *helpers;
+    const struct log *log;
+    char *name;
+    struct loop_timer *timer; /* the time limit, or the end of the drain */
+    struct loop_fd *ready[PIPES];
+    int fds[PIPES]; /* -1: at end of file */
+    pid_t pid;      /* 0: it has exited, or was never started */
+    bool exited;    /* and wait_status says how */
+    int wait_status;
+    bool drops_excess;
+    int64_t time_max_ms;
+    struct buf text;
+    struct ssh_lines lines; /* of stderr */
+    char *why;              /* the failure that is known before the exit; NULL */
+    void (*done)(void *context, const struct program_result *result);
+    void *context;
+};
+
+static void close_pipe(struct program *program, int which)
+{
+    loop_fd_destroy(program->ready[which]);
+    program->ready[which] = NULL;
+    fd_close(&program->fds[which]);
+}
+
+void program_cancel(struct program *program)
+{
+    if (program == NULL)
+        return;
+    if (program->pid > 0) {
+        kill(-program->pid, SIGKILL);
+        helpers_let_go(program->helpers, program->pid);
+    }
+    for (int i = 0; i < PIPES; i++)
+        close_pipe(program, i);
+    loop_timer_destroy(program->timer);
+    buf_destroy(&program->text);
+    free(program->name);
+    free(program->why);
+    free(program);
+}
+
+static void log_line(void *context, const char *line)
+{
+    const struct program *program = context;
+    if (program->log != NULL)
+        log_info(program->log, "%s: %s", program->name, line);
+}
+
+static int exit_status(const struct program *program)
+{
+    bool has_status = program->why == NULL && program->exited && WIFEXITED(program->wait_status);
+    return has_status ? WEXITSTATUS(program->wait_status) : -1;
+}
+
+static int exit_signal(const struct program *program)
+{
+    bool killed = program->why == NULL && program->exited && WIFSIGNALED(program->wait_status);
+    return killed ? WTERMSIG(program->wait_status) : 0;
+}
+
+/* The caller's. NULL: it exited with status 0. */
+static char *describe_exit(const struct program *program)
+{
+    int status = exit_status(program), signal = exit_signal(program);
+    const char *last = program->lines.last, *colon = last[0] != '\0' ? ": " : "";
+    if (signal != 0)
+        return mem_printf("%s was killed by signal %d (%s)%s%s", program->name, signal,
+                          strsignal(signal), colon, last);
+    if (status != 0)
+        return mem_printf("%s ended with exit status %d%s%s", program->name, status, colon, last);
+    return NULL;
+}
+
+/* The program is gone before its owner hears of it: the owner may destroy what it borrows. */
+static void finish(struct program *program)
+{
+    ssh_lines_end(&program->lines, log_line, program);
+    char *why AUTO_FREE = program->why != NULL ? mem_strdup(program->why) : describe_exit(program);
+    struct ssh_lines lines = program->lines;
+    struct buf text AUTO_BUF = program->text;
+    buf_init(&program->text, 0);
+    const struct program_result result = {.why = why,
+                                          .status = exit_status(program),
+                                          .signal = exit_signal(program),
+                                          .last_line = lines.last,
+                                          .text = buf_text(&text),
+                                          .length = text.length};
+    void (*done)(void *, const struct program_result *) = program->done;
+    void *context = program->context;
+    program_cancel(program);
+    done(context, &result);
+}
+
+static void check_over(struct program *program)
+{
+    if (program->pid == 0 && program->fds[OUT] < 0 && program->fds[ERRORS] < 0)
+        finish(program);
+}
+
+static void exited(void *context, int wait_status)
+{
+    struct program *program = context;
+    kill(-program->pid, SIGKILL); /* the number is not given away while members of the group live */
+    program->pid = 0;
+    program->exited = true;
+    program->wait_status = wait_status;
+    loop_timer_set(program->timer, DRAIN_MS);
+    check_over(program);
+}
+
+static void time_over(void *context)
+{
+    struct program *program = context;
+    const char *last = program->lines.last;
+    if (program->pid > 0 && program->why == NULL)
+        program->why = mem_printf("%s did not end within %.3g s and was killed%s%s", program->name,
+                                  (double)program->time_max_ms / 1000,
+                                  last[0] != '\0' ? "; it said: " : "", last);
+    finish(program);
+}
+
+/* What is more than wanted is read all the same, so that the program does not wait for us. False:
+ * the run cannot go on. */
+static bool take_output(struct program *program, const char *bytes, size_t length)
+{
+    size_t room = program->text.limit - program->text.length;
+    if (length <= room || program->drops_excess) {
+        buf_append(&program->text, bytes, length < room ? length : room);
+        return true;
+    }
+    program->why = mem_printf("%s prints more than %zu bytes", program->name, program->text.limit);
+    return false;
+}
+
+static void read_pipe(struct program *program, int which)
+{
+    char bytes[READ_BYTES];
+    ssize_t got = fd_read(program->fds[which], bytes, sizeof(bytes));
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return;
+    if (got <= 0) {
+        close_pipe(program, which);
+        check_over(program);
+        return;
+    }
+    if (which == ERRORS)
+        ssh_lines_feed(&program->lines, bytes, (size_t)got, log_line, program);
+    else if (!take_output(program, bytes, (size_t)got))
+        finish(program);
+}
+
+static void out_ready(void *context, int what)
+{
+    (void)what;
+    read_pipe(context, OUT);
+}
+
+static void errors_ready(void *context, int what)
+{
+    (void)what;
+    read_pipe(context, ERRORS);
+}
+
+static void close_pair(int (*ends)[2])
+{
+    fd_close(&(*ends)[0]);
+    fd_close(&(*ends)[1]);
+}
+#define AUTO_FD_PAIR __attribute__((cleanup(close_pair)))
+
+static void watch(struct program *program, struct loop *loop, int which, int *fd)
+{
+    program->fds[which] = *fd;
+    *fd = -1;
+    fd_nonblock(program->fds[which]);
+    program->ready[which] =
+        loop_fd_create(loop, program->fds[which], which == OUT ? out_ready : errors_ready, program);
+    loop_fd_watch(program->ready[which], LOOP_READ);
+}
+
+static int spawn(struct program *program, const struct program_spec *spec, struct error *err)
+{
+    char *path AUTO_FREE = spec->path != NULL
+                               ? mem_strdup(spec->path)
+                               : child_find(spec->argv[0], getenv("PATH"), NULL, err);
+    if (path == NULL)
+        return -1;
+    int out[2] AUTO_FD_PAIR = {-1, -1}, errors[2] AUTO_FD_PAIR = {-1, -1};
+    int null_fd AUTO_FD = fd_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
+    if (null_fd < 0 || fd_pipe(out) < 0 || fd_pipe(errors) < 0)
+        return error_errno(err, errno, "cannot start %s", program->name);
+    const struct child_spec child = {.path = path,
+                                     .argv = spec->argv,
+                                     .envp = spec->envp,
+                                     .fds = {null_fd, out[1], errors[1]},
+                                     .keep_fd = -1,
+                                     .script_shell = _PATH_BSHELL};
+    pid_t pid = helpers_start(program->helpers, &child, exited, program, err);
+    if (pid < 0)
+        return -1;
+    program->pid = pid;
+    watch(program, spec->loop, OUT, &out[0]);
+    watch(program, spec->loop, ERRORS, &errors[0]);
+    return 0;
+}
+
+struct program *program_start(const struct program_spec *spec,
+                              void (*done)(void *context, const struct program_result *result),
+                              void *context)
+{
+    struct program *program = mem_alloc(sizeof(*program));
+    *program = (struct program){.helpers = spec->helpers,
+                                .log = spec->log,
+                                .name = mem_strdup(spec->name != NULL ? spec->name : spec->argv[0]),
+                                .fds = {-1, -1},
+                                .drops_excess = spec->drops_excess,
+                                .time_max_ms = spec->time_max_ms,
+                                .done = done,
+                                .context = context};
+    buf_init(&program->text, spec->output_max);
+    program->timer = loop_timer_create(spec->loop, time_over, program);
+    struct error err = ERROR_INIT;
+    bool started = spawn(program, spec, &err) == 0;
+    if (!started)
+        program->why = mem_strdup(err.text);
+    loop_timer_set(program->timer, started ? spec->time_max_ms : 0);
+    return program;
+}
