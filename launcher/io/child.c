@@ -113,8 +113,6 @@ static void child_main(const struct child_spec *spec, pid_t parent,
         if (getppid() != parent)
             child_fail(failure, STEP_PARENT);
     }
-    if (spec->no_set_id)
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (setsid() < 0)
         child_fail(failure, STEP_SESSION);
     if (spec->controlling_terminal && ioctl(spec->fds[0], TIOCSCTTY, 0) < 0)

@@ -34,9 +34,6 @@ struct child_spec {
     int keep_fd;               /* one more descriptor, under its own number (> 2); -1: none */
     bool controlling_terminal; /* fds[0] is a terminal that becomes the session's */
     bool die_with_parent;
-    /* Set-id bits of the program do not count: where they do (Debian's ssh-agent), the kernel
-     * forgets die_with_parent at the exec. */
-    bool no_set_id;
     const sigset_t *mask;             /* for the child */
     const struct child_limit *limits; /* soft limits to set */
     size_t limit_count;

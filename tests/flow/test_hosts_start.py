@@ -216,15 +216,6 @@ class Asked(Start):
         self.expect(result, 0)
         self.assertEqual(self.noted("ssh"), [])
 
-    def test_a_passphrase_once_for_all_hosts(self):
-        env = self.noting("ssh-add")
-        key = ssh_files.client_key("ed25519", "open sesame")
-        self.write_ssh_config(f"IdentityFile {key}\nIdentitiesOnly yes\n", identity=False)
-        path = self.write("passphrase", "open sesame\n", 0o600)
-        result = self.ssh_job("--ssh-passphrase-file", path, "-H", "node1:1,node2:1,node3:1,node4:1", worker("hello"), env=env)
-        self.expect(result, 0)
-        self.assertEqual(len(self.noted("ssh-add")), 1, self.noted("ssh-add"))
-
     def test_user_port_and_address_of_a_hostfile(self):
         self.host(1).server(2222)
         self.host(1).refuse(22)

@@ -5,7 +5,6 @@
 
 import os
 import re
-import signal
 import socket
 
 from ground import worker
@@ -144,26 +143,6 @@ class Odd(Lines):
         path = self.box.path("no-such-key")
         self.expect_line(self.fails("node1:1", "--ssh-identity-file", path), "node1", "ssh config",
                          rf"{re.escape(path)}.*No such file")
-
-    def test_a_passphrase_file_that_is_a_pipe_or_missing(self):
-        key = ssh_files.client_key(passphrase="open sesame")
-        self.write_ssh_config(identity=False)
-        os.mkfifo(self.box.path("pipe"))
-        for name, cause in (("pipe", "plain file"), ("nothing", "No such file")):
-            path = self.box.path(name)
-            result = self.fails("node1:1", "--ssh-identity-file", key, "--ssh-passphrase-file", path)
-            self.expect_line(result, "node1", "auth", rf"{re.escape(path)}.*{cause}")
-
-    def test_no_agent_with_keys_survives_a_killed_driver(self):
-        key = ssh_files.client_key("rsa", passphrase="open sesame")
-        passphrase = self.write("passphrase", "open sesame\n", 0o600)
-        job = self.ssh_start("--transport", "ssh-cli", "--ssh-identity-file", key, "--ssh-passphrase-file", passphrase,
-                             "-H", "node1:1", worker("hang"))
-        job.wait_output("ready")
-        job.signal(signal.SIGKILL)
-        job.wait()
-        self.box.check_nothing_left(self.left_timeout)
-        self.wait_no_workers()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ FUZZ_TARGET
     ssize_t made = base64_decode(text, size, out);
     FUZZ_CHECK(made < (ssize_t)(size / 4 * 3 + 4));
     struct key_file file = {.kind = KEY_FILE_BAD};
-    key_file_parse(&file, "f", text, size, size % 2 == 0 ? "phrase" : NULL);
+    key_file_parse(&file, "f", text, size);
     FUZZ_CHECK(file.kind != KEY_FILE_USABLE || file.key != NULL);
     key_file_destroy(&file);
     return 0;

@@ -47,7 +47,6 @@ static int open_ssh(struct ways *ways, enum way way)
                               .user = settings->ssh_user,
                               .port = (int)settings->ssh_port,
                               .identity = settings->ssh_identity_file,
-                              .passphrase_file = settings->ssh_passphrase_file,
                               .strict = settings->ssh_strict,
                               .program_only = way == WAY_SSH_CLI};
     ways->ssh[way] = ssh_transport_create(&ways->ssh_settings[way]);

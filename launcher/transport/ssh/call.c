@@ -28,10 +28,9 @@ struct ssh_call {
     struct ssh_wanted wanted; /* what the job says about the host */
     struct ssh_question *question;
     const struct ssh_config *config; /* borrowed from the queries; NULL: not known yet */
-    struct ssh_identity_request *identity;
     bool has_keys; /* they have been looked for; `keys` may be NULL all the same */
     struct ssh_keys *keys;
-    char *no_keys, *private_agent;
+    char *no_keys; /* why there are none */
     struct resolve_request *resolving;
     struct resolve_result *addresses;
     char *server; /* what the window counts it under */
@@ -153,7 +152,6 @@ static void start_program(struct ssh_call *call)
                                         .identity = call->wanted.identity,
                                         .user = call->wanted.user,
                                         .port = call->wanted.port,
-                                        .agent = call->private_agent,
                                         .check = checks[policy(call)],
                                         .silence_ms = silence_ms(call)};
     struct error err = ERROR_INIT;
@@ -314,38 +312,29 @@ static void log_in(struct ssh_call *call, int fd)
     ssh_transport_idle(call->ssh);
 }
 
-static void connected(struct ssh_call *call)
+static void take_keys(struct ssh_call *call)
 {
-    log_in(call, call->proxy != NULL ? ssh_proxy_fd(call->proxy) : call->fd);
-}
-
-static void keys_loaded(void *context, const struct ssh_identity_answer *answer)
-{
-    struct ssh_call *call = context;
-    for (size_t i = 0; answer->notes != NULL && i < answer->notes->count; i++)
-        note(call, answer->notes->items[i]);
+    const struct ssh_identity identity = ssh_identities_find(call->ssh->identities, call->config);
+    for (size_t i = 0; identity.notes != NULL && i < identity.notes->count; i++)
+        note(call, identity.notes->items[i]);
     call->has_keys = true;
-    call->keys = answer->keys;
-    if (answer->keys == NULL)
-        call->no_keys = mem_strdup(answer->why);
-    call->private_agent = mem_strdup(answer->private_agent);
-    if (call->ssh->settings->program_only) /* which may need the keys that we have opened */
-        fall_back(call, "--transport ssh-cli");
-    else if (call->login == NULL && (call->proxy != NULL || call->fd >= 0))
-        connected(call);
+    call->keys = identity.keys;
+    if (identity.keys == NULL)
+        call->no_keys = mem_strdup(identity.why);
 }
 
 /* Opening libssh2 and the keys takes some milliseconds. The server takes more until it says its
  * first word, so the first connection is made before. */
-static void load_keys(struct ssh_call *call)
+static void log_in_with_keys(struct ssh_call *call)
 {
     const char *why_not = ssh_transport_open_module(call->ssh);
-    if (why_not != NULL)
+    if (why_not != NULL) {
         fall_back(call, why_not);
-    else if (call->has_keys)
-        connected(call);
-    else if (call->identity == NULL)
-        call->identity = ssh_identity_ask(call->ssh->identities, call->config, keys_loaded, call);
+        return;
+    }
+    if (!call->has_keys)
+        take_keys(call);
+    log_in(call, call->proxy != NULL ? ssh_proxy_fd(call->proxy) : call->fd);
 }
 
 static void dialled(void *context, const struct dial_result *result)
@@ -358,7 +347,7 @@ static void dialled(void *context, const struct dial_result *result)
     }
     call->fd = result->fd;
     snprintf(call->peer, sizeof(call->peer), "%s", result->peer);
-    load_keys(call);
+    log_in_with_keys(call);
 }
 
 static void connect_proxy(struct ssh_call *call)
@@ -372,7 +361,7 @@ static void connect_proxy(struct ssh_call *call)
     if (call->proxy == NULL)
         fail(call, STAGE_CONNECT, err.text);
     else
-        load_keys(call);
+        log_in_with_keys(call);
 }
 
 static void connect_host(struct ssh_call *call)
@@ -436,7 +425,7 @@ static void configured(void *context, const struct ssh_config *config, const cha
     else if (config->not_ours != NULL)
         fall_back(call, config->not_ours);
     else if (call->ssh->settings->program_only)
-        load_keys(call);
+        fall_back(call, "--transport ssh-cli");
     else
         find_way(call);
 }
@@ -484,13 +473,11 @@ void ssh_call_destroy(struct ssh_call *call)
     if (call->ticket != NULL)
         leave_window(call);
     ssh_question_destroy(call->question);
-    ssh_identity_request_destroy(call->identity);
     resolver_cancel(call->resolving);
     loop_timer_destroy(call->rest);
     free(call->addresses);
     free(call->server);
     free(call->no_keys);
-    free(call->private_agent);
     free(call);
 }
 

@@ -40,8 +40,6 @@ int ssh_program_words(const struct ssh_program *program, struct strv *words, str
         if (add_literal(words, "", program->identity, err) < 0)
             return -1;
     }
-    if (program->agent != NULL && add_literal(words, "-oIdentityAgent=", program->agent, err) < 0)
-        return -1;
     if (program->user != NULL) {
         strv_add(words, "-l");
         strv_add(words, program->user);

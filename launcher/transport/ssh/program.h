@@ -16,7 +16,6 @@ struct ssh_program {
     const char *identity;    /* -i; NULL */
     const char *user;        /* -l; NULL: as configured */
     int port;                /* -p; 0: as configured */
-    const char *agent;       /* socket to use instead of the user's; NULL */
     const char *check;       /* StrictHostKeyChecking; NULL: that of the template */
     int64_t silence_ms;      /* after which the connection is given up; 0: that of the template */
 };

@@ -18,8 +18,7 @@ const char *ssh_transport_open_module(struct ssh_transport *ssh)
         return ssh->why_not;
     }
     ssh->known_files = ssh->module->known_files_create();
-    ssh->identities =
-        ssh_identities_create(ssh->settings->room, ssh->module, ssh->settings->passphrase_file);
+    ssh->identities = ssh_identities_create(ssh->module);
     return NULL;
 }
 

@@ -17,9 +17,8 @@ struct ssh_settings {
     const char *user;        /* --ssh-user; NULL */
     int port;                /* --ssh-port; 0 */
     const char *identity;    /* --ssh-identity-file; NULL */
-    const char *passphrase_file; /* --ssh-passphrase-file, for encrypted keys; NULL */
-    bool strict;                 /* --ssh-strict: unknown host keys are refused */
-    bool program_only;           /* --transport ssh-cli: the ssh program does every host */
+    bool strict;             /* --ssh-strict: unknown host keys are refused */
+    bool program_only;       /* --transport ssh-cli: the ssh program does every host */
 };
 
 struct ssh_transport;

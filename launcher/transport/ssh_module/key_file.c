@@ -18,30 +18,21 @@
 #define FILE_MAX 65536
 #define PUBLIC_MAX 16384
 
-struct pem_secret {
-    const char *passphrase;
-    bool asked;
-};
-
+/* OpenSSL asks for a passphrase; there is none. */
 static int pem_passphrase(char *out, int room, int writing, void *context)
 {
-    struct pem_secret *secret = context;
-    size_t length = secret->passphrase ? strlen(secret->passphrase) : 0;
+    bool *asked = context;
 
-    (void)writing;
-    secret->asked = true;
-    if (!secret->passphrase || length > (size_t)room)
-        return -1;
-    memcpy(out, secret->passphrase, length);
-    return (int)length;
+    (void)out, (void)room, (void)writing;
+    *asked = true;
+    return -1;
 }
 
-static void parse_pem(struct key_file *file, const char *path, const char *text, size_t length,
-                      const char *passphrase)
+static void parse_pem(struct key_file *file, const char *path, const char *text, size_t length)
 {
-    struct pem_secret secret = {.passphrase = passphrase};
+    bool asked = false;
     BIO *bio = BIO_new_mem_buf(text, (int)length);
-    EVP_PKEY *private = bio ? PEM_read_bio_PrivateKey(bio, NULL, pem_passphrase, &secret) : NULL;
+    EVP_PKEY *private = bio ? PEM_read_bio_PrivateKey(bio, NULL, pem_passphrase, &asked) : NULL;
 
     BIO_free(bio);
     ERR_clear_error();
@@ -50,26 +41,21 @@ static void parse_pem(struct key_file *file, const char *path, const char *text,
         file->kind = file->key ? KEY_FILE_USABLE : KEY_FILE_BAD;
         if (file->key)
             (void)buf_append(&file->public, buf_text(&file->key->blob), file->key->blob.length);
-    } else if (secret.asked && !passphrase) {
+    } else if (asked) {
         file->kind = KEY_FILE_LOCKED;
-        error_set(&file->reason, "it is encrypted: load it into an agent with ssh-add, or give its "
-                                 "passphrase with --ssh-passphrase-file");
-    } else if (secret.asked) {
-        file->kind = KEY_FILE_LOCKED;
-        error_set(&file->reason, "the passphrase in --ssh-passphrase-file does not open it");
+        error_set(&file->reason, "%s", KEY_FILE_ENCRYPTED);
     } else {
         file->kind = KEY_FILE_BAD;
         error_set(&file->reason, "it is no private key that OpenSSH or OpenSSL would know");
     }
 }
 
-void key_file_parse(struct key_file *file, const char *path, const char *text, size_t length,
-                    const char *passphrase)
+void key_file_parse(struct key_file *file, const char *path, const char *text, size_t length)
 {
     memset(file, 0, sizeof *file);
     buf_init(&file->public, PUBLIC_MAX);
     if (!openssh_key_parse(file, path, text, length))
-        parse_pem(file, path, text, length, passphrase);
+        parse_pem(file, path, text, length);
 }
 
 void key_file_destroy(struct key_file *file)
@@ -150,7 +136,7 @@ static ssize_t read_bytes(struct key_file *file, const char *path, char *text)
     return (ssize_t)length;
 }
 
-void key_file_read(struct key_file *file, const char *path, const char *passphrase)
+void key_file_read(struct key_file *file, const char *path)
 {
     char *text = mem_alloc(FILE_MAX);
     ssize_t length;
@@ -164,7 +150,7 @@ void key_file_read(struct key_file *file, const char *path, const char *passphra
         error_set(&file->reason, "it is a public key, and the agent does not have the private one");
     } else if (length >= 0) {
         buf_destroy(&file->public);
-        key_file_parse(file, path, text, (size_t)length, passphrase);
+        key_file_parse(file, path, text, (size_t)length);
     }
     OPENSSL_cleanse(text, FILE_MAX);
     mem_free_at(&text);

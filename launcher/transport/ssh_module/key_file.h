@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private keys in files: OpenSSH's own format ("openssh-key-v1") by a bounded parser of ours, as
- * long as it is not encrypted (its bcrypt costs a fifth of a second; OpenSSH's ssh-add pays it
- * once), and PEM and PKCS#8 by OpenSSL, encrypted ones too.
+ * Private keys in files: OpenSSH's own format ("openssh-key-v1") by a bounded parser of ours, PEM
+ * and PKCS#8 by OpenSSL. Encrypted ones are not opened: the user's ssh-agent serves them.
  */
 #pragma once
 
@@ -10,11 +9,13 @@
 
 #include "transport/ssh_module/key.h"
 
+#define KEY_FILE_ENCRYPTED "it is encrypted: load it into your ssh-agent with ssh-add"
+
 enum key_file_kind {
     KEY_FILE_USABLE,
     KEY_FILE_MISSING,
-    KEY_FILE_LOCKED,    /* encrypted, and we were not told the passphrase */
-    KEY_FILE_NEEDS_SSH, /* only OpenSSH's own programs open it: bcrypt, FIDO */
+    KEY_FILE_LOCKED,    /* encrypted, or a public key: an agent may have the private one */
+    KEY_FILE_NEEDS_SSH, /* only OpenSSH's own programs can use it: FIDO */
     KEY_FILE_BAD,
 };
 
@@ -26,11 +27,9 @@ struct key_file {
     struct error reason; /* for the last three kinds: what it is, and what to do */
 };
 
-/* `passphrase` may be NULL. */
-void key_file_read(struct key_file *file, const char *path, const char *passphrase);
+void key_file_read(struct key_file *file, const char *path);
 void key_file_destroy(struct key_file *file); /* what is left in it */
 
 /* The same from bytes, without the checks of the file and its neighbours; pure. `file` is all zero
  * but for its kind afterwards, public and key. */
-void key_file_parse(struct key_file *file, const char *path, const char *text, size_t length,
-                    const char *passphrase);
+void key_file_parse(struct key_file *file, const char *path, const char *text, size_t length);

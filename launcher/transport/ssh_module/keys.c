@@ -82,7 +82,7 @@ static void load_files(struct loading *loading, const struct ssh_keys_config *co
         loading->file_count++;
     loading->files = mem_array(loading->file_count + 1, sizeof *loading->files);
     for (size_t i = 0; i < loading->file_count; i++)
-        key_file_read(&loading->files[i], config->files[i], config->passphrase);
+        key_file_read(&loading->files[i], config->files[i]);
 }
 
 /* Of a file whose key the agent does not have. */
@@ -202,15 +202,4 @@ const char *keys_left_to_ssh(const struct ssh_keys *keys)
 const char *keys_unusable(const struct ssh_keys *keys)
 {
     return keys ? keys->unusable : NULL;
-}
-
-bool keys_file_needs_agent(const char *file)
-{
-    struct key_file read;
-    bool needs;
-
-    key_file_read(&read, file, NULL);
-    needs = read.kind == KEY_FILE_NEEDS_SSH;
-    key_file_destroy(&read);
-    return needs;
 }

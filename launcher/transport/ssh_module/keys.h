@@ -28,6 +28,3 @@ const char *keys_left_to_ssh(const struct ssh_keys *keys);
 /* What was there and cannot be used ("FILE: it is encrypted: ..."), for the message when nothing
  * else helped; NULL: nothing. Borrowed. */
 const char *keys_unusable(const struct ssh_keys *keys);
-
-/* As ssh_module's key_needs_agent. */
-bool keys_file_needs_agent(const char *file);

@@ -23,6 +23,5 @@ __attribute__((visibility("default"))) const struct ssh_module hvdrun_ssh_module
     .write = session_write,
     .send_eof = session_send_eof,
     .exit_status = session_exit_status,
-    .key_needs_agent = keys_file_needs_agent,
     .reached = session_reached,
 };

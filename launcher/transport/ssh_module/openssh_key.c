@@ -184,9 +184,8 @@ static void parse_inside(struct key_file *file, const char *path, struct view in
         return;
     }
     if (!view_is(cipher, "none") || !view_is(kdf, "none")) {
-        file->kind = KEY_FILE_NEEDS_SSH;
-        error_set(&file->reason, "it is encrypted: load it into an agent with ssh-add, or give its "
-                                 "passphrase with --ssh-passphrase-file");
+        file->kind = KEY_FILE_LOCKED;
+        error_set(&file->reason, "%s", KEY_FILE_ENCRYPTED);
         return;
     }
     private = private_from(section);

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/strv.h"
 
-#define SSH_MODULE_VERSION 2
+#define SSH_MODULE_VERSION 3
 #define SSH_MODULE_SYMBOL "hvdrun_ssh_module"
 #define SSH_AGENT_WAIT_MS 2000
 
@@ -38,8 +38,8 @@ struct ssh_keys;        /* identities and a key agent, loaded once for all sessi
 struct ssh_known_files; /* what known_hosts files say, read once for all sessions */
 
 struct ssh_keys_config {
-    char *const *files;       /* NULL-ended, in order; those that do not exist are skipped */
-    const char *passphrase;   /* for encrypted ones; NULL: those cannot be used (a note says so) */
+    char *const *files;       /* NULL-ended, in order; those that do not exist are skipped, and
+                               * encrypted ones too (a note says so) */
     const char *agent_socket; /* NULL: no agent */
     bool identities_only;     /* of the agent's, only those that `files` name */
 };
@@ -102,12 +102,6 @@ struct ssh_module {
     /* After the end of the output, once the server has told it, which may take another advance() or
      * two: 0..255; 128 + N for signal N; -1: not told (yet). */
     int (*exit_status)(const struct ssh_session *session);
-
-    /* True when the file is a private key that only OpenSSH's own programs can open: encrypted in
-     * OpenSSH's format (bcrypt), or a FIDO key. An agent that ssh-add loaded it into can serve the
-     * first kind (keys_create matches its keys with `files`); for the second kind sessions end in
-     * SSH_STATE_FALLBACK when no other key is accepted. False for a file that is not there. */
-    bool (*key_needs_agent)(const char *file);
 
     /* The state that it was in before the present one, for the message of a final one. */
     enum ssh_state (*reached)(const struct ssh_session *session);

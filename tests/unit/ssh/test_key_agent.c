@@ -86,7 +86,7 @@ static void lists_and_signs_with_sha2(void **state)
     for (size_t i = 0; i < 2; i++) { /* both kinds sign the same each time: compare with the file */
         AUTO_BUF struct buf by_agent = BUF_INIT(4096), by_file = BUF_INIT(4096);
         struct key_file file;
-        key_file_read(&file, paths[i], NULL);
+        key_file_read(&file, paths[i]);
         assert_int_equal(file.kind, KEY_FILE_USABLE);
         assert_int_equal(key_agent_sign(agent, listed.keys[i], data, &by_agent, &err), 0);
         assert_int_equal(key_sign(file.key, data, &by_file, &err), 0);

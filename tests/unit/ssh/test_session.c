@@ -92,10 +92,9 @@ static char *plain_key(const struct place *p)
     return authorized_key(p, "plain", "ed25519", NULL, "", NULL);
 }
 
-static struct ssh_keys *keys_of(char *const *files, const char *passphrase, const char *agent)
+static struct ssh_keys *keys_of(char *const *files, const char *agent)
 {
-    struct ssh_keys_config config = {
-        .files = files, .passphrase = passphrase, .agent_socket = agent};
+    struct ssh_keys_config config = {.files = files, .agent_socket = agent};
     AUTO_STRV struct strv notes = STRV_INIT;
     struct error err = ERROR_INIT;
     struct ssh_keys *keys = keys_create(&config, &notes, &err);
@@ -105,10 +104,10 @@ static struct ssh_keys *keys_of(char *const *files, const char *passphrase, cons
     return keys;
 }
 
-static struct ssh_keys *keys_of_file(const char *file, const char *passphrase)
+static struct ssh_keys *keys_of_file(const char *file)
 {
     char *files[] = {(char *)file, NULL};
-    return keys_of(files, passphrase, NULL);
+    return keys_of(files, NULL);
 }
 
 struct talk {
@@ -255,20 +254,19 @@ static void logs_in_with_every_kind_of_key(void **state)
 {
     struct place *p = place_of(state);
     static const struct {
-        const char *type, *bits, *passphrase, *format;
+        const char *type, *bits, *format;
     } kinds[] = {
-        {"ed25519", NULL, "", NULL},         {"ecdsa", "256", "", NULL},
-        {"ecdsa", "384", "", NULL},          {"ecdsa", "521", "", NULL},
-        {"rsa", "3072", "", NULL},           {"rsa", "2048", "secret", "PEM"},
-        {"ecdsa", "256", "secret", "PKCS8"},
+        {"ed25519", NULL, NULL},   {"ecdsa", "256", NULL}, {"ecdsa", "384", NULL},
+        {"ecdsa", "521", NULL},    {"rsa", "3072", NULL},  {"rsa", "2048", "PEM"},
+        {"ecdsa", "256", "PKCS8"},
     };
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         char *AUTO_FREE name = mem_printf("kind%zu", i);
-        char *AUTO_FREE path = authorized_key(p, name, kinds[i].type, kinds[i].bits,
-                                              kinds[i].passphrase, kinds[i].format);
+        char *AUTO_FREE path =
+            authorized_key(p, name, kinds[i].type, kinds[i].bits, "", kinds[i].format);
         char *AUTO_FREE summary = mem_printf("%s key %s (file)", kinds[i].type, path);
-        check_login(p, keys_of_file(path, kinds[i].passphrase), summary);
+        check_login(p, keys_of_file(path), summary);
     }
 }
 
@@ -284,8 +282,8 @@ static void logs_in_through_the_agent(void **state)
 
     agent_add(p->folder, "agent1", ed);
     agent_add(p->folder, "agent2", rsa);
-    check_login(p, keys_of(none, NULL, ed_socket), "ed25519 key agent_ed in the agent");
-    check_login(p, keys_of(none, NULL, rsa_socket), "rsa key agent_rsa in the agent (agent)");
+    check_login(p, keys_of(none, ed_socket), "ed25519 key agent_ed in the agent");
+    check_login(p, keys_of(none, rsa_socket), "rsa key agent_rsa in the agent (agent)");
     program_stop(first);
     program_stop(second);
 }
@@ -304,16 +302,16 @@ static void the_right_key_is_found_behind_wrong_ones(void **state)
     }
     memcpy(files, wrong, 3 * sizeof files[0]);
     files[3] = good;
-    check_login(p, keys_of(files, NULL, NULL), good);
+    check_login(p, keys_of(files, NULL), good);
 
-    keys = keys_of_file(wrong[0], NULL);
+    keys = keys_of_file(wrong[0]);
     talk_open(&talk, p, p->sshd.port, keys, "true");
     talk_must_fail(&talk, SSH_STATE_FAILED, "Permission denied (publickey) for user");
     assert_non_null(strstr(session_problem(talk.session), wrong[0]));
     talk_close(&talk);
     keys_destroy(keys);
 
-    keys = keys_of(wrong, NULL, NULL); /* more than MaxAuthTries */
+    keys = keys_of(wrong, NULL); /* more than MaxAuthTries */
     talk_open(&talk, p, p->sshd.port, keys, "true");
     talk_must_fail(&talk, SSH_STATE_FAILED, "IdentitiesOnly");
     talk_close(&talk);
@@ -335,7 +333,7 @@ static void a_certificate_beside_the_key_is_left_to_ssh(void **state)
     struct talk talk;
 
     place_write(certificate, "x\n", false);
-    keys = keys_of_file(key, NULL);
+    keys = keys_of_file(key);
     talk_open(&talk, p, p->sshd.port, keys, "true");
     talk_must_fail(&talk, SSH_STATE_FALLBACK, "certificate");
     talk_close(&talk);
@@ -364,7 +362,7 @@ static void expect(const struct place *p, enum ssh_host_policy policy, enum ssh_
                    const char *words)
 {
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     struct talk talk;
 
     talk_open(&talk, p, p->sshd.port, keys, "true");
@@ -435,7 +433,7 @@ static void a_known_rsa_key_is_no_false_alarm(void **state)
 {
     struct place *p = place_of(state);
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     struct talk talk;
 
     know(p, "", NULL, "host_rsa");
@@ -452,7 +450,7 @@ static void no_common_algorithm_is_left_to_ssh(void **state)
 {
     struct place *p = place_of(state);
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     struct sshd sshd =
         sshd_start(p->folder, "sshd_new", "KexAlgorithms sntrup761x25519-sha512@openssh.com");
     struct talk talk;
@@ -469,7 +467,7 @@ static void echoes_a_megabyte(void **state)
     enum { SIZE = 1 << 20 };
     struct place *p = place_of(state);
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     char *AUTO_FREE bytes = mem_alloc(SIZE);
     size_t sent = 0;
     bool eof = false;
@@ -509,7 +507,7 @@ static void a_flood_in_both_directions_is_carried(void **state)
     enum { SIZE = 12 << 20 };
     struct place *p = place_of(state);
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     char *AUTO_FREE bytes = mem_alloc(32768);
     size_t sent = 0;
     bool eof = false;
@@ -541,7 +539,7 @@ static void signals_are_told_and_the_end_too(void **state)
 {
     struct place *p = place_of(state);
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     struct talk talk;
 
     talk_open(&talk, p, p->sshd.port, keys, "kill -KILL $$");
@@ -556,7 +554,7 @@ static void a_killed_server_is_told_after_its_last_words(void **state)
 {
     struct place *p = place_of(state);
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     struct sshd sshd = sshd_start(p->folder, "sshd_killed", "");
     struct talk talk;
     char byte = 'x';
@@ -612,7 +610,7 @@ static void can_be_destroyed_at_any_time(void **state)
 {
     struct place *p = place_of(state);
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     bool opened = false;
 
     for (int turns = 0; !opened; turns++) {
@@ -635,7 +633,7 @@ static void many_sessions_share_one_loop(void **state)
     enum { COUNT = 20 };
     struct place *p = place_of(state);
     char *AUTO_FREE key = plain_key(p);
-    struct ssh_keys *keys = keys_of_file(key, NULL);
+    struct ssh_keys *keys = keys_of_file(key);
     struct talk talks[COUNT];
     size_t open = 0;
 

@@ -84,18 +84,17 @@ static void test_program(void **state)
                                         .identity = "/id",
                                         .user = "me",
                                         .port = 2222,
-                                        .agent = "/sock",
                                         .check = "yes",
                                         .silence_ms = 31000};
     struct error err = ERROR_INIT;
     assert_int_equal(ssh_program_words(&program, &words, &err), 0);
     struct strv head AUTO_STRV = STRV_INIT;
-    for (size_t i = 0; i < 13 && i < words.count; i++)
+    for (size_t i = 0; i < 12 && i < words.count; i++)
         strv_add(&head, words.items[i]);
     assert_words(&head, "[ssh][-oClearAllForwardings=yes][-oRemoteCommand=none][-oControlPath=none]"
-                        "[-F][/a%%b][-i][/id][-oIdentityAgent=/sock][-l][me][-p2222]"
+                        "[-F][/a%%b][-i][/id][-l][me][-p2222]"
                         "[-oStrictHostKeyChecking=yes]");
-    assert_string_equal(words.items[13], "-oServerAliveCountMax=7");
+    assert_string_equal(words.items[12], "-oServerAliveCountMax=7");
     assert_string_equal(words.items[words.count - 1], "-oStrictHostKeyChecking=accept-new");
 }
 
