@@ -43,7 +43,6 @@ void agent_image_hash(struct agent_image *image)
 {
     if (image->hash[0] != '\0')
         return;
-    image->cksum = image_cksum(image->bytes, image->length);
     sha256_text(image->bytes, image->length, image->hash);
 }
 

@@ -22,7 +22,6 @@ struct agent_image {
     const uint8_t *bytes; /* mapped for the life of the process */
     size_t length;
     char hash[65];                /* SHA-256, hexadecimal; "": not hashed yet */
-    uint32_t cksum;               /* as cksum(1) prints it, where there is no sha256sum */
     char machine[32];             /* uname -m of hosts that can run it */
     int glibc_major, glibc_minor; /* the least that it needs */
 };

@@ -9,7 +9,6 @@
 
 #include "base/parse.h"
 
-#define CKSUM_POLYNOMIAL 0x04c11db7u
 #define NEEDS_MAX 4096 /* version entries that are looked at */
 
 struct image {
@@ -136,34 +135,4 @@ int image_facts_read(const void *bytes, size_t length, struct image_facts *out, 
                          (unsigned)image.header->e_machine);
     read_versions(&image, out);
     return 0;
-}
-
-/* Four bytes at a time: tables[n] has what a byte does when n more follow it. */
-static void cksum_tables(uint32_t tables[4][256])
-{
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t crc = i << 24;
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc << 1 ^ (crc >> 31 != 0 ? CKSUM_POLYNOMIAL : 0);
-        tables[0][i] = crc;
-    }
-    for (uint32_t i = 0; i < 256; i++) {
-        for (int n = 1; n < 4; n++)
-            tables[n][i] = tables[n - 1][i] << 8 ^ tables[0][tables[n - 1][i] >> 24];
-    }
-}
-
-uint32_t image_cksum(const void *bytes, size_t length)
-{
-    uint32_t tables[4][256], crc = 0;
-    cksum_tables(tables);
-    const uint8_t *at = bytes, *end = at + length;
-    for (; end - at >= 4; at += 4)
-        crc = tables[3][crc >> 24 ^ at[0]] ^ tables[2][(crc >> 16 & 255) ^ at[1]] ^
-              tables[1][(crc >> 8 & 255) ^ at[2]] ^ tables[0][(crc & 255) ^ at[3]];
-    for (; at < end; at++)
-        crc = crc << 8 ^ tables[0][crc >> 24 ^ *at];
-    for (size_t left = length; left > 0; left >>= 8) /* the length follows, lowest byte first */
-        crc = crc << 8 ^ tables[0][crc >> 24 ^ (left & 255)];
-    return ~crc;
 }

@@ -17,6 +17,3 @@ struct image_facts {
 
 /* -1: no ELF executable of this machine's own class and byte order, or of an unknown machine. */
 int image_facts_read(const void *bytes, size_t length, struct image_facts *out, struct error *err);
-
-/* The checksum that POSIX cksum(1) prints, for hosts that have no sha256sum. */
-uint32_t image_cksum(const void *bytes, size_t length);

@@ -19,9 +19,7 @@ static const char tools[] =
     "h_mine() { set -- \"$2\" $(LC_ALL=C ls -ldn \"$1\" 2>/dev/null)\n"
     " case ${2:-} in \"$1\"*) [ \"$4\" = \"$h_u\" ];; *) false;; esac; }\n"
     /* the right bytes */
-    "h_sum() { if command -v sha256sum >/dev/null 2>&1\n"
-    " then h_x=$(sha256sum <\"$1\" 2>/dev/null); [ \"${h_x%% *}\" = \"$h_hash\" ]\n"
-    " else case $(cksum <\"$1\" 2>/dev/null) in \"$h_crc\"*) ;; *) false;; esac; fi; }\n"
+    "h_sum() { h_x=$(sha256sum <\"$1\" 2>/dev/null); [ \"${h_x%% *}\" = \"$h_hash\" ]; }\n"
     /* it starts here, in this place and with this C library */
     "h_try() { h_x=$(\"$1\" --version 2>&1 </dev/null) && [ \"$h_x\" = \"$h_v\" ]; }\n"
     "h_good() { h_mine \"$1\" drwx------ && h_mine \"$1/$h_f\" -rwx------ && h_sum \"$1/$h_f\" &&"
@@ -52,6 +50,8 @@ static const char memory[] =
  * another host, which shares the folder, has put there meanwhile and runs already. */
 static const char store[] =
     "h_put() { h_t=$1/.$h_f.$h_q.$$; h_i=0\n"
+    " command -v sha256sum >/dev/null 2>&1 ||"
+    " { h_no \"$1: the host has no sha256sum to check what arrives\"; return; }\n"
     " until h_e=$({ LC_ALL=C mkdir -p \"$1\" && h_mine \"$1\" drwx------ &&"
     " LC_ALL=C cat </dev/null >\"$h_t\"; } 2>&1)\n"
     " do h_i=$((h_i+1)); [ $h_i -lt 3 ] ||"
@@ -133,8 +133,7 @@ void boot_script(const struct agent_image *image, const char *marker, const char
     buf_printf(out, "h_v='hvdrun-agent %s'; h_r='%s-%.*s'; h_q='%s'\n", HVDRUN_VERSION,
                HVDRUN_VERSION, SHORT_HASH, image->hash, name);
     buf_puts(out, "h_f=hvdrun-agent-$h_r; h_r=checked-$h_r\n");
-    buf_printf(out, "h_l=%zu; h_hash='%s'; h_crc='%u %zu'\n", image->length, image->hash,
-               image->cksum, image->length);
+    buf_printf(out, "h_l=%zu; h_hash='%s'\n", image->length, image->hash);
     buf_puts(out, tools);
     buf_puts(out, memory);
     buf_puts(out, store);
