@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/ssh/config.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -219,7 +220,7 @@ int ssh_config_parse(struct ssh_config *config, const char *text, size_t length,
     return 0;
 }
 
-static bool line_is_plain(const char *line, bool *includes, bool *hash_names)
+static bool is_harmless(const char *line)
 {
     /* What changes neither where nor how we log in. */
     static const char *const harmless[] = {"SendEnv",
@@ -230,18 +231,6 @@ static bool line_is_plain(const char *line, bool *includes, bool *hash_names)
                                            "ForwardAgent",
                                            NULL};
     const char *value;
-    if (line[0] == '\0' || line[0] == '#')
-        return true;
-    if (ssh_config_line_is(line, "Host", &value))
-        return strcmp(value, "*") == 0;
-    if (ssh_config_line_is(line, "HashKnownHosts", &value)) {
-        *hash_names = is_yes(value);
-        return true;
-    }
-    if (ssh_config_line_is(line, "Include", &value)) {
-        *includes = true;
-        return strcmp(value, "/etc/ssh/ssh_config.d/*.conf") == 0;
-    }
     for (size_t i = 0; harmless[i] != NULL; i++) {
         if (ssh_config_line_is(line, harmless[i], &value))
             return true;
@@ -249,12 +238,42 @@ static bool line_is_plain(const char *line, bool *includes, bool *hash_names)
     return false;
 }
 
-bool ssh_config_is_plain(const char *text, size_t length, bool *includes, bool *hash_names)
+/* Whether it may say something else for another host. */
+static bool is_by_host(const char *line)
+{
+    static const char canonical[] = "Canonical"; /* ...izeHostname: the files are read again */
+    const char *value;
+    return ssh_config_line_is(line, "Match", &value) || !isalpha((unsigned char)line[0]) ||
+           strncasecmp(line, canonical, strlen(canonical)) == 0 || strchr(line, '%') != NULL;
+}
+
+static void look_at_line(const char *line, struct ssh_config_sight *sight)
+{
+    const char *value;
+    if (line[0] == '\0' || line[0] == '#')
+        return;
+    if (ssh_config_line_is(line, "Host", &value)) {
+        sight->by_host |= strcmp(value, "*") != 0;
+    } else if (ssh_config_line_is(line, "HashKnownHosts", &value)) {
+        sight->hash_names = is_yes(value);
+    } else if (ssh_config_line_is(line, "Include", &value)) {
+        bool parts = strcmp(value, SSH_CONFIG_PARTS) == 0;
+        sight->includes_parts |= parts;
+        sight->by_host |= !parts;
+    } else if (!is_harmless(line)) {
+        sight->matters = true;
+        sight->by_host |= is_by_host(line);
+    }
+}
+
+void ssh_config_look(const char *text, size_t length, struct ssh_config_sight *sight)
 {
     for (char *line = NULL; ssh_config_line_next(&text, &length, &line);) {
         char *owned AUTO_FREE = line;
-        if (line == NULL || !line_is_plain(line, includes, hash_names))
-            return false;
+        if (line == NULL)
+            sight->by_host = true;
+        else
+            look_at_line(line, sight);
     }
-    return true;
+    sight->matters |= sight->by_host;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What OpenSSH's configuration says about one host, as far as we do it ourselves. OpenSSH is asked
- * (`ssh -G`); its files are never interpreted here, only looked at for whether they say anything,
- * and for which hosts they say the same (transport/ssh/sections.h).
+ * (`ssh -G`). Its files are never interpreted here: a look at them shows only whether they say
+ * anything, and whether they can say different things about different hosts.
  * Pure: bytes in, a struct out.
  */
 #pragma once
@@ -58,7 +58,16 @@ void ssh_config_defaults(struct ssh_config *config, const char *host,
 int ssh_config_parse(struct ssh_config *config, const char *text, size_t length,
                      const struct ssh_config_place *place, struct error *err);
 
-/* True when a system-wide file says nothing that matters to us beyond what distributions ship, so
- * that `ssh -G` need not be run for every host. `*includes` is set when it includes the folder
- * ssh_config.d, whose files are to be looked at in the same way; `*hash_names` when it says so. */
-bool ssh_config_is_plain(const char *text, size_t length, bool *includes, bool *hash_names);
+/* What a look at files of OpenSSH's configuration shows. */
+struct ssh_config_sight {
+    bool matters;        /* they say more than what distributions ship, so `ssh -G` is asked */
+    bool by_host;        /* that may differ from host to host, so it is asked about each */
+    bool includes_parts; /* the files of SSH_CONFIG_PARTS belong to them */
+    bool hash_names;     /* HashKnownHosts */
+};
+
+#define SSH_CONFIG_PARTS "/etc/ssh/ssh_config.d/*.conf"
+
+/* Adds what this file shows. Only `Host *` and options without a token (%h) are the same for all
+ * hosts; Match, other Host lines, other Includes and what is not understood are not. */
+void ssh_config_look(const char *text, size_t length, struct ssh_config_sight *sight);

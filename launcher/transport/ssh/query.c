@@ -10,14 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/program.h"
-#include "transport/ssh/config_files.h"
 
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
 #define SYSTEM_CONFIG "/etc/ssh/ssh_config"
-#define SYSTEM_CONFIG_PARTS "/etc/ssh/ssh_config.d/*.conf"
+#define CONFIG_TEXT_MAX ((size_t)16 << 20) /* of all files */
 
 struct answer {
     struct answer *next;
@@ -25,7 +25,7 @@ struct answer {
     char *key;
     char *host, *user, *identity; /* as in struct ssh_wanted */
     int port;
-    char *class;             /* equal for hosts that are configured alike; NULL: like no other */
+    char *class;             /* equal for hosts with the same answer; NULL: it has its own */
     struct answer *like;     /* the first of its class; NULL: it is that itself */
     struct program *program; /* `ssh -G`, still running */
     bool known;
@@ -46,9 +46,9 @@ struct ssh_queries {
     const struct ssh_query_settings *settings;
     struct ssh_config_place place;
     char *home, *user;
-    bool looked, configured, hash_names; /* the files have been looked at, and say something */
-    struct ssh_config_files *files;
-    unsigned edition; /* of the files: hosts are alike by the same one only */
+    struct ssh_config_sight sight; /* of the files, when they were looked at last */
+    struct buf text;               /* theirs */
+    unsigned edition; /* of the text: an answer holds for others by the same one only */
     struct answer *answers;
     struct ssh_question *questions;
 };
@@ -68,7 +68,7 @@ struct ssh_queries *ssh_queries_create(const struct ssh_query_settings *settings
     queries->user = mem_strdup(me != NULL ? me->pw_name : user != NULL ? user : "root");
     queries->place = (struct ssh_config_place){
         .home = queries->home, .user = queries->user, .variable = variable};
-    queries->files = ssh_config_files_create(queries->home, settings->config_file);
+    buf_init(&queries->text, CONFIG_TEXT_MAX);
     return queries;
 }
 
@@ -89,39 +89,68 @@ void ssh_queries_destroy(struct ssh_queries *queries)
         free(answer->why);
         free(answer);
     }
-    ssh_config_files_destroy(queries->files);
+    buf_destroy(&queries->text);
     free(queries->home);
     free(queries->user);
     free(queries);
 }
 
-/* A file that cannot be read is OpenSSH's to complain about. */
-static bool file_says_something(struct ssh_queries *queries, const char *path, bool *includes)
+/* True: the file is there. One that cannot be read is OpenSSH's to complain about. */
+static bool look_at_file(const char *path, struct ssh_config_sight *sight, struct buf *text)
 {
     struct buf bytes AUTO_BUF = BUF_INIT(CONFIG_FILE_MAX);
-    if (fd_read_file(path, &bytes, NULL) < 0)
-        return errno != ENOENT;
-    return !ssh_config_is_plain(buf_text(&bytes), bytes.length, includes, &queries->hash_names);
+    if (fd_read_file(path, &bytes, NULL) < 0) {
+        bool is_there = errno != ENOENT && errno != ENOTDIR;
+        sight->matters |= is_there;
+        sight->by_host |= is_there;
+        return is_there;
+    }
+    ssh_config_look(buf_text(&bytes), bytes.length, sight);
+    bool whole = buf_append(text, buf_text(&bytes), bytes.length) == 0;
+    sight->by_host |= !whole || buf_putc(text, '\0') < 0;
+    return true;
 }
 
-static bool anything_configured(struct ssh_queries *queries)
+static void look_at_parts(struct ssh_config_sight *sight, struct buf *text)
 {
-    if (queries->settings->config_file != NULL)
-        return true;
-    char *own AUTO_FREE = mem_printf("%s/.ssh/config", queries->home == NULL ? "" : queries->home);
-    if (access(own, F_OK) == 0)
-        return true;
-    bool parts = false, deeper = false;
-    if (file_says_something(queries, SYSTEM_CONFIG, &parts))
-        return true;
     glob_t found;
-    if (!parts || glob(SYSTEM_CONFIG_PARTS, 0, NULL, &found) != 0)
-        return false;
-    bool says = false;
-    for (size_t i = 0; i < found.gl_pathc && !says; i++)
-        says = file_says_something(queries, found.gl_pathv[i], &deeper) || deeper;
+    if (glob(SSH_CONFIG_PARTS, 0, NULL, &found) != 0)
+        return;
+    struct ssh_config_sight parts = {.hash_names = sight->hash_names};
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        look_at_file(found.gl_pathv[i], &parts, text);
     globfree(&found);
-    return says;
+    sight->by_host |= parts.by_host || parts.includes_parts;
+    sight->matters |= parts.matters || parts.includes_parts;
+    sight->hash_names = parts.hash_names;
+}
+
+/* Looks at the files, each time anew: a job may last for days. True: they have changed since the
+ * last look. */
+static bool look(struct ssh_queries *queries)
+{
+    const char *config_file = queries->settings->config_file;
+    struct ssh_config_sight sight = {.matters = config_file != NULL};
+    struct buf text AUTO_BUF = BUF_INIT(CONFIG_TEXT_MAX);
+    if (config_file != NULL) { /* the system's is not read then */
+        look_at_file(config_file, &sight, &text);
+    } else {
+        char *own AUTO_FREE =
+            mem_printf("%s/.ssh/config", queries->home == NULL ? "" : queries->home);
+        sight.matters = look_at_file(own, &sight, &text);
+        look_at_file(SYSTEM_CONFIG, &sight, &text);
+    }
+    if (sight.includes_parts)
+        look_at_parts(&sight, &text);
+    queries->sight = sight;
+    if (text.length == queries->text.length &&
+        memcmp(buf_text(&text), buf_text(&queries->text), text.length) == 0)
+        return false;
+    const struct buf before = queries->text;
+    queries->text = text;
+    text = before;
+    queries->edition++;
+    return true;
 }
 
 static void question_fire(void *context)
@@ -133,27 +162,18 @@ static void question_fire(void *context)
 
 static void run_query(struct answer *answer);
 
-/* Whether what was said of the first of a class holds for the others. Who jumps over one of them
- * does not jump over itself. */
+/* Whether what was said of the first of a class holds for the others. A host that the others are
+ * reached through is not reached through itself. */
 static bool is_for_all(const struct answer *first)
 {
     return first->why == NULL && first->config.proxy_jump == NULL &&
            strcmp(first->config.host_name, first->host) == 0;
 }
 
-/* The first of its class is known. */
-/* Whether ssh may have read another configuration than the one by which hosts were told apart. */
-static bool has_changed(struct ssh_queries *queries)
-{
-    bool changed;
-    ssh_config_files_sections(queries->files, &changed);
-    queries->edition += changed;
-    return changed;
-}
-
+/* The first of its class is known. If the files have changed, ssh may have read others than we. */
 static void follow(struct answer *answer)
 {
-    if (!is_for_all(answer->like) || has_changed(answer->queries)) {
+    if (!is_for_all(answer->like) || look(answer->queries)) {
         run_query(answer);
         return;
     }
@@ -239,7 +259,7 @@ static void take_defaults(struct answer *answer)
     struct ssh_queries *queries = answer->queries;
     struct ssh_config *config = &answer->config;
     ssh_config_defaults(config, answer->host, &queries->place);
-    config->hash_names = queries->hash_names;
+    config->hash_names = queries->sight.hash_names;
     if (answer->user != NULL) {
         free(config->user);
         config->user = mem_strdup(answer->user);
@@ -270,20 +290,14 @@ static char *identity_problem(const struct ssh_queries *queries, const struct ss
                       strerrordesc_np(errnum));
 }
 
-/* Who asks as this one does, of a host that is configured alike; NULL. */
+/* The first host that has the same answer; NULL. */
 static struct answer *first_of_class(struct answer *answer)
 {
-    bool changed;
-    const struct ssh_sections *sections =
-        ssh_config_files_sections(answer->queries->files, &changed);
-    char *alike AUTO_FREE = ssh_sections_class(sections, answer->host);
-    if (changed)
-        answer->queries->edition++;
-    if (alike == NULL)
+    if (answer->queries->sight.by_host)
         return NULL;
-    answer->class = mem_printf("%u %s@%d@%s %s", answer->queries->edition,
+    answer->class = mem_printf("%u %s@%d@%s", answer->queries->edition,
                                answer->user == NULL ? "" : answer->user, answer->port,
-                               answer->identity == NULL ? "" : answer->identity, alike);
+                               answer->identity == NULL ? "" : answer->identity);
     for (struct answer *at = answer->queries->answers; at != NULL; at = at->next) {
         if (at != answer && at->class != NULL && strcmp(at->class, answer->class) == 0)
             return at->like == NULL ? at : at->like;
@@ -310,10 +324,7 @@ static struct answer *answer_for(struct ssh_queries *queries, const struct ssh_w
         answer = answer->next;
     if (answer != NULL)
         return answer;
-    if (!queries->looked) {
-        queries->looked = true;
-        queries->configured = anything_configured(queries);
-    }
+    look(queries);
     answer = mem_alloc(sizeof(*answer));
     *answer = (struct answer){.next = queries->answers,
                               .queries = queries,
@@ -327,7 +338,7 @@ static struct answer *answer_for(struct ssh_queries *queries, const struct ssh_w
     answer->why = identity_problem(queries, wanted);
     if (answer->why != NULL)
         answer->known = true;
-    else if (queries->configured)
+    else if (queries->sight.matters)
         ask_ssh(answer);
     else
         take_defaults(answer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration of a host: OpenSSH's defaults when there is no configuration at all, otherwise
- * what `ssh -G` says. It is run once for hosts that the same is asked for and that are configured
- * alike (transport/ssh/sections.h), and once for each of the others.
+ * what `ssh -G` says. It is asked once for all hosts (with the same user, port and key) when the
+ * files cannot say different things about different hosts, and once for each host otherwise.
  */
 #pragma once
 

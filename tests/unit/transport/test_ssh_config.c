@@ -172,38 +172,76 @@ static void test_defaults(void **state)
     ssh_config_destroy(&config);
 }
 
-static bool plain(const char *text, bool *includes, bool *hash)
+static struct ssh_config_sight sight_of(const char *text)
 {
-    *includes = *hash = false;
-    return ssh_config_is_plain(text, strlen(text), includes, hash);
+    struct ssh_config_sight sight = {.matters = false};
+    ssh_config_look(text, strlen(text), &sight);
+    return sight;
 }
 
-static void test_plain(void **state)
+/* What distributions ship says nothing that matters. */
+static void test_nothing_configured(void **state)
 {
     (void)state;
-    bool includes, hash;
-    assert_true(plain("# comment\n\nInclude /etc/ssh/ssh_config.d/*.conf\n\nHost *\n"
-                      "#   ForwardAgent no\n    SendEnv LANG LC_*\n    HashKnownHosts yes\n"
-                      "    GSSAPIAuthentication yes\n",
-                      &includes, &hash));
-    assert_true(includes && hash);
-    assert_true(plain("", &includes, &hash));
-    assert_false(includes || hash);
-    assert_true(plain("host=*", &includes, &hash));
-    assert_false(plain("Host gpu*\n User x\n", &includes, &hash));
-    assert_false(plain("Host *\n Port 2222\n", &includes, &hash));
-    assert_false(plain("ProxyJump gate\n", &includes, &hash));
-    assert_false(plain("Include /opt/site.conf\n", &includes, &hash));
-    assert_false(plain("Match all\n", &includes, &hash));
-    assert_false(plain("HostKeyAlgorithms x\n", &includes, &hash)); /* not "Host" */
+    struct ssh_config_sight sight =
+        sight_of("# comment\n\nInclude /etc/ssh/ssh_config.d/*.conf\n\nHost *\n"
+                 "#   ForwardAgent no\n    SendEnv LANG LC_*\n    HashKnownHosts yes\n"
+                 "    GSSAPIAuthentication yes\n");
+    assert_false(sight.matters || sight.by_host);
+    assert_true(sight.includes_parts && sight.hash_names);
+    sight = sight_of("");
+    assert_false(sight.matters || sight.by_host || sight.includes_parts || sight.hash_names);
+    assert_false(sight_of("host=*").matters);
+}
+
+static void test_the_same_for_all(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "Host *\n Port 2222\n",
+        "ProxyJump gate\n",
+        "hostname x\n",
+        "HostKeyAlgorithms x\n", /* not "Host" */
+        "  IdentityFile ~/.ssh/id  \n\tUser=ann\n",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct ssh_config_sight sight = sight_of(texts[i]);
+        assert_true(sight.matters);
+        assert_false(sight.by_host);
+    }
+}
+
+static void test_different_by_host(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "Host gpu*\n User x\n",
+        "Host * !a\n",
+        "Host\n",
+        "Host \"*\"\n",
+        "\"Host\" a\n",
+        "host=a\n",
+        "Match all\n",
+        "match=all\n",
+        "Include /opt/site.conf\n",
+        "CanonicalizeHostname yes\n",
+        "IdentityFile ~/.ssh/id_%h\n",
+        "Host * # all of them\n",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct ssh_config_sight sight = sight_of(texts[i]);
+        if (!sight.matters || !sight.by_host)
+            fail_msg("%s", texts[i]);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_agent_and_policy),
-        cmocka_unit_test(test_beyond_us), cmocka_unit_test(test_bad_output),
-        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_values),           cmocka_unit_test(test_agent_and_policy),
+        cmocka_unit_test(test_beyond_us),        cmocka_unit_test(test_bad_output),
+        cmocka_unit_test(test_defaults),         cmocka_unit_test(test_nothing_configured),
+        cmocka_unit_test(test_the_same_for_all), cmocka_unit_test(test_different_by_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
