@@ -39,16 +39,15 @@ static int open_exec(struct ways *ways, enum way way, const char *text, struct e
 static int open_ssh(struct ways *ways, enum way way)
 {
     const struct settings *settings = ways->job->settings;
-    ways->ssh_settings[way] =
-        (struct ssh_settings){.room = ways->room,
-                              .module_path = ways->job->request->ssh_module,
-                              .window = (int)settings->ssh_window,
-                              .config_file = settings->ssh_config,
-                              .user = settings->ssh_user,
-                              .port = (int)settings->ssh_port,
-                              .identity = settings->ssh_identity_file,
-                              .strict = settings->ssh_strict,
-                              .program_only = way == WAY_SSH_CLI};
+    ways->ssh_settings[way] = (struct ssh_settings){.room = ways->room,
+                                                    .module_path = ways->job->request->ssh_module,
+                                                    .window = (int)settings->ssh_window,
+                                                    .config_file = settings->ssh_config,
+                                                    .user = settings->ssh_user,
+                                                    .port = (int)settings->ssh_port,
+                                                    .identity = settings->ssh_identity_file,
+                                                    .strict = settings->ssh_strict,
+                                                    .program_only = way == WAY_SSH_CLI};
     ways->ssh[way] = ssh_transport_create(&ways->ssh_settings[way]);
     ways->opened[way] = ssh_transport(ways->ssh[way]);
     return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent as it is sent: mapped, so that many hosts share one copy. */
+#include "transport/boot/agent_image.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 
 #include "base/fd.h"
 #include "base/sha256.h"
-#include "transport/boot/boot.h"
 #include "transport/boot/image_facts.h"
 
 int agent_image_open(const char *path, struct agent_image *image, struct error *err)

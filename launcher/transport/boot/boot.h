@@ -13,23 +13,10 @@
 #pragma once
 
 #include "io/loop.h"
+#include "transport/boot/agent_image.h"
 #include "transport/transport.h"
 
 #define BOOT_COMMAND "/bin/sh"
-
-/* hvdrun-agent as it is sent: one file that contains what it needs of ours. */
-struct agent_image {
-    const uint8_t *bytes; /* mapped for the life of the process */
-    size_t length;
-    char hash[65];                /* SHA-256, hexadecimal; "": not hashed yet */
-    char machine[32];             /* uname -m of hosts that can run it */
-    int glibc_major, glibc_minor; /* the least that it needs */
-};
-
-int agent_image_open(const char *path, struct agent_image *image, struct error *err);
-/* Takes milliseconds, once: boot_create() needs it; better while one waits for a host. */
-void agent_image_hash(struct agent_image *image);
-void agent_image_close(struct agent_image *image); /* also one that was never opened (all zero) */
 
 struct boot_events {
     void (*stage)(void *context, enum transport_stage stage); /* START, SEND, AGENT */

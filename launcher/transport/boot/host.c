@@ -2,6 +2,7 @@
 #include "transport/boot/host.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* What a host has said about itself, and whether our agent can run there. Pure. */
 #pragma once
 
-#include "transport/boot/boot.h"
+#include "transport/boot/agent_image.h"
 
 struct boot_host {
     char kernel[64], machine[64];

@@ -22,7 +22,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "transport/boot/boot.h"
+#include "transport/boot/agent_image.h"
 
 #define BOOT_MARKER_ROOM 33
 #define BOOT_SEND "send\n"

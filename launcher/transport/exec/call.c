@@ -11,14 +11,16 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/lines.h"
+#include "transport/boot/boot.h"
 #include "transport/exec/complaint.h"
+#include "transport/exec/template.h"
 
 #define LAST_WORDS_MS 1000
 #define COMPLAINTS_MAX ((size_t)8192) /* of stderr, kept for the failure's message */
 #define STDERR_CHUNK 4096
 
 struct exec_call {
-    const struct exec_transport *exec;
+    struct exec_command command;
     const struct transport_target *target;
     const struct transport_events *events;
     void *events_context;
@@ -69,7 +71,7 @@ static void explain_command(struct exec_call *call)
     enum transport_stage stage = STAGE_CONNECT;
     bool clean =
         call->exited && WIFEXITED(call->wait_status) && WEXITSTATUS(call->wait_status) == 0;
-    if (exec_complaint_find(buf_text(&call->complaints), call->exec->is_ssh, &complaint)) {
+    if (exec_complaint_find(buf_text(&call->complaints), call->command.is_ssh, &complaint)) {
         stage = complaint.stage;
         why = mem_printf("%s (%s: %s)", complaint.why, call->program, complaint.line);
     } else if (clean) {
@@ -170,7 +172,7 @@ static void hand_over(struct exec_call *call)
     struct transport_stream stream = {.read_fd = call->fd,
                                       .write_fd = call->fd,
                                       .pid = call->pid,
-                                      .same_machine = call->exec->same_machine};
+                                      .same_machine = call->command.same_machine};
     call->is_up = call->is_over = true;
     call->fd = -1;
     call->over(call->entry);
@@ -223,7 +225,7 @@ static int start_command(struct exec_call *call, const struct strv *argv, struct
                                   .argv = strv_items(argv),
                                   .fds = {stream[1], stream[1], errors[1]},
                                   .keep_fd = -1};
-        call->pid = helpers_start(call->exec->room->helpers, &spec, exited, call, err);
+        call->pid = helpers_start(call->command.room->helpers, &spec, exited, call, err);
     }
     fd_close(&stream[1]);
     fd_close(&errors[1]);
@@ -233,7 +235,7 @@ static int start_command(struct exec_call *call, const struct strv *argv, struct
         call->pid = 0;
         return -1;
     }
-    call->err_watch = loop_fd_create(call->exec->room->loop, call->err_fd, stderr_ready, call);
+    call->err_watch = loop_fd_create(call->command.room->loop, call->err_fd, stderr_ready, call);
     loop_fd_watch(call->err_watch, LOOP_READ);
     return 0;
 }
@@ -241,7 +243,7 @@ static int start_command(struct exec_call *call, const struct strv *argv, struct
 static void start_boot(struct exec_call *call)
 {
     static const struct boot_events events = {boot_stage, boot_up, boot_failed};
-    const struct transport_room *room = call->exec->room;
+    const struct transport_room *room = call->command.room;
     char *unique AUTO_FREE = mem_printf("%s.%d", room->job_id, call->target->node);
     struct boot_config config = {.loop = room->loop,
                                  .fd = call->fd,
@@ -255,11 +257,11 @@ void exec_call_begin(struct exec_call *call)
 {
     struct error err = ERROR_INIT;
     AUTO_STRV struct strv argv = STRV_INIT;
-    bool is_agent = call->exec->boot_word == NULL;
+    bool is_agent = call->command.boot_word == NULL;
     enum transport_stage stage = is_agent ? STAGE_AGENT : STAGE_CONNECT;
     call->events->stage(call->events_context, stage);
-    if (exec_template_fill(&call->exec->words, call->target, call->exec->boot_word, &argv, &err) <
-            0 ||
+    if (exec_template_fill(call->command.words, call->target, call->command.boot_word, &argv,
+                           &err) < 0 ||
         start_command(call, &argv, &err) < 0) {
         report_failure(call, stage, err.text);
         return;
@@ -272,13 +274,13 @@ void exec_call_begin(struct exec_call *call)
         start_boot(call);
 }
 
-struct exec_call *exec_call_create(const struct exec_transport *exec,
+struct exec_call *exec_call_create(const struct exec_command *command,
                                    const struct transport_target *target,
                                    const struct transport_events *events, void *events_context,
                                    void (*over)(void *entry), void *entry)
 {
     struct exec_call *call = mem_alloc(sizeof(*call));
-    *call = (struct exec_call){.exec = exec,
+    *call = (struct exec_call){.command = *command,
                                .target = target,
                                .events = events,
                                .events_context = events_context,
@@ -287,7 +289,7 @@ struct exec_call *exec_call_create(const struct exec_transport *exec,
                                .fd = -1,
                                .err_fd = -1,
                                .complaints = BUF_INIT(COMPLAINTS_MAX)};
-    call->last_words = loop_timer_create(exec->room->loop, last_words_over, call);
+    call->last_words = loop_timer_create(command->room->loop, last_words_over, call);
     return call;
 }
 
@@ -300,7 +302,7 @@ void exec_call_destroy(struct exec_call *call)
     close_stderr(call);
     fd_close(&call->fd);
     if (call->pid > 0 && !call->exited)
-        helpers_let_go(call->exec->room->helpers, call->pid);
+        helpers_let_go(call->command.room->helpers, call->pid);
     buf_destroy(&call->complaints);
     free(call->program);
     free(call->why);

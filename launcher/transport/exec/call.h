@@ -8,13 +8,23 @@
  */
 #pragma once
 
-#include "transport/exec/exec.h"
+#include "base/strv.h"
+#include "transport/boot/room.h"
+#include "transport/transport.h"
+
+struct exec_command { /* what leads to hosts; its parts outlive the calls */
+    const struct transport_room *room;
+    const struct strv *words; /* of the template */
+    const char *boot_word;    /* BOOT_COMMAND; NULL: the command is the agent itself */
+    bool same_machine;
+    bool is_ssh; /* stderr is that of OpenSSH: its complaints are translated */
+};
 
 struct exec_call;
 
 /* `over` comes once when the call is up or has failed, right before that event: its place in the
  * queue is free. */
-struct exec_call *exec_call_create(const struct exec_transport *exec,
+struct exec_call *exec_call_create(const struct exec_command *command,
                                    const struct transport_target *target,
                                    const struct transport_events *events, void *events_context,
                                    void (*over)(void *entry), void *entry);

@@ -99,7 +99,12 @@ static struct transport_call *exec_transport_call(void *context,
     struct queue *queue = queue_of(exec);
     struct queued *entry = mem_alloc(sizeof(*entry));
     *entry = (struct queued){.head = {&exec_ops}, .queue = queue, .waiting = true};
-    entry->call = exec_call_create(exec, target, events, events_context, call_over, entry);
+    const struct exec_command command = {.room = exec->room,
+                                         .words = &exec->words,
+                                         .boot_word = exec->boot_word,
+                                         .same_machine = exec->same_machine,
+                                         .is_ssh = exec->is_ssh};
+    entry->call = exec_call_create(&command, target, events, events_context, call_over, entry);
     struct queued **end = &queue->first;
     while (*end != NULL)
         end = &(*end)->next;

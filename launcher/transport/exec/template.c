@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates of commands: text to words, words to the argv for one host. Nothing is expanded as a
- * shell would, and what is put in is checked, so a host's name stays a host's name (D14). */
+#include "transport/exec/template.h"
+
 #include <pwd.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,6 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "model/settings/split.h"
-#include "transport/exec/exec.h"
 
 #define TEMPLATE_MAX ((size_t)65536)
 #define PORT_DEFAULT 22

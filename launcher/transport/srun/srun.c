@@ -16,11 +16,18 @@
 #define HELP_MS 10000
 #define GUESTS_BESIDE_NODES 64
 
+/* A call, and its place in the queue until its step begins. */
+struct queued_call {
+    struct srun_call call; /* first: hang_up gets this address */
+    struct srun_transport *srun;
+    struct queued_call *next;
+};
+
 struct srun_transport {
     const struct srun_settings *settings;
     struct strv arguments;
     struct dial_back *dial;
-    struct srun_call *first; /* that wait */
+    struct queued_call *first; /* of those that wait */
     struct loop_timer *turn, *tell_idle;
     struct program *help;
     bool has_options;
@@ -57,7 +64,7 @@ static void begin_step(struct srun_transport *srun)
     size_t count = 0;
     do {
         calls = mem_resize_array(calls, count + 1, sizeof(struct srun_call *));
-        calls[count++] = srun->first;
+        calls[count++] = &srun->first->call;
         srun->first = srun->first->next;
     } while (srun->first != NULL && !srun->settings->one_each);
     srun->steps = mem_resize_array(srun->steps, srun->count + 1, sizeof(struct srun_step *));
@@ -171,9 +178,9 @@ bool srun_transport_is_idle(const struct srun_transport *srun)
     return srun->count == 0;
 }
 
-static void unqueue(struct srun_call *call)
+static void unqueue(struct queued_call *call)
 {
-    struct srun_call **at = &call->srun->first;
+    struct queued_call **at = &call->srun->first;
     while (*at != call)
         at = &(*at)->next;
     *at = call->next;
@@ -181,33 +188,34 @@ static void unqueue(struct srun_call *call)
 
 static void ops_hang_up(struct transport_call *transport_call)
 {
-    struct srun_call *call = (struct srun_call *)transport_call;
+    struct queued_call *queued = (struct queued_call *)transport_call;
+    struct srun_call *call = &queued->call;
     if (call->state == SRUN_QUEUED)
-        unqueue(call);
+        unqueue(queued);
     if (call->step != NULL)
         srun_step_leave(call);
     dial_back_forget(call->claim);
     free(call->fate);
-    free(call);
+    free(queued);
 }
 
 static struct transport_call *ops_call(void *context, const struct transport_target *target,
                                        const struct transport_events *events, void *events_context)
 {
     struct srun_transport *srun = context;
-    struct srun_call *call = mem_alloc(sizeof(*call));
-    *call = (struct srun_call){.head = {srun_transport(srun).ops},
-                               .srun = srun,
-                               .target = target,
-                               .called_ms = clock_mono_ms(),
-                               .events = events,
-                               .events_context = events_context};
-    struct srun_call **end = &srun->first;
+    struct queued_call *queued = mem_alloc(sizeof(*queued));
+    queued->srun = srun;
+    queued->call = (struct srun_call){.head = {srun_transport(srun).ops},
+                                      .target = target,
+                                      .called_ms = clock_mono_ms(),
+                                      .events = events,
+                                      .events_context = events_context};
+    struct queued_call **end = &srun->first;
     while (*end != NULL)
         end = &(*end)->next;
-    *end = call;
+    *end = queued;
     loop_timer_set(srun->turn, 0);
-    return (struct transport_call *)call;
+    return (struct transport_call *)queued;
 }
 
 struct transport srun_transport(struct srun_transport *srun)

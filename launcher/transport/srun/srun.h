@@ -9,23 +9,7 @@
  */
 #pragma once
 
-#include "transport/exec/exec.h"
-
-struct srun_settings {
-    const struct transport_room *room;
-    const char *module_path; /* of hvdrun-tls.so */
-    const char *agent_path;  /* of hvdrun-agent, on the nodes as here */
-    const char *arguments;   /* --srun-args; NULL */
-    char *const *addresses;  /* numeric, of this machine, best first; NULL-ended */
-    int64_t limit_ms;        /* for an agent to come, from its call */
-    int nodes;               /* that may come at the same time */
-    bool one_each;
-    /* About no call: who was refused, what srun says of all. */
-    void (*note)(void *context, enum log_level level, const char *line);
-    /* From the loop: no srun runs any more, see srun_transport_is_idle(). */
-    void (*idle)(void *context);
-    void *context;
-};
+#include "transport/srun/settings.h"
 
 struct srun_transport;
 

@@ -19,10 +19,10 @@
  */
 #pragma once
 
-#include "io/helpers.h"
+#include "base/strv.h"
 #include "transport/srun/dial_back.h"
 #include "transport/srun/options.h"
-#include "transport/srun/srun.h"
+#include "transport/srun/settings.h"
 #include "transport/transport.h"
 
 #define SRUN_LINGER_MS 1500
@@ -34,7 +34,6 @@ enum srun_call_state { SRUN_QUEUED, SRUN_STARTING, SRUN_UP, SRUN_OVER };
 
 struct srun_call {
     struct transport_call_head head;
-    struct srun_transport *srun;
     const struct transport_target *target;
     const struct transport_events *events;
     void *events_context;
@@ -43,8 +42,7 @@ struct srun_call {
     bool explained;    /* `lost` was told */
     char *fate;        /* of an agent that will not come: what Slurm says; NULL */
     struct dial_back_claim *claim;
-    struct srun_step *step;
-    struct srun_call *next; /* in the queue */
+    struct srun_step *step; /* NULL while it is queued */
 };
 
 struct srun_step_config {

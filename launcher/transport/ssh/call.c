@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "transport/dial.h"
 #include "transport/ssh/fallback.h"
 #include "transport/ssh/login.h"
 #include "transport/ssh/proxy.h"
@@ -17,7 +18,7 @@
 
 struct ssh_call {
     struct transport_call_head head;
-    struct ssh_transport *ssh;
+    struct ssh_shared *shared;
     const struct transport_target *target;
     const struct transport_events *events;
     void *events_context;
@@ -63,12 +64,12 @@ static void note(struct ssh_call *call, const char *line)
 
 static enum ssh_host_policy policy(const struct ssh_call *call)
 {
-    return call->ssh->settings->strict ? SSH_HOST_STRICT : call->config->policy;
+    return call->shared->settings->strict ? SSH_HOST_STRICT : call->config->policy;
 }
 
 static int64_t silence_ms(const struct ssh_call *call)
 {
-    int64_t silence = call->ssh->settings->room->silence_ms;
+    int64_t silence = call->shared->settings->room->silence_ms;
     return silence > 0 ? silence : SILENCE_DEFAULT_MS;
 }
 
@@ -91,7 +92,7 @@ static void leave_window(struct ssh_call *call)
 {
     ssh_ticket_destroy(call->ticket);
     call->ticket = NULL;
-    ssh_transport_schedule(call->ssh);
+    ssh_shared_schedule(call->shared);
 }
 
 static void fail(struct ssh_call *call, enum transport_stage stage, const char *why)
@@ -106,7 +107,7 @@ static void wait_for_turn(struct ssh_call *call, void (*go)(struct ssh_call *))
 {
     call->go = go;
     ssh_ticket_wait(call->ticket, call->server);
-    ssh_transport_schedule(call->ssh);
+    ssh_shared_schedule(call->shared);
 }
 
 static void forward_stage(void *context, enum transport_stage stage)
@@ -147,7 +148,7 @@ static void start_program(struct ssh_call *call)
                                                    .note = program_note};
     static const char *const checks[] = {
         [SSH_HOST_ACCEPT_NEW] = NULL, [SSH_HOST_STRICT] = "yes", [SSH_HOST_ANY] = "no"};
-    const struct ssh_settings *settings = call->ssh->settings;
+    const struct ssh_settings *settings = call->shared->settings;
     const struct ssh_program program = {.config_file = settings->config_file,
                                         .identity = call->wanted.identity,
                                         .user = call->wanted.user,
@@ -202,7 +203,7 @@ static void start_stream(struct ssh_call *call)
                                                     .line = stream_line};
     struct error err = ERROR_INIT;
     set_stage(call, STAGE_START);
-    call->stream = ssh_stream_create(call->ssh->settings->room, call->ssh->module,
+    call->stream = ssh_stream_create(call->shared->settings->room, call->shared->module,
                                      ssh_login_session(call->login), call->host.fd,
                                      call->target->node, &events, call, &err);
     if (call->stream == NULL)
@@ -232,7 +233,7 @@ static void try_again(struct ssh_call *call, const char *why)
     close_connection(call);
     ssh_ticket_dropped(call->ticket);
     ssh_ticket_rest(call->ticket);
-    ssh_transport_schedule(call->ssh);
+    ssh_shared_schedule(call->shared);
     set_stage(call, STAGE_WAITING);
     loop_timer_set(call->rest, ssh_retry_delay_ms(call->retries, random));
 }
@@ -253,7 +254,7 @@ static void login_state(void *context, enum ssh_state state)
     struct ssh_call *call = context;
     if (state == SSH_STATE_CHANNEL) {
         ssh_ticket_logged_in(call->ticket);
-        ssh_transport_schedule(call->ssh);
+        ssh_shared_schedule(call->shared);
     }
     set_stage(call, ssh_login_stage(state));
 }
@@ -261,7 +262,7 @@ static void login_state(void *context, enum ssh_state state)
 /* The module goes through several states at once, so the last one that was told may be old. */
 static void login_failed(struct ssh_call *call, const char *why)
 {
-    const struct ssh_module *module = call->ssh->module;
+    const struct ssh_module *module = call->shared->module;
     enum transport_stage stage = ssh_login_stage(module->reached(ssh_login_session(call->login)));
     bool keyless = stage == STAGE_AUTH && call->no_keys != NULL;
     AUTO_FREE char *line = keyless ? mem_printf("%s (%s)", why, call->no_keys) : mem_strdup(why);
@@ -273,8 +274,8 @@ static void login_done(void *context, enum ssh_state state, const char *why)
     struct ssh_call *call = context;
     if (state == SSH_STATE_OPEN) {
         ssh_ticket_logged_in(call->ticket);
-        ssh_transport_schedule(call->ssh);
-        note(call, call->ssh->module->summary(ssh_login_session(call->login)));
+        ssh_shared_schedule(call->shared);
+        note(call, call->shared->module->summary(ssh_login_session(call->login)));
         start_stream(call);
     } else if (state == SSH_STATE_FALLBACK) {
         fall_back(call, why);
@@ -300,21 +301,22 @@ static void log_in(struct ssh_call *call, int fd)
         .port = alias ? 22 : config->port,
         .user = config->user,
         .keys = call->keys,
-        .known_files = call->ssh->known_files,
+        .known_files = call->shared->known_files,
         .known_hosts = strv_items(&config->known_hosts),
         .policy = policy(call),
         .hash_names = config->hash_names,
         .command = BOOT_COMMAND,
     };
     set_stage(call, STAGE_HANDSHAKE);
-    call->login = ssh_login_start(call->ssh->loop, call->ssh->module, &call->host,
-                                  call->ssh->settings->room->limit_ms, &events, call);
-    ssh_transport_idle(call->ssh);
+    call->login = ssh_login_start(call->shared->loop, call->shared->module, &call->host,
+                                  call->shared->settings->room->limit_ms, &events, call);
+    ssh_shared_idle(call->shared);
 }
 
 static void take_keys(struct ssh_call *call)
 {
-    const struct ssh_identity identity = ssh_identities_find(call->ssh->identities, call->config);
+    const struct ssh_identity identity =
+        ssh_identities_find(call->shared->identities, call->config);
     for (size_t i = 0; identity.notes != NULL && i < identity.notes->count; i++)
         note(call, identity.notes->items[i]);
     call->has_keys = true;
@@ -327,7 +329,7 @@ static void take_keys(struct ssh_call *call)
  * first word, so the first connection is made before. */
 static void log_in_with_keys(struct ssh_call *call)
 {
-    const char *why_not = ssh_transport_open_module(call->ssh);
+    const char *why_not = ssh_shared_open_module(call->shared);
     if (why_not != NULL) {
         fall_back(call, why_not);
         return;
@@ -352,12 +354,12 @@ static void dialled(void *context, const struct dial_result *result)
 
 static void connect_proxy(struct ssh_call *call)
 {
-    const struct ssh_settings *settings = call->ssh->settings;
+    const struct ssh_settings *settings = call->shared->settings;
     struct strv argv AUTO_STRV = STRV_INIT;
     struct error err = ERROR_INIT;
     if (ssh_proxy_argv(call->config, call->wanted.host, settings->config_file, &argv, &err) == 0)
         call->proxy =
-            ssh_proxy_start(call->ssh->loop, settings->room->helpers, strv_items(&argv), &err);
+            ssh_proxy_start(call->shared->loop, settings->room->helpers, strv_items(&argv), &err);
     if (call->proxy == NULL)
         fail(call, STAGE_CONNECT, err.text);
     else
@@ -367,7 +369,7 @@ static void connect_proxy(struct ssh_call *call)
 static void connect_host(struct ssh_call *call)
 {
     const struct ssh_config *config = call->config;
-    int64_t limit_ms = call->ssh->settings->room->limit_ms;
+    int64_t limit_ms = call->shared->settings->room->limit_ms;
     set_stage(call, STAGE_CONNECT);
     if (call->addresses == NULL) {
         connect_proxy(call);
@@ -375,7 +377,7 @@ static void connect_host(struct ssh_call *call)
     }
     if (config->connect_timeout_s > 0 && config->connect_timeout_s < limit_ms / 1000)
         limit_ms = (int64_t)config->connect_timeout_s * 1000;
-    call->dial = dial_start(call->ssh->loop, call->addresses, config->port, "sshd", limit_ms,
+    call->dial = dial_start(call->shared->loop, call->addresses, config->port, "sshd", limit_ms,
                             silence_ms(call), dialled, call);
 }
 
@@ -408,8 +410,8 @@ static void find_way(struct ssh_call *call)
         return;
     }
     set_stage(call, STAGE_RESOLVE);
-    call->resolving = resolver_ask(call->ssh->resolver, config->host_name, config->family,
-                                   call->ssh->settings->room->limit_ms, resolved, call);
+    call->resolving = resolver_ask(call->shared->resolver, config->host_name, config->family,
+                                   call->shared->settings->room->limit_ms, resolved, call);
 }
 
 static void configured(void *context, const struct ssh_config *config, const char *why)
@@ -420,11 +422,11 @@ static void configured(void *context, const struct ssh_config *config, const cha
         return;
     }
     call->config = config;
-    if (call->ssh->why_not != NULL)
-        fall_back(call, call->ssh->why_not);
+    if (call->shared->why_not != NULL)
+        fall_back(call, call->shared->why_not);
     else if (config->not_ours != NULL)
         fall_back(call, config->not_ours);
-    else if (call->ssh->settings->program_only)
+    else if (call->shared->settings->program_only)
         fall_back(call, "--transport ssh-cli");
     else
         find_way(call);
@@ -433,7 +435,7 @@ static void configured(void *context, const struct ssh_config *config, const cha
 static void ask_config(struct ssh_call *call)
 {
     set_stage(call, STAGE_CONFIG);
-    call->question = ssh_query_ask(call->ssh->queries, &call->wanted, configured, call);
+    call->question = ssh_query_ask(call->shared->queries, &call->wanted, configured, call);
 }
 
 static struct ssh_wanted wanted(const struct ssh_settings *job, const struct transport_target *host)
@@ -447,20 +449,20 @@ static struct ssh_wanted wanted(const struct ssh_settings *job, const struct tra
                                .port = host->port > 0 ? host->port : job->port};
 }
 
-struct ssh_call *ssh_call_create(struct ssh_transport *ssh, const struct transport_target *target,
+struct ssh_call *ssh_call_create(struct ssh_shared *shared, const struct transport_target *target,
                                  const struct transport_events *events, void *events_context)
 {
     struct ssh_call *call = mem_alloc(sizeof(*call));
-    *call = (struct ssh_call){.ssh = ssh,
+    *call = (struct ssh_call){.shared = shared,
                               .target = target,
-                              .wanted = wanted(ssh->settings, target),
+                              .wanted = wanted(shared->settings, target),
                               .events = events,
                               .events_context = events_context,
                               .go = ask_config,
                               .stage = STAGE_WAITING,
                               .fd = -1};
-    call->ticket = ssh_ticket_create(ssh->window, call);
-    call->rest = loop_timer_create(ssh->loop, rest_over, call);
+    call->ticket = ssh_ticket_create(shared->window, call);
+    call->rest = loop_timer_create(shared->loop, rest_over, call);
     return call;
 }
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "transport/exec/exec.h"
+#include "transport/boot/room.h"
 #include "transport/ssh/config.h"
 
 struct ssh_query_settings {

@@ -5,8 +5,9 @@
  */
 #pragma once
 
-#include "transport/exec/exec.h"
+#include "transport/boot/room.h"
 #include "transport/ssh_module/ssh_module.h"
+#include "transport/transport.h"
 
 struct ssh_stream_events {
     void (*stage)(void *context, enum transport_stage stage);

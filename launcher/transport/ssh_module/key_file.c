@@ -28,6 +28,12 @@ static int pem_passphrase(char *out, int room, int writing, void *context)
     return -1;
 }
 
+static void set_encrypted(struct key_file *file)
+{
+    file->kind = KEY_FILE_LOCKED;
+    error_set(&file->reason, "%s", KEY_FILE_ENCRYPTED);
+}
+
 static void parse_pem(struct key_file *file, const char *path, const char *text, size_t length)
 {
     bool asked = false;
@@ -42,8 +48,7 @@ static void parse_pem(struct key_file *file, const char *path, const char *text,
         if (file->key)
             (void)buf_append(&file->public, buf_text(&file->key->blob), file->key->blob.length);
     } else if (asked) {
-        file->kind = KEY_FILE_LOCKED;
-        error_set(&file->reason, "%s", KEY_FILE_ENCRYPTED);
+        set_encrypted(file);
     } else {
         file->kind = KEY_FILE_BAD;
         error_set(&file->reason, "it is no private key that OpenSSH or OpenSSL would know");
@@ -54,8 +59,13 @@ void key_file_parse(struct key_file *file, const char *path, const char *text, s
 {
     memset(file, 0, sizeof *file);
     buf_init(&file->public, PUBLIC_MAX);
-    if (!openssh_key_parse(file, path, text, length))
-        parse_pem(file, path, text, length);
+    switch (openssh_key_parse(path, text, length, &file->key, &file->public, &file->reason)) {
+    case OPENSSH_KEY_USABLE: file->kind = KEY_FILE_USABLE; break;
+    case OPENSSH_KEY_ENCRYPTED: set_encrypted(file); break;
+    case OPENSSH_KEY_FOREIGN: file->kind = KEY_FILE_NEEDS_SSH; break;
+    case OPENSSH_KEY_BAD: file->kind = KEY_FILE_BAD; break;
+    case OPENSSH_KEY_NONE: parse_pem(file, path, text, length); break;
+    }
 }
 
 void key_file_destroy(struct key_file *file)

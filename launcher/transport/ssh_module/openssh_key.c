@@ -152,80 +152,74 @@ static EVP_PKEY *private_from(struct view section)
     return key_type_curve(type) ? ecdsa_from(type, &fields) : rsa_from(&fields);
 }
 
-static void set_bad(struct key_file *file, const char *what)
+static enum openssh_key_kind bad(struct error *reason, const char *what)
 {
-    file->kind = KEY_FILE_BAD;
-    error_set(&file->reason, "%s", what);
+    error_set(reason, "%s", what);
+    return OPENSSH_KEY_BAD;
 }
 
-static void parse_inside(struct key_file *file, const char *path, struct view inside)
+static enum openssh_key_kind foreign(struct error *reason, struct view type)
+{
+    error_set(reason, "a key of type \"%.*s\", which only the ssh program can use",
+              (int)(type.length < 64 ? type.length : 64), (const char *)type.at);
+    return OPENSSH_KEY_FOREIGN;
+}
+
+static enum openssh_key_kind parse_inside(const char *path, struct view inside, struct key **key,
+                                          struct buf *out, struct error *reason)
 {
     struct fields fields = fields_of(inside.at + sizeof MAGIC, inside.length - sizeof MAGIC);
     struct view cipher = fields_string(&fields), kdf = fields_string(&fields), section, public;
     EVP_PKEY *private;
 
     (void)fields_string(&fields); /* options of the key derivation */
-    if (fields_u32(&fields) != 1) {
-        set_bad(file, "it does not hold exactly one key");
-        return;
-    }
+    if (fields_u32(&fields) != 1)
+        return bad(reason, "it does not hold exactly one key");
     public = fields_string(&fields);
     section = fields_string(&fields);
-    if (fields.bad || buf_append(&file->public, public.at, public.length) < 0) {
-        set_bad(file, "the file is cut off or damaged");
-        return;
-    }
-    if (!key_type_find(key_blob_type(public))) {
-        struct view type = key_blob_type(public);
-
-        file->kind = KEY_FILE_NEEDS_SSH;
-        error_set(&file->reason, "a key of type \"%.*s\", which only the ssh program can use",
-                  (int)(type.length < 64 ? type.length : 64), (const char *)type.at);
-        return;
-    }
-    if (!view_is(cipher, "none") || !view_is(kdf, "none")) {
-        file->kind = KEY_FILE_LOCKED;
-        error_set(&file->reason, "%s", KEY_FILE_ENCRYPTED);
-        return;
-    }
+    if (fields.bad || buf_append(out, public.at, public.length) < 0)
+        return bad(reason, "the file is cut off or damaged");
+    if (!key_type_find(key_blob_type(public)))
+        return foreign(reason, key_blob_type(public));
+    if (!view_is(cipher, "none") || !view_is(kdf, "none"))
+        return OPENSSH_KEY_ENCRYPTED;
     private = private_from(section);
-    if (!private) {
-        set_bad(file, "the private key in the file is damaged");
-        return;
-    }
-    file->key = key_create_take(private, path, &file->reason);
-    file->kind = file->key ? KEY_FILE_USABLE : KEY_FILE_BAD;
-    if (file->key && !view_equal(buf_view(&file->key->blob), public)) {
-        key_destroy(file->key);
-        file->key = NULL;
-        set_bad(file, "its public and its private half do not belong together");
-    }
+    if (!private)
+        return bad(reason, "the private key in the file is damaged");
+    *key = key_create_take(private, path, reason);
+    if (!*key)
+        return OPENSSH_KEY_BAD;
+    if (view_equal(buf_view(&(*key)->blob), public))
+        return OPENSSH_KEY_USABLE;
+    key_destroy(*key);
+    *key = NULL;
+    return bad(reason, "its public and its private half do not belong together");
 }
 
-bool openssh_key_parse(struct key_file *file, const char *path, const char *text, size_t length)
+enum openssh_key_kind openssh_key_parse(const char *path, const char *text, size_t length,
+                                        struct key **key, struct buf *public, struct error *reason)
 {
     const char *begin = memmem(text, length, BEGIN_LINE, strlen(BEGIN_LINE)), *end;
+    enum openssh_key_kind kind;
     unsigned char *bytes;
     struct view inside;
     ssize_t decoded;
 
     if (!begin)
-        return false;
+        return OPENSSH_KEY_NONE;
     begin += strlen(BEGIN_LINE);
     end = memmem(begin, (size_t)(text + length - begin), END_LINE, strlen(END_LINE));
-    if (!end) {
-        set_bad(file, "the file is cut off or damaged");
-        return true;
-    }
+    if (!end)
+        return bad(reason, "the file is cut off or damaged");
     bytes = mem_alloc((size_t)(end - begin) / 4 * 3 + 3);
     decoded = base64_decode(begin, (size_t)(end - begin), bytes);
     inside.at = bytes;
     inside.length = decoded > 0 ? (size_t)decoded : 0;
     if (inside.length < sizeof MAGIC || memcmp(bytes, MAGIC, sizeof MAGIC) != 0)
-        set_bad(file, "the file is damaged");
+        kind = bad(reason, "the file is damaged");
     else
-        parse_inside(file, path, inside);
+        kind = parse_inside(path, inside, key, public, reason);
     OPENSSL_cleanse(bytes, (size_t)(end - begin) / 4 * 3 + 3);
     mem_free_at(&bytes);
-    return true;
+    return kind;
 }

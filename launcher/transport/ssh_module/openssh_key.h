@@ -2,7 +2,17 @@
 /* The inside of an "openssh-key-v1" file (PROTOCOL.key of OpenSSH), pure. */
 #pragma once
 
-#include "transport/ssh_module/key_file.h"
+#include "transport/ssh_module/key.h"
 
-/* True when the text is one; then the parts of `file` are filled: kind, key, public, reason. */
-bool openssh_key_parse(struct key_file *file, const char *path, const char *text, size_t length);
+enum openssh_key_kind {
+    OPENSSH_KEY_USABLE,
+    OPENSSH_KEY_ENCRYPTED,
+    OPENSSH_KEY_FOREIGN, /* of a type that only OpenSSH's own programs can use: FIDO */
+    OPENSSH_KEY_BAD,     /* damaged */
+    OPENSSH_KEY_NONE,    /* not such a file */
+};
+
+/* Fills `key` (the caller's) for a usable one, `reason` for a foreign or bad one, and appends the
+ * public blob to `public` when it could be read. */
+enum openssh_key_kind openssh_key_parse(const char *path, const char *text, size_t length,
+                                        struct key **key, struct buf *public, struct error *reason);
