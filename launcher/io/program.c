@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/lines.h"
+#include "io/stderr_lines.h"
 
 #define DRAIN_MS 500 /* reading on after the exit, while another process holds the pipe */
 #define READ_BYTES ((size_t)16384)

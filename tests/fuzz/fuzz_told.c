@@ -3,7 +3,7 @@
  * log, /proc/PID/cgroup. */
 #include "base/strv.h"
 #include "fuzz.h"
-#include "io/lines.h"
+#include "io/stderr_lines.h"
 #include "node/cgroup.h"
 #include "node/mpi_params.h"
 #include "node/oom.h"

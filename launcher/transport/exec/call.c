@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/lines.h"
+#include "io/stderr_lines.h"
 #include "transport/boot/boot.h"
 #include "transport/exec/complaint.h"
 #include "transport/exec/template.h"

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/lines.h"
+#include "io/stderr_lines.h"
 #include "transport/srun/command.h"
 #include "transport/srun/complaint.h"
 

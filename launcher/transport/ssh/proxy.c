@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "io/lines.h"
+#include "io/stderr_lines.h"
 
 #define COMMAND_MAX 8192
 

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/lines.h"
+#include "io/stderr_lines.h"
 
 enum {
     PASSES_PER_TURN = 16, /* then others have their turn */

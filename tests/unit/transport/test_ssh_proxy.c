@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "io/lines.h"
+#include "io/stderr_lines.h"
 #include "transport/ssh/program.h"
 #include "transport/ssh/proxy.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/lines.h"
+#include "io/stderr_lines.h"
 
 #include <string.h>
 
