@@ -33,8 +33,8 @@ struct program {
     bool drops_excess;
     int64_t time_max_ms;
     struct buf text;
-    struct ssh_lines lines; /* of stderr */
-    char *why;              /* the failure that is known before the exit; NULL */
+    struct stderr_lines lines; /* of stderr */
+    char *why;                 /* the failure that is known before the exit; NULL */
     void (*done)(void *context, const struct program_result *result);
     void *context;
 };
@@ -98,9 +98,9 @@ static char *describe_exit(const struct program *program)
 /* The program is gone before its owner hears of it: the owner may destroy what it borrows. */
 static void finish(struct program *program)
 {
-    ssh_lines_end(&program->lines, log_line, program);
+    stderr_lines_end(&program->lines, log_line, program);
     char *why AUTO_FREE = program->why != NULL ? mem_strdup(program->why) : describe_exit(program);
-    struct ssh_lines lines = program->lines;
+    struct stderr_lines lines = program->lines;
     struct buf text AUTO_BUF = program->text;
     buf_init(&program->text, 0);
     const struct program_result result = {.why = why,
@@ -168,7 +168,7 @@ static void read_pipe(struct program *program, int which)
         return;
     }
     if (which == ERRORS)
-        ssh_lines_feed(&program->lines, bytes, (size_t)got, log_line, program);
+        stderr_lines_feed(&program->lines, bytes, (size_t)got, log_line, program);
     else if (!take_output(program, bytes, (size_t)got))
         finish(program);
 }

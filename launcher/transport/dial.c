@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "io/tcp_options.h"
 
-struct attempt {
+struct dial_attempt {
     struct dial *dial;
     struct sockaddr_storage address;
     int fd, errnum; /* errnum: why it failed; 0: not tried or under way */
@@ -23,7 +23,7 @@ struct attempt {
 struct dial {
     struct loop *loop;
     struct loop_timer *next, *deadline;
-    struct attempt *attempts; /* in the order of trying */
+    struct dial_attempt *attempts; /* in the order of trying */
     size_t count, started, failed;
     int port;
     int64_t limit_ms, dead_after_ms;
@@ -65,7 +65,7 @@ void dial_order(const struct resolve_result *addresses, size_t *order)
     }
 }
 
-static void attempt_close(struct attempt *attempt)
+static void attempt_close(struct dial_attempt *attempt)
 {
     loop_fd_destroy(attempt->watch);
     attempt->watch = NULL;
@@ -106,7 +106,7 @@ static int telling(int errnum)
 
 static void explain(const struct dial *dial, struct dial_result *result)
 {
-    const struct attempt *best = &dial->attempts[0];
+    const struct dial_attempt *best = &dial->attempts[0];
     for (size_t i = 1; i < dial->started; i++) {
         if (telling(dial->attempts[i].errnum) > telling(best->errnum))
             best = &dial->attempts[i];
@@ -151,7 +151,7 @@ static void dial_fail(struct dial *dial)
     dial_answer(dial, &result);
 }
 
-static void attempt_won(struct attempt *attempt)
+static void attempt_won(struct dial_attempt *attempt)
 {
     struct dial *dial = attempt->dial;
     struct dial_result result = {.fd = attempt->fd};
@@ -162,7 +162,7 @@ static void attempt_won(struct attempt *attempt)
 }
 
 /* The dial may be gone after this. */
-static void attempt_failed(struct attempt *attempt, int errnum)
+static void attempt_failed(struct dial_attempt *attempt, int errnum)
 {
     struct dial *dial = attempt->dial;
     attempt->errnum = errnum;
@@ -177,7 +177,7 @@ static void attempt_failed(struct attempt *attempt, int errnum)
 static void attempt_ready(void *context, int what)
 {
     (void)what;
-    struct attempt *attempt = context;
+    struct dial_attempt *attempt = context;
     int errnum = 0;
     socklen_t length = sizeof(errnum);
     if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
@@ -188,7 +188,7 @@ static void attempt_ready(void *context, int what)
         attempt_failed(attempt, errnum);
 }
 
-static void attempt_start(struct attempt *attempt)
+static void attempt_start(struct dial_attempt *attempt)
 {
     struct dial *dial = attempt->dial;
     attempt->fd = socket(attempt->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -239,9 +239,9 @@ struct dial *dial_start(struct loop *loop, const struct resolve_result *addresse
     size_t order[RESOLVE_ADDRESSES_MAX];
     dial_order(addresses, order);
     for (size_t i = 0; i < dial->count; i++) {
-        struct attempt *attempt = &dial->attempts[i];
-        *attempt =
-            (struct attempt){.dial = dial, .address = addresses->addresses[order[i]], .fd = -1};
+        struct dial_attempt *attempt = &dial->attempts[i];
+        *attempt = (struct dial_attempt){
+            .dial = dial, .address = addresses->addresses[order[i]], .fd = -1};
         /* The port stands at the same place in both families. */
         ((struct sockaddr_in *)&attempt->address)->sin_port = htons((uint16_t)port);
     }

@@ -13,8 +13,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
-struct job {
-    struct job *next;
+struct resolve_job {
+    struct resolve_job *next;
     char *name;
     int family;
     int error, errnum; /* of getaddrinfo */
@@ -22,9 +22,9 @@ struct job {
 };
 
 /* What the threads share with the loop; freed by the last who lets go. */
-struct shared {
+struct resolve_shared {
     pthread_mutex_t lock;
-    struct job *wanted, *ready; /* a queue, and a stack of answers */
+    struct resolve_job *wanted, *ready; /* a queue, and a stack of answers */
     int threads, holders;
     int event_fd;
     resolve_lookup lookup;
@@ -45,7 +45,7 @@ struct resolve_request {
 struct resolver {
     struct loop *loop;
     struct loop_fd *watch;
-    struct shared *shared;
+    struct resolve_shared *shared;
     struct resolve_request *requests;
 };
 
@@ -55,7 +55,7 @@ static int lookup_here(const char *name, int family, struct addrinfo **found)
     return getaddrinfo(name, NULL, &hints, found);
 }
 
-static void job_destroy(struct job *job)
+static void job_destroy(struct resolve_job *job)
 {
     if (job->found != NULL)
         freeaddrinfo(job->found);
@@ -63,17 +63,17 @@ static void job_destroy(struct job *job)
     free(job);
 }
 
-static void jobs_destroy(struct job *job)
+static void jobs_destroy(struct resolve_job *job)
 {
     while (job != NULL) {
-        struct job *next = job->next;
+        struct resolve_job *next = job->next;
         job_destroy(job);
         job = next;
     }
 }
 
 /* With the lock held; it is given back. */
-static void shared_let_go(struct shared *shared)
+static void shared_let_go(struct resolve_shared *shared)
 {
     int holders = --shared->holders;
     pthread_mutex_unlock(&shared->lock);
@@ -88,10 +88,10 @@ static void shared_let_go(struct shared *shared)
 
 static void *resolve_thread(void *arg)
 {
-    struct shared *shared = arg;
+    struct resolve_shared *shared = arg;
     pthread_mutex_lock(&shared->lock);
     while (shared->wanted != NULL) {
-        struct job *job = shared->wanted;
+        struct resolve_job *job = shared->wanted;
         shared->wanted = job->next;
         pthread_mutex_unlock(&shared->lock);
         job->error = shared->lookup(job->name, job->family, &job->found);
@@ -112,7 +112,7 @@ static void *resolve_thread(void *arg)
 
 /* With the lock held. One more thread, unless there are as many as there may be: the job then waits
  * for one of them. */
-static int start_thread(struct shared *shared)
+static int start_thread(struct resolve_shared *shared)
 {
     if (shared->threads >= RESOLVE_THREADS_MAX)
         return 0;
@@ -144,7 +144,7 @@ static void result_fill(struct resolve_result *result, const struct addrinfo *fo
     }
 }
 
-static void result_explain(struct resolve_result *result, const struct job *job)
+static void result_explain(struct resolve_result *result, const struct resolve_job *job)
 {
     const char *remedy = "check its spelling, /etc/hosts and the name server";
     if (job->error == EAI_AGAIN)
@@ -182,7 +182,7 @@ static void request_answer(struct resolve_request *request, const struct resolve
     done(context, result);
 }
 
-static struct resolve_request *request_for(struct resolver *resolver, const struct job *job)
+static struct resolve_request *request_for(struct resolver *resolver, const struct resolve_job *job)
 {
     for (struct resolve_request *at = resolver->requests; at != NULL; at = at->next) {
         if (at->at_once == NULL && at->family == job->family && strcmp(at->name, job->name) == 0)
@@ -195,11 +195,11 @@ static void answers_ready(void *context, int what)
 {
     (void)what;
     struct resolver *resolver = context;
-    struct shared *shared = resolver->shared;
+    struct resolve_shared *shared = resolver->shared;
     uint64_t count;
     fd_read(shared->event_fd, &count, sizeof(count));
     pthread_mutex_lock(&shared->lock);
-    struct job *job = shared->ready;
+    struct resolve_job *job = shared->ready;
     if (job != NULL)
         shared->ready = job->next;
     if (shared->ready != NULL) { /* one answer per turn: a callback may destroy us */
@@ -245,8 +245,8 @@ struct resolver *resolver_create(struct loop *loop, resolve_lookup lookup, struc
         error_errno(err, errno, "cannot create an event descriptor");
         return NULL;
     }
-    struct shared *shared = mem_alloc(sizeof(*shared));
-    *shared = (struct shared){
+    struct resolve_shared *shared = mem_alloc(sizeof(*shared));
+    *shared = (struct resolve_shared){
         .holders = 1, .event_fd = event_fd, .lookup = lookup == NULL ? lookup_here : lookup};
     pthread_mutex_init(&shared->lock, NULL);
     struct resolver *resolver = mem_alloc(sizeof(*resolver));
@@ -272,11 +272,11 @@ void resolver_destroy(struct resolver *resolver)
 /* Queues the lookup; what keeps it from being done is the request's answer. */
 static void request_look_up(struct resolve_request *request)
 {
-    struct shared *shared = request->resolver->shared;
-    struct job *job = mem_alloc(sizeof(*job));
-    *job = (struct job){.name = mem_strdup(request->name), .family = request->family};
+    struct resolve_shared *shared = request->resolver->shared;
+    struct resolve_job *job = mem_alloc(sizeof(*job));
+    *job = (struct resolve_job){.name = mem_strdup(request->name), .family = request->family};
     pthread_mutex_lock(&shared->lock);
-    struct job **end = &shared->wanted;
+    struct resolve_job **end = &shared->wanted;
     while (*end != NULL)
         end = &(*end)->next;
     *end = job;
@@ -313,7 +313,7 @@ resolver_ask(struct resolver *resolver, const char *name, int family, int64_t li
         result_fill(request->at_once, found);
         freeaddrinfo(found);
     } else {
-        const struct job same = {.name = request->name, .family = family};
+        const struct resolve_job same = {.name = request->name, .family = family};
         if (request_for(resolver, &same) == NULL)
             request_look_up(request);
     }

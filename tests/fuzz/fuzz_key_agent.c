@@ -13,7 +13,7 @@
 
 #define ANSWERS_MAX ((size_t)64 << 10) /* what a socket takes without a reader */
 
-static void list_one(void *context, struct view blob, const char *comment)
+static void list_one(void *context, struct byte_view blob, const char *comment)
 {
     struct error err = ERROR_INIT;
     int *listed = context;
@@ -82,8 +82,8 @@ FUZZ_TARGET
     fuzz_check_error(result, &err);
     struct key *key = make_key();
     FUZZ_CHECK(key != NULL);
-    result = key_agent_sign(agent, key, (struct view){(const unsigned char *)"data", 4}, &signature,
-                            &err);
+    result = key_agent_sign(agent, key, (struct byte_view){(const unsigned char *)"data", 4},
+                            &signature, &err);
     fuzz_check_error(result, &err);
     key_destroy(key);
     key_agent_destroy(agent);

@@ -8,7 +8,7 @@
 
 static void read_all(struct known_hosts *known, const char *text, size_t length)
 {
-    struct view left = {(const unsigned char *)text, length}, line;
+    struct byte_view left = {(const unsigned char *)text, length}, line;
     for (int number = 1; known_hosts_next_line(&left, &line); number++)
         known_hosts_read_line(known, "f", number, line);
 }
@@ -17,7 +17,7 @@ static void read_all(struct known_hosts *known, const char *text, size_t length)
 static void check_own_line(const char *host, int port, const unsigned char *salt)
 {
     static const unsigned char blob[] = "\0\0\0\013ssh-ed25519\0\0\0\004abcd";
-    struct view key = {blob, sizeof(blob) - 1};
+    struct byte_view key = {blob, sizeof(blob) - 1};
     AUTO_BUF struct buf line = BUF_INIT((size_t)1 << 20);
     struct known_hosts *known = known_hosts_create(host, port);
     if (known_hosts_line(known, key, salt, &line) == 0) {
@@ -28,23 +28,23 @@ static void check_own_line(const char *host, int port, const unsigned char *salt
 }
 
 /* The last word of a line as a key. */
-static struct view key_in(struct view line, unsigned char *room)
+static struct byte_view key_in(struct byte_view line, unsigned char *room)
 {
     size_t start = line.length;
     while (start > 0 && line.at[start - 1] != ' ' && line.at[start - 1] != '\t')
         start--;
     ssize_t length = base64_decode((const char *)line.at + start, line.length - start, room);
-    return (struct view){room, length > 0 ? (size_t)length : 0};
+    return (struct byte_view){room, length > 0 ? (size_t)length : 0};
 }
 
 /* They answer alike to each key of the text. */
 static void check_same(const struct known_hosts *a, const struct known_hosts *b, const char *text,
                        size_t length)
 {
-    struct view left = {(const unsigned char *)text, length}, line;
+    struct byte_view left = {(const unsigned char *)text, length}, line;
     unsigned char *room AUTO_FREE = mem_alloc(length + 3);
     while (known_hosts_next_line(&left, &line)) {
-        struct view key = key_in(line, room);
+        struct byte_view key = key_in(line, room);
         struct known_answer first = known_hosts_check(a, key), second = known_hosts_check(b, key);
         FUZZ_CHECK(first.verdict == second.verdict && first.line == second.line);
     }
@@ -88,7 +88,7 @@ FUZZ_TARGET
     read_all(known, text, bytes.left);
     for (size_t i = 0; known_hosts_type(known, i) != NULL; i++)
         FUZZ_CHECK(known_hosts_type(known, i)[0] != '\0');
-    struct view key = {(const unsigned char *)text, bytes.left};
+    struct byte_view key = {(const unsigned char *)text, bytes.left};
     struct known_answer answer = known_hosts_check(known, key);
     FUZZ_CHECK(answer.verdict <= KNOWN_UNDECIDABLE);
     known_hosts_destroy(known);

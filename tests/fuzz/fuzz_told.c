@@ -15,19 +15,19 @@
 static void tell(void *context, const char *line)
 {
     (void)context;
-    FUZZ_CHECK(strlen(line) <= SSH_LINE_MAX);
+    FUZZ_CHECK(strlen(line) <= STDERR_LINE_MAX);
     for (; *line != '\0'; line++)
         FUZZ_CHECK((unsigned char)*line >= ' ' && *line != 0x7f);
 }
 
 static void read_lines(const uint8_t *data, size_t size)
 {
-    struct ssh_lines lines = {.length = 0};
+    struct stderr_lines lines = {.length = 0};
     char line[PRINTABLE_ROOM];
     size_t half = size / 2;
-    ssh_lines_feed(&lines, (const char *)data, half, tell, NULL);
-    ssh_lines_feed(&lines, (const char *)data + half, size - half, tell, NULL);
-    ssh_lines_end(&lines, tell, NULL);
+    stderr_lines_feed(&lines, (const char *)data, half, tell, NULL);
+    stderr_lines_feed(&lines, (const char *)data + half, size - half, tell, NULL);
+    stderr_lines_end(&lines, tell, NULL);
     printable_line((const char *)data, size, line);
     tell(NULL, line);
 }

@@ -30,7 +30,7 @@ struct exec_call {
     int fd, err_fd;
     struct loop_fd *err_watch;
     struct loop_timer *last_words;
-    struct ssh_lines lines;
+    struct stderr_lines lines;
     struct buf complaints;
     char *program; /* argv[0] */
     pid_t pid;
@@ -105,7 +105,7 @@ static void explain(struct exec_call *call)
 static void last_words_over(void *context)
 {
     struct exec_call *call = context;
-    ssh_lines_end(&call->lines, NULL, NULL);
+    stderr_lines_end(&call->lines, NULL, NULL);
     explain(call);
 }
 
@@ -149,10 +149,10 @@ static void stderr_ready(void *context, int what)
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return;
     if (got > 0) {
-        ssh_lines_feed(&call->lines, bytes, (size_t)got, tell, call);
+        stderr_lines_feed(&call->lines, bytes, (size_t)got, tell, call);
         return;
     }
-    ssh_lines_end(&call->lines, tell, call);
+    stderr_lines_end(&call->lines, tell, call);
     close_stderr(call);
     check_last_words(call);
 }

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-struct entry {
+struct complaint_rule {
     const char *says; /* a part of a line, in any case of letters */
     enum transport_stage stage;
     const char *why;
 };
 
 /* The order counts: what explains more comes first. */
-static const struct entry of_ssh[] = {
+static const struct complaint_rule of_ssh[] = {
     {"bad configuration option", STAGE_CONFIG,
      "ssh does not understand its configuration: correct the line that it names"},
     {"bad owner or permissions", STAGE_CONFIG,
@@ -55,7 +55,7 @@ static const struct entry of_ssh[] = {
     {"connection closed by", STAGE_HANDSHAKE, "the host's sshd hung up: see its log"},
 };
 
-static const struct entry of_all[] = {
+static const struct complaint_rule of_all[] = {
     {"\"/bin/sh\": stat", STAGE_START,
      "there is no /bin/sh in it, which hvdrun needs to start its agent: use an image with a shell"},
     {"/bin/sh\": executable file not found", STAGE_START,
@@ -66,8 +66,8 @@ static const struct entry of_all[] = {
      "the command wants a terminal: leave out its option for that (-t)"},
 };
 
-static const struct entry *find(const struct entry *entries, size_t count, const char *text,
-                                const char **where)
+static const struct complaint_rule *find(const struct complaint_rule *entries, size_t count,
+                                         const char *text, const char **where)
 {
     for (size_t i = 0; i < count; i++) {
         *where = strcasestr(text, entries[i].says);
@@ -80,7 +80,8 @@ static const struct entry *find(const struct entry *entries, size_t count, const
 bool exec_complaint_find(const char *text, bool is_ssh, struct exec_complaint *out)
 {
     const char *where = NULL;
-    const struct entry *entry = find(of_all, sizeof(of_all) / sizeof(of_all[0]), text, &where);
+    const struct complaint_rule *entry =
+        find(of_all, sizeof(of_all) / sizeof(of_all[0]), text, &where);
     if (entry == NULL && is_ssh)
         entry = find(of_ssh, sizeof(of_ssh) / sizeof(of_ssh[0]), text, &where);
     if (entry == NULL)

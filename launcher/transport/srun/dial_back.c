@@ -25,13 +25,13 @@ enum {
 };
 
 /* A connection that has no name yet. */
-struct guest {
+struct dial_back_guest {
     struct dial_back *dial;
     struct tls_end end;
     struct loop_fd *watch;
     struct loop_timer *deadline;
     char peer[64];
-    struct guest *next; /* younger */
+    struct dial_back_guest *next; /* younger */
 };
 
 struct dial_back_claim {
@@ -53,7 +53,7 @@ struct dial_back {
     struct loop_fd *watch;
     struct loop_timer *full;
     int full_rounds; /* in succession */
-    struct guest *oldest;
+    struct dial_back_guest *oldest;
     int guests, warnings;
     bool gave_up; /* a claim before it was made: its agent may still come */
     struct dial_back_claim *claims;
@@ -69,16 +69,16 @@ static void tell(struct dial_back *dial, enum log_level level, char *line)
 
 /* Guests */
 
-static void guest_unlink(struct guest *guest)
+static void guest_unlink(struct dial_back_guest *guest)
 {
-    struct guest **at = &guest->dial->oldest;
+    struct dial_back_guest **at = &guest->dial->oldest;
     while (*at != guest)
         at = &(*at)->next;
     *at = guest->next;
     guest->dial->guests--;
 }
 
-static void guest_close(struct guest *guest)
+static void guest_close(struct dial_back_guest *guest)
 {
     guest_unlink(guest);
     loop_fd_destroy(guest->watch);
@@ -102,7 +102,7 @@ static const char *claimed_name(const struct dial_back *dial, const char *identi
     return identity;
 }
 
-static void refuse(struct guest *guest, const char *why)
+static void refuse(struct dial_back_guest *guest, const char *why)
 {
     char line[DIAL_BACK_LINE_MAX];
     int length = snprintf(line, sizeof(line), DIAL_BACK_REFUSED "%s\n", why);
@@ -128,14 +128,14 @@ static void claim_fail(struct dial_back_claim *claim, const char *cause)
     claim->events->failed(claim->context, why);
 }
 
-static bool welcome(struct guest *guest)
+static bool welcome(struct dial_back_guest *guest)
 {
     static const char line[] = DIAL_BACK_WELCOME "\n";
     const ssize_t length = (ssize_t)sizeof(line) - 1;
     return guest->end.module->write(guest->end.session, line, (size_t)length) == length;
 }
 
-static void take_in(struct guest *guest, struct dial_back_claim *claim)
+static void take_in(struct dial_back_guest *guest, struct dial_back_claim *claim)
 {
     struct dial_back *dial = guest->dial;
     struct error err = ERROR_INIT;
@@ -167,7 +167,7 @@ static void take_in(struct guest *guest, struct dial_back_claim *claim)
 }
 
 /* It has the key. */
-static void check_claim(struct guest *guest)
+static void check_claim(struct dial_back_guest *guest)
 {
     struct dial_back *dial = guest->dial;
     const char *name = claimed_name(dial, guest->end.module->identity(guest->end.session));
@@ -191,7 +191,7 @@ static void check_claim(struct guest *guest)
 
 static void guest_ready(void *context, int what)
 {
-    struct guest *guest = context;
+    struct dial_back_guest *guest = context;
     const struct tls_module *module = guest->end.module;
     (void)what;
     switch (module->advance(guest->end.session)) {
@@ -210,7 +210,7 @@ static void guest_ready(void *context, int what)
 
 static void guest_late(void *context)
 {
-    struct guest *guest = context;
+    struct dial_back_guest *guest = context;
     tell(guest->dial, LOG_INFO,
          mem_printf("hung up on %s: it did not say who it is within %d s", guest->peer,
                     DIAL_BACK_HANDSHAKE_MS / 1000));
@@ -237,11 +237,11 @@ static void guest_create(struct dial_back *dial, int fd, const struct sockaddr_s
         close(fd);
         return;
     }
-    struct guest *guest = mem_alloc(sizeof(*guest));
-    *guest = (struct guest){.dial = dial, .end = {module, session, fd}};
+    struct dial_back_guest *guest = mem_alloc(sizeof(*guest));
+    *guest = (struct dial_back_guest){.dial = dial, .end = {module, session, fd}};
     dial_address_text(address, guest->peer, sizeof(guest->peer));
     tcp_options_set(fd, dial->config.dead_after_ms);
-    struct guest **last = &dial->oldest;
+    struct dial_back_guest **last = &dial->oldest;
     while (*last != NULL)
         last = &(*last)->next;
     *last = guest;

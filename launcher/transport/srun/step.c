@@ -22,13 +22,13 @@
 #define COMPLAINTS_MAX ((size_t)8192)
 #define STDERR_CHUNK 4096
 
-enum phase { RUNNING, LINGERING, ASKED, GONE };
+enum step_phase { RUNNING, LINGERING, ASKED, GONE };
 
 struct srun_step {
     const struct srun_step_config *config;
     struct srun_call **calls; /* not hung up */
     size_t count;
-    enum phase phase;
+    enum step_phase phase;
     bool had_agents;
     bool was_cut; /* an agent that was still connected was hung up on: it may be out of reach */
     pid_t pid;    /* 0: it was never started */
@@ -36,7 +36,7 @@ struct srun_step {
     struct loop_fd *err_watch;
     struct loop_timer *timer; /* RUNNING: for agents to come; later: for its end */
     struct loop_timer *last_words;
-    struct ssh_lines lines;
+    struct stderr_lines lines;
     struct buf complaints;
     bool told_over;
 };
@@ -62,7 +62,7 @@ static struct srun_call *find(const struct srun_step *step, enum srun_call_state
 static void fail(struct srun_step *step, struct srun_call *call, enum transport_stage stage,
                  const char *otherwise)
 {
-    char line[SSH_LINE_MAX + 1];
+    char line[STDERR_LINE_MAX + 1];
     const char *known = srun_complaint_find(buf_text(&step->complaints), line, sizeof(line));
     char *text AUTO_FREE = known == NULL ? NULL : mem_printf("%s (%s)", known, line);
     srun_call_fail(call, stage, text == NULL ? otherwise : text);
@@ -270,10 +270,10 @@ static void stderr_ready(void *context, int what)
     if (got < 0 && errno == EAGAIN)
         return;
     if (got > 0) {
-        ssh_lines_feed(&step->lines, bytes, (size_t)got, tell_line, step);
+        stderr_lines_feed(&step->lines, bytes, (size_t)got, tell_line, step);
         return;
     }
-    ssh_lines_end(&step->lines, tell_line, step);
+    stderr_lines_end(&step->lines, tell_line, step);
     close_stderr(step);
     if (step->phase == GONE && loop_timer_is_set(step->last_words))
         loop_timer_set(step->last_words, 0);

@@ -20,7 +20,7 @@ struct ssh_proxy {
     struct loop_fd *watch;
     int fd, error_fd;
     pid_t pid; /* 0: it has ended */
-    struct ssh_lines lines;
+    struct stderr_lines lines;
 };
 
 /* The last hop of "a,user@b:22,[c]:2222" is the one that ssh is told to go to; those before it are
@@ -115,7 +115,7 @@ static void stderr_ready(void *context, int what)
     char bytes[4096];
     ssize_t got = fd_read(proxy->error_fd, bytes, sizeof(bytes));
     if (got > 0)
-        ssh_lines_feed(&proxy->lines, bytes, (size_t)got, NULL, NULL);
+        stderr_lines_feed(&proxy->lines, bytes, (size_t)got, NULL, NULL);
     else if (got == 0 || errno != EAGAIN)
         loop_fd_watch(proxy->watch, 0);
 }
@@ -178,7 +178,7 @@ int ssh_proxy_fd(const struct ssh_proxy *proxy)
 const char *ssh_proxy_last_line(struct ssh_proxy *proxy)
 {
     stderr_ready(proxy, LOOP_READ); /* what it said last may still lie in the pipe */
-    ssh_lines_end(&proxy->lines, NULL, NULL);
+    stderr_lines_end(&proxy->lines, NULL, NULL);
     return proxy->lines.last;
 }
 

@@ -28,7 +28,7 @@ struct pump {
     int local_fd;
     struct buf to_host, from_host;
     size_t read_size;
-    struct ssh_lines lines;
+    struct stderr_lines lines;
     bool local_ended;                         /* nothing more to read from it */
     bool local_broken;                        /* nobody reads what we write */
     bool local_empty, local_full, host_empty; /* until the loop says otherwise */
@@ -52,7 +52,7 @@ static void end_session(struct pump *pump, const char *problem)
         return;
     pump->session_ended = true;
     buf_clear(&pump->to_host);
-    ssh_lines_end(&pump->lines, tell_line, pump);
+    stderr_lines_end(&pump->lines, tell_line, pump);
     if (problem != NULL) {
         snprintf(pump->why, sizeof(pump->why), "%s",
                  problem[0] == '\0' ? "the ssh connection broke" : problem);
@@ -109,7 +109,7 @@ static bool read_stderr(struct pump *pump)
         return false;
     ssize_t got = pump->module->read(pump->session, SSH_CHANNEL_ERR, bytes, sizeof(bytes));
     if (got > 0)
-        ssh_lines_feed(&pump->lines, bytes, (size_t)got, tell_line, pump);
+        stderr_lines_feed(&pump->lines, bytes, (size_t)got, tell_line, pump);
     else if (got < 0 && errno != EAGAIN)
         broken(pump);
     return got > 0;

@@ -8,8 +8,8 @@
 
 enum { PER_SERVER_LEAST = 8, PER_SERVER_SHARE = 10, RETRY_FIRST_MS = 250 };
 
-struct server {
-    struct server *next;
+struct window_server {
+    struct window_server *next;
     char *name;
     int busy, limit;
 };
@@ -19,14 +19,14 @@ enum ticket_state { RESTS, WAITS, GOES };
 struct ssh_ticket {
     struct ssh_ticket *previous, *next; /* in the order of creation */
     struct ssh_window *window;
-    struct server *server; /* whose place it waits for or has; NULL: none */
+    struct window_server *server; /* whose place it waits for or has; NULL: none */
     enum ticket_state state;
     void *context;
 };
 
 struct ssh_window {
     struct ssh_ticket *first, *last;
-    struct server *servers;
+    struct window_server *servers;
     int total, busy, per_server;
 };
 
@@ -51,7 +51,7 @@ void ssh_window_destroy(struct ssh_window *window)
     if (window == NULL)
         return;
     while (window->servers != NULL) {
-        struct server *next = window->servers->next;
+        struct window_server *next = window->servers->next;
         free(window->servers->name);
         free(window->servers);
         window->servers = next;
@@ -59,15 +59,15 @@ void ssh_window_destroy(struct ssh_window *window)
     free(window);
 }
 
-static struct server *server_of(struct ssh_window *window, const char *name)
+static struct window_server *server_of(struct ssh_window *window, const char *name)
 {
-    struct server *server = window->servers;
+    struct window_server *server = window->servers;
     while (server != NULL && strcmp(server->name, name) != 0)
         server = server->next;
     if (server != NULL)
         return server;
     server = mem_alloc(sizeof(*server));
-    *server = (struct server){
+    *server = (struct window_server){
         .next = window->servers, .name = mem_strdup(name), .limit = window->per_server};
     window->servers = server;
     return server;
@@ -147,7 +147,7 @@ void *ssh_window_next(struct ssh_window *window)
     if (window->busy >= window->total)
         return NULL;
     for (struct ssh_ticket *ticket = window->first; ticket != NULL; ticket = ticket->next) {
-        struct server *server = ticket->server;
+        struct window_server *server = ticket->server;
         if (ticket->state != WAITS || (server != NULL && server->busy >= server->limit))
             continue;
         ticket->state = GOES;

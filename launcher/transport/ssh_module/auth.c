@@ -39,7 +39,7 @@ static int sign_for_libssh2(LIBSSH2_SESSION *session, unsigned char **signature,
 {
     struct auth *auth = *abstract;
     AUTO_BUF struct buf made = BUF_INIT(SIGNATURE_MAX);
-    struct view view = {.at = data, .length = data_length};
+    struct byte_view view = {.at = data, .length = data_length};
 
     (void)session;
     if (keys_sign(auth->keys, keys_get(auth->keys, auth->next), view, &made, &auth->sign_error) < 0)

@@ -39,10 +39,10 @@ uint32_t fields_u32(struct fields *fields)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-struct view fields_string(struct fields *fields)
+struct byte_view fields_string(struct fields *fields)
 {
     static const unsigned char nothing[1] = {0};
-    struct view view = {.at = nothing, .length = 0};
+    struct byte_view view = {.at = nothing, .length = 0};
     uint32_t length = fields_u32(fields);
     const unsigned char *at = take(fields, length);
 
@@ -53,24 +53,24 @@ struct view fields_string(struct fields *fields)
     return view;
 }
 
-bool view_is(struct view view, const char *text)
+bool view_is(struct byte_view view, const char *text)
 {
     return view.length == strlen(text) && memcmp(view.at, text, view.length) == 0;
 }
 
-bool view_equal(struct view a, struct view b)
+bool view_equal(struct byte_view a, struct byte_view b)
 {
     return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
 }
 
-struct view buf_view(const struct buf *buf)
+struct byte_view buf_view(const struct buf *buf)
 {
-    struct view view = {.at = (const unsigned char *)buf_text(buf), .length = buf->length};
+    struct byte_view view = {.at = (const unsigned char *)buf_text(buf), .length = buf->length};
 
     return view;
 }
 
-struct view key_blob_type(struct view blob)
+struct byte_view key_blob_type(struct byte_view blob)
 {
     struct fields fields = fields_of(blob.at, blob.length);
 

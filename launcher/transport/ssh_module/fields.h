@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 
-struct view {
+struct byte_view {
     const unsigned char *at;
     size_t length;
 };
@@ -28,14 +28,14 @@ struct fields {
 struct fields fields_of(const void *bytes, size_t length);
 uint8_t fields_u8(struct fields *fields);
 uint32_t fields_u32(struct fields *fields);
-struct view fields_string(struct fields *fields);
+struct byte_view fields_string(struct fields *fields);
 
-bool view_is(struct view view, const char *text);
-bool view_equal(struct view a, struct view b);
-struct view buf_view(const struct buf *buf);
+bool view_is(struct byte_view view, const char *text);
+bool view_equal(struct byte_view a, struct byte_view b);
+struct byte_view buf_view(const struct buf *buf);
 
 /* The type that a public key blob begins with; empty when it is none. */
-struct view key_blob_type(struct view blob);
+struct byte_view key_blob_type(struct byte_view blob);
 
 /* -1: over the buffer's limit. */
 int fields_put_u32(struct buf *out, uint32_t value);

@@ -104,7 +104,7 @@ static void tell_changed(struct buf *text, const struct known_hosts *known,
                          const struct known_answer *answer, const char *shown)
 {
     AUTO_FREE char *was = fingerprint_new(answer->key.at, answer->key.length);
-    struct view type = key_blob_type(answer->key);
+    struct byte_view type = key_blob_type(answer->key);
 
     (void)buf_printf(text,
                      "the host key has changed: it shows %s, but %.*s %s is known (%s:%d): if the "
@@ -115,7 +115,7 @@ static void tell_changed(struct buf *text, const struct known_hosts *known,
 }
 
 static void accept_new(struct buf *text, const struct known_hosts *known,
-                       const struct ssh_host_config *config, struct view key)
+                       const struct ssh_host_config *config, struct byte_view key)
 {
     const char *file = config->known_hosts ? config->known_hosts[0] : NULL;
     struct error why = ERROR_INIT;
@@ -129,8 +129,8 @@ static void accept_new(struct buf *text, const struct known_hosts *known,
 }
 
 static enum host_key_result judge_unknown(struct buf *text, const struct known_hosts *known,
-                                          const struct ssh_host_config *config, struct view key,
-                                          const char *shown)
+                                          const struct ssh_host_config *config,
+                                          struct byte_view key, const char *shown)
 {
     const char *file = config->known_hosts ? config->known_hosts[0] : NULL;
 
@@ -148,7 +148,7 @@ static enum host_key_result judge_unknown(struct buf *text, const struct known_h
 }
 
 static enum host_key_result judge(LIBSSH2_SESSION *session, const struct known_hosts *known,
-                                  const struct ssh_host_config *config, struct view key,
+                                  const struct ssh_host_config *config, struct byte_view key,
                                   const char *shown, struct buf *text)
 {
     struct known_answer answer = known_hosts_check(known, key);
@@ -191,7 +191,7 @@ enum host_key_result host_key_judge(LIBSSH2_SESSION *session, const struct known
     size_t length = 0;
     int type = 0;
     const char *bytes = libssh2_session_hostkey(session, &length, &type);
-    struct view key = {.at = (const unsigned char *)bytes, .length = length}, name;
+    struct byte_view key = {.at = (const unsigned char *)bytes, .length = length}, name;
     AUTO_FREE char *print = NULL, *shown = NULL;
 
     name = bytes ? key_blob_type(key) : key;

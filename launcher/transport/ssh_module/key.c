@@ -29,7 +29,7 @@ static const struct key_type types[] = {
     {"ssh-rsa", "rsa-sha2-512", "rsa", NULL, NID_rsaEncryption, EVP_sha512},
 };
 
-const struct key_type *key_type_find(struct view name)
+const struct key_type *key_type_find(struct byte_view name)
 {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (view_is(name, types[i].name))
@@ -161,9 +161,9 @@ struct key *key_create_take(EVP_PKEY *private, const char *origin, struct error 
     return key;
 }
 
-struct key *key_create_public(struct view blob, const char *origin, struct error *err)
+struct key *key_create_public(struct byte_view blob, const char *origin, struct error *err)
 {
-    struct view name = key_blob_type(blob);
+    struct byte_view name = key_blob_type(blob);
     const struct key_type *type = key_type_find(name);
     struct key *key;
 
@@ -230,7 +230,7 @@ static int put_ecdsa(struct buf *out, const unsigned char *der, size_t length)
     return rc;
 }
 
-int key_sign(const struct key *key, struct view data, struct buf *signature, struct error *err)
+int key_sign(const struct key *key, struct byte_view data, struct buf *signature, struct error *err)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     unsigned char made[2048 + 64];

@@ -16,7 +16,7 @@
 struct key_type; /* one of those we can sign with */
 
 /* NULL: not one of ours (FIDO keys, certificates, DSA). */
-const struct key_type *key_type_find(struct view name);
+const struct key_type *key_type_find(struct byte_view name);
 int key_type_nid(const struct key_type *type);           /* of the curve, or of the algorithm */
 const char *key_type_curve(const struct key_type *type); /* "nistp256"; NULL: no ECDSA */
 
@@ -30,7 +30,7 @@ struct key {
 
 /* NULL and `err`: of a type that we cannot use. Takes the private key, also on failure. */
 struct key *key_create_take(EVP_PKEY *private, const char *origin, struct error *err);
-struct key *key_create_public(struct view blob, const char *origin, struct error *err);
+struct key *key_create_public(struct byte_view blob, const char *origin, struct error *err);
 void key_destroy(struct key *key); /* wipes; accepts NULL */
 
 const char *key_name(const struct key *key); /* "ed25519", "ecdsa", "rsa": for people */
@@ -40,4 +40,5 @@ bool key_is_rsa(const struct key *key);
 const char *key_signature_name(const struct key *key);
 
 /* Appends the bare signature over `data`, without its name. For keys with a private half. */
-int key_sign(const struct key *key, struct view data, struct buf *signature, struct error *err);
+int key_sign(const struct key *key, struct byte_view data, struct buf *signature,
+             struct error *err);

@@ -174,7 +174,7 @@ static int exchange(struct key_agent *agent, const struct buf *request, struct b
 }
 
 int key_agent_list(struct key_agent *agent,
-                   void (*each)(void *context, struct view blob, const char *comment),
+                   void (*each)(void *context, struct byte_view blob, const char *comment),
                    void *context, struct error *err)
 {
     static const char message[] = {0, 0, 0, 1, MESSAGE_REQUEST_IDENTITIES};
@@ -192,7 +192,7 @@ int key_agent_list(struct key_agent *agent,
     if (type != MESSAGE_IDENTITIES || fields.bad)
         return error_set(err, "the key agent at %s does not list its keys", agent->path);
     for (uint32_t i = 0; i < count && i < KEYS_MAX; i++) {
-        struct view blob = fields_string(&fields), text = fields_string(&fields);
+        struct byte_view blob = fields_string(&fields), text = fields_string(&fields);
         AUTO_FREE char *comment = NULL;
 
         if (fields.bad)
@@ -203,7 +203,7 @@ int key_agent_list(struct key_agent *agent,
     return 0;
 }
 
-static int put_sign_request(struct buf *request, const struct key *key, struct view data)
+static int put_sign_request(struct buf *request, const struct key *key, struct byte_view data)
 {
     size_t length = 1 + 4 + key->blob.length + 4 + data.length + 4;
     uint32_t flags = key_is_rsa(key) ? SIGN_RSA_SHA2_512 : 0;
@@ -216,12 +216,12 @@ static int put_sign_request(struct buf *request, const struct key *key, struct v
     return fields_put_u32(request, flags);
 }
 
-int key_agent_sign(struct key_agent *agent, const struct key *key, struct view data,
+int key_agent_sign(struct key_agent *agent, const struct key *key, struct byte_view data,
                    struct buf *signature, struct error *err)
 {
     AUTO_BUF struct buf request = BUF_INIT(MESSAGE_MAX), reply = BUF_INIT(MESSAGE_MAX + 4);
     struct fields fields, inside;
-    struct view outer, name, bare;
+    struct byte_view outer, name, bare;
     uint8_t type;
 
     if (put_sign_request(&request, key, data) < 0)

@@ -18,9 +18,9 @@ void key_agent_destroy(struct key_agent *agent);                                
 
 /* Calls `each` once per key, in the agent's order. The blob and the comment are borrowed. */
 int key_agent_list(struct key_agent *agent,
-                   void (*each)(void *context, struct view blob, const char *comment),
+                   void (*each)(void *context, struct byte_view blob, const char *comment),
                    void *context, struct error *err);
 
 /* Appends the bare signature over `data`; RSA with SHA-512. */
-int key_agent_sign(struct key_agent *agent, const struct key *key, struct view data,
+int key_agent_sign(struct key_agent *agent, const struct key *key, struct byte_view data,
                    struct buf *signature, struct error *err);

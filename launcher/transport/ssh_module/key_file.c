@@ -80,7 +80,7 @@ static bool parse_public(struct buf *out, const char *text, size_t length)
 {
     const char *end = memchr(text, '\n', length), *digits, *stop;
     unsigned char bytes[PUBLIC_MAX];
-    struct view key = {.at = bytes}, type = {.at = (const unsigned char *)text};
+    struct byte_view key = {.at = bytes}, type = {.at = (const unsigned char *)text};
     ssize_t decoded;
 
     if (!end)

@@ -40,7 +40,7 @@ static bool add(struct ssh_keys *keys, struct key *key)
     return true;
 }
 
-static void take_agent_key(void *context, struct view blob, const char *comment)
+static void take_agent_key(void *context, struct byte_view blob, const char *comment)
 {
     struct loading *loading = context;
     AUTO_FREE char *origin = mem_printf("%s in the agent", comment[0] ? comment : "one");
@@ -184,8 +184,8 @@ const struct key *keys_get(const struct ssh_keys *keys, size_t index)
     return keys->items[index];
 }
 
-int keys_sign(struct ssh_keys *keys, const struct key *key, struct view data, struct buf *signature,
-              struct error *err)
+int keys_sign(struct ssh_keys *keys, const struct key *key, struct byte_view data,
+              struct buf *signature, struct error *err)
 {
     if (key->private)
         return key_sign(key, data, signature, err);

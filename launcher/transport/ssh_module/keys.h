@@ -18,8 +18,8 @@ size_t keys_count(const struct ssh_keys *keys);
 const struct key *keys_get(const struct ssh_keys *keys, size_t index);
 
 /* Appends the bare signature by that key. */
-int keys_sign(struct ssh_keys *keys, const struct key *key, struct view data, struct buf *signature,
-              struct error *err);
+int keys_sign(struct ssh_keys *keys, const struct key *key, struct byte_view data,
+              struct buf *signature, struct error *err);
 
 /* What only the ssh program could still log in with ("a certificate, FILE-cert.pub"); NULL:
  * nothing. Borrowed. */

@@ -16,7 +16,7 @@
 
 enum mark { MARK_NONE, MARK_AUTHORITY, MARK_REVOKED };
 
-struct entry {
+struct known_entry {
     enum mark mark;
     bool portless; /* it names the host without its port */
     char *file;
@@ -28,7 +28,7 @@ struct entry {
 struct known_hosts {
     char *name;  /* as lines name it */
     char *plain; /* without the port; NULL when it is the same */
-    struct entry *entries;
+    struct known_entry *entries;
     size_t count, room;
     struct strv types;
 };
@@ -72,7 +72,7 @@ void known_hosts_destroy(struct known_hosts *known)
 }
 
 /* `field` is |1|SALT|HASH. */
-static bool hashed_matches(struct view field, const char *name)
+static bool hashed_matches(struct byte_view field, const char *name)
 {
     struct name_hasher *hasher;
     struct name_hash hash;
@@ -86,16 +86,16 @@ static bool hashed_matches(struct view field, const char *name)
     return matches;
 }
 
-static bool names_match(struct view field, const char *name)
+static bool names_match(struct byte_view field, const char *name)
 {
     if (field.length > 0 && field.at[0] == '|')
         return hashed_matches(field, name);
     return pattern_list_matches((const char *)field.at, field.length, name);
 }
 
-static struct view next_word(struct view *line)
+static struct byte_view next_word(struct byte_view *line)
 {
-    struct view word;
+    struct byte_view word;
 
     while (line->length > 0 && (line->at[0] == ' ' || line->at[0] == '\t')) {
         line->at++;
@@ -112,9 +112,9 @@ static struct view next_word(struct view *line)
 }
 
 /* Takes `key`. */
-static void add_entry(struct known_hosts *known, struct entry entry)
+static void add_entry(struct known_hosts *known, struct known_entry entry)
 {
-    struct view key = {.at = entry.key, .length = entry.length}, type = key_blob_type(key);
+    struct byte_view key = {.at = entry.key, .length = entry.length}, type = key_blob_type(key);
 
     if (known->count == ENTRIES_MAX) {
         mem_free_at(&entry.key);
@@ -136,10 +136,10 @@ static void add_entry(struct known_hosts *known, struct entry entry)
 }
 
 /* The names that it is about, and how; `line` goes on behind them. Empty: about none. */
-static struct view take_names(struct view *line, enum mark *mark)
+static struct byte_view take_names(struct byte_view *line, enum mark *mark)
 {
-    static const struct view none = {.at = NULL};
-    struct view names = next_word(line);
+    static const struct byte_view none = {.at = NULL};
+    struct byte_view names = next_word(line);
 
     *mark = MARK_NONE;
     if (names.length == 0 || names.at[0] == '#')
@@ -155,7 +155,7 @@ static struct view take_names(struct view *line, enum mark *mark)
     return next_word(line);
 }
 
-struct view known_hosts_names(struct view line)
+struct byte_view known_hosts_names(struct byte_view line)
 {
     enum mark mark;
 
@@ -163,10 +163,10 @@ struct view known_hosts_names(struct view line)
 }
 
 void known_hosts_read_line(struct known_hosts *known, const char *file, int number,
-                           struct view line)
+                           struct byte_view line)
 {
-    struct entry entry = {.file = (char *)file, .line = number};
-    struct view names = take_names(&line, &entry.mark), type, digits, key;
+    struct known_entry entry = {.file = (char *)file, .line = number};
+    struct byte_view names = take_names(&line, &entry.mark), type, digits, key;
     ssize_t length;
 
     if (names.length == 0)
@@ -192,7 +192,7 @@ void known_hosts_read_line(struct known_hosts *known, const char *file, int numb
     add_entry(known, entry);
 }
 
-bool known_hosts_next_line(struct view *text, struct view *line)
+bool known_hosts_next_line(struct byte_view *text, struct byte_view *line)
 {
     const unsigned char *end;
 
@@ -212,12 +212,12 @@ bool known_hosts_next_line(struct view *text, struct view *line)
  * with neither, any). */
 enum likeness { SAME_KEY, SAME_TYPE, ANY_KEY };
 
-static const struct entry *find(const struct known_hosts *known, enum mark mark, bool portless,
-                                enum likeness likeness, struct view key)
+static const struct known_entry *find(const struct known_hosts *known, enum mark mark,
+                                      bool portless, enum likeness likeness, struct byte_view key)
 {
     for (size_t i = 0; i < known->count; i++) {
-        const struct entry *entry = &known->entries[i];
-        struct view other = {.at = entry->key, .length = entry->length};
+        const struct known_entry *entry = &known->entries[i];
+        struct byte_view other = {.at = entry->key, .length = entry->length};
 
         if (entry->mark != mark || entry->portless != portless)
             continue;
@@ -230,7 +230,7 @@ static const struct entry *find(const struct known_hosts *known, enum mark mark,
     return NULL;
 }
 
-static struct known_answer answer(enum known_verdict verdict, const struct entry *entry)
+static struct known_answer answer(enum known_verdict verdict, const struct known_entry *entry)
 {
     struct known_answer a = {.verdict = verdict};
 
@@ -243,7 +243,7 @@ static struct known_answer answer(enum known_verdict verdict, const struct entry
     return a;
 }
 
-struct known_answer known_hosts_check(const struct known_hosts *known, struct view key)
+struct known_answer known_hosts_check(const struct known_hosts *known, struct byte_view key)
 {
     /* In this order: a revoked key stays refused wherever else it is listed, and an authority may
      * vouch for a key that the plain lines speak against. */
@@ -264,7 +264,7 @@ struct known_answer known_hosts_check(const struct known_hosts *known, struct vi
     };
 
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        const struct entry *entry =
+        const struct known_entry *entry =
             find(known, rules[i].mark, rules[i].portless, rules[i].likeness, key);
 
         if (entry)
@@ -300,10 +300,10 @@ static int put_hashed(const char *name, const unsigned char *salt, struct buf *o
     return rc < 0 ? -1 : name_hash_put(&hash, out);
 }
 
-int known_hosts_line(const struct known_hosts *known, struct view key, const unsigned char *salt,
-                     struct buf *out)
+int known_hosts_line(const struct known_hosts *known, struct byte_view key,
+                     const unsigned char *salt, struct buf *out)
 {
-    struct view type = key_blob_type(key);
+    struct byte_view type = key_blob_type(key);
 
     if ((salt ? put_hashed(known->name, salt, out) : buf_puts(out, known->name)) < 0)
         return -1;

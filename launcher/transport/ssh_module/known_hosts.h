@@ -33,7 +33,7 @@ struct known_answer {
     /* The line that decided (NULL, 0 when none did); borrowed from the known_hosts. */
     const char *file;
     int line;
-    struct view key;
+    struct byte_view key;
 };
 
 struct known_hosts; /* the lines that match one host */
@@ -43,15 +43,15 @@ void known_hosts_destroy(struct known_hosts *known); /* accepts NULL */
 
 /* Adds what this line says, if it is about the host; `file` is its file's name for messages. */
 void known_hosts_read_line(struct known_hosts *known, const char *file, int number,
-                           struct view line);
+                           struct byte_view line);
 
 /* Takes the next line of a file's text, without its end; false: there is none. */
-bool known_hosts_next_line(struct view *text, struct view *line);
+bool known_hosts_next_line(struct byte_view *text, struct byte_view *line);
 
 /* The field of a line that lists the names; empty when the line is about none. */
-struct view known_hosts_names(struct view line);
+struct byte_view known_hosts_names(struct byte_view line);
 
-struct known_answer known_hosts_check(const struct known_hosts *known, struct view key);
+struct known_answer known_hosts_check(const struct known_hosts *known, struct byte_view key);
 
 /* The types of the plain keys, in order, without repetition: the `index`-th, NULL at the end. */
 const char *known_hosts_type(const struct known_hosts *known, size_t index);
@@ -63,5 +63,5 @@ const char *known_hosts_plain_name(const struct known_hosts *known);
 
 /* A line for this host and key, with a line end; `salt` (20 bytes) hashes the name, NULL leaves it
  * readable. -1: over the limit of `out`, or OpenSSL has no SHA-1. */
-int known_hosts_line(const struct known_hosts *known, struct view key, const unsigned char *salt,
-                     struct buf *out);
+int known_hosts_line(const struct known_hosts *known, struct byte_view key,
+                     const unsigned char *salt, struct buf *out);

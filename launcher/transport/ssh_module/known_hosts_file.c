@@ -36,7 +36,7 @@ static bool ends_with_line_end(int fd)
     return last == '\n';
 }
 
-int known_hosts_file_append(const struct known_hosts *known, const char *file, struct view key,
+int known_hosts_file_append(const struct known_hosts *known, const char *file, struct byte_view key,
                             bool hash_name, struct error *err)
 {
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);

@@ -10,7 +10,7 @@
 #define BUCKETS_LEAST 64
 #define NOTHING UINT32_MAX
 
-struct line {
+struct indexed_line {
     size_t at, length; /* in the text */
 };
 
@@ -29,7 +29,7 @@ struct known_index {
     char *file;
     struct name_hasher *hasher;
     struct buf text;
-    struct line *lines;
+    struct indexed_line *lines;
     size_t line_count, line_room;
     struct mention *mentions;
     size_t mention_count, mention_room;
@@ -126,7 +126,7 @@ static void add_pattern(struct known_index *index, uint32_t line)
     index->patterns[index->pattern_count++] = line;
 }
 
-static void add_hidden(struct known_index *index, struct view name, uint32_t line)
+static void add_hidden(struct known_index *index, struct byte_view name, uint32_t line)
 {
     struct hidden hidden = {.line = line};
 
@@ -137,19 +137,19 @@ static void add_hidden(struct known_index *index, struct view name, uint32_t lin
     index->hidden[index->hidden_count++] = hidden;
 }
 
-static bool is_pattern(struct view name)
+static bool is_pattern(struct byte_view name)
 {
     return memchr(name.at, '*', name.length) || memchr(name.at, '?', name.length) ||
            memchr(name.at, '!', name.length);
 }
 
-static void add_line(struct known_index *index, struct view text)
+static void add_line(struct known_index *index, struct byte_view text)
 {
-    struct view names = known_hosts_names(text);
+    struct byte_view names = known_hosts_names(text);
     uint32_t line = (uint32_t)index->line_count;
 
     index->lines = grown(index->lines, index->line_count, &index->line_room, sizeof *index->lines);
-    index->lines[index->line_count++] = (struct line){
+    index->lines[index->line_count++] = (struct indexed_line){
         .at = (size_t)(text.at - (const unsigned char *)buf_text(&index->text)),
         .length = text.length,
     };
@@ -184,7 +184,7 @@ static bool goes_on(const struct buf *old, const struct buf *now)
 void known_index_set(struct known_index *index, struct buf *text)
 {
     size_t known = goes_on(&index->text, text) ? index->text.length : 0;
-    struct view left, line;
+    struct byte_view left, line;
 
     if (known == 0)
         forget(index);
@@ -199,12 +199,12 @@ void known_index_set(struct known_index *index, struct buf *text)
 }
 
 /* Numbers of lines that may be about a host. */
-struct choice {
+struct line_choice {
     uint32_t *lines;
     size_t count, room;
 };
 
-static void choose(struct choice *choice, uint32_t line)
+static void choose(struct line_choice *choice, uint32_t line)
 {
     choice->lines = grown(choice->lines, choice->count, &choice->room, sizeof *choice->lines);
     choice->lines[choice->count++] = line;
@@ -223,7 +223,7 @@ static void find_hidden(struct known_index *index, const char *name)
     index->hidden_count = kept;
 }
 
-static void find_name(struct known_index *index, const char *name, struct choice *choice)
+static void find_name(struct known_index *index, const char *name, struct line_choice *choice)
 {
     uint32_t hash, at;
 
@@ -248,7 +248,7 @@ static int in_order(const void *a, const void *b)
 void known_index_find(struct known_index *index, struct known_hosts *known)
 {
     const unsigned char *text = buf_view(&index->text).at;
-    struct choice choice = {.lines = NULL};
+    struct line_choice choice = {.lines = NULL};
     uint32_t last = NOTHING;
 
     find_name(index, known_hosts_name(known), &choice);
@@ -259,8 +259,8 @@ void known_index_find(struct known_index *index, struct known_hosts *known)
         qsort(choice.lines, choice.count, sizeof *choice.lines, in_order);
     for (size_t i = 0; i < choice.count; i++) {
         uint32_t number = choice.lines[i];
-        const struct line *line = &index->lines[number];
-        struct view view = {.at = text + line->at, .length = line->length};
+        const struct indexed_line *line = &index->lines[number];
+        struct byte_view view = {.at = text + line->at, .length = line->length};
 
         if (number != last) /* a line may name a host twice */
             known_hosts_read_line(known, index->file, (int)number + 1, view);

@@ -33,7 +33,7 @@ void name_hasher_destroy(struct name_hasher *hasher)
     mem_free_at(&hasher);
 }
 
-bool name_hash_parse(struct name_hash *out, struct view field)
+bool name_hash_parse(struct name_hash *out, struct byte_view field)
 {
     const char *text = (const char *)field.at;
     unsigned char salt[DIGITS], hash[DIGITS];

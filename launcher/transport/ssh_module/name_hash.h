@@ -23,7 +23,7 @@ struct name_hasher *name_hasher_create(void);
 void name_hasher_destroy(struct name_hasher *hasher); /* accepts NULL */
 
 /* False: this is no such field. */
-bool name_hash_parse(struct name_hash *out, struct view field);
+bool name_hash_parse(struct name_hash *out, struct byte_view field);
 
 /* Fills the hash of `name` under the salt that is in it. -1: OpenSSL has no SHA-1. */
 int name_hash_fill(struct name_hasher *hasher, struct name_hash *out, const char *name);

@@ -17,7 +17,7 @@
 
 static EVP_PKEY *ed25519_from(struct fields *fields)
 {
-    struct view public = fields_string(fields), both = fields_string(fields);
+    struct byte_view public = fields_string(fields), both = fields_string(fields);
 
     if (fields->bad || public.length != 32 || both.length != 64 ||
         memcmp(public.at, both.at + 32, 32) != 0)
@@ -40,7 +40,7 @@ static EVP_PKEY *pkey_from(const char *algorithm, OSSL_PARAM_BLD *builder)
 }
 
 /* "Secure" numbers are wiped wherever OpenSSL copies them to. */
-static BIGNUM *number_of(struct view bytes)
+static BIGNUM *number_of(struct byte_view bytes)
 {
     BIGNUM *number = BN_secure_new();
 
@@ -49,8 +49,8 @@ static BIGNUM *number_of(struct view bytes)
 
 static EVP_PKEY *ecdsa_from(const struct key_type *type, struct fields *fields)
 {
-    struct view curve = fields_string(fields), point = fields_string(fields);
-    struct view secret = fields_string(fields);
+    struct byte_view curve = fields_string(fields), point = fields_string(fields);
+    struct byte_view secret = fields_string(fields);
     OSSL_PARAM_BLD *builder;
     EVP_PKEY *pkey = NULL;
     BIGNUM *number;
@@ -118,7 +118,7 @@ static EVP_PKEY *rsa_from(struct fields *fields)
     bool ok = builder != NULL;
 
     for (size_t i = 0; i < RSA_IN_FILE; i++) {
-        struct view part = fields_string(fields);
+        struct byte_view part = fields_string(fields);
 
         parts[i] = part.length > 0 && part.length <= 2049 ? number_of(part) : NULL;
         ok = ok && parts[i];
@@ -136,7 +136,7 @@ static EVP_PKEY *rsa_from(struct fields *fields)
     return pkey;
 }
 
-static EVP_PKEY *private_from(struct view section)
+static EVP_PKEY *private_from(struct byte_view section)
 {
     struct fields fields = fields_of(section.at, section.length);
     uint32_t check = fields_u32(&fields);
@@ -158,18 +158,18 @@ static enum openssh_key_kind bad(struct error *reason, const char *what)
     return OPENSSH_KEY_BAD;
 }
 
-static enum openssh_key_kind foreign(struct error *reason, struct view type)
+static enum openssh_key_kind foreign(struct error *reason, struct byte_view type)
 {
     error_set(reason, "a key of type \"%.*s\", which only the ssh program can use",
               (int)(type.length < 64 ? type.length : 64), (const char *)type.at);
     return OPENSSH_KEY_FOREIGN;
 }
 
-static enum openssh_key_kind parse_inside(const char *path, struct view inside, struct key **key,
-                                          struct buf *out, struct error *reason)
+static enum openssh_key_kind parse_inside(const char *path, struct byte_view inside,
+                                          struct key **key, struct buf *out, struct error *reason)
 {
     struct fields fields = fields_of(inside.at + sizeof MAGIC, inside.length - sizeof MAGIC);
-    struct view cipher = fields_string(&fields), kdf = fields_string(&fields), section, public;
+    struct byte_view cipher = fields_string(&fields), kdf = fields_string(&fields), section, public;
     EVP_PKEY *private;
 
     (void)fields_string(&fields); /* options of the key derivation */
@@ -202,7 +202,7 @@ enum openssh_key_kind openssh_key_parse(const char *path, const char *text, size
     const char *begin = memmem(text, length, BEGIN_LINE, strlen(BEGIN_LINE)), *end;
     enum openssh_key_kind kind;
     unsigned char *bytes;
-    struct view inside;
+    struct byte_view inside;
     ssize_t decoded;
 
     if (!begin)

@@ -60,7 +60,7 @@ struct listed {
     size_t count;
 };
 
-static void take(void *context, struct view blob, const char *comment)
+static void take(void *context, struct byte_view blob, const char *comment)
 {
     struct listed *listed = context;
     struct error err = ERROR_INIT;
@@ -75,7 +75,7 @@ static void lists_and_signs_with_sha2(void **state)
     struct error err = ERROR_INIT;
     struct key_agent *agent = key_agent_create(f->socket, &err);
     struct listed listed = {.count = 0};
-    struct view data = {.at = (const unsigned char *)"some data", .length = 9};
+    struct byte_view data = {.at = (const unsigned char *)"some data", .length = 9};
     const char *const paths[] = {f->ed, f->rsa};
 
     assert_non_null(agent);

@@ -39,7 +39,7 @@ static void check_usable(const char *path, const char *name)
     char *AUTO_FREE public = mem_printf("%s.pub", path);
     char *AUTO_FREE hidden = mem_printf("%s.hidden", path);
     AUTO_BUF struct buf signature = BUF_INIT(8192), again = BUF_INIT(8192);
-    struct view data = {.at = (const unsigned char *)"some data", .length = 9};
+    struct byte_view data = {.at = (const unsigned char *)"some data", .length = 9};
     struct key_file file, from_pub;
     struct error err = ERROR_INIT;
 

@@ -23,7 +23,7 @@ struct files {
     char *list[4];
     struct ssh_known_files *known_files;
     unsigned char room[256];
-    struct view key;
+    struct byte_view key;
 };
 
 static void begin(struct files *f)
@@ -35,7 +35,7 @@ static void begin(struct files *f)
     f->list[2] = f->folder;
     ssize_t length = base64_decode(ED_BASE64, sizeof ED_BASE64 - 1, f->room);
     assert_true(length > 0);
-    f->key = (struct view){f->room, (size_t)length};
+    f->key = (struct byte_view){f->room, (size_t)length};
 }
 
 static void finish(struct files *f)
@@ -217,7 +217,7 @@ static void appends_and_leaves_the_rest_alone(void **state)
     char *AUTO_FREE file = mem_printf("%s/known_hosts", inner);
     struct files f;
     begin(&f);
-    struct view key = f.key;
+    struct byte_view key = f.key;
     struct known_hosts *known = known_hosts_create("node1", 22);
     struct known_hosts *second = known_hosts_create("node2", 22);
     struct error err = ERROR_INIT;

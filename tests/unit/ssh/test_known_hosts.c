@@ -25,9 +25,9 @@
 #define HASHED "|1|WG6Z3Hp5t3QnMWGkIcSw7sw2sJY=|kSP3nvGyY2WdCspXcLc9xD/P5Oo="
 #define HASHED_2222 "|1|+ZEbIrmz7gw0MlnM28F1zEJ81Wo=|JNotg4QCfGOzh/bgESIRseRnm8g="
 
-static struct view key_of(const char *digits, unsigned char *room)
+static struct byte_view key_of(const char *digits, unsigned char *room)
 {
-    struct view key = {.at = room};
+    struct byte_view key = {.at = room};
     ssize_t length = base64_decode(digits, strlen(digits), room);
     assert_true(length > 0);
     key.length = (size_t)length;
@@ -116,7 +116,7 @@ static const struct golden cases[] = {
 /* Every line of a file, as known_index.h chooses none. */
 static void read_all(struct known_hosts *known, const char *text, size_t length)
 {
-    struct view left = {.at = (const unsigned char *)text, .length = length}, line;
+    struct byte_view left = {.at = (const unsigned char *)text, .length = length}, line;
 
     for (int number = 1; known_hosts_next_line(&left, &line); number++)
         known_hosts_read_line(known, "F", number, line);
@@ -126,7 +126,7 @@ static void gives_the_verdict_of_each_line(void **state)
 {
     (void)state;
     unsigned char room[256];
-    struct view key = key_of(ED_BASE64, room);
+    struct byte_view key = key_of(ED_BASE64, room);
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct known_hosts *known = known_hosts_create(cases[i].name, cases[i].port);
@@ -148,7 +148,7 @@ static void every_cut_of_a_file_is_survived(void **state)
     static const char text[] = "@cert-authority *.example " EC "\n" HASHED " " ED "\n"
                                "@revoked [node1.example]:2222,!x " OTHER "\r\n\0\xff\n* " EC;
     unsigned char room[256];
-    struct view key = key_of(ED_BASE64, room);
+    struct byte_view key = key_of(ED_BASE64, room);
 
     for (size_t length = 0; length < sizeof text; length++) {
         struct known_hosts *known = known_hosts_create("node1.example", 2222);
@@ -178,7 +178,7 @@ static void a_made_line_is_understood_again(void **state)
 {
     (void)state;
     unsigned char room[256], salt[20] = {1, 2, 3};
-    struct view key = key_of(ED_BASE64, room);
+    struct byte_view key = key_of(ED_BASE64, room);
 
     for (int hashed = 0; hashed < 2; hashed++) {
         for (int port = 22; port < 24; port++) {
@@ -198,7 +198,7 @@ static void fingerprints_are_those_of_ssh_keygen(void **state)
 {
     (void)state;
     unsigned char room[256];
-    struct view key = key_of(ED_BASE64, room);
+    struct byte_view key = key_of(ED_BASE64, room);
     char *AUTO_FREE print = fingerprint_new(key.at, key.length);
 
     assert_string_equal(print, "SHA256:VEi6nB3LFmYAZIVcXSiFOrQ91tEx+Ws9SR19LKAk1K0");

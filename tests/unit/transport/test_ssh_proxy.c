@@ -102,26 +102,26 @@ static void count_line(void *context, const char *line)
 {
     int *count = context;
     (*count)++;
-    assert_true(strlen(line) > 0 && strlen(line) <= SSH_LINE_MAX);
+    assert_true(strlen(line) > 0 && strlen(line) <= STDERR_LINE_MAX);
 }
 
 static void test_lines(void **state)
 {
     (void)state;
-    struct ssh_lines lines = {.told = 0};
+    struct stderr_lines lines = {.told = 0};
     int count = 0;
-    ssh_lines_feed(&lines, "a\x1b[31mb\r\n\n  \nhal", 16, count_line, &count);
+    stderr_lines_feed(&lines, "a\x1b[31mb\r\n\n  \nhal", 16, count_line, &count);
     assert_int_equal(count, 1);
     assert_string_equal(lines.last, "a[31mb");
-    ssh_lines_feed(&lines, "f", 1, count_line, &count);
-    ssh_lines_end(&lines, count_line, &count);
+    stderr_lines_feed(&lines, "f", 1, count_line, &count);
+    stderr_lines_end(&lines, count_line, &count);
     assert_int_equal(count, 2);
     assert_string_equal(lines.last, "half");
     for (int i = 0; i < 100000; i++)
-        ssh_lines_feed(&lines, "x", 1, count_line, &count);
+        stderr_lines_feed(&lines, "x", 1, count_line, &count);
     for (int i = 0; i < 200; i++)
-        ssh_lines_feed(&lines, "y\n", 2, count_line, &count);
-    assert_int_equal(count, SSH_LINES_MAX);
+        stderr_lines_feed(&lines, "y\n", 2, count_line, &count);
+    assert_int_equal(count, STDERR_LINES_MAX);
     assert_string_equal(lines.last, "y");
 }
 
