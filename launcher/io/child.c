@@ -171,8 +171,8 @@ static char *not_executable(const char *path, int errnum, struct error *err)
     return NULL;
 }
 
-/* The path of `command` in a folder of PATH ("" is the current one). The child will stand in `wdir`
- * when it executes it, so with a `wdir` (NULL: none) the path is an absolute one. */
+/* The path of `command` in a folder of PATH ("" is the current one). The child will be in `wdir`
+ * when it executes it, so with a `wdir` (NULL: none) the path is absolute. */
 static char *path_of(const char *folder, int length, const char *command, const char *wdir)
 {
     char *path = mem_printf("%.*s%s%s", length, folder, length == 0 ? "" : "/", command);

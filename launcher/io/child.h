@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting a child process by vfork + exec.
+ * Starts a child process by vfork + exec.
  *
- * Policy: the child begins a session of its own, gets descriptors 0, 1, 2 and at most one more (all
+ * The child begins a session of its own. It gets descriptors 0, 1, 2 and at most one more (all
  * others are close-on-exec), the user's signal mask and soft limits, and, if asked, SIGKILL when
- * the thread that spawned it ends (so only the main thread may call this). The check of getppid()
- * after prctl() closes the gap in which the parent may already have died. vfork: nothing is copied,
- * and the parent waits until the program runs, so a failed exec comes back as an error with the
+ * the thread that spawned it ends. So only the main thread may call this. The parent can die before
+ * prctl() takes effect; the check of getppid() after it closes that gap. vfork copies nothing, and
+ * the parent waits until the program runs. So a failed exec comes back as an error that names the
  * step that failed.
  */
 #pragma once

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both ends of dialling back (D2) have to agree on: transport/srun/dial_back.h waits,
- * agent_main/dial_out.h comes.
+ * What both ends of dialling back (D2) have to agree on: the driver waits
+ * (transport/srun/dial_back.h), the agent comes (agent_main/dial_out.h).
  *
- * The agent is told in its environment, which it wipes before anything else can read it; its name
- * is SLURMD_NODENAME. The first line after the handshake is the driver's.
+ * The agent finds its orders in its environment and wipes them before anything else can read them.
+ * Its name is SLURMD_NODENAME. The driver sends the first line after the handshake.
  */
 #pragma once
 

@@ -11,7 +11,7 @@
 
 struct helper {
     pid_t pid;
-    void (*exited)(void *context, int wait_status); /* NULL: nobody wants to know */
+    void (*exited)(void *context, int wait_status); /* NULL: no callback */
     void *context;
     int64_t kill_at_ms; /* 0: it is still wanted */
 };

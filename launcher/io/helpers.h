@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helper programs of the driver (ssh, a proxy command, `ssh -G`, kubectl): started in sessions of
- * their own, so that Ctrl-C reaches only us, and known by pid, so that a sweep for what dead agents
- * left behind spares them and all below them. The owner of the reaper hands their exits in.
+ * The helper programs that a process owns (ssh, a proxy command, `ssh -G`, kubectl, nvidia-smi).
+ * Each has a session of its own, so Ctrl-C reaches only us. They are known by pid, so that a sweep
+ * for what dead agents left behind spares them and all processes below them. The owner of the
+ * reaper hands their exits in.
  */
 #pragma once
 
@@ -21,15 +22,15 @@ pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
                     struct error *err);
 
 /* As helpers_start(), but it is not killed when we are: for a program that others depend on, and
- * that ends by itself when they have. */
+ * that ends on its own when they have. */
 pid_t helpers_start_lasting(struct helpers *helpers, const struct child_spec *spec,
                             void (*exited)(void *context, int wait_status), void *context,
                             struct error *err);
 
-/* One more that was started elsewhere, as a process group of its own or about to be one. */
+/* One more helper, started elsewhere. It leads a process group, or is about to. */
 void helpers_adopt(struct helpers *helpers, pid_t pid);
 
-/* No callback for it any more; TERM now, KILL when it is still there after a second (looked at when
+/* Ends it without a callback: TERM now, KILL if it is still there after a second (checked when
  * other exits come, and at the end). */
 void helpers_let_go(struct helpers *helpers, pid_t pid);
 

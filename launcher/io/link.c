@@ -148,7 +148,7 @@ static const char *mute_reason(const struct link *link, char *reason, size_t siz
     return reason;
 }
 
-/* The end of the stream. The reason is ours when it was us who could not go on. */
+/* The end of the stream. The reason is ours when we could not go on. */
 static void link_ended(struct link *link)
 {
     char room[160];

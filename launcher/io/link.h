@@ -2,12 +2,11 @@
 /*
  * A link: frames in both directions over a pair of descriptors (or one socket twice).
  *
- * Sending never blocks and never fails for the caller: frames are queued and written at the end of
- * the loop turn; what the kernel does not take waits. The queue is bounded by what callers may have
- * in flight (credit for output; control frames are small); a peer that lets it grow beyond
- * LINK_QUEUE_MAX is taken for broken and the link is closed.
- * Receiving never stops: only credit holds a sender back (D4). A frame that is lost, repeated or
- * out of its order closes the link.
+ * Sending never blocks and never fails for the caller. Frames are queued and written at the end of
+ * the loop's turn; what the kernel does not take waits. Callers bound the queue by what they have
+ * in flight (credit for output; control frames are small). A peer that lets it grow beyond
+ * LINK_QUEUE_MAX counts as broken, and the link is closed. Receiving never stops: only credit holds
+ * a sender back (D4). A frame that is lost, repeated or out of order closes the link.
  */
 #pragma once
 
@@ -31,11 +30,11 @@ struct link_ops {
     void (*closed)(void *context, const char *reason);
     /* May be NULL. Called whenever the kernel has taken all that was queued. */
     void (*drained)(void *context);
-    /* May be NULL. A write has failed, and not since the other side has gone: nothing more is sent,
-     * and closed() follows. Nothing may be done with the link. */
+    /* May be NULL. A write has failed although the other side is still there: nothing more is sent,
+     * and closed() follows. The callback must not touch the link. */
     void (*mute)(void *context, const char *reason);
-    /* May be NULL. What has come is no frame, or not the next one: closed() follows. The last
-     * chance to tell the other side; the link may not be destroyed. */
+    /* May be NULL. What has come is not a frame, or not the next one: closed() follows. This is the
+     * last chance to send the other side a word; the callback must not destroy the link. */
     void (*refused)(void *context, const char *reason);
 };
 
@@ -66,4 +65,4 @@ bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
                       const struct frame_data *data, int fd, size_t length);
 
 size_t link_queued(const struct link *link); /* bytes that the kernel has not taken yet */
-bool link_flush(struct link *link);          /* tries to write all now; true when nothing is left */
+bool link_flush(struct link *link);          /* tries to write all now; true when all is written */

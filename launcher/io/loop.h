@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop: one per process, single-threaded, over libevent (this room is its only user).
+ * The event loop: one per process, single-threaded, over libevent (only this room uses it).
  *
- * Watches, timers and deferred calls are objects of their owner, who destroys them; destroying one
- * from inside its own or another callback is safe, and none of its callbacks runs after that.
- * A loop inherited through fork must never be touched, not even freed: freeing it would remove the
+ * Watches, timers and deferred calls belong to their owner, who destroys them. Destroying one from
+ * inside its own or another callback is safe, and none of its callbacks runs after that. A loop
+ * inherited through fork must never be touched, not even freed: freeing it would remove the
  * parent's epoll registrations. The child makes a new one.
  */
 #pragma once
@@ -50,7 +50,7 @@ void loop_stood_still(struct loop *loop, int64_t since_ms);
 void loop_timer_destroy(struct loop_timer *timer);
 
 /* Signals as events: blocks the listed signals (0-ended) in this thread and hands them out. Threads
- * started later inherit the blocked mask; children must be given `saved mask` back (io/child does).
+ * started later inherit the blocked mask; children must get the old mask back (io/child does that).
  */
 struct loop_signals *loop_signals_create(struct loop *loop, const int *signals,
                                          void (*got)(void *context, int signal, int sender_pid),

@@ -95,7 +95,7 @@ static char *describe_exit(const struct program *program)
     return NULL;
 }
 
-/* The program is gone before its owner hears of it: the owner may destroy what it borrows. */
+/* The program is freed before `done` comes: its owner may destroy what it borrows. */
 static void finish(struct program *program)
 {
     stderr_lines_end(&program->lines, log_line, program);

@@ -18,7 +18,7 @@
 struct program_spec { /* borrowed for the call, but for the loop, the helpers and the log */
     struct loop *loop;
     struct helpers *helpers;
-    const struct log *log; /* gets each line of stderr, at LOG_INFO; NULL: nobody does */
+    const struct log *log; /* gets each line of stderr, at LOG_INFO; NULL */
     const char *path;      /* NULL: argv[0] is searched along PATH */
     char *const *argv;
     char *const *envp; /* NULL: ours */

@@ -18,7 +18,7 @@ struct reaper *reaper_create(void (*exited)(void *context, const struct reaper_e
                              void *context)
 {
     struct reaper *reaper = mem_alloc(sizeof(*reaper));
-    signal(SIGCHLD, SIG_DFL); /* ignored by who started us, the kernel would reap them, unseen */
+    signal(SIGCHLD, SIG_DFL); /* if our parent ignored it, the kernel would reap them unseen */
     *reaper = (struct reaper){exited, context};
     return reaper;
 }

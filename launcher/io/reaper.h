@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one place that waits for child processes. A process of ours is a subreaper: besides the
- * children it started it inherits orphans of its workers, which are reaped too and make it possible
- * to tell "nothing is left" from one system call.
+ * The only place that waits for child processes. Our process is a subreaper: it inherits the
+ * orphans of its workers and reaps them too. So one system call can tell that no process is left.
  */
 #pragma once
 
@@ -27,8 +26,8 @@ struct reaper_exit {
 struct reaper *reaper_create(void (*exited)(void *context, const struct reaper_exit *exit),
                              void *context);
 void reaper_destroy(struct reaper *reaper);
-/* Reaps all that have ended. wait(2) does not tell in which order they did, so all of one call get
- * the same time. */
+/* Reaps all that have ended. wait(2) does not tell their order, so all of one call get the same
+ * time. */
 void reaper_collect(struct reaper *reaper);
 /* Reaps this child if it has ended. For children whose order of ending matters: their pidfds become
  * readable in that order. */

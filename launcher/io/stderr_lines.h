@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of a stranger's stderr to lines that may be shown: without control characters, at most
- * STDERR_LINE_MAX bytes long (the rest of a longer one is dropped), at most STDERR_LINES_MAX of
- * them; after that only the last is remembered. Pure.
+ * Turns the bytes of another program's stderr into lines that may be shown: without control
+ * characters, at most STDERR_LINE_MAX bytes long (the rest of a longer line is dropped), and at
+ * most STDERR_LINES_MAX of them. After that only the last line is remembered. Pure.
  */
 #pragma once
 

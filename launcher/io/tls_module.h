@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TLS module, hvdrun-tls.so: the only user of OpenSSL in launcher/io (D2). TLS 1.3 and nothing
- * else, TLS_AES_128_GCM_SHA256 and nothing else, one pre-shared key and nothing else: no
- * certificates, no tickets, no resumption, no early data. The key exchange is ephemeral all the
- * same, so whoever learns the key later cannot read what was recorded before.
+ * The TLS module, hvdrun-tls.so: the only user of OpenSSL in launcher/io (D2). It speaks TLS 1.3
+ * with TLS_AES_128_GCM_SHA256 and one pre-shared key. It has no certificates, tickets, resumption
+ * or early data. The key exchange is ephemeral: a key that becomes known later does not open what
+ * was recorded before.
  *
- * It has no loop, no clock and no threads; nothing in it blocks as long as the socket does not.
+ * It has no loop, no clock and no threads. Nothing in it blocks as long as the socket does not.
  */
 #pragma once
 
@@ -52,7 +52,7 @@ struct tls_module {
     int (*wants)(const struct tls_session *session, enum tls_operation operation);
     /* What the client claims to be, once a server's session is open; else "". Borrowed. */
     const char *(*identity)(const struct tls_session *session);
-    /* One line; in the words of somebody who looks at the peer: "it does not have the key". */
+    /* One line about the peer: "it does not have the key". */
     const char *(*problem)(const struct tls_session *session);
     /* The peer spoke TLS and named an identity, but the key that it has is another one. */
     bool (*has_wrong_key)(const struct tls_session *session);

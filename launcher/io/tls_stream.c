@@ -21,7 +21,7 @@ struct tls_stream {
     struct loop_timer *again; /* more to do at once */
     int local_fd;
     struct buf to_peer, from_peer;
-    bool local_ended; /* nobody writes there any more, nor reads */
+    bool local_ended; /* its reader and writer are gone */
     bool peer_ended;
     bool told;
     char why[256]; /* "": it did not break */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TLS session in TLS_OPEN as a plain stream: bytes between it and one end of a local socketpair,
- * whose other end is the owner's to read and write as if there were no TLS. Both directions have a
- * buffer of TLS_STREAM_BUFFER bytes and real back-pressure: what the other side does not take is
- * not read.
+ * A TLS session in TLS_OPEN as a plain stream. Bytes pass between it and one end of a local
+ * socketpair; the owner reads and writes the other end as if there were no TLS. Each direction has
+ * a buffer of TLS_STREAM_BUFFER bytes and back-pressure: what the other side does not take is not
+ * read.
  *
- * When the peer ends, what has arrived is handed on first, then the local end is closed (its reader
- * sees end of file) and `ended` comes. When the local side ends, what it has written is sent first,
- * then the connection is ended and `ended` comes.
+ * When the peer ends, what has arrived is passed on first. Then the local end is closed (its reader
+ * sees end of file) and `ended` comes. When the local side ends, what it has written is sent first.
+ * Then the connection is ended and `ended` comes.
  */
 #pragma once
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hearing of changes to a file by inotify: written in place, replaced by a rename, removed, made
- * anew, or reached through a symbolic link that is switched over, as Kubernetes does with a
- * ConfigMap. Watched are the file, its folder, and the folder of each link on the way to it.
+ * Notices changes to a file by inotify: a write in place, a rename over it, its removal and return,
+ * or a switched symbolic link on the way to it, as Kubernetes does with a ConfigMap. It watches the
+ * file, its folder, and the folder of each link on the way.
  *
- * A hint, not a promise: nothing is heard where the kernel hears nothing (NFS, a folder that is
- * not there yet or was replaced as a whole, no inotify left for this user). So the owner also looks
- * by himself now and then, and calls watch_refresh() when the way to the file may be another one.
+ * This is a hint, not a promise. The kernel does not notice changes on NFS, in a folder that does
+ * not exist yet or was replaced as a whole, or when this user has no inotify instance left. So the
+ * owner also looks now and then, and calls watch_refresh() when the way to the file may have
+ * changed.
  */
 #pragma once
 
@@ -21,6 +22,6 @@ struct watch;
 struct watch *watch_create(struct loop *loop, const char *path,
                            void (*changed)(void *context, bool whole), void *context);
 
-/* Looks anew for the way to the file. Goes to the file system. */
+/* Finds the way to the file again. Reads from the file system. */
 void watch_refresh(struct watch *watch);
 void watch_destroy(struct watch *watch); /* accepts NULL */

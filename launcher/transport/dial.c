@@ -242,7 +242,7 @@ struct dial *dial_start(struct loop *loop, const struct resolve_result *addresse
         struct dial_attempt *attempt = &dial->attempts[i];
         *attempt = (struct dial_attempt){
             .dial = dial, .address = addresses->addresses[order[i]], .fd = -1};
-        /* The port stands at the same place in both families. */
+        /* The port is at the same place in both families. */
         ((struct sockaddr_in *)&attempt->address)->sin_port = htons((uint16_t)port);
     }
     dial->next = loop_timer_create(loop, next_fire, dial);

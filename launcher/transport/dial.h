@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TCP connection to the first of several addresses that answers ("happy eyeballs"): families
- * take turns, the next address is tried when the one before has failed or after DIAL_STAGGER_MS,
- * the first to connect is kept and the others are closed.
+ * A TCP connection to the first of several addresses that answers ("happy eyeballs"). The families
+ * take turns. The next address is tried when the one before has failed, or after DIAL_STAGGER_MS.
+ * The first to connect is kept and the others are closed.
  *
- * The socket is non-blocking and close-on-exec, has TCP_NODELAY, keepalive probes (the first after
- * 5 s of silence, then every 3 s), and the kernel gives up after `dead_after_ms` without an answer.
+ * The socket is non-blocking and close-on-exec and has TCP_NODELAY and keepalive probes (the first
+ * after 5 s of silence, then every 3 s). The kernel gives up after `dead_after_ms` without an
+ * answer.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Length of the UTF-8 sequence at `at` that is no control character; 0: it is none. */
+/* Length of the UTF-8 sequence at `at`; 0: it is not one, or a control character. */
 static size_t sequence(const unsigned char *at, size_t left)
 {
     size_t length = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;

@@ -21,7 +21,7 @@ struct resolve_job {
     struct addrinfo *found;
 };
 
-/* What the threads share with the loop; freed by the last who lets go. */
+/* What the threads share with the loop; freed by the last that lets go. */
 struct resolve_shared {
     pthread_mutex_t lock;
     struct resolve_job *wanted, *ready; /* a queue, and a stack of answers */
@@ -103,7 +103,7 @@ static void *resolve_thread(void *arg)
         shared->ready = job;
         uint64_t one = 1;
         ssize_t written = write(shared->event_fd, &one, sizeof(one));
-        (void)written; /* full means that the loop has been told already */
+        (void)written; /* full means that the loop will wake up anyway */
     }
     shared->threads--;
     shared_let_go(shared);
@@ -213,7 +213,8 @@ static void answers_ready(void *context, int what)
     result_fill(&result, job->found);
     if (result.count == 0)
         result_explain(&result, job);
-    /* All who asked are told in this turn, each by its own timer: this one may destroy others. */
+    /* All requests are answered in this turn, each by its own timer: this one may destroy others.
+     */
     struct resolve_request *request = request_for(resolver, job);
     while (request != NULL) {
         request->at_once = mem_dup(&result, sizeof(result));

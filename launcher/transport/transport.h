@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Transports: ways to get an agent onto a node and a duplex stream to it. Each is a const table of
- * functions with a context of its own; nobody compares their names. The stream is the job's only
- * connection to the node (D2).
+ * Transports: ways to get an agent onto a node and a duplex stream to it. Each transport is a const
+ * table of functions with a context of its own; no code compares their names. The stream is the
+ * job's only connection to the node (D2).
  *
  * A call is one attempt at one node. It reports through its events, from the loop and never from
- * within transport_call(): stages as they are reached, then once `up` or `failed`. Every stage has
- * a deadline of its own, so one of the two always comes.
+ * within transport_call(): each stage when it begins, then `up` or `failed` once. Every stage has a
+ * deadline of its own, so one of the two always comes.
  */
 #pragma once
 
@@ -64,7 +64,7 @@ struct transport_events {
     void (*failed)(void *context, enum transport_stage stage, const char *why);
     /* After `up`: why the stream is about to end, as far as the transport knows. */
     void (*lost)(void *context, const char *why);
-    /* A line worth telling: what was chosen (LOG_INFO), what the host's stderr said. */
+    /* A line for the log: what was chosen (LOG_INFO), what the host's stderr said. */
     void (*note)(void *context, enum log_level level, const char *line);
 };
 

@@ -73,7 +73,7 @@ static int use_key(SSL *ssl, const EVP_MD *md, const unsigned char **identity, s
     return *out != NULL;
 }
 
-/* Whoever has the key may claim any name; what is behind the name is for the caller to see. */
+/* A peer with the key may claim any name; the caller checks what the name stands for. */
 static int find_key(SSL *ssl, const unsigned char *identity, size_t length, SSL_SESSION **out)
 {
     struct tls_session *session = SSL_get_app_data(ssl);

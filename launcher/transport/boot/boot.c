@@ -276,11 +276,11 @@ static void write_some(struct boot *boot)
         sent = send_some(boot, image->bytes + (image->length - boot->image_left), length);
         if (sent > 0) {
             boot->image_left -= (size_t)sent;
-            loop_timer_set(boot->deadline, boot->config.limit_ms); /* a slow link is no dead one */
+            loop_timer_set(boot->deadline, boot->config.limit_ms); /* slow is not dead */
         }
     }
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
-        /* Nobody takes it: why, the end of what they say will tell. */
+        /* The other side is gone; the end of what it printed will say why. */
         buf_clear(&boot->out);
         boot->image_left = 0;
     }

@@ -2,13 +2,13 @@
 /*
  * Boot: from a shell on a host to an agent that speaks frames, over one duplex stream (D12).
  *
- * The stream leads to `/bin/sh` (BOOT_COMMAND: one word, so that no login shell, csh or fish, and
- * no `kubectl exec` can take it amiss). The first line sent is our script; what the host prints
- * before our marker is noise of its login files and skipped up to a limit, kept for the error
- * message. The script says architecture, libc and where an agent of this very image lies; only if
- * there is none it is sent: into a name of its own, checked by hash, made executable, renamed.
- * Nothing of the user's environment, arguments or secrets is part of any of this: they travel in
- * frames.
+ * The stream leads to BOOT_COMMAND, `/bin/sh`. It is one word, so that every login shell (csh and
+ * fish too) and `kubectl exec` understand it. The first line that we send is our script. What the
+ * host prints before our marker is noise of its login files: it is skipped up to a limit, and its
+ * last line is kept for the error message. The script reports the architecture, the C library, and
+ * where an agent of this very image is. Only if there is none, the agent is sent: into a file with
+ * a name of its own, checked by hash, made executable, renamed. Nothing of the user's environment,
+ * arguments or secrets is part of this: they travel in frames.
  */
 #pragma once
 
@@ -38,9 +38,9 @@ struct boot *boot_create(const struct boot_config *config, const struct boot_eve
                          void *context);
 void boot_destroy(struct boot *boot); /* accepts NULL */
 
-/* What the host printed that was not ours: its last line, made printable, or "". Borrowed. */
+/* The last line of the host's noise, made printable, or "". Borrowed. */
 const char *boot_noise(const struct boot *boot);
 
-/* In failed(): the stream has ended, and whoever made it may know better why. */
+/* In failed(): the stream has ended, and its maker may know better why. */
 bool boot_was_cut(const struct boot *boot);
 bool boot_has_answered(const struct boot *boot); /* a shell of the host has said something */

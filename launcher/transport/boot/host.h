@@ -12,6 +12,6 @@ struct boot_host {
 /* From "KERNEL MACHINE LIBC...". */
 void boot_host_parse(const char *text, struct boot_host *out);
 
-/* -1: it cannot, and `err` says why and what to do. What is not known is no reason. */
+/* -1: it cannot, and `err` says why and what to do. An unknown fact does not count against it. */
 int boot_host_check(const struct boot_host *host, const struct agent_image *image,
                     struct error *err);

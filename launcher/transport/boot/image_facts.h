@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an executable needs of the machine that runs it, read from its ELF headers. Pure: bytes in,
- * facts out; broken headers are an error or leave a fact out, never more.
+ * facts out. Broken headers are an error, or a fact is missing; nothing worse happens.
  */
 #pragma once
 
@@ -15,5 +15,5 @@ struct image_facts {
     int glibc_major, glibc_minor; /* the least that it needs; 0.0: none */
 };
 
-/* -1: no ELF executable of this machine's own class and byte order, or of an unknown machine. */
+/* -1: not an ELF executable of our own class and byte order, or for an unknown machine. */
 int image_facts_read(const void *bytes, size_t length, struct image_facts *out, struct error *err);

@@ -30,7 +30,7 @@ static const char tools[] =
 
 /* The image that was found good is remembered beside it (checked-...), so that the next start need
  * not read it: the boot of this machine, inode, mode, owner, size and the time of the last change
- * to any of these or to the bytes. Another owner or mode is never good, whatever stands there. A
+ * to any of these or to the bytes. Another owner or mode is never good, whatever the file says. A
  * time without parts of a second proves nothing; a folder that hosts may share (the third) says
  * nothing about how the image runs on this one. h_look FOLDER sets h_y. */
 static const char memory[] =
@@ -71,7 +71,7 @@ static const char store[] =
 /* Without a program of its own where the shell can say it: each costs a host about a millisecond.
  */
 static const char facts[] =
-    /* whoever waits for our words is gone: what has come of the program goes too */
+    /* the driver is gone: remove what has come of the program */
     "h_t=; trap 'rm -f \"$h_t\"; exit 1' HUP INT PIPE TERM\n"
     "if [ -t 0 ]; then h_say terminal; exit 1; fi\n"
     "h_m=; h_u=; h_nl='\n'\n"
@@ -110,7 +110,7 @@ void boot_marker(char out[BOOT_MARKER_ROOM])
     static const char digits[] = "0123456789abcdef";
     uint8_t random[(BOOT_MARKER_ROOM - 1) / 2];
     if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
-        /* Early at a machine's start. It keeps answers apart from noise, and is no secret. */
+        /* Early at a machine's start. It keeps answers apart from noise, and is not a secret. */
         uint64_t seed = (uint64_t)clock_mono_ns() * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid();
         for (size_t i = 0; i < sizeof(random); i++)
             random[i] = (uint8_t)(seed >> (i % 8 * 8));

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the shell on a host is told, and the words it answers with.
+ * The script that the shell on a host gets, and the words it answers with.
  *
- * Only POSIX sh (dash, bash, busybox ash, ksh): one compound command, which a shell has read as a
- * whole before it runs it, so that what is sent later is read by `read` and `head` alone. Nothing
- * may be sent before the shell has asked: dash reads its input in blocks.
+ * It needs only POSIX sh (dash, bash, busybox ash, ksh). It is one compound command: a shell reads
+ * it as a whole before it runs it, so that only `read` and `head` read what is sent later. The
+ * driver sends nothing before the shell has asked: dash reads its input in blocks.
  *
- * An answer is a line that has the marker in it: noise without a newline may stand before it. The
- * script holds the marker in two halves, so that a terminal's echo is no answer.
+ * An answer is a line with the marker in it; noise without a newline can precede the marker. The
+ * script holds the marker in two halves, so that a terminal's echo does not count as an answer.
  *
  *   host KERNEL MACHINE LIBC...   what this host is
- *   terminal                      input is a terminal, which is no way for an image
- *   run PATH                      a good image is there and is started now: agent is next
- *   need [PATH]                   none is; PATH is an installed agent of this very version. The
- *                                 driver answers BOOT_SEND or BOOT_USE
+ *   terminal                      the input is a terminal, so it cannot carry an image
+ *   run PATH                      a good image is there and is started now: `agent` is next
+ *   need [PATH]                   there is none; PATH is an installed agent of this very version.
+ *                                 The driver answers BOOT_SEND or BOOT_USE
  *   ready FOLDER                  the image's bytes can come now
- *   no FOLDER: REASON             this place will not do; the next one follows
- *   fail                          no place is left
- *   agent                         by hvdrun-agent itself: frames follow
+ *   no FOLDER: REASON             this place cannot be used; the next one follows
+ *   fail                          there is no further place
+ *   agent                         from hvdrun-agent: frames follow
  */
 #pragma once
 

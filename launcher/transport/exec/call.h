@@ -3,8 +3,8 @@
  * One call of the exec transport, without the queue: the command, its stderr, the boot over it.
  *
  *   begin -> the command runs, boot over its stdin and stdout -> up
- *         -> boot fails; where the stream has just ended, the command's last words and its exit
- *            status are waited for, LAST_WORDS_MS at most -> failed
+ *         -> boot fails; if the stream has just ended, the call waits for the command's last words
+ *            and its exit status, LAST_WORDS_MS at most -> failed
  */
 #pragma once
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs that lead to a host say on stderr when they fail, translated into where it failed,
- * why, and what to do. Pure: one table. */
+/*
+ * Translates what ssh, kubectl and other programs print on stderr when they fail: where it failed,
+ * why, and what to do. Pure: one table.
+ */
 #pragma once
 
 #include <stdbool.h>

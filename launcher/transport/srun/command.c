@@ -46,9 +46,9 @@ void srun_command_argv(const struct srun_command *command, struct strv *argv)
         strv_add(argv, "--cpu-bind=none");
     else
         add_if(argv, has, SRUN_CPU_BIND_OLD, "--cpu_bind=none");
-    add_if(argv, has, SRUN_MEM, "--mem=0"); /* all that the job has, counted for nobody */
+    add_if(argv, has, SRUN_MEM, "--mem=0"); /* all that the job has, counted for no step */
     add_if(argv, has, SRUN_INPUT, "--input=none");
-    add_if(argv, has, SRUN_CHDIR, "--chdir=/"); /* our folder need not be there; workers are told */
+    add_if(argv, has, SRUN_CHDIR, "--chdir=/"); /* our folder need not be there */
     add_if(argv, has, SRUN_JOB_NAME, "--job-name=hvdrun-agent");
     if (command->arguments != NULL)
         strv_copy(argv, strv_items(command->arguments));

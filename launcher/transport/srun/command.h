@@ -3,11 +3,11 @@
  * The command that starts agents in a Slurm job: one srun with one task on each of some nodes.
  * Pure.
  *
- * Its step shares all that the job has there (CPUs, memory, GPUs) with other steps, binds nothing
- * and waits for nobody. It outlives a node that fails (--no-kill): the driver names that node and
- * ends the workers on the others as workers are ended. What the variables of a batch job say about
- * *its* tasks (their number, CPUs, GPUs, memory each) would be read by srun as options of this
- * step, and is left out.
+ * Its step shares all that the job has there (CPUs, memory, GPUs) with other steps. It binds
+ * nothing and waits for no other step. It outlives a node that fails (--no-kill): the driver names
+ * that node and ends the workers on the others in the usual way. srun would read the variables of a
+ * batch job about the job's own tasks (their number, CPUs, GPUs, memory each) as options of this
+ * step, so they are left out.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct srun_command {
 
 void srun_command_argv(const struct srun_command *command, struct strv *argv);
 
-/* What the agents are to know; it goes through the environment, never through argv (D9). */
+/* What the agents need to know. It goes through the environment, never through argv (D9). */
 struct srun_secrets {
     char *const *addresses; /* numeric, best first, NULL-ended */
     int port;

@@ -47,7 +47,7 @@ static bool add_nodes(const char *text, size_t length, struct strv *nodes)
     return true;
 }
 
-/* Up to the first colon; what is said stands behind it. */
+/* Up to the first colon; what is said follows it. */
 static const char *before_colon(const char *text, struct strv *nodes)
 {
     const char *colon = strchr(text, ':');

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What srun, slurmstepd and an agent that cannot come in print on stderr: whom it is about, and
- * what it means. Pure. */
+/*
+ * What srun, slurmstepd and an agent that cannot dial back print on stderr: which nodes it is
+ * about, and what it means. Pure.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -13,11 +15,10 @@
  * `nodes` and returns what is said about them, a part of `line`. NULL: it names none. */
 const char *srun_complaint_about(const char *line, struct strv *nodes);
 
-/* What is said is that Slurm has taken the node from the job. */
+/* `said` means that Slurm has taken the node from the job. */
 bool srun_complaint_is_node_failure(const char *said);
 
-/* The agents of this step end because somebody wants it: a cancelled step or job, a signal to srun.
- */
+/* The agents of this step end on request: a cancelled step or job, a signal to srun. */
 bool srun_complaint_is_end(const char *line);
 
 /* Cause and remedy of the first line in `text` that is known, and the line itself (`room` bytes).

@@ -260,7 +260,7 @@ static void again(void *context)
     loop_fd_watch(dial->watch, LOOP_READ);
 }
 
-/* A callback may forget any claim, so each search begins anew. */
+/* A callback may forget any claim, so each search starts from the beginning. */
 static void fail_all(struct dial_back *dial, const char *cause)
 {
     for (;;) {
@@ -273,7 +273,7 @@ static void fail_all(struct dial_back *dial, const char *cause)
     }
 }
 
-/* No descriptor is left for whoever waits at the door. */
+/* No descriptor is free for a connection that waits to be accepted. */
 static void be_full(struct dial_back *dial, const char *cause)
 {
     loop_fd_watch(dial->watch, 0);
@@ -299,7 +299,7 @@ static void accept_some(void *context, int what)
             dial->full_rounds = 0;
             guest_create(dial, fd, &address);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            if (i == 0) /* else perhaps nobody waits: descriptors are looked for first */
+            if (i == 0) /* else perhaps no connection waits: descriptors come first */
                 be_full(dial, strerror(errno));
             return;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -321,7 +321,7 @@ static int listen_on(int family, int *port)
     if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0 ||
                     getsockname(fd, (struct sockaddr *)&address, &length) < 0))
         fd_close(&fd);
-    /* The port stands at the same place in both families. */
+    /* The port is at the same place in both families. */
     *port = fd < 0 ? 0 : ntohs(((struct sockaddr_in *)&address)->sin_port);
     return fd;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Agents that dial back (D2): a listener on one port of all addresses, IPv6 and IPv4, where agents
- * that a scheduler has started come in over TLS with the key of this job.
+ * Agents that dial back (D2): a listener on one port of all addresses, IPv6 and IPv4. Agents that a
+ * scheduler has started come in over TLS with the key of this job.
  *
  *   accepted -> handshake (DIAL_BACK_HANDSHAKE_MS at most) -> name claimed -> up
- *                                                           -> refused, with a word
+ *                                                          -> refused, with a reason
  *
  * An agent claims a name by its identity, "hvdrun:JOB:NODE". A name belongs to its first
- * connection; a second claim, and a name that nobody waits for, are refused and told with name and
- * peer address. The agent gets a line, DIAL_BACK_WELCOME or DIAL_BACK_REFUSED with a reason, before
- * the first frame. When there is no descriptor for it, and strangers had time to leave theirs, the
- * claim has failed. Who does not have the key is hung up on; of strangers there are never more than
- * `guests` at the same time: the oldest makes room.
+ * connection. A second claim, and a name that no call waits for, are refused, and a note gives name
+ * and peer address. The agent gets a line, DIAL_BACK_WELCOME or DIAL_BACK_REFUSED with a reason,
+ * before the first frame. If there is no descriptor for an agent, even after strangers had time to
+ * leave theirs, the claim has failed. A peer without the key is disconnected. There are never more
+ * than `guests` strangers at the same time: the oldest makes room.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct dial_back_config {
     const char *job_id;    /* borrowed */
     int64_t dead_after_ms; /* for TCP_USER_TIMEOUT */
     int guests;            /* connections without a name at the same time */
-    /* About no call of ours. */
+    /* A line that belongs to no call. */
     void (*note)(void *context, enum log_level level, const char *line);
     void *context;
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the srun of this site can do: its --help in, a set of options out. Versions and sites (which
- * plug-ins there are) differ, so nobody looks at a version number. Pure. */
+/*
+ * What the srun of this site can do: its --help in, a set of options out. Versions and sites (their
+ * plug-ins) differ, so a version number would tell nothing. Pure.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -32,6 +34,6 @@ struct srun_options {
     bool has[SRUN_OPTIONS];
 };
 
-/* `text` as `srun --help` prints it; false: it is no help of srun (--nodelist is not in it), and
+/* `text` as `srun --help` prints it; false: it is not srun's help (--nodelist is not in it), and
  * nothing is set. An option is there when "--NAME" is, as a whole word. */
 bool srun_options_parse(const char *text, struct srun_options *options);

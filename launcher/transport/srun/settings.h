@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the srun transport and its steps are told by the driver. */
+/* The settings of the srun transport and of its steps, from the driver. */
 #pragma once
 
 #include "transport/boot/room.h"
@@ -14,7 +14,7 @@ struct srun_settings {
     int64_t limit_ms;        /* for an agent to come, from its call */
     int nodes;               /* that may come at the same time */
     bool one_each;
-    /* About no call: who was refused, what srun says of all. */
+    /* A line that belongs to no call: refused connections, what srun says of all nodes. */
     void (*note)(void *context, enum log_level level, const char *line);
     /* From the loop: no srun runs any more, see srun_transport_is_idle(). */
     void (*idle)(void *context);

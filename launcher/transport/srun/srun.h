@@ -2,10 +2,9 @@
 /*
  * The srun transport: Slurm starts the agents, they dial back (transport/srun/dial_back.h).
  *
- * All calls of one turn are answered by one srun (transport/srun/step.h), so that hundreds of nodes
- * cost what one does; with `one_each` every node has an srun of its own, so that a dead node takes
- * no live one along. What this site's srun can do is asked once, by `srun --help`, before the first
- * of them.
+ * One srun (transport/srun/step.h) serves all calls of one turn, so hundreds of nodes cost as much
+ * as one. With `one_each` every node has an srun of its own, so that a dead node does not take live
+ * ones along. `srun --help` is asked once, before the first step, for what this site's srun can do.
  */
 #pragma once
 
@@ -19,6 +18,6 @@ struct srun_transport *srun_transport_create(const struct srun_settings *setting
 void srun_transport_destroy(struct srun_transport *srun); /* after the last hang_up */
 struct transport srun_transport(struct srun_transport *srun);
 
-/* Every srun has ended, or was given up. One whose calls are hung up ends by itself with its
+/* Every srun has ended, or was given up. One whose calls are hung up ends on its own with its
  * agents, is asked to after SRUN_LINGER_MS, and is given up after SRUN_PATIENCE_MS more. */
 bool srun_transport_is_idle(const struct srun_transport *srun);

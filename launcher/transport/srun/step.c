@@ -58,7 +58,7 @@ static struct srun_call *find(const struct srun_step *step, enum srun_call_state
     return NULL;
 }
 
-/* What was said may be known; `otherwise` is told if not. */
+/* Uses a known complaint of srun if there is one, else `otherwise`. */
 static void fail(struct srun_step *step, struct srun_call *call, enum transport_stage stage,
                  const char *otherwise)
 {
@@ -68,7 +68,7 @@ static void fail(struct srun_step *step, struct srun_call *call, enum transport_
     srun_call_fail(call, stage, text == NULL ? otherwise : text);
 }
 
-/* A callback may hang up any call, so each search begins anew. */
+/* A callback may hang up any call, so each search starts from the beginning. */
 static void fail_all(struct srun_step *step, enum transport_stage stage, const char *otherwise)
 {
     struct srun_call *call = find(step, SRUN_STARTING, NULL);
@@ -108,7 +108,7 @@ static void drop_all(struct srun_step *step, const char *why)
     }
 }
 
-/* The end of it */
+/* The end of the step */
 
 static bool is_over(const struct srun_step *step)
 {
@@ -218,7 +218,7 @@ static void exited(void *context, int wait_status)
     check_over(step);
 }
 
-/* What it says */
+/* What srun says */
 
 /* Why the agent of one node does not come, or has gone. */
 static void tell_node(struct srun_step *step, const char *host, const char *line, const char *said)
@@ -309,7 +309,7 @@ static void agent_failed(void *context, const char *why)
         srun_call_fail(call, STAGE_AGENT, why);
 }
 
-/* The beginning */
+/* The start of the step */
 
 static void fill_argv(const struct srun_step *step, struct strv *argv)
 {

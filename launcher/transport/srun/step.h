@@ -6,16 +6,17 @@
  *                     -> a line names the node, or srun ended:
  *                        after its last words                 failed
  *                     -> the time is over                     failed
- *   all calls hung up -> LINGERING, when agents had come: srun ends with them
- *                     -> ASKED (SIGTERM): at once without agents, and when one was hung up on;
- *                        else after SRUN_LINGER_MS
+ *   all calls hung up -> LINGERING, if agents had come: srun ends with them
+ *                     -> ASKED (SIGTERM): at once without agents, or if one was hung up on;
+ *                        otherwise after SRUN_LINGER_MS
  *                     -> given up after SRUN_PATIENCE_MS: KILL by io/helpers.h; Slurm sees that
  *                        its srun has gone and ends the tasks
  *
- * Once an agent is up, what srun says of its node, and that srun ends, are evidence and no verdict:
- * they explain the end of the stream when that comes (`lost`). But a node that Slurm takes for
- * failed is no longer the job's, and without its srun Slurm kills a step at once: workers before
- * agents, as it comes. There the streams are ended, so that this is what the job ends of.
+ * Once an agent is up, what srun says about its node, and the end of srun, are evidence and not a
+ * verdict: they explain the end of the stream when that comes (`lost`). There are two exceptions. A
+ * node that Slurm takes for failed no longer belongs to the job. Without its srun Slurm kills a
+ * step at once, workers and agents in any order. In both cases the step ends the streams, so that
+ * this is the failure that the job reports.
  */
 #pragma once
 
@@ -39,7 +40,7 @@ struct srun_call {
     void *events_context;
     enum srun_call_state state;
     int64_t called_ms; /* monotonic */
-    bool explained;    /* `lost` was told */
+    bool explained;    /* `lost` has come */
     char *fate;        /* of an agent that will not come: what Slurm says; NULL */
     struct dial_back_claim *claim;
     struct srun_step *step; /* NULL while it is queued */
@@ -60,5 +61,5 @@ struct srun_step *srun_step_create(const struct srun_step_config *config, struct
 void srun_step_leave(struct srun_call *call); /* the call is hung up */
 void srun_step_destroy(struct srun_step *step);
 
-/* SRUN_OVER, and tells. The call may be gone after it. */
+/* Makes it SRUN_OVER and reports it. The call may be gone after this. */
 void srun_call_fail(struct srun_call *call, enum transport_stage stage, const char *why);

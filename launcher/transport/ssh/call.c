@@ -29,7 +29,7 @@ struct ssh_call {
     struct ssh_wanted wanted; /* what the job says about the host */
     struct ssh_question *question;
     const struct ssh_config *config; /* borrowed from the queries; NULL: not known yet */
-    bool has_keys; /* they have been looked for; `keys` may be NULL all the same */
+    bool has_keys;                   /* they have been looked for; `keys` can still be NULL */
     struct ssh_keys *keys;
     char *no_keys; /* why there are none */
     struct resolve_request *resolving;
@@ -259,7 +259,7 @@ static void login_state(void *context, enum ssh_state state)
     set_stage(call, ssh_login_stage(state));
 }
 
-/* The module goes through several states at once, so the last one that was told may be old. */
+/* The module goes through several states at once, so the last one that it reported may be old. */
 static void login_failed(struct ssh_call *call, const char *why)
 {
     const struct ssh_module *module = call->shared->module;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call of the ssh transport: configuration, keys, address, connection, login, agent. The
- * window decides when it may go on (ssh_call_go); everything else is driven by the loop.
+ * One call of the ssh transport: configuration, keys, address, connection, login, agent. The window
+ * decides when it may go on (ssh_call_go); the loop drives everything else.
  */
 #pragma once
 

@@ -31,13 +31,13 @@ struct ssh_config {
     bool hash_names;
     char *proxy_jump;    /* NULL */
     char *proxy_command; /* NULL */
-    char *not_ours;      /* why the ssh program must do this host; NULL: we can */
+    char *not_ours;      /* why the ssh program must do this host; NULL: libssh2 can */
 };
 
 /* Where the values come from that a configuration only refers to. */
 struct ssh_config_place {
     const char *home;                          /* of the user; replaces "~" */
-    const char *user;                          /* who we are here */
+    const char *user;                          /* the user who runs us */
     const char *(*variable)(const char *name); /* getenv */
 };
 

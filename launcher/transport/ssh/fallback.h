@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One host by the `ssh` program, through the exec transport: what libssh2 is not to do. */
+/* One host by the `ssh` program, through the exec transport: for what libssh2 cannot do. */
 #pragma once
 
 #include "transport/exec/exec.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keys of a job: one set for each distinct list of files and agent, loaded once for all hosts.
- * Encrypted keys are left out, unless the user's ssh-agent has them: nobody is ever asked.
+ * Encrypted keys are left out, unless the user's ssh-agent has them: the user is never asked.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a connected socket to a session whose command runs: drives the module's session on the
- * loop, with a deadline for each of its states. Keeps the session until it is destroyed.
+ * From a connected socket to a session whose command runs. It drives the module's session on the
+ * loop, with a deadline for each of its states, and keeps the session until it is destroyed.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of the `ssh` program's template (for the exec transport) for a host that libssh2 is not
- * to do. Pure.
+ * The words of the `ssh` program's template (for the exec transport), for a host that libssh2
+ * cannot do. Pure.
  */
 #pragma once
 

@@ -23,7 +23,7 @@ struct ssh_proxy {
     struct stderr_lines lines;
 };
 
-/* The last hop of "a,user@b:22,[c]:2222" is the one that ssh is told to go to; those before it are
+/* The last hop of "a,user@b:22,[c]:2222" is the one that ssh goes to; those before it are
  * its own jump hosts. */
 static int jump_argv(const struct ssh_config *config, const char *config_file, struct strv *argv,
                      struct error *err)

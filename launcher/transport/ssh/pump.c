@@ -30,7 +30,7 @@ struct pump {
     size_t read_size;
     struct stderr_lines lines;
     bool local_ended;                         /* nothing more to read from it */
-    bool local_broken;                        /* nobody reads what we write */
+    bool local_broken;                        /* its reader is gone */
     bool local_empty, local_full, host_empty; /* until the loop says otherwise */
     bool eof_sent, output_ended, session_ended, told;
     char why[320];
@@ -45,7 +45,7 @@ static void tell_line(void *context, const char *line)
         pump->events.line(pump->context, line);
 }
 
-/* The session is of no use any more; `problem` NULL: it ended by itself. */
+/* The session cannot be used any more; `problem` NULL: it ended on its own. */
 static void end_session(struct pump *pump, const char *problem)
 {
     if (pump->session_ended)
@@ -188,7 +188,7 @@ static void pump_arm(struct pump *pump, bool more)
         loop_timer_set(pump->again, 0);
 }
 
-/* The output has ended; the exit status is told a little later, or never. It mostly has come with
+/* The output has ended; the exit status comes a little later, or never. Mostly it has come with
  * the end of the output, and only advance() finds it there. */
 static void hear_last_words(struct pump *pump)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pump: bytes between an SSH session in SSH_STATE_OPEN and one end of a local socketpair, so
- * that all above sees an ordinary stream. Both directions have a buffer of PUMP_BUFFER bytes and
- * real back-pressure: what the other side does not take is not read. The channel's stderr comes out
+ * The pump passes bytes between an SSH session in SSH_STATE_OPEN and one end of a local socketpair,
+ * so that all code above sees an ordinary stream. Each direction has a buffer of PUMP_BUFFER bytes
+ * and back-pressure: what the other side does not take is not read. The channel's stderr comes out
  * as lines.
  *
- * When the channel or the connection ends, what has arrived is handed on first; then `ended` comes
- * once, and the owner closes the pump (and with it the local end: the reader sees end of file).
- * When the local side ends, the channel gets end of file and the pump goes on to read.
+ * When the channel or the connection ends, what has arrived is passed on first. Then `ended` comes
+ * once, and the owner closes the pump and with it the local end: its reader sees end of file. When
+ * the local side ends, the channel gets end of file and the pump goes on reading.
  */
 #pragma once
 

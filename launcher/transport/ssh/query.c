@@ -125,7 +125,7 @@ static void look_at_parts(struct ssh_config_sight *sight, struct buf *text)
     sight->hash_names = parts.hash_names;
 }
 
-/* Looks at the files, each time anew: a job may last for days. True: they have changed since the
+/* Looks at the files, each time, since a job may last for days. True: they have changed since the
  * last look. */
 static bool look(struct ssh_queries *queries)
 {
@@ -226,7 +226,7 @@ static void run_query(struct answer *answer)
     const struct ssh_query_settings *settings = answer->queries->settings;
     struct strv argv AUTO_STRV = STRV_INIT;
     strv_add(&argv, "ssh");
-    strv_add(&argv, "-T"); /* else it complains that stdin is no terminal */
+    strv_add(&argv, "-T"); /* else it complains that stdin is not a terminal */
     strv_add(&argv, "-G");
     if (settings->config_file != NULL) {
         strv_add(&argv, "-F");
@@ -273,7 +273,7 @@ static void take_defaults(struct answer *answer)
     answer->known = true;
 }
 
-/* ssh leaves out a key file that is not there, with a warning that nobody would see. With its
+/* ssh leaves out a key file that is not there, with a warning that the user would not see. With its
  * public half alone the key may be an agent's. */
 static char *identity_problem(const struct ssh_queries *queries, const struct ssh_wanted *wanted)
 {

@@ -19,7 +19,7 @@ struct ssh_wanted {
     const char *host;
     const char *user;        /* NULL: not said */
     const char *identity;    /* file with the private key; NULL: not said */
-    const char *identity_by; /* who said so, for messages */
+    const char *identity_by; /* what named it, for messages */
     int port;                /* 0: not said */
 };
 

@@ -53,5 +53,5 @@ void ssh_shared_open_resolver(struct ssh_shared *shared);
 /* Opens the module, once. NULL: it is there; else why not. */
 const char *ssh_shared_open_module(struct ssh_shared *shared);
 
-/* A server has been spoken to: what can be done before it answers is done a turn later. */
+/* A server was just sent something: what can be done before it answers is done a turn later. */
 void ssh_shared_idle(struct ssh_shared *shared);

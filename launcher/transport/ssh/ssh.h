@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ssh transport: one connection per host through libssh2 (in a module of its own,
- * hvdrun-ssh.so, opened when the first call needs it), many at once under a window, all in the one
- * loop. What libssh2 cannot do right is left to the `ssh` program for that host, and a note says
- * so. docs/transports.md has the rules.
+ * The ssh transport: one connection per host through libssh2, many at once under a window, all in
+ * one loop. libssh2 is in a module of its own, hvdrun-ssh.so, which the first call opens. The `ssh`
+ * program does what libssh2 cannot do right, for that host, and a note says so. docs/transports.md
+ * has the rules.
  */
 #pragma once
 

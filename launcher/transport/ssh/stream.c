@@ -55,7 +55,7 @@ static void pump_line(void *context, const char *line)
 }
 
 /* Before the agent is up the boot dialogue sees the end of its stream, after what came before it,
- * and says what it makes of it; later the caller is told first and sees it then. */
+ * and says what it means; later the caller gets `lost` first and sees the end then. */
 static void pump_ended(void *context, const char *why)
 {
     struct ssh_stream *stream = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a session whose shell runs to an agent's stream: the pump, and on its far end first the boot
- * dialogue, then the caller.
+ * From a session whose shell runs to an agent's stream: the pump, and on its far end the boot
+ * dialogue first, then the caller.
  */
 #pragma once
 

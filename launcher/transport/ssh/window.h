@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many calls go on at the same time: so many in all, and fewer to one server (or through one
- * jump host), because sshd drops connections at random when too many are not yet logged in
- * (MaxStartups 10:30:100). Calls are served in order; one whose server is busy lets others pass.
+ * How many calls go on at the same time: a number in all, and a smaller one for each server or jump
+ * host. sshd drops connections at random when too many are not yet logged in (MaxStartups
+ * 10:30:100). Calls are served in order; a call whose server is busy lets others pass.
  *
  * A server that drops connections all the same gets half as many at once; each login gives one
  * back. No clock, no loop: the owner asks which ticket is next whenever something has changed.

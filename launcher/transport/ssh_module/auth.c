@@ -65,7 +65,7 @@ static void tell_ended(const struct auth *auth, struct buf *text)
                          auth->next);
 }
 
-/* Methods that the ssh program knows, we do not, and that ask nobody. */
+/* Methods that need no answer from the user, and that only the ssh program knows. */
 static bool offers_what_ssh_can(const char *methods)
 {
     return strstr(methods, "gssapi") != NULL || strstr(methods, "hostbased") != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logging in with the keys of struct ssh_keys, one after the other, as many as servers allow
- * (MaxAuthTries 6). Nothing else is tried, and nobody is asked for anything.
+ * Logs in with the keys of struct ssh_keys, one after the other, as many as servers allow
+ * (MaxAuthTries 6). It tries no other method and never asks the user.
  */
 #pragma once
 

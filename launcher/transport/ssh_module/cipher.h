@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which cipher of those that libssh2 knows. */
+/* Chooses among the ciphers that libssh2 knows. */
 #pragma once
 
 #include <libssh2.h>

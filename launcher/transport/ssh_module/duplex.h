@@ -2,9 +2,9 @@
 /*
  * The open channel of a session, as two streams in and one out.
  *
- * libssh2 loses its place when a second packet is begun while one is half sent. So one thing at a
- * time goes out, and until it is out nothing else is asked of libssh2: bytes that were taken but
- * not sent, room for the peer to send more, the end of our side.
+ * libssh2 loses its place when a second packet is begun while one is half sent. So one thing goes
+ * out at a time, and until it is out libssh2 is asked for nothing else. Such a thing is: bytes that
+ * were taken but not sent, room for the peer to send more, the end of our side.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The field types of RFC 4251 that keys, signatures and the agent's messages are made of: a bounded
- * reader over bytes, and writers that append to a struct buf.
+ * The field types of RFC 4251, of which keys, signatures and the agent's messages are made: a
+ * bounded reader over bytes, and writers that append to a struct buf.
  *
- * After a read past the end the reader is `bad`, and stays so: numbers are 0, strings empty. A
+ * After a read past the end the reader is `bad` and stays so: numbers are 0, strings empty. A
  * caller reads all it needs and looks at `bad` once. Views live as long as the bytes.
  */
 #pragma once
@@ -34,7 +34,7 @@ bool view_is(struct byte_view view, const char *text);
 bool view_equal(struct byte_view a, struct byte_view b);
 struct byte_view buf_view(const struct buf *buf);
 
-/* The type that a public key blob begins with; empty when it is none. */
+/* The type that a public key blob begins with; empty when it is not one. */
 struct byte_view key_blob_type(struct byte_view blob);
 
 /* -1: over the buffer's limit. */

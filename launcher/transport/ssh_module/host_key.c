@@ -84,7 +84,7 @@ void host_key_prefer(LIBSSH2_SESSION *session, const struct known_hosts *known)
     supported_free(session, &supported);
 }
 
-/* A listed key that the server may have all the same, but that we cannot have asked for. SHA-1
+/* A listed key that the server may still have, but that we cannot have asked for. SHA-1
  * signatures do not count: servers of today do not give them. */
 static bool lists_what_we_cannot_ask(LIBSSH2_SESSION *session, const struct known_hosts *known)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is it the host we know? The policy on top of known_hosts:
+ * Decides whether a host is the one we know. The policy on top of known_hosts:
  *
  *   the key is listed                  accepted
  *   it is revoked                      refused, whatever the policy
  *   another key of its type is listed  refused, with both fingerprints
- *   only other types are listed        refused likewise: nobody may get around a known key by
+ *   only other types are listed        refused too: a host must not get around a known key by
  *                                      showing one of another type
  *   an authority speaks for the host   left to the ssh program, which can ask for certificates
  *   nothing is listed                  accepted and appended; with SSH_HOST_STRICT refused
  *
- * SSH_HOST_ANY accepts all but revoked keys. Where a listed type is one that this libssh2 cannot
- * ask for (RSA before 1.11: SHA-1 only), another type than the listed ones proves nothing, and the
- * ssh program decides.
+ * SSH_HOST_ANY accepts all but revoked keys. libssh2 cannot ask for some listed types (RSA before
+ * 1.11: SHA-1 only). For such a host another type proves nothing, and the ssh program decides.
  */
 #pragma once
 

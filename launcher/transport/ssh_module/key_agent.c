@@ -154,7 +154,7 @@ static int exchange_once(struct key_agent *agent, const struct buf *request, str
     return receive(agent, length, reply, deadline, err);
 }
 
-/* A connection that broke since the last request is made anew, once. A half-used one is closed,
+/* A connection that broke since the last request is made again, once. A half-used one is closed,
  * for its answer may still come. */
 static int exchange(struct key_agent *agent, const struct buf *request, struct buf *reply,
                     struct error *err)

@@ -3,8 +3,8 @@
  * A client of ssh-agent (draft-miller-ssh-agent): lists its keys and has it sign. libssh2's own
  * client cannot ask for SHA-2 signatures and waits for ever.
  *
- * One connection serves all sessions. Calls block, SSH_AGENT_WAIT_MS at most; an agent that was
- * silent for so long once (a dialogue nobody answers, a dead forwarding) is not asked again.
+ * One connection serves all sessions. Calls block for at most SSH_AGENT_WAIT_MS. An agent that was
+ * silent for that long once (an open dialogue, a dead forwarding) is not asked again.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys to log in with, in OpenSSH's order: those that the agent has and a file names, then the
- * agent's others (unless only named ones may be used), then those of the files. Loaded once, used
- * by all sessions; each is offered as it is, so nothing is decrypted twice.
+ * The keys to log in with, in OpenSSH's order: first those that the agent has and a file names,
+ * then the agent's others (unless only named ones may be used), then those of the files. They are
+ * loaded once and serve all sessions.
  */
 #pragma once
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What known_hosts files say about one host: a parser over lines, without a file or a clock; which
- * lines it is given, transport/ssh_module/known_index.h decides. (libssh2's own one ignores
- * wildcards and markers, and would take a revoked key for good.)
+ * What known_hosts files say about one host: a parser of lines, without a file or a clock.
+ * transport/ssh_module/known_index.h decides which lines it gets. (libssh2's own parser ignores
+ * wildcards and markers, and would accept a revoked key.)
  *
- * Understood is what sshd(8) describes: comma lists, `*` and `?`, `!`, `[name]:port`, hashed names,
- * @cert-authority, @revoked, comments. Lines that make no sense are skipped, as OpenSSH does.
+ * It understands what sshd(8) describes: comma lists, `*` and `?`, `!`, `[name]:port`, hashed
+ * names, @cert-authority, @revoked, comments. Lines that make no sense are skipped, as OpenSSH
+ * does.
  *
  * As with OpenSSH's defaults (CheckHostIP no), a host is known by its name alone, never by its
- * address. On another port than 22 it is `[name]:port`; where that is not known, the key of the
- * plain name is accepted when it is the same (so is OpenSSH's rule), but never counts against it.
+ * address. On another port than 22 its name is `[name]:port`. If that is not known, the key of the
+ * plain name is accepted when it is the same (OpenSSH has this rule too), but never counts against
+ * it.
  */
 #pragma once
 
@@ -58,7 +60,7 @@ const char *known_hosts_type(const struct known_hosts *known, size_t index);
 
 /* The host as a line names it: "name" or "[name]:port", in small letters; borrowed. */
 const char *known_hosts_name(const struct known_hosts *known);
-/* The same without the port; NULL when it is no other. */
+/* The same without the port; NULL when that makes no difference. */
 const char *known_hosts_plain_name(const struct known_hosts *known);
 
 /* A line for this host and key, with a line end; `salt` (20 bytes) hashes the name, NULL leaves it

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What we write to known_hosts files: they are only ever appended to, with one write each, so that
- * whatever else stands in them, and whoever else writes to them, is left alone.
+ * What we write to known_hosts files. They are only appended to, with one write each, so that the
+ * other lines and other writers are safe.
  */
 #pragma once
 

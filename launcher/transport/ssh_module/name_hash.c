@@ -62,8 +62,8 @@ static bool digest(struct name_hasher *hasher, const unsigned char *salt, unsign
            EVP_DigestFinal_ex(hasher->context, out, NULL) == 1;
 }
 
-/* By hand, since OpenSSL's own HMAC sets up its machinery anew for each key, which takes four times
- * as long as the hashing. */
+/* By hand, since OpenSSL's own HMAC sets up its machinery again for each key, which takes four
+ * times as long as the hashing. */
 int name_hash_fill(struct name_hasher *hasher, struct name_hash *out, const char *name)
 {
     unsigned char inner[NAME_HASH_SIZE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names as known_hosts hides them, "|1|SALT|HASH": the HMAC-SHA1 of the name under a salt of the
- * line's own. Nothing can be looked up by it: each line is tried with each name, so that a try must
- * cost little.
+ * line's own. They cannot be looked up: each line is tried with each name, so a try must cost
+ * little.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct name_hasher; /* what OpenSSL needs for it, made once for many */
 struct name_hasher *name_hasher_create(void);
 void name_hasher_destroy(struct name_hasher *hasher); /* accepts NULL */
 
-/* False: this is no such field. */
+/* False: this is not such a field. */
 bool name_hash_parse(struct name_hash *out, struct byte_view field);
 
 /* Fills the hash of `name` under the salt that is in it. -1: OpenSSL has no SHA-1. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host patterns of known_hosts lines: names between commas, `*` for any bytes, `?` for one, a
- * leading `!` for "not these". Letters match in either case. Takes time linear in name x pattern,
- * whatever the pattern.
+ * leading `!` for "not these". Upper and lower case are the same. The time is linear in name x
+ * pattern, whatever the pattern.
  */
 #pragma once
 

@@ -125,8 +125,8 @@ static enum ssh_state fail(struct ssh_session *session, const char *while_doing)
     return stop(session, SSH_STATE_FAILED);
 }
 
-/* OpenSSH's words in place of a banner when it has no time for us; the second since 9.8, to whom
- * has failed to log in before. What to do about it; NULL: it is something else. */
+/* What to do about a line that OpenSSH sends in place of a banner; NULL: it is something else. One
+ * is for a server that is too busy; the other, since 9.8, for an address that failed to log in. */
 static const char *turned_away(const char *line)
 {
     if (strncmp(line, "Exceeded MaxStartups", 20) == 0)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands between libssh2 and the socket. It remembers how the connection broke, it never
- * raises SIGPIPE, and it can keep libssh2 from the socket:
+ * The layer between libssh2 and the socket. It remembers how the connection broke, it never raises
+ * SIGPIPE, and it can keep libssh2 away from the socket:
  *
  * - `mute`: nothing is sent or received any more, so that a session is freed without a word.
- * - `hold`: while a channel is in use the end of the connection is hidden from libssh2, which would
- *   otherwise throw away what it has in memory; the owner of the channel reads that first and then
- *   looks at socket_broken(). And nothing is received then but where `pull` allows it: libssh2
- * reads the socket in whatever call, and nobody would wake up for bytes that it put into memory.
+ * - `hold`: while a channel is in use, the end of the connection is hidden from libssh2. It would
+ *   otherwise throw away what it has in memory. The owner of the channel reads that first and
+ *   then looks at socket_broken(). Nothing is received then unless `pull` allows it: libssh2
+ *   reads the socket in any call, and no event would come for bytes that it put into memory.
  *
- * What came is acknowledged at once (TCP_QUICKACK): sshd holds small packets back until then, which
- * would cost 40 ms in a login and again whenever an agent has two things to say.
+ * What came is acknowledged at once (TCP_QUICKACK). sshd holds small packets back until then, which
+ * would cost 40 ms in a login, and again whenever an agent has two things to say.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The SSH module, hvdrun-ssh.so: the only user of libssh2, and of key material. It has no loop, no
- * clock and no children: a session is driven by ssh->advance() whenever its socket is ready for
- * what it wants, as often as its owner likes; nothing in it blocks (a key agent on a local socket
- * is waited for at most SSH_AGENT_WAIT_MS).
+ * clock and no children. The owner of a session calls ssh->advance() whenever the socket is ready
+ * for what the session wants; more calls do no harm. Nothing in it blocks, but for a key agent on a
+ * local socket: SSH_AGENT_WAIT_MS at most.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ enum ssh_want { SSH_WANT_READ = 1, SSH_WANT_WRITE = 2 }; /* as LOOP_READ, LOOP_W
 
 enum ssh_host_policy { SSH_HOST_ACCEPT_NEW, SSH_HOST_STRICT, SSH_HOST_ANY };
 
-/* Where a session stands. The last three are final. */
+/* The state of a session. The last three are final. */
 enum ssh_state {
     SSH_STATE_HANDSHAKE,
     SSH_STATE_HOST_KEY,
@@ -93,14 +93,14 @@ struct ssh_module {
      * into memory, and news of room to write. So when SSH_STATE_OPEN is reached, and whenever the
      * socket is readable: read OUT until EAGAIN or 0, then ERR likewise, then write, then wait.
      * Leave neither channel unread: 2 MiB in memory stop both.
-     * What write() took is ours, and nothing of it has to be written again; bytes that it could
-     * not send yet go out with the next call of any kind. */
+     * What write() took need not be written again; bytes that it could not send yet go out with
+     * the next call of any kind. */
     ssize_t (*read)(struct ssh_session *session, enum ssh_channel channel, void *bytes,
                     size_t room);
     ssize_t (*write)(struct ssh_session *session, const void *bytes, size_t length);
     int (*send_eof)(struct ssh_session *session); /* 0; -1 with EAGAIN */
-    /* After the end of the output, once the server has told it, which may take another advance() or
-     * two: 0..255; 128 + N for signal N; -1: not told (yet). */
+    /* After the end of the output, once the server has sent it, which may take another advance() or
+     * two: 0..255; 128 + N for signal N; -1: not known (yet). */
     int (*exit_status)(const struct ssh_session *session);
 
     /* The state that it was in before the present one, for the message of a final one. */
