@@ -31,7 +31,7 @@ static int pem_passphrase(char *out, int room, int writing, void *context)
 static void set_encrypted(struct key_file *file)
 {
     file->kind = KEY_FILE_LOCKED;
-    error_set(&file->reason, "%s", KEY_FILE_ENCRYPTED);
+    error_set(&file->reason, "it is encrypted: load it into your ssh-agent with ssh-add");
 }
 
 static void parse_pem(struct key_file *file, const char *path, const char *text, size_t length)

@@ -9,8 +9,6 @@
 
 #include "transport/ssh_module/key.h"
 
-#define KEY_FILE_ENCRYPTED "it is encrypted: load it into your ssh-agent with ssh-add"
-
 enum key_file_kind {
     KEY_FILE_USABLE,
     KEY_FILE_MISSING,

@@ -99,7 +99,8 @@ static void says_why_a_key_cannot_be_used(void **state)
     for (size_t i = 0; i < sizeof encrypted / sizeof encrypted[0]; i++) {
         key_file_read(&file, encrypted[i]);
         assert_int_equal(file.kind, KEY_FILE_LOCKED);
-        assert_string_equal(file.reason.text, KEY_FILE_ENCRYPTED);
+        assert_string_equal(file.reason.text,
+                            "it is encrypted: load it into your ssh-agent with ssh-add");
         assert_true(file.public.length > 0); /* from it, or from FILE.pub */
         key_file_destroy(&file);
     }
