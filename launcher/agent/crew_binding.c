@@ -8,16 +8,6 @@
 #include "model/binding/picture.h"
 #include "node/topology.h"
 
-static const char *unit_name(enum bind_unit unit)
-{
-    static const char *const names[] = {
-#define UNIT_NAME(name, text) [name] = (text),
-        BIND_UNIT_LIST(UNIT_NAME)
-#undef UNIT_NAME
-    };
-    return names[unit];
-}
-
 /* Bound by their slots, which no two workers of a node share, of whatever epoch they are. */
 static int slots_of(const Hvdrun__Prepare *prepare)
 {
@@ -60,11 +50,11 @@ static void draw(struct crew_setup *setup, const struct topology *topology,
                                              .mask = &binding->ranks[prepare->workers[i]->slot],
                                              .gpus = near};
     }
-    const char *unit = unit_name((enum bind_unit)prepare->bind);
+    const char *unit = bind_unit_name((enum bind_unit)prepare->bind);
     if (has_lists(prepare))
         unit = "the rankfile's CPUs";
     else if (prepare->bind == BIND_NONE && prepare->cpus_per_proc > 0)
-        unit = unit_name(BIND_CORE);
+        unit = bind_unit_name(BIND_CORE);
     binding_report(topology, crew_gpus_seen(setup->gpus), unit, workers, count, &setup->pictures);
 }
 

@@ -19,7 +19,7 @@
 #include "base/strv.h"
 #include "io/loop.h"
 #include "model/binding/binding.h"
-#include "model/plan/app.h"
+#include "model/settings/words.h"
 #include "wire/control.pb-c.h"
 
 struct mpi_host;

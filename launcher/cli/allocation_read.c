@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "cli/text_file.h"
+#include "model/allocation/slurm.h"
 
 #define FILE_MAX ((size_t)64 << 20)
 
@@ -27,7 +28,7 @@ static enum allocation_kind wanted_kind(const struct settings *settings)
 /* `srun hvdrun` with several tasks would start the whole job as many times. */
 static int refuse_twins(char *const *env, struct error *err)
 {
-    int task = allocation_twin(env);
+    int task = allocation_slurm_twin(env);
     if (task < 0)
         return 0;
     if (task == 0)

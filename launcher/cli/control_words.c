@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "base/status.h"
+#include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
 
 struct command {

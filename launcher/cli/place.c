@@ -13,6 +13,7 @@
 #include "cli/allocation_read.h"
 #include "cli/hostfile_read.h"
 #include "cli/layout.h"
+#include "model/hosts/entry.h"
 #include "node/gpus.h"
 
 #define PATH_ROOM 4096

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "model/plan/app.h"
+#include "model/settings/words.h"
 
 struct mpi_finding {
     enum mpi_kind kind; /* MPI_NONE, MPI_PMIX or MPI_PMI1 */

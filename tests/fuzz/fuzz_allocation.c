@@ -5,6 +5,8 @@
 #include "base/strv.h"
 #include "fuzz.h"
 #include "model/allocation/allocation.h"
+#include "model/allocation/slurm.h"
+#include "model/hosts/entry.h"
 
 static void parse(enum allocation_kind kind, char *const *env, const char *file, const char *bytes,
                   size_t length)
@@ -41,7 +43,7 @@ FUZZ_TARGET
     char *text AUTO_FREE = fuzz_text(bytes.at, bytes.left);
     const char *file = NULL;
     allocation_detect(strv_items(&env), &file);
-    allocation_twin(strv_items(&env));
+    allocation_slurm_twin(strv_items(&env));
     for (int kind = ALLOCATION_SLURM; kind <= ALLOCATION_KUBERNETES; kind++) {
         file = NULL;
         if (allocation_has((enum allocation_kind)kind, strv_items(&env), &file))

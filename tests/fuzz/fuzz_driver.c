@@ -16,6 +16,7 @@
 #include "driver/check/check.h"
 #include "driver/driver.h"
 #include "frames.h"
+#include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
 
 #define NODES 2

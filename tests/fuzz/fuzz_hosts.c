@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "fuzz.h"
+#include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
 
 /* What the list says must be true of every list. */

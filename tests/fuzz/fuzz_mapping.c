@@ -2,6 +2,7 @@
 /* --map-by over a host list: the rule, the hosts, how many ranks. */
 #include "base/parse.h"
 #include "fuzz.h"
+#include "model/hosts/entry.h"
 #include "model/plan/mapping.h"
 
 FUZZ_TARGET

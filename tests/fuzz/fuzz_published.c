@@ -5,6 +5,7 @@
  */
 #include "driver/mpi/rounds.h"
 #include "fuzz.h"
+#include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
 #include "pmix/publish_store.h"
 

@@ -2,6 +2,7 @@
 /* Rankfiles, --rank-map and lists of ranks: hosts in the first line, all three read the rest. */
 #include "base/parse.h"
 #include "fuzz.h"
+#include "model/hosts/entry.h"
 #include "model/plan/rank_map.h"
 #include "model/plan/rankfile.h"
 

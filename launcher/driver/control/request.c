@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "model/hosts/entry.h"
 
 #define WITHIN_MAX_S 1e9
 

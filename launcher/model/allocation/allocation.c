@@ -8,7 +8,11 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/allocation/source.h"
+#include "model/allocation/kubernetes.h"
+#include "model/allocation/lsf.h"
+#include "model/allocation/pbs.h"
+#include "model/allocation/sge.h"
+#include "model/allocation/slurm.h"
 #include "model/hosts/entry.h"
 
 #define SHOWN_HOSTS 4
@@ -130,7 +134,7 @@ static char *describe(const struct allocation *allocation)
     const struct host_list *hosts = &allocation->hosts;
     buf_printf(&text, "%s job", allocation_name(allocation->kind));
     if (allocation->job_id != NULL)
-        buf_printf(&text, " %s", host_show(allocation->job_id, strlen(allocation->job_id)).text);
+        buf_printf(&text, " %s", text_show(allocation->job_id, strlen(allocation->job_id)).text);
     for (size_t i = 0; i < hosts->count && i < SHOWN_HOSTS; i++)
         buf_printf(&text, "%s%s", i == 0 ? " (" : ", ", hosts->items[i].name);
     if (hosts->count > SHOWN_HOSTS)

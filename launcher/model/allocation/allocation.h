@@ -16,30 +16,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/error.h"
+#include "model/allocation/types.h"
 #include "model/hosts/hosts.h"
-
-enum allocation_kind {
-    ALLOCATION_NONE,
-    ALLOCATION_SLURM,
-    ALLOCATION_PBS,
-    ALLOCATION_LSF,
-    ALLOCATION_SGE,
-    ALLOCATION_KUBERNETES,
-};
-
-struct allocation {
-    enum allocation_kind kind;
-    char *job_id;           /* NULL: not said */
-    char *here;             /* the scheduler's name of this machine (SLURMD_NODENAME); NULL: it is
-                               not said, as on a login host */
-    struct host_list hosts; /* in the scheduler's order */
-    int np;                 /* tasks that were asked for; 0: not said */
-    int restart_count; /* how often the scheduler has put the job back; 0: never, or not said */
-    int64_t end_s;     /* when its time is over, seconds of the epoch; 0: not said */
-};
 
 const char *allocation_name(enum allocation_kind kind); /* "Slurm"; "none" */
 
@@ -66,7 +46,3 @@ void allocation_destroy(struct allocation *allocation); /* all zero afterwards *
  * and what to do. */
 int allocation_check(const struct allocation *allocation, struct host_list *hosts,
                      bool oversubscribe, struct error *err);
-
-/* Slurm alone: we are one of several tasks of one step, so that as many launchers run, and which
- * one. -1: we are not. */
-int allocation_twin(char *const *env);

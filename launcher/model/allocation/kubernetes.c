@@ -4,9 +4,10 @@
  * and name it by the variable of the MPI that the job is for. Outside of Kubernetes these variables
  * are the user's, for an MPI of his own, and say nothing about an allocation.
  */
+#include "model/allocation/kubernetes.h"
+
 #include <stddef.h>
 
-#include "model/allocation/source.h"
 #include "model/hosts/hostfile.h"
 
 bool allocation_kubernetes_has(char *const *env, const char **file)

@@ -4,12 +4,13 @@
  * where there is none, "host slots host slots" in LSB_MCPU_HOSTS, or a name for each slot in
  * LSB_HOSTS, which LSF leaves out when it would be long.
  */
+#include "model/allocation/lsf.h"
+
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strv.h"
-#include "model/allocation/source.h"
 #include "model/hosts/entry.h"
 
 bool allocation_lsf_has(char *const *env, const char **file)
@@ -43,7 +44,7 @@ static int read_pairs(const char *text, struct allocation *out, struct error *er
         if (digits == 0)
             return error_status(err, STATUS_USAGE,
                                 "LSB_MCPU_HOSTS: no slots behind '%s'; expected 'host 4 host 4'",
-                                host_show(name, length).text);
+                                text_show(name, length).text);
         if (allocation_slots(count, digits, &slots, err) < 0 ||
             allocation_add(out, name, length, slots, err) < 0)
             return error_wrap(err, "LSB_MCPU_HOSTS");

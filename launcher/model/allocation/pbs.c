@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PBS Pro, OpenPBS and Torque: a file with a host name for each slot (mpiprocs, or ppn). */
+#include "model/allocation/pbs.h"
+
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/allocation/source.h"
 
 bool allocation_pbs_has(char *const *env, const char **file)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grid Engine and its descendants: "host slots queue range" a line, for each queue of a host. */
+#include "model/allocation/sge.h"
+
 #include <limits.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/allocation/source.h"
 
 bool allocation_sge_has(char *const *env, const char **file)
 {

@@ -5,6 +5,8 @@
  * the step, which is the launcher; then they say nothing. So it is in a worker, whose counts are
  * those of all workers. docs/slurm.md tells the same to users.
  */
+#include "model/allocation/slurm.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,6 @@
 #include "base/status.h"
 #include "model/allocation/slurm_counts.h"
 #include "model/allocation/slurm_nodelist.h"
-#include "model/allocation/source.h"
 #include "model/hosts/entry.h"
 
 /* From here on up, the numbers of steps stand for the batch script, the interactive shell, ... */
@@ -61,7 +62,7 @@ static int in_own_step(char *const *env, struct error *err)
     return found == 1 ? step < STEP_FIRST_SPECIAL : found;
 }
 
-int allocation_twin(char *const *env)
+int allocation_slurm_twin(char *const *env)
 {
     int64_t tasks = 0, task = 0;
     if (allocation_value(env, "HVDRUN_RANK") != NULL || in_own_step(env, NULL) != 1)
@@ -99,7 +100,7 @@ static int read_gpus(char *const *env, const char *name, int64_t *out, struct er
             parse_int(digits, 0, GPU_MAX - sum, &count, NULL) < 0)
             return error_status(err, STATUS_USAGE,
                                 "%s: '%s' is not a number of GPUs; expected 4 or TYPE:4", name,
-                                host_show(text, strlen(text)).text);
+                                text_show(text, strlen(text)).text);
         sum += count;
         at += length;
         if (*at == '\0')
@@ -127,7 +128,7 @@ static int read_gpus_here(char *const *env, int64_t *out, struct error *err)
         return 1;
     return error_status(err, STATUS_USAGE,
                         "SLURM_JOB_GPUS: '%s' is not a list of GPUs; expected one as in 0,1,4-7",
-                        host_show(list, strlen(list)).text);
+                        text_show(list, strlen(list)).text);
 }
 
 /* GPUs of every node: `*out`, 0 when the job has none. -1 also when they differ and only some are
@@ -243,7 +244,7 @@ int allocation_slurm_parse(const struct allocation_source *source, struct alloca
         allocation_value(source->env, either(source->env, "SLURM_JOB_ID", "SLURM_JOBID"));
     if (strspn(id, "0123456789") != strlen(id) || strlen(id) > 10)
         return error_status(err, STATUS_USAGE, "SLURM_JOB_ID: '%s' is not the number of a job",
-                            host_show(id, strlen(id)).text);
+                            text_show(id, strlen(id)).text);
     out->job_id = mem_strdup(id);
     if (is_het(source->env))
         return error_status(err, STATUS_USAGE,

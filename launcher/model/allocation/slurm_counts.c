@@ -49,10 +49,10 @@ int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *e
         if (!read_item(&at, &count, &times) || (*at != ',' && *at != '\0'))
             return error_status(err, STATUS_USAGE,
                                 "'%s' is not a list of counts; expected numbers as in 2(x3),1",
-                                host_show(text, strlen(text)).text);
+                                text_show(text, strlen(text)).text);
         if ((uint64_t)times > nodes - filled)
             return error_status(err, STATUS_USAGE, "'%s' counts more than the %zu nodes of the job",
-                                host_show(text, strlen(text)).text, nodes);
+                                text_show(text, strlen(text)).text, nodes);
         for (; times > 0; times--)
             out[filled++] = count;
         if (*at == '\0')
@@ -62,5 +62,5 @@ int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *e
     if (filled == nodes)
         return 0;
     return error_status(err, STATUS_USAGE, "'%s' counts %zu of the %zu nodes of the job",
-                        host_show(text, strlen(text)).text, filled, nodes);
+                        text_show(text, strlen(text)).text, filled, nodes);
 }

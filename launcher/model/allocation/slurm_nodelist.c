@@ -38,7 +38,7 @@ int slurm_nodelist_parse(const char *text, struct strv *names, struct error *err
     for (const char *at = text;; at++) {
         size_t length = entry_length(at);
         if (hostlist_expand(at, length, &budget, add_name, names, err) < 0)
-            return error_wrap(err, "'%s'", host_show(at, length).text);
+            return error_wrap(err, "'%s'", text_show(at, length).text);
         at += length;
         if (*at == '\0')
             return 0;

@@ -28,7 +28,7 @@ int allocation_number(char *const *env, const char *name, int64_t min, int64_t m
     if (number && parse_int(text, min, max, out, NULL) == 0)
         return 1;
     return error_status(err, STATUS_USAGE, "%s: '%s' is not a whole number from %lld to %lld", name,
-                        host_show(text, strlen(text)).text, (long long)min, (long long)max);
+                        text_show(text, strlen(text)).text, (long long)min, (long long)max);
 }
 
 int allocation_slots(const char *text, size_t length, int *out, struct error *err)
@@ -39,7 +39,7 @@ int allocation_slots(const char *text, size_t length, int *out, struct error *er
     if (!number || parse_int(digits, 1, HOSTS_SLOTS_MAX, &value, NULL) < 0)
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a slot count; expected a whole number from 1 to %d",
-                            host_show(text, length).text, HOSTS_SLOTS_MAX);
+                            text_show(text, length).text, HOSTS_SLOTS_MAX);
     *out = (int)value;
     return 0;
 }
@@ -67,7 +67,7 @@ int allocation_lines(const struct allocation_source *source,
         size_t length = (size_t)(last - at);
         if (length > 0 && *at != '#' && each(context, at, length, err) < 0)
             return error_wrap(err, "%s:%zu: '%s'", source->file, number,
-                              host_show(at, length).text);
+                              text_show(at, length).text);
         at = stop == NULL ? end : stop + 1;
     }
     return 0;
@@ -80,7 +80,7 @@ int allocation_add(struct allocation *allocation, const char *name, size_t lengt
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a host name; expected letters, digits, '.', '_' and '-', "
                             "the first one not '-'",
-                            host_show(name, length).text);
+                            text_show(name, length).text);
     char *copy AUTO_FREE = mem_strndup(name, length);
     hosts_add(&allocation->hosts, copy, slots, true);
     return 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the parsers of the schedulers share: allocation.c has the table of them, one file has one
- * scheduler. Pure.
- */
+/* What the parsers of all schedulers share; each scheduler has a file of its own. Pure. */
 #pragma once
 
-#include "model/allocation/allocation.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/allocation/types.h"
 
 /* What a parser gets. `file` and `bytes` are NULL where its variables name no file. */
 struct allocation_source {
@@ -36,22 +37,3 @@ int allocation_lines(const struct allocation_source *source,
 /* A checked name with slots. -1 and STATUS_USAGE: it is no host name. */
 int allocation_add(struct allocation *allocation, const char *name, size_t length, int slots,
                    struct error *err);
-
-/* One for each scheduler. `has` looks whether its variables are there and borrows the file that
- * they name. `parse` fills hosts, np and what else is said; the caller checks that there are
- * hosts. */
-bool allocation_slurm_has(char *const *env, const char **file);
-int allocation_slurm_parse(const struct allocation_source *source, struct allocation *out,
-                           struct error *err);
-bool allocation_pbs_has(char *const *env, const char **file);
-int allocation_pbs_parse(const struct allocation_source *source, struct allocation *out,
-                         struct error *err);
-bool allocation_lsf_has(char *const *env, const char **file);
-int allocation_lsf_parse(const struct allocation_source *source, struct allocation *out,
-                         struct error *err);
-bool allocation_sge_has(char *const *env, const char **file);
-int allocation_sge_parse(const struct allocation_source *source, struct allocation *out,
-                         struct error *err);
-bool allocation_kubernetes_has(char *const *env, const char **file);
-int allocation_kubernetes_parse(const struct allocation_source *source, struct allocation *out,
-                                struct error *err);

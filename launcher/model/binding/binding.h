@@ -22,19 +22,7 @@
 
 #include "base/error.h"
 #include "model/binding/topology.h"
-
-#define BIND_UNIT_LIST(X) \
-    X(BIND_NONE, "none")  \
-    X(BIND_CORE, "core")  \
-    X(BIND_NUMA, "numa")  \
-    X(BIND_L3, "l3")      \
-    X(BIND_GPU, "gpu")
-
-enum bind_unit {
-#define BIND_UNIT_ENUM(name, text) name,
-    BIND_UNIT_LIST(BIND_UNIT_ENUM)
-#undef BIND_UNIT_ENUM
-};
+#include "model/settings/words.h"
 
 /* All pointers are borrowed. */
 struct binding_request {

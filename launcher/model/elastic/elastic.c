@@ -16,31 +16,6 @@
 #include "model/elastic/steps.h"
 #include "model/elastic/verdict.h"
 
-void elastic_config_init(struct elastic_config *config)
-{
-    *config = (struct elastic_config){
-        .mode = ELASTIC_AUTO,
-        .np = 1,
-        .min_np = 1,
-        .reset_limit = -1,
-        .max_restarts = 3,
-        .max_preemptions = -1,
-        .elastic_timeout_ms = 600000,
-        .rejoin_timeout_ms = 60000,
-        .prepare_timeout_ms = 60000,
-        .grow_delay_ms = 1000,
-        .grace_ms = 30000,
-        .orderly_grace_ms = 30000,
-        .reconnect_min_ms = 1000,
-        .reconnect_max_ms = 60000,
-        .strike_decay_ms = 600000,
-        .suspect_ms = 5000,
-        .patience_ms = 10000,
-        .renotify_ms = 5000,
-        .strike_limit = 3,
-    };
-}
-
 struct elastic *elastic_create(const struct elastic_config *config, int64_t now_ms)
 {
     struct elastic *e = mem_alloc(sizeof(*e));

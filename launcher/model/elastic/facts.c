@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others may know of an elastic job. */
+#include "model/elastic/facts.h"
+
 #include "model/elastic/clock.h"
 #include "model/elastic/job.h"
 #include "model/elastic/members.h"

@@ -8,7 +8,7 @@
 
 #define TO(state) (1u << (state))
 
-/* Where a host may go from each state; the table of model/elastic/elastic.h. */
+/* Where a host may go from each state; the table of model/elastic/types.h. */
 static const unsigned allowed[ELASTIC_HOST_STATES] = {
     [ELASTIC_HOST_ABSENT] = TO(ELASTIC_HOST_KNOWN),
     [ELASTIC_HOST_KNOWN] =

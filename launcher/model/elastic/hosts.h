@@ -4,15 +4,15 @@
  * facts and their rules; who is called and who leaves is decided by others.
  *
  * A number is a host's for the whole job. elastic_hosts_move() is the only way to another state and
- * knows the table of model/elastic/elastic.h.
+ * knows the table of model/elastic/types.h.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/elastic/elastic.h"
 #include "model/elastic/strikes.h"
+#include "model/elastic/types.h"
 
 #define ELASTIC_SLOW_CALL_MS 5000 /* a call that takes longer is not relied on any more */
 #define ELASTIC_STABLE_MS 60000   /* up so long, a host's reconnect back-off begins anew */

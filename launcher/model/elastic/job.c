@@ -8,17 +8,6 @@
 
 #define TEXT_MAX 2048
 
-void elastic_actions_clear(struct elastic_actions *actions)
-{
-    actions->count = 0;
-}
-
-void elastic_actions_destroy(struct elastic_actions *actions)
-{
-    free(actions->items);
-    *actions = (struct elastic_actions){.items = NULL};
-}
-
 struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind kind)
 {
     struct elastic_actions *out = e->out;

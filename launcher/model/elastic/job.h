@@ -6,9 +6,9 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/elastic/elastic.h"
 #include "model/elastic/hosts.h"
 #include "model/elastic/strikes.h"
+#include "model/elastic/types.h"
 #include "model/elastic/workers.h"
 
 /* Those of enum log_level that are used; a pure room does not include the log. */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "model/elastic/change.h"
 #include "model/elastic/placement.h"
-#include "model/plan/plan.h"
+#include "model/plan/mapping.h"
 
 /* Who is served first: hosts with survivors, then those of the present epoch, then the others. */
 static int rank_of_host(const struct elastic_host *host)
@@ -210,19 +210,10 @@ bool elastic_members_use(const struct elastic *e, int host)
     return e->plan.epoch > 0 && e->hosts.items[host].prepared_epoch == e->plan.epoch;
 }
 
-void elastic_members_forget_planned(struct elastic *e)
-{
-    if (e->workers.in_state[ELASTIC_WORKER_PLANNED] == 0)
-        return;
-    for (int seat = 0; seat < e->workers.count; seat++)
-        if (e->workers.items[seat].state == ELASTIC_WORKER_PLANNED)
-            elastic_workers_free(&e->workers, seat);
-}
-
 void elastic_members_cancel(struct elastic *e)
 {
     elastic_emit(e, ELASTIC_CANCEL)->epoch = e->plan.epoch;
-    elastic_members_forget_planned(e);
+    elastic_workers_forget_planned(&e->workers);
     elastic_timer_off(e, ELASTIC_TIMER_PREPARE);
     e->release_again = true;
     e->call_again = true;

@@ -25,7 +25,6 @@ void elastic_members_prepare(struct elastic *e, const struct elastic_choice *cho
 bool elastic_members_use(const struct elastic *e, int host); /* the plan has members there */
 /* What is prepared does not start: CANCEL; WAITING, where a new plan is made. */
 void elastic_members_cancel(struct elastic *e);
-void elastic_members_forget_planned(struct elastic *e); /* frees the seats of planned workers */
 /* START and the answers; RUNNING. */
 void elastic_members_start(struct elastic *e);
 /* All of its workers run: RESUMED. */

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "model/elastic/elastic.h"
+#include "model/elastic/types.h"
 
 struct elastic_offer {
     int host;

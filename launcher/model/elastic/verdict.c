@@ -4,15 +4,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "model/elastic/members.h"
-
 #define SHOWN_PROBLEMS_MAX 5
 
 static void end_decisions(struct elastic *e)
 {
     for (int t = 0; t < ELASTIC_TIMERS; t++)
         elastic_timer_off(e, (enum elastic_timer)t);
-    elastic_members_forget_planned(e);
+    elastic_workers_forget_planned(&e->workers);
     elastic_timer_set(e, ELASTIC_TIMER_END, e->now_ms + e->config.grace_ms + e->config.patience_ms);
     e->state = ELASTIC_ENDING;
 }

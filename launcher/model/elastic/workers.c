@@ -8,7 +8,7 @@
 
 #define TO(state) (1u << (state))
 
-/* Where a worker may go from each state; the table of model/elastic/elastic.h. To FREE it may
+/* Where a worker may go from each state; the table of model/elastic/types.h. To FREE it may
  * always. */
 static const unsigned allowed[ELASTIC_WORKER_STATES] = {
     [ELASTIC_WORKER_FREE] = TO(ELASTIC_WORKER_PLANNED),
@@ -145,6 +145,15 @@ void elastic_workers_free(struct elastic_workers *workers, int seat)
         workers->items[worker->next].previous = worker->previous;
     if (seat < workers->free_below)
         workers->free_below = seat;
+}
+
+void elastic_workers_forget_planned(struct elastic_workers *workers)
+{
+    if (workers->in_state[ELASTIC_WORKER_PLANNED] == 0)
+        return;
+    for (int seat = 0; seat < workers->count; seat++)
+        if (workers->items[seat].state == ELASTIC_WORKER_PLANNED)
+            elastic_workers_free(workers, seat);
 }
 
 void elastic_workers_expect(struct elastic_workers *workers, int seat, int64_t due_ms)

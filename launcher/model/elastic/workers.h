@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The seats of an elastic job and the workers in them. Pure facts: elastic_workers_move() is the
- * only way to another state and knows the table of model/elastic/elastic.h; it keeps the counts per
+ * only way to another state and knows the table of model/elastic/types.h; it keeps the counts per
  * state and per host.
  */
 #pragma once
@@ -43,6 +43,7 @@ int elastic_workers_seat(struct elastic_workers *workers, int host, int slot);
 void elastic_workers_move(struct elastic_workers *workers, int seat, enum elastic_worker_state to);
 /* To FREE, from any state: it has finished, or is gone with its host. */
 void elastic_workers_free(struct elastic_workers *workers, int seat);
+void elastic_workers_forget_planned(struct elastic_workers *workers); /* frees their seats */
 void elastic_workers_expect(struct elastic_workers *workers, int seat, int64_t due_ms);
 void elastic_workers_find_due(struct elastic_workers *workers);
 

@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 #include "base/strv.h"
-#include "model/plan/app.h"
+#include "model/settings/words.h"
 
 /* About the job and this node. All pointers are borrowed until worker_env_destroy(). */
 struct worker_env_job {

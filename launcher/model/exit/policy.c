@@ -15,14 +15,6 @@ struct exit_policy {
     int cause_rank; /* of the last verdict */
 };
 
-#define EXIT_NAME(name, text) [name] = (text),
-
-const char *exit_rule_name(enum exit_rule rule)
-{
-    static const char *const names[] = {EXIT_RULE_LIST(EXIT_NAME)};
-    return names[rule];
-}
-
 struct exit_policy *exit_policy_create(enum exit_rule rule, const struct plan *plan,
                                        const struct exit_outside *outside)
 {

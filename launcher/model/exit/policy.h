@@ -37,17 +37,7 @@
 #include "model/exit/record.h"
 #include "model/exit/verdict.h"
 #include "model/plan/plan.h"
-
-#define EXIT_RULE_LIST(X)  \
-    X(EXIT_FIRST, "first") \
-    X(EXIT_MAX, "max")     \
-    X(EXIT_RANK0, "rank0")
-
-#define EXIT_ENUM(name, text) name,
-enum exit_rule { EXIT_RULE_LIST(EXIT_ENUM) };
-#undef EXIT_ENUM
-
-const char *exit_rule_name(enum exit_rule rule);
+#include "model/settings/words.h"
 
 struct exit_policy;
 

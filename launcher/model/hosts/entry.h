@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "model/hosts/hosts.h"
 #include "model/hosts/key.h"
-#include "model/hosts/show.h"
+#include "model/settings/show.h"
 
 /* An entry cut into its parts; all text is borrowed. */
 struct host_entry {
@@ -47,3 +47,7 @@ void host_adding_end(struct host_adding *adding);
 
 /* Is this fit to be a host's name, and is there room for one more? */
 int host_entry_check_name(const struct host_list *list, const char *name, struct error *err);
+
+/* `text` as given to -H: "a:4,b:4", "[fe80::1]:2", "ann@node[01-16]:4". Blanks around an entry are
+ * fine, an empty entry is an error. Appends to `out`. */
+int hosts_parse(const char *text, struct host_list *out, struct error *err);

@@ -9,19 +9,12 @@
  */
 #pragma once
 
+#include "base/error.h"
+#include "model/hosts/hostfile_text.h"
+#include "model/hosts/hosts.h"
 #include <stddef.h>
 
-#include "base/error.h"
-#include "model/hosts/hosts.h"
-
 #define HOSTFILE_LINE_MAX ((size_t)1 << 20)
-
-struct hostfile {
-    const char *bytes;
-    size_t length;
-    const char *name;  /* for messages */
-    const char *group; /* only the hosts of this one; NULL: all of them */
-};
 
 /* Appends to `out`. A file that names no host is an error. */
 int hostfile_parse(const struct hostfile *file, struct host_list *out, struct error *err);

@@ -10,7 +10,9 @@
  */
 #pragma once
 
-#include "model/hosts/hostfile.h"
+#include "base/error.h"
+#include "model/hosts/hostfile_text.h"
+#include "model/hosts/hosts.h"
 
 /* As hostfile_parse(), without a byte order mark. */
 int hostfile_ini_parse(const struct hostfile *file, struct host_list *out, struct error *err);

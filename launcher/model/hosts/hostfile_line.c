@@ -90,7 +90,7 @@ static int unknown_word(const char *word, size_t length, bool value_follows, str
     return error_status(err, STATUS_USAGE,
                         "'%s' is unknown here; expected slots=N, max_slots=N, user=NAME, port=N, "
                         "address=NAME, identity=FILE, transport=KIND, gpus=N or wdir=FOLDER",
-                        host_show(word, length).text);
+                        text_show(word, length).text);
 }
 
 /* `node1 4 all.q@node1 UNDEFINED`: SGE's, of which only the count matters. */
@@ -214,7 +214,7 @@ int hostfile_lines_parse(const struct hostfile *file, struct host_list *out, str
         trim(&text, &length);
         if (length > 0 && parse_hosts(&adding, text, length, err) < 0)
             result = error_wrap(err, "%s:%u: '%s'", file->name, adding.number,
-                                host_show(text, length).text);
+                                text_show(text, length).text);
     }
     host_adding_end(&adding);
     if (result == 0 && out->said == before)

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "model/hosts/hostfile.h"
+#include "base/error.h"
+#include "model/hosts/hostfile_text.h"
+#include "model/hosts/hosts.h"
 
 /* Without blanks in front: "[defaults]" or "[host a]", but neither "[fe80::1]" nor "[1-3]node". */
 bool hostfile_line_is_section(const char *text, size_t length);

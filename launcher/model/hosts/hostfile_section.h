@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "model/hosts/hostfile.h"
 #include "model/hosts/key.h"
 
 enum section_kind { SECTION_DEFAULTS, SECTION_GROUP, SECTION_HOST, SECTION_KINDS };

@@ -6,61 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/status.h"
-#include "model/hosts/entry.h"
 
 #define FIRST_INDEX_ROOM 64
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static void trim(const char **text, size_t *length)
-{
-    while (*length > 0 && is_blank((*text)[0])) {
-        (*text)++;
-        (*length)--;
-    }
-    while (*length > 0 && is_blank((*text)[*length - 1]))
-        (*length)--;
-}
-
-static int add_entry(struct host_adding *adding, const char *list, const char *text, size_t length,
-                     struct error *err)
-{
-    struct host_entry entry;
-    if (length == 0)
-        return error_status(err, STATUS_USAGE,
-                            "host list '%s': entry %u is empty; remove the extra comma",
-                            host_show(list, strlen(list)).text, adding->number);
-    if (host_entry_split(text, length, &entry, err) < 0 || host_entry_add(&entry, adding, err) < 0)
-        return error_wrap(err, "host '%s'", host_show(text, length).text);
-    return 0;
-}
-
-int hosts_parse(const char *text, struct host_list *out, struct error *err)
-{
-    struct host_adding adding = {.list = out, .budget = HOSTS_RANGE_MAX, .unit = "entry"};
-    size_t left = strlen(text);
-    if (strspn(text, " \t\r\n") == left)
-        return error_status(err, STATUS_USAGE,
-                            "the host list is empty; expected hosts as in a:4,b:4");
-    const char *at = text;
-    int result = 0;
-    for (bool more = true; more && result == 0;) {
-        size_t whole = host_entry_length(at, left), length = whole;
-        const char *start = at;
-        trim(&start, &length);
-        adding.number++;
-        result = add_entry(&adding, text, start, length, err);
-        more = whole < left;
-        at += whole + 1;
-        left -= more ? whole + 1 : 0;
-    }
-    host_adding_end(&adding);
-    return result;
-}
 
 static size_t hash(const char *name)
 {

@@ -65,10 +65,6 @@ struct host_list {
     size_t said, sequence_room;
 };
 
-/* `text` as given to -H: "a:4,b:4", "[fe80::1]:2", "ann@node[01-16]:4". Blanks around an entry are
- * fine, an empty entry is an error. Appends to `out`. */
-int hosts_parse(const char *text, struct host_list *out, struct error *err);
-
 /* Appends, or adds the slots to the host of this name (sums stop at INT_MAX). Constant time.
  * Returns the host, borrowed until the next one is added. */
 struct host *hosts_add(struct host_list *list, const char *name, int slots, bool slots_given);

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "model/hosts/hosts.h"
-#include "model/hosts/show.h"
+#include "model/settings/show.h"
 
 enum host_key {
     HOST_KEY_SLOTS,
@@ -49,7 +49,7 @@ bool host_key_is_set(const struct host *host, enum host_key key);
 bool host_key_differs(const struct host *host, enum host_key key, const struct host_value *value);
 void host_key_put(struct host *host, enum host_key key, const struct host_value *value);
 
-struct host_shown host_key_show(const struct host *host, enum host_key key); /* what is set */
+struct text_shown host_key_show(const struct host *host, enum host_key key); /* what is set */
 
 /* A name or address as inet_pton() knows it, with or without a scope ("fe80::1%eth0"). */
 bool host_is_ipv6(const char *text, size_t length);

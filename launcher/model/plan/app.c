@@ -5,16 +5,6 @@
 
 #include "base/mem.h"
 
-const char *mpi_kind_name(enum mpi_kind kind)
-{
-    static const char *const names[] = {
-#define MPI_KIND_NAME(name, text) [name] = (text),
-        MPI_KIND_LIST(MPI_KIND_NAME)
-#undef MPI_KIND_NAME
-    };
-    return names[kind];
-}
-
 struct app *app_list_add(struct app_list *list)
 {
     list->items = mem_resize_array(list->items, list->count + 1, sizeof(*list->items));

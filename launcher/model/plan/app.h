@@ -6,21 +6,6 @@
 
 #include "base/strv.h"
 
-/* How the workers of an app find their MPI: which process-management interface they are offered. */
-#define MPI_KIND_LIST(X) \
-    X(MPI_AUTO, "auto")  \
-    X(MPI_NONE, "none")  \
-    X(MPI_PMIX, "pmix")  \
-    X(MPI_PMI1, "pmi1")
-
-enum mpi_kind {
-#define MPI_KIND_ENUM(name, text) name,
-    MPI_KIND_LIST(MPI_KIND_ENUM)
-#undef MPI_KIND_ENUM
-};
-
-const char *mpi_kind_name(enum mpi_kind kind);
-
 struct app {
     struct strv argv;
     struct strv env; /* this app's own -x NAME=value, on top of the job's */

@@ -7,8 +7,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "model/hosts/show.h"
-#include "model/plan/plan.h"
+#include "model/settings/show.h"
 
 #define CPUS_PER_PROC_MAX 100000 /* as --cpus-per-proc */
 
@@ -63,7 +62,7 @@ static int parse_modifier(const char *word, struct mapping *out, struct error *e
     if (strcasecmp(word, "OVERSUBSCRIBE") == 0 || strcasecmp(word, "NOOVERSUBSCRIBE") == 0)
         return 0;
     return error_status(err, STATUS_USAGE, "'%s' is unknown here; expected PE=N or OVERSUBSCRIBE",
-                        host_show(word, strlen(word)).text);
+                        text_show(word, strlen(word)).text);
 }
 
 static int parse(const char *text, struct mapping *out, struct error *err)
@@ -92,7 +91,7 @@ int mapping_parse(const char *text, struct mapping *out, struct error *err)
 {
     if (parse(text, out, err) == 0)
         return 0;
-    return error_wrap(err, "'%s'", host_show(text, strlen(text)).text);
+    return error_wrap(err, "'%s'", text_show(text, strlen(text)).text);
 }
 
 void mapping_destroy(struct mapping *mapping)

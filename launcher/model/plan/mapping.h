@@ -22,6 +22,8 @@
 #include "model/hosts/hosts.h"
 #include "model/plan/rank_list.h"
 
+#define PLAN_SIZE_MAX 10000000 /* ranks of one job */
+
 enum map_rule { MAP_SLOT, MAP_NODE, MAP_PPR, MAP_NUMA, MAP_SEQ, MAP_LIST };
 
 /* All zero is the rule `slot`. */

@@ -57,8 +57,6 @@ struct plan_request {
     const struct mapping *mapping; /* NULL: slot */
 };
 
-#define PLAN_SIZE_MAX 10000000
-
 /* NULL and STATUS_USAGE when the counts contradict each other or pass PLAN_SIZE_MAX;
  * NULL and STATUS_NO_SLOTS when the hosts have too few slots: the text shows wanted and found per
  * host. The caller owns the plan. */

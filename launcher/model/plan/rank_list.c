@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "model/hosts/show.h"
+#include "model/settings/show.h"
 
 struct rank_place *rank_list_at(struct rank_list *list, size_t rank)
 {
@@ -48,7 +48,7 @@ int rank_list_host(struct rank_list *list, const char *text, size_t length, int 
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a host; expected a name of the host list, or +n0 for its "
                             "first host",
-                            host_show(text, length).text);
+                            text_show(text, length).text);
     char *name AUTO_FREE = mem_strndup(bare, bare_length);
     const struct host *host = hosts_add(&list->names, name, 1, false);
     *out = (int)(host - list->names.items);

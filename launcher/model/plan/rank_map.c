@@ -9,8 +9,8 @@
 #include "base/status.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hostlist_range.h"
-#include "model/hosts/show.h"
 #include "model/plan/plan.h"
+#include "model/settings/show.h"
 
 struct adding {
     struct rank_list *list;
@@ -72,9 +72,9 @@ int rank_map_parse(const char *text, struct rank_list *out, struct error *err)
             return error_status(err, STATUS_USAGE,
                                 "--rank-map '%s': an entry is empty; expected the host of each "
                                 "rank, as in a,b,a*2",
-                                host_show(text, strlen(text)).text);
+                                text_show(text, strlen(text)).text);
         if (add_entry(out, start, length, &budget, err) < 0)
-            return error_wrap(err, "--rank-map: '%s'", host_show(start, length).text);
+            return error_wrap(err, "--rank-map: '%s'", text_show(start, length).text);
         at += whole;
         if (*at == '\0')
             return 0;

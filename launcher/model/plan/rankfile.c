@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "model/hosts/show.h"
+#include "model/settings/show.h"
 
 #define CPUS_MAX 4096       /* bytes of one list */
 #define SHORTEST_LINE 9     /* bytes of "rank 0=a\n" */
@@ -97,7 +97,7 @@ static int check_cpus(const char *text, struct error *err)
     return error_status(err, STATUS_USAGE,
                         "'%s' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 (package 1, "
                         "cores 0 to 2)",
-                        host_show(text, strlen(text)).text);
+                        text_show(text, strlen(text)).text);
 }
 
 static int take_number(struct rest *rest, size_t most, int64_t *out, struct error *err)
@@ -109,7 +109,7 @@ static int take_number(struct rest *rest, size_t most, int64_t *out, struct erro
         memcpy(digits, word, length);
     if (digits[0] < '0' || digits[0] > '9' || parse_int(digits, 0, INT32_MAX, out, NULL) < 0)
         return error_status(err, STATUS_USAGE, "'%s' is not a rank; expected a number from 0 on",
-                            host_show(word, length).text);
+                            text_show(word, length).text);
     if ((size_t)*out < most)
         return 0;
     return error_status(err, STATUS_USAGE,
@@ -127,7 +127,7 @@ static int take_cpus(struct rest *rest, char **out, struct error *err)
     size_t length = take_word(rest, &word);
     if (!(is_word(word, length, "slot") || is_word(word, length, "slots")) || !take_equals(rest))
         return error_status(err, STATUS_USAGE, "'%s' is unknown here; expected slot=CPUS",
-                            host_show(word, length).text);
+                            text_show(word, length).text);
     length = take_word(rest, &word);
     skip_blanks(rest);
     if (rest->at < rest->end || length == 0 || length > CPUS_MAX)
@@ -196,7 +196,7 @@ int rankfile_parse(const char *bytes, size_t length, const char *file, struct ra
         const char *comment = memchr(at, '#', (size_t)(line_end - at));
         struct rest rest = {at, comment == NULL ? line_end : comment};
         skip_blanks(&rest);
-        struct host_shown shown = host_show(rest.at, (size_t)(rest.end - rest.at));
+        struct text_shown shown = text_show(rest.at, (size_t)(rest.end - rest.at));
         if (rest.at < rest.end &&
             parse_line(&rest, number, length / SHORTEST_LINE + 1, out, err) < 0)
             return error_wrap(err, "%s:%d: '%s'", file, number, shown.text);

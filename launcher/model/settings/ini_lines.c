@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/hosts/show.h"
+#include "model/settings/show.h"
 
 static const char stand_in[] = "[section]"; /* what inih sees of every section */
 
@@ -120,14 +120,14 @@ static int take_pair(void *context, const char *section, const char *key, const 
 }
 
 /* A line of the text, counted from 1, without the blanks around it. */
-static struct host_shown show_line(const char *text, int number)
+static struct text_shown show_line(const char *text, int number)
 {
     for (; number > 1 && *text != '\0'; number--) {
         text += strcspn(text, "\n");
         text += *text == '\n';
     }
     char *line AUTO_FREE = trimmed(text, strcspn(text, "\n"), "");
-    return host_show(line, strlen(line));
+    return text_show(line, strlen(line));
 }
 
 int ini_lines_read(const char *text, const char *file, const struct ini_reader *reader,

@@ -11,61 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "model/binding/binding.h"
-#include "model/exit/policy.h"
-#include "model/plan/app.h"
-
-/* Values of the ENUM options; the words are what users type. */
-#define COLOR_WORDS(X)            \
-    X(SET_COLOR_AUTO, "auto")     \
-    X(SET_COLOR_ALWAYS, "always") \
-    X(SET_COLOR_NEVER, "never")
-#define DRY_RUN_WORDS(X)          \
-    X(SET_DRY_RUN_NO, "no")       \
-    X(SET_DRY_RUN_TABLE, "table") \
-    X(SET_DRY_RUN_JSON, "json")
-#define TRANSPORT_WORDS(X)              \
-    X(SET_TRANSPORT_AUTO, "auto")       \
-    X(SET_TRANSPORT_LOCAL, "local")     \
-    X(SET_TRANSPORT_SSH, "ssh")         \
-    X(SET_TRANSPORT_SSH_CLI, "ssh-cli") \
-    X(SET_TRANSPORT_SRUN, "srun")       \
-    X(SET_TRANSPORT_KUBECTL, "kubectl") \
-    X(SET_TRANSPORT_DOCKER, "docker")
-#define SCHEDULER_WORDS(X)                    \
-    X(SET_SCHEDULER_AUTO, "auto")             \
-    X(SET_SCHEDULER_SLURM, "slurm")           \
-    X(SET_SCHEDULER_PBS, "pbs")               \
-    X(SET_SCHEDULER_LSF, "lsf")               \
-    X(SET_SCHEDULER_SGE, "sge")               \
-    X(SET_SCHEDULER_KUBERNETES, "kubernetes") \
-    X(SET_SCHEDULER_NONE, "none")
-#define CONTROLLER_WORDS(X)        \
-    X(SET_CONTROLLER_AUTO, "auto") \
-    X(SET_CONTROLLER_GLOO, "gloo") \
-    X(SET_CONTROLLER_MPI, "mpi")
-#define ON_FAILURE_WORDS(X)              \
-    X(SET_ON_FAILURE_AUTO, "auto")       \
-    X(SET_ON_FAILURE_REJOIN, "rejoin")   \
-    X(SET_ON_FAILURE_RESTART, "restart") \
-    X(SET_ON_FAILURE_STOP, "stop")
-#define LOG_LEVEL_WORDS(X)        \
-    X(SET_LOG_TRACE, "TRACE")     \
-    X(SET_LOG_DEBUG, "DEBUG")     \
-    X(SET_LOG_INFO, "INFO")       \
-    X(SET_LOG_WARNING, "WARNING") \
-    X(SET_LOG_ERROR, "ERROR")     \
-    X(SET_LOG_FATAL, "FATAL")
-
-#define WORD_ENUM(id, text) id,
-enum set_color { COLOR_WORDS(WORD_ENUM) };
-enum set_dry_run { DRY_RUN_WORDS(WORD_ENUM) };
-enum set_transport { TRANSPORT_WORDS(WORD_ENUM) };
-enum set_scheduler { SCHEDULER_WORDS(WORD_ENUM) };
-enum set_controller { CONTROLLER_WORDS(WORD_ENUM) };
-enum set_on_failure { ON_FAILURE_WORDS(WORD_ENUM) };
-enum set_log_level { LOG_LEVEL_WORDS(WORD_ENUM) };
-#undef WORD_ENUM
+#include "model/settings/words.h"
 
 /* The type of an option, its C type in struct settings, and its value while it is unset. */
 enum option_type {

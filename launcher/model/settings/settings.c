@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/settings/value.h"
 
 static const struct settings defaults = {
 #define OPTION(name, type, initial, ...) .name = initial,

@@ -5,9 +5,24 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/buf.h"
 #include "base/error.h"
-#include "model/settings/settings.h"
+#include "base/strv.h"
+#include "model/settings/option.h"
+
+#define SET_RANK_NONE (-1)
+#define SET_RANK_ALL (-2)
+
+struct duration_range {
+    int64_t min_ms, max_ms; /* both -1: unset */
+};
+#define SET_NO_RANGE \
+    {                \
+        -1, -1       \
+    }
 
 /* A pointer to the field of an option; option_info(id)->type says which member is the right one. */
 union setting_field {

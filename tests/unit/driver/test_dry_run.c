@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "driver/tell/dry_run.h"
+#include "model/hosts/entry.h"
 
 struct fixture {
     struct app_list apps;

@@ -18,6 +18,7 @@
 #include "driver/job/job_nodes.h"
 #include "driver/tell/report.h"
 #include "model/exit/policy.h"
+#include "model/hosts/entry.h"
 
 #define SECOND 1000000000LL
 

@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "model/elastic/elastic.h"
+#include "model/hosts/entry.h"
 
 #define STORY_BEGIN_MS 1000000
 

@@ -4,6 +4,7 @@
  * names against what was given.
  */
 #include "allocation_fixture.h"
+#include "model/hosts/entry.h"
 
 #define PBS "PBS_JOBID=814.head\nPBS_NODEFILE=/var/spool/pbs/aux/814\n"
 #define LSF "LSB_JOBID=815\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environments below are those of a real Slurm 22.05, less what says nothing about hosts. */
 #include "allocation_fixture.h"
+#include "model/allocation/slurm.h"
 
 #define BATCH "SLURM_PROCID=0\nSLURM_LOCALID=0\nSLURM_NODEID=0\nSLURMD_NODENAME=node1\n"
 #define TWO "SLURM_JOB_NODELIST=node[1-2]\nSLURM_JOB_NUM_NODES=2\n"
@@ -259,7 +260,7 @@ static int twin_of(const char *lines)
 {
     AUTO_STRV struct strv env = STRV_INIT;
     env_of(lines, &env);
-    return allocation_twin(strv_items(&env));
+    return allocation_slurm_twin(strv_items(&env));
 }
 
 static void test_twins(void **state)

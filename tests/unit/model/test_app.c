@@ -9,15 +9,6 @@
 #include "base/mem.h"
 #include "model/plan/app.h"
 
-static void test_kind_names(void **state)
-{
-    (void)state;
-    assert_string_equal(mpi_kind_name(MPI_AUTO), "auto");
-    assert_string_equal(mpi_kind_name(MPI_NONE), "none");
-    assert_string_equal(mpi_kind_name(MPI_PMIX), "pmix");
-    assert_string_equal(mpi_kind_name(MPI_PMI1), "pmi1");
-}
-
 static void test_list(void **state)
 {
     (void)state;
@@ -51,7 +42,6 @@ static void test_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kind_names),
         cmocka_unit_test(test_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "model/exit/policy.h"
+#include "model/hosts/entry.h"
 
 #define MS 1000000
 #define NODES 4

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
 
 /* The list as "name:slots name:slots", '!' after slots that were given; with what was said about

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "model/hosts/entry.h"
 #include "model/plan/mapping.h"
 #include "model/plan/plan.h"
 #include "model/plan/rank_map.h"

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "model/hosts/entry.h"
 #include "model/hosts/hostfile.h"
 #include "model/plan/plan.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/settings/split.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,59 +6,39 @@
 
 #include <cmocka.h>
 
-#include "base/status.h"
+#include "model/settings/words.h"
 
-struct case_ {
-    const char *text;
-    const char *words[5];
-};
-
-static void texts_become_words(void **state)
+static void test_mpi_kinds(void **state)
 {
     (void)state;
-    static const struct case_ cases[] = {
-        {"probe", {"probe"}},
-        {"  a\tb \n c ", {"a", "b", "c"}},
-        {"a 'b c' \"d e\"", {"a", "b c", "d e"}},
-        {"a\\ b 'c'\"d\"e", {"a b", "cde"}},
-        {"'' ''", {NULL}},
-        {"a ''", {"a", ""}},
-        {"\"a\\\"b\" '\\'", {"a\"b", "\\"}},
-        {"$HOME `x` *", {"$HOME", "`x`", "*"}},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        AUTO_STRV struct strv words = STRV_INIT;
-        struct error err = ERROR_INIT;
-        if (cases[i].words[0] == NULL) {
-            assert_int_equal(words_split(cases[i].text, &words, &err), -1);
-            continue;
-        }
-        assert_int_equal(words_split(cases[i].text, &words, &err), 0);
-        size_t count = 0;
-        for (; cases[i].words[count] != NULL; count++)
-            assert_string_equal(words.items[count], cases[i].words[count]);
-        assert_int_equal(words.count, count);
-    }
+    assert_string_equal(mpi_kind_name(MPI_AUTO), "auto");
+    assert_string_equal(mpi_kind_name(MPI_NONE), "none");
+    assert_string_equal(mpi_kind_name(MPI_PMIX), "pmix");
+    assert_string_equal(mpi_kind_name(MPI_PMI1), "pmi1");
 }
 
-static void what_has_no_end_is_refused(void **state)
+static void test_bind_units(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "  ", "'", "a 'b", "a \"b\\\"", "a\\", "''"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        AUTO_STRV struct strv words = STRV_INIT;
-        struct error err = ERROR_INIT;
-        assert_int_equal(words_split(bad[i], &words, &err), -1);
-        assert_int_equal(err.status, STATUS_USAGE);
-        assert_true(err.text[0] != '\0');
-    }
+    assert_string_equal(bind_unit_name(BIND_NONE), "none");
+    assert_string_equal(bind_unit_name(BIND_L3), "l3");
+    assert_string_equal(bind_unit_name(BIND_GPU), "gpu");
+}
+
+static void test_exit_rules(void **state)
+{
+    (void)state;
+    assert_string_equal(exit_rule_name(EXIT_FIRST), "first");
+    assert_string_equal(exit_rule_name(EXIT_MAX), "max");
+    assert_string_equal(exit_rule_name(EXIT_RANK0), "rank0");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_become_words),
-        cmocka_unit_test(what_has_no_end_is_refused),
+        cmocka_unit_test(test_mpi_kinds),
+        cmocka_unit_test(test_bind_units),
+        cmocka_unit_test(test_exit_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

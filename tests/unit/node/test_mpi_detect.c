@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/strv.h"
 #include "node/mpi_detect.h"
 
 struct fixture {

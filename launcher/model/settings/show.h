@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-struct host_shown {
+struct text_shown {
     char text[64];
 };
 
-struct host_shown host_show(const char *text, size_t length);
+struct text_shown text_show(const char *text, size_t length);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What others may ask about an elastic job. Pure. */
+#pragma once
+
+#include "model/elastic/types.h"
+
+struct elastic;
+
+/* When the next ELASTIC_TICK is due; -1: nothing is waited for but events of running workers. After
+ * the verdict, too, there is a limit: the grace and the patience, then hosts with live workers are
+ * given up, and elastic_timeout later those whose workers have not FINISHED. */
+int64_t elastic_deadline(const struct elastic *elastic);
+
+enum elastic_state elastic_state(const struct elastic *elastic);
+
+/* Hosts have numbers from 0 on, in the order in which they were first listed; a number stays with
+ * its name for the whole job. */
+int elastic_host_count(const struct elastic *elastic);
+int elastic_host_number(const struct elastic *elastic, const char *name); /* -1: never listed */
+
+struct elastic_host_facts {   /* borrowed until the next event */
+    const struct host *entry; /* name, user, port, address as last listed */
+    enum elastic_host_state state;
+    int slots;                    /* as listed */
+    int put_aside;                /* of them, for their strikes */
+    int workers;                  /* any state but EXITED; planned ones count */
+    bool spare;                   /* up and not in the plan, on purpose */
+    int64_t blacklisted_until_ms; /* 0: not; INT64_MAX: for good */
+    int64_t drain_deadline_ms;    /* -1: not known or not draining */
+};
+struct elastic_host_facts elastic_host_facts(const struct elastic *elastic, int host);
+
+const struct elastic_plan *elastic_plan(const struct elastic *elastic);
+
+/* About a live worker. */
+struct elastic_worker_facts {
+    enum elastic_worker_state state; /* FREE: nobody sits there */
+    int host, slot;
+    int rank, local_rank; /* of the last epoch that it was in; -1: none yet */
+    bool registered;
+};
+struct elastic_worker_facts elastic_worker_facts(const struct elastic *elastic, int seat);
+int elastic_seat_count(const struct elastic *elastic); /* highest seat ever taken + 1 */
+
+const struct elastic_facts *elastic_facts(const struct elastic *elastic);
+
+const struct elastic_verdict *
+elastic_verdict(const struct elastic *elastic); /* END_NONE: none yet */

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The vocabulary of the elastic core: states, events, actions, and the records that come out of it.
+ * model/elastic/elastic.h says by which rules they follow each other. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/hosts/hosts.h"
+
+/* clang-format off */
+#define ELASTIC_STATE_LIST(X)                                                                    \
+    X(ELASTIC_WAITING, "waiting for hosts") X(ELASTIC_PREPARING, "preparing")                    \
+    X(ELASTIC_RUNNING, "running") X(ELASTIC_AGREEING, "waiting for the survivors")               \
+    X(ELASTIC_STOPPING, "stopping the workers") X(ELASTIC_ENDING, "ending") X(ELASTIC_DONE, "done")
+
+/*   listed  call    up      lost, failed  retry due   drain    no workers left  listed no more
+ * ABSENT    -> KNOWN
+ * KNOWN     -> CALLING                                -> LEFT                    -> ABSENT
+ * CALLING           -> UP   -> AWAY                   -> LEFT                    -> ABSENT
+ * UP                        -> AWAY                   -> LEAVING                 -> LEAVING
+ * LEAVING                   -> AWAY                            -> LEFT
+ * AWAY                                    -> CALLING  -> LEFT                    -> ABSENT
+ * LEFT      (undrained, or listed anew) -> KNOWN                                 -> ABSENT
+ * LEAVING -> UP when it is undrained, or was only not listed and is again, before it has left. Listed
+ * anew: it was on no list in between, be it while it was LEAVING. A drained host that is lost is
+ * called again as others are; the same machine (boot id) is let go at once, another one is used. One
+ * that is put aside for its strikes is called only when it is listed anew, and used if it is
+ * another machine. */
+#define ELASTIC_HOST_LIST(X)                                                                     \
+    X(ELASTIC_HOST_ABSENT, "not listed") X(ELASTIC_HOST_KNOWN, "not used")                       \
+    X(ELASTIC_HOST_CALLING, "connecting") X(ELASTIC_HOST_UP, "up")                               \
+    X(ELASTIC_HOST_LEAVING, "draining") X(ELASTIC_HOST_LEFT, "drained")                          \
+    X(ELASTIC_HOST_AWAY, "lost")
+
+/*           START       STARTED    asks     answered              kill      exited    finished
+ * PLANNED   -> STARTING
+ * STARTING              -> RUNNING                                -> KILLED -> EXITED
+ * RUNNING                          -> ASKED                       -> KILLED -> EXITED
+ * ASKED                                     -> RUNNING (a place)  -> KILLED -> EXITED
+ *                                           -> REMOVED (none)
+ * REMOVED                                                         -> KILLED -> EXITED
+ * KILLED                                                                    -> EXITED
+ * EXITED                                                                              -> FREE
+ * ASKED -> RUNNING also when its last request is dropped: it has to ask again. A worker of a lost
+ * host is gone at once, from any state, and so is a planned one that is cancelled. END_ALL and KILL
+ * both make KILLED. */
+#define ELASTIC_WORKER_LIST(X)                                                                   \
+    X(ELASTIC_WORKER_FREE, "none") X(ELASTIC_WORKER_PLANNED, "planned")                          \
+    X(ELASTIC_WORKER_STARTING, "starting") X(ELASTIC_WORKER_RUNNING, "running")                  \
+    X(ELASTIC_WORKER_ASKED, "rejoining") X(ELASTIC_WORKER_REMOVED, "removed")                    \
+    X(ELASTIC_WORKER_KILLED, "being ended") X(ELASTIC_WORKER_EXITED, "exited")
+
+#define ELASTIC_MODE_LIST(X)                                                                     \
+    X(ELASTIC_AUTO, "auto") X(ELASTIC_REJOIN, "rejoin") X(ELASTIC_RESTART, "restart")            \
+    X(ELASTIC_STOP, "stop")
+
+#define ELASTIC_EVENT_LIST(X)                                                                    \
+    X(ELASTIC_TICK, "tick")                    /* time has passed */                             \
+    X(ELASTIC_HOSTS, "hosts")                  /* `hosts`: all that are available now */         \
+    X(ELASTIC_DISCOVERY_FAILED, "discovery failed") /* `text`, `first` */                        \
+    X(ELASTIC_HOST_CAME, "host came")          /* `host`, `text` = boot id: its agent is up */   \
+    X(ELASTIC_HOST_UNREACHED, "host unreached") /* `host`, `text`: the call has failed */        \
+    X(ELASTIC_HOST_LOST, "host lost")          /* `host`, `text`, `since_ms` */                  \
+    X(ELASTIC_HOST_DRAIN, "drain")             /* `host`, `text`, `deadline_ms` or -1: when it   \
+                                                  passes, the workers still there are killed */ \
+    X(ELASTIC_HOST_UNDRAIN, "undrain")         /* `host` */                                      \
+    X(ELASTIC_PREPARED, "prepared")            /* `epoch`: every agent concerned is ready */     \
+    X(ELASTIC_PREPARE_FAILED, "prepare failed") /* `epoch`, `host`, `text`, `code` = status; counts\
+                                                  also when the epoch was cancelled meanwhile */ \
+    X(ELASTIC_REGISTERED, "registered")        /* `host`, `local_rank`: of a live worker */      \
+    X(ELASTIC_ASKED, "asked")                  /* `host`, `local_rank`, `request` */             \
+    X(ELASTIC_ASK_DROPPED, "ask dropped")      /* `request`: its asker has hung up */            \
+    X(ELASTIC_STARTED, "started")              /* `seat` */                                      \
+    X(ELASTIC_EXITED, "exited")                /* `seat`, `code`, `signaled`, `since_ms` */      \
+    X(ELASTIC_FINISHED, "finished")            /* `seat`: nothing more comes from it */          \
+    X(ELASTIC_END, "end")                      /* the driver ends the job for its own reasons */
+
+#define ELASTIC_ACTION_LIST(X)                                                                   \
+    X(ELASTIC_CALL, "call")             /* `host`: get an agent up there; CAME or UNREACHED */   \
+    X(ELASTIC_LET_GO, "let go")         /* `host`: end its agent, or the call; it has no worker */ \
+    X(ELASTIC_GIVE_UP, "give up")       /* `host`: as lost (its agent does not do what it should);\
+                                           its workers are gone for us, no event follows */      \
+    X(ELASTIC_PREPARE, "prepare")       /* elastic_plan() */                                     \
+    X(ELASTIC_CANCEL, "cancel")         /* what was prepared and not started, `epoch` */         \
+    X(ELASTIC_START, "start")           /* the new workers of elastic_plan() */                  \
+    X(ELASTIC_ANSWER, "answer")         /* `request` with the place of `seat`; -1: removed */    \
+    X(ELASTIC_KILL, "kill")             /* `seat`, `grace_ms`; 0: at once */                     \
+    X(ELASTIC_END_ALL, "end all")       /* every worker, `grace_ms` */                           \
+    X(ELASTIC_NOTIFY, "notify")         /* `seat`: hosts have changed (both added and removed) */ \
+    X(ELASTIC_DEADLINE, "deadline")     /* `host`, `deadline_ms` (-1: there is none any more),  \
+                                           `text` (why; NULL: not said): its workers are told */ \
+    X(ELASTIC_SAY, "say")               /* `level`, `text`: a line for the user */               \
+    X(ELASTIC_RESUMED, "resumed")       /* elastic_facts(): the epoch goes on with all its ranks */\
+    X(ELASTIC_VERDICT, "verdict")       /* elastic_verdict(): end all that still runs */         \
+    X(ELASTIC_OVER, "over")             /* after the verdict: no worker is left */
+
+/* Why the job has ended. */
+#define ELASTIC_END_LIST(X)                                                                      \
+    X(ELASTIC_END_NONE, "none") X(ELASTIC_END_SUCCESS, "success")                                \
+    X(ELASTIC_END_CRASH, "crash")           /* on-failure stop, or no more restarts */           \
+    X(ELASTIC_END_FAULT, "program fault")   /* it crashes everywhere */                          \
+    X(ELASTIC_END_HOST_LOST, "host lost")   /* on-failure stop, or no more preemptions */        \
+    X(ELASTIC_END_NO_HOSTS, "no hosts")     /* too few for longer than elastic_timeout */        \
+    X(ELASTIC_END_RESET_LIMIT, "reset limit") X(ELASTIC_END_DISCOVERY, "discovery")              \
+    X(ELASTIC_END_PREPARE, "prepare")       /* it cannot be started anywhere */                  \
+    X(ELASTIC_END_DRIVER, "driver")         /* ELASTIC_END */
+/* clang-format on */
+
+#define ELASTIC_ENUM(name, text) name,
+enum elastic_state { ELASTIC_STATE_LIST(ELASTIC_ENUM) ELASTIC_STATES };
+enum elastic_host_state { ELASTIC_HOST_LIST(ELASTIC_ENUM) ELASTIC_HOST_STATES };
+enum elastic_worker_state { ELASTIC_WORKER_LIST(ELASTIC_ENUM) ELASTIC_WORKER_STATES };
+enum elastic_mode { ELASTIC_MODE_LIST(ELASTIC_ENUM) };
+enum elastic_event_kind { ELASTIC_EVENT_LIST(ELASTIC_ENUM) ELASTIC_EVENTS };
+enum elastic_action_kind { ELASTIC_ACTION_LIST(ELASTIC_ENUM) ELASTIC_ACTIONS };
+enum elastic_end { ELASTIC_END_LIST(ELASTIC_ENUM) ELASTIC_ENDS };
+#undef ELASTIC_ENUM
+
+const char *elastic_state_name(enum elastic_state state);
+const char *elastic_host_state_name(enum elastic_host_state state);
+const char *elastic_worker_state_name(enum elastic_worker_state state);
+const char *elastic_mode_name(enum elastic_mode mode);
+const char *elastic_event_name(enum elastic_event_kind kind);
+const char *elastic_action_name(enum elastic_action_kind kind);
+const char *elastic_end_name(enum elastic_end end);
+
+struct elastic_config {
+    enum elastic_mode mode; /* ELASTIC_AUTO: by what the workers can */
+    int np, min_np, max_np; /* to start; to go on; at most, 0: all slots. np, min_np >= 1 */
+    int spares;             /* hosts that are kept up without workers while np is reached */
+    int reset_limit;        /* epochs after the first; -1: no limit */
+    int max_restarts;       /* after crashes; -1: no limit */
+    int max_preemptions;    /* restarts after lost hosts and drains; -1: no limit */
+    int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms;
+    int64_t grace_ms;         /* between TERM and KILL, after a failure */
+    int64_t orderly_grace_ms; /* of a restart in which nothing failed: a host goes, or comes */
+    int64_t cooldown_min_ms, cooldown_max_ms;   /* 0: what is put aside stays so */
+    int64_t reconnect_min_ms, reconnect_max_ms; /* doubling, from a loss to the next call */
+    int64_t strike_decay_ms, suspect_ms;
+    int64_t
+        patience_ms; /* beyond the grace, until an agent that has not ended a worker is given up */
+    int64_t renotify_ms; /* until nobody has asked, rank 0 is told of a change so often */
+    int strike_limit;    /* 0: nothing is ever put aside */
+};
+void elastic_config_init(struct elastic_config *config); /* the defaults; np and min_np are 1 */
+
+struct elastic_event {
+    enum elastic_event_kind kind;
+    int host; /* number, as elastic_host_number() gives it */
+    int seat, local_rank;
+    int code; /* exit code or signal number */
+    bool signaled, first;
+    uint32_t epoch;
+    uint64_t request;              /* of the rendezvous, opaque */
+    int64_t since_ms, deadline_ms; /* same clock as `now_ms` */
+    const char *text;              /* borrowed; NULL: none */
+    const struct host_list *hosts; /* borrowed */
+};
+
+struct elastic_action {
+    enum elastic_action_kind kind;
+    int host, seat;
+    uint32_t epoch;
+    uint64_t request;
+    int64_t grace_ms, deadline_ms;
+    int level;        /* enum log_level */
+    const char *text; /* borrowed until the next event */
+};
+
+/* Grows; the caller keeps one and calls elastic_actions_clear() before each event. */
+struct elastic_actions {
+    struct elastic_action *items;
+    size_t count, room;
+};
+void elastic_actions_clear(struct elastic_actions *actions);
+void elastic_actions_destroy(struct elastic_actions *actions);
+
+struct elastic_member {
+    int seat, host, slot;
+    int rank, local_rank, local_size, cross_rank, cross_size;
+    bool is_new; /* to be started; else it survives */
+};
+
+/* The membership of the epoch that is prepared or runs; members in rank order. NULL before the
+ * first PREPARE; after a CANCEL it means nothing until the next one. Borrowed until the next event.
+ */
+struct elastic_plan {
+    uint32_t epoch;
+    int restart_count; /* how often all have started anew */
+    bool fresh;        /* every member is new, seat == rank: nothing of earlier epochs runs */
+    int size;
+    struct elastic_member *members;
+    int host_count;
+    int *hosts; /* numbers of those with members, in rank order of their first member */
+};
+
+/* About the epoch that has just resumed, and the whole job. Times on the caller's clock; 0: the
+ * phase did not happen. */
+struct elastic_facts {
+    uint32_t epoch;
+    int size, host_count;
+    enum elastic_mode mode; /* in which it came about; ELASTIC_AUTO for the first */
+    char cause[512];        /* "lost c: no heartbeat for 5.0 s; added d"; "" for the first */
+    int64_t happened_ms;    /* the change, as far as it is known (last heard, exit) */
+    int64_t detected_ms, agreed_ms, planned_ms, started_ms, resumed_ms;
+    int epochs, crashes, hosts_lost, preemptions, grown; /* so far in the job */
+    int64_t lost_ms; /* from happened to resumed, summed over all epochs */
+};
+
+struct elastic_verdict {
+    enum elastic_end end;
+    int code; /* CRASH, FAULT, RESET_LIMIT after a crash: exit code or signal number of `seat`;
+                 never 0: it is 1 when that worker ended with 0 too early, or when there is no seat.
+                 PREPARE: the status */
+    bool signaled;
+    int seat, rank, host; /* whom it is about; -1: nobody */
+    char text[1024];      /* one line; "" with SUCCESS */
+};
