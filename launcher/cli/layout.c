@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "cli/text_file.h"
-#include "model/plan/rank_map.h"
 #include "model/plan/rankfile.h"
 
 #define RANKFILE_MAX ((size_t)512 << 20)
@@ -22,17 +21,11 @@ static int read_rankfile(const struct settings *settings, struct mapping *out, s
 static int check_one(const struct settings *settings, const struct mapping *mapping,
                      struct error *err)
 {
-    if (settings->rankfile != NULL && settings->rank_map != NULL)
-        return error_status(
-            err, STATUS_USAGE, "%s and %s both say where each rank runs; give one of them",
-            settings_place(settings, OPT_rankfile), settings_place(settings, OPT_rank_map));
-    bool listed = settings->rankfile != NULL || settings->rank_map != NULL;
-    if (listed && mapping->rule != MAP_SLOT)
-        return error_status(
-            err, STATUS_USAGE, "%s and %s both say where each rank runs; give one of them",
-            settings_place(settings, OPT_map_by),
-            settings_place(settings, settings->rankfile != NULL ? OPT_rankfile : OPT_rank_map));
-    return 0;
+    if (settings->rankfile == NULL || mapping->rule == MAP_SLOT)
+        return 0;
+    return error_status(
+        err, STATUS_USAGE, "%s and %s both say where each rank runs; give one of them",
+        settings_place(settings, OPT_map_by), settings_place(settings, OPT_rankfile));
 }
 
 int layout_read(const struct settings *settings, struct mapping *out, struct error *err)
@@ -47,12 +40,10 @@ int layout_read(const struct settings *settings, struct mapping *out, struct err
             err, STATUS_USAGE, "%s says %d cores for each worker and %s %lld; give one of them",
             settings_place(settings, OPT_map_by), out->cpus_per_proc,
             settings_place(settings, OPT_cpus_per_proc), (long long)settings->cpus_per_proc);
-    if (settings->rankfile == NULL && settings->rank_map == NULL)
+    if (settings->rankfile == NULL)
         return 0;
     out->rule = MAP_LIST;
-    if (settings->rankfile != NULL)
-        return read_rankfile(settings, out, err);
-    return rank_map_parse(settings->rank_map, &out->list, err);
+    return read_rankfile(settings, out, err);
 }
 
 bool layout_hosts(const struct mapping *mapping, struct host_list *hosts)
@@ -71,9 +62,7 @@ int layout_check_elastic(const struct settings *settings, struct error *err)
     struct mapping mapping = {.rule = MAP_SLOT};
     int result = layout_read(settings, &mapping, err);
     bool other = result == 0 && (mapping.rule != MAP_SLOT || mapping.cpus_per_proc > 0);
-    enum option_id option = settings->rankfile != NULL   ? OPT_rankfile
-                            : settings->rank_map != NULL ? OPT_rank_map
-                                                         : OPT_map_by;
+    enum option_id option = settings->rankfile != NULL ? OPT_rankfile : OPT_map_by;
     if (other)
         result = error_status(err, STATUS_USAGE,
                               "%s: the workers of an elastic job fill the slots of its hosts, "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that are laid out otherwise than host after host: --map-by, --rankfile, --rank-map.
+"""Ranks that are laid out otherwise than host after host: --map-by, --rankfile.
 
 test_plan.py has the golden plans. Here are the refusals, the files, and real runs over made-up hosts:
 what a worker is told about itself must be what the plan says, for every kind of worker.
@@ -20,7 +20,7 @@ LOCAL = ("--transport", "local")
 LAYOUTS = (
     (("--map-by", "node", "-H", "a:2,b:2"), "abab"),
     (("--map-by", "node", "-H", "a:3,b:1,c:2"), "abcaca"),
-    (("--rank-map", "b,a,a,b,c,a"), "baabca"),
+    (("--rankfile", "mixed.ranks"), "baabca"),
     (("--map-by", "seq", "-H", "a,b,b,a"), "abba"),
 )
 
@@ -101,18 +101,22 @@ class Files(Mapping):
 class Words(Mapping):
 
     def test_the_number_of_ranks(self):
+        ranks = self.write("ranks", "rank 0=a\nrank 1=b\n")
         for args, said in ((("-np", 5, "--map-by", "ppr:2:node", "-H", "a:4,b:4"), "room for 4 ranks on 2 hosts"),
-                           (("-np", 3, "--rank-map", "a,b", "-H", "a:4,b:4"), "places for 2 ranks, but 3 are wanted"),
-                           (("-np", 1, "--rank-map", "a,b"), "places for 2 ranks, but 1 is wanted")):
+                           (("-np", 3, "--rankfile", ranks, "-H", "a:4,b:4"), "places for 2 ranks, but 3 are wanted"),
+                           (("-np", 1, "--rankfile", ranks), "places for 2 ranks, but 1 is wanted")):
             with self.subTest(args=args):
                 self.refused(said, *args)
         self.refused("one for each of the 2 entries", "-np", 3, "--map-by", "seq", "-H", "a:4,b:4", status=123)
 
     def test_one_rule_at_a_time(self):
         ranks = self.write("ranks", "rank 0=a\n")
-        self.refused("--rankfile and .*--rank-map both say", "--rankfile", ranks, "--rank-map", "a", "-H", "a")
-        self.refused("--map-by and .*--rank-map both say", "--map-by", "node", "--rank-map", "a", "-H", "a")
-        self.assertEqual(self.hosts_of("--map-by", "slot", "--rank-map", "b,a", "-H", "a,b"), "ba")
+        self.refused("--map-by and .*--rankfile both say", "--map-by", "node", "--rankfile", ranks, "-H", "a")
+        self.assertEqual(self.hosts_of("--map-by", "slot", "--rankfile", ranks, "-H", "a,b"), "a")
+
+    def test_the_option_that_a_rankfile_replaces(self):
+        result = self.dry("--rank-map", "b,a", "-H", "a,b", status=2)
+        self.expect_said(result, "unknown option.*--rank-map")
 
     def test_words_that_nobody_knows(self):
         for word in ("socket", "ppr:2", "ppr:2:socket", "slot:SPAN", ":", "node:PE=0"):
@@ -125,17 +129,20 @@ class Words(Mapping):
         for args in (("-map-by", "NODE"), ("--map-by=node",), ("--map-by", "node:NOOVERSUBSCRIBE")):
             self.assertEqual(self.hosts_of(*args, "-H", "a:2,b:2"), "abab")
         self.assertEqual(self.hosts_of("-np", 3, "--map-by", ":OVERSUBSCRIBE", "-H", "a"), "aaa")
-        self.assertEqual(self.hosts_of("-rank-map", "b,a", "-H", "a,b"), "ba")
 
     def test_an_elastic_job_is_mapped_by_slots(self):
         ranks = self.write("ranks", "rank 0=a\n")
-        for args in (("--map-by", "node"), ("--map-by", "slot:PE=2"), ("--rank-map", "a,b"), ("--rankfile", ranks)):
+        for args in (("--map-by", "node"), ("--map-by", "slot:PE=2"), ("--rankfile", ranks)):
             with self.subTest(args=args):
                 self.refused(f"{args[0]}.*elastic job", "--min-np", 1, "-H", "a,b", *args)
         self.assertEqual(self.hosts_of("--min-np", 1, "--map-by", "slot", "-H", "a,b"), "ab")
 
 
 class Runs(Mapping):
+
+    def setUp(self):
+        super().setUp()
+        self.write("mixed.ranks", "".join(f"rank {rank}={host}\n" for rank, host in enumerate("baabca")))
 
     def run_layout(self, args, *program, **options):
         env = {**QUIET, **options.pop("env", {})}

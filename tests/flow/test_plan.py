@@ -57,9 +57,6 @@ MAPPED = {
                  "localhost localhost localhost", [3]),
     "numa": (["--map-by", "numa", "-H", "a:2,b:2", *LOCAL, "./train"], [("a", 2), ("b", 2)], "a a b b", [4]),
     "seq": (["--map-by", "seq", "-H", "a,b,a", *LOCAL, "./train"], [("a", 2), ("b", 1)], "a b a", [3]),
-    "rank_map": (["--rank-map", "b,a,b*2", "-H", "a:4,b:4", *LOCAL, "./train"], [("b", 4), ("a", 4)], "b a b b", [4]),
-    "rank_map_alone": (["--rank-map", "n[1-2]*2,n1", *LOCAL, "./train"], [("n1", 3), ("n2", 2)], "n1 n1 n2 n2 n1",
-                       [5]),
 }
 GOLDEN_CASES = {name: case[0] for name, case in [*CASES.items(), *MAPPED.items()]}
 

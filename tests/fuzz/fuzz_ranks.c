@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rankfiles, --rank-map and lists of ranks: hosts in the first line, all three read the rest. */
+/* Rankfiles and lists of ranks: hosts in the first line, both read the rest. */
 #include "base/parse.h"
 #include "fuzz.h"
 #include "model/hosts/entry.h"
-#include "model/plan/rank_map.h"
 #include "model/plan/rankfile.h"
 
 static void resolve(int result, struct rank_list *list, const struct host_list *hosts)
@@ -31,9 +30,6 @@ FUZZ_TARGET
     int64_t max = 4095;
     hosts_parse(names, &hosts, NULL);
     int result = rankfile_parse(text, bytes.left, "f", &list, &err);
-    fuzz_check_error(result, &err);
-    resolve(result, &list, &hosts);
-    result = rank_map_parse(text, &list, &err);
     fuzz_check_error(result, &err);
     resolve(result, &list, &hosts);
     fuzz_check_error(parse_ranks(text, max, each_rank, &max, &err), &err);

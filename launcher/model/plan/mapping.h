@@ -7,7 +7,7 @@
  *   ppr:N:node   N ranks on each host, host after host
  *   numa         over the hosts as slot; on each host round its memory nodes (its agent does that)
  *   seq          one rank for each entry of the host list, in the order in which they were written
- *   a list       a rankfile or --rank-map has the host of each rank
+ *   a list       a rankfile has the host of each rank
  *
  * No host gets more ranks than slots, or with oversubscribe: the rule begins again with fresh slots
  * as often as is needed, up to max_slots of each host. Where the rule itself says how many ranks a

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks with their places, one by one: what a rankfile (model/plan/rankfile.h) or --rank-map
- * (model/plan/rank_map.h) says. Pure.
+ * The place of each rank, as a rankfile (model/plan/rankfile.h) gives it. Pure.
  *
  * A host is named, or counted: +n0 is the first of the host list, +n1 the second.
  */
@@ -26,7 +25,7 @@ struct rank_list {
     struct rank_place *items; /* by rank, none missing once it has been parsed */
     size_t count, room;
     struct host_list names; /* in the order of their first rank; slots: how many ranks name it */
-    char *source;           /* the rankfile, or "--rank-map" */
+    char *source;           /* name of the rankfile */
 };
 
 /* The place of `rank`, which is made (as RANK_PLACE_NONE, and all below it); borrowed until the

@@ -14,11 +14,11 @@
 #include "model/hosts/entry.h"
 #include "model/plan/mapping.h"
 #include "model/plan/plan.h"
-#include "model/plan/rank_map.h"
+#include "model/plan/rankfile.h"
 
 struct shape {
-    const char *map_by; /* NULL: slot */
-    const char *rank_map;
+    const char *map_by;   /* NULL: slot */
+    const char *rankfile; /* the host of each rank, with commas between */
     const char *hosts;
     int np;
     bool oversubscribe;
@@ -26,16 +26,28 @@ struct shape {
     int max_slots;       /* ... never gets more */
 };
 
+static void read_rankfile(const char *hosts, struct mapping *mapping)
+{
+    struct error err = ERROR_INIT;
+    struct buf file = BUF_INIT(4096);
+    for (int rank = 0; *hosts != '\0'; rank++) {
+        size_t length = strcspn(hosts, ",");
+        buf_printf(&file, "rank %d=%.*s\n", rank, (int)length, hosts);
+        hosts += length + (hosts[length] == ',');
+    }
+    mapping->rule = MAP_LIST;
+    if (rankfile_parse(buf_text(&file), file.length, "ranks", &mapping->list, &err) < 0)
+        fail_msg("%s", err.text);
+    buf_destroy(&file);
+}
+
 static void prepare(const struct shape *shape, struct mapping *mapping, struct host_list *hosts)
 {
     struct error err = ERROR_INIT;
     if (shape->map_by != NULL && mapping_parse(shape->map_by, mapping, &err) < 0)
         fail_msg("%s", err.text);
-    if (shape->rank_map != NULL) {
-        mapping->rule = MAP_LIST;
-        if (rank_map_parse(shape->rank_map, &mapping->list, &err) < 0)
-            fail_msg("%s", err.text);
-    }
+    if (shape->rankfile != NULL)
+        read_rankfile(shape->rankfile, mapping);
     assert_int_equal(hosts_parse(shape->hosts, hosts, &err), 0);
     for (size_t i = 0; i < hosts->count; i++) {
         if (shape->limited != NULL && strcmp(hosts->items[i].name, shape->limited) == 0)
@@ -205,21 +217,21 @@ static void test_numa(void **state)
     plan_destroy(plan);
 }
 
-static void test_rank_map(void **state)
+static void test_rankfile(void **state)
 {
     (void)state;
-    expect(SHAPE(NULL, "a,b,a*2", "a:4,b:4"), "a b a a");
-    expect(SHAPE(NULL, "b*2,a", "a,b", 3), "b b a");
-    expect(SHAPE(NULL, "+n1,+n0*2", "a:2,b:2"), "b a a");
-    expect_refusal(SHAPE(NULL, "a,b,a*2", "a:2,b:2"), STATUS_NO_SLOTS,
-                   "--rank-map puts 3 ranks on a, which has 2 slots");
-    expect(SHAPE(NULL, "a,b,a*2", "a:2,b:2", 0, true), "a b a a");
+    expect(SHAPE(NULL, "a,b,a,a", "a:4,b:4"), "a b a a");
+    expect(SHAPE(NULL, "b,b,a", "a,b", 3), "b b a");
+    expect(SHAPE(NULL, "+n1,+n0,+n0", "a:2,b:2"), "b a a");
+    expect_refusal(SHAPE(NULL, "a,b,a,a", "a:2,b:2"), STATUS_NO_SLOTS,
+                   "ranks puts 3 ranks on a, which has 2 slots");
+    expect(SHAPE(NULL, "a,b,a,a", "a:2,b:2", 0, true), "a b a a");
     expect_refusal(SHAPE(NULL, "a,c", "a:2,b:2"), STATUS_USAGE,
-                   "--rank-map: rank 1 is to run on c, which is not among the 2 hosts");
+                   "ranks:2: rank 1 is to run on c, which is not among the 2 hosts");
     expect_refusal(SHAPE(NULL, "a,+n2", "a:2,b:2"), STATUS_USAGE,
                    "rank 1 is to run on +n2, but the last of the job's 2 hosts is +n1");
     expect_refusal(SHAPE(NULL, "a,b", "a:2,b:2", 4), STATUS_USAGE,
-                   "--rank-map has places for 2 ranks, but 4 are wanted");
+                   "ranks has places for 2 ranks, but 4 are wanted");
     expect_refusal(SHAPE(NULL, "a,b", "a:2,b:2", 1), STATUS_USAGE, "but 1 is wanted");
 }
 
@@ -235,10 +247,10 @@ static void test_max_slots(void **state)
     expect_refusal(SHAPE("node", NULL, "a:1", 3, true, "a", 2), STATUS_NO_SLOTS, "no more than 2");
     expect_refusal(SHAPE("ppr:3:node", NULL, "a:1,b:1", 0, true, "b", 2), STATUS_NO_SLOTS,
                    "puts 3 ranks on b, which has at most 2 slots; use more hosts");
-    expect_refusal(SHAPE(NULL, "b*3", "a:1,b:1", 0, true, "b", 2), STATUS_NO_SLOTS,
-                   "--rank-map puts 3 ranks on b, which has at most 2 slots");
+    expect_refusal(SHAPE(NULL, "b,b,b", "a:1,b:1", 0, true, "b", 2), STATUS_NO_SLOTS,
+                   "ranks puts 3 ranks on b, which has at most 2 slots");
     /* a limit holds where nobody said a slot count, too */
-    expect_refusal(SHAPE(NULL, "b*3", "a,b", 0, false, "b", 2), STATUS_NO_SLOTS, "at most 2");
+    expect_refusal(SHAPE(NULL, "b,b,b", "a,b", 0, false, "b", 2), STATUS_NO_SLOTS, "at most 2");
 }
 
 static void test_words(void **state)
@@ -348,8 +360,7 @@ static void test_a_million_ranks(void **state)
         {"node", NULL, "a:900000,n[1-99999]:1", 999000, false, NULL, 0},
         {"node", NULL, "a:1,n[1-99999]:1", 1000000, true, NULL, 0},
         {"ppr:10:node", NULL, "n[1-100000]:10", 0, false, NULL, 0},
-        {"slot", NULL, "n[1-100000]:1", 1000000, true, NULL, 0},
-        {NULL, "n[1-50000]*10,n[1-50000]*10", "n[1-50000]:20", 0, false, NULL, 0}};
+        {"slot", NULL, "n[1-100000]:1", 1000000, true, NULL, 0}};
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         struct plan *plan = make(&shapes[i], &err);
         if (plan == NULL)
@@ -357,6 +368,26 @@ static void test_a_million_ranks(void **state)
         check(plan);
         plan_destroy(plan);
     }
+}
+
+static void test_a_million_ranks_of_a_rankfile(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct host_list hosts = {0};
+    struct mapping mapping = {.rule = MAP_LIST};
+    struct buf file = BUF_INIT(1 << 28);
+    for (int rank = 0; rank < 1000000; rank++)
+        buf_printf(&file, "rank %d=n%d\n", rank, rank % 50000 + 1);
+    assert_int_equal(hosts_parse("n[1-50000]:20", &hosts, &err), 0);
+    assert_int_equal(rankfile_parse(buf_text(&file), file.length, "ranks", &mapping.list, &err), 0);
+    int *host_of AUTO_FREE = mapping_assign(&mapping, &hosts, 1000000, false, &err);
+    assert_non_null(host_of);
+    for (int rank = 0; rank < 1000000; rank++)
+        assert_true(host_of[rank] == rank % 50000);
+    mapping_destroy(&mapping);
+    hosts_destroy(&hosts);
+    buf_destroy(&file);
 }
 
 /* All hosts but one have reached their limits early. */
@@ -390,12 +421,13 @@ int main(void)
         cmocka_unit_test(test_slots_of_open_hosts),
         cmocka_unit_test(test_seq),
         cmocka_unit_test(test_numa),
-        cmocka_unit_test(test_rank_map),
+        cmocka_unit_test(test_rankfile),
         cmocka_unit_test(test_max_slots),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_bad_words),
         cmocka_unit_test(test_rules_agree_on_random_hosts),
         cmocka_unit_test(test_a_million_ranks),
+        cmocka_unit_test(test_a_million_ranks_of_a_rankfile),
         cmocka_unit_test(test_a_million_ranks_beside_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/plan/rank_map.h"
 #include "model/plan/rankfile.h"
 
 /* "host cpus; ..." of all ranks. */
@@ -148,82 +147,13 @@ static void test_a_long_rankfile(void **state)
     buf_destroy(&file);
 }
 
-static void expect_map(const char *text, const char *expected)
-{
-    struct rank_list list = {.count = 0};
-    struct error err = ERROR_INIT;
-    if (rank_map_parse(text, &list, &err) < 0)
-        fail_msg("%s", err.text);
-    struct buf got = BUF_INIT(4096);
-    for (size_t i = 0; i < list.count; i++) {
-        int host = list.items[i].host;
-        buf_printf(&got, "%s", i > 0 ? " " : "");
-        if (host < 0)
-            buf_printf(&got, "+%d", -1 - host);
-        else
-            buf_puts(&got, list.names.items[host].name);
-    }
-    assert_string_equal(buf_text(&got), expected);
-    buf_destroy(&got);
-    rank_list_destroy(&list);
-}
-
-static void test_rank_maps(void **state)
-{
-    (void)state;
-    expect_map("a", "a");
-    expect_map("a,b,a*2", "a b a a");
-    expect_map(" a , b*3 ,a ", "a b b b a");
-    expect_map("n[1-3]", "n1 n2 n3");
-    expect_map("n[1-2]*2,n[1,3]", "n1 n1 n2 n2 n1 n3");
-    expect_map("[fe80::1]*2,[fe80::2]", "fe80::1 fe80::1 fe80::2");
-    expect_map("+n0*2,+n1", "+0 +0 +1");
-}
-
-static void test_bad_rank_maps(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *map, *text;
-    } cases[] = {
-        {"", "--rank-map '': an entry is empty; expected the host of each rank"},
-        {"a,,b", "--rank-map 'a,,b': an entry is empty"},
-        {"a,", "an entry is empty"},
-        {"*2", "--rank-map: '*2': expected HOST, or HOST*N"},
-        {"a*0", "--rank-map: 'a*0': expected HOST, or HOST*N"},
-        {"a*", "expected HOST, or HOST*N"},
-        {"a*-1", "expected HOST, or HOST*N"},
-        {"a*2*2", "expected HOST, or HOST*N"},
-        {"a*x", "expected HOST, or HOST*N"},
-        {"a*99999999999999999999", "expected HOST, or HOST*N"},
-        {"a*10000000,b", "--rank-map: 'b': more than the 10000000 ranks of one job"},
-        {"a b", "'a b' is not a host"},
-        {"-rf", "'-rf' is not a host"},
-        {"$(x)", "is not a host"},
-        {"n[3-1]", "--rank-map: 'n[3-1]'"},
-        {"n[1-999999999]", "--rank-map: "},
-        {"[fe80::1", "--rank-map: '[fe80::1'"},
-        {"\x1b[31m", "'?[31m'"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rank_list list = {.count = 0};
-        struct error err = ERROR_INIT;
-        if (rank_map_parse(cases[i].map, &list, &err) == 0)
-            fail_msg("'%s' was taken", cases[i].map);
-        assert_int_equal(err.status, STATUS_USAGE);
-        if (strstr(err.text, cases[i].text) == NULL)
-            fail_msg("\"%s\" lacks \"%s\"", err.text, cases[i].text);
-        assert_null(strchr(err.text, '\x1b'));
-        rank_list_destroy(&list);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rankfiles),      cmocka_unit_test(test_bad_rankfiles),
-        cmocka_unit_test(test_one_byte_wrong), cmocka_unit_test(test_a_long_rankfile),
-        cmocka_unit_test(test_rank_maps),      cmocka_unit_test(test_bad_rank_maps),
+        cmocka_unit_test(test_rankfiles),
+        cmocka_unit_test(test_bad_rankfiles),
+        cmocka_unit_test(test_one_byte_wrong),
+        cmocka_unit_test(test_a_long_rankfile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
