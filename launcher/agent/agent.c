@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/agent_end.h"
+#include "agent/agent_state.h"
 #include "agent/check.h"
 #include "agent/departure.h"
 #include "agent/ending.h"

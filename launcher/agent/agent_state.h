@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/agent.h"
+#include "agent/agent_config.h"
 #include "agent/crews.h"
 #include "agent/stream.h"
 #include "io/helpers.h"

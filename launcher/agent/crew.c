@@ -8,9 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/crew_binding.h"
-#include "agent/crew_gpus.h"
 #include "agent/crew_setup.h"
+#include "agent/worker.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -108,15 +107,15 @@ static void send_ready(const struct crew *crew, const struct error *problem)
     Hvdrun__Ready message = HVDRUN__READY__INIT;
     if (problem != NULL) {
         message.problem = (char *)problem->text;
-        message.rank = (uint32_t)first_rank_of(setup, setup->problem_app);
+        message.rank = (uint32_t)first_rank_of(setup, setup->apps.problem);
         message.status = (uint32_t)(problem->status != 0 ? problem->status : STATUS_LAUNCHER);
     }
     message.master_port = (uint32_t)setup->master_port;
     message.jax_port = (uint32_t)setup->jax_port;
-    message.mpi = setup->notes.items;
-    message.n_mpi = setup->notes.count;
-    message.bindings = setup->pictures.items;
-    message.n_bindings = setup->pictures.count;
+    message.mpi = setup->apps.notes.items;
+    message.n_mpi = setup->apps.notes.count;
+    message.bindings = setup->binding.pictures.items;
+    message.n_bindings = setup->binding.pictures.count;
     if (setup->route.iface != NULL) { /* else it failed before */
         message.address = setup->route.address;
         message.interface = setup->route.iface;
@@ -150,7 +149,7 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
 
 struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prepare)
 {
-    static const struct mpi_host_ops mpi_ops = {.signal = ops_signal, .pid = ops_pid};
+    static const struct mpi_job_ops mpi_ops = {.signal = ops_signal, .pid = ops_pid};
     struct crew *crew = mem_alloc(sizeof(*crew));
     struct error err = ERROR_INIT;
     crew->config = *config;
@@ -200,7 +199,7 @@ static int spawn_one(struct crew *crew, int index)
 {
     struct crew_setup *setup = &crew->setup;
     const Hvdrun__Worker *message = setup->prepare->workers[index];
-    const struct crew_app *app = &setup->apps[message->app];
+    const struct crew_app *app = &setup->apps.items[message->app];
     struct worker *worker = &crew->workers[index];
     AUTO_STRV struct strv extra = STRV_INIT, hints = STRV_INIT;
     struct error err = ERROR_INIT;
@@ -210,15 +209,16 @@ static int spawn_one(struct crew *crew, int index)
         worker_fail(worker, &err);
         return -1;
     }
-    crew_binding_env(setup, message, &hints);
-    crew_gpus_env(setup, message, &extra, &hints);
+    crew_binding_env(&setup->binding, crew->config.facts->cpu_quota,
+                     (int)setup->prepare->local_size, message, &hints);
+    crew_gpus_env(setup->binding.gpus, message, &extra, &hints);
     struct worker_env_rank rank = {.rank = (int)message->rank,
                                    .local_rank = (int)message->local_rank,
                                    .slot = (int)message->slot,
                                    .cross_rank = (int)message->cross_rank,
                                    .cross_size = (int)message->cross_size,
                                    .app_env = &app->env,
-                                   .mpi = setup->kinds[message->app],
+                                   .mpi = setup->apps.kinds[message->app],
                                    .extra = strv_items(&extra),
                                    .hints = strv_items(&hints),
                                    .command = setup->prepare->apps[message->app]->argv[0],
@@ -235,9 +235,9 @@ static int spawn_one(struct crew *crew, int index)
                               .limits = setup->limits,
                               .limit_count = setup->limit_count,
                               .script_shell = "/bin/sh"};
-    if (setup->binding != NULL) {
-        spec.cpus = (const cpu_set_t *)setup->binding->ranks[message->slot].words;
-        spec.cpus_size = setup->binding->ranks[message->slot].bytes;
+    if (setup->binding.cpus != NULL) {
+        spec.cpus = (const cpu_set_t *)setup->binding.cpus->ranks[message->slot].words;
+        spec.cpus_size = setup->binding.cpus->ranks[message->slot].bytes;
     }
     worker->error_file = crew_setup_error_file(setup, worker->rank);
     int result = worker_spawn(worker, &spec, stdin_of(crew, worker->seat));
@@ -288,7 +288,7 @@ static void spawn_slice(void *context)
             by_pid_add(crew, crew->spawned);
             struct worker *worker = &crew->workers[crew->spawned];
             worker_watch_exit(worker, worker_has_ended, worker);
-            worker_end_started(worker->end);
+            worker_end_started(worker->end, worker->pid);
         }
         crew->spawned++;
     }
@@ -361,11 +361,8 @@ void crew_cut(struct crew *crew)
 void crew_end_worker(struct crew *crew, uint32_t seat, int signal, int64_t grace_ms)
 {
     struct worker *worker = by_seat_find(crew, seat);
-    if (worker == NULL)
-        return;
-    if (worker->end == NULL)
-        worker->end = worker_end_create(worker, crew->paused);
-    worker_end_begin(worker->end, signal, grace_ms);
+    if (worker != NULL)
+        worker_begin_end(worker, crew->paused, signal, grace_ms);
 }
 
 void crew_pause(struct crew *crew, bool paused)

@@ -9,34 +9,12 @@
  */
 #pragma once
 
-#include "agent/modules.h"
-#include "agent/post.h"
-#include "agent/stream.h"
-#include "agent/worker.h"
+#include "agent/crew_config.h"
 #include "base/strv.h"
 #include "io/reaper.h"
-#include "node/facts.h"
 #include "wire/control.pb-c.h"
 
 struct crew;
-
-struct crew_config {
-    struct loop *loop;
-    const struct post *post; /* the agent's; the crew's frames go under its own epoch */
-    uint32_t epoch;
-    struct stream_pool *pool;
-    struct reaper *reaper;
-    const struct node_facts *facts;
-    struct mpi_host *mpi; /* the agent's; NULL: an older crew has it, and this one gets no MPI */
-    const sigset_t *mask; /* for the workers */
-    struct modules *modules;
-    const char *job_id;
-    int64_t drain_ms;
-    int rendezvous_port; /* 0: none */
-    /* Every worker is FINISHED. Called from inside the crew: not the place to destroy it. */
-    void (*finished)(void *context);
-    void *context;
-};
 
 /* Takes `prepare` and sends READY, which says so when the crew cannot start. */
 struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prepare);

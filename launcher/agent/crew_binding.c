@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "agent/crew_gpus.h"
 #include "base/mem.h"
 #include "model/binding/picture.h"
 #include "node/topology.h"
@@ -35,15 +34,14 @@ static bool has_lists(const Hvdrun__Prepare *prepare)
 }
 
 /* The lines of --report-bindings. */
-static void draw(struct crew_setup *setup, const struct topology *topology,
-                 const struct binding *binding)
+static void draw(const Hvdrun__Prepare *prepare, const struct topology *topology,
+                 const struct binding *binding, struct crew_binding *out)
 {
-    const Hvdrun__Prepare *prepare = setup->prepare;
     size_t count = prepare->n_workers;
     struct binding_worker *workers AUTO_FREE = mem_array(count, sizeof(*workers));
     AUTO_STRV struct strv gpus = STRV_INIT;
     for (size_t i = 0; i < count; i++) {
-        char *near = crew_gpus_of(setup, prepare->workers[i]->slot);
+        char *near = crew_gpus_of(out->gpus, prepare->workers[i]->slot);
         if (near != NULL)
             strv_add_take(&gpus, near);
         workers[i] = (struct binding_worker){.rank = prepare->workers[i]->rank,
@@ -55,15 +53,15 @@ static void draw(struct crew_setup *setup, const struct topology *topology,
         unit = "the rankfile's CPUs";
     else if (prepare->bind == BIND_NONE && prepare->cpus_per_proc > 0)
         unit = bind_unit_name(BIND_CORE);
-    binding_report(topology, crew_gpus_seen(setup->gpus), unit, workers, count, &setup->pictures);
+    binding_report(topology, crew_gpus_seen(out->gpus), unit, workers, count, &out->pictures);
 }
 
-static void warn(const struct crew_setup *setup, const struct binding *binding)
+static void warn(const struct crew_binding_request *request, const struct binding *binding)
 {
-    const struct log *log = &setup->config->post->log;
+    const struct log *log = request->log;
     if (binding->narrow)
         log_warning(log, "--cpus-per-proc %u: there are not so many cores where a worker is bound",
-                    setup->prepare->cpus_per_proc);
+                    request->prepare->cpus_per_proc);
     else if (binding->sharing > 0)
         log_warning(log, "%zu of %zu workers share their cores with others: we may use %zu",
                     binding->sharing, binding->count, binding->cores);
@@ -82,11 +80,10 @@ static bool is_description_lost(const struct topology *topology)
     return described && !topology->made_up && getenv("HWLOC_THISSYSTEM") == NULL;
 }
 
-/* Takes over `topology`'s devices when it is a made-up machine. */
-static int bind_to(struct crew_setup *setup, struct topology *topology, bool wanted,
-                   struct error *err)
+static int bind_to(const struct crew_binding_request *asked, const struct topology *topology,
+                   bool wanted, struct crew_binding *out, struct error *err)
 {
-    const Hvdrun__Prepare *prepare = setup->prepare;
+    const Hvdrun__Prepare *prepare = asked->prepare;
     int slots = slots_of(prepare);
     char **lists AUTO_FREE = lists_of(prepare, slots);
     struct binding_request request = {.unit = (enum bind_unit)prepare->bind,
@@ -95,58 +92,67 @@ static int bind_to(struct crew_setup *setup, struct topology *topology, bool wan
                                       .gpus_per_proc = (int)prepare->gpus_per_proc,
                                       .round_numa = prepare->map_unit == 1,
                                       .cpu_lists = lists};
-    if (setup->gpus != NULL)
-        request.gpus = crew_gpus_seen(setup->gpus);
+    if (out->gpus != NULL)
+        request.gpus = crew_gpus_seen(out->gpus);
     struct binding *binding = binding_create(topology, &request, err);
     if (binding == NULL)
         return -1;
     if (prepare->report_bindings)
-        draw(setup, topology, binding);
+        draw(prepare, topology, binding, out);
     if (wanted)
-        warn(setup, binding);
+        warn(asked, binding);
     if (wanted && topology->made_up)
-        log_warning(&setup->config->post->log,
+        log_warning(asked->log,
                     "HWLOC_SYNTHETIC or HWLOC_XMLFILE makes up this machine: nobody is bound");
     if (is_description_lost(topology))
-        log_warning(&setup->config->post->log,
+        log_warning(asked->log,
                     "hwloc cannot read what HWLOC_SYNTHETIC or HWLOC_XMLFILE says: this is the "
                     "machine itself");
     if (wanted && !topology->made_up)
-        setup->binding = binding;
+        out->cpus = binding;
     else
         binding_destroy(binding);
     return 0;
 }
 
-int crew_binding_fill(struct crew_setup *setup, struct error *err)
+int crew_binding_fill(struct crew_binding *out, const struct crew_binding_request *request,
+                      struct error *err)
 {
-    const Hvdrun__Prepare *prepare = setup->prepare;
+    const Hvdrun__Prepare *prepare = request->prepare;
     struct topology topology = {.count = 0};
     if (prepare->bind > BIND_GPU)
         return error_set(err, "a binding of unknown kind %u", prepare->bind);
     bool wanted = prepare->bind != BIND_NONE || prepare->cpus_per_proc > 0 || has_lists(prepare);
     bool needs_topology = wanted || prepare->report_bindings;
     if (needs_topology) {
-        const char *module = modules_find(setup->config->modules, "hvdrun-topology.so", err);
+        const char *module = modules_find(request->modules, "hvdrun-topology.so", err);
         if (module == NULL || topology_read(module, &topology, err) < 0)
             return -1;
     }
-    setup->gpus = crew_gpus_create(setup, topology.made_up ? &topology : NULL);
-    int result = setup->gpus == NULL ? 0 : crew_gpus_check(setup, slots_of(prepare), err);
+    out->gpus = crew_gpus_create(prepare, request->apps, request->facts->gpus_told,
+                                 topology.made_up ? &topology : NULL);
+    int result = out->gpus == NULL ? 0 : crew_gpus_check(out->gpus, slots_of(prepare), err);
     if (result == 0 && needs_topology)
-        result = bind_to(setup, &topology, wanted, err);
+        result = bind_to(request, &topology, wanted, out, err);
     topology_destroy(&topology);
     return result;
 }
 
-void crew_binding_env(const struct crew_setup *setup, const Hvdrun__Worker *worker,
-                      struct strv *hints)
+void crew_binding_destroy(struct crew_binding *binding)
 {
-    if (setup->binding == NULL)
+    binding_destroy(binding->cpus);
+    crew_gpus_destroy(binding->gpus);
+    strv_destroy(&binding->pictures);
+    *binding = (struct crew_binding){.cpus = NULL};
+}
+
+void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int local_size,
+                      const Hvdrun__Worker *worker, struct strv *hints)
+{
+    if (binding->cpus == NULL)
         return;
-    int threads = setup->binding->threads[worker->slot];
-    int quota = setup->config->facts->cpu_quota, size = (int)setup->prepare->local_size;
-    if (quota > 0 && size > 0 && quota / size < threads)
-        threads = quota / size > 0 ? quota / size : 1;
+    int threads = binding->cpus->threads[worker->slot];
+    if (cpu_quota > 0 && local_size > 0 && cpu_quota / local_size < threads)
+        threads = cpu_quota / local_size > 0 ? cpu_quota / local_size : 1;
     strv_printf(hints, "OMP_NUM_THREADS=%d", threads);
 }

@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPUs of a crew's workers (--bind-to and what goes with it) and the picture of them. */
+/* The CPUs and GPUs of a crew's workers (--bind-to and what goes with it) and the picture of them.
+ */
 #pragma once
 
-#include "agent/crew_setup.h"
+#include "agent/crew_apps.h"
+#include "agent/crew_gpus.h"
+#include "agent/modules.h"
+#include "model/binding/binding.h"
+#include "node/facts.h"
 
-/* Fills setup->binding, setup->gpus and setup->pictures as PREPARE asks; reads nothing that it does
- * not ask for. -1: `err` says why the crew cannot start. */
-int crew_binding_fill(struct crew_setup *setup, struct error *err);
+struct crew_binding {       /* all zero: nobody is bound */
+    struct binding *cpus;   /* by slot; NULL: not bound */
+    struct crew_gpus *gpus; /* NULL: nobody asks for them */
+    struct strv pictures;   /* for READY */
+};
+
+struct crew_binding_request {
+    const Hvdrun__Prepare *prepare;
+    const struct crew_apps *apps;
+    const struct node_facts *facts;
+    struct modules *modules;
+    const struct log *log;
+};
+
+/* Binds as PREPARE asks, and reads nothing that it does not ask for. `prepare` and `apps` are
+ * borrowed until crew_binding_destroy(). -1: `err` says why the crew cannot start. */
+int crew_binding_fill(struct crew_binding *out, const struct crew_binding_request *request,
+                      struct error *err);
+void crew_binding_destroy(struct crew_binding *binding);
 
 /* Appends OMP_NUM_THREADS of a worker that is bound: its part of its cores. For where nobody else
- * has set it. */
-void crew_binding_env(const struct crew_setup *setup, const Hvdrun__Worker *worker,
-                      struct strv *hints);
+ * has set it. `cpu_quota` is that of the node, shared by `local_size` workers. */
+void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int local_size,
+                      const Hvdrun__Worker *worker, struct strv *hints);

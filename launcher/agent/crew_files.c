@@ -11,21 +11,22 @@
 #define WHILE_SPAWNING 8 /* the worker's ends of its pipes, stdin of one, files that are read */
 
 /* What stays open for one worker: its pidfd, its pipes, its connection to the MPI server. */
-static uint64_t files_of(const struct crew_setup *setup, const Hvdrun__Worker *worker)
+static uint64_t files_of(const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
+                         const Hvdrun__Worker *worker)
 {
-    uint64_t pipes = setup->prepare->merge_stderr ? 1 : 2;
-    return 1 + pipes + (setup->kinds[worker->app] == MPI_NONE ? 0 : 1);
+    uint64_t pipes = prepare->merge_stderr ? 1 : 2;
+    return 1 + pipes + (apps->kinds[worker->app] == MPI_NONE ? 0 : 1);
 }
 
-int crew_files_check(const struct crew_setup *setup, struct error *err)
+int crew_files_check(const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
+                     struct error *err)
 {
-    const Hvdrun__Prepare *prepare = setup->prepare;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
         return 0;
     uint64_t allowed = (uint64_t)limit.rlim_cur, needed = WHILE_SPAWNING;
     for (size_t i = 0; i < prepare->n_workers; i++)
-        needed += files_of(setup, prepare->workers[i]);
+        needed += files_of(prepare, apps, prepare->workers[i]);
     /* the kernel gives the lowest number that is free, so it is how many there are */
     int lowest AUTO_FD = fd_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
     if (lowest < 0 && errno != EMFILE)

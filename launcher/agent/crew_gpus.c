@@ -14,18 +14,28 @@
 #define VALUE_MAX ((size_t)16 << 10)
 
 struct crew_gpus {
+    const Hvdrun__Prepare *prepare;
+    const struct crew_apps *apps;
     struct device_list found, nics;
     const char *name;           /* the variable that shows GPUs of this kind */
     struct gpu_visible visible; /* to the first worker; another app's may be told otherwise */
 };
 
-struct crew_gpus *crew_gpus_create(const struct crew_setup *setup, struct topology *topology)
+/* What an app of ours sees, which -x may tell it; the caller clears it. */
+static void see(const struct crew_gpus *gpus, uint32_t app, struct gpu_visible *visible)
 {
-    const Hvdrun__Prepare *prepare = setup->prepare;
+    gpu_visible_fill(visible, &gpus->found, crew_apps_getenv(gpus->apps, app, gpus->name));
+}
+
+struct crew_gpus *crew_gpus_create(const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
+                                   int told, struct topology *topology)
+{
     if (prepare->bind != BIND_GPU && prepare->gpus_per_proc == 0 && !prepare->nic_hints &&
         !prepare->report_bindings)
         return NULL;
     struct crew_gpus *gpus = mem_alloc(sizeof(*gpus));
+    gpus->prepare = prepare;
+    gpus->apps = apps;
     if (topology != NULL) {
         gpus->found = topology->gpus;
         gpus->nics = topology->nics;
@@ -33,14 +43,13 @@ struct crew_gpus *crew_gpus_create(const struct crew_setup *setup, struct topolo
     } else {
         gpus_read("", &gpus->found);
         if (gpus->found.count == 0)
-            gpus_fill_unknown(&gpus->found, setup->config->facts->gpus_told);
+            gpus_fill_unknown(&gpus->found, told);
         if (prepare->nic_hints)
             nics_read("", &gpus->nics);
     }
     enum device_kind kind = gpus->found.count > 0 ? gpus->found.items[0].kind : DEVICE_NVIDIA;
-    const struct crew_app *app = &setup->apps[prepare->workers[0]->app];
     gpus->name = gpu_visible_name(kind);
-    gpu_visible_fill(&gpus->visible, &gpus->found, crew_setup_getenv(setup, app, gpus->name));
+    see(gpus, prepare->workers[0]->app, &gpus->visible);
     return gpus;
 }
 
@@ -54,20 +63,10 @@ void crew_gpus_destroy(struct crew_gpus *gpus)
     free(gpus);
 }
 
-/* What an app of ours sees, which -x may tell it; the caller clears it. */
-static void see(const struct crew_setup *setup, uint32_t app, struct gpu_visible *visible)
-{
-    const struct crew_gpus *gpus = setup->gpus;
-    gpu_visible_fill(visible, &gpus->found,
-                     crew_setup_getenv(setup, &setup->apps[app], gpus->name));
-}
-
 /* Are `shown` GPUs enough for workers in so many slots? */
-static int check_count(const struct crew_setup *setup, size_t shown, size_t slots,
-                       struct error *err)
+static int check_count(const struct crew_gpus *gpus, size_t shown, size_t slots, struct error *err)
 {
-    const struct crew_gpus *gpus = setup->gpus;
-    size_t each = setup->prepare->gpus_per_proc;
+    size_t each = gpus->prepare->gpus_per_proc;
     if (shown / each >= slots)
         return 0;
     if (shown == 0)
@@ -80,20 +79,20 @@ static int check_count(const struct crew_setup *setup, size_t shown, size_t slot
                         each, slots, each * slots, shown, gpus->name);
 }
 
-int crew_gpus_check(const struct crew_setup *setup, int slots, struct error *err)
+int crew_gpus_check(const struct crew_gpus *gpus, int slots, struct error *err)
 {
-    const Hvdrun__Prepare *prepare = setup->prepare;
+    const Hvdrun__Prepare *prepare = gpus->prepare;
     if (prepare->gpus_per_proc == 0)
         return 0;
-    int result = check_count(setup, setup->gpus->visible.words.count, (size_t)slots, err);
+    int result = check_count(gpus, gpus->visible.words.count, (size_t)slots, err);
     uint32_t app = prepare->workers[0]->app;
     for (size_t i = 0; i < prepare->n_workers && result == 0; i++) {
         const Hvdrun__Worker *worker = prepare->workers[i];
         if (worker->app == app)
             continue;
         struct gpu_visible visible;
-        see(setup, worker->app, &visible);
-        result = check_count(setup, visible.words.count, (size_t)worker->slot + 1, err);
+        see(gpus, worker->app, &visible);
+        result = check_count(gpus, visible.words.count, (size_t)worker->slot + 1, err);
         gpu_visible_clear(&visible);
     }
     return result;
@@ -105,19 +104,19 @@ const struct device_list *crew_gpus_seen(const struct crew_gpus *gpus)
 }
 
 /* The first of the GPUs of a slot, and how many; false: there is none. */
-static bool gpus_of(const struct crew_setup *setup, size_t slot, size_t *first, size_t *count)
+static bool gpus_of(const struct crew_gpus *gpus, size_t slot, size_t *first, size_t *count)
 {
-    size_t all = setup->gpus == NULL ? 0 : setup->gpus->visible.devices.count;
-    *count = setup->prepare->gpus_per_proc > 0 ? setup->prepare->gpus_per_proc : 1;
+    size_t all = gpus == NULL ? 0 : gpus->visible.devices.count;
+    *count = gpus->prepare->gpus_per_proc > 0 ? gpus->prepare->gpus_per_proc : 1;
     *first = all == 0 ? 0 : slot * *count % all;
     return all > 0;
 }
 
-char *crew_gpus_of(const struct crew_setup *setup, size_t slot)
+char *crew_gpus_of(const struct crew_gpus *gpus, size_t slot)
 {
     size_t first = 0, count = 0;
     struct buf text = BUF_INIT(VALUE_MAX);
-    if (!gpus_of(setup, slot, &first, &count))
+    if (!gpus_of(gpus, slot, &first, &count))
         return NULL;
     for (size_t i = 0; i < count; i++)
         buf_printf(&text, i > 0 ? ",%zu" : "%zu", first + i);
@@ -125,29 +124,28 @@ char *crew_gpus_of(const struct crew_setup *setup, size_t slot)
 }
 
 /* Taken from the list that this worker's own app would see. */
-static void put_part(const struct crew_setup *setup, const Hvdrun__Worker *worker, struct strv *own)
+static void put_part(const struct crew_gpus *gpus, const Hvdrun__Worker *worker, struct strv *own)
 {
-    const struct crew_gpus *gpus = setup->gpus;
     struct gpu_visible visible;
-    see(setup, worker->app, &visible);
-    char *part AUTO_FREE = gpu_visible_part(&visible, worker->slot, setup->prepare->gpus_per_proc);
+    see(gpus, worker->app, &visible);
+    char *part AUTO_FREE = gpu_visible_part(&visible, worker->slot, gpus->prepare->gpus_per_proc);
     if (part != NULL)
         strv_printf(own, "%s=%s", gpus->name, part);
     gpu_visible_clear(&visible);
 }
 
-void crew_gpus_env(const struct crew_setup *setup, const Hvdrun__Worker *worker, struct strv *own,
+void crew_gpus_env(const struct crew_gpus *gpus, const Hvdrun__Worker *worker, struct strv *own,
                    struct strv *hints)
 {
     size_t first = 0, count = 0;
-    if (setup->gpus == NULL)
+    if (gpus == NULL)
         return;
-    if (setup->prepare->gpus_per_proc > 0)
-        put_part(setup, worker, own);
-    if (!setup->prepare->nic_hints || !gpus_of(setup, worker->slot, &first, &count))
+    if (gpus->prepare->gpus_per_proc > 0)
+        put_part(gpus, worker, own);
+    if (!gpus->prepare->nic_hints || !gpus_of(gpus, worker->slot, &first, &count))
         return;
     struct buf nccl AUTO_BUF = BUF_INIT(VALUE_MAX), ucx AUTO_BUF = BUF_INIT(VALUE_MAX);
-    nic_near_values(&setup->gpus->nics, &setup->gpus->visible.devices, first, count, &nccl, &ucx);
+    nic_near_values(&gpus->nics, &gpus->visible.devices, first, count, &nccl, &ucx);
     if (nccl.length == 0)
         return;
     strv_printf(hints, "NCCL_IB_HCA=%s", buf_text(&nccl));

@@ -6,27 +6,31 @@
  */
 #pragma once
 
-#include "agent/crew_setup.h"
+#include "agent/crew_apps.h"
+#include "base/error.h"
 #include "model/binding/topology.h"
+#include "wire/control.pb-c.h"
 
 struct crew_gpus;
 
-/* NULL when PREPARE asks for nothing that concerns GPUs. `topology`: of a made-up machine, whose
- * devices are taken; else NULL. */
-struct crew_gpus *crew_gpus_create(const struct crew_setup *setup, struct topology *topology);
+/* NULL when PREPARE asks for nothing that concerns GPUs. `told`: how many
+ * nvidia-smi counts, for a host where nothing else lists them. `topology`: of a simulated machine,
+ * whose devices are taken; else NULL. `prepare` and `apps` are borrowed. */
+struct crew_gpus *crew_gpus_create(const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
+                                   int told, struct topology *topology);
 void crew_gpus_destroy(struct crew_gpus *gpus); /* accepts NULL */
 
 /* -1 and STATUS_NO_SLOTS when --gpus-per-proc asks for more than there are. */
-int crew_gpus_check(const struct crew_setup *setup, int slots, struct error *err);
+int crew_gpus_check(const struct crew_gpus *gpus, int slots, struct error *err);
 
 /* Those that the workers see, in their order. Borrowed. */
 const struct device_list *crew_gpus_seen(const struct crew_gpus *gpus);
 
 /* The numbers of those that the worker in `slot` has or is near, "2,3"; NULL: none. The caller owns
- * it. */
-char *crew_gpus_of(const struct crew_setup *setup, size_t slot);
+ * it. `gpus` may be NULL here and below. */
+char *crew_gpus_of(const struct crew_gpus *gpus, size_t slot);
 
 /* Appends "NAME=value": to `own` what --gpus-per-proc gives it, to `hints` what it gets where
  * nobody else has set the name. */
-void crew_gpus_env(const struct crew_setup *setup, const Hvdrun__Worker *worker, struct strv *own,
+void crew_gpus_env(const struct crew_gpus *gpus, const Hvdrun__Worker *worker, struct strv *own,
                    struct strv *hints);

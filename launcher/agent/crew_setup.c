@@ -1,60 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/crew_setup.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "agent/crew_binding.h"
 #include "agent/crew_files.h"
-#include "agent/crew_gpus.h"
 #include "agent/deadline.h"
 #include "agent/modules.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/env/scrub.h"
-#include "node/mpi_detect.h"
 #include "node/mpi_params.h"
 #include "node/ports.h"
 
 #define SLOT_MAX 1000000
 
-static char *join(char *const *words, size_t count, const char *separator)
+static char *join_names(char *const *names, size_t count)
 {
     struct buf text = BUF_INIT((size_t)8 << 20);
     for (size_t i = 0; i < count; i++) {
-        buf_puts(&text, i > 0 ? separator : "");
-        buf_puts(&text, words[i]);
+        buf_puts(&text, i > 0 ? "," : "");
+        buf_puts(&text, names[i]);
     }
     return buf_take(&text);
-}
-
-/* On another machine than the driver's, names like HOME are this host's own. */
-static void copy_base_env(struct crew_setup *setup)
-{
-    const Hvdrun__Prepare *prepare = setup->prepare;
-    AUTO_STRV struct strv passed = STRV_INIT;
-    for (size_t i = 0; i < prepare->n_base_env; i++)
-        strv_add(&passed, prepare->base_env[i]);
-    if (prepare->remote)
-        env_scrub_for_host(strv_items(&passed), environ, &setup->base_env);
-    else
-        strv_copy(&setup->base_env, strv_items(&passed));
-    if (prepare->keep_scheduler_env)
-        env_scrub_own_scheduler(environ, &setup->base_env);
 }
 
 static void copy_lists(struct crew_setup *setup)
 {
     const Hvdrun__Prepare *prepare = setup->prepare;
-    copy_base_env(setup);
     for (size_t i = 0; i < prepare->n_knobs; i++)
         strv_add(&setup->knobs, prepare->knobs[i]);
-    setup->node_names = join(prepare->hosts, prepare->n_hosts, ",");
+    setup->node_names = join_names(prepare->hosts, prepare->n_hosts);
     setup->node_sizes = mem_array(prepare->n_host_ranks, sizeof(int));
     for (size_t i = 0; i < prepare->n_host_ranks; i++)
         setup->node_sizes[i] = (int)prepare->host_ranks[i];
@@ -76,142 +53,6 @@ static void copy_limits(struct crew_setup *setup)
     }
 }
 
-const char *crew_setup_getenv(const struct crew_setup *setup, const struct crew_app *app,
-                              const char *name)
-{
-    const char *value = strv_env_get(&app->env, name);
-    return value != NULL ? value : strv_env_get(&setup->base_env, name);
-}
-
-static int check_wdir(const char *wdir, struct error *err)
-{
-    struct stat info;
-    if (wdir == NULL)
-        return 0;
-    int errnum = stat(wdir, &info) < 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
-    if (errnum == 0)
-        return 0;
-    error_errno(err, errnum, "cannot enter the working directory %s (--wdir names another)", wdir);
-    err->status = STATUS_LAUNCHER;
-    return -1;
-}
-
-/* Offering a kind by force, or by looking at the program. */
-static int choose_kind(struct crew_setup *setup, size_t index, struct error *err)
-{
-    const Hvdrun__App *message = setup->prepare->apps[index];
-    struct crew_app *app = &setup->apps[index];
-    struct mpi_finding found;
-    if (setup->config->mpi == NULL) {
-        setup->kinds[index] = MPI_NONE;
-        strv_printf(&setup->notes, "%s: MPI none (it joins others)", app->path);
-        return 0;
-    }
-    bool automatic = strcmp(message->mpi, mpi_kind_name(MPI_AUTO)) == 0;
-    const char *library_path = crew_setup_getenv(setup, app, "LD_LIBRARY_PATH");
-    if (mpi_detect(app->path, library_path, &found, automatic ? err : NULL) < 0 && automatic)
-        return -1;
-    enum mpi_kind kind = found.kind;
-    for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)
-        kind = strcmp(message->mpi, mpi_kind_name(k)) == 0 ? k : kind;
-    app->requires_mpi = kind != MPI_NONE && (found.linked || !automatic);
-    if (!automatic && found.linked && kind != found.kind)
-        log_warning(&setup->config->post->log,
-                    "%s %s, which --mpi=%s does not serve: each process will be a world of its "
-                    "own; use --mpi=%s",
-                    app->path, found.what, mpi_kind_name(kind), mpi_kind_name(found.kind));
-    setup->kinds[index] = kind;
-    strv_printf(&setup->notes, "%s: MPI %s (%s)", app->path, mpi_kind_name(kind),
-                automatic ? found.what : "as --mpi says");
-    return 0;
-}
-
-/* The worker changes its folder before it executes a path that was found from ours. */
-static void make_absolute(char **path)
-{
-    char *here AUTO_FREE = getcwd(NULL, 0);
-    if ((*path)[0] == '/' || here == NULL)
-        return;
-    char *relative AUTO_FREE = *path;
-    *path = mem_printf("%s/%s", here, relative);
-}
-
-static int fill_app(struct crew_setup *setup, size_t index, struct error *err)
-{
-    const Hvdrun__App *message = setup->prepare->apps[index];
-    struct crew_app *app = &setup->apps[index];
-    const char *job_wdir = setup->prepare->wdir[0] == '\0' ? NULL : setup->prepare->wdir;
-    app->wdir = message->wdir[0] == '\0' ? job_wdir : message->wdir;
-    for (size_t i = 0; i < message->n_argv; i++)
-        strv_add(&app->argv, message->argv[i]);
-    app->arguments = join(message->argv + 1, message->n_argv - 1, " ");
-    for (size_t i = 0; i < setup->prepare->n_host_env; i++)
-        strv_env_put(&app->env, setup->prepare->host_env[i]);
-    for (size_t i = 0; i < message->n_env; i++)
-        strv_env_put(&app->env, message->env[i]);
-    setup->app_np[index] =
-        (int)(index < setup->prepare->n_app_sizes ? setup->prepare->app_sizes[index] : message->np);
-    if (check_wdir(app->wdir, err) < 0)
-        return -1;
-    app->path = child_find(message->argv[0], crew_setup_getenv(setup, app, "PATH"), app->wdir, err);
-    if (app->path == NULL)
-        return -1;
-    make_absolute(&app->path);
-    return choose_kind(setup, index, err);
-}
-
-/* All ranks of the job are one world, so MPI's start-up waits for those of other programs too. */
-static void warn_of_others(const struct crew_setup *setup, const struct crew_app *mpi)
-{
-    for (size_t i = 0; i < setup->prepare->n_apps; i++) {
-        if (setup->kinds[i] == MPI_NONE)
-            log_warning(&setup->config->post->log,
-                        "%s does not use MPI and %s does: the MPI ranks will wait for the others, "
-                        "which belong to the same job",
-                        setup->apps[i].path, mpi->path);
-    }
-}
-
-/* Programs of two MPI families would wait for each other for ever. */
-static int check_one_mpi(const struct crew_setup *setup, struct error *err)
-{
-    const struct crew_app *first = NULL;
-    enum mpi_kind kind = MPI_NONE;
-    for (size_t i = 0; i < setup->prepare->n_apps; i++) {
-        if (!setup->apps[i].requires_mpi)
-            continue;
-        if (first != NULL && setup->kinds[i] != kind)
-            return error_set(err,
-                             "%s needs MPI through %s and %s through %s: programs of one job must "
-                             "use the same MPI",
-                             first->path, mpi_kind_name(kind), setup->apps[i].path,
-                             mpi_kind_name(setup->kinds[i]));
-        first = &setup->apps[i];
-        kind = setup->kinds[i];
-    }
-    /* One node is enough to say it. */
-    if (first != NULL && setup->prepare->node_index == 0)
-        warn_of_others(setup, first);
-    return 0;
-}
-
-static int fill_apps(struct crew_setup *setup, struct error *err)
-{
-    size_t count = setup->prepare->n_apps;
-    setup->apps = mem_array(count, sizeof(*setup->apps));
-    setup->kinds = mem_array(count, sizeof(*setup->kinds));
-    setup->app_np = mem_array(count, sizeof(*setup->app_np));
-    for (size_t i = 0; i < count; i++) {
-        if (setup->prepare->apps[i]->n_argv == 0)
-            return error_set(err, "an app without a program");
-        if (fill_app(setup, i, err) == 0)
-            continue;
-        setup->problem_app = (int)i;
-        return -1;
-    }
-    return check_one_mpi(setup, err);
-}
-
 static int fill_ports(struct crew_setup *setup, struct error *err)
 {
     if (!setup->prepare->wants_master)
@@ -229,16 +70,27 @@ static int fill_ports(struct crew_setup *setup, struct error *err)
     return 0;
 }
 
+static int bind_workers(struct crew_setup *setup, struct error *err)
+{
+    const struct crew_config *config = setup->config;
+    struct crew_binding_request request = {.prepare = setup->prepare,
+                                           .apps = &setup->apps,
+                                           .facts = config->facts,
+                                           .modules = config->modules,
+                                           .log = &config->post->log};
+    return crew_binding_fill(&setup->binding, &request, err);
+}
+
 static bool uses_pmix(const struct crew_setup *setup)
 {
     bool uses = false;
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
-        uses = uses || setup->kinds[i] == MPI_PMIX;
+        uses = uses || setup->apps.kinds[i] == MPI_PMIX;
     return uses;
 }
 
 /* Without an MPI that was surely found, PMIx was only offered in case: the job runs without it. */
-static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, void *context,
+static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, void *context,
                     struct error *err)
 {
     const struct crew_config *config = setup->config;
@@ -252,32 +104,32 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_host_ops *ops, vo
         if (setup->shm_dir == NULL)
             log_info(&config->post->log, "%s; MPI ranks use their own", no_shm.text);
     }
-    struct mpi_host_job job = {.post = config->post,
-                               .prepare = setup->prepare,
-                               .places = &setup->places,
-                               .ops = ops,
-                               .context = context,
-                               .kinds = setup->kinds,
-                               .app_np = setup->app_np,
-                               .module_path = module,
-                               .shm_dir =
-                                   setup->shm_dir == NULL ? NULL : runtime_dir_path(setup->shm_dir),
-                               .hostname = config->facts->hostname,
-                               .job_id = config->job_id,
-                               .binding = setup->binding,
-                               .cpus = node_facts_cpus(config->facts)};
+    struct mpi_job job = {.post = config->post,
+                          .prepare = setup->prepare,
+                          .places = &setup->places,
+                          .ops = ops,
+                          .context = context,
+                          .kinds = setup->apps.kinds,
+                          .app_np = setup->apps.np,
+                          .module_path = module,
+                          .shm_dir =
+                              setup->shm_dir == NULL ? NULL : runtime_dir_path(setup->shm_dir),
+                          .hostname = config->facts->hostname,
+                          .job_id = config->job_id,
+                          .binding = setup->binding.cpus,
+                          .cpus = node_facts_cpus(config->facts)};
     setup->mpi = config->mpi;
     int result = uses && module == NULL ? -1 : mpi_host_prepare(setup->mpi, &job, err);
     bool needed = false;
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
-        needed = needed || setup->apps[i].requires_mpi;
+        needed = needed || setup->apps.items[i].requires_mpi;
     if (result == 0 || needed)
         return result;
     log_info(&config->post->log, "%s; going on without PMIx, which a script may not need",
              err->text);
     mpi_host_finish(setup->mpi);
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
-        setup->kinds[i] = MPI_NONE;
+        setup->apps.kinds[i] = MPI_NONE;
     return mpi_host_prepare(setup->mpi, &job, err);
 }
 
@@ -311,19 +163,22 @@ static void choose_interfaces(struct crew_setup *setup)
                                     .filter = strv_items(&words)};
     route_choose(&request, &setup->route);
     bool says = setup->route.include != NULL || setup->route.exclude != NULL;
-    if (!says || !mpi_params_choose_tcp(strv_env_get(&setup->base_env, "HOME"),
-                                        strv_env_get(&setup->base_env, "PATH")))
+    if (!says || !mpi_params_choose_tcp(strv_env_get(&setup->apps.base_env, "HOME"),
+                                        strv_env_get(&setup->apps.base_env, "PATH")))
         return;
     route_leave_subnets(&setup->route);
 }
 
 int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
-                    Hvdrun__Prepare *prepare, const struct mpi_host_ops *mpi_ops, void *context,
+                    Hvdrun__Prepare *prepare, const struct mpi_job_ops *mpi_ops, void *context,
                     struct error *err)
 {
     struct error no_dir = ERROR_INIT;
-    *setup = (struct crew_setup){
-        .config = config, .prepare = prepare, .master_fd = -1, .jax_fd = -1, .problem_app = -1};
+    *setup = (struct crew_setup){.config = config,
+                                 .prepare = prepare,
+                                 .apps = {.problem = -1},
+                                 .master_fd = -1,
+                                 .jax_fd = -1};
     if (prepare->n_workers == 0 || prepare->n_apps == 0)
         return error_set(err, "a plan without workers");
     for (size_t i = 0; i < prepare->n_workers; i++) {
@@ -336,19 +191,19 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
         return -1;
     copy_lists(setup);
     copy_limits(setup);
-    choose_interfaces(setup);
     setup->runtime_dir = runtime_dir_create(&no_dir);
     if (setup->runtime_dir == NULL)
         log_info(&config->post->log, "%s", no_dir.text);
     else
         setup->deadline_file =
             mem_printf("%s/" DEADLINE_FILE, runtime_dir_path(setup->runtime_dir));
-    if (fill_apps(setup, err) < 0 || fill_ports(setup, err) < 0 ||
-        crew_binding_fill(setup, err) < 0)
+    int apps = crew_apps_fill(&setup->apps, prepare, config->mpi != NULL, &config->post->log, err);
+    choose_interfaces(setup); /* by the PATH and HOME of the workers */
+    if (apps < 0 || fill_ports(setup, err) < 0 || bind_workers(setup, err) < 0)
         return -1;
     if (fill_mpi(setup, mpi_ops, context, err) < 0)
         return -1;
-    return crew_files_check(setup, err);
+    return crew_files_check(prepare, &setup->apps, err);
 }
 
 static void set_interfaces(const struct crew_setup *setup, struct worker_env_job *job)
@@ -391,12 +246,12 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir),
         .deadline_file = setup->deadline_file,
         .cpus_allowed = cpus,
-        .bound = setup->binding != NULL,
+        .bound = setup->binding.cpus != NULL,
         .yield_when_idle = (int)prepare->local_size > cpus,
-        .base = &setup->base_env,
+        .base = &setup->apps.base_env,
         .knobs = &setup->knobs,
         .app_count = (int)prepare->n_apps,
-        .app_np = setup->app_np};
+        .app_np = setup->apps.np};
     set_interfaces(setup, &job);
     setup->env = worker_env_create(&job);
 }
@@ -421,17 +276,8 @@ void crew_setup_destroy(struct crew_setup *setup)
     if (setup->mpi != NULL)
         mpi_host_finish(setup->mpi);
     worker_env_destroy(setup->env);
-    binding_destroy(setup->binding);
-    crew_gpus_destroy(setup->gpus);
-    for (size_t i = 0; setup->apps != NULL && i < setup->prepare->n_apps; i++) {
-        free(setup->apps[i].path);
-        free(setup->apps[i].arguments);
-        strv_destroy(&setup->apps[i].argv);
-        strv_destroy(&setup->apps[i].env);
-    }
-    free(setup->apps);
-    free(setup->kinds);
-    free(setup->app_np);
+    crew_binding_destroy(&setup->binding);
+    crew_apps_destroy(&setup->apps);
     free(setup->master_addr);
     free(setup->deadline_file);
     route_destroy(&setup->route);
@@ -439,10 +285,7 @@ void crew_setup_destroy(struct crew_setup *setup)
     free(setup->node_names);
     free(setup->node_sizes);
     free(setup->limits);
-    strv_destroy(&setup->base_env);
     strv_destroy(&setup->knobs);
-    strv_destroy(&setup->notes);
-    strv_destroy(&setup->pictures);
     fd_close(&setup->master_fd);
     fd_close(&setup->jax_fd);
     crew_setup_leave_folders(setup);

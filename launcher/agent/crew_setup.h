@@ -2,23 +2,16 @@
 /* What a crew needs before its first worker can start, and whether it can be had. */
 #pragma once
 
-#include "agent/crew.h"
+#include "agent/crew_apps.h"
+#include "agent/crew_binding.h"
+#include "agent/crew_config.h"
 #include "agent/mpi_host.h"
 #include "agent/rank_places.h"
+#include "io/child.h"
 #include "model/env/worker.h"
 #include "node/oom.h"
 #include "node/route.h"
 #include "node/runtime_dir.h"
-
-/* One program of the job as this node will run it. */
-struct crew_app {
-    char *path; /* resolved */
-    struct strv argv;
-    char *arguments;   /* argv[1..], joined */
-    struct strv env;   /* its own -x */
-    const char *wdir;  /* borrowed; NULL: where the agent is */
-    bool requires_mpi; /* it is linked with one, or the user said so */
-};
 
 struct crew_setup {
     const struct crew_config *config;
@@ -27,15 +20,12 @@ struct crew_setup {
     struct runtime_dir *runtime_dir; /* NULL: none could be made */
     char *deadline_file;             /* in it (deadline.h); NULL likewise */
     struct runtime_dir *shm_dir;     /* for the memory that MPI ranks share; NULL: none */
-    struct crew_app *apps;
-    enum mpi_kind *kinds;
-    struct strv base_env, knobs;
+    struct crew_apps apps;
+    struct strv knobs;
     char *node_names;
     int *node_sizes;
-    int *app_np;
-    struct binding *binding; /* by slot; NULL: not bound */
-    struct crew_gpus *gpus;  /* NULL: nobody asks for them */
-    struct worker_env *env;  /* since START; it borrows the next two */
+    struct crew_binding binding;
+    struct worker_env *env; /* since START; it borrows the next two */
     char *master_addr;
     struct route route;   /* of the workers' own traffic; READY tells it */
     struct mpi_host *mpi; /* NULL: no MPI for these workers */
@@ -43,18 +33,13 @@ struct crew_setup {
     size_t limit_count;
     int master_fd, jax_fd; /* held ports; -1 */
     int master_port, jax_port;
-    int problem_app;             /* whose program cannot be started; -1 */
-    struct strv notes, pictures; /* for READY: MPI kinds, bindings */
 };
 
 /* Takes `prepare`. -1: `err` says why the crew cannot start; destroy works in either case. */
 int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
-                    Hvdrun__Prepare *prepare, const struct mpi_host_ops *mpi_ops, void *context,
+                    Hvdrun__Prepare *prepare, const struct mpi_job_ops *mpi_ops, void *context,
                     struct error *err);
 void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start);
-/* A value as the workers of this app will see it; NULL: not set. Borrowed. */
-const char *crew_setup_getenv(const struct crew_setup *setup, const struct crew_app *app,
-                              const char *name);
 char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank); /* NULL: none */
 void crew_setup_leave_folders(struct crew_setup *setup);
 void crew_setup_destroy(struct crew_setup *setup);

@@ -22,7 +22,7 @@ struct mpi_host {
     struct loop *loop;
     const struct post *whole; /* the agent's */
     const struct post *post;  /* of the epoch that is prepared; else the agent's */
-    struct mpi_host_job job;
+    struct mpi_job job;
     struct pmix_server *pmix;
     struct loop_fd *pmix_watch;
     struct pmi1_wire *pmi1;
@@ -363,7 +363,7 @@ static bool wants(const struct mpi_host *host, enum mpi_kind kind)
 }
 
 /* What the servers index their tables with: all ranks of the node start here and now. */
-static int check_workers(const struct mpi_host_job *job, struct error *err)
+static int check_workers(const struct mpi_job *job, struct error *err)
 {
     const Hvdrun__Prepare *prepare = job->prepare;
     const int *ranks = rank_places_of(job->places, job->places->here);
@@ -383,7 +383,7 @@ static int register_job(struct mpi_host *host, struct error *err)
     return result;
 }
 
-int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, struct error *err)
+int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct error *err)
 {
     static const struct pmi1_wire_ops pmi1_ops = {
         .aborted = pmi1_aborted, .barrier_in = pmi1_barrier_in, .name = pmi1_name};

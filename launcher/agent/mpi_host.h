@@ -14,21 +14,12 @@
 
 #include <sys/types.h>
 
+#include "agent/mpi_job.h"
 #include "agent/post.h"
-#include "agent/rank_places.h"
 #include "base/strv.h"
 #include "io/loop.h"
-#include "model/binding/binding.h"
-#include "model/settings/words.h"
-#include "wire/control.pb-c.h"
 
 struct mpi_host;
-
-struct mpi_host_ops {
-    /* A worker asked that a rank of this node (or -2: all of them) gets a signal. */
-    void (*signal)(void *context, int rank, int signal);
-    pid_t (*pid)(void *context, int index); /* 0: does not run */
-};
 
 /* `post` is the agent's. Workers are named by their index in PREPARE. */
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post);
@@ -43,22 +34,8 @@ void mpi_host_abandon(struct mpi_host *host);
 /* PMIx's thread runs: the process must end without running exit handlers. */
 bool mpi_host_has_thread(const struct mpi_host *host);
 
-struct mpi_host_job {
-    const struct mpi_host_ops *ops;
-    void *context;
-    const struct post *post;          /* of the epoch; borrowed until mpi_host_finish() */
-    const Hvdrun__Prepare *prepare;   /* borrowed until mpi_host_finish() */
-    const struct rank_places *places; /* of `prepare`; borrowed likewise */
-    const enum mpi_kind *kinds;       /* of each app; borrowed likewise */
-    const int *app_np;                /* ranks of each app in the whole job */
-    const char *module_path, *shm_dir, *job_id;
-    const char *hostname;          /* gethostname(), for a job of one node */
-    const struct binding *binding; /* by slot; NULL: not bound */
-    int cpus;
-};
-
 /* Starts the servers that these kinds need. mpi_host_finish() is due in any case. */
-int mpi_host_prepare(struct mpi_host *host, const struct mpi_host_job *job, struct error *err);
+int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct error *err);
 void mpi_host_finish(struct mpi_host *host);
 
 /* Adds to `env` what a worker needs to find its server, and to `hints` the settings of its MPI that

@@ -145,7 +145,7 @@ static void engine_name(void *context, int rank, enum pmi1_name_request request,
 }
 
 struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
-                                   const struct mpi_host_job *job, const char *kvsname,
+                                   const struct mpi_job *job, const char *kvsname,
                                    const struct pmi1_wire_ops *ops, void *context)
 {
     const Hvdrun__Prepare *prepare = job->prepare;

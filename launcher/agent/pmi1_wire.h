@@ -2,7 +2,7 @@
 /* The sockets under the PMI-1 engine: a socketpair per worker, whose other end is its PMI_FD. */
 #pragma once
 
-#include "agent/mpi_host.h"
+#include "agent/mpi_job.h"
 #include "base/log.h"
 #include "base/strv.h"
 #include "io/loop.h"
@@ -19,7 +19,7 @@ struct pmi1_wire_ops {
 };
 
 struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
-                                   const struct mpi_host_job *job, const char *kvsname,
+                                   const struct mpi_job *job, const char *kvsname,
                                    const struct pmi1_wire_ops *ops, void *context);
 void pmi1_wire_destroy(struct pmi1_wire *wire);
 

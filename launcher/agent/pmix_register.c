@@ -7,13 +7,13 @@
 #include "base/mem.h"
 #include "base/strv.h"
 
-static bool is_alone(const struct mpi_host_job *job)
+static bool is_alone(const struct mpi_job *job)
 {
     return job->prepare->n_host_ranks <= 1;
 }
 
 /* What MPI knows a node by: over several nodes the driver says, since each must have its own. */
-static const char *name_of(const struct mpi_host_job *job, size_t node)
+static const char *name_of(const struct mpi_job *job, size_t node)
 {
     const Hvdrun__Prepare *prepare = job->prepare;
     if (is_alone(job))
@@ -21,14 +21,14 @@ static const char *name_of(const struct mpi_host_job *job, size_t node)
     return node < prepare->n_hostnames ? prepare->hostnames[node] : prepare->hosts[node];
 }
 
-const char *pmix_register_name(const struct mpi_host_job *job)
+const char *pmix_register_name(const struct mpi_job *job)
 {
     return name_of(job, is_alone(job) ? 0 : job->prepare->node_index);
 }
 
 /* The bindings of the workers as texts for PMIx; NULL when nobody is bound. The caller frees both
  * levels. */
-static char **binding_texts(const struct mpi_host_job *job)
+static char **binding_texts(const struct mpi_job *job)
 {
     const struct binding *binding = job->binding;
     const Hvdrun__Prepare *prepare = job->prepare;
@@ -50,7 +50,7 @@ static void free_texts(char **texts)
     free(texts);
 }
 
-int pmix_register(struct pmix_server *pmix, const struct mpi_host_job *from, const char *nspace,
+int pmix_register(struct pmix_server *pmix, const struct mpi_job *from, const char *nspace,
                   struct error *err)
 {
     const Hvdrun__Prepare *prepare = from->prepare;

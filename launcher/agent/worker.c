@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/worker_group.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -197,6 +198,7 @@ void worker_fail(struct worker *worker, const struct error *err)
     post_message(worker->shared->post, FRAME_EXITED, &message.base);
     worker->bad = true;
     worker->state = WORKER_EXITED;
+    worker_end_failed(worker->end);
     worker->shared->changed(worker->shared->context, worker);
     worker_finish(worker);
 }
@@ -272,9 +274,23 @@ void worker_signal(const struct worker *worker, int signal)
 {
     if (worker->state != WORKER_RUNNING)
         return;
-    /* Between vfork and its setsid() the child has no group of its own yet. */
-    if (kill(-worker->pid, signal) < 0)
-        kill(worker->pid, signal);
+    worker_group_signal(worker->pid, signal);
+}
+
+void worker_begin_end(struct worker *worker, bool paused, int signal, int64_t grace_ms)
+{
+    if (worker->end == NULL) {
+        worker->end = worker_end_create(worker->shared->loop, paused);
+        if (worker->pid > 0)
+            worker_end_started(worker->end, worker->pid);
+        if (worker->state == WORKER_EXITED || worker->state == WORKER_FINISHED) {
+            if (worker->pid > 0)
+                worker_end_exited(worker->end);
+            else
+                worker_end_failed(worker->end);
+        }
+    }
+    worker_end_begin(worker->end, signal, grace_ms);
 }
 
 void worker_resize(const struct worker *worker, int rows, int columns)

@@ -84,6 +84,8 @@ void worker_fail(struct worker *worker, const struct error *err);
 
 void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom);
 void worker_signal(const struct worker *worker, int signal); /* to its whole process group */
+/* Ends it alone, as worker_end_begin() says. `paused`: the job is suspended. */
+void worker_begin_end(struct worker *worker, bool paused, int signal, int64_t grace_ms);
 void worker_resize(const struct worker *worker, int rows, int columns);
 
 /* Nobody can write to the streams any more, or nobody may be waited for: what is there is read and

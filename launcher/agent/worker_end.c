@@ -3,15 +3,16 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "agent/worker.h"
+#include "agent/worker_group.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "node/descendants.h"
+
+enum progress { PLANNED, RUNNING, EXITED, FAILED };
 
 struct worker_end {
-    const struct worker *worker;
+    enum progress progress; /* of the worker */
+    pid_t pid;              /* also its process group; 0: it has not started */
     struct loop_timer *timer;
     int signal;          /* the one that was asked for */
     int64_t grace_ms;    /* that came with it */
@@ -20,29 +21,12 @@ struct worker_end {
     bool paused, over;
 };
 
-/* To what a dead worker has left in its group. The group's number is that of the dead worker, and
- * nobody else's while the group lasts; if a process with that number lives, it is another group. */
-static void signal_rest(pid_t group, int signal)
-{
-    pid_t *all AUTO_FREE = NULL;
-    size_t count = descendants_list(getpid(), &all);
-    for (size_t i = 0; i < count; i++) {
-        if (all[i] == group)
-            return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (getpgid(all[i]) == group)
-            kill(all[i], signal);
-    }
-}
-
 static void send_signal(const struct worker_end *end, int signal)
 {
-    const struct worker *worker = end->worker;
-    if (worker->state == WORKER_RUNNING)
-        worker_signal(worker, signal);
-    else if (worker->pid > 0)
-        signal_rest(worker->pid, signal);
+    if (end->progress == RUNNING)
+        worker_group_signal(end->pid, signal);
+    else if (end->progress == EXITED)
+        worker_group_signal_rest(end->pid, signal);
 }
 
 static void grace_over(void *context)
@@ -60,11 +44,11 @@ static void set_deadline(struct worker_end *end, int64_t after_ms)
         loop_timer_set(end->timer, after_ms);
 }
 
-struct worker_end *worker_end_create(const struct worker *worker, bool paused)
+struct worker_end *worker_end_create(struct loop *loop, bool paused)
 {
     struct worker_end *end = mem_alloc(sizeof(*end));
-    *end = (struct worker_end){.worker = worker, .paused = paused, .over = true};
-    end->timer = loop_timer_create(worker->shared->loop, grace_over, end);
+    *end = (struct worker_end){.progress = PLANNED, .paused = paused, .over = true};
+    end->timer = loop_timer_create(loop, grace_over, end);
     return end;
 }
 
@@ -93,22 +77,37 @@ void worker_end_begin(struct worker_end *end, int signal, int64_t grace_ms)
 {
     end->signal = signal;
     end->grace_ms = grace_ms;
-    end->over = false;
-    if (end->worker->state != WORKER_PLANNED)
+    end->over = end->progress == FAILED;
+    if (end->progress == RUNNING || end->progress == EXITED)
         act(end);
 }
 
-void worker_end_started(struct worker_end *end)
+void worker_end_started(struct worker_end *end, pid_t pid)
 {
-    if (end != NULL && !end->over)
+    if (end == NULL)
+        return;
+    end->progress = RUNNING;
+    end->pid = pid;
+    if (!end->over)
         act(end);
 }
 
 void worker_end_exited(struct worker_end *end)
 {
-    if (end == NULL || end->over || kill(-end->worker->pid, 0) == 0)
+    if (end == NULL)
+        return;
+    end->progress = EXITED;
+    if (end->over || kill(-end->pid, 0) == 0)
         return;
     loop_timer_clear(end->timer);
+    end->over = true;
+}
+
+void worker_end_failed(struct worker_end *end)
+{
+    if (end == NULL)
+        return;
+    end->progress = FAILED;
     end->over = true;
 }
 
@@ -117,7 +116,7 @@ void worker_end_pause(struct worker_end *end, bool paused)
     if (end == NULL || end->paused == paused)
         return;
     end->paused = paused;
-    if (end->over || end->worker->state == WORKER_PLANNED)
+    if (end->over || end->progress == PLANNED)
         return;
     if (paused) {
         end->left_ms = end->deadline_ms - clock_mono_ms();

@@ -6,25 +6,32 @@
  * A worker may end at once and leave processes of its group behind that still obey the signal (a
  * shell script does, whose program saves its work): they have the rest of the grace. What leaves
  * the group is found when the epoch ends (ending.h).
+ *
+ *             started                exited, and its group    failed to start
+ *   planned   running
+ *   running                          exited
+ *   any                                                       over
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-struct worker;
+#include "io/loop.h"
+
 struct worker_end;
 
-/* `worker` is borrowed. */
-struct worker_end *worker_end_create(const struct worker *worker, bool paused);
+struct worker_end *worker_end_create(struct loop *loop, bool paused); /* of a planned worker */
 void worker_end_destroy(struct worker_end *end); /* leaves alone what still runs */
 
-/* May be called again: the later signal and grace (ms; 0: KILL at once) hold. A worker that is not
- * spawned yet gets the signal from worker_end_started(). */
+/* May be called again: the later signal and grace (ms; 0: KILL at once) hold. A worker that has not
+ * started gets the signal from worker_end_started(). */
 void worker_end_begin(struct worker_end *end, int signal, int64_t grace_ms);
 
 /* These, and over, accept NULL: nobody asked for the worker's end. */
-void worker_end_started(struct worker_end *end);
+void worker_end_started(struct worker_end *end, pid_t pid);
 void worker_end_exited(struct worker_end *end); /* it has been waited for */
+void worker_end_failed(struct worker_end *end); /* it never started, and will not */
 void worker_end_pause(struct worker_end *end, bool paused);
 bool worker_end_is_over(const struct worker_end *end); /* nothing is left to be killed */

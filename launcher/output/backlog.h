@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "output/output.h"
+#include "output/types.h"
 
 enum backlog_what {
     BACKLOG_BYTES,

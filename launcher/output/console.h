@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "output/output.h"
 #include "output/sink.h"
 #include "output/surface.h"
+#include "output/types.h"
 
 struct console {
     struct sink *sink;

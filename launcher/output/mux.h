@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "output/output.h"
 #include "output/sink.h"
+#include "output/types.h"
 
 struct console;
 struct mux;

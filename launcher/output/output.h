@@ -17,35 +17,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "io/loop.h"
+#include "output/types.h"
 
 #define OUTPUT_QUEUE_MAX (4 * 1024 * 1024)
 
-enum output_stream { OUTPUT_STDOUT, OUTPUT_STDERR };
-enum output_color { OUTPUT_COLOR_AUTO, OUTPUT_COLOR_ALWAYS, OUTPUT_COLOR_NEVER };
-
 struct output;
 struct output_file;
-
-struct output_config { /* everything it points to is copied or used during output_create only */
-    int ranks;         /* of an elastic job: those that have a seat from the start, or 0 */
-    int ranks_max;     /* of an elastic job: the most that there can be, for --ranks and for
-                          the names of files; 0: as many as `ranks`, or unknown */
-    const char *const *hosts; /* by rank; NULL: unknown */
-    const int *local_ranks;   /* by rank; NULL: the same as the rank */
-    const char *label;        /* template (label.h); NULL: horovodrun's "[%r]<%s>:" */
-    bool no_label;
-    bool timestamp; /* in front of the label, as --prefix-output-with-timestamp */
-    bool collapse;  /* identical lines of many ranks once */
-    bool merge_stderr;
-    bool quiet;   /* of the launcher's own words only errors */
-    bool verbose; /* all of them; normally up to LOG_NOTICE */
-    enum output_color color;
-    const char *ranks_shown; /* "0,4-7"; NULL: all. The others still go to their files */
-    const char *files;       /* --output-filename FOLDER or PATTERN (files.h), or NULL */
-    bool append;             /* those files go on behind what they hold */
-    int raw_rank;            /* --pty: its bytes go to stdout as they are; -1: none */
-    int out_fd, err_fd;      /* 0: the process's own stdout and stderr */
-};
 
 struct output_ops {
     /* So many raw bytes of this rank have left the backlog: credit for its agent. May be called
@@ -72,10 +49,6 @@ bool output_destroy(struct output *output, int64_t wait_ms);
  * Labels, --ranks and files go by the rank of that moment. Files of a rank that had some before are
  * continued; from the first call on a file gets whole lines, since two workers may have it.
  */
-struct output_seat {
-    int rank, local_rank;
-    const char *host; /* copied */
-};
 void output_seat(struct output *output, int seat, const struct output_seat *who);
 
 void output_bytes(struct output *output, int rank, enum output_stream stream, const void *bytes,

@@ -15,7 +15,7 @@
 #include "output/copies.h"
 #include "output/label.h"
 #include "output/lines.h"
-#include "output/output.h"
+#include "output/types.h"
 
 struct stream {
     struct seat *seat;

@@ -3,12 +3,13 @@
  * The answer to each PMI-1 command. The list below is the only one; what a worker says that is not
  * in it is a protocol error, because a worker that gets no answer waits for ever.
  */
+#include "pmi1/commands.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "pmi1/dialogue.h"
 
 #define NAMES_MAX 4096
 #define SPAWNS_MAX 1000000
@@ -224,8 +225,8 @@ static const char *const name_answers[] = {
     [PMI1_UNPUBLISH] = "unpublish_result",
 };
 
-static void answer_name(struct pmi1_engine *engine, const struct member *member,
-                        enum pmi1_name_request request, const char *port)
+void pmi1_answer_name(struct pmi1_engine *engine, const struct member *member,
+                      enum pmi1_name_request request, const char *port)
 {
     const char *command = name_answers[request];
     if (port == NULL)
@@ -235,14 +236,6 @@ static void answer_name(struct pmi1_engine *engine, const struct member *member,
         pmi1_answer(engine, member, "cmd=%s info=ok rc=0 port=%s", command, port);
     else
         pmi1_answer(engine, member, "cmd=%s info=ok rc=0 msg=success", command);
-}
-
-void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_request request,
-                     const char *port)
-{
-    for (int i = 0; i < engine->local_count; i++)
-        if (engine->members[i].rank == rank && engine->members[i].state == PMI1_RUNNING)
-            answer_name(engine, &engine->members[i], request, port);
 }
 
 /* Names live in an environment-like vector, so an '=' in a service must not end it. */
@@ -272,16 +265,16 @@ static int name_request(struct pmi1_engine *engine, struct member *member,
     char *key AUTO_FREE = quoted(service);
     const char *known = strv_env_get(&engine->names, key);
     if (request == PMI1_LOOKUP) {
-        answer_name(engine, member, request, known);
+        pmi1_answer_name(engine, member, request, known);
     } else if (request == PMI1_UNPUBLISH) {
-        answer_name(engine, member, request, known != NULL ? "" : NULL);
+        pmi1_answer_name(engine, member, request, known != NULL ? "" : NULL);
         strv_env_unset(&engine->names, key);
     } else {
         bool fits = known == NULL && engine->names.count < NAMES_MAX &&
                     strlen(port) < PMI1_VALUE_MAX && strlen(service) < PMI1_VALUE_MAX;
         if (fits)
             strv_env_set(&engine->names, key, port);
-        answer_name(engine, member, request, fits ? "" : NULL);
+        pmi1_answer_name(engine, member, request, fits ? "" : NULL);
     }
     return 0;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the PMI-1 engine: what engine.c (bytes, barrier, life) and commands.c (the answer
- * to each command) share. Nobody else includes it.
+ * The state of the PMI-1 engine: the members of this node, their key-value spaces and the barrier.
+ * Private to the engine: commands.c and engine.c work on it.
  */
 #pragma once
 
 #include "base/buf.h"
-#include "pmi1/engine.h"
+#include "base/error.h"
+#include "base/strv.h"
 #include "pmi1/kvs.h"
 #include "pmi1/line.h"
+#include "pmi1/types.h"
 
 #define PMI1_SPACES_MAX 64
 
@@ -40,11 +42,7 @@ struct pmi1_engine {
 void pmi1_answer(struct pmi1_engine *engine, const struct member *member, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* -1: the line is no command, or not one that may come now. */
-int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
-                 struct error *err);
-/* A line inside a block; -1 never. */
-void pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
-                     size_t length);
+/* The last local member releases the barrier, or with several nodes announces it to them. */
 int pmi1_enter_barrier(struct pmi1_engine *engine, struct member *member, struct error *err);
+void pmi1_release_barrier(struct pmi1_engine *engine);
 struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name); /* NULL: none */

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes into lines, the barrier, and the life of the engine. */
+/* Makes lines of the bytes that workers write, and ends barriers that other nodes share. */
 #include "pmi1/engine.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "pmi1/commands.h"
 #include "pmi1/dialogue.h"
 #include "pmi1/mapping.h"
-
-#define ANSWER_MAX ((size_t)2 * PMI1_LINE_MAX) /* a stored value and the words around it */
 
 struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const struct pmi1_ops *ops,
                                        void *context)
@@ -65,53 +63,6 @@ static struct member *find_member(const struct pmi1_engine *engine, int rank)
                    compare_ranks);
 }
 
-struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name)
-{
-    for (int i = 0; name != NULL && i < PMI1_SPACES_MAX; i++)
-        if (engine->spaces[i].name != NULL && strcmp(engine->spaces[i].name, name) == 0)
-            return engine->spaces[i].kvs;
-    return NULL;
-}
-
-void pmi1_answer(struct pmi1_engine *engine, const struct member *member, const char *format, ...)
-{
-    struct buf line AUTO_BUF = BUF_INIT(ANSWER_MAX);
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&line, format, args);
-    va_end(args);
-    buf_putc(&line, '\n');
-    engine->ops.send(engine->context, member->rank, buf_text(&line), line.length);
-}
-
-static void release_barrier(struct pmi1_engine *engine)
-{
-    engine->waiting = 0;
-    for (int i = 0; i < engine->local_count; i++)
-        if (engine->members[i].state == PMI1_BARRIER)
-            engine->members[i].state = PMI1_RUNNING;
-    for (int i = 0; i < engine->local_count; i++)
-        if (engine->members[i].state == PMI1_RUNNING)
-            pmi1_answer(engine, &engine->members[i], "cmd=barrier_out");
-}
-
-int pmi1_enter_barrier(struct pmi1_engine *engine, struct member *member, struct error *err)
-{
-    if (member->state == PMI1_BARRIER)
-        return error_set(err, "a second barrier_in inside the barrier");
-    member->state = PMI1_BARRIER;
-    if (++engine->waiting < engine->local_count)
-        return 0;
-    if (engine->node_count <= 1) {
-        release_barrier(engine);
-        return 0;
-    }
-    size_t length = engine->pending.length;
-    char *pairs AUTO_FREE = buf_take(&engine->pending);
-    engine->ops.barrier_in(engine->context, pairs, length);
-    return 0;
-}
-
 /* One line "space key value", as commands.c wrote it on some node. */
 static int add_pair(struct pmi1_engine *engine, char *line, struct error *err)
 {
@@ -143,7 +94,7 @@ int pmi1_barrier_out(struct pmi1_engine *engine, const char *bytes, size_t lengt
         length -= (size_t)(end - bytes) + 1;
         bytes = end + 1;
     }
-    release_barrier(engine);
+    pmi1_release_barrier(engine);
     return 0;
 }
 
@@ -198,20 +149,18 @@ int pmi1_receive(struct pmi1_engine *engine, int rank, const char *bytes, size_t
     return 0;
 }
 
+void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_request request,
+                     const char *port)
+{
+    struct member *member = find_member(engine, rank);
+    if (member != NULL && member->state == PMI1_RUNNING)
+        pmi1_answer_name(engine, member, request, port);
+}
+
 enum pmi1_state pmi1_rank_state(const struct pmi1_engine *engine, int rank)
 {
     const struct member *member = find_member(engine, rank);
     return member != NULL ? member->state : PMI1_SILENT;
-}
-
-const char *pmi1_state_name(enum pmi1_state state)
-{
-    static const char *const names[] = {
-#define PMI1_STATE_NAME(name, text) [name] = (text),
-        PMI1_STATE_LIST(PMI1_STATE_NAME)
-#undef PMI1_STATE_NAME
-    };
-    return names[state];
 }
 
 static void set_number(struct strv *env, const char *name, int value)

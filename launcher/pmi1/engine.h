@@ -15,43 +15,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
-
-/* The limits told to the workers; Hydra's. */
-#define PMI1_KVSNAME_MAX 256
-#define PMI1_KEY_MAX 64
-#define PMI1_VALUE_MAX 1024
-
-/* How far a rank came. It ended badly when it ends in PMI1_RUNNING (it left without a finalize, and
- * the others may wait for it in a barrier) or PMI1_BROKEN. */
-#define PMI1_STATE_LIST(X)         \
-    X(PMI1_SILENT, "silent")       \
-    X(PMI1_RUNNING, "running")     \
-    X(PMI1_BARRIER, "in barrier")  \
-    X(PMI1_FINALIZED, "finalized") \
-    X(PMI1_ABORTED, "aborted")     \
-    X(PMI1_BROKEN, "broke the protocol")
-
-enum pmi1_state {
-#define PMI1_STATE_ENUM(name, text) name,
-    PMI1_STATE_LIST(PMI1_STATE_ENUM)
-#undef PMI1_STATE_ENUM
-};
-
-enum pmi1_name_request { PMI1_PUBLISH, PMI1_LOOKUP, PMI1_UNPUBLISH };
-
-/* Bytes and texts are borrowed for the call. An op must not destroy the engine. */
-struct pmi1_ops {
-    void (*send)(void *context, int rank, const char *bytes, size_t length);
-    /* MPI_Abort. The rank now waits to be killed (MPICH does not exit by itself), so the caller
-     * kills it and takes `code` for its exit status. What it still writes is ignored. */
-    void (*abort)(void *context, int rank, int code, const char *text);
-    /* Only with several nodes: all local ranks are in the barrier; `bytes` are their new pairs. */
-    void (*barrier_in)(void *context, const char *bytes, size_t length);
-    /* NULL: names are kept in this engine. Otherwise each request is answered once with
-     * pmi1_name_reply(). `port` is NULL but for PMI1_PUBLISH. */
-    void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
-                 const char *port);
-};
+#include "pmi1/types.h"
 
 struct pmi1_config {
     const char *kvsname;    /* unique to the job and epoch, without blanks */
@@ -86,7 +50,6 @@ void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_reques
                      const char *port);
 
 enum pmi1_state pmi1_rank_state(const struct pmi1_engine *engine, int rank);
-const char *pmi1_state_name(enum pmi1_state state);
 
 /* The variables that tell a worker that inherits `fd` where it is; set in `env`. */
 void pmi1_worker_env(const struct pmi1_engine *engine, int rank, int fd, struct strv *env);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What hvdrun-pmix.so exports: one symbol, PMIX_MODULE_SYMBOL, a table of functions behind a
- * version. The version grows with every change of this file or of the structs in pmix_server.h, so
+ * version. The version grows with every change of this file or of the structs in pmix_types.h, so
  * that an agent never calls into a module that was built for another one.
  */
 #pragma once
 
-#include "pmix/pmix_server.h"
+#include "base/error.h"
+#include "base/strv.h"
+#include "pmix/pmix_types.h"
 
 #define PMIX_MODULE_SYMBOL "hvdrun_pmix_module"
 #define PMIX_MODULE_VERSION 3

@@ -92,7 +92,7 @@ static void bench_prepare(struct bench *bench)
 static void bench_fill(struct bench *bench, Hvdrun__Prepare *prepare,
                        const struct worker_env_rank *rank)
 {
-    static const struct mpi_host_ops ops;
+    static const struct mpi_job_ops ops;
     struct error err = ERROR_INIT;
     if (crew_setup_fill(&bench->setup, &bench->config, prepare, &ops, NULL, &err) < 0)
         fail_msg("%s", err.text);
@@ -189,7 +189,7 @@ static void test_environment(void **state)
 
 static void expect_app_env(const struct bench *bench, const char *name, const char *value)
 {
-    const char *found = strv_env_get(&bench->setup.apps[0].env, name);
+    const char *found = strv_env_get(&bench->setup.apps.items[0].env, name);
     assert_non_null(found);
     assert_string_equal(found, value);
 }
@@ -250,7 +250,7 @@ static void test_a_worker_that_joins(void **state)
     prepare->n_app_sizes = 1;
     memcpy(prepare->apps[0]->mpi, "pmix", 5); /* as long as "none" */
     bench_fill(&bench, prepare, &rank);
-    assert_int_equal(bench.setup.kinds[0], MPI_NONE);
+    assert_int_equal(bench.setup.apps.kinds[0], MPI_NONE);
     expect(&bench, "HVDRUN_EPOCH", "7");
     expect(&bench, "HVDRUN_SLOT", "2");
     expect(&bench, "HOROVOD_ELASTIC", "1");
@@ -260,7 +260,7 @@ static void test_a_worker_that_joins(void **state)
     expect(&bench, "SLURM_GTIDS", "1,2,3");
     expect(&bench, "TORCHELASTIC_RESTART_COUNT", "4");
     expect(&bench, "TORCHELASTIC_MAX_RESTARTS", "9");
-    assert_int_equal(bench.setup.app_np[0], 5);
+    assert_int_equal(bench.setup.apps.np[0], 5);
     char *folder = mem_strdup(runtime_dir_path(bench.setup.runtime_dir));
     char *deadline = mem_printf("%s/deadline", folder);
     char *error_file = mem_printf("%s/error.7.2.json", folder);

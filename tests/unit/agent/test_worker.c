@@ -268,6 +268,20 @@ static void end_of_group(struct fixture *f)
 }
 
 /* EXITED at once; FINISHED when the drain limit has cut what a grandchild holds, and it says so. */
+/* Its end was asked for before it was tried, and there is nothing to be waited for. */
+static void test_an_end_for_one_that_cannot_start(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    worker_begin_end(&f->worker, false, SIGTERM, RUN_LIMIT_MS * 2);
+    assert_false(worker_end_is_over(f->worker.end));
+    error_status(&err, STATUS_LAUNCHER, "no PMI connection");
+    worker_fail(&f->worker, &err);
+    assert_true(worker_end_is_over(f->worker.end));
+    worker_begin_end(&f->worker, false, SIGTERM, RUN_LIMIT_MS * 2);
+    assert_true(worker_end_is_over(f->worker.end));
+}
+
 static void test_a_grandchild_holds_the_output(void **state)
 {
     struct fixture *f = *state;
@@ -459,6 +473,7 @@ int main(void)
         TEST(test_not_found),
         TEST(test_no_working_directory),
         TEST(test_fail),
+        TEST(test_an_end_for_one_that_cannot_start),
         TEST(test_a_grandchild_holds_the_output),
         TEST(test_a_grandchild_that_writes_for_ever),
         TEST(test_a_grandchild_that_ends_in_time),

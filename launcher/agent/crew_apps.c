@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/crew_apps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "io/child.h"
+#include "model/env/scrub.h"
+#include "node/mpi_detect.h"
+
+#define ARGUMENTS_MAX ((size_t)8 << 20)
+
+struct filling {
+    struct crew_apps *apps;
+    const Hvdrun__Prepare *prepare;
+    const struct log *log;
+    bool offers_mpi;
+};
+
+static char *join_arguments(const Hvdrun__App *app)
+{
+    struct buf text = BUF_INIT(ARGUMENTS_MAX);
+    for (size_t i = 1; i < app->n_argv; i++) {
+        buf_puts(&text, i > 1 ? " " : "");
+        buf_puts(&text, app->argv[i]);
+    }
+    return buf_take(&text);
+}
+
+/* On another machine than the driver's, names like HOME are this host's own. */
+static void copy_base_env(struct crew_apps *apps, const Hvdrun__Prepare *prepare)
+{
+    AUTO_STRV struct strv passed = STRV_INIT;
+    for (size_t i = 0; i < prepare->n_base_env; i++)
+        strv_add(&passed, prepare->base_env[i]);
+    if (prepare->remote)
+        env_scrub_for_host(strv_items(&passed), environ, &apps->base_env);
+    else
+        strv_copy(&apps->base_env, strv_items(&passed));
+    if (prepare->keep_scheduler_env)
+        env_scrub_own_scheduler(environ, &apps->base_env);
+}
+
+const char *crew_apps_getenv(const struct crew_apps *apps, size_t app, const char *name)
+{
+    const char *value = strv_env_get(&apps->items[app].env, name);
+    return value != NULL ? value : strv_env_get(&apps->base_env, name);
+}
+
+static int check_wdir(const char *wdir, struct error *err)
+{
+    struct stat info;
+    if (wdir == NULL)
+        return 0;
+    int errnum = stat(wdir, &info) < 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+    if (errnum == 0)
+        return 0;
+    error_errno(err, errnum, "cannot enter the working directory %s (--wdir names another)", wdir);
+    err->status = STATUS_LAUNCHER;
+    return -1;
+}
+
+/* Offering a kind by force, or by looking at the program. */
+static int choose_kind(struct filling *filling, size_t index, struct error *err)
+{
+    struct crew_apps *apps = filling->apps;
+    const Hvdrun__App *message = filling->prepare->apps[index];
+    struct crew_app *app = &apps->items[index];
+    struct mpi_finding found;
+    if (!filling->offers_mpi) {
+        apps->kinds[index] = MPI_NONE;
+        strv_printf(&apps->notes, "%s: MPI none (it joins others)", app->path);
+        return 0;
+    }
+    bool automatic = strcmp(message->mpi, mpi_kind_name(MPI_AUTO)) == 0;
+    const char *library_path = crew_apps_getenv(apps, index, "LD_LIBRARY_PATH");
+    if (mpi_detect(app->path, library_path, &found, automatic ? err : NULL) < 0 && automatic)
+        return -1;
+    enum mpi_kind kind = found.kind;
+    for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)
+        kind = strcmp(message->mpi, mpi_kind_name(k)) == 0 ? k : kind;
+    app->requires_mpi = kind != MPI_NONE && (found.linked || !automatic);
+    if (!automatic && found.linked && kind != found.kind)
+        log_warning(filling->log,
+                    "%s %s, which --mpi=%s does not serve: each process will be a world of its "
+                    "own; use --mpi=%s",
+                    app->path, found.what, mpi_kind_name(kind), mpi_kind_name(found.kind));
+    apps->kinds[index] = kind;
+    strv_printf(&apps->notes, "%s: MPI %s (%s)", app->path, mpi_kind_name(kind),
+                automatic ? found.what : "as --mpi says");
+    return 0;
+}
+
+/* The worker changes its folder before it executes a path that was found from ours. */
+static void make_absolute(char **path)
+{
+    char *here AUTO_FREE = getcwd(NULL, 0);
+    if ((*path)[0] == '/' || here == NULL)
+        return;
+    char *relative AUTO_FREE = *path;
+    *path = mem_printf("%s/%s", here, relative);
+}
+
+static int fill_app(struct filling *filling, size_t index, struct error *err)
+{
+    struct crew_apps *apps = filling->apps;
+    const Hvdrun__App *message = filling->prepare->apps[index];
+    struct crew_app *app = &apps->items[index];
+    const char *job_wdir = filling->prepare->wdir[0] == '\0' ? NULL : filling->prepare->wdir;
+    app->wdir = message->wdir[0] == '\0' ? job_wdir : message->wdir;
+    for (size_t i = 0; i < message->n_argv; i++)
+        strv_add(&app->argv, message->argv[i]);
+    app->arguments = join_arguments(message);
+    for (size_t i = 0; i < filling->prepare->n_host_env; i++)
+        strv_env_put(&app->env, filling->prepare->host_env[i]);
+    for (size_t i = 0; i < message->n_env; i++)
+        strv_env_put(&app->env, message->env[i]);
+    apps->np[index] =
+        (int)(index < filling->prepare->n_app_sizes ? filling->prepare->app_sizes[index]
+                                                    : message->np);
+    if (check_wdir(app->wdir, err) < 0)
+        return -1;
+    app->path = child_find(message->argv[0], crew_apps_getenv(apps, index, "PATH"), app->wdir, err);
+    if (app->path == NULL)
+        return -1;
+    make_absolute(&app->path);
+    return choose_kind(filling, index, err);
+}
+
+/* All ranks of the job are one world, so MPI's start-up waits for those of other programs too. */
+static void warn_of_others(const struct filling *filling, const struct crew_app *mpi)
+{
+    const struct crew_apps *apps = filling->apps;
+    for (size_t i = 0; i < filling->prepare->n_apps; i++) {
+        if (apps->kinds[i] == MPI_NONE)
+            log_warning(filling->log,
+                        "%s does not use MPI and %s does: the MPI ranks will wait for the others, "
+                        "which belong to the same job",
+                        apps->items[i].path, mpi->path);
+    }
+}
+
+/* Programs of two MPI families would wait for each other for ever. */
+static int check_one_mpi(const struct filling *filling, struct error *err)
+{
+    const struct crew_apps *apps = filling->apps;
+    const struct crew_app *first = NULL;
+    enum mpi_kind kind = MPI_NONE;
+    for (size_t i = 0; i < filling->prepare->n_apps; i++) {
+        if (!apps->items[i].requires_mpi)
+            continue;
+        if (first != NULL && apps->kinds[i] != kind)
+            return error_set(err,
+                             "%s needs MPI through %s and %s through %s: programs of one job must "
+                             "use the same MPI",
+                             first->path, mpi_kind_name(kind), apps->items[i].path,
+                             mpi_kind_name(apps->kinds[i]));
+        first = &apps->items[i];
+        kind = apps->kinds[i];
+    }
+    /* One node is enough to say it. */
+    if (first != NULL && filling->prepare->node_index == 0)
+        warn_of_others(filling, first);
+    return 0;
+}
+
+int crew_apps_fill(struct crew_apps *apps, const Hvdrun__Prepare *prepare, bool offers_mpi,
+                   const struct log *log, struct error *err)
+{
+    struct filling filling = {apps, prepare, log, offers_mpi};
+    size_t count = prepare->n_apps;
+    *apps = (struct crew_apps){.count = count, .problem = -1};
+    apps->items = mem_array(count, sizeof(*apps->items));
+    apps->kinds = mem_array(count, sizeof(*apps->kinds));
+    apps->np = mem_array(count, sizeof(*apps->np));
+    copy_base_env(apps, prepare);
+    for (size_t i = 0; i < count; i++) {
+        if (prepare->apps[i]->n_argv == 0)
+            return error_set(err, "an app without a program");
+        if (fill_app(&filling, i, err) == 0)
+            continue;
+        apps->problem = (int)i;
+        return -1;
+    }
+    return check_one_mpi(&filling, err);
+}
+
+void crew_apps_destroy(struct crew_apps *apps)
+{
+    for (size_t i = 0; i < apps->count; i++) {
+        free(apps->items[i].path);
+        free(apps->items[i].arguments);
+        strv_destroy(&apps->items[i].argv);
+        strv_destroy(&apps->items[i].env);
+    }
+    free(apps->items);
+    free(apps->kinds);
+    free(apps->np);
+    strv_destroy(&apps->base_env);
+    strv_destroy(&apps->notes);
+    *apps = (struct crew_apps){.problem = -1};
+}

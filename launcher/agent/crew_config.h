@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent gives each crew. */
+#pragma once
+
+#include <signal.h>
+
+#include "agent/modules.h"
+#include "agent/post.h"
+#include "agent/stream.h"
+#include "io/reaper.h"
+#include "node/facts.h"
+
+struct mpi_host;
+
+struct crew_config {
+    struct loop *loop;
+    const struct post *post; /* the agent's; the crew's frames go under its own epoch */
+    uint32_t epoch;
+    struct stream_pool *pool;
+    struct reaper *reaper;
+    const struct node_facts *facts;
+    struct mpi_host *mpi; /* the agent's; NULL: an older crew has it, and this one gets no MPI */
+    const sigset_t *mask; /* for the workers */
+    struct modules *modules;
+    const char *job_id;
+    int64_t drain_ms;
+    int rendezvous_port; /* 0: none */
+    /* Every worker is FINISHED. Called from inside the crew: not the place to destroy it. */
+    void (*finished)(void *context);
+    void *context;
+};
