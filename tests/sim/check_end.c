@@ -90,7 +90,7 @@ static void check_no_hosts(struct world *world)
             continue;
         const struct elastic_host_facts facts = core_host(&world->core, host->number);
         if (facts.blacklisted_until_ms == 0)
-            slots += host->told_slots - facts.put_aside;
+            slots += host->told_slots - facts.blacklisted_slots;
     }
     if (slots >= need)
         world_problem(world, INV_HASTE, "no hosts, but there are %d slots", slots);

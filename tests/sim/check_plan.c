@@ -93,14 +93,14 @@ static void check_slots(struct world *world, const struct sim_plan *plan)
     }
 }
 
-/* It has reached the strike limit beyond doubt and must not be used. While restarts are counted
- * they decide, not the strikes. */
+/* It has reached the failure limit beyond doubt and must not be used. While restarts are counted
+ * they decide, not the failures. */
 static bool struck_out(const struct world *world, const struct sim_host *host, int row)
 {
     const struct elastic_config *config = &world->schedule->config;
     const bool counted = config->mode != ELASTIC_REJOIN && config->max_restarts >= 0;
     return (!counted || row == WORLD_SLOTS) && !world->jumped &&
-           host->aside_until_ms[row] > world->core_last_ms;
+           host->blacklisted_until_ms[row] > world->core_last_ms;
 }
 
 static void check_new(struct world *world, const struct elastic_member *member)

@@ -62,7 +62,7 @@ static bool could_grow(struct world *world)
             continue;
         const struct elastic_host_facts facts = core_host(&world->core, host->number);
         if (facts.blacklisted_until_ms == 0)
-            slots += host->told_slots - facts.put_aside;
+            slots += host->told_slots - facts.blacklisted_slots;
     }
     return slots > plan->size;
 }
@@ -78,7 +78,7 @@ static void check_called(struct world *world)
             continue;
         const struct elastic_host_facts facts = core_host(&world->core, host->number);
         const int64_t away_ms = host->told_away_ms < 0 ? 0 : core_now(world) - host->told_away_ms;
-        if (facts.blacklisted_until_ms != 0 || facts.put_aside == host->told_slots)
+        if (facts.blacklisted_until_ms != 0 || facts.blacklisted_slots == host->told_slots)
             continue;
         if (facts.state != ELASTIC_HOST_AWAY || away_ms > config->reconnect_max_ms + 5000)
             world_problem(world, INV_GROWTH, "%s is '%s' for %lld ms, and not called", host->name,
@@ -177,13 +177,13 @@ static void check_hosts(struct world *world)
         if (host->number < 0)
             continue;
         const struct elastic_host_facts facts = core_host(&world->core, host->number);
-        /* strikes are counted anew behind a cool-down */
-        if (facts.put_aside > host->seen_aside)
-            memset(host->strike_count, 0, WORLD_SLOTS * sizeof(host->strike_count[0]));
+        /* failures are counted anew after a cooldown */
+        if (facts.blacklisted_slots > host->seen_blacklisted)
+            memset(host->failure_count, 0, WORLD_SLOTS * sizeof(host->failure_count[0]));
         if (facts.blacklisted_until_ms > host->seen_blacklisted_ms)
-            host->strike_count[WORLD_SLOTS] = 0;
-        world->hosts_changed |= facts.put_aside != 0 || facts.blacklisted_until_ms != 0;
-        host->seen_aside = facts.put_aside;
+            host->failure_count[WORLD_SLOTS] = 0;
+        world->hosts_changed |= facts.blacklisted_slots != 0 || facts.blacklisted_until_ms != 0;
+        host->seen_blacklisted = facts.blacklisted_slots;
         host->seen_blacklisted_ms = facts.blacklisted_until_ms;
         if (facts.state != expected(host, facts.state))
             world_problem(world, INV_VIEW, "%s is '%s', but the driver has %s", host->name,

@@ -24,7 +24,7 @@ void core_create(struct core *core, const struct elastic_config *config, int64_t
     if (mutation == MUTATION_MORE)
         used.max_np = 0;
     if (mutation == MUTATION_BLACKLIST)
-        used.strike_limit = 1000000;
+        used.failure_limit = 1000000;
     if (mutation == MUTATION_GIVE_IN)
         used.elastic_timeout_ms = 100;
     if (mutation == MUTATION_RESETS)

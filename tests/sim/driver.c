@@ -34,22 +34,22 @@ static void told_hosts(struct world *world, const struct elastic_event *event)
     }
 }
 
-static void strike(struct world *world, int h, int row)
+static void count_failure(struct world *world, int h, int row)
 {
     struct sim_host *host = &world->hosts[h];
     const struct elastic_config *config = &world->schedule->config;
-    if (host->strike_count[row] == WORLD_STRIKES)
+    if (host->failure_count[row] == WORLD_FAILURES)
         return;
-    host->strikes[row][host->strike_count[row]++] = world->core_last_ms;
-    const int count = host->strike_count[row];
-    if (count < config->strike_limit || world->jumped ||
-        world->core_last_ms - host->strikes[row][count - config->strike_limit] >=
-            config->strike_decay_ms)
+    host->failures[row][host->failure_count[row]++] = world->core_last_ms;
+    const int count = host->failure_count[row];
+    if (count < config->failure_limit || world->jumped ||
+        world->core_last_ms - host->failures[row][count - config->failure_limit] >=
+            config->failure_decay_ms)
         return;
-    /* it must be put aside, for the cool-down at least; strikes are counted anew after it */
-    host->aside_until_ms[row] =
+    /* it must be blacklisted, for the cooldown at least; failures are counted anew after it */
+    host->blacklisted_until_ms[row] =
         config->cooldown_min_ms == 0 ? INT64_MAX : world->core_last_ms + config->cooldown_min_ms;
-    host->strike_count[row] = 0;
+    host->failure_count[row] = 0;
 }
 
 static void told_lost(struct world *world, struct sim_host *host)
@@ -62,7 +62,7 @@ static void told_lost(struct world *world, struct sim_host *host)
     }
     if (had_member && host->told_listed && !host->told_draining && !world->failure_told &&
         core_state(&world->core) == ELASTIC_RUNNING)
-        strike(world, h, WORLD_SLOTS);
+        count_failure(world, h, WORLD_SLOTS);
     world->failure_told = true;
     world->loss_told = true;
     host->told_away_ms = core_now(world);
@@ -70,7 +70,7 @@ static void told_lost(struct world *world, struct sim_host *host)
     host_close(world, h);
 }
 
-/* A crash is a strike beyond doubt when it is the first thing that went wrong in a running epoch.
+/* A crash counts beyond doubt when it is the first thing that went wrong in a running epoch.
  */
 static void told_exited(struct world *world, struct sim_worker *worker)
 {
@@ -82,7 +82,7 @@ static void told_exited(struct world *world, struct sim_worker *worker)
     if (failed && !world->failure_told && host->told_listed && !host->told_draining &&
         worker->epoch == world->started.epoch && core_state(&world->core) == ELASTIC_RUNNING &&
         worker->slot < WORLD_SLOTS)
-        strike(world, worker->host, worker->slot);
+        count_failure(world, worker->host, worker->slot);
     if (!worker->kill_sent && !worker->removed)
         world->failure_told = true;
 }
@@ -106,8 +106,8 @@ static void told_came(struct sim_host *host, const struct elastic_event *event)
 {
     const int boot = event->text[5] - '0';
     if (boot != host->told_boot) {
-        memset(host->strike_count, 0, sizeof(host->strike_count));
-        memset(host->aside_until_ms, 0, sizeof(host->aside_until_ms));
+        memset(host->failure_count, 0, sizeof(host->failure_count));
+        memset(host->blacklisted_until_ms, 0, sizeof(host->blacklisted_until_ms));
         host->told_draining = false;
     }
     host->told_boot = boot;

@@ -18,8 +18,8 @@ static const char *const program_names[] = {PROGRAM_LIST(SCHEDULE_NAME)};
     X(config.elastic_timeout_ms) X(config.rejoin_timeout_ms) X(config.prepare_timeout_ms)        \
     X(config.grow_delay_ms) X(config.grace_ms) X(config.orderly_grace_ms)                        \
     X(config.cooldown_min_ms) X(config.cooldown_max_ms) X(config.reconnect_min_ms)               \
-    X(config.reconnect_max_ms) X(config.strike_decay_ms) X(config.suspect_ms)                    \
-    X(config.patience_ms) X(config.renotify_ms) X(config.strike_limit)
+    X(config.reconnect_max_ms) X(config.failure_decay_ms) X(config.suspect_ms)                    \
+    X(config.patience_ms) X(config.renotify_ms) X(config.failure_limit)
 /* clang-format on */
 
 const char *fault_name(enum fault_kind kind)

@@ -105,11 +105,11 @@ static void pick_config(struct rng *rng, struct elastic_config *config)
     config->cooldown_max_ms = range ? rng_between(rng, 5000, 60000) : 0;
     config->reconnect_min_ms = rng_between(rng, 500, 2000);
     config->reconnect_max_ms = rng_between(rng, 2000, 15000);
-    config->strike_decay_ms = rng_between(rng, 5000, 600000);
+    config->failure_decay_ms = rng_between(rng, 5000, 600000);
     config->suspect_ms = rng_between(rng, 500, 10000);
     config->renotify_ms = rng_between(rng, 500, 10000);
     config->patience_ms = rng_between(rng, 3000, 10000);
-    config->strike_limit = rng_between(rng, 0, 3) == 0 ? 1 + rng_below(rng, 4) : 3;
+    config->failure_limit = rng_between(rng, 0, 3) == 0 ? 1 + rng_below(rng, 4) : 3;
 }
 
 static void add_fault(struct schedule *out, int64_t at_ms, enum fault_kind kind, int host,

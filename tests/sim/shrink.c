@@ -146,7 +146,7 @@ static bool settings(struct shrinker *shrinker)
     TRY(config.max_preemptions, -1);
     TRY(config.cooldown_min_ms, 0);
     TRY(config.cooldown_max_ms, 0);
-    TRY(config.strike_limit, plain.strike_limit);
+    TRY(config.failure_limit, plain.failure_limit);
     TRY(config.grow_delay_ms, 0);
     TRY(work_ms, 600000);
 #undef TRY

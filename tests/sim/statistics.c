@@ -12,7 +12,7 @@ static void count_hosts(struct statistics *statistics, const struct elastic *ela
             statistics->hosts[statistics->host[h]][facts.state]++;
         statistics->host[h] = facts.state;
         statistics->blacklisted += facts.blacklisted_until_ms != 0;
-        statistics->put_aside += facts.put_aside != 0;
+        statistics->blacklisted_slots += facts.blacklisted_slots != 0;
         statistics->spares += facts.spare;
     }
 }
@@ -122,8 +122,9 @@ void statistics_print(const struct statistics *statistics)
     printf("jobs by their number of epochs\n ");
     for (int i = 0; i < 16; i++)
         printf(" %d:%lld", i, (long long)statistics->epochs[i]);
-    printf("\nevents with a host blacklisted %lld, with slots put aside %lld, with a spare %lld\n",
-           (long long)statistics->blacklisted, (long long)statistics->put_aside,
-           (long long)statistics->spares);
+    printf(
+        "\nevents with a host blacklisted %lld, with slots blacklisted %lld, with a spare %lld\n",
+        (long long)statistics->blacklisted, (long long)statistics->blacklisted_slots,
+        (long long)statistics->spares);
     printf("%lld jobs, %lld events\n", (long long)statistics->runs, (long long)statistics->steps);
 }

@@ -11,7 +11,7 @@ struct statistics {
     int64_t hosts[ELASTIC_HOST_STATES][ELASTIC_HOST_STATES];
     int64_t workers[ELASTIC_WORKER_STATES][ELASTIC_WORKER_STATES];
     int64_t actions[ELASTIC_ACTIONS], ends[ELASTIC_ENDS], modes[ELASTIC_STOP + 1];
-    int64_t epochs[16], blacklisted, put_aside, spares;
+    int64_t epochs[16], blacklisted, blacklisted_slots, spares;
     /* of the run that goes on */
     enum elastic_host_state host[SCHEDULE_HOSTS];
     enum elastic_worker_state worker[WORLD_SEATS];

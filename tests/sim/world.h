@@ -26,7 +26,7 @@ struct statistics;
 #define WORLD_REQUESTS 2000
 #define WORLD_STEPS 20000 /* events of one job */
 #define WORLD_SLOTS 8     /* of a host */
-#define WORLD_STRIKES 8
+#define WORLD_FAILURES 8
 #define WORLD_START_MS 5000000
 #define WORLD_NODE_TIMEOUT_MS 5000
 
@@ -52,11 +52,11 @@ struct sim_host {
     int64_t told_away_ms;     /* when it was lost or unreached; -1: not, or forgotten */
     int64_t usable_since_ms;  /* it could be used all the time since then; -1: it cannot */
     int usable_slots;
-    /* strikes that are beyond doubt, by the core's clock */
-    int64_t strikes[WORLD_SLOTS + 1][WORLD_STRIKES]; /* the last row: of the host itself */
-    int strike_count[WORLD_SLOTS + 1];
-    int64_t aside_until_ms[WORLD_SLOTS + 1]; /* at least; 0: not */
-    int seen_aside;
+    /* failures that count beyond doubt, by the core's clock */
+    int64_t failures[WORLD_SLOTS + 1][WORLD_FAILURES]; /* the last row: of the host itself */
+    int failure_count[WORLD_SLOTS + 1];
+    int64_t blacklisted_until_ms[WORLD_SLOTS + 1]; /* at least; 0: not */
+    int seen_blacklisted;
     int64_t seen_blacklisted_ms;
     bool stays; /* it has not been away since it was in the running epoch */
 };

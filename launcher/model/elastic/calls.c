@@ -27,22 +27,22 @@ static void move(struct elastic *e, int number, enum elastic_host_state to)
     elastic_hosts_move(&e->hosts, number, to);
 }
 
-static bool is_put_aside(const struct elastic_host *host)
+static bool is_blacklisted(const struct elastic_host *host)
 {
-    return elastic_hosts_blacklisted(host) || host->slots <= host->put_aside;
+    return elastic_hosts_blacklisted(host) || host->slots <= host->blacklisted_slots;
 }
 
-/* A drained host that was lost may come back as another machine; so may one that is put aside, but
- * it is looked at only when it is listed anew. */
+/* A drained host that was lost may come back as another machine. So may a blacklisted one, but it
+ * is called only when it is listed anew. */
 static bool can_be_called(const struct elastic *e, const struct elastic_host *host)
 {
-    if (!host->listed || (is_put_aside(host) && !host->unseen))
+    if (!host->listed || (is_blacklisted(host) && !host->unseen))
         return false;
     return host->state == ELASTIC_HOST_KNOWN ||
            (host->state == ELASTIC_HOST_AWAY && host->call_due_ms <= e->now_ms);
 }
 
-/* A call that takes long, and one to a host that has disappointed before, does not keep others from
+/* A call that takes long, and one to a host that failed before, does not keep others from
  * being called. */
 static bool counts(const struct elastic *e, const struct elastic_host *host)
 {
@@ -71,7 +71,7 @@ void elastic_calls_make(struct elastic *e)
         if (!can_be_called(e, host))
             continue;
         if (slots < limit)
-            slots += is_put_aside(host) ? 0 : host->slots - host->put_aside;
+            slots += is_blacklisted(host) ? 0 : host->slots - host->blacklisted_slots;
         else if (extra < e->config.spares)
             extra++;
         else
@@ -92,12 +92,12 @@ void elastic_calls_came(struct elastic *e, int number, const char *boot_id)
     set_problem(host, NULL);
     if (boot_id != NULL) {
         if (host->boot_id != NULL && strcmp(boot_id, host->boot_id) != 0)
-            elastic_hosts_forgive(host);
+            elastic_hosts_clear_records(host);
         free(host->boot_id);
         host->boot_id = mem_strdup(boot_id);
     }
     e->grow_again = true;
-    if (host->drained) { /* still the machine that is to be left */
+    if (host->drained) { /* still the machine that drains */
         move(e, number, ELASTIC_HOST_LEAVING);
         e->release_again = true;
     }
@@ -127,9 +127,9 @@ void elastic_calls_unreached(struct elastic *e, int number, const char *text)
     away(e, number);
 }
 
-static void say_put_aside(struct elastic *e, int number, const char *why)
+static void say_blacklisted(struct elastic *e, int number, const char *why)
 {
-    int64_t until = e->hosts.items[number].strikes.aside_until_ms;
+    int64_t until = e->hosts.items[number].record.blacklisted_until_ms;
     if (until == ELASTIC_FOR_GOOD)
         elastic_say(e, ELASTIC_WARNING, "%s is not used any more: %s", name_of(e, number), why);
     else
@@ -137,15 +137,15 @@ static void say_put_aside(struct elastic *e, int number, const char *why)
                     (long long)((until - e->now_ms + 999) / 1000), why);
 }
 
-static void strike_host(struct elastic *e, int number)
+static void count_lost_host(struct elastic *e, int number)
 {
     struct elastic_host *host = &e->hosts.items[number];
-    if (!elastic_strikes_add(&host->strikes, &e->strike_rule, e->now_ms))
+    if (!elastic_record_failure(&host->record, &e->blacklist_rule, e->now_ms))
         return;
-    elastic_hosts_blacklist(&e->hosts, number, &e->strike_rule, e->now_ms);
+    elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
     char why[64];
-    snprintf(why, sizeof(why), "it was lost %d times", e->config.strike_limit);
-    say_put_aside(e, number, why);
+    snprintf(why, sizeof(why), "it was lost %d times", e->config.failure_limit);
+    say_blacklisted(e, number, why);
 }
 
 static void free_workers(struct elastic *e, int number)
@@ -184,7 +184,7 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
     bool consequence =
         change->cause.kind != ELASTIC_FAILURE_NONE && host->came_ms <= change->detected_ms;
     if (!preempted && (by_us || !consequence))
-        strike_host(e, number);
+        count_lost_host(e, number);
     e->facts.hosts_lost += !preempted;
     change->lost += change->open;
     if (planned)
@@ -225,8 +225,8 @@ void elastic_calls_prepare_failed(struct elastic *e, int number, const char *tex
                              why);
         return;
     }
-    elastic_hosts_blacklist(&e->hosts, number, &e->strike_rule, e->now_ms);
-    say_put_aside(e, number, why);
+    elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
+    say_blacklisted(e, number, why);
     e->call_again = true;
     if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
         elastic_members_cancel(e);
@@ -239,7 +239,7 @@ void elastic_calls_due(struct elastic *e)
         if (host->state == ELASTIC_HOST_LEAVING && !host->expired && host->drain_deadline_ms >= 0 &&
             host->drain_deadline_ms <= e->now_ms)
             elastic_departures_expire(e, i);
-        if (elastic_hosts_come_back(host, e->now_ms)) {
+        if (elastic_hosts_end_cooldowns(host, e->now_ms)) {
             e->grow_again = true;
             elastic_say(e, ELASTIC_NOTICE, "%s is used again", name_of(e, i));
         }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which hosts of an elastic job are called, and what becomes of the calls and links.
+ * The connections of an elastic job to its hosts: which hosts to call, and hosts that come, cannot
+ * be reached or are lost.
  */
 #pragma once
 
 #include "model/elastic/job.h"
 
-/* Calls hosts up to the slots that are wanted. */
+/* Calls hosts until they promise as many slots as the job can use. */
 void elastic_calls_make(struct elastic *e);
 void elastic_calls_came(struct elastic *e, int number, const char *boot_id);
 void elastic_calls_unreached(struct elastic *e, int number, const char *text);
 
-/* Its workers are gone. `since_ms`: when it was last heard. */
+/* Its workers are gone too. `since_ms`: when the host was last heard. */
 void elastic_calls_lost(struct elastic *e, int number, const char *text, int64_t since_ms);
 /* The same for a host whose agent does not do what it should. */
 void elastic_calls_give_up(struct elastic *e, int number, const char *text);

@@ -16,7 +16,7 @@ void elastic_change_note(struct elastic *e, const char *format, ...)
     va_start(args, format);
     vsnprintf(piece, sizeof(piece), format, args);
     va_end(args);
-    /* what does not fit any more is left out */
+    /* text that does not fit is omitted */
     buf_printf(&e->change.text, "%s%s", e->change.text.length > 0 ? "; " : "", piece);
 }
 
@@ -56,7 +56,7 @@ void elastic_change_close(struct elastic *e)
     *change = (struct elastic_change){.text = BUF_INIT(TEXT_MAX)};
 }
 
-/* By what the workers can, unless the user has fixed it. */
+/* By what the workers support, unless the user has chosen. */
 static enum elastic_mode pick_mode(const struct elastic *e)
 {
     if (e->config.mode == ELASTIC_REJOIN || e->config.mode == ELASTIC_RESTART)
@@ -127,13 +127,13 @@ static void agree(struct elastic *e)
     e->state = ELASTIC_AGREEING;
 }
 
-/* On every host that can be used and on more than one, lately. */
+/* The program has lately crashed on every usable host, and on more than one. */
 static bool crashes_everywhere(const struct elastic *e)
 {
     int crashed = 0;
     for (int i = 0; i < e->hosts.count; i++) {
         const struct elastic_host *host = &e->hosts.items[i];
-        bool has_crashed = elastic_hosts_has_crashed(host, &e->strike_rule, e->now_ms);
+        bool has_crashed = elastic_hosts_has_crashed(host, &e->blacklist_rule, e->now_ms);
         if (elastic_hosts_usable(host) > 0 && !has_crashed)
             return false;
         crashed += has_crashed;
@@ -169,7 +169,7 @@ static bool elsewhere_it_runs(const struct elastic *e, int than)
     for (int i = 0; i < e->hosts.count; i++) {
         const struct elastic_host *host = &e->hosts.items[i];
         if (i != than && elastic_hosts_usable(host) > 0 &&
-            !elastic_hosts_has_crashed(host, &e->strike_rule, e->now_ms))
+            !elastic_hosts_has_crashed(host, &e->blacklist_rule, e->now_ms))
             return true;
     }
     return false;
@@ -185,33 +185,34 @@ static bool can_spare_a_slot(const struct elastic *e)
 }
 
 /* False: the program is at fault, and the verdict is given. */
-static bool strike(struct elastic *e, const struct elastic_failure *failure)
+static bool count_crash(struct elastic *e, const struct elastic_failure *failure)
 {
     struct elastic_host *host = &e->hosts.items[failure->host];
-    if (!elastic_hosts_strike_slot(host, failure->slot, &e->strike_rule, e->now_ms))
+    if (!elastic_hosts_slot_failed(host, failure->slot, &e->blacklist_rule, e->now_ms))
         return true;
     bool elsewhere = elsewhere_it_runs(e, failure->host);
     if (e->change.mode == ELASTIC_RESTART && e->config.max_restarts >= 0 &&
         !(elsewhere && can_spare_a_slot(e)))
-        return true; /* the restarts that are left decide */
+        return true; /* the remaining restarts decide */
     if (!elsewhere) {
         elastic_verdict_give(e, ELASTIC_END_FAULT, failure,
                              "the program crashes on every host: last, %s", failure->text);
         return false;
     }
-    elastic_hosts_slot_aside(&e->hosts, failure->host, failure->slot, &e->strike_rule, e->now_ms);
-    int64_t until = host->slot_strikes[failure->slot].aside_until_ms;
+    elastic_hosts_blacklist_slot(&e->hosts, failure->host, failure->slot, &e->blacklist_rule,
+                                 e->now_ms);
+    int64_t until = host->slot_records[failure->slot].blacklisted_until_ms;
     if (until == ELASTIC_FOR_GOOD)
         elastic_say(e, ELASTIC_WARNING,
                     "slot %d of %s is put aside for the rest of the job: the program has crashed "
                     "there %d times",
                     failure->slot, elastic_hosts_name(&e->hosts, failure->host),
-                    e->config.strike_limit);
+                    e->config.failure_limit);
     else
         elastic_say(e, ELASTIC_WARNING,
                     "slot %d of %s is put aside for %lld s: the program has crashed there %d times",
                     failure->slot, elastic_hosts_name(&e->hosts, failure->host),
-                    (long long)((until - e->now_ms + 999) / 1000), e->config.strike_limit);
+                    (long long)((until - e->now_ms + 999) / 1000), e->config.failure_limit);
     e->call_again = true;
     return true;
 }
@@ -222,7 +223,8 @@ static bool is_crash(const struct elastic_failure *failure)
 }
 
 /* Members that ended with 0 long before the failure had really finished: the job cannot go on
- * without them. Those that ended close to it are not believed. True: the verdict is given. */
+ * without them. Those that ended close to it do not count as success. True: the verdict is given.
+ */
 static bool ended_earlier(struct elastic *e, const struct elastic_failure *failure)
 {
     struct elastic_change *change = &e->change;
@@ -282,7 +284,7 @@ void elastic_change_fail(struct elastic *e, const struct elastic_failure *failur
         stop_job(e, failure);
         return;
     }
-    if (ended_earlier(e, failure) || (is_crash(failure) && !strike(e, failure)) ||
+    if (ended_earlier(e, failure) || (is_crash(failure) && !count_crash(e, failure)) ||
         elastic_verdict_reset_limit(e) ||
         (change->mode == ELASTIC_RESTART && !charge(e, failure)) || !opens)
         return;
@@ -362,7 +364,7 @@ void elastic_change_agreed(struct elastic *e)
     struct elastic_change *change = &e->change;
     change->agreed_ms = e->now_ms;
     if (change->cause.kind == ELASTIC_FAILURE_NONE && change->suspect.kind != ELASTIC_FAILURE_NONE)
-        elastic_change_fail(e, &change->suspect); /* it was the early 0 that made its peers ask */
+        elastic_change_fail(e, &change->suspect); /* the early 0 made its peers ask */
     if (e->state == ELASTIC_AGREEING)
         e->state = ELASTIC_WAITING;
 }

@@ -58,7 +58,7 @@ static void stop_over(struct elastic *e)
     give_up_hosts(e, ELASTIC_WORKER_EXITED, "its agent did not finish the workers");
 }
 
-/* What has ended may still be read: output is not thrown away lightly. */
+/* Workers that have ended may have output left, so their hosts get more time. */
 static void end_over(struct elastic *e)
 {
     for (int seat = 0; seat < e->workers.count; seat++)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How hosts of an elastic job are left: drained, unlisted, with fewer slots.
+ * Hosts of an elastic job that leave it: drained, unlisted, or listed with fewer slots.
  */
 #pragma once
 
 #include "model/elastic/job.h"
 
-/* It is up and is to be left: LEAVING. `text`, with its name, says why. */
+/* A host that is up begins to drain: LEAVING. `text` names it and says why. */
 void elastic_departures_begin(struct elastic *e, int number, const char *text);
-/* Its upper slots are to be left. */
+/* Its upper slots drain. */
 void elastic_departures_shrink(struct elastic *e, int number, const char *text);
-/* Lets go the hosts that are left and have no worker any more. */
+/* Lets go the draining hosts that no longer have a worker. */
 void elastic_departures_finish(struct elastic *e);
 
 void elastic_departures_drain(struct elastic *e, int number, const char *text, int64_t deadline_ms);
 void elastic_departures_undrain(struct elastic *e, int number);
-/* Its deadline has passed: whoever has not left it by now is ended, so that nobody holds up the
+/* Its deadline has passed: kills the workers that are still there. Otherwise they would hold up the
  * others when the machine goes. */
 void elastic_departures_expire(struct elastic *e, int number);

@@ -20,10 +20,10 @@ struct elastic *elastic_create(const struct elastic_config *config, int64_t now_
 {
     struct elastic *e = mem_alloc(sizeof(*e));
     e->config = *config;
-    e->strike_rule = (struct elastic_strike_rule){.limit = config->strike_limit,
-                                                  .decay_ms = config->strike_decay_ms,
-                                                  .cooldown_min_ms = config->cooldown_min_ms,
-                                                  .cooldown_max_ms = config->cooldown_max_ms};
+    e->blacklist_rule = (struct elastic_blacklist_rule){.limit = config->failure_limit,
+                                                        .decay_ms = config->failure_decay_ms,
+                                                        .cooldown_min_ms = config->cooldown_min_ms,
+                                                        .cooldown_max_ms = config->cooldown_max_ms};
     e->now_ms = now_ms;
     e->hosts.due_ms = INT64_MAX;
     e->workers.hosts = &e->hosts;

@@ -51,7 +51,7 @@ static bool is_clean(const struct elastic_failure *failure)
     return failure->code == 0 && !failure->signaled;
 }
 
-/* So a Horovod worker ends when a peer dies or fails to come in the middle of a rendezvous. */
+/* A Horovod worker ends like this when a peer dies or does not come during a rendezvous. */
 static bool is_abort(const struct elastic_failure *failure)
 {
     return failure->signaled ? failure->code == SIGABRT : failure->code == 128 + SIGABRT;

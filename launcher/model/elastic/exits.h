@@ -6,14 +6,14 @@
 
 #include "model/elastic/job.h"
 
-/* When that was which the event tells: as it says itself, but never later than now. */
+/* The time of what the event reports: the event's own, but never later than now. */
 int64_t elastic_exits_happened(const struct elastic *e, const struct elastic_event *event);
 
-/* The first failure opens a change; 0 is believed as long as nobody fails. */
+/* The first failure opens a change; an exit with 0 counts as success while no peer fails. */
 void elastic_exits_running(struct elastic *e, const struct elastic_event *event);
 /* WAITING, PREPARING, AGREEING: the first failure is the cause if none is known, the rest follows
- * from it; 0 is not believed. */
+ * from it. An exit with 0 does not count as success. */
 void elastic_exits_changing(struct elastic *e, const struct elastic_event *event);
-/* Who had ended before our signal was sent did so for a reason of its own. */
+/* A worker that had ended before our signal was sent ended for a reason of its own. */
 void elastic_exits_stopping(struct elastic *e, const struct elastic_event *event);
 void elastic_exits_ending(struct elastic *e, const struct elastic_event *event);

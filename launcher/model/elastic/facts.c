@@ -37,11 +37,11 @@ struct elastic_host_facts elastic_host_facts(const struct elastic *e, int number
         .entry = &e->hosts.names.items[number],
         .state = host->state,
         .slots = host->slots,
-        .put_aside = host->put_aside,
+        .blacklisted_slots = host->blacklisted_slots,
         .workers = host->live,
         .spare = e->plan.epoch > 0 && elastic_hosts_usable(host) > 0 && host->live == 0 &&
                  !elastic_members_use(e, number),
-        .blacklisted_until_ms = host->strikes.aside_until_ms,
+        .blacklisted_until_ms = host->record.blacklisted_until_ms,
         .drain_deadline_ms = host->drain_deadline_ms,
     };
 }

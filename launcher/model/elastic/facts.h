@@ -6,15 +6,15 @@
 
 struct elastic;
 
-/* When the next ELASTIC_TICK is due; -1: nothing is waited for but events of running workers. After
- * the verdict, too, there is a limit: the grace and the patience, then hosts with live workers are
- * given up, and elastic_timeout later those whose workers have not FINISHED. */
+/* When the next ELASTIC_TICK is due; -1: the core only waits for events of running workers. There
+ * is a limit after the verdict too. After the grace and the patience the core gives up the hosts
+ * that have live workers, and elastic_timeout_ms later those whose workers have not FINISHED. */
 int64_t elastic_deadline(const struct elastic *elastic);
 
 enum elastic_state elastic_state(const struct elastic *elastic);
 
-/* Hosts have numbers from 0 on, in the order in which they were first listed; a number stays with
- * its name for the whole job. */
+/* Hosts are numbered from 0 in the order in which they were first listed. A name keeps its number
+ * for the whole job. */
 int elastic_host_count(const struct elastic *elastic);
 int elastic_host_number(const struct elastic *elastic, const char *name); /* -1: never listed */
 
@@ -22,7 +22,7 @@ struct elastic_host_facts {   /* borrowed until the next event */
     const struct host *entry; /* name, user, port, address as last listed */
     enum elastic_host_state state;
     int slots;                    /* as listed */
-    int put_aside;                /* of them, for their strikes */
+    int blacklisted_slots;        /* of them */
     int workers;                  /* any state but EXITED; planned ones count */
     bool spare;                   /* up and not in the plan, on purpose */
     int64_t blacklisted_until_ms; /* 0: not; INT64_MAX: for good */
@@ -30,11 +30,13 @@ struct elastic_host_facts {   /* borrowed until the next event */
 };
 struct elastic_host_facts elastic_host_facts(const struct elastic *elastic, int host);
 
+/* NULL before the first PREPARE. After a CANCEL it means nothing until the next PREPARE. Borrowed
+ * until the next event. */
 const struct elastic_plan *elastic_plan(const struct elastic *elastic);
 
 /* About a live worker. */
 struct elastic_worker_facts {
-    enum elastic_worker_state state; /* FREE: nobody sits there */
+    enum elastic_worker_state state; /* FREE: the seat has no worker */
     int host, slot;
     int rank, local_rank; /* of the last epoch that it was in; -1: none yet */
     bool registered;

@@ -25,7 +25,7 @@ static const unsigned allowed[ELASTIC_HOST_STATES] = {
 void elastic_hosts_destroy(struct elastic_hosts *hosts)
 {
     for (int i = 0; i < hosts->count; i++) {
-        free(hosts->items[i].slot_strikes);
+        free(hosts->items[i].slot_records);
         free(hosts->items[i].boot_id);
         free(hosts->items[i].problem);
         free(hosts->items[i].drain_reason);
@@ -93,13 +93,13 @@ void elastic_hosts_move(struct elastic_hosts *hosts, int number, enum elastic_ho
 
 bool elastic_hosts_blacklisted(const struct elastic_host *host)
 {
-    return host->strikes.aside_until_ms != 0;
+    return host->record.blacklisted_until_ms != 0;
 }
 
 int elastic_hosts_promised(const struct elastic_host *host)
 {
     bool ok = host->listed && !host->drained && !elastic_hosts_blacklisted(host);
-    return ok ? host->slots - host->put_aside : 0;
+    return ok ? host->slots - host->blacklisted_slots : 0;
 }
 
 int elastic_hosts_usable(const struct elastic_host *host)
@@ -110,36 +110,36 @@ int elastic_hosts_usable(const struct elastic_host *host)
 bool elastic_hosts_slot_usable(const struct elastic_host *host, int slot)
 {
     return slot < host->slots &&
-           (slot >= host->slot_room || host->slot_strikes[slot].aside_until_ms == 0);
+           (slot >= host->slot_room || host->slot_records[slot].blacklisted_until_ms == 0);
 }
 
-static void count_aside(struct elastic_host *host)
+static void count_blacklisted(struct elastic_host *host)
 {
-    host->put_aside = 0;
+    host->blacklisted_slots = 0;
     for (int s = 0; s < host->slot_room && s < host->slots; s++)
-        if (host->slot_strikes[s].aside_until_ms != 0)
-            host->put_aside++;
+        if (host->slot_records[s].blacklisted_until_ms != 0)
+            host->blacklisted_slots++;
 }
 
 void elastic_hosts_set_slots(struct elastic_host *host, int slots)
 {
     host->slots = slots;
-    count_aside(host);
+    count_blacklisted(host);
 }
 
-bool elastic_hosts_strike_slot(struct elastic_host *host, int slot,
-                               const struct elastic_strike_rule *rule, int64_t now_ms)
+bool elastic_hosts_slot_failed(struct elastic_host *host, int slot,
+                               const struct elastic_blacklist_rule *rule, int64_t now_ms)
 {
     if (slot >= host->slot_room) {
-        host->slot_strikes =
-            mem_resize_array(host->slot_strikes, (size_t)slot + 1, sizeof(*host->slot_strikes));
+        host->slot_records =
+            mem_resize_array(host->slot_records, (size_t)slot + 1, sizeof(*host->slot_records));
         for (int s = host->slot_room; s <= slot; s++)
-            host->slot_strikes[s] = (struct elastic_strikes){.count = 0};
+            host->slot_records[s] = (struct elastic_record){.failures = 0};
         host->slot_room = slot + 1;
     }
     host->has_crashes = true;
     host->crashed_ms = now_ms;
-    return elastic_strikes_add(&host->slot_strikes[slot], rule, now_ms);
+    return elastic_record_failure(&host->slot_records[slot], rule, now_ms);
 }
 
 static void due_at(struct elastic_hosts *hosts, int64_t due_ms)
@@ -148,50 +148,50 @@ static void due_at(struct elastic_hosts *hosts, int64_t due_ms)
         hosts->due_ms = due_ms;
 }
 
-void elastic_hosts_slot_aside(struct elastic_hosts *hosts, int number, int slot,
-                              const struct elastic_strike_rule *rule, int64_t now_ms)
+void elastic_hosts_blacklist_slot(struct elastic_hosts *hosts, int number, int slot,
+                                  const struct elastic_blacklist_rule *rule, int64_t now_ms)
 {
     struct elastic_host *host = &hosts->items[number];
-    elastic_strikes_put_aside(&host->slot_strikes[slot], rule, now_ms);
-    count_aside(host);
-    due_at(hosts, host->slot_strikes[slot].aside_until_ms);
+    elastic_record_blacklist(&host->slot_records[slot], rule, now_ms);
+    count_blacklisted(host);
+    due_at(hosts, host->slot_records[slot].blacklisted_until_ms);
 }
 
 void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number,
-                             const struct elastic_strike_rule *rule, int64_t now_ms)
+                             const struct elastic_blacklist_rule *rule, int64_t now_ms)
 {
     struct elastic_host *host = &hosts->items[number];
-    elastic_strikes_put_aside(&host->strikes, rule, now_ms);
-    due_at(hosts, host->strikes.aside_until_ms);
+    elastic_record_blacklist(&host->record, rule, now_ms);
+    due_at(hosts, host->record.blacklisted_until_ms);
 }
 
 bool elastic_hosts_has_crashed(const struct elastic_host *host,
-                               const struct elastic_strike_rule *rule, int64_t now_ms)
+                               const struct elastic_blacklist_rule *rule, int64_t now_ms)
 {
     return host->has_crashes && now_ms - host->crashed_ms < rule->decay_ms;
 }
 
-void elastic_hosts_forgive(struct elastic_host *host)
+void elastic_hosts_clear_records(struct elastic_host *host)
 {
-    free(host->slot_strikes);
-    host->slot_strikes = NULL;
+    free(host->slot_records);
+    host->slot_records = NULL;
     host->slot_room = 0;
-    host->put_aside = 0;
-    host->strikes = (struct elastic_strikes){.count = 0};
+    host->blacklisted_slots = 0;
+    host->record = (struct elastic_record){.failures = 0};
     host->has_crashes = false;
     host->prepare_failed = false;
     elastic_hosts_undrain(host);
 }
 
-bool elastic_hosts_come_back(struct elastic_host *host, int64_t now_ms)
+bool elastic_hosts_end_cooldowns(struct elastic_host *host, int64_t now_ms)
 {
-    bool any = elastic_strikes_come_back(&host->strikes, now_ms);
+    bool any = elastic_record_expire(&host->record, now_ms);
     if (any)
         host->prepare_failed = false;
     for (int s = 0; s < host->slot_room; s++)
-        if (elastic_strikes_come_back(&host->slot_strikes[s], now_ms))
+        if (elastic_record_expire(&host->slot_records[s], now_ms))
             any = true;
-    count_aside(host);
+    count_blacklisted(host);
     return any;
 }
 
@@ -245,10 +245,10 @@ void elastic_hosts_find_due(struct elastic_hosts *hosts, int64_t now_ms)
             due_at(hosts, host->called_ms + ELASTIC_SLOW_CALL_MS);
         if (host->drain_deadline_ms > now_ms)
             due_at(hosts, host->drain_deadline_ms);
-        if (host->strikes.aside_until_ms > 0)
-            due_at(hosts, host->strikes.aside_until_ms);
+        if (host->record.blacklisted_until_ms > 0)
+            due_at(hosts, host->record.blacklisted_until_ms);
         for (int s = 0; s < host->slot_room; s++)
-            if (host->slot_strikes[s].aside_until_ms > 0)
-                due_at(hosts, host->slot_strikes[s].aside_until_ms);
+            if (host->slot_records[s].blacklisted_until_ms > 0)
+                due_at(hosts, host->slot_records[s].blacklisted_until_ms);
     }
 }

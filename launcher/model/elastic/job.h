@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one struct of the elastic core that its parts share; private to elastic_*.c. Each part
- * changes only what its own header says.
+ * The state of an elastic job, which all files of the core share. Each file changes only what its
+ * own header says.
  */
 #pragma once
 
 #include "base/buf.h"
+#include "model/elastic/blacklist.h"
 #include "model/elastic/hosts.h"
-#include "model/elastic/strikes.h"
 #include "model/elastic/types.h"
 #include "model/elastic/workers.h"
 
@@ -16,9 +16,9 @@ enum { ELASTIC_WARNING = 1, ELASTIC_NOTICE = 2 };
 
 enum elastic_timer {
     ELASTIC_TIMER_WAIT,    /* enough slots must be there */
-    ELASTIC_TIMER_GATHER,  /* the first epoch does not wait longer for more than it needs */
-    ELASTIC_TIMER_GROW,    /* arrivals become a change */
-    ELASTIC_TIMER_NOTIFY,  /* rank 0 is told again */
+    ELASTIC_TIMER_GATHER,  /* the first epoch stops waiting for more hosts than it needs */
+    ELASTIC_TIMER_GROW,    /* hosts that have come become a change */
+    ELASTIC_TIMER_NOTIFY,  /* notify rank 0 again */
     ELASTIC_TIMER_PREPARE, /* PREPARED must have come */
     ELASTIC_TIMER_START,   /* every new worker must have STARTED */
     ELASTIC_TIMER_STOP,    /* every worker must have FINISHED */
@@ -42,31 +42,30 @@ struct elastic_failure {
     char text[400]; /* "rank 3 on b ended with code 1" */
 };
 
-/* What leads from one epoch to the next. Begins with all zero at each START: notices of drains and
- * arrivals gather here while the job runs, and it is open from the first failure, the first asking
- * worker or the first restart on. */
+/* What leads from one epoch to the next. It is all zero at each START. While the job runs it
+ * gathers drains and new hosts. It is open from the first failure, the first worker that asks, or
+ * the first restart on. */
 struct elastic_change {
     bool open;
     enum elastic_mode mode;         /* REJOIN or RESTART, once it is open */
-    bool fresh;                     /* nobody survives: it has become a restart */
-    bool charged;                   /* one of the budgets has paid for it */
-    bool noticed;                   /* a host is to be left */
-    bool grows;                     /* it was opened, or is announced, for arrivals */
-    bool notify;                    /* rank 0 must be told, as soon as it has registered */
-    int announced;                  /* size that rank 0 was told of */
-    int killed, lost;               /* workers that we ended, hosts lost, since it is open */
-    int aborted;                    /* members that ended themselves by SIGABRT after the cause */
+    bool fresh;                     /* there is no survivor: the rejoin has become a restart */
+    bool charged;                   /* it was counted as a restart, or as a preemption */
+    bool noticed;                   /* a host is draining */
+    bool grows;                     /* it was opened, or is announced, for new hosts */
+    bool notify;                    /* rank 0 must be notified, as soon as it has registered */
+    int announced;                  /* the size of which rank 0 was notified */
+    int killed, lost;               /* workers that we killed and hosts lost since it was opened */
+    int aborted;                    /* members that ended by SIGABRT after the cause */
     struct elastic_failure cause;   /* the first failure */
-    struct elastic_failure suspect; /* the first exit with 0 that is not believed */
-    struct elastic_failure
-        asker; /* the worker whose asking opened it; kind NONE, no seat: it did nothing */
+    struct elastic_failure suspect; /* the first early exit with 0 */
+    struct elastic_failure asker;   /* the worker that opened it by asking; kind NONE, no seat */
     int64_t happened_ms, detected_ms, stopped_ms, agreed_ms, planned_ms;
     struct buf text;
 };
 
 struct elastic {
     struct elastic_config config;
-    struct elastic_strike_rule strike_rule;
+    struct elastic_blacklist_rule blacklist_rule;
     int64_t now_ms;
     enum elastic_state state;
     int64_t timers[ELASTIC_TIMERS]; /* INT64_MAX: off */
@@ -78,7 +77,7 @@ struct elastic {
     struct elastic_facts coming; /* of the epoch that was started and has not resumed */
     struct elastic_verdict verdict;
     bool waiting_said;
-    bool end_prolonged;      /* only the rest of the output is waited for after the verdict */
+    bool end_prolonged;      /* after the verdict: all have exited, some have output left */
     int64_t gather_until_ms; /* see ELASTIC_TIMER_GATHER; -1: not begun */
     int64_t grow_due_ms;     /* see ELASTIC_TIMER_GROW; -1: nothing has come */
     unsigned listing;        /* serial of the last HOSTS */
@@ -89,7 +88,7 @@ struct elastic {
     int done;                /* its members that ended with 0 */
     struct elastic_failure first_done;
     int restarts, preemptions; /* budgets used */
-    /* who is called, who can go, whether there is room to grow must be looked at again */
+    /* look again: which hosts to call, which to let go, whether the job can grow */
     bool call_again, release_again, grow_again;
     struct elastic_actions *out; /* of the present event */
     char **texts;                /* owned: what its actions borrow */

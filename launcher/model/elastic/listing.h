@@ -6,5 +6,5 @@
 
 #include "model/elastic/job.h"
 
-/* Takes over the list: new hosts, other slots; hosts that are on it no more are left. */
+/* Applies the list: new hosts, other slots. Hosts that are no longer on it drain. */
 void elastic_listing_take(struct elastic *e, const struct host_list *list);

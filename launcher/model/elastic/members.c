@@ -9,7 +9,7 @@
 #include "model/elastic/placement.h"
 #include "model/plan/mapping.h"
 
-/* Who is served first: hosts with survivors, then those of the present epoch, then the others. */
+/* The order of hosts: those with survivors, then those of the present epoch, then the others. */
 static int rank_of_host(const struct elastic_host *host)
 {
     if (host->staying > 0)
@@ -80,7 +80,7 @@ static int by_rank(const void *left, const void *right)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* In the order of the ranks that they were told last. The caller's. */
+/* In the order of their last ranks. The caller owns it. */
 static struct elastic_survivor *list_survivors(const struct elastic *e, int *count)
 {
     int room = e->workers.in_state[ELASTIC_WORKER_ASKED];
@@ -229,7 +229,7 @@ static void answer(struct elastic *e, const struct elastic_worker *worker, int s
     }
 }
 
-/* The members, each told its place, the new ones by their environment. */
+/* Survivors get their places as answers, new workers in their environment. */
 static void start_members(struct elastic *e)
 {
     for (int r = 0; r < e->plan.size; r++) {

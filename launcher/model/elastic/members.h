@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An epoch of an elastic job: who could be in it, its plan, its start.
+ * An epoch of an elastic job: its possible members, its plan, its start.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 /* The hosts that the next epoch would use, and how many workers it would have. */
 struct elastic_choice {
-    int *hosts; /* owned; in the order in which they are given new workers */
+    int *hosts; /* owned; in the order in which they get new workers */
     int count;
     int size;
     int64_t usable; /* slots of all usable hosts, spare ones too */
@@ -17,15 +17,15 @@ struct elastic_choice {
 void elastic_members_choose(const struct elastic *e, struct elastic_choice *choice);
 void elastic_members_choice_clear(struct elastic_choice *choice);
 
-/* How many asking workers can stay in their slots. */
+/* How many workers that have asked can keep their slots. */
 int elastic_members_survivors(const struct elastic *e);
 
-/* Makes the plan of the next epoch from the choice and says PREPARE; PREPARING. */
+/* Makes the plan of the next epoch from the choice; PREPARE. The state becomes PREPARING. */
 void elastic_members_prepare(struct elastic *e, const struct elastic_choice *choice);
 bool elastic_members_use(const struct elastic *e, int host); /* the plan has members there */
-/* What is prepared does not start: CANCEL; WAITING, where a new plan is made. */
+/* The prepared epoch does not start: CANCEL. The state becomes WAITING, for a new plan. */
 void elastic_members_cancel(struct elastic *e);
-/* START and the answers; RUNNING. */
+/* START and the answers. The state becomes RUNNING. */
 void elastic_members_start(struct elastic *e);
 /* All of its workers run: RESUMED. */
 void elastic_members_resume(struct elastic *e);

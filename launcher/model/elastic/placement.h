@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who works where in an epoch: offers of hosts and survivors in, members in rank order out. Pure.
+ * The members of an epoch: the slots that hosts offer and the survivors go in, members in rank
+ * order come out. Pure.
  *
- * All survivors stay. The new workers that are missing up to `size` take the free slots of the
- * offers in their order, lowest slots first. Ranks: survivors keep their order; a new worker comes
- * behind the last survivor of its host; hosts without a survivor come behind all these, by their
- * place. So without survivors ranks go by place and slot.
+ * All survivors stay. New workers fill up to `size`: they take the free slots of the offers in
+ * their order, lowest slots first.
  *
- * Places: a host that stays keeps its own; one that comes takes the one that it had, if that is
+ * Ranks: survivors keep their order. A new worker comes behind the last survivor of its host. Hosts
+ * without a survivor come behind all these, by their place. So without survivors ranks go by place
+ * and slot.
+ *
+ * Places: a host that stays keeps its own. One that comes takes the place that it had, if that is
  * free, else the first free one.
  *
  * Local ranks follow the slots. The cross rank of a rank is its index among the hosts that have its
@@ -23,8 +26,8 @@ struct elastic_offer {
     int host;
     const int *slots; /* usable ones, ascending; borrowed */
     int count;
-    int place;  /* that it had last; -1: none */
-    bool stays; /* it has members now */
+    int place;  /* its last one; -1: none */
+    bool stays; /* it has members in the present epoch */
 };
 
 struct elastic_survivor { /* its host is among the offers, its slot among the offered ones */

@@ -7,7 +7,7 @@
 #include "model/elastic/members.h"
 #include "model/elastic/verdict.h"
 
-/* Nobody has still to ask, to end, or to get up. */
+/* Every worker has asked or ended. */
 static bool all_agree(const struct elastic *e)
 {
     const int *in = e->workers.in_state;
@@ -99,7 +99,7 @@ static void (*const steps[ELASTIC_STATES])(struct elastic *e) = {
     [ELASTIC_STOPPING] = step_stopping, [ELASTIC_ENDING] = step_ending,
 };
 
-/* Whether more workers could run than do, or than rank 0 was told of. */
+/* Whether more workers could run than do, or than rank 0 was notified of. */
 static void look_for_growth(struct elastic *e)
 {
     e->grow_again = false;
@@ -182,7 +182,7 @@ void elastic_steps_settle(struct elastic *e)
         wait_for_slots(e);
     if (e->state == ELASTIC_RUNNING && e->change.notify)
         notify_rank_0(e);
-    /* an agent that is stopping its crew is left in peace */
+    /* an agent that is stopping its crew gets no further order */
     if (e->release_again && e->state != ELASTIC_STOPPING) {
         e->release_again = false;
         if (e->hosts.in_state[ELASTIC_HOST_LEAVING] > 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What follows from what is so: after every event the job goes as far as it can without another.
+ * After every event: takes the job as far as it can go without another event.
  */
 #pragma once
 

@@ -64,11 +64,11 @@ void elastic_config_init(struct elastic_config *config)
         .orderly_grace_ms = 30000,
         .reconnect_min_ms = 1000,
         .reconnect_max_ms = 60000,
-        .strike_decay_ms = 600000,
+        .failure_decay_ms = 600000,
         .suspect_ms = 5000,
         .patience_ms = 10000,
         .renotify_ms = 5000,
-        .strike_limit = 3,
+        .failure_limit = 3,
     };
 }
 

@@ -17,7 +17,7 @@
     X(ELASTIC_RUNNING, "running") X(ELASTIC_AGREEING, "waiting for the survivors")               \
     X(ELASTIC_STOPPING, "stopping the workers") X(ELASTIC_ENDING, "ending") X(ELASTIC_DONE, "done")
 
-/*   listed  call    up      lost, failed  retry due   drain    no workers left  listed no more
+/*   listed  call    up      lost, failed  retry due   drain    no worker        unlisted
  * ABSENT    -> KNOWN
  * KNOWN     -> CALLING                                -> LEFT                    -> ABSENT
  * CALLING           -> UP   -> AWAY                   -> LEFT                    -> ABSENT
@@ -25,11 +25,11 @@
  * LEAVING                   -> AWAY                            -> LEFT
  * AWAY                                    -> CALLING  -> LEFT                    -> ABSENT
  * LEFT      (undrained, or listed anew) -> KNOWN                                 -> ABSENT
- * LEAVING -> UP when it is undrained, or was only not listed and is again, before it has left. Listed
- * anew: it was on no list in between, be it while it was LEAVING. A drained host that is lost is
- * called again as others are; the same machine (boot id) is let go at once, another one is used. One
- * that is put aside for its strikes is called only when it is listed anew, and used if it is
- * another machine. */
+ * LEAVING -> UP when the host is undrained. It also goes there when it was unlisted only, and is
+ * listed again before it has left. "Listed anew": in between, the host was on no list. A drained
+ * host that is lost is called again like others. If it is the same machine (boot id), the core lets
+ * it go at once; it uses another machine. A blacklisted host is called only when it is listed anew,
+ * and used if it is another machine. */
 #define ELASTIC_HOST_LIST(X)                                                                     \
     X(ELASTIC_HOST_ABSENT, "not listed") X(ELASTIC_HOST_KNOWN, "not used")                       \
     X(ELASTIC_HOST_CALLING, "connecting") X(ELASTIC_HOST_UP, "up")                               \
@@ -46,8 +46,8 @@
  * KILLED                                                                    -> EXITED
  * EXITED                                                                              -> FREE
  * ASKED -> RUNNING also when its last request is dropped: it has to ask again. A worker of a lost
- * host is gone at once, from any state, and so is a planned one that is cancelled. END_ALL and KILL
- * both make KILLED. */
+ * host becomes FREE at once, from any state, and so does a planned one that is cancelled. END_ALL
+ * and KILL both lead to KILLED. */
 #define ELASTIC_WORKER_LIST(X)                                                                   \
     X(ELASTIC_WORKER_FREE, "none") X(ELASTIC_WORKER_PLANNED, "planned")                          \
     X(ELASTIC_WORKER_STARTING, "starting") X(ELASTIC_WORKER_RUNNING, "running")                  \
@@ -65,8 +65,8 @@
     X(ELASTIC_HOST_CAME, "host came")          /* `host`, `text` = boot id: its agent is up */   \
     X(ELASTIC_HOST_UNREACHED, "host unreached") /* `host`, `text`: the call has failed */        \
     X(ELASTIC_HOST_LOST, "host lost")          /* `host`, `text`, `since_ms` */                  \
-    X(ELASTIC_HOST_DRAIN, "drain")             /* `host`, `text`, `deadline_ms` or -1: when it   \
-                                                  passes, the workers still there are killed */ \
+    X(ELASTIC_HOST_DRAIN, "drain")             /* `host`, `text`, `deadline_ms` or -1: at the    \
+                                                  deadline its workers are killed */            \
     X(ELASTIC_HOST_UNDRAIN, "undrain")         /* `host` */                                      \
     X(ELASTIC_PREPARED, "prepared")            /* `epoch`: every agent concerned is ready */     \
     X(ELASTIC_PREPARE_FAILED, "prepare failed") /* `epoch`, `host`, `text`, `code` = status; counts\
@@ -77,13 +77,13 @@
     X(ELASTIC_STARTED, "started")              /* `seat` */                                      \
     X(ELASTIC_EXITED, "exited")                /* `seat`, `code`, `signaled`, `since_ms` */      \
     X(ELASTIC_FINISHED, "finished")            /* `seat`: nothing more comes from it */          \
-    X(ELASTIC_END, "end")                      /* the driver ends the job for its own reasons */
+    X(ELASTIC_END, "end")                      /* the driver ends the job for a reason of its own */
 
 #define ELASTIC_ACTION_LIST(X)                                                                   \
     X(ELASTIC_CALL, "call")             /* `host`: get an agent up there; CAME or UNREACHED */   \
     X(ELASTIC_LET_GO, "let go")         /* `host`: end its agent, or the call; it has no worker */ \
-    X(ELASTIC_GIVE_UP, "give up")       /* `host`: as lost (its agent does not do what it should);\
-                                           its workers are gone for us, no event follows */      \
+    X(ELASTIC_GIVE_UP, "give up")       /* `host`: treat it as lost, since its agent does not do  \
+                                           what it should; no event about its workers follows */ \
     X(ELASTIC_PREPARE, "prepare")       /* elastic_plan() */                                     \
     X(ELASTIC_CANCEL, "cancel")         /* what was prepared and not started, `epoch` */         \
     X(ELASTIC_START, "start")           /* the new workers of elastic_plan() */                  \
@@ -91,12 +91,12 @@
     X(ELASTIC_KILL, "kill")             /* `seat`, `grace_ms`; 0: at once */                     \
     X(ELASTIC_END_ALL, "end all")       /* every worker, `grace_ms` */                           \
     X(ELASTIC_NOTIFY, "notify")         /* `seat`: hosts have changed (both added and removed) */ \
-    X(ELASTIC_DEADLINE, "deadline")     /* `host`, `deadline_ms` (-1: there is none any more),  \
-                                           `text` (why; NULL: not said): its workers are told */ \
+    X(ELASTIC_DEADLINE, "deadline")     /* `host`, `deadline_ms` (-1: no longer one), `text`   \
+                                           (why; or NULL): inform its workers */                 \
     X(ELASTIC_SAY, "say")               /* `level`, `text`: a line for the user */               \
     X(ELASTIC_RESUMED, "resumed")       /* elastic_facts(): the epoch goes on with all its ranks */\
-    X(ELASTIC_VERDICT, "verdict")       /* elastic_verdict(): end all that still runs */         \
-    X(ELASTIC_OVER, "over")             /* after the verdict: no worker is left */
+    X(ELASTIC_VERDICT, "verdict")       /* elastic_verdict(): end what still runs */         \
+    X(ELASTIC_OVER, "over")             /* after the verdict: every worker has ended */
 
 /* Why the job has ended. */
 #define ELASTIC_END_LIST(X)                                                                      \
@@ -129,7 +129,7 @@ const char *elastic_action_name(enum elastic_action_kind kind);
 const char *elastic_end_name(enum elastic_end end);
 
 struct elastic_config {
-    enum elastic_mode mode; /* ELASTIC_AUTO: by what the workers can */
+    enum elastic_mode mode; /* ELASTIC_AUTO: by what the workers support */
     int np, min_np, max_np; /* to start; to go on; at most, 0: all slots. np, min_np >= 1 */
     int spares;             /* hosts that are kept up without workers while np is reached */
     int reset_limit;        /* epochs after the first; -1: no limit */
@@ -137,14 +137,13 @@ struct elastic_config {
     int max_preemptions;    /* restarts after lost hosts and drains; -1: no limit */
     int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms;
     int64_t grace_ms;         /* between TERM and KILL, after a failure */
-    int64_t orderly_grace_ms; /* of a restart in which nothing failed: a host goes, or comes */
-    int64_t cooldown_min_ms, cooldown_max_ms;   /* 0: what is put aside stays so */
+    int64_t orderly_grace_ms; /* the same in a restart without a failure: a host goes, or comes */
+    int64_t cooldown_min_ms, cooldown_max_ms;   /* 0: the blacklist is for good */
     int64_t reconnect_min_ms, reconnect_max_ms; /* doubling, from a loss to the next call */
-    int64_t strike_decay_ms, suspect_ms;
-    int64_t
-        patience_ms; /* beyond the grace, until an agent that has not ended a worker is given up */
-    int64_t renotify_ms; /* until nobody has asked, rank 0 is told of a change so often */
-    int strike_limit;    /* 0: nothing is ever put aside */
+    int64_t failure_decay_ms, suspect_ms;
+    int64_t patience_ms; /* after the grace, until a host whose worker has not ended is given up */
+    int64_t renotify_ms; /* between two notices of a change to rank 0, until a worker asks */
+    int failure_limit;   /* failures until the blacklist; 0: nothing is blacklisted */
 };
 void elastic_config_init(struct elastic_config *config); /* the defaults; np and min_np are 1 */
 
@@ -171,7 +170,7 @@ struct elastic_action {
     const char *text; /* borrowed until the next event */
 };
 
-/* Grows; the caller keeps one and calls elastic_actions_clear() before each event. */
+/* Keep one and call elastic_actions_clear() before each event. */
 struct elastic_actions {
     struct elastic_action *items;
     size_t count, room;
@@ -182,28 +181,26 @@ void elastic_actions_destroy(struct elastic_actions *actions);
 struct elastic_member {
     int seat, host, slot;
     int rank, local_rank, local_size, cross_rank, cross_size;
-    bool is_new; /* to be started; else it survives */
+    bool is_new; /* to be started; else a survivor */
 };
 
-/* The membership of the epoch that is prepared or runs; members in rank order. NULL before the
- * first PREPARE; after a CANCEL it means nothing until the next one. Borrowed until the next event.
- */
+/* The members of the epoch that is prepared or runs. */
 struct elastic_plan {
     uint32_t epoch;
-    int restart_count; /* how often all have started anew */
-    bool fresh;        /* every member is new, seat == rank: nothing of earlier epochs runs */
+    int restart_count; /* how often all workers have started anew */
+    bool fresh;        /* every member is new, seat == rank; no worker of earlier epochs runs */
     int size;
-    struct elastic_member *members;
+    struct elastic_member *members; /* in rank order */
     int host_count;
     int *hosts; /* numbers of those with members, in rank order of their first member */
 };
 
-/* About the epoch that has just resumed, and the whole job. Times on the caller's clock; 0: the
- * phase did not happen. */
+/* About the epoch that has just resumed, and about the whole job. Times are on the caller's clock;
+ * 0: the phase did not happen. */
 struct elastic_facts {
     uint32_t epoch;
     int size, host_count;
-    enum elastic_mode mode; /* in which it came about; ELASTIC_AUTO for the first */
+    enum elastic_mode mode; /* that led to it; ELASTIC_AUTO for the first */
     char cause[512];        /* "lost c: no heartbeat for 5.0 s; added d"; "" for the first */
     int64_t happened_ms;    /* the change, as far as it is known (last heard, exit) */
     int64_t detected_ms, agreed_ms, planned_ms, started_ms, resumed_ms;
@@ -213,10 +210,11 @@ struct elastic_facts {
 
 struct elastic_verdict {
     enum elastic_end end;
-    int code; /* CRASH, FAULT, RESET_LIMIT after a crash: exit code or signal number of `seat`;
-                 never 0: it is 1 when that worker ended with 0 too early, or when there is no seat.
-                 PREPARE: the status */
+    /* CRASH, FAULT, RESET_LIMIT after a crash: exit code or signal number of `seat`. It is never 0:
+     * it is 1 when that worker ended with 0 too early, or when there is no seat. PREPARE: the
+     * status. */
+    int code;
     bool signaled;
-    int seat, rank, host; /* whom it is about; -1: nobody */
+    int seat, rank, host; /* that the verdict is about; -1: none */
     char text[1024];      /* one line; "" with SUCCESS */
 };

@@ -52,7 +52,7 @@ void elastic_verdict_driver(struct elastic *e)
     end_decisions(e);
 }
 
-/* Which listed hosts could not be had, and why. */
+/* Which listed hosts could not be used, and why. */
 static void add_problems(const struct elastic *e, struct buf *text)
 {
     int shown = 0, more = 0;
@@ -94,7 +94,7 @@ bool elastic_verdict_reset_limit(struct elastic *e)
         cause = e->change.asker.text;
     const struct elastic_failure *failure = &e->change.cause;
     if (failure->kind == ELASTIC_FAILURE_NONE)
-        failure = NULL; /* nobody is to blame for a host that is left */
+        failure = NULL; /* no rank is to blame for a host that drains */
     elastic_verdict_give(e, ELASTIC_END_RESET_LIMIT, failure,
                          "no more changes: %d allowed (--reset-limit)%s%s", e->config.reset_limit,
                          cause[0] != '\0' ? "; the last: " : "", cause);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The seats of an elastic job and the workers in them. Pure facts: elastic_workers_move() is the
- * only way to another state and knows the table of model/elastic/types.h; it keeps the counts per
- * state and per host.
+ * The seats of an elastic job and the workers in them. Pure facts. Only elastic_workers_move() and
+ * elastic_workers_free() change the state of a worker. They allow the steps of the table in
+ * model/elastic/types.h, and keep the counts by state and by host.
  */
 #pragma once
 
@@ -14,13 +14,13 @@
 struct elastic_worker {
     enum elastic_worker_state state;
     int host, slot;
-    int rank, local_rank; /* as last told; -1: none */
+    int rank, local_rank; /* of its last epoch; -1: none yet */
     bool registered;
     bool rejoins;       /* it has registered or asked */
     bool placed;        /* it is in the latest plan */
-    int64_t due_ms;     /* until when it has to do what is expected of it; INT64_MAX: no limit */
+    int64_t due_ms;     /* its time limit, see elastic_workers_expect(); INT64_MAX: none */
     int next, previous; /* seats of its host; -1: none */
-    uint64_t *requests; /* owned: held ones of an asking worker */
+    uint64_t *requests; /* owned: unanswered ones of an asking worker */
     int request_count, request_room;
 };
 
@@ -37,23 +37,24 @@ struct elastic_workers {
 void elastic_workers_destroy(struct elastic_workers *workers);
 
 struct elastic_worker *elastic_workers_at(const struct elastic_workers *workers,
-                                          int seat); /* NULL: nobody there */
-/* A PLANNED worker in the lowest free seat, which is returned. */
+                                          int seat); /* NULL: the seat is free */
+/* Puts a PLANNED worker into the lowest free seat, and returns the seat. */
 int elastic_workers_seat(struct elastic_workers *workers, int host, int slot);
 void elastic_workers_move(struct elastic_workers *workers, int seat, enum elastic_worker_state to);
-/* To FREE, from any state: it has finished, or is gone with its host. */
+/* To FREE, from any state: the worker has finished, or its host is lost. */
 void elastic_workers_free(struct elastic_workers *workers, int seat);
 void elastic_workers_forget_planned(struct elastic_workers *workers); /* frees their seats */
+/* Limits the time until the worker takes its next step; what is due then depends on its state. */
 void elastic_workers_expect(struct elastic_workers *workers, int seat, int64_t due_ms);
 void elastic_workers_find_due(struct elastic_workers *workers);
 
-/* The worker of this host that was told this local rank last, and that has not been removed since:
- * one that stays, else one that is being ended, else -1. */
+/* The seat of the worker of this host that last had this local rank and was not removed since. A
+ * worker that stays goes before one that is being killed. -1: none. */
 int elastic_workers_find(const struct elastic_workers *workers, int host, int local_rank);
-/* Workers that hold the job's state or will soon: STARTING, RUNNING, ASKED. */
+/* It holds the job's state or will soon: STARTING, RUNNING, ASKED. */
 bool elastic_worker_stays(const struct elastic_worker *worker);
 bool elastic_worker_lives(const struct elastic_worker *worker); /* not EXITED */
 
 void elastic_workers_hold(struct elastic_workers *workers, int seat, uint64_t request);
-/* The seat that holds the request, which is forgotten; -1: none. */
+/* Forgets the request, and returns the seat that held it; -1: none. */
 int elastic_workers_drop(struct elastic_workers *workers, uint64_t request);

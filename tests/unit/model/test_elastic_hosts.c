@@ -434,7 +434,7 @@ static void test_a_flapping_host(void **state)
     story_end(&s);
 }
 
-static void test_strikes_are_forgotten(void **state)
+static void test_failures_are_forgotten(void **state)
 {
     (void)state;
     struct story s;
@@ -534,7 +534,7 @@ int main(void)
         cmocka_unit_test(test_a_started_worker_never_appears),
         cmocka_unit_test(test_discovery_fails),
         cmocka_unit_test(test_a_flapping_host),
-        cmocka_unit_test(test_strikes_are_forgotten),
+        cmocka_unit_test(test_failures_are_forgotten),
         cmocka_unit_test(test_time_leaps),
         cmocka_unit_test(test_names),
     };

@@ -794,7 +794,7 @@ static void test_drained_too_late(void **state)
     struct story s;
     story_config(&s)->np = 2;
     s.config.min_np = 1;
-    s.config.strike_limit = 1;
+    s.config.failure_limit = 1;
     s.config.max_preemptions = 0; /* counts restarts alone */
     story_rejoins(&s, "a,b");
     drain_by(&s, "b", 1000);

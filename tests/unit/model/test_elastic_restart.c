@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elastic jobs whose workers all start anew after a change: budgets, strikes, places, limits. */
+/* Elastic jobs whose workers all start anew after a change: budgets, the blacklist, places, limits.
+ */
 #include "model/elastic_story.h"
 
 /* The next epoch is prepared: start it. */
@@ -82,7 +83,7 @@ static void test_restarts_after_crashes_are_counted(void **state)
     story_config(&s)->np = 3;
     s.config.max_restarts = 2;
     s.config.max_preemptions = 0;
-    s.config.strike_limit = 0;
+    s.config.failure_limit = 0;
     story_runs(&s, "a:3");
     crash_and_restart(&s, 0);
     crash_and_restart(&s, 1);
@@ -160,7 +161,7 @@ static void test_a_crash_just_before_a_restart(void **state)
     story_end(&s);
 }
 
-static void test_consequences_strike_nobody(void **state)
+static void test_consequences_count_for_nobody(void **state)
 {
     (void)state;
     struct story s;
@@ -177,7 +178,7 @@ static void test_consequences_strike_nobody(void **state)
     }
     assert_int_equal(elastic_facts(s.e)->crashes, 5);
     for (int h = 0; h < 3; h++)
-        assert_int_equal(elastic_host_facts(s.e, h).put_aside, 0);
+        assert_int_equal(elastic_host_facts(s.e, h).blacklisted_slots, 0);
     story_end(&s);
 }
 
@@ -187,7 +188,7 @@ static void test_two_hosts_at_once(void **state)
     struct story s;
     story_config(&s)->np = 3;
     s.config.min_np = 1;
-    s.config.strike_limit = 1;
+    s.config.failure_limit = 1;
     story_runs(&s, "a,b,c");
     lost(&s, "b");
     lost(&s, "c"); /* of the same cut */
@@ -213,7 +214,7 @@ static void test_a_bad_slot(void **state)
     crash_and_restart(&s, 1);
     exited(&s, 1, 1);
     expect_said(&s, "slot 1 of a is put aside for 60 s: the program has crashed there 3 times");
-    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 1);
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 1);
     all_end(&s, 15);
     expect_members(&s, "+a0 +b0");
     goes_on(&s);
@@ -261,7 +262,7 @@ static void test_a_bad_slot_that_is_needed(void **state)
     story_runs(&s, "a:2,b:1");
     for (int i = 0; i < 4; i++)
         crash_and_restart(&s, 1);
-    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 0);
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 0);
     exited(&s, 1, 77);
     expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on a ended with 77; no more restarts: 4 allowed");
     story_end(&s);
@@ -273,7 +274,7 @@ static void test_a_bad_slot_that_is_needed(void **state)
     for (int i = 0; i < 2; i++)
         crash_and_restart(&s, 1);
     exited(&s, 1, 1);
-    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 1);
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 1);
     story_end(&s);
 }
 
@@ -324,7 +325,7 @@ static void test_crashes_long_ago_are_forgotten(void **state)
         crash_and_restart(&s, 0);
         after(&s, 600000);
     }
-    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 0);
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 0);
     story_end(&s);
 }
 
@@ -488,7 +489,7 @@ static void test_a_crash_on_a_host_that_is_left(void **state)
     story_config(&s)->mode = ELASTIC_REJOIN;
     s.config.np = 2;
     s.config.min_np = 1;
-    s.config.strike_limit = 1;
+    s.config.failure_limit = 1;
     story_rejoins(&s, "a,b");
     drain_by(&s, "b", 60000);
     signaled(&s, 1, 15); /* the machine shuts down */
@@ -650,7 +651,7 @@ int main(void)
         cmocka_unit_test(test_restarts_after_lost_hosts_are_counted_apart),
         cmocka_unit_test(test_growing_costs_nothing),
         cmocka_unit_test(test_a_crash_just_before_a_restart),
-        cmocka_unit_test(test_consequences_strike_nobody),
+        cmocka_unit_test(test_consequences_count_for_nobody),
         cmocka_unit_test(test_two_hosts_at_once),
         cmocka_unit_test(test_a_bad_slot),
         cmocka_unit_test(test_waiting_at_the_start_is_told),
