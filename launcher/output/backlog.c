@@ -6,10 +6,10 @@
 
 #include "base/mem.h"
 
-static struct backlog_chunk *add(struct backlog *backlog, int rank, int stream, size_t length)
+static struct backlog_chunk *add(struct backlog *backlog, int seat, int stream, size_t length)
 {
     struct backlog_chunk *chunk = mem_resize(NULL, sizeof(*chunk) + length); /* not zeroed */
-    *chunk = (struct backlog_chunk){.rank = rank, .stream = stream, .length = length};
+    *chunk = (struct backlog_chunk){.seat = seat, .stream = stream, .length = length};
     if (backlog->last != NULL)
         backlog->last->next = chunk;
     else
@@ -19,17 +19,17 @@ static struct backlog_chunk *add(struct backlog *backlog, int rank, int stream, 
     return chunk;
 }
 
-void backlog_put(struct backlog *backlog, int rank, int stream, const void *bytes, size_t length,
+void backlog_put(struct backlog *backlog, int seat, int stream, const void *bytes, size_t length,
                  int64_t wall_ns)
 {
-    struct backlog_chunk *chunk = add(backlog, rank, stream, length);
+    struct backlog_chunk *chunk = add(backlog, seat, stream, length);
     chunk->wall_ns = wall_ns;
     memcpy(chunk->bytes, bytes, length);
 }
 
-void backlog_put_word(struct backlog *backlog, enum backlog_what what, int rank, int stream)
+void backlog_put_word(struct backlog *backlog, enum backlog_what what, int seat, int stream)
 {
-    add(backlog, rank, stream, 0)->what = what;
+    add(backlog, seat, stream, 0)->what = what;
 }
 
 void backlog_put_seat(struct backlog *backlog, int seat, const struct output_seat *who)

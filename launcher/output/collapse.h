@@ -2,14 +2,13 @@
 /*
  * Identical lines of many ranks, shown once. Pure: time is a parameter.
  *
- * A line waits for its equals until every rank that is still talking on this stream has said it, or
- * COLLAPSE_MS have passed since it came first. Nothing is lost and the order of each rank's lines
- * (of both streams together) is kept: a rank joins a waiting line only when that line comes after
- * everything else of this rank that waits. At most COLLAPSE_BYTES or COLLAPSE_LINES wait; beyond
- * that the oldest go first.
+ * A line waits for equal ones until every rank that still writes to this stream has written it, or
+ * COLLAPSE_MS have passed since the first. Nothing is lost. The lines of each rank (of both streams
+ * together) keep their order: a rank joins a waiting line only if that line comes after everything
+ * else of this rank that waits. At most COLLAPSE_BYTES or COLLAPSE_LINES wait; beyond that the
+ * oldest go first.
  *
- * What is called a rank here is only a number: the mux passes seats, which in an elastic job is not
- * the same.
+ * A rank is only a number here: the mux passes seats.
  */
 #pragma once
 
@@ -29,34 +28,34 @@ struct collapse_line {
     const char *text; /* as it was given; borrowed until the callback returns */
     size_t length;
     int first_rank;        /* the lowest */
-    int count;             /* how many ranks said it */
-    const uint64_t *ranks; /* bit set of them, by rank */
+    int count;             /* how many ranks wrote it */
+    const uint64_t *ranks; /* bit set: those that wrote it */
 };
 
-/* `talking[stream]`: how many ranks are expected on each of the two streams. */
+/* `talking[stream]`: how many ranks will write to each of the two streams. */
 struct collapse *collapse_create(int ranks, const int talking[2],
                                  void (*emit)(void *context, const struct collapse_line *line),
                                  void *context);
-void collapse_destroy(struct collapse *collapse); /* forgets what waits */
+void collapse_destroy(struct collapse *collapse); /* drops what waits */
 
 /* A whole line of a rank. */
 void collapse_add(struct collapse *collapse, int rank, int stream, const char *text, size_t length,
                   int64_t now_ms);
 
-/* Emits all that waits up to the last line of this rank (before something of it is shown that
- * cannot be collapsed), or all. */
+/* Emits all that waits up to the last line of this rank, or all. Call it before you show text of
+ * this rank that cannot be collapsed. */
 void collapse_flush_rank(struct collapse *collapse, int rank);
 void collapse_flush(struct collapse *collapse);
 
-/* This rank says no more on this stream. */
+/* This rank writes no more to this stream. */
 void collapse_ended(struct collapse *collapse, int rank, int stream);
 
-/* Room for at least so many ranks; the new ones do not talk yet. What waits is emitted when it must
- * grow. */
+/* Makes room for at least so many ranks, which do not write yet. If it must grow, it emits what
+ * waits. */
 void collapse_grow(struct collapse *collapse, int ranks);
 
-/* From now on this rank is expected on this stream; it was not, or had ended. Nothing of an earlier
- * one with its number may wait: collapse_flush_rank(). */
+/* From now on this rank writes to this stream; before, it did not or had ended. Call
+ * collapse_flush_rank() before: nothing of an earlier rank with its number may wait. */
 void collapse_joined(struct collapse *collapse, int rank, int stream);
 
 int64_t collapse_due_ms(const struct collapse *collapse); /* when to call tick; -1: nothing waits */

@@ -46,7 +46,7 @@ static void append(void *context, int stream, const void *bytes, size_t length)
 static void append_lines(void *context, int stream, struct stamp *lines)
 {
     struct console *console = context;
-    struct target *target = console->target[stream];
+    struct output_target *target = console->target[stream];
     while (lines->length > 0) {
         size_t room;
         char *place = sink_place(console->sink, target, &room);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The launcher's own stdout and stderr: which of them is a terminal, whether they are one and the
- * same place, whether labels are coloured. Looks at the descriptors once, writes only to the sink.
+ * The launcher's own stdout and stderr: which of them is a terminal, whether both lead to the same
+ * place, whether labels are coloured. It looks at the descriptors once and writes only to the sink.
  */
 #pragma once
 
@@ -14,13 +14,13 @@
 
 struct console {
     struct sink *sink;
-    struct target *target[2];
-    struct surface *surface[2]; /* twice the same when both streams end in one place */
+    struct output_target *target[2];
+    struct surface *surface[2]; /* equal when both streams lead to the same place */
     int fd[2];
     bool color[2];
 };
 
-/* `labelled`: something stands before the lines. */
+/* `labelled`: each line begins with a label. */
 struct console *console_create(struct sink *sink, const struct output_config *config,
                                bool labelled);
 void console_destroy(struct console *console);

@@ -16,10 +16,10 @@
 
 struct copy {
     struct copy *next; /* in the bucket */
-    struct target *target;
+    struct output_target *target;
     uint64_t hash;
     int streams;                  /* that have it now */
-    const struct copy_end *owner; /* who wrote last; NULL when that one is gone */
+    const struct copy_end *owner; /* the last writer; NULL when it is gone */
     bool unfinished;              /* the last byte was no newline */
 };
 
@@ -74,7 +74,7 @@ int copies_count(const struct copies *copies)
     return copies->count;
 }
 
-/* ---- by path ---- */
+/* ---- files by their path ---- */
 
 static uint64_t hash_of(const char *path)
 {
@@ -131,7 +131,7 @@ static struct copy *make(struct copies *copies, const char *path, uint64_t hash)
     return copy;
 }
 
-/* ---- bytes ---- */
+/* ---- writing ---- */
 
 static void write_bytes(struct copies *copies, struct copy *copy, const struct copy_end *writer,
                         const char *bytes, size_t length)
@@ -157,7 +157,7 @@ static void select_writer(struct copies *copies, const struct copy_end *end)
     copies->writer = end;
 }
 
-/* ---- the interface ---- */
+/* ---- public functions ---- */
 
 void copies_begin(struct copies *copies, struct copy_end *end, const struct label_facts *facts)
 {

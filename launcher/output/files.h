@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the output of each rank is copied to: --output-filename. Pure: names only.
+ * The files to which the output of each rank is copied: --output-filename. Pure: names only.
  *
  * A text without % is a folder: FOLDER/rank.NN/stdout and FOLDER/rank.NN/stderr, as horovodrun lays
  * them out, NN as wide as the highest rank ("rank.0" for up to 10 ranks, "rank.00" for up to 100).

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands before a line: a template that is compiled once. Also used for names of files.
+ * The label before a line: a template that is compiled once. Names of files are made from it too.
  *
  * %r rank, %h host, %l local rank, %s stream, %t time, %% a percent sign; any other letter is an
- * error. %t is local time as 2026-11-21 13:05:59.042, horovodrun's form of time is separate.
+ * error. %t is local time as 2026-11-21 13:05:59.042. label_timestamp() has horovodrun's form.
  */
 #pragma once
 

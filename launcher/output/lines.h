@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of one stream in, lines out. Pure.
+ * Makes lines of the bytes of one stream. Pure.
  *
  * A line ends with \n (also \r\n: any \r directly before the \n belongs to the end) or with \r, as
- * progress bars do. The bytes of all pieces together are the bytes that came in. What a piece looks
- * like never depends on how the input was cut, with one exception: a line that does not end is
- * handed out in parts, when its owner says so (lines_show) or when LINES_HOLD_MAX bytes of it have
- * come together. A part never ends inside a UTF-8 sequence.
+ * progress bars do. The bytes of all pieces together are the bytes that came in. How the input was
+ * cut does not change the pieces, with one exception. A line that does not end is handed out in
+ * parts: when its owner calls lines_show(), or when LINES_HOLD_MAX bytes of it have come. A part
+ * never ends inside a UTF-8 sequence.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ struct lines {
     size_t length, room;
     bool continued; /* a part of the current line has been handed out */
     bool returned;  /* the last piece was a \r that lines_show() handed out: a \n belongs to it */
-    bool runs;      /* set it once: whole lines may come several in one LINES_NEWLINE piece */
+    bool runs;      /* set it once: one LINES_NEWLINE piece may hold several whole lines */
 };
 
 /* An all-zero struct is ready for use. */
@@ -57,5 +57,5 @@ void lines_finish(struct lines *lines, lines_emit *emit, void *context);
 bool lines_waiting(const struct lines *lines);
 
 /* How many bytes at the end of a text are the beginning of a UTF-8 sequence whose rest is missing:
- * 0 to 3; 0 when the end is whole, or no UTF-8 at all. */
+ * 0 to 3; 0 when the end is whole, or not UTF-8. */
 size_t lines_utf8_tail(const char *text, size_t length);

@@ -33,7 +33,7 @@ struct mux {
     struct buf scratch;
     int64_t now_ms;
     /* what the callbacks of lines.h work on */
-    struct stream *own;
+    struct seat_stream *own;
     const char *text; /* label */
     size_t text_length;
 };
@@ -43,7 +43,7 @@ bool mux_labelled(const struct output_config *config)
     return !config->no_label || config->timestamp;
 }
 
-static struct stream *stream_of(struct mux *mux, int seat, int stream)
+static struct seat_stream *stream_of(struct mux *mux, int seat, int stream)
 {
     return &mux->seats.all[seat]->streams[stream];
 }
@@ -53,8 +53,8 @@ static int console_stream(const struct mux *mux, int stream)
     return mux->merge ? OUTPUT_STDOUT : stream;
 }
 
-/* The number under which a surface knows who has written. */
-static int owner_of(const struct stream *own)
+/* The number by which a surface knows a writer. */
+static int owner_of(const struct seat_stream *own)
 {
     return own->seat->number * 2 + own->index;
 }
@@ -66,7 +66,7 @@ static bool is_raw(const struct mux *mux, const struct seat *seat)
 
 /* ---- labels ---- */
 
-static void render_label(struct mux *mux, const struct stream *own)
+static void render_label(struct mux *mux, const struct seat_stream *own)
 {
     static const char *const colors[] = {"36", "33", "35", "32", "34",
                                          "96", "93", "95", "92", "94"};
@@ -87,7 +87,7 @@ static void render_label(struct mux *mux, const struct stream *own)
     buf_puts(out, color ? "\033[0m" : "");
 }
 
-static void select_label(struct mux *mux, struct stream *own)
+static void select_label(struct mux *mux, struct seat_stream *own)
 {
     if (mux->timed || own->label == NULL) {
         render_label(mux, own);
@@ -137,7 +137,7 @@ static void select_group_label(struct mux *mux, const struct collapse_line *line
 
 /* ---- lines to the console ---- */
 
-static void show(struct mux *mux, const struct stream *own, const struct lines_piece *piece)
+static void show(struct mux *mux, const struct seat_stream *own, const struct lines_piece *piece)
 {
     int place = console_stream(mux, own->index);
     surface_piece(mux->console->surface[place], place, owner_of(own), mux->text, mux->text_length,
@@ -147,7 +147,7 @@ static void show(struct mux *mux, const struct stream *own, const struct lines_p
 static void on_group(void *context, const struct collapse_line *line)
 {
     struct mux *mux = context;
-    struct stream *first = stream_of(mux, line->first_rank, line->stream);
+    struct seat_stream *first = stream_of(mux, line->first_rank, line->stream);
     if (line->count == 1)
         select_label(mux, first);
     else
@@ -159,7 +159,7 @@ static void on_group(void *context, const struct collapse_line *line)
 static void on_piece(void *context, const struct lines_piece *piece)
 {
     struct mux *mux = context;
-    struct stream *own = mux->own;
+    struct seat_stream *own = mux->own;
     if (mux->collapse != NULL) {
         int number = own->seat->number;
         if (piece->end == LINES_NEWLINE && !piece->continued) {
@@ -175,13 +175,13 @@ static void on_piece(void *context, const struct lines_piece *piece)
 
 /* ---- unfinished lines ---- */
 
-static void prepare(struct mux *mux, struct stream *own)
+static void prepare(struct mux *mux, struct seat_stream *own)
 {
     mux->own = own;
     select_label(mux, own);
 }
 
-static void show_held(struct mux *mux, struct stream *own)
+static void show_held(struct mux *mux, struct seat_stream *own)
 {
     prepare(mux, own);
     mux->held -= own->lines.length;
@@ -189,9 +189,9 @@ static void show_held(struct mux *mux, struct stream *own)
     mux->held += own->lines.length;
 }
 
-/* ---- the life of a stream ---- */
+/* ---- begin and end of a stream ---- */
 
-static void expect(struct mux *mux, struct stream *own)
+static void expect(struct mux *mux, struct seat_stream *own)
 {
     if (mux->collapse == NULL || !own->seat->shown || is_raw(mux, own->seat))
         return;
@@ -199,7 +199,7 @@ static void expect(struct mux *mux, struct stream *own)
     collapse_joined(mux->collapse, own->seat->number, own->index);
 }
 
-static void expect_no_more(struct mux *mux, struct stream *own)
+static void expect_no_more(struct mux *mux, struct seat_stream *own)
 {
     if (!own->expected)
         return;
@@ -208,7 +208,7 @@ static void expect_no_more(struct mux *mux, struct stream *own)
 }
 
 /* Also a stream that says nothing has its file. */
-static void begin(struct mux *mux, struct stream *own)
+static void begin(struct mux *mux, struct seat_stream *own)
 {
     if (own->begun)
         return;
@@ -219,7 +219,7 @@ static void begin(struct mux *mux, struct stream *own)
 }
 
 /* The last line of a stream, with or without its newline. */
-static void end_lines(struct mux *mux, struct stream *own)
+static void end_lines(struct mux *mux, struct seat_stream *own)
 {
     if (mux->copies != NULL)
         copies_finish(mux->copies, &own->copy);
@@ -232,7 +232,7 @@ static void end_lines(struct mux *mux, struct stream *own)
     lines_finish(&own->lines, on_piece, mux);
 }
 
-/* ---- the interface ---- */
+/* ---- public functions ---- */
 
 static void start_collapse(struct mux *mux)
 {
@@ -302,11 +302,12 @@ void mux_destroy(struct mux *mux)
     free(mux);
 }
 
-/* Nothing of the one before may stand under the new name, or be continued by the new one. */
+/* No text of the worker before may appear under the new label, or be continued by the new worker.
+ */
 static void vacate(struct mux *mux, struct seat *seat)
 {
     for (int i = 0; i < 2; i++) {
-        struct stream *own = &seat->streams[i];
+        struct seat_stream *own = &seat->streams[i];
         if (own->begun)
             mux_end(mux, seat->number, i);
         expect_no_more(mux, own);
@@ -334,7 +335,7 @@ void mux_seat(struct mux *mux, int number, const struct output_seat *who)
 void mux_bytes(struct mux *mux, int seat, int stream, const char *bytes, size_t length,
                int64_t wall_ns, int64_t now_ms)
 {
-    struct stream *own = stream_of(mux, seat, stream);
+    struct seat_stream *own = stream_of(mux, seat, stream);
     mux->now_ms = now_ms;
     own->wall_ns = wall_ns;
     begin(mux, own);
@@ -357,7 +358,7 @@ void mux_bytes(struct mux *mux, int seat, int stream, const char *bytes, size_t 
 
 void mux_end(struct mux *mux, int seat, int stream)
 {
-    struct stream *own = stream_of(mux, seat, stream);
+    struct seat_stream *own = stream_of(mux, seat, stream);
     if (own->ended)
         return;
     own->ended = true;
@@ -370,7 +371,7 @@ void mux_end(struct mux *mux, int seat, int stream)
 
 void mux_show(struct mux *mux, int seat, int stream)
 {
-    struct stream *own = stream_of(mux, seat, stream);
+    struct seat_stream *own = stream_of(mux, seat, stream);
     if (lines_waiting(&own->lines))
         show_held(mux, own);
 }

@@ -30,21 +30,21 @@ struct flush {
 struct output_file {
     struct output_file *next;
     struct output *output;
-    struct target *target;
+    struct output_target *target;
 };
 
 struct output {
     struct loop *loop;
     struct output_ops ops;
     void *context;
-    int ranks, raw_rank; /* ranks: seats, once output_seat() has been called */
+    int seats, raw_seat;
     enum log_level level;
     struct sink *sink;
     struct console *console;
     struct mux *mux;
-    struct tail *tails; /* by rank, as far as one of them has said something on stderr */
+    struct tail *tails; /* by seat, as far as one of them has said something on stderr */
     int tail_count;
-    uint8_t *fresh; /* by rank, a bit per stream: bytes have come since it was shown */
+    uint8_t *fresh; /* by seat, a bit per stream: bytes have come since it was shown */
     int fresh_count;
     struct backlog backlog;
     struct loop_timer *submit_timer; /* hands over what this turn of the loop has appended */
@@ -56,7 +56,7 @@ struct output {
     struct output_file *files;
 };
 
-/* ---- handing over ---- */
+/* ---- from the backlog to the sink ---- */
 
 /* When a line has waited for its equals long enough; -1: none waits. Not while our reader is so
  * slow that ranks are held back: then it is our fault that the others have not said it. */
@@ -121,18 +121,18 @@ static void check_flushes(struct output *output)
     call.done(call.context);
 }
 
-/* Makes lines of the first bytes that wait; returns how many bytes of which rank. */
-static size_t take_slice(struct output *output, int *rank)
+/* Makes lines of the first bytes that wait; returns how many bytes of which seat. */
+static size_t take_slice(struct output *output, int *seat)
 {
     struct backlog_chunk *chunk = output->backlog.first;
     size_t slice = chunk->length - chunk->taken < SLICE ? chunk->length - chunk->taken : SLICE;
-    *rank = chunk->rank;
+    *seat = chunk->seat;
     switch (chunk->what) {
-    case BACKLOG_SEAT: mux_seat(output->mux, chunk->rank, &chunk->who); break;
-    case BACKLOG_SHOW: mux_show(output->mux, chunk->rank, chunk->stream); break;
-    case BACKLOG_END: mux_end(output->mux, chunk->rank, chunk->stream); break;
+    case BACKLOG_SEAT: mux_seat(output->mux, chunk->seat, &chunk->who); break;
+    case BACKLOG_SHOW: mux_show(output->mux, chunk->seat, chunk->stream); break;
+    case BACKLOG_END: mux_end(output->mux, chunk->seat, chunk->stream); break;
     case BACKLOG_BYTES:
-        mux_bytes(output->mux, chunk->rank, chunk->stream, chunk->bytes + chunk->taken, slice,
+        mux_bytes(output->mux, chunk->seat, chunk->stream, chunk->bytes + chunk->taken, slice,
                   chunk->wall_ns, loop_now_ms(output->loop));
         break;
     }
@@ -147,10 +147,10 @@ static void pump(struct output *output)
     if (output->backlog.first != NULL)
         output->behind_ms = loop_now_ms(output->loop);
     while (output->backlog.first != NULL && sink_queued(output->sink) < OUTPUT_QUEUE_MAX) {
-        int rank;
-        size_t taken = take_slice(output, &rank);
+        int seat;
+        size_t taken = take_slice(output, &seat);
         if (taken > 0)
-            output->ops.consumed(output->context, rank, taken);
+            output->ops.consumed(output->context, seat, taken);
     }
 }
 
@@ -184,7 +184,7 @@ static void on_due(void *context)
     arm(output);
 }
 
-static void on_failed(void *context, struct target *target, int errnum)
+static void on_failed(void *context, struct output_target *target, int errnum)
 {
     struct output *output = context;
     for (int i = 0; i < 2; i++) {
@@ -204,7 +204,7 @@ static void on_failed(void *context, struct target *target, int errnum)
     output_message(output, LOG_WARNING, text);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 struct output *output_create(struct loop *loop, const struct output_config *config,
                              const struct output_ops *ops, void *context, struct error *err)
@@ -215,8 +215,8 @@ struct output *output_create(struct loop *loop, const struct output_config *conf
     output->loop = loop;
     output->ops = *ops;
     output->context = context;
-    output->ranks = config->ranks;
-    output->raw_rank = config->raw_rank;
+    output->seats = config->ranks;
+    output->raw_seat = config->raw_rank;
     output->level = config->quiet ? LOG_ERROR : config->verbose ? LOG_DEBUG : LOG_NOTICE;
     output->sink = sink_create(loop, &sink_ops, output);
     output->mux = mux_create(output->sink, config, err);
@@ -241,8 +241,8 @@ static void free_lists(struct output *output)
     }
     while (output->files != NULL)
         output_file_close(output->files);
-    for (int rank = 0; rank < output->tail_count; rank++)
-        tail_destroy(&output->tails[rank]);
+    for (int seat = 0; seat < output->tail_count; seat++)
+        tail_destroy(&output->tails[seat]);
     free(output->tails);
     free(output->fresh);
 }
@@ -251,9 +251,9 @@ bool output_destroy(struct output *output, int64_t wait_ms)
 {
     if (output == NULL)
         return true;
-    int rank;
+    int seat;
     while (output->backlog.first != NULL)
-        take_slice(output, &rank);
+        take_slice(output, &seat);
     mux_finish(output->mux);
     console_finish(output->console);
     free_lists(output);
@@ -266,14 +266,14 @@ bool output_destroy(struct output *output, int64_t wait_ms)
     return written;
 }
 
-/* ---- what the ranks say ---- */
+/* ---- output of the ranks ---- */
 
 void output_seat(struct output *output, int seat, const struct output_seat *who)
 {
     if (seat < 0 || who->rank < 0)
         return;
-    if (seat >= output->ranks)
-        output->ranks = seat + 1;
+    if (seat >= output->seats)
+        output->seats = seat + 1;
     if (seat < output->tail_count)
         tail_destroy(&output->tails[seat]);
     if (output->backlog.first != NULL)
@@ -283,94 +283,94 @@ void output_seat(struct output *output, int seat, const struct output_seat *who)
     arm(output);
 }
 
-static void remember(struct output *output, int rank, enum output_stream stream, const void *bytes,
+static void remember(struct output *output, int seat, enum output_stream stream, const void *bytes,
                      size_t length)
 {
-    if (stream != OUTPUT_STDERR && rank != output->raw_rank)
+    if (stream != OUTPUT_STDERR && seat != output->raw_seat)
         return;
-    if (rank >= output->tail_count) {
+    if (seat >= output->tail_count) {
         output->tails =
-            mem_resize_array(output->tails, (size_t)output->ranks, sizeof(*output->tails));
+            mem_resize_array(output->tails, (size_t)output->seats, sizeof(*output->tails));
         memset(output->tails + output->tail_count, 0,
-               (size_t)(output->ranks - output->tail_count) * sizeof(*output->tails));
-        output->tail_count = output->ranks;
+               (size_t)(output->seats - output->tail_count) * sizeof(*output->tails));
+        output->tail_count = output->seats;
     }
-    tail_add(&output->tails[rank], bytes, length);
+    tail_add(&output->tails[seat], bytes, length);
 }
 
 /* Returns what it was. */
-static bool set_fresh(struct output *output, int rank, enum output_stream stream, bool fresh)
+static bool set_fresh(struct output *output, int seat, enum output_stream stream, bool fresh)
 {
-    if (rank >= output->fresh_count) {
-        size_t count = (size_t)output->ranks;
+    if (seat >= output->fresh_count) {
+        size_t count = (size_t)output->seats;
         output->fresh = mem_resize_array(output->fresh, count, sizeof(*output->fresh));
         memset(output->fresh + output->fresh_count, 0, count - (size_t)output->fresh_count);
-        output->fresh_count = output->ranks;
+        output->fresh_count = output->seats;
     }
-    uint8_t bit = (uint8_t)(1u << stream), was = output->fresh[rank] & bit;
-    output->fresh[rank] = (uint8_t)(fresh ? output->fresh[rank] | bit : output->fresh[rank] & ~bit);
+    uint8_t bit = (uint8_t)(1u << stream), was = output->fresh[seat] & bit;
+    output->fresh[seat] = (uint8_t)(fresh ? output->fresh[seat] | bit : output->fresh[seat] & ~bit);
     return was != 0;
 }
 
-void output_bytes(struct output *output, int rank, enum output_stream stream, const void *bytes,
+void output_bytes(struct output *output, int seat, enum output_stream stream, const void *bytes,
                   size_t length, int64_t wall_ns)
 {
-    if (rank < 0 || rank >= output->ranks || length == 0)
+    if (seat < 0 || seat >= output->seats || length == 0)
         return;
-    remember(output, rank, stream, bytes, length);
-    set_fresh(output, rank, stream, true);
+    remember(output, seat, stream, bytes, length);
+    set_fresh(output, seat, stream, true);
     const char *at = bytes;
     size_t taken = 0;
     int64_t now_ms = loop_now_ms(output->loop);
     while (taken < length && output->backlog.first == NULL &&
            sink_queued(output->sink) < OUTPUT_QUEUE_MAX) {
         size_t slice = length - taken < SLICE ? length - taken : SLICE;
-        mux_bytes(output->mux, rank, stream, at + taken, slice, wall_ns, now_ms);
+        mux_bytes(output->mux, seat, stream, at + taken, slice, wall_ns, now_ms);
         taken += slice;
     }
     if (taken < length) {
         bool first = output->backlog.first == NULL;
-        backlog_put(&output->backlog, rank, stream, at + taken, length - taken, wall_ns);
+        backlog_put(&output->backlog, seat, stream, at + taken, length - taken, wall_ns);
         if (first)
             wake_later(output);
     }
     arm(output);
     if (taken > 0)
-        output->ops.consumed(output->context, rank, taken);
+        output->ops.consumed(output->context, seat, taken);
 }
 
 /* What takes no credit must not pile up behind a slow reader: once after bytes, however often it is
  * said. */
-void output_show(struct output *output, int rank, enum output_stream stream)
+void output_show(struct output *output, int seat, enum output_stream stream)
 {
-    if (rank < 0 || rank >= output->ranks || !set_fresh(output, rank, stream, false))
+    if (seat < 0 || seat >= output->seats || !set_fresh(output, seat, stream, false))
         return;
     if (output->backlog.first != NULL)
-        backlog_put_word(&output->backlog, BACKLOG_SHOW, rank, stream);
+        backlog_put_word(&output->backlog, BACKLOG_SHOW, seat, stream);
     else
-        mux_show(output->mux, rank, stream);
+        mux_show(output->mux, seat, stream);
     arm(output);
 }
 
-void output_end(struct output *output, int rank, enum output_stream stream)
+void output_end(struct output *output, int seat, enum output_stream stream)
 {
-    if (rank < 0 || rank >= output->ranks)
+    if (seat < 0 || seat >= output->seats)
         return;
     if (output->backlog.first != NULL)
-        backlog_put_word(&output->backlog, BACKLOG_END, rank, stream);
+        backlog_put_word(&output->backlog, BACKLOG_END, seat, stream);
     else
-        mux_end(output->mux, rank, stream);
+        mux_end(output->mux, seat, stream);
     arm(output);
 }
 
-const char *output_tail(struct output *output, int rank)
+const char *output_tail(struct output *output, int seat)
 {
-    if (rank < 0 || rank >= output->tail_count)
+    if (seat < 0 || seat >= output->tail_count)
         return "";
-    return tail_text(&output->tails[rank]);
+    return tail_text(&output->tails[seat]);
 }
 
-/* ---- what the launcher says ---- */
+/* ---- the launcher's own messages ---- */
 
 void output_message(struct output *output, enum log_level level, const char *line)
 {

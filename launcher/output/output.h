@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The output room: bytes of every rank in, whole labelled lines out. The only owner of the terminal
- * and of everything else that is written during a job (docs/output.md).
+ * The output room: bytes of every rank come in, whole labelled lines go out. It alone writes to the
+ * terminal and to files during a job (docs/output.md).
  *
- * Nothing here blocks: what can block is written by one thread, which starts with the first byte.
- * While less than OUTPUT_QUEUE_MAX bytes wait for it, raw bytes become lines at once; beyond that
- * they stay raw, in their order, and `consumed` tells when they have left. All calls belong to the
+ * Nothing here blocks: one thread writes, which starts with the first byte. While less than
+ * OUTPUT_QUEUE_MAX bytes wait for that thread, raw bytes become lines at once. Beyond that they
+ * stay raw, in their order, and `consumed` reports when they have left. All calls belong to the
  * loop's thread. Descriptors 1 and 2 are used as they are, never made non-blocking.
  */
 #pragma once
@@ -25,11 +25,11 @@ struct output;
 struct output_file;
 
 struct output_ops {
-    /* So many raw bytes of this rank have left the backlog: credit for its agent. May be called
+    /* So many raw bytes of this seat have left the backlog: credit for its agent. May be called
      * from within output_bytes(). */
-    void (*consumed)(void *context, int rank, size_t bytes);
-    /* Stdout or stderr cannot be written any more (EPIPE: its reader has gone) and swallows all
-     * further bytes. Called once for each, from the loop; `text` is one line. */
+    void (*consumed)(void *context, int seat, size_t bytes);
+    /* Stdout or stderr can no longer be written (EPIPE: its reader has gone); further bytes are
+     * dropped. Called once for each, from the loop; `text` is one line. */
     void (*failed)(void *context, enum output_stream stream, int errnum, const char *text);
 };
 
@@ -37,47 +37,48 @@ struct output_ops {
 struct output *output_create(struct loop *loop, const struct output_config *config,
                              const struct output_ops *ops, void *context, struct error *err);
 
-/* Writes out what there is, waiting at most `wait_ms` for a sink that is stuck; false: something
- * was not written. No callback runs after this. Call output_flush() first and take the time. */
+/* Writes what is queued, and waits at most `wait_ms` for a sink that is stuck. False: some bytes
+ * were not written. No callback runs after this. Call output_flush() first, which has no limit. */
 bool output_destroy(struct output *output, int64_t wait_ms);
 
 /*
- * Ranks of an elastic job. The `rank` in all other calls (and raw_rank) is then the number of a
- * seat, which workers take one after the other: output_seat() says who sits there from now on, and
- * makes room when the number is beyond what there was. Before it, both streams of the one who sat
- * there should have ended; what is left of it goes out under its own label, its tail is forgotten.
+ * The first argument of all other calls is a seat; in a static job seat and rank are equal. In an
+ * elastic job workers take a seat one after the other. output_seat() says which worker has it from
+ * now on, and makes room for a new seat. Both streams of the worker before should have ended: their
+ * last text goes out under that worker's label, and its tail is forgotten.
+ *
  * Labels, --ranks and files go by the rank of that moment. Files of a rank that had some before are
- * continued; from the first call on a file gets whole lines, since two workers may have it.
+ * continued. From the first call on a file gets whole lines, since two workers can share it.
  */
 void output_seat(struct output *output, int seat, const struct output_seat *who);
 
-void output_bytes(struct output *output, int rank, enum output_stream stream, const void *bytes,
+void output_bytes(struct output *output, int seat, enum output_stream stream, const void *bytes,
                   size_t length, int64_t wall_ns);
-/* The stream pauses inside a line (a prompt): shows what has come of it. */
-void output_show(struct output *output, int rank, enum output_stream stream);
+/* The stream pauses inside a line (a prompt): shows the part that has come. */
+void output_show(struct output *output, int seat, enum output_stream stream);
 /* End of file; once per worker. */
-void output_end(struct output *output, int rank, enum output_stream stream);
+void output_end(struct output *output, int seat, enum output_stream stream);
 
-/* The launcher's own words; a line of them never lands inside somebody else's. They don't wait
- * behind the ranks' raw bytes: before a final report, output_flush(). Of a terminal that is stuck
- * for long, messages below errors are dropped. */
+/* The launcher's own messages; they never land inside a line of a rank. They do not wait behind the
+ * ranks' raw bytes: call output_flush() before a final report. While a terminal is stuck for long,
+ * messages below errors are dropped. */
 void output_message(struct output *output, enum log_level level, const char *line); /* stderr */
 void output_block(struct output *output, const char *text);    /* many lines, to stderr */
 void output_print(struct output *output, const char *text);    /* many lines, to stdout */
 void output_progress(struct output *output, const char *text); /* one live line on a terminal's
                                                                   stderr; NULL removes it */
 
-/* The last lines of this rank's stderr (of its terminal for raw_rank): tail.h. Borrowed until the
- * next call for this rank. */
-const char *output_tail(struct output *output, int rank);
+/* The last lines of this seat's stderr (of its terminal for raw_rank): tail.h. Borrowed until the
+ * next call for this seat. */
+const char *output_tail(struct output *output, int seat);
 
-/* Calls done(context) from the loop when everything given so far has been written or dropped.
- * Unfinished lines of streams that have not ended are not part of that. */
+/* Calls done(context) from the loop when everything so far has been written or dropped, except
+ * unfinished lines of streams that have not ended. */
 void output_flush(struct output *output, void (*done)(void *context), void *context);
 
 /* Files of other rooms, written in the same order by the same thread. Opening cannot fail here: a
- * file that cannot be made or written is named once in a warning, and swallows the rest. A file
- * that is not closed is closed by output_destroy(). */
+ * warning names once a file that cannot be created or written, and its bytes are dropped. A file
+ * that you do not close is closed by output_destroy(). */
 struct output_file *output_file_open(struct output *output, const char *path, bool append);
 void output_file_write(struct output_file *file, const void *bytes, size_t length);
 void output_file_close(struct output_file *file); /* accepts NULL; `file` is gone */

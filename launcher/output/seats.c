@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
-#define RANKS_MOST 1000000 /* when nobody knows how many there can be */
+#define RANKS_MOST 1000000 /* when the maximum is unknown */
 
 int seats_most_ranks(const struct output_config *config)
 {
@@ -51,7 +51,7 @@ int seats_init(struct seats *seats, const struct output_config *config, struct e
     return 0;
 }
 
-static void clear_stream(struct stream *stream)
+static void clear_stream(struct seat_stream *stream)
 {
     lines_clear(&stream->lines);
     lines_clear(&stream->copy.lines);
@@ -103,12 +103,12 @@ void seat_take(const struct seats *seats, struct seat *seat, const struct output
     seat->shown = is_chosen(seats, who->rank);
     for (int i = 0; i < 2; i++) {
         clear_stream(&seat->streams[i]);
-        seat->streams[i] = (struct stream){.seat = seat, .index = i};
+        seat->streams[i] = (struct seat_stream){.seat = seat, .index = i};
         seat->streams[i].lines.runs = seats->runs;
     }
 }
 
-struct label_facts seat_facts(const struct stream *stream)
+struct label_facts seat_facts(const struct seat_stream *stream)
 {
     static const char *const names[] = {"stdout", "stderr"};
     return (struct label_facts){

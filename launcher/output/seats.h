@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who sits where: the numbers that the other rooms use for ranks, what is known of the worker that
- * has each at the moment, and which ranks are shown. Pure.
+ * The seats of the job: the worker that has each one at the moment, and whether its rank is shown.
+ * Pure.
  *
- * In a static job there is one seat per rank from the start. Seats are made as their numbers come
- * and stay where they are in memory; there are as many as the highest number that was ever used.
+ * In a static job there is one seat per rank from the start. Other seats are made when their number
+ * comes. They keep their address in memory.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "output/lines.h"
 #include "output/types.h"
 
-struct stream {
+struct seat_stream {
     struct seat *seat;
     int index; /* OUTPUT_STDOUT or OUTPUT_STDERR */
     struct lines lines;
@@ -25,7 +25,7 @@ struct stream {
     size_t label_length;
     int64_t wall_ns; /* of the last bytes */
     struct copy_end copy;
-    bool begun; /* has said something, or has a file */
+    bool begun; /* has written something, or has a file */
     bool ended;
     bool expected; /* the collapse waits for its lines */
 };
@@ -35,7 +35,7 @@ struct seat {
     int rank, local_rank;
     char *host; /* or NULL */
     bool shown;
-    struct stream streams[2];
+    struct seat_stream streams[2];
 };
 
 struct seats {
@@ -54,10 +54,10 @@ void seats_destroy(struct seats *seats);
 /* The highest number of ranks that the configuration allows, 0 when it is unknown. */
 int seats_most_ranks(const struct output_config *config);
 
-/* Makes seats up to this number; a new one is that of the rank with its number. */
+/* Makes seats up to this number; a new seat has the rank of its number. */
 struct seat *seats_reach(struct seats *seats, int number);
 
-/* Another worker takes the seat: nothing is left of the one before. The streams must be empty. */
+/* Gives the seat to another worker and forgets the one before. The streams must be empty. */
 void seat_take(const struct seats *seats, struct seat *seat, const struct output_seat *who);
 
-struct label_facts seat_facts(const struct stream *stream);
+struct label_facts seat_facts(const struct seat_stream *stream);

@@ -23,7 +23,7 @@
 #define REST (UINT32_MAX - 1) /* as an offset: give its descriptor back */
 
 struct segment {
-    struct target *target;
+    struct output_target *target;
     uint32_t offset, length;
 };
 
@@ -41,8 +41,8 @@ struct shared {
     atomic_size_t written;     /* bytes, ever (or dropped) */
     atomic_uint_fast64_t done; /* blocks */
     atomic_bool give_up;
-    struct target_set targets; /* the thread's own */
-    struct target *all;        /* the loop's own while it is there */
+    struct output_target_set targets; /* the thread's own */
+    struct output_target *all;        /* the loop's own while it is there */
     int wake_fd;
     pthread_mutex_t lock;
     pthread_cond_t work, ended_cond;
@@ -55,7 +55,7 @@ struct shared {
     bool wake_wanted;
     size_t wake_below;
     uint64_t wake_ticket;
-    struct target *failed;
+    struct output_target *failed;
 };
 
 struct sink {
@@ -100,7 +100,7 @@ static void free_blocks(struct block *block)
 static void shared_destroy(struct shared *shared)
 {
     while (shared->all != NULL) {
-        struct target *target = shared->all;
+        struct output_target *target = shared->all;
         shared->all = target->next;
         target_close(&shared->targets, target);
         target_destroy(target);
@@ -114,7 +114,7 @@ static void shared_destroy(struct shared *shared)
     free(shared);
 }
 
-/* ---- the thread ---- */
+/* ---- on the writing thread ---- */
 
 static void wake_loop(struct shared *shared)
 {
@@ -123,10 +123,10 @@ static void wake_loop(struct shared *shared)
         (void)!fd_write(shared->wake_fd, &one, sizeof(one));
 }
 
-static void note_failure(struct shared *shared, struct target *target)
+static void note_failure(struct shared *shared, struct output_target *target)
 {
     pthread_mutex_lock(&shared->lock);
-    struct target **place = &shared->failed;
+    struct output_target **place = &shared->failed;
     while (*place != NULL && *place != target)
         place = &(*place)->next_failed;
     *place = target;
@@ -212,7 +212,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* ---- the loop's side ---- */
+/* ---- on the loop's thread ---- */
 
 struct sink *sink_create(struct loop *loop, const struct sink_ops *ops, void *context)
 {
@@ -228,7 +228,7 @@ void sink_report_failures(struct sink *sink)
 {
     for (;;) {
         pthread_mutex_lock(&sink->shared->lock);
-        struct target *target = sink->shared->failed;
+        struct output_target *target = sink->shared->failed;
         int errnum = 0;
         if (target != NULL) {
             sink->shared->failed = target->next_failed;
@@ -275,24 +275,24 @@ static void start(struct sink *sink)
         pthread_setname_np(sink->thread, "hvdrun-sink");
 }
 
-static struct target *keep(struct sink *sink, struct target *target)
+static struct output_target *keep(struct sink *sink, struct output_target *target)
 {
     target->next = sink->shared->all;
     sink->shared->all = target;
     return target;
 }
 
-struct target *sink_descriptor(struct sink *sink, int fd, const char *name)
+struct output_target *sink_descriptor(struct sink *sink, int fd, const char *name)
 {
     return keep(sink, target_descriptor(fd, name));
 }
 
-struct target *sink_file(struct sink *sink, const char *path, bool append)
+struct output_target *sink_file(struct sink *sink, const char *path, bool append)
 {
     return keep(sink, target_file(path, append));
 }
 
-const char *sink_target_name(const struct target *target)
+const char *sink_target_name(const struct output_target *target)
 {
     return target->path;
 }
@@ -355,7 +355,7 @@ static void make_room(struct sink *sink)
         sink->current = take_block(sink->shared);
 }
 
-static struct segment *add_segment(struct sink *sink, struct target *target)
+static struct segment *add_segment(struct sink *sink, struct output_target *target)
 {
     make_room(sink);
     struct block *block = sink->current;
@@ -365,7 +365,7 @@ static struct segment *add_segment(struct sink *sink, struct target *target)
 }
 
 /* The segment that the next bytes for this target go into. */
-static struct segment *segment_for(struct sink *sink, struct target *target)
+static struct segment *segment_for(struct sink *sink, struct output_target *target)
 {
     struct block *block = sink->current;
     if (block != NULL && block->segments > 0 && block->length < BLOCK_BYTES) {
@@ -376,7 +376,7 @@ static struct segment *segment_for(struct sink *sink, struct target *target)
     return add_segment(sink, target);
 }
 
-char *sink_place(struct sink *sink, struct target *target, size_t *room)
+char *sink_place(struct sink *sink, struct output_target *target, size_t *room)
 {
     segment_for(sink, target);
     *room = BLOCK_BYTES - sink->current->length;
@@ -391,7 +391,7 @@ void sink_placed(struct sink *sink, size_t length)
     sink->appended += length;
 }
 
-void sink_append(struct sink *sink, struct target *target, const void *bytes, size_t length)
+void sink_append(struct sink *sink, struct output_target *target, const void *bytes, size_t length)
 {
     const char *at = bytes;
     while (length > 0) {
@@ -405,17 +405,17 @@ void sink_append(struct sink *sink, struct target *target, const void *bytes, si
     }
 }
 
-void sink_open(struct sink *sink, struct target *target)
+void sink_open(struct sink *sink, struct output_target *target)
 {
     segment_for(sink, target);
 }
 
-void sink_rest(struct sink *sink, struct target *target)
+void sink_rest(struct sink *sink, struct output_target *target)
 {
     add_segment(sink, target)->offset = REST;
 }
 
-void sink_close(struct sink *sink, struct target *target)
+void sink_close(struct sink *sink, struct output_target *target)
 {
     add_segment(sink, target)->offset = CLOSE;
 }

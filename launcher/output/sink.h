@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread that writes, behind a queue (D4): terminals, pipes, files on a dead file server block
- * it and nobody else.
+ * One thread that writes, behind a queue (D4). A terminal, a pipe or a file on a dead file server
+ * blocks this thread only.
  *
  * Bytes are collected in blocks with sink_append() and handed over when a block is full, or by
  * sink_submit() as soon as everything before is written; they are written in the order in which
@@ -19,34 +19,37 @@
 #include "io/loop.h"
 
 struct sink;
-struct target;
+struct output_target;
 
 struct sink_ops {
-    void (*drained)(void *context); /* what sink_wake() asked for has come */
-    void (*failed)(void *context, struct target *target, int errnum);
+    void (*drained)(void *context); /* the condition of sink_wake() is met */
+    void (*failed)(void *context, struct output_target *target, int errnum);
 };
 
 struct sink *sink_create(struct loop *loop, const struct sink_ops *ops, void *context);
 
 /* Writes what is queued, waiting at most `wait_ms`, and ends the thread. False: it is blocked in a
- * write; it ends by itself when that write returns. No callback runs after this. */
+ * write; it ends when that write returns. No callback runs after this. */
 bool sink_destroy(struct sink *sink, int64_t wait_ms);
 
 /* Targets live as long as the sink. Neither of these calls touches the file or descriptor. */
-struct target *sink_descriptor(struct sink *sink, int fd, const char *name);
-struct target *sink_file(struct sink *sink, const char *path, bool append);
-const char *sink_target_name(const struct target *target); /* its path */
+struct output_target *sink_descriptor(struct sink *sink, int fd, const char *name);
+struct output_target *sink_file(struct sink *sink, const char *path, bool append);
+const char *sink_target_name(const struct output_target *target); /* its path */
 
-void sink_append(struct sink *sink, struct target *target, const void *bytes, size_t length);
+void sink_append(struct sink *sink, struct output_target *target, const void *bytes, size_t length);
 
-/* The same in place: where the next bytes for this target go, and how many of them there; the
- * caller writes some and says how many, before anything else is appended. Never no room at all. */
-char *sink_place(struct sink *sink, struct target *target, size_t *room);
+/* The same in place: where the next bytes for this target go, and the room there, at least 1. Write
+ * some and call sink_placed() with their number before you append anything else. */
+char *sink_place(struct sink *sink, struct output_target *target, size_t *room);
 void sink_placed(struct sink *sink, size_t length);
 
-void sink_open(struct sink *sink, struct target *target);  /* makes the file, even if it is empty */
-void sink_rest(struct sink *sink, struct target *target);  /* gives its descriptor back for now */
-void sink_close(struct sink *sink, struct target *target); /* both after what has been appended */
+void sink_open(struct sink *sink,
+               struct output_target *target); /* makes the file, even if it is empty */
+void sink_rest(struct sink *sink,
+               struct output_target *target); /* gives its descriptor back for now */
+void sink_close(struct sink *sink,
+                struct output_target *target); /* both after what has been appended */
 void sink_submit(struct sink *sink);
 
 size_t sink_queued(const struct sink *sink); /* bytes appended and not written yet */
@@ -54,7 +57,7 @@ size_t sink_queued(const struct sink *sink); /* bytes appended and not written y
 /* A place in the queue: everything appended so far. Reached when it is written or dropped. */
 uint64_t sink_ticket(const struct sink *sink);
 bool sink_reached(const struct sink *sink, uint64_t ticket);
-/* Calls ops.failed for what the thread has met so far, without waiting for its wake-up. */
+/* Calls ops.failed for the failures so far, without waiting for the wake-up of the thread. */
 void sink_report_failures(struct sink *sink);
 
 /* Calls drained() once, from the loop: when at most `below` bytes are queued, or `ticket` is

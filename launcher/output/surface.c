@@ -12,7 +12,7 @@ enum open { CLOSED, PARTIAL, BAR };
 
 struct surface {
     struct surface_config config;
-    enum open open;  /* what stands unfinished on the last line */
+    enum open open;  /* the kind of unfinished text on the last line */
     int owner;       /* whose it is */
     int last_stream; /* where it was written */
     char *progress;  /* owned; NULL: none */
@@ -65,8 +65,8 @@ static void hide_progress(struct surface *surface)
     surface->progress_shown = false;
 }
 
-/* Ends what somebody else left unfinished. The newline goes where the unfinished text went: the two
- * streams of one terminal are one surface, but may be redirected apart by a later reader. */
+/* Ends the unfinished line of another owner. The newline goes where the unfinished text went: the
+ * two streams of one terminal are one surface, but may be redirected apart by a later reader. */
 static void close_open(struct surface *surface)
 {
     hide_progress(surface);
@@ -137,7 +137,7 @@ static void end_earlier(struct surface *surface, int stream, int owner,
                         const struct lines_piece *piece)
 {
     if (surface->open == CLOSED || surface->owner != owner)
-        return; /* somebody else has ended it already */
+        return; /* another owner has ended it already */
     if (piece->end == LINES_RETURN && surface->config.live) {
         surface->open = BAR;
         return;
@@ -176,7 +176,7 @@ static void slow_piece(struct surface *surface, int stream, int owner, const cha
     surface->open = CLOSED;
 }
 
-/* Whole lines, and nothing stands in their way. */
+/* Whole lines, when there is no unfinished one. */
 static bool can_append(const struct surface *surface, const struct lines_piece *piece)
 {
     return piece->end == LINES_NEWLINE && !piece->continued && surface->open == CLOSED &&

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One place where lines of many streams meet: a terminal, a pipe, or a file that several ranks
- * share. It remembers what stands unfinished at its end, so that no text ever lands inside
- * somebody else's line. Pure: bytes leave through append().
+ * share. It remembers the unfinished line at its end, so that no text lands inside the line of
+ * another rank. Pure: bytes leave through append().
  *
- * - A part of a line (lines.h) is shown as it comes. Its owner goes on behind it; anybody else
- * first ends it with a newline, and the owner later goes on with its label and SURFACE_CONTINUED.
- * - A line that ends with \r (a progress bar) is live on a terminal: whatever comes next, of whom
- *   ever, replaces it. Elsewhere it becomes a line of its own, and an empty one vanishes.
+ * - A part of a line (lines.h) is shown as it comes, and its owner continues it. Text of another
+ *   owner first ends it with a newline; the first owner then continues with its label and
+ *   SURFACE_CONTINUED.
+ * - A line that ends with \r (a progress bar) is live on a terminal: the next text of any owner
+ *   replaces it. Elsewhere it becomes a line of its own, and an empty one vanishes.
  * - The last line of a stream gets the newline that it lacks.
  * - With `bytes` (no label, and not a terminal) nothing is changed: \r and a missing last newline
  *   stay, only the newline that separates two owners is added.
@@ -31,7 +32,7 @@ struct surface_config {
     bool crlf;  /* the terminal is in raw mode: every \n needs a \r */
     bool bytes; /* see above */
     void (*append)(void *context, int stream, const void *bytes, size_t length);
-    /* Whole lines, each behind the label: takes all of them. */
+    /* Whole lines, each with the label before it: takes all of them. */
     void (*append_lines)(void *context, int stream, struct stamp *lines);
     int (*columns)(void *context); /* width of the terminal, 0 = unknown; may be NULL */
     void *context;
@@ -41,24 +42,24 @@ struct surface *surface_create(const struct surface_config *config);
 void surface_destroy(struct surface *surface);
 
 /* `stream` is passed on to append(); `owner` is any number >= 0 that names the stream of a rank;
- * `label` stands before the line as it is, and before each line of a piece of several. */
+ * `label` goes before the line as it is, and before each line of a piece of several. */
 void surface_piece(struct surface *surface, int stream, int owner, const char *label,
                    size_t label_length, const struct lines_piece *piece);
 
 /* Bytes as they are (a rank with a terminal of its own). */
 void surface_raw(struct surface *surface, int stream, int owner, const char *bytes, size_t length);
 
-/* This owner is gone; a later one with its number is somebody else. */
+/* This owner is gone; a later one with its number is another. */
 void surface_leave(struct surface *surface, int owner);
 
-/* Whole lines of the launcher itself; a missing last newline is added. */
+/* The launcher's own lines; a missing last newline is added. */
 void surface_text(struct surface *surface, int stream, const char *text, size_t length);
 
-/* Sets (or with NULL removes) the progress line. Not on a live surface: nothing. */
+/* Sets (or with NULL removes) the progress line of a live surface; elsewhere it does nothing. */
 void surface_progress(struct surface *surface, int stream, const char *text);
 void surface_settle(struct surface *surface); /* after a batch of text */
-void surface_finish(struct surface *surface); /* nothing more comes: leaves a clean last line */
+void surface_finish(struct surface *surface); /* nothing more comes: ends the last line */
 
 /* How many bytes of a text fit into `columns`, counting code points and leaving out escape
- * sequences; never cuts a UTF-8 sequence. */
+ * sequences. It never cuts a UTF-8 sequence. */
 size_t surface_fit(const char *text, size_t length, int columns);

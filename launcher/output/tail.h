@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last lines that a stream has said, kept for the report. Pure; allocated with the first byte.
+/* The last lines of a stream, kept for the report. Pure; allocated with the first byte.
  */
 #pragma once
 

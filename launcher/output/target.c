@@ -16,23 +16,23 @@
 #define WIDE (256 << 10)
 #define GIVE_UP_MS 500 /* how long a wait may go on before give_up is looked at */
 
-struct target *target_descriptor(int fd, const char *name)
+struct output_target *target_descriptor(int fd, const char *name)
 {
-    struct target *target = mem_alloc(sizeof(*target));
+    struct output_target *target = mem_alloc(sizeof(*target));
     target->fd = fd;
     target->path = mem_strdup(name);
     return target;
 }
 
-struct target *target_file(const char *path, bool append)
+struct output_target *target_file(const char *path, bool append)
 {
-    struct target *target = target_descriptor(-1, path);
+    struct output_target *target = target_descriptor(-1, path);
     target->is_file = true;
     target->append = append;
     return target;
 }
 
-void target_destroy(struct target *target)
+void target_destroy(struct output_target *target)
 {
     if (target == NULL)
         return;
@@ -40,7 +40,7 @@ void target_destroy(struct target *target)
     free(target);
 }
 
-static void unlink_open(struct target_set *set, struct target *target)
+static void unlink_open(struct output_target_set *set, struct output_target *target)
 {
     if (target->newer != NULL)
         target->newer->older = target->older;
@@ -54,7 +54,7 @@ static void unlink_open(struct target_set *set, struct target *target)
     set->open--;
 }
 
-static void link_open(struct target_set *set, struct target *target)
+static void link_open(struct output_target_set *set, struct output_target *target)
 {
     target->older = set->newest;
     if (set->newest != NULL)
@@ -65,8 +65,8 @@ static void link_open(struct target_set *set, struct target *target)
     set->open++;
 }
 
-/* Some file systems (NFS, quotas) tell of a failed write only here. */
-static void shut(struct target_set *set, struct target *target)
+/* Some file systems (NFS, quotas) report a failed write only here. */
+static void shut(struct output_target_set *set, struct output_target *target)
 {
     unlink_open(set, target);
     int result = close(target->fd);
@@ -86,14 +86,14 @@ static void make_folders(const char *path)
     free(copy);
 }
 
-static int try_open(const struct target *target)
+static int try_open(const struct output_target *target)
 {
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
     flags |= target->append ? O_APPEND : O_TRUNC;
     return fd_open(target->path, flags, 0666);
 }
 
-static int open_file(struct target_set *set, struct target *target)
+static int open_file(struct output_target_set *set, struct output_target *target)
 {
     if (set->open >= set->open_max && set->oldest != NULL)
         shut(set, set->oldest);
@@ -113,8 +113,8 @@ static int open_file(struct target_set *set, struct target *target)
     return 0;
 }
 
-/* The descriptor is shared with others, who may have made it non-blocking. */
-static int wait_writable(const struct target_set *set, int fd)
+/* Other processes share the descriptor and may have made it non-blocking. */
+static int wait_writable(const struct output_target_set *set, int fd)
 {
     struct pollfd pollfd = {.fd = fd, .events = POLLOUT};
     for (;;) {
@@ -130,7 +130,7 @@ static int wait_writable(const struct target_set *set, int fd)
     }
 }
 
-static int write_all(const struct target_set *set, int fd, const char *bytes, size_t length)
+static int write_all(const struct output_target_set *set, int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
         ssize_t written = write(fd, bytes, length);
@@ -154,8 +154,8 @@ static int write_all(const struct target_set *set, int fd, const char *bytes, si
     return 0;
 }
 
-/* The reader and we then work beside each other more. As far as the system allows it. */
-static void widen(struct target *target)
+/* So the reader and we work in parallel more. As far as the system allows it. */
+static void widen(struct output_target *target)
 {
     target->wide = true;
     int size = fcntl(target->fd, F_GETPIPE_SZ);
@@ -164,25 +164,26 @@ static void widen(struct target *target)
 }
 
 /* -1 the first time that it is asked about a target that has failed. */
-static int tell(struct target *target)
+static int report_once(struct output_target *target)
 {
-    bool news = target->errnum != 0 && !target->told;
-    target->told = target->errnum != 0;
+    bool news = target->errnum != 0 && !target->reported;
+    target->reported = target->errnum != 0;
     return news ? -1 : 0;
 }
 
-static int fail(struct target_set *set, struct target *target)
+static int fail(struct output_target_set *set, struct output_target *target)
 {
     target->errnum = errno;
     if (target->is_file && target->fd >= 0)
         shut(set, target);
-    return tell(target);
+    return report_once(target);
 }
 
-int target_write(struct target_set *set, struct target *target, const char *bytes, size_t length)
+int target_write(struct output_target_set *set, struct output_target *target, const char *bytes,
+                 size_t length)
 {
     if (target->errnum != 0 || target->closed)
-        return tell(target);
+        return report_once(target);
     if (target->is_file && target->fd < 0) {
         if (open_file(set, target) != 0)
             return fail(set, target);
@@ -195,14 +196,14 @@ int target_write(struct target_set *set, struct target *target, const char *byte
     return write_all(set, target->fd, bytes, length) == 0 ? 0 : fail(set, target);
 }
 
-int target_rest(struct target_set *set, struct target *target)
+int target_rest(struct output_target_set *set, struct output_target *target)
 {
     if (target->is_file && target->fd >= 0)
         shut(set, target);
-    return tell(target);
+    return report_once(target);
 }
 
-int target_close(struct target_set *set, struct target *target)
+int target_close(struct output_target_set *set, struct output_target *target)
 {
     target->closed = true;
     return target_rest(set, target);

@@ -35,7 +35,7 @@ struct terminal *terminal_raw(void)
     return terminal;
 }
 
-/* In the background the modes are those of somebody else, who would lose them. */
+/* In the background the modes belong to another program, which would lose them. */
 static void set_modes(const struct termios *modes)
 {
     if (terminal_may_read())

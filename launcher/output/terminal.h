@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user's terminal, as far as it is more than a place to write to: size, raw mode. */
+/* The size and the raw mode of the user's terminal. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 void terminal_size(uint32_t *rows, uint32_t *columns);
 
 /* Raw mode on stdin, for a rank that has a terminal of its own (--pty): every key goes to it. NULL
- * when stdin is no terminal. Restored by terminal_restore(), which may be followed by
+ * when stdin is not a terminal. Restored by terminal_restore(), which may be followed by
  * terminal_raw_again() (after the job was suspended), and by terminal_destroy(). None of them does
  * anything while we are in the background. */
 struct terminal;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all files of this room share with its users: the two streams, the configuration, seats. */
+/* The two streams, the configuration and the worker of a seat, for all files of this room. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@ enum output_stream { OUTPUT_STDOUT, OUTPUT_STDERR };
 enum output_color { OUTPUT_COLOR_AUTO, OUTPUT_COLOR_ALWAYS, OUTPUT_COLOR_NEVER };
 
 struct output_config { /* everything it points to is copied or used during output_create only */
-    int ranks;         /* of an elastic job: those that have a seat from the start, or 0 */
+    int ranks;         /* in an elastic job: those that have a seat from the start, or 0 */
     int ranks_max;     /* of an elastic job: the most that there can be, for --ranks and for
                           the names of files; 0: as many as `ranks`, or unknown */
     const char *const *hosts; /* by rank; NULL: unknown */
@@ -18,13 +18,13 @@ struct output_config { /* everything it points to is copied or used during outpu
     bool timestamp; /* in front of the label, as --prefix-output-with-timestamp */
     bool collapse;  /* identical lines of many ranks once */
     bool merge_stderr;
-    bool quiet;   /* of the launcher's own words only errors */
+    bool quiet;   /* of the launcher's own messages only errors */
     bool verbose; /* all of them; normally up to LOG_NOTICE */
     enum output_color color;
     const char *ranks_shown; /* "0,4-7"; NULL: all. The others still go to their files */
     const char *files;       /* --output-filename FOLDER or PATTERN (files.h), or NULL */
-    bool append;             /* those files go on behind what they hold */
-    int raw_rank;            /* --pty: its bytes go to stdout as they are; -1: none */
+    bool append;             /* what those files hold already stays */
+    int raw_rank;            /* --pty: the bytes of this seat go to stdout as they are; -1: none */
     int out_fd, err_fd;      /* 0: the process's own stdout and stderr */
 };
 

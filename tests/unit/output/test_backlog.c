@@ -20,7 +20,7 @@ static void take(struct backlog *backlog, const char *text)
     const struct backlog_chunk *chunk = backlog->first;
     assert_non_null(chunk);
     assert_int_equal(chunk->what, BACKLOG_BYTES);
-    assert_int_equal(chunk->rank, 3);
+    assert_int_equal(chunk->seat, 3);
     assert_int_equal(chunk->stream, OUTPUT_STDERR);
     assert_int_equal(chunk->wall_ns, 70);
     assert_int_equal(chunk->taken, 0);
@@ -80,13 +80,13 @@ static void test_words_and_seats_keep_their_place(void **state)
     assert_int_equal(backlog.first->length, 0);
     backlog_drop_first(&backlog);
     assert_int_equal(backlog.first->what, BACKLOG_SEAT);
-    assert_int_equal(backlog.first->rank, 8);
+    assert_int_equal(backlog.first->seat, 8);
     assert_int_equal(backlog.first->length, 0);
     assert_int_equal(backlog.first->who.rank, 5);
     assert_int_equal(backlog.first->who.local_rank, 1);
     assert_string_equal(backlog.first->who.host, "node1");
     backlog_drop_first(&backlog);
-    assert_int_equal(backlog.first->rank, 9);
+    assert_int_equal(backlog.first->seat, 9);
     assert_null(backlog.first->who.host);
     backlog_drop_first(&backlog);
     assert_int_equal(backlog.first->what, BACKLOG_END);

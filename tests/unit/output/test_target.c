@@ -41,14 +41,14 @@ static int remove_folder(void **state)
     return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-static struct target *file(const char *name, bool append)
+static struct output_target *file(const char *name, bool append)
 {
     char path[256];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     return target_file(path, append);
 }
 
-static void expect(const struct target *target, const char *text)
+static void expect(const struct output_target *target, const char *text)
 {
     AUTO_BUF struct buf content = BUF_INIT(1 << 20);
     assert_int_equal(fd_read_file(target->path, &content, NULL), 0);
@@ -68,8 +68,8 @@ static int open_descriptors(void)
 static void folders_are_made(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
-    struct target *target = file("a/b/c", false);
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target *target = file("a/b/c", false);
     assert_int_equal(target_write(&set, target, "", 0), 0);
     expect(target, "");
     assert_int_equal(target_write(&set, target, "hello", 5), 0);
@@ -94,8 +94,8 @@ static void folders_are_made(void **state)
 static void a_file_that_rests_goes_on(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
-    struct target *target = file("rests", true);
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target *target = file("rests", true);
     target_write(&set, target, "older\n", 6);
     target_close(&set, target);
     target_destroy(target);
@@ -116,8 +116,8 @@ static void a_file_that_rests_goes_on(void **state)
 static void few_descriptors_for_many_files(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
-    struct target *targets[30];
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target *targets[30];
     int before = open_descriptors();
     for (int i = 0; i < 30; i++) {
         char name[32];
@@ -146,8 +146,8 @@ static void few_descriptors_for_many_files(void **state)
 static void failures_are_told_once(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
-    struct target *full = target_file("/dev/full", true);
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target *full = target_file("/dev/full", true);
     assert_int_equal(target_write(&set, full, "x", 1), -1);
     assert_int_equal(full->errnum, ENOSPC);
     assert_int_equal(target_write(&set, full, "x", 1), 0);
@@ -155,9 +155,9 @@ static void failures_are_told_once(void **state)
     assert_int_equal(set.open, 0);
     target_destroy(full);
 
-    struct target *below_file = file("plain", false);
+    struct output_target *below_file = file("plain", false);
     assert_int_equal(target_write(&set, below_file, "x", 1), 0);
-    struct target *wrong = file("plain/below", false);
+    struct output_target *wrong = file("plain/below", false);
     assert_int_equal(target_write(&set, wrong, "x", 1), -1);
     assert_int_equal(wrong->errnum, ENOTDIR);
     assert_int_equal(target_write(&set, wrong, "x", 1), 0);
@@ -169,10 +169,10 @@ static void failures_are_told_once(void **state)
 static void a_closed_pipe_is_a_failure(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
     int ends[2];
     assert_int_equal(fd_pipe(ends), 0);
-    struct target *target = target_descriptor(ends[1], "a pipe");
+    struct output_target *target = target_descriptor(ends[1], "a pipe");
     assert_int_equal(target_write(&set, target, "x", 1), 0);
     fd_close(&ends[0]);
     assert_int_equal(target_write(&set, target, "x", 1), -1);
@@ -186,11 +186,11 @@ static void a_closed_pipe_is_a_failure(void **state)
 static void giving_up_ends_a_wait(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
     int ends[2];
     assert_int_equal(fd_pipe(ends), 0);
     fd_nonblock(ends[1]); /* as somebody else may have done it */
-    struct target *target = target_descriptor(ends[1], "a pipe");
+    struct output_target *target = target_descriptor(ends[1], "a pipe");
     char *large = calloc(1, 1 << 20);
     atomic_store(&give_up, true);
     assert_int_equal(target_write(&set, target, large, 1 << 20), -1);
