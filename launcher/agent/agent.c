@@ -51,7 +51,7 @@ static void link_mute(void *context, const char *reason)
     fprintf(stderr, "hvdrun-agent: %s\n", reason);
 }
 
-/* Nobody would clean up after us any more, so we do it while we can. */
+/* No process would clean up after us any longer, so we do it while we can. */
 static void keeper_lost(void *context)
 {
     agent_end_driver_lost(context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent: one per node. It serves its driver over one link and ends, with everything below it,
- * when the driver says so or is lost.
+ * The agent: one per node. It serves its driver over one link. When the driver says so or is lost,
+ * the agent ends every process below it, then itself.
  */
 #pragma once
 

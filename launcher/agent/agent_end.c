@@ -47,7 +47,7 @@ void agent_end_driver_lost(struct agent *agent)
     departure_pause(agent->departure);
     crews_stop(agent->crews);
     crews_pause(agent->crews, false);
-    stream_pool_resume(&agent->pool); /* nobody may block on output while ending */
+    stream_pool_resume(&agent->pool); /* no worker may block on output while it ends */
     ending_pause(agent->ending, false);
     ending_begin(agent->ending, SIGTERM, agent->grace_ms);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent as its own files see it: agent.c makes and runs it, node_orders.c does what the driver
- * says, agent_end.c is the end of its workers and its own. No other part knows of it.
+ * The state of the agent, for its own files only: agent.c creates and runs it, node_orders.c
+ * carries out the frames of the driver, agent_end.c ends the workers and the agent.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct agent {
     const struct agent_config *config;
     struct loop *loop;
     struct tls_stream *tls; /* NULL: the link is plain */
-    struct link *link;      /* NULL once the driver is lost or has said QUIT */
+    struct link *link;      /* NULL once the driver is lost */
     struct post post;
     struct reaper *reaper;
     struct helpers *helpers; /* programs that the agent asks */
@@ -49,8 +49,8 @@ struct agent {
     char *job_id;
     int64_t grace_ms, drain_ms;
     uint32_t end_epoch;  /* of the newest END */
-    bool processes_gone; /* nothing is left below us */
-    bool quits;          /* QUIT has come: what follows it is ignored */
+    bool processes_gone; /* every process below us has ended */
+    bool quits;          /* QUIT has come: further frames are ignored */
     bool ended;          /* ENDED was sent; until the next PREPARE or another END */
     int status;
 };

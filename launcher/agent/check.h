@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent's part of `hvdrun check`: facts of its node (CHECK, CHECKED), and whether and how fast
+ * The agent's part of `hvdrun check`: facts of its node (CHECK, CHECKED), and whether and how fast
  * it reaches the other nodes (PROBE, PROBED).
  */
 #pragma once
@@ -16,5 +16,5 @@ struct check *check_create(struct loop *loop, const struct post *post,
                            const struct node_facts *facts, struct modules *modules);
 void check_destroy(struct check *check); /* accepts NULL */
 
-/* CHECK or PROBE; what cannot be read is ignored. Asking file systems may take its time. */
+/* CHECK or PROBE; a frame that cannot be read is ignored. Asking file systems can take long. */
 void check_frame(struct check *check, uint8_t type, const uint8_t *body, size_t length);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling end of a probe (check_socket.h): one connection to another node, and what came of it.
+ * The calling end of a probe (check_socket.h): one connection to another node, and its result.
  *
  *   state        connected   answer right   sent for transfer_ms   count heard   limit over, error
  *   CONNECTING   GREETING                                                        over
  *   GREETING                 SENDING, over                                       over
  *   SENDING                                 COUNTING                             over
  *   COUNTING                                                       over          over
- * Without a transfer it is over when the answer is right.
+ * Without a transfer the call is over when the answer is right.
  */
 #pragma once
 
@@ -26,8 +26,8 @@ struct check_call_result {
 
 struct check_call;
 
-/* `done` comes once, from the loop, never from within this call; the call is gone after it. A token
- * of another length than CHECK_TOKEN reaches nobody. `limit_ms` is for the connection with the
+/* `done` is called once, from the loop, never from within this call; it frees the call. A token of
+ * another length than CHECK_TOKEN is never accepted. `limit_ms` is for the connection with the
  * answer, and once more for the count. */
 struct check_call *check_call_begin(
     struct loop *loop, const Hvdrun__ProbePeer *peer, int64_t limit_ms, int64_t transfer_ms,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The listening end of a probe (check_socket.h): open while `hvdrun check` asks by which addresses
- * the nodes reach each other, on one address alone. Whoever does not begin with the token within a
- * few seconds is shown out, and so is who stands still; what is sent is counted and thrown away.
+ * the nodes reach each other, on one address only. A connection that does not begin with the token
+ * within a few seconds is closed, and so is one that stalls. Bytes after the token are counted and
+ * dropped.
  */
 #pragma once
 
@@ -18,5 +19,5 @@ struct check_door *check_door_create(struct loop *loop, const char *address,
 void check_door_destroy(struct check_door *door); /* accepts NULL */
 uint32_t check_door_port(const struct check_door *door);
 
-/* 5000 until this is called. */
+/* The time for the token, and for a stall; 5000 until this is called. */
 void check_door_set_patience(struct check_door *door, int64_t milliseconds);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both ends of a probe of `hvdrun check` have in common: addresses, and the few bytes that are
- * spoken over TCP. Who calls says the token of whom he wants to reach; the answer is the same token
- * with all its bits turned over, so that both know that no third one is between, and no other
- * machine with the same address. Then the caller sends whatever it likes until it shuts its end
- * down, and is told how many bytes came after the token: 8 bytes, the highest first.
+ * What both ends of a probe of `hvdrun check` share: addresses, and the protocol over TCP.
+ *
+ * The caller sends the token of the node that it wants to reach. The answer is the same token with
+ * all bits inverted. So both ends know that no third machine is between, and that no other machine
+ * has the same address. Then the caller sends any bytes until it shuts its end down. The other end
+ * answers with the number of bytes after the token: 8 bytes, the highest first.
  */
 #pragma once
 
@@ -15,7 +16,7 @@
 #define CHECK_TOKEN 16
 #define CHECK_COUNT 8
 
-/* false: `text` is no numeric address. */
+/* false: `text` is not a numeric address. */
 bool check_socket_address(const char *text, uint32_t port, struct sockaddr_storage *address,
                           socklen_t *length);
 

@@ -21,7 +21,7 @@ struct crew_app {
     char *arguments;   /* argv[1..], joined */
     struct strv env;   /* its own -x */
     const char *wdir;  /* borrowed; NULL: where the agent is */
-    bool requires_mpi; /* it is linked with one, or the user said so */
+    bool requires_mpi; /* it is linked with MPI, or the user said so */
 };
 
 struct crew_apps {

@@ -9,9 +9,9 @@
 #include "model/binding/binding.h"
 #include "node/facts.h"
 
-struct crew_binding {       /* all zero: nobody is bound */
+struct crew_binding {       /* all zero: no worker is bound */
     struct binding *cpus;   /* by slot; NULL: not bound */
-    struct crew_gpus *gpus; /* NULL: nobody asks for them */
+    struct crew_gpus *gpus; /* NULL: nothing asks for them */
     struct strv pictures;   /* for READY */
 };
 
@@ -29,7 +29,7 @@ int crew_binding_fill(struct crew_binding *out, const struct crew_binding_reques
                       struct error *err);
 void crew_binding_destroy(struct crew_binding *binding);
 
-/* Appends OMP_NUM_THREADS of a worker that is bound: its part of its cores. For where nobody else
- * has set it. `cpu_quota` is that of the node, shared by `local_size` workers. */
+/* Appends OMP_NUM_THREADS of a worker that is bound: its share of its cores, unless the name is set
+ * already. `cpu_quota` is that of the node, shared by `local_size` workers. */
 void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int local_size,
                       const Hvdrun__Worker *worker, struct strv *hints);

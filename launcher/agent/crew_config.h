@@ -25,7 +25,7 @@ struct crew_config {
     const char *job_id;
     int64_t drain_ms;
     int rendezvous_port; /* 0: none */
-    /* Every worker is FINISHED. Called from inside the crew: not the place to destroy it. */
+    /* Every worker is FINISHED. Called from inside the crew: do not destroy it here. */
     void (*finished)(void *context);
     void *context;
 };

@@ -18,7 +18,7 @@ struct crew_gpus {
     const struct crew_apps *apps;
     struct device_list found, nics;
     const char *name;           /* the variable that shows GPUs of this kind */
-    struct gpu_visible visible; /* to the first worker; another app's may be told otherwise */
+    struct gpu_visible visible; /* to the first worker; those of another app may differ */
 };
 
 /* What an app of ours sees, which -x may tell it; the caller clears it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs of a crew's workers: which each one is near (local rank i: GPU i of those that the
- * node's CUDA_VISIBLE_DEVICES shows, round and round; with --gpus-per-proc N, N of them), and what
- * its environment says about them and the network adapter next to them.
+ * The GPUs of a crew's workers. Local rank i is near GPU i of those that the node's
+ * CUDA_VISIBLE_DEVICES shows, beginning again after the last; with --gpus-per-proc N it has N of
+ * them. The environment of a worker names its GPUs and the network adapter next to them.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 struct crew_gpus;
 
-/* NULL when PREPARE asks for nothing that concerns GPUs. `told`: how many
+/* NULL when PREPARE asks for nothing about GPUs. `told`: how many
  * nvidia-smi counts, for a host where nothing else lists them. `topology`: of a simulated machine,
  * whose devices are taken; else NULL. `prepare` and `apps` are borrowed. */
 struct crew_gpus *crew_gpus_create(const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
@@ -30,7 +30,7 @@ const struct device_list *crew_gpus_seen(const struct crew_gpus *gpus);
  * it. `gpus` may be NULL here and below. */
 char *crew_gpus_of(const struct crew_gpus *gpus, size_t slot);
 
-/* Appends "NAME=value": to `own` what --gpus-per-proc gives it, to `hints` what it gets where
- * nobody else has set the name. */
+/* Appends "NAME=value": to `own` what --gpus-per-proc gives the worker, to `hints` the names that
+ * it gets unless they are set already. */
 void crew_gpus_env(const struct crew_gpus *gpus, const Hvdrun__Worker *worker, struct strv *own,
                    struct strv *hints);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a crew needs before its first worker can start, and whether it can be had. */
+/* What a crew needs before its first worker can start. */
 #pragma once
 
 #include "agent/crew_apps.h"
@@ -27,7 +27,7 @@ struct crew_setup {
     struct crew_binding binding;
     struct worker_env *env; /* since START; it borrows the next two */
     char *master_addr;
-    struct route route;   /* of the workers' own traffic; READY tells it */
+    struct route route;   /* of the workers' own traffic; READY reports it */
     struct mpi_host *mpi; /* NULL: no MPI for these workers */
     struct child_limit *limits;
     size_t limit_count;

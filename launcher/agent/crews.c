@@ -54,7 +54,7 @@ size_t crews_make_way(struct crews *crews)
     return crews->count;
 }
 
-/* Those of which nothing is left, but not the newest. */
+/* Those that are over, but not the newest. */
 static void sweep(void *context)
 {
     struct crews *crews = context;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All crews of this node. There is one, unless workers rejoin: then an epoch that starts workers
- * here adds a crew to those whose workers go on. A crew that has started and of which nothing is
- * left goes as soon as there is a newer one; the newest stays, since a static job may still ask for
- * it. The folders of crews of which nothing is left go before the crews do, so that the end of a
- * job does not wait for it.
+ * here adds a crew to those whose workers go on. A crew that is over (crew_is_over()) is destroyed
+ * as soon as there is a newer one. The newest stays, since a static job may still ask about it. The
+ * folders of a crew that is over are removed before the crew, so that the end of a job does not
+ * wait for that.
  */
 #pragma once
 
@@ -13,18 +13,18 @@
 
 struct crews;
 
-/* `finished` is called when workers have ended, as crew_config.finished; it must not add or drop.
- */
+/* `finished` is called when workers have ended, as crew_config.finished. It must not add or destroy
+ * a crew. */
 struct crews *crews_create(struct loop *loop, void (*finished)(void *context), void *context);
 void crews_destroy(struct crews *crews);
 
-/* What stands in the way of `epoch` goes: crews of which nothing is left, and those that were
- * prepared and never started. Returns how many are left. */
+/* Destroys the crews that are over, and those that were prepared and never started. Returns how
+ * many others there are. */
 size_t crews_make_way(struct crews *crews);
-void crews_clear(struct crews *crews); /* all of them go: nothing of them runs any more */
+void crews_clear(struct crews *crews); /* destroys all of them: no process of them runs */
 
-/* Takes `prepare`; fills in `config->finished` and its context. The caller has seen to it that the
- * epoch is newer than all others. */
+/* Takes `prepare`; fills in `config->finished` and its context. The epoch must be newer than all
+ * others. */
 struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__Prepare *prepare);
 void crews_cancel(struct crews *crews, uint32_t epoch); /* unless it has started */
 

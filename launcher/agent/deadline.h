@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The deadline of this node: until when it is there (a spot machine that is taken away, a node that
- * is drained). Workers find it in the file that HVDRUN_DEADLINE_FILE names, which does not exist
- * before: one line with the time in seconds since 1970 (UTC, three decimals), a blank, and why.
+ * The deadline of this node: a spot machine is reclaimed then, or a node is drained until then.
+ * Workers find it in the file that HVDRUN_DEADLINE_FILE names. The file exists only while there is
+ * a deadline. It has one line: seconds since 1970 (UTC, three decimals), a blank, and the reason.
  */
 #pragma once
 
@@ -19,10 +19,10 @@ struct deadline {
     char *why;     /* one line */
 };
 
-/* From now on, `now_ms` (since 1970). A later call replaces it. */
+/* The deadline is `within_ms` after `now_ms` (since 1970). A later call replaces it. */
 void deadline_set(struct deadline *deadline, int64_t now_ms, int64_t within_ms, const char *why);
 void deadline_clear(struct deadline *deadline); /* also frees */
 
-/* Writes the file into a runtime folder (NULL: there is none), so that a reader sees all of it or
- * nothing. Without a deadline the file goes; what cannot be written is a warning. */
+/* Writes the file into a runtime folder (NULL: there is none); a reader sees all of it or nothing.
+ * Without a deadline it removes the file. A failure is a warning. */
 void deadline_write(const struct deadline *deadline, const char *folder, const struct log *log);

@@ -111,7 +111,7 @@ void departure_deadline(struct departure *departure, const uint8_t *body, size_t
     hvdrun__deadline__free_unpacked(message, NULL);
 }
 
-void departure_tell(const struct departure *departure, const struct crew *crew)
+void departure_inform(const struct departure *departure, const struct crew *crew)
 {
     deadline_write(&departure->deadline, crew_folder(crew), &departure->post->log);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The departure of this node: somebody wants it to be left. The agent gets SIGTERM, the preemption
- * probe finds a notice, or the driver has decided it. The driver hears of the first two (TERMINATE)
- * and decides what follows; a deadline that is known reaches the workers at once (deadline.h).
+ * The departure of this node from the job. The agent gets SIGTERM, the preemption probe finds a
+ * notice, or the driver has decided it. The agent reports the first two to the driver (TERMINATE),
+ * which decides what follows. A known deadline reaches the workers at once (deadline.h).
  */
 #pragma once
 
@@ -19,11 +19,11 @@ void departure_destroy(struct departure *departure);
 
 void departure_welcome(struct departure *departure, const Hvdrun__Welcome *welcome); /* the probe */
 void departure_sigterm(struct departure *departure);
-/* The end of an epoch kills whatever is below us: no probe runs then, which would be one of them,
- * nor for one period after it. */
+/* The end of an epoch kills all processes below us. So no probe runs then, nor for one period after
+ * it. */
 void departure_pause(struct departure *departure);
 void departure_resume(struct departure *departure);
 void departure_deadline(struct departure *departure, const uint8_t *body, size_t length);
 
-/* For a crew that is new. */
-void departure_tell(const struct departure *departure, const struct crew *crew);
+/* Informs a new crew. */
+void departure_inform(const struct departure *departure, const struct crew *crew);

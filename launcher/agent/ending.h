@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ending all that runs below this agent: workers and whatever they have left (D6).
+ * Ends all that runs below this agent: the workers and the processes that they left behind (D6). A
+ * stray is such a process outside of the groups of live workers.
  *
  *   IDLE     begin: the signal to every worker's group and every stray, then the grace     ASKED
  *   ASKED    begin again (a stronger signal, another grace)                                ASKED
  *   ASKED    no worker lives, only strays: the grace is cut to a second                    ASKED
  *   ASKED    grace over: KILL to all, every 20 ms                                          KILLING
- *   ASKED, KILLING  no child is left, which the kernel tells a subreaper                   GONE
+ *   ASKED, KILLING  no child is left, which the kernel reports to a subreaper               GONE
  *   KILLING  something survives KILL for ten seconds (a process stuck in the kernel)       GONE
  *   GONE     reset: another epoch begins                                                   IDLE
  */

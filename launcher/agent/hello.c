@@ -13,7 +13,7 @@
 struct hello {
     const struct post *post;
     struct node_facts *facts;
-    struct gpus_ask *ask; /* NULL: nobody was asked */
+    struct gpus_ask *ask; /* NULL: no program was asked */
 };
 
 static void send_hello(const struct post *post, const struct node_facts *facts)

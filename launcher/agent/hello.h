@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HELLO: what the agent says about itself and its node, first of all. It is said at once, but where
- * a program has to be asked for the GPUs (node/gpus_ask.h): then some seconds later at most. */
+/* HELLO, the first frame of an agent: facts about itself and its node. It is sent at once, unless a
+ * program has to be asked for the GPUs (node/gpus_ask.h): then at most some seconds later. */
 #pragma once
 
 #include "agent/post.h"
@@ -10,7 +10,7 @@
 
 struct hello;
 
-/* `helpers`, `post` and `facts` are borrowed; facts->gpus is what was found in the end. */
+/* `helpers`, `post` and `facts` are borrowed; facts->gpus becomes what was found. */
 struct hello *hello_create(struct loop *loop, struct helpers *helpers, const struct post *post,
                            struct node_facts *facts);
 void hello_destroy(struct hello *hello); /* accepts NULL */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The standard input of one worker, fed by the driver under credit: at most INPUT_WINDOW bytes wait
- * here for a worker that does not read.
+ * The standard input of one worker. The driver sends it under credit, so at most INPUT_WINDOW bytes
+ * wait here for a worker that does not read.
  */
 #pragma once
 

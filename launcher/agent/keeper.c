@@ -19,7 +19,7 @@
 #include "node/runtime_dir.h"
 
 #define LOOK_MS 1000    /* between two looks at the clocks */
-#define STALLED_MS 2000 /* later than that: it was us who did not run */
+#define STALLED_MS 2000 /* later than that: we ourselves did not run */
 #define AGAIN_MS 5
 #define KILL_PATIENCE_MS 10000
 #define START_SILENCE_MS 30000 /* until the agent says more */

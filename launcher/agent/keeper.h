@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper of a remote agent (D6): the process that hvdrun-agent was started as. It forks the
- * agent proper, stands above it and all its workers as a subreaper, and does next to nothing, so
- * that there is next to nothing in it that could fail.
+ * The keeper of a remote agent (D6): the process as which hvdrun-agent was started. It forks the
+ * agent proper and is the subreaper above it and all its workers. It does next to nothing, so
+ * little in it can fail.
  *
- *   the agent has ended              kill what is left below us, reap it, sweep, exit as it did
- *   it is silent for its own limit   SIGKILL to it, then the same. It may be stopped, or hang
- *   the stream was hung up and it
- *   is still there after its grace   the same
+ *   the agent has ended              kill and reap all that is below us, sweep, exit as it did
+ *   it is silent beyond its limit    SIGKILL to it, then the same: it may be stopped, or hang
+ *   the stream was hung up, and it
+ *   still runs after its grace       the same
  *   TERM, INT, HUP to the keeper     passed on to the agent
  *
- * A keeper that was itself stalled (its waits took much too long) starts all clocks again. When
- * the keeper is killed, the agent sees the end of the line between them and ends its workers as if
+ * A keeper that was itself stalled (its waits took much too long) restarts all clocks. When the
+ * keeper is killed, the line between it and the agent closes. The agent then ends its workers as if
  * the driver were lost.
  */
 #pragma once
@@ -23,17 +23,17 @@
 
 #define KEEPER_MARGIN_MS 5000
 
-/* What the agent says, at least every second, on a line that keeps messages apart. */
+/* What the agent sends at least every second, on a line that keeps message boundaries. */
 struct keeper_beat {
-    int64_t silence_ms; /* so long it may be silent: the driver is given up before */
-    int64_t grace_ms;   /* so long it may take to end when the driver is gone */
+    int64_t silence_ms; /* the agent may be silent so long; it gives up the driver earlier */
+    int64_t grace_ms;   /* the agent may take so long to end when the driver is gone */
 };
 
 struct keeper_config {
-    int stream_fd; /* whose hang-up is watched for; never read; closed when the agent has ended */
-    int agent_fds[2];     /* the agent's alone: closed here once it runs */
+    int stream_fd;        /* watched for a hang-up, never read; closed when the agent has ended */
+    int agent_fds[2];     /* for the agent only: closed here once it runs */
     const sigset_t *mask; /* for the agent */
-    /* In the child, which ends with what it returns. */
+    /* Called in the child; its value becomes the exit status. */
     int (*agent)(void *context, int line_fd);
     void *context;
 };

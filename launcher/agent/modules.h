@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the agent opens its modules (hvdrun-pmix.so, hvdrun-topology.so): files beside hvdrun for
- * an agent that was forked there; for hvdrun-agent, which is sent to hosts as one file, parts of
- * the program, unpacked into memory when the first of them is needed.
+ * Finds the agent's modules (hvdrun-pmix.so, hvdrun-topology.so). For an agent that hvdrun forked
+ * they are files next to hvdrun. hvdrun-agent is sent to hosts as one file: it contains them, and
+ * unpacks a module into memory when it is needed.
  */
 #pragma once
 
@@ -20,13 +20,13 @@ extern const struct module_image modules_inside[] __attribute__((weak));
 
 struct modules;
 
-struct modules *modules_create(const char *dir); /* where they are when they are files */
+struct modules *modules_create(const char *dir); /* the folder of the files */
 void modules_destroy(struct modules *modules);
 
-/* The path to give to dlopen(), borrowed. A module is unpacked once, whoever asks how often. NULL:
- * it could not be. */
+/* The path for dlopen(), borrowed. Each module is unpacked once. NULL: it could not be found or
+ * unpacked. */
 const char *modules_find(struct modules *modules, const char *name, struct error *err);
 
 /* From a list: for tests. The path is the caller's; the descriptor that it names stays open.
- * `in_memory` false goes on to files at once. */
+ * `in_memory` false: uses a file at once. */
 char *modules_unpack(const struct module_image *image, bool in_memory, struct error *err);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hosting MPI for the workers of this node: PMIx through its module, PMI-1 by our own engine on a
- * socketpair per worker, and a look at workers that seem to use the one they were not given. What
- * other nodes have to know or to say goes through the driver (mpi_relay.h). One host lives as long
- * as its agent, since PMIx can be started once in a process; each epoch that has MPI is prepared
- * and finished, one at a time.
+ * Hosts MPI for the workers of this node: PMIx through its module, PMI-1 by our own engine on a
+ * socketpair per worker. Messages from and to other nodes go through the driver (mpi_relay.h). One
+ * host lives as long as its agent, since PMIx can be started only once in a process. Epochs with
+ * MPI are prepared and finished one at a time.
  *
- * A wrong kind fails silently (every process becomes a world of one), so workers are looked at 1, 5
- * and 20 seconds after their start: a process with an MPI library mapped whose rank never spoke to
- * its server is worth a warning that names the right --mpi.
+ * A wrong kind of MPI fails silently: every process becomes a world of one. So the host looks at
+ * the workers 1, 5 and 20 seconds after their start. If a process has an MPI library mapped and its
+ * rank never spoke to its server, a warning names the right --mpi.
  */
 #pragma once
 
@@ -24,29 +23,29 @@ struct mpi_host;
 /* `post` is the agent's. Workers are named by their index in PREPARE. */
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post);
 
-/* PMIx is left as it is: finalizing it can hang when a client died while it connected (4.2.2), and
+/* Does not finalize PMIx: that can hang when a client died while it connected (4.2.2), and
  * the process ends anyway. */
 void mpi_host_destroy(struct mpi_host *host);
 
-/* The process is about to end: mpi_host_finish() will not wait for PMIx any more. */
+/* The process is about to end: mpi_host_finish() will no longer wait for PMIx. */
 void mpi_host_abandon(struct mpi_host *host);
 
 /* PMIx's thread runs: the process must end without running exit handlers. */
 bool mpi_host_has_thread(const struct mpi_host *host);
 
-/* Starts the servers that these kinds need. mpi_host_finish() is due in any case. */
+/* Starts the servers that these kinds need. Call mpi_host_finish() in any case. */
 int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct error *err);
 void mpi_host_finish(struct mpi_host *host);
 
 /* Adds to `env` what a worker needs to find its server, and to `hints` the settings of its MPI that
- * give way to the user's. `*keep_fd`: a descriptor that it inherits under its own number, to be
- * given back with mpi_host_spawned() after the spawn; -1: none. */
+ * the user's settings override. `*keep_fd`: a descriptor that the worker inherits under its own
+ * number; pass it to mpi_host_spawned() after the spawn. -1: none. */
 int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, struct strv *hints,
                     int *keep_fd, struct error *err);
 void mpi_host_spawned(struct mpi_host *host, int index, pid_t pid, int keep_fd);
 void mpi_host_exited(struct mpi_host *host, int index, int code, int signal);
 
-/* What this worker said before it ended is heard now. */
+/* Handles now what this worker sent before it ended. */
 void mpi_host_collect(struct mpi_host *host, int index);
 
 /* An MPI_* frame of the epoch that has been prepared. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The MPI side of one epoch on this node: what the servers are told about its workers. */
+/* The MPI side of one epoch on this node: what the servers need to know about its workers. */
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the MPI servers of this node (PMIx's and our PMI-1 engine) and the driver, when the job
- * has more than one node: what they have to say to other nodes becomes MPI_* frames, and the frames
- * that come back become calls. It keeps nothing.
+ * Connects the MPI servers of this node (PMIx and our PMI-1 engine) with the driver, when the job
+ * has more than one node. Their messages to other nodes become MPI_* frames, and the frames that
+ * come back become calls. It has no state.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ int mpi_relay_store(const struct post *post, uint64_t token,
                     const struct pmix_store_request *request);
 
 void mpi_relay_modex(const struct post *post, uint64_t token, int rank);
-/* Data beyond what a message holds are not found. */
+/* Data that are too large for a message are reported as not found. */
 void mpi_relay_modex_data(const struct post *post, struct pmix_asker asker, bool ok,
                           const void *bytes, size_t length);
 void mpi_relay_name(const struct post *post, int rank, enum pmi1_name_request request,

@@ -18,7 +18,7 @@ void node_orders_refused(struct agent *agent, const char *why)
     log_error(&agent->post.log, "what came from the launcher is refused: %s", why);
 }
 
-/* The order of frames is part of the protocol: who breaks it is not our driver. */
+/* The order of frames is part of the protocol: a peer that breaks it is not our driver. */
 static void driver_is_wrong(struct agent *agent, const char *what)
 {
     log_error(&agent->post.log, "the launcher broke the protocol: %s", what);
@@ -82,7 +82,7 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
         .job_id = agent->job_id,
         .drain_ms = agent->drain_ms,
         .rendezvous_port = agent->rendezvous == NULL ? 0 : rendezvous_door_port(agent->rendezvous)};
-    departure_tell(agent->departure, crews_add(agent->crews, &config, message));
+    departure_inform(agent->departure, crews_add(agent->crews, &config, message));
 }
 
 /* Of the next epoch: after an end all anew, else beside the workers that go on. */
@@ -134,7 +134,7 @@ static void on_heartbeat(struct agent *agent, const uint8_t *body, size_t length
     hvdrun__heartbeat__free_unpacked(message, NULL);
 }
 
-/* The workers stand in sessions of their own, where SIGTSTP has no effect: SIGSTOP has. */
+/* The workers are in sessions of their own, where SIGTSTP has no effect: SIGSTOP has. */
 static void on_suspend(struct agent *agent, bool suspend)
 {
     liveness_suspend(&agent->liveness, suspend, clock_mono_ms());

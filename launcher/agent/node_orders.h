@@ -7,8 +7,8 @@
 
 #include "agent/agent_state.h"
 
-/* What came from the driver cannot be taken; tells it why. */
+/* A frame of the driver cannot be accepted: reports to it why. */
 void node_orders_refused(struct agent *agent, const char *why);
 
-/* Any frame of the driver. One out of turn is the end of it: it is not our driver. */
+/* Any frame of the driver. One out of turn is a breach of protocol: the agent drops the link. */
 void node_orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells workers of this node that the hosts of the job have changed: Horovod's elastic worker
+ * Notifies workers of this node that the hosts of the job have changed: Horovod's elastic worker
  * notification, over a TCP connection to the service that the worker has registered.
  *
- * Policy: the worker runs on this very node, so 127.0.0.1 is tried first and the addresses that it
- * registered after it; one connection for each try, at most NOTIFIER_TRIES of them with a pause
- * between, a deadline for each connection and each answer. A worker that gets a request twice
- * ignores the second, since its timestamp is not later. Anything but an acknowledgement with the
- * right digest is a failed try.
+ * Policy: the worker runs on this node, so 127.0.0.1 is tried first, then the addresses that it
+ * registered. There are at most NOTIFIER_TRIES tries, with a pause between. Each try has one
+ * connection, with a time limit for the connection and one for the answer. A worker that gets a
+ * request twice ignores the second, since its timestamp is not later. Only an acknowledgement with
+ * the right digest is a success.
  */
 #pragma once
 
@@ -20,19 +20,19 @@ enum { NOTIFIER_TRIES = 3 };
 
 struct notifier;
 
-/* `done` comes once for each notifier_send(), from the loop: `problem` is NULL, or one line that is
- * borrowed for the call. It may send again and destroy the notifier. */
+/* `done` is called once for each notifier_send(), from the loop: `problem` is NULL, or one line
+ * that is borrowed for the call. It may send again and destroy the notifier. */
 struct notifier *notifier_create(struct loop *loop,
                                  void (*done)(void *context, uint32_t seat, uint64_t timestamp,
                                               const char *problem),
                                  void *context);
-void notifier_destroy(struct notifier *notifier); /* what is under way gets no `done` */
+void notifier_destroy(struct notifier *notifier); /* no `done` for notifications in progress */
 
 /* In milliseconds: 2000, 5000 and 200 until this is called. */
 void notifier_set_limits(struct notifier *notifier, int64_t connect_ms, int64_t reply_ms,
                          int64_t pause_ms);
 
-/* `result`: enum notification_result. `registration`: the body that the worker has put, which is
- * read before the call returns. Several may be under way, for one worker too. */
+/* `result`: enum notification_result. `registration`: the body that the worker registered with,
+ * borrowed for the call. Several notifications can be in progress, also for one worker. */
 void notifier_send(struct notifier *notifier, uint32_t seat, uint64_t timestamp, int result,
                    const uint8_t *registration, size_t length);

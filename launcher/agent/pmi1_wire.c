@@ -85,7 +85,7 @@ static bool line_read(struct line *line)
     bool finalized = pmi1_rank_state(wire->engine, line->rank) == PMI1_FINALIZED;
     if (pmi1_receive(wire->engine, line->rank, bytes, (size_t)got, &err) < 0) {
         shutdown(line->fd, SHUT_WR); /* it waits for no answer */
-        if (finalized) /* nor does anybody for it: a child of its own, or a second program */
+        if (finalized) /* no rank waits for it: a child of its own, or a second program */
             log_error(wire->log, "%s", err.text);
         else
             wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, err.text);

@@ -10,7 +10,7 @@
 
 struct pmi1_wire;
 
-/* What the engine cannot do by itself; see pmi1/engine.h. The last two only with several nodes. */
+/* What the engine leaves to its owner; see pmi1/engine.h. The last two only with several nodes. */
 struct pmi1_wire_ops {
     void (*aborted)(void *context, int rank, int code, const char *text);
     void (*barrier_in)(void *context, const char *bytes, size_t length);

@@ -26,8 +26,8 @@ const char *pmix_register_name(const struct mpi_job *job)
     return name_of(job, is_alone(job) ? 0 : job->prepare->node_index);
 }
 
-/* The bindings of the workers as texts for PMIx; NULL when nobody is bound. The caller frees both
- * levels. */
+/* The bindings of the workers as texts for PMIx; NULL when no worker is bound. The caller frees
+ * both levels. */
 static char **binding_texts(const struct mpi_job *job)
 {
     const struct binding *binding = job->binding;

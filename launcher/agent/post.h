@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of an agent use to speak to the driver: the link, the epoch, and the log. The
- * agent has one; a part of it that belongs to an epoch, of which there may be several at once, has
- * one of its own, which goes the same way under that epoch.
+ * What the parts of an agent use to send to the driver: the link, the epoch, and the log. The agent
+ * has one. Each crew has one of its own, which uses the same link under the epoch of the crew.
  */
 #pragma once
 
@@ -11,7 +10,7 @@
 
 struct post {
     struct link *link;        /* the agent's; NULL: the driver is lost */
-    const struct post *whole; /* of a part: the agent's, which lives longer; else NULL */
+    const struct post *whole; /* of a crew: the agent's, which lives longer; else NULL */
     uint32_t epoch;           /* in the headers of what is sent */
     struct log log;           /* becomes LOG frames */
 };

@@ -57,7 +57,7 @@ static void warn(struct preempt *preempt, const char *text)
                     preempt->words.items[0]);
 }
 
-/* A piece of what somebody else wrote, without control bytes and not too long. The caller's. */
+/* A part of the probe's output, without control bytes and not too long. The caller frees it. */
 static char *clean(const char *text, size_t length)
 {
     while (length > 0 && isspace((unsigned char)text[0]))

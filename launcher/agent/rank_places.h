@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which ranks are on which node, as PREPARE says it: by the number of ranks of each node, which
- * then follow each other in the order of the nodes, or by the node of each rank.
+ * The ranks of each node, as PREPARE describes them. It has either the number of ranks of each node
+ * (the ranks then follow the order of the nodes), or the node of each rank.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rendezvous of this node: HTTP on loopback towards our workers, frames towards the driver. It
- * belongs to one epoch at a time, whatever epoch the workers that ask were started in.
+ * The rendezvous of this node: HTTP on loopback for our workers, frames to the driver. It belongs
+ * to one epoch at a time, whatever epoch the workers were started in.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct rendezvous_door *rendezvous_door_create(struct loop *loop, const struct p
                                                struct error *err);
 void rendezvous_door_destroy(struct rendezvous_door *door);
 int rendezvous_door_port(const struct rendezvous_door *door);
-/* What it keeps is bounded by what so many workers, so many of them here, can need. */
+/* Limits what it stores to what `size` workers can need, `local_size` of them on this node. */
 void rendezvous_door_expect(struct rendezvous_door *door, uint32_t size, uint32_t local_size);
 void rendezvous_door_begin(struct rendezvous_door *door, uint32_t epoch);
 void rendezvous_door_reply(struct rendezvous_door *door, const uint8_t *body, size_t length);

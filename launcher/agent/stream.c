@@ -20,10 +20,10 @@
 #define ASKS 16
 #define LINK_CONGESTED ((size_t)128 << 10)
 
-struct stream {
+struct worker_stream {
     struct stream_pool *pool;
     const struct post *post;
-    struct stream *next, *previous;
+    struct worker_stream *next, *previous;
     struct loop_fd *watch;
     int fd;
     uint32_t seat;
@@ -34,13 +34,13 @@ struct stream {
     bool grown;      /* its pipe was to hold more than usual */
     bool wide;       /* it does, and counts in pool->wide */
     bool cut;        /* ends after `left` more bytes */
-    bool missed;     /* it was cut while somebody still held its other end */
+    bool missed;     /* it was cut while a process still held its other end */
     int left;
     void (*ended)(void *context);
     void *context;
 };
 
-static void pool_add(struct stream_pool *pool, struct stream *stream)
+static void pool_add(struct stream_pool *pool, struct worker_stream *stream)
 {
     stream->previous = NULL;
     stream->next = pool->first;
@@ -51,7 +51,7 @@ static void pool_add(struct stream_pool *pool, struct stream *stream)
     pool->first = stream;
 }
 
-static void pool_remove(struct stream_pool *pool, struct stream *stream)
+static void pool_remove(struct stream_pool *pool, struct worker_stream *stream)
 {
     if (stream->previous != NULL)
         stream->previous->next = stream->next;
@@ -69,7 +69,7 @@ static void pool_remove(struct stream_pool *pool, struct stream *stream)
 
 /* It has had its turn. Where credit is short, those come first that have waited longest, or a few
  * that write much would leave nothing to the others. */
-static void pool_rotate(struct stream_pool *pool, struct stream *stream)
+static void pool_rotate(struct stream_pool *pool, struct worker_stream *stream)
 {
     if (pool->last == stream)
         return;
@@ -85,14 +85,14 @@ static void pool_rotate(struct stream_pool *pool, struct stream *stream)
 
 static bool pool_open(const struct stream_pool *pool)
 {
-    /* Once the driver is gone nobody counts any more, and workers must not block on output. */
+    /* Once the driver is lost no credit counts, and workers must not block on output. */
     const struct link *link = post_link(pool->post);
     if (link == NULL)
         return true;
     return pool->used < pool->granted && link_queued(link) < LINK_CONGESTED;
 }
 
-static struct frame_data head_of(const struct stream *stream)
+static struct frame_data head_of(const struct worker_stream *stream)
 {
     return (struct frame_data){.rank = stream->seat,
                                .stream = stream->number,
@@ -101,7 +101,7 @@ static struct frame_data head_of(const struct stream *stream)
 }
 
 /* A frame without bytes. */
-static void stream_tell(const struct stream *stream, enum frame_type type)
+static void stream_tell(const struct worker_stream *stream, enum frame_type type)
 {
     struct link *link = post_link(stream->post);
     struct frame_data data = head_of(stream);
@@ -111,7 +111,7 @@ static void stream_tell(const struct stream *stream, enum frame_type type)
 
 /* ---- unfinished lines ---- */
 
-static int waiting_bytes(const struct stream *stream)
+static int waiting_bytes(const struct worker_stream *stream)
 {
     int there = 0;
     return ioctl(stream->fd, FIONREAD, &there) < 0 ? 0 : there;
@@ -133,7 +133,7 @@ static void on_due(void *context)
     hold_woke(&pool->hold, pool->due_ms, now);
     if (!pool_open(pool))
         hold_blocked(&pool->hold, now);
-    for (struct stream *stream = pool->first; stream != NULL; stream = stream->next) {
+    for (struct worker_stream *stream = pool->first; stream != NULL; stream = stream->next) {
         if (stream->open_ms == 0)
             continue;
         int64_t due = hold_due_ms(&pool->hold, stream->open_ms);
@@ -147,8 +147,8 @@ static void on_due(void *context)
     }
 }
 
-/* `bytes` NULL: nobody has looked at them, so any of them may end a line. */
-static void watch_line(struct stream *stream, const uint8_t *bytes, size_t length)
+/* `bytes` NULL: they are unknown, so any of them may end a line. */
+static void watch_line(struct worker_stream *stream, const uint8_t *bytes, size_t length)
 {
     struct stream_pool *pool = stream->pool;
     int64_t now = clock_mono_ms();
@@ -166,14 +166,14 @@ static void watch_line(struct stream *stream, const uint8_t *bytes, size_t lengt
 
 /* ---- bytes ---- */
 
-static void stream_close(struct stream *stream)
+static void stream_close(struct worker_stream *stream)
 {
     stream->pool->wide -= stream->wide;
     stream->wide = false;
     fd_close(&stream->fd);
 }
 
-static void stream_end(struct stream *stream)
+static void stream_end(struct worker_stream *stream)
 {
     stream_tell(stream, FRAME_OUTPUT);
     stream->open_ms = 0;
@@ -185,8 +185,8 @@ static void stream_end(struct stream *stream)
     stream->ended(stream->context);
 }
 
-/* Fewer turns for worker, agent and driver, who then work beside each other more. */
-static void widen(struct stream *stream)
+/* Fewer turns for worker, agent and driver, which then work in parallel more. */
+static void widen(struct worker_stream *stream)
 {
     struct stream_pool *pool = stream->pool;
     stream->grown = true;
@@ -205,7 +205,7 @@ static size_t most(const struct stream_pool *pool)
 }
 
 /* So much waits that moving it into the link is cheaper than copying it. */
-static size_t much(struct stream *stream)
+static size_t much(struct worker_stream *stream)
 {
     if (stream->asks == 0)
         return 0; /* most workers say little */
@@ -220,7 +220,7 @@ static size_t much(struct stream *stream)
 }
 
 /* false: nothing was taken. */
-static bool stream_move(struct stream *stream, struct link *link, size_t length)
+static bool stream_move(struct worker_stream *stream, struct link *link, size_t length)
 {
     struct frame_data data = head_of(stream);
     if (!link_data_splice(link, FRAME_OUTPUT, stream->post->epoch, &data, stream->fd, length))
@@ -233,7 +233,7 @@ static bool stream_move(struct stream *stream, struct link *link, size_t length)
 
 /* One chunk into the link: its length, 0 at end of file, -1 when there is nothing now. `waiting`:
  * that much(). */
-static ssize_t stream_read(struct stream *stream, size_t waiting)
+static ssize_t stream_read(struct worker_stream *stream, size_t waiting)
 {
     struct stream_pool *pool = stream->pool;
     static const size_t room = CHUNK;
@@ -258,7 +258,7 @@ static ssize_t stream_read(struct stream *stream, size_t waiting)
     return got < 0 && errno != EAGAIN ? 0 : got;
 }
 
-static void pause_stream(struct stream *stream)
+static void pause_stream(struct worker_stream *stream)
 {
     stream->pool->paused = true;
     loop_fd_watch(stream->watch, 0);
@@ -267,7 +267,7 @@ static void pause_stream(struct stream *stream)
 static void stream_readable(void *context, int what)
 {
     (void)what;
-    struct stream *stream = context;
+    struct worker_stream *stream = context;
     struct link *link = post_link(stream->post);
     size_t waiting = link != NULL ? much(stream) : 0;
     bool full = waiting > 0 && !link_ready(link);
@@ -286,25 +286,25 @@ static void stream_readable(void *context, int what)
         stream_end(stream);
 }
 
-struct stream *stream_create(struct stream_pool *pool, const struct post *post, int fd,
-                             uint32_t seat, uint8_t number, void (*ended)(void *context),
-                             void *context)
+struct worker_stream *stream_create(struct stream_pool *pool, const struct post *post, int fd,
+                                    uint32_t seat, uint8_t number, void (*ended)(void *context),
+                                    void *context)
 {
-    struct stream *stream = mem_alloc(sizeof(*stream));
-    *stream = (struct stream){.pool = pool,
-                              .post = post,
-                              .fd = fd,
-                              .seat = seat,
-                              .number = number,
-                              .ended = ended,
-                              .context = context};
+    struct worker_stream *stream = mem_alloc(sizeof(*stream));
+    *stream = (struct worker_stream){.pool = pool,
+                                     .post = post,
+                                     .fd = fd,
+                                     .seat = seat,
+                                     .number = number,
+                                     .ended = ended,
+                                     .context = context};
     pool_add(pool, stream);
     stream->watch = loop_fd_create(pool->loop, fd, stream_readable, stream);
     loop_fd_watch(stream->watch, LOOP_READ);
     return stream;
 }
 
-void stream_destroy(struct stream *stream)
+void stream_destroy(struct worker_stream *stream)
 {
     if (stream == NULL)
         return;
@@ -314,17 +314,17 @@ void stream_destroy(struct stream *stream)
     free(stream);
 }
 
-void stream_cut(struct stream *stream)
+void stream_cut(struct worker_stream *stream)
 {
     if (stream->fd < 0 || stream->cut)
         return;
     stream->cut = true;
-    /* Counted now, since whoever holds the other end may go on writing for ever. */
+    /* Counted now, since a process at the other end may go on writing forever. */
     if (ioctl(stream->fd, FIONREAD, &stream->left) < 0 || stream->left <= 0)
         stream_end(stream);
 }
 
-bool stream_missed(const struct stream *stream)
+bool stream_missed(const struct worker_stream *stream)
 {
     return stream->missed;
 }
@@ -335,7 +335,7 @@ void stream_pool_resume(struct stream_pool *pool)
         return;
     pool->paused = false;
     hold_blocked(&pool->hold, clock_mono_ms());
-    for (struct stream *stream = pool->first; stream != NULL; stream = stream->next) {
+    for (struct worker_stream *stream = pool->first; stream != NULL; stream = stream->next) {
         if (stream->watch != NULL)
             loop_fd_watch(stream->watch, LOOP_READ);
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One output stream of a worker on its way to the driver: a pipe (or terminal) is read when the
- * driver has granted credit for it and the link is not congested, straight into the link's queue.
+ * Sends one output stream of a worker to the driver. A pipe (or terminal) is read while the driver
+ * has granted credit and the link is not congested, directly into the link's queue.
  *
- * A line whose end does not come (model/net/hold.h) is shown when the driver is told so, which
- * happens here and not there: only here it can be seen that nothing more waits in the pipe. Bytes
- * that wait for credit, or for a driver or a reader that is slow, never tear a line.
+ * The agent decides when the driver shows an unfinished line (model/net/hold.h): only the agent
+ * sees that the pipe is empty. Bytes that wait for credit, or for a slow driver or reader, never
+ * tear a line.
  */
 #pragma once
 
@@ -18,29 +18,29 @@ struct stream_pool {
     struct loop *loop;
     const struct post *post; /* the agent's */
     uint64_t granted, used;
-    int wide;                    /* pipes that hold more than usual */
-    bool paused;                 /* a stream waits for stream_pool_resume() */
-    struct stream *first, *last; /* all streams; first those that were read longest ago */
+    int wide;                           /* pipes that hold more than usual */
+    bool paused;                        /* a stream waits for stream_pool_resume() */
+    struct worker_stream *first, *last; /* all streams; first those that were read longest ago */
     struct hold hold;
     struct loop_timer *timer; /* for unfinished lines; NULL until there was one */
     int64_t due_ms;           /* what it is set for */
 };
 
-struct stream;
+struct worker_stream;
 
 /* Takes `fd`. The frames go through `post`, under its epoch. `ended` is called once, at end of file
  * or after stream_cut(). */
-struct stream *stream_create(struct stream_pool *pool, const struct post *post, int fd,
-                             uint32_t seat, uint8_t number, void (*ended)(void *context),
-                             void *context);
-void stream_destroy(struct stream *stream);
+struct worker_stream *stream_create(struct stream_pool *pool, const struct post *post, int fd,
+                                    uint32_t seat, uint8_t number, void (*ended)(void *context),
+                                    void *context);
+void stream_destroy(struct worker_stream *stream);
 
-/* Reads what is there without waiting, then ends the stream though somebody still holds its other
- * end. Bytes that credit does not cover yet are not lost: it ends as soon as they are read. */
-void stream_cut(struct stream *stream);
+/* Reads what is there without waiting, then ends the stream, even if another process still holds
+ * its other end. Bytes that wait for credit are not lost: the stream ends when they are read. */
+void stream_cut(struct worker_stream *stream);
 
-/* Once it has ended: it was cut while somebody still held its other end. */
-bool stream_missed(const struct stream *stream);
+/* Once it has ended: it was cut while another process still held its other end. */
+bool stream_missed(const struct worker_stream *stream);
 
-/* After credit came or the link's queue emptied: streams that had to pause go on. */
+/* After new credit, or when the link's queue is empty: continues paused streams. */
 void stream_pool_resume(struct stream_pool *pool);

@@ -47,7 +47,7 @@ static void worker_unwatch_exit(struct worker *worker)
 
 void worker_watch_exit(struct worker *worker, void (*ready)(void *context, int what), void *context)
 {
-    worker->pidfd = pidfd_open(worker->pid, 0); /* close-on-exec by itself */
+    worker->pidfd = pidfd_open(worker->pid, 0); /* always close-on-exec */
     if (worker->pidfd < 0)
         return;
     worker->exit_watch = loop_fd_create(worker->shared->loop, worker->pidfd, ready, context);
@@ -117,7 +117,7 @@ struct plumbing {
 static void plumbing_close(struct plumbing *p, const struct worker_shared *shared)
 {
     for (int i = 0; i < 3; i++) {
-        int fd = p->child[i]; /* may stand there more than once, and is to be closed once */
+        int fd = p->child[i]; /* may be there more than once, but must be closed once */
         for (int j = i; j < 3; j++)
             p->child[j] = p->child[j] == fd ? -1 : p->child[j];
         if (fd != shared->null_fd)

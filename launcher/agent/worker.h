@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One worker of this node: its process, its streams and its life.
+ * One worker of this node: its process, its streams and its states.
  *
- * Two ends (D6): EXITED, when the process has been waited for, drives policy and teardown at once;
- * FINISHED, when its streams are at end of file or the drain limit has cut them because a
- * descendant still holds them, drives what is printed. Both are reported exactly once, in this
- * order.
+ * A worker has two ends (D6). EXITED comes when the process has been waited for; it drives policy
+ * and teardown at once. FINISHED comes when its streams are at end of file, or when the drain limit
+ * has cut them because a descendant still holds them; it drives what is printed. Each is reported
+ * exactly once, in this order.
  */
 #pragma once
 
@@ -55,13 +55,13 @@ struct worker {
     pid_t pid; /* also its process group; 0 before the spawn */
     int64_t started_ns;
     bool bad;         /* exited with other than 0 */
-    char *error_file; /* where the program may have left its own account of a failure; or NULL */
-    struct stream *streams[2];
+    char *error_file; /* where the program can report its failure; or NULL */
+    struct worker_stream *streams[2];
     struct input *input;
     int open_streams;
     int terminal_fd; /* the pty's master, for its size; -1 */
     struct loop_timer *drain;
-    struct worker_end *end; /* it is to end alone; NULL: it is not */
+    struct worker_end *end; /* NULL: no END_WORKER has come for it */
     int pidfd;              /* readable once the process has ended; -1 */
     struct loop_fd *exit_watch;
 };
@@ -79,7 +79,7 @@ int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_std
 void worker_watch_exit(struct worker *worker, void (*ready)(void *context, int what),
                        void *context);
 
-/* It cannot even be tried: reported like a failed start. */
+/* The start failed before it was tried: reported like a failed start. */
 void worker_fail(struct worker *worker, const struct error *err);
 
 void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom);
@@ -88,6 +88,6 @@ void worker_signal(const struct worker *worker, int signal); /* to its whole pro
 void worker_begin_end(struct worker *worker, bool paused, int signal, int64_t grace_ms);
 void worker_resize(const struct worker *worker, int rows, int columns);
 
-/* Nobody can write to the streams any more, or nobody may be waited for: what is there is read and
- * the worker is finished. */
+/* No process can write to the streams any more, or none may be waited for: reads what is there and
+ * finishes the worker. */
 void worker_cut(struct worker *worker);

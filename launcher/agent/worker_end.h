@@ -29,9 +29,9 @@ void worker_end_destroy(struct worker_end *end); /* leaves alone what still runs
  * started gets the signal from worker_end_started(). */
 void worker_end_begin(struct worker_end *end, int signal, int64_t grace_ms);
 
-/* These, and over, accept NULL: nobody asked for the worker's end. */
+/* These, and over, accept NULL: no END_WORKER has come. */
 void worker_end_started(struct worker_end *end, pid_t pid);
 void worker_end_exited(struct worker_end *end); /* it has been waited for */
 void worker_end_failed(struct worker_end *end); /* it never started, and will not */
 void worker_end_pause(struct worker_end *end, bool paused);
-bool worker_end_is_over(const struct worker_end *end); /* nothing is left to be killed */
+bool worker_end_is_over(const struct worker_end *end); /* no process remains to be killed */

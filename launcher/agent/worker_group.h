@@ -8,5 +8,5 @@
 void worker_group_signal(pid_t group, int signal);
 
 /* To what a worker that has been waited for left in its group. The group keeps its number while it
- * has members. If a process of this number runs, it belongs to somebody else, and gets nothing. */
+ * has members. If a process of this number runs, it is another one, and gets nothing. */
 void worker_group_signal_rest(pid_t group, int signal);

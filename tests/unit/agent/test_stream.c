@@ -14,7 +14,7 @@
 #include "agent/agent_fixture.h"
 
 struct source {
-    struct stream *stream;
+    struct worker_stream *stream;
     int fd; /* where the worker would write */
     int ended;
     bool destroy;
