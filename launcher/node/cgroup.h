@@ -2,7 +2,8 @@
 /*
  * Reading this process's cgroup, version 2 or 1 (or both at once, as on mixed systems).
  *
- * Only the usual places are looked at (/sys/fs/cgroup and below); what is not there is "not known".
+ * It looks only at the usual places (/sys/fs/cgroup and below); what is missing there is "not
+ * known".
  */
 #pragma once
 

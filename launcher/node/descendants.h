@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All processes below one: for the agent that leaves nothing behind.
+ * All processes below one, for the agent that leaves no process behind.
  *
- * A list is a snapshot: processes may appear and end meanwhile, so whoever kills repeats until it
- * is empty. Zombies are listed too (somebody has to reap them).
+ * A list is a snapshot: processes appear and end meanwhile. To kill all of them, repeat until the
+ * list is empty. Zombies are listed too, since they must be reaped.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 
 /* Parents before their children. `*out` is freed with free() and NULL when there are none. Costs
  * one small read when the kernel lists children (CONFIG_PROC_CHILDREN), a walk through /proc when
- * not. Where there is no /proc only the children of this process itself are found, and nothing
- * below another one: orphans become children of a subreaper when what is above them has ended. */
+ * not. Without /proc it finds only the children of this process, and nothing below another
+ * process. That is enough for a subreaper: orphans become its children when their parent ends. */
 size_t descendants_list(pid_t pid, pid_t **out);
 
 /* The walk through /proc, whatever the kernel offers. */

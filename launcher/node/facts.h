@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of this machine as its processes see them: what an agent says in its HELLO.
+ * Facts of this machine as its processes see them, for the HELLO of an agent.
  *
- * What a container hides stays hidden: CPUs are those this process may use, also as its cgroup
- * limits them. Nothing here asks another machine (no DNS).
+ * What a container hides is not found: CPUs are those that this process may use, within the limits
+ * of its cgroup. Nothing here asks another machine (no DNS).
  */
 #pragma once
 

@@ -49,7 +49,7 @@ static bool makes_files_later(const char *root)
     return access(control, F_OK) < 0 && access(program, X_OK) == 0;
 }
 
-/* What stands behind "name:" in lines of "name: value"; NULL: no such line. The caller owns it. */
+/* The text after "name:" in lines of "name: value"; NULL: no such line. The caller owns it. */
 static char *value_of(const char *text, const char *name)
 {
     size_t length = strlen(name);

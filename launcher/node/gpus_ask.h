@@ -16,9 +16,8 @@
 
 struct gpus_ask;
 
-/* The program to be asked; NULL when there is nothing to ask about, or no such program. The caller
- * owns it. `root`: "" but for tests; `search`: a PATH value, behind which WSL's folder is searched.
- */
+/* The path of the program; NULL when there is no driver, or no such program. The caller frees it.
+ * `root`: "" except in tests. `search`: a PATH value; WSL's folder is searched after it. */
 char *gpus_ask_program(const char *root, const char *search);
 
 /* `answered` comes once, from the loop; after that only gpus_ask_destroy() is allowed. A program

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of this machine that only `hvdrun check` asks for: space and rights of the folders that a
- * job needs, the system, InfiniBand adapters, the GPU driver, what /etc/hosts says about us. Reads
- * files and asks file systems, which may hang; asks no other machine.
+ * Facts of this machine for `hvdrun check` only: space and rights of the folders that a job needs,
+ * the system, InfiniBand adapters, the GPU driver, our entry in /etc/hosts. It reads files and asks
+ * file systems, which can hang. It asks no other machine.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct health {
     char *own_address;    /* 127.x.x.x that hosts gives to `hostname`; "" */
 };
 
-/* `root` is "" but for tests: it goes before /etc, /proc and /sys. Never fails. */
+/* `root` is put in front of /etc, /proc and /sys: "" except in tests. Never fails. */
 void health_read(const char *root, const char *hostname, struct health *out);
 void health_clear(struct health *health); /* frees what it points to */
 

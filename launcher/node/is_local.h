@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is this host name or address this very machine?
+ * Does this host name or address mean this machine?
  *
- * Answered without asking anybody for localhost, loopback addresses, this machine's own name and
- * the addresses of its interfaces. Any other name has to be resolved first, which is not done here.
+ * The answer needs no resolver for localhost, loopback addresses, this machine's own name and the
+ * addresses of its interfaces. Any other name must be resolved first, which is not done here.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the dynamic linker would find a library: run paths, LD_LIBRARY_PATH, the folders of
- * /etc/ld.so.conf, the system's own. A close approximation: ld.so.cache is not read, since its
+ * Finds a library where the dynamic linker would: run paths, LD_LIBRARY_PATH, the folders of
+ * /etc/ld.so.conf, the system's own. This is an approximation: ld.so.cache is not read, since its
  * folders are those of ld.so.conf.
  */
 #pragma once
@@ -21,11 +21,11 @@ void library_search_destroy(struct library_search *search);
  * -1: not found. */
 int library_search_open(struct library_search *search, const char *name, struct elf_info *out);
 
-/* errno of a file that could not be looked at for want of descriptors or memory, or because the
- * disk failed; 0: none. Then "not found" says nothing. */
+/* errno of a file that could not be read because descriptors or memory ran out, or the disk failed.
+ * Then "not found" means nothing. 0: there was none. */
 int library_search_trouble(const struct library_search *search);
 bool library_is_trouble(int errnum);
 
-/* elf_read() from a descriptor, which stays the caller's. -1 with errno 0: what was read is no ELF
+/* elf_read() from a descriptor, which stays the caller's. -1 with errno 0: it is not an ELF
  * file. */
 int library_read_elf(int fd, struct elf_info *out);

@@ -114,7 +114,7 @@ static void say_needs(struct mpi_finding *out, const char *name, const char *thr
     out->linked = true;
 }
 
-/* The first library that tells the kind; libmpi.so.12 of Open MPI 1 is told by its companions. */
+/* The first library that shows the kind; the companions of libmpi.so.12 show Open MPI 1. */
 static const char *telling(const struct strv *needed)
 {
     const char *found = NULL;
@@ -272,7 +272,7 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
         snprintf(line, sizeof(line), "%.*s", (int)(length < 511 ? length : 511), at);
         const char *name = strchr(line, '/') != NULL ? base_name(line) : "";
         enum mpi_kind kind = mpi_kind_of_library(name);
-        /* libpmi alone is no MPI program yet */
+        /* libpmi alone does not make an MPI program */
         if (kind != MPI_NONE && !begins(name, "libpmi")) {
             say(out, kind, "has %.80s mapped (%s)", name, family_of(name, kind));
             return;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which MPI does a program want? For --mpi=auto, and to notice a wrong choice.
+ * Finds out which MPI a program uses, for --mpi=auto, and to notice a wrong choice.
  *
- * A program is looked at, never run: an ELF file by the libraries it needs, and those that they
- * need; a script or an interpreter may load anything, so it gets PMIx. A statically linked or
- * unreadable program gets nothing. An ordinary program costs a few small reads.
+ * It reads a program and never runs it. For an ELF file it looks at the libraries that it needs,
+ * and those that they need. A script or an interpreter can load any library, so it gets PMIx. A
+ * statically linked or unreadable program gets nothing. An ordinary program costs a few small
+ * reads.
  */
 #pragma once
 
@@ -21,9 +22,8 @@ struct mpi_finding {
 };
 
 /* `path`: the resolved executable. `library_path`: LD_LIBRARY_PATH of the worker, or NULL. -1: it
- * could not be looked at now (no descriptors, no memory, a disk that fails), which must not be
- * taken for "no MPI": every rank would be a world of its own. A program that may not be read is
- * none. */
+ * could not be read now (no descriptors, no memory, a failing disk). Do not take that for "no MPI":
+ * every rank would be a world of its own. A program that we may not read has no MPI. */
 int mpi_detect(const char *path, const char *library_path, struct mpi_finding *out,
                struct error *err);
 
@@ -31,5 +31,5 @@ int mpi_detect(const char *path, const char *library_path, struct mpi_finding *o
  * the process cannot be looked at. */
 void mpi_detect_process(pid_t pid, struct mpi_finding *out);
 
-/* MPI_NONE for a library (by file name) that tells nothing. */
+/* By the file name of a library; MPI_NONE when the name does not say. */
 enum mpi_kind mpi_kind_of_library(const char *name);

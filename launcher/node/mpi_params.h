@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open MPI's parameter files, as far as we must know what they say.
+ * Open MPI's parameter files, as far as they matter to us.
  *
- * Open MPI refuses btl_tcp_if_include and btl_tcp_if_exclude together, wherever each of them comes
- * from. So before one of them is set in the environment of workers, the files are looked at: the
- * user's ~/.openmpi/mca-params.conf, etc/openmpi-mca-params.conf beside each bin folder of PATH,
- * and those of packages in /etc. What cannot be read says nothing.
+ * Open MPI refuses btl_tcp_if_include and btl_tcp_if_exclude together, from whatever sources. So we
+ * read the files before we set one of them in the environment of workers: the user's
+ * ~/.openmpi/mca-params.conf, etc/openmpi-mca-params.conf next to each bin folder of PATH, and
+ * those of packages in /etc. A file that cannot be read counts as empty.
  */
 #pragma once
 

@@ -4,5 +4,5 @@
 
 #include "model/binding/device.h"
 
-/* From `root`/sys/class/infiniband; `root`: "" but for tests. */
+/* From `root`/sys/class/infiniband; `root`: "" except in tests. */
 void nics_read(const char *root, struct device_list *out);

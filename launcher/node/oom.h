@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Was it the out-of-memory killer? A process that ended by SIGKILL which none of us sent may have
- * been its victim; the kernel does not say so in the exit status.
+ * Did the out-of-memory killer end a process? It may have, if the process ended by a SIGKILL that
+ * we did not send; the exit status does not say.
  *
  * Evidence, best first: the kernel's log names the pid; the counter of our own cgroup rose since
- * the job began; the counter of the whole machine rose (somebody was killed, perhaps not ours).
+ * the job began; the counter of the whole machine rose (some process was killed, perhaps not ours).
  */
 #pragma once
 
@@ -14,7 +14,7 @@ enum oom_verdict { OOM_NO, OOM_POSSIBLE, OOM_LIKELY, OOM_CERTAIN };
 
 struct oom_watch;
 
-struct oom_watch *oom_watch_create(void); /* remembers where the counters stand now */
+struct oom_watch *oom_watch_create(void); /* remembers the counters as they are now */
 void oom_watch_destroy(struct oom_watch *watch);
 
 /* About a process that ended by SIGKILL since the watch was created. Never blocks. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a PCI device is, as /sys tells. */
+/* The place of a PCI device, from /sys. */
 #pragma once
 
 #include "model/binding/device.h"
 
-/* Fills path, numa and cpus of a device whose PCI address is known; what /sys does not tell stays
- * unknown. `root`: "" but for tests. */
+/* Fills path, numa and cpus of a device whose PCI address is known; what /sys does not
+ * have stays unknown. `root`: "" except in tests. */
 void pci_locate(const char *root, struct device *device);
 
 /* A number of at most six digits in a small file; `missing` when there is none. */

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-#define LOWEST 10000 /* below it stand well-known services */
+#define LOWEST 10000 /* below it are well-known services */
 #define HIGHEST 65535
 #define TRIES 512
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process is doing right now, for the report of --timeout: state, wait channel, system call
- * and kernel stack, as far as the kernel lets us read them.
+ * What a process is doing now, for the report of --timeout: state, wait channel, system call and
+ * kernel stack, as far as the kernel lets us read them.
  */
 #pragma once
 

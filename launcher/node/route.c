@@ -132,7 +132,7 @@ static const struct network_address *by_route(const struct own *own,
     return best;
 }
 
-/* What the others were told, when it is on the chosen interface or nothing is chosen yet. */
+/* The address that the others know, when it is on the chosen interface or none is chosen yet. */
 static const struct network_address *as_told(const struct own *own, const char *told,
                                              const struct network_address *chosen)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which interface of this node its workers talk to those of other nodes by.
+ * Chooses the interface by which the workers of this node talk to those of other nodes.
  *
- * The rule: the interface that the routes to the other nodes leave by (the kernel is asked, nothing
- * is sent); where they differ, the one that most of them leave by. Without a route, the interface
- * of the address that the others were told; without that, the fittest. Where no other machine takes
- * part it is loopback. What the user's filter (model/net/filter.h) does not let pass is never
- * chosen while there is anything that passes.
+ * The rule: the interface of the routes to the other nodes. The kernel is asked; nothing is sent.
+ * If the routes differ, the interface of most of them. Without a route, the interface of the
+ * address by which the others know this node; without that, the fittest one. In a job on one
+ * machine it is loopback. An interface that the user's filter (model/net/filter.h) excludes is
+ * chosen only if the filter excludes all.
  */
 #pragma once
 
@@ -34,9 +34,9 @@ struct route {
     char *iface;   /* the one */
     char *ifaces;  /* all that may be used, comma-separated */
     char *address; /* numeric, of `iface` */
-    /* Subnets for those who want them so (Open MPI: names differ between hosts, subnets need not):
-     * of the filter's interfaces, NULL without a filter or alone; and of those that are up but not
-     * fit for traffic between hosts, NULL when there are none or with a filter. */
+    /* Subnets for Open MPI, since names of interfaces differ between hosts. `include`: those of the
+     * filter's interfaces, NULL without a filter or on one machine. `exclude`: those of interfaces
+     * that are up but not fit for traffic between hosts, NULL without any or with a filter. */
     char *include, *exclude;
 };
 

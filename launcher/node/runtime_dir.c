@@ -62,7 +62,7 @@ static void remove_parent(const char *path)
     }
 }
 
-/* Takes no memory: it is the last thing that a process does, and nobody would do it again. */
+/* Allocates no memory: it is the last act of a process, and no process would repeat it. */
 void runtime_dir_remove(const char *path)
 {
     char parent[PATH_MAX];
@@ -82,7 +82,7 @@ static bool is_ours_alone(int fd)
            (info.st_mode & 0077) == 0;
 }
 
-/* The folder of all jobs of this user: ours alone, or an error (somebody else made it first). */
+/* The folder of all jobs of this user: ours alone, or an error (another user made it first). */
 static int open_parent(const char *path, struct error *err)
 {
     int fd = -1;
@@ -132,7 +132,8 @@ static void sweep(int parent)
         int job AUTO_FD =
             fd_openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         struct stat info;
-        /* Without links it has just been removed, and the name may be somebody's new folder. */
+        /* Without links it has just been removed, and the name may be another process's new folder.
+         */
         if (job < 0 || lock(job) < 0 || fstat(job, &info) < 0 || info.st_nlink == 0)
             continue;
         remove_tree(parent, entry->d_name);
@@ -178,7 +179,7 @@ void runtime_dir_sweep(void)
         char *path AUTO_FREE = mem_printf("%s/hvdrun-%u", places[i], (unsigned)geteuid());
         int parent AUTO_FD = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (!is_ours_alone(parent))
-            continue; /* what is in there may be anybody's */
+            continue; /* what is in there may belong to any user */
         sweep(parent);
         remove_parent(path);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtime folder of an agent: ${TMPDIR:-/tmp}/hvdrun-UID/PID.N, 0700, locked while its owner
- * lives, removed at the end. Folders whose owner has died unseen are swept by the next start.
+ * runs, removed at the end. The next start sweeps folders whose owner ended without removing them.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ struct runtime_dir;
 
 struct runtime_dir *runtime_dir_create(struct error *err);
 
-/* Where all runtime folders of this user are, there or not; the caller's. */
+/* The folder of all runtime folders of this user, which need not exist; the caller frees it. */
 char *runtime_dir_base(void);
 
 /* The same below another place than the temporary folder: RUNTIME_DIR_SHARED_MEMORY. */
@@ -21,7 +21,7 @@ struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err);
 const char *runtime_dir_path(const struct runtime_dir *dir);
 void runtime_dir_destroy(struct runtime_dir *dir); /* removes it with all that is in it */
 
-/* Removes what agents of this user left that have died unseen, in all places where they keep
+/* Removes the folders that dead agents of this user left behind, in all places where agents keep
  * folders. */
 void runtime_dir_sweep(void);
 

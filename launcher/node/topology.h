@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPUs of this machine as model/binding wants them; its devices come from gpus.h and nics.h.
- * Only of a made-up machine (topology.made_up) they are in the description, too.
+ * The CPUs of this machine for model/binding; its devices come from gpus.h and nics.h. Only the
+ * description of a simulated machine (topology.made_up) contains devices too.
  *
- * hwloc knows most, but linking it costs every job start-up time, so it lives in a module of ours
- * that is only opened when --bind-to or --report-bindings asks. Without the module the kernel's own
- * files are read, which is enough for the units that we bind to.
+ * hwloc knows most, but linking it would slow the start of every job. So it is in a module of our
+ * own, which is opened only for --bind-to or --report-bindings. Without the module we read the
+ * kernel's files, which is enough for the units that we bind to.
  */
 #pragma once
 
@@ -19,5 +19,5 @@ int topology_read(const char *module, struct topology *out, struct error *err);
 /* From hwloc; an error when the module cannot be opened or hwloc fails. */
 int topology_read_module(const char *module, struct topology *out, struct error *err);
 
-/* From `root`/devices/system/{cpu,node}; `root` is "/sys" but for tests. */
+/* From `root`/devices/system/{cpu,node}; `root` is "/sys" except in tests. */
 int topology_read_sysfs(const char *root, struct topology *out, struct error *err);

@@ -98,7 +98,7 @@ static int do_destroy_kvs(struct pmi1_engine *engine, struct member *member,
     const char *name = NULL;
     if (need(line, "kvsname", &name, err) < 0)
         return -1;
-    /* The job's own space, index 0, is nobody's to destroy. */
+    /* No worker may destroy the job's own space, index 0. */
     for (int i = 1; i < PMI1_SPACES_MAX; i++) {
         struct space *space = &engine->spaces[i];
         if (space->name == NULL || strcmp(space->name, name) != 0)

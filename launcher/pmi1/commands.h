@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "pmi1/dialogue.h"
 
-/* -1: the line is no command, or not one that may come now. */
+/* -1: the line is not a command, or not one that may come now. */
 int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
                  struct error *err);
 /* A line inside a block; -1 never. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server side of PMI-1, by which MPICH, Intel MPI and MVAPICH programs find each other: the
- * dialogue with the workers of one node in one epoch, without I/O. Bytes of a worker come in
- * through pmi1_receive(); what is to be done goes out through the ops.
+ * The server side of PMI-1, by which MPICH, Intel MPI and MVAPICH programs find each other. It
+ * serves the workers of one node in one epoch, without I/O: bytes of a worker come in through
+ * pmi1_receive(), and the ops carry out the results.
  *
  * One node completes its barriers alone. With more nodes each barrier's new key-value pairs go up
  * through ops->barrier_in, and pmi1_barrier_out() brings back those of all nodes, concatenated.
@@ -51,5 +51,6 @@ void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_reques
 
 enum pmi1_state pmi1_rank_state(const struct pmi1_engine *engine, int rank);
 
-/* The variables that tell a worker that inherits `fd` where it is; set in `env`. */
+/* Sets in `env` the variables of a worker that inherits `fd`: its rank, the sizes and `fd` itself.
+ */
 void pmi1_worker_env(const struct pmi1_engine *engine, int rank, int fd, struct strv *env);

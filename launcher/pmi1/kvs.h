@@ -2,8 +2,8 @@
 /*
  * A key-value space of PMI-1: text keys to text values, in the order in which they arrived.
  *
- * A key is written once: PMI-1 knows no overwriting, and a second value for a key would be a race
- * between readers on different nodes. The whole space is bounded by KVS_BYTES_MAX.
+ * A key is written once: PMI-1 has no overwriting, and a second value for a key would be a race
+ * between readers on different nodes. KVS_BYTES_MAX limits the whole space.
  */
 #pragma once
 

@@ -3,8 +3,8 @@
  * One line of the PMI-1 wire: "cmd=put kvsname=... key=... value=...", words "name=value" separated
  * by blanks, the command first (as "cmd=" or, opening a block of several lines, "mcmd=").
  *
- * The value of a word named `value`, `port` or `msg` reaches to the end of the line, that of
- * `service` to the word `port` or the end, since what workers put there may hold blanks.
+ * The value of a word named `value`, `port` or `msg` reaches to the end of the line, since it may
+ * contain blanks. That of `service` reaches to the word `port` or to the end.
  */
 #pragma once
 

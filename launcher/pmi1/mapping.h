@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The value of PMI_process_mapping, by which MPICH finds out who shares a node with whom:
- * "(vector,(first node,nodes,ranks on each),...)", in the order of the ranks; neighbouring nodes
- * with the same number of ranks in a row are folded into one block. Ranks that go round the nodes
- * give many blocks; where they are too many, the blocks of one round are enough, since MPICH begins
- * with the first one again while ranks are left.
+ * The value of PMI_process_mapping, from which MPICH learns which ranks share a node:
+ * "(vector,(first node,nodes,ranks on each),...)", in the order of the ranks. Adjacent nodes with
+ * the same number of ranks in a row form one block. Ranks that go round the nodes give many blocks.
+ * If these are too many, the blocks of one round are enough: MPICH repeats them for further ranks.
  */
 #pragma once
 

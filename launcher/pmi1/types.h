@@ -4,13 +4,13 @@
 
 #include <stddef.h>
 
-/* The limits told to the workers; Hydra's. */
+/* The limits that workers get from us; the same as Hydra's. */
 #define PMI1_KVSNAME_MAX 256
 #define PMI1_KEY_MAX 64
 #define PMI1_VALUE_MAX 1024
 
-/* How far a rank came. It ended badly when it ends in PMI1_RUNNING (it left without a finalize, and
- * the others may wait for it in a barrier) or PMI1_BROKEN. */
+/* How far a rank has come. A rank that exits in PMI1_RUNNING left without a finalize, and others
+ * may wait for it in a barrier. That and PMI1_BROKEN are bad ends. */
 #define PMI1_STATE_LIST(X)         \
     X(PMI1_SILENT, "silent")       \
     X(PMI1_RUNNING, "running")     \
@@ -30,12 +30,12 @@ enum pmi1_name_request { PMI1_PUBLISH, PMI1_LOOKUP, PMI1_UNPUBLISH };
 /* Bytes and texts are borrowed for the call. An op must not destroy the engine. */
 struct pmi1_ops {
     void (*send)(void *context, int rank, const char *bytes, size_t length);
-    /* MPI_Abort. The rank now waits to be killed (MPICH does not exit by itself), so the caller
-     * kills it and takes `code` for its exit status. What it still writes is ignored. */
+    /* MPI_Abort. The rank now waits to be killed (MPICH does not exit on its own), so the caller
+     * kills it and takes `code` for its exit status. Its further bytes are ignored. */
     void (*abort)(void *context, int rank, int code, const char *text);
     /* Only with several nodes: all local ranks are in the barrier; `bytes` are their new pairs. */
     void (*barrier_in)(void *context, const char *bytes, size_t length);
-    /* NULL: names are kept in this engine. Otherwise each request is answered once with
+    /* NULL: names are kept in this engine. Otherwise answer each request once with
      * pmi1_name_reply(). `port` is NULL but for PMI1_PUBLISH. */
     void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
                  const char *port);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PMIx server of an agent, as the agent sees it. The PMIx library is not linked here: it comes
- * with a module of our own (hvdrun-pmix.so), which pmix_server_load() opens by its full path when a
- * job needs PMIx, so that all other jobs do not pay for it.
+ * The PMIx server, as the agent uses it. The PMIx library is not linked here: it comes with a
+ * module of our own (hvdrun-pmix.so). pmix_server_load() opens that by its full path when a job
+ * needs PMIx, so other jobs do not pay for it.
  *
  * Everything below is called from the loop's thread, and the ops are called from
- * pmix_server_dispatch() alone (also on the loop's thread); they may call back into the server, but
+ * pmix_server_dispatch() only (also on the loop's thread). They may call back into the server, but
  * not stop it. The agent watches pmix_server_fd() for reading and calls pmix_server_dispatch() when
- * it is ready, and once more before it judges the exit of a worker: what that worker said before it
- * ended is then known.
+ * it is ready. It calls it once more before it judges the exit of a worker, to know what that
+ * worker sent before it ended.
  *
  * PMIx allows one start per process, early (while few descriptors are open); epochs are jobs of the
  * one server, one after the other.
@@ -27,8 +27,9 @@
 
 struct pmix_server;
 
-/* Which PMIx library would serve MPI programs here: opens the module and starts nothing. The texts
- * are the caller's; `file` is "" when it is not known. -1: it cannot be loaded. */
+/* The version and the file of the PMIx library that would serve MPI programs here. Opens the module
+ * and starts nothing. The caller frees the texts; `file` is "" when unknown. -1: it cannot be
+ * loaded. */
 int pmix_server_version(const char *module_path, char **version, char **file, struct error *err);
 
 /* NULL: the module or the PMIx library is missing or of another version; the text says which. */

@@ -15,7 +15,7 @@
 
 #define PMIX_EVERY_RANK (-2) /* in signals: all ranks of the namespace */
 
-/* Who asked for the data of one of our ranks; comes back with the answer. */
+/* The source of a request for the data of one of our ranks; comes back with the answer. */
 struct pmix_asker {
     uint32_t node;
     uint64_t token;
@@ -40,11 +40,11 @@ struct pmix_store_request {
 struct pmix_server_ops {
     void (*connected)(void *context, int rank);
     void (*finalized)(void *context, int rank);
-    /* PMIx_Abort, MPI_Abort: the rank waits until this returns, then exits by itself. `whole_job`:
+    /* PMIx_Abort, MPI_Abort: the rank waits until this returns, then exits. `whole_job`:
      * it wants all ranks to end, as MPI_Abort does. */
     void (*aborted)(void *context, int rank, int status, const char *message, bool whole_job);
     void (*log)(void *context, enum log_level level, const char *line);
-    /* A worker asks (PMIx_Job_control) to signal a rank or PMIX_EVERY_RANK. */
+    /* A worker asks (PMIx_Job_control) for a signal to a rank or PMIX_EVERY_RANK. */
     void (*signal)(void *context, int rank, int signal);
 
     /* Several nodes only. All local participants have entered a fence, connect or group; `ranks`,
@@ -89,7 +89,7 @@ struct pmix_job {
     const char *wdir;
     /* Where Open MPI puts the memory that its ranks share; NULL: its own choice, /dev/shm, where
      * killed ranks leave files. A folder for nothing else, one per node (Open MPI names the files
-     * after gethostname(), so made-up nodes on one machine would collide), and on tmpfs, since
+     * after gethostname(), so simulated hosts on one machine would collide), and on tmpfs, since
      * messages go through it. It is emptied when the job ends; the caller removes it. */
     const char *shm_dir;
     bool oversubscribed;        /* more local ranks than CPUs: workers yield while they wait */

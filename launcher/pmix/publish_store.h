@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What workers publish for each other to look up (PMIx_Publish, MPI_Publish_name). Pure: time is a
+ * The data that workers publish and look up (PMIx_Publish, MPI_Publish_name). Pure: time is a
  * parameter, values are bytes, and an answer is a struct.
  *
- * A key is visible in a range: to its publisher alone (PROC), to the publisher's node (LOCAL), its
- * namespace, its session, or everybody; RM data is for the launcher and no lookup finds it. A
- * lookup names the widest range it wants to see. Two keys of one name may live side by side as long
- * as their ranges differ or nobody can see both of them. Data lives until it is unpublished, read
- * once, its publisher ends, its namespace ends, or the session does (STORE_KEEP_*).
+ * A key is visible in a range: its publisher only (PROC), the publisher's node (LOCAL), its
+ * namespace, its session, or all processes. RM data is for the launcher, and no lookup finds it. A
+ * lookup names the widest range that it wants to see. Two keys of one name can exist if their
+ * ranges differ or no process can see both. STORE_KEEP_* says how long data are kept: forever,
+ * until the first read, or until the publisher, its namespace or the session ends.
  *
- * A lookup may wait for keys that are still missing; it is answered by the publish that completes
- * it, by its deadline, or by the end of the process that asked. Beyond STORE_WAITING_MAX of them,
- * one that would have to wait ends as STORE_FULL.
+ * A lookup can wait for missing keys. It ends with the publish that completes it, at its deadline,
+ * or with the process that asked. If STORE_WAITING_MAX lookups wait, another one that would have to
+ * wait ends as STORE_FULL.
  */
 #pragma once
 
@@ -65,22 +65,22 @@ struct publish_store;
 struct publish_store *publish_store_create(void);
 void publish_store_destroy(struct publish_store *store); /* waiting lookups end as NOT_FOUND */
 
-/* All items or none: STORE_OK, STORE_DUPLICATE (a key that somebody who sees this one sees too), or
- * STORE_FULL. The items' owners are ignored. */
+/* Publishes all items or none: STORE_OK, STORE_DUPLICATE (some process could see two keys of this
+ * name), or STORE_FULL. The items' owners are ignored. */
 enum store_status publish_store_publish(struct publish_store *store,
                                         const struct store_owner *owner, enum store_range range,
                                         enum store_keep keep, const struct store_item *items,
                                         size_t count);
 
-/* `wait_for` keys are wanted before the answer (0: answer at once with what is there). A negative
- * deadline is none; otherwise the lookup ends as STORE_TIMEOUT when publish_store_expire() is
- * called at or after it. */
+/* Waits for `wait_for` keys (0: answers at once with what is there). A negative deadline means
+ * none; otherwise the lookup ends as STORE_TIMEOUT when publish_store_expire() is called at or
+ * after it. */
 void publish_store_lookup(struct publish_store *store, const struct store_owner *who,
                           enum store_range range, char *const *keys, size_t wait_for,
                           int64_t deadline_ms, store_answer_fn *answer, void *context);
 
-/* Removes the owner's own keys in this range; `keys` NULL: all of them. Keys that do not exist are
- * no error, as the standard has it. */
+/* Removes the owner's own keys in this range; `keys` NULL: all of them. A missing key is not
+ * an error, as the standard requires. */
 void publish_store_unpublish(struct publish_store *store, const struct store_owner *owner,
                              enum store_range range, char *const *keys);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blobs that the driver's store has already given to this node, so that a mesh of n ranks fetches
- * each of them once per node and not twice per worker. Pure.
+ * Blobs that the driver's store has already sent to this node. With it a mesh of n ranks fetches
+ * each blob once per node, not twice per worker. Pure.
  *
- * Why nothing stale comes out of it, with no word from the driver: the store empties one of the
- * plan's scopes only after *every* member has sent its DELETE, and a rank of this node sends its
- * DELETE through this agent. So a scope is forgotten whenever a DELETE in it passes by, and an
- * answer to a question from before that moment is not kept (the scope's generation has changed).
- * Workers read nothing between their DELETE and the next round, and the next round begins only when
- * all of them are done. docs/rendezvous.md has the whole argument.
+ * It never returns a stale blob, although the driver does not notify it. The store empties one of
+ * the plan's scopes only after *every* member has sent its DELETE, and a rank of this node sends
+ * its DELETE through this agent. So the cache forgets a scope at each DELETE in it. It does not
+ * keep an answer to an earlier question either, because the generation of the scope has changed.
+ * Workers read nothing between their DELETE and the next round, which begins only when all of them
+ * are done. docs/rendezvous.md has the whole argument.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct rendezvous_blob {
 
 struct rendezvous_cache;
 
-/* Past `memory_limit` bytes nothing more is kept; the answers are as right, only slower. */
+/* Beyond `memory_limit` bytes it keeps nothing more; answers are then slower, not wrong. */
 struct rendezvous_cache *rendezvous_cache_create(size_t memory_limit);
 void rendezvous_cache_limit(struct rendezvous_cache *cache, size_t memory_limit);
 void rendezvous_cache_destroy(struct rendezvous_cache *cache);
@@ -33,7 +33,7 @@ void rendezvous_cache_destroy(struct rendezvous_cache *cache);
 const struct rendezvous_blob *rendezvous_cache_get(const struct rendezvous_cache *cache,
                                                    const char *scope, const char *key);
 
-/* To be noted when a question is sent, and given to _keep() with its answer. */
+/* Read it when you send a question, and pass it to _keep() with the answer. */
 uint64_t rendezvous_cache_generation(const struct rendezvous_cache *cache, const char *scope);
 void rendezvous_cache_keep(struct rendezvous_cache *cache, uint64_t generation, const char *scope,
                            const char *key, const void *bytes, size_t length);

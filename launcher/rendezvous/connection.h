@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One client of the rendezvous server: reads its request, waits for the answer, writes it, ends.
- * Each step tells the server what comes next; the server alone destroys connections.
+ * Each step returns what comes next; only the server destroys connections.
  *
- * A connection is in the server's list of busy ones except while its complete request waits for an
- * answer: then it has no deadline. The list is in the order in which each began what it does now,
- * reading its request or writing the answer, and a byte now and then does not renew that: who is
- * slow comes to its front.
+ * A connection is in the server's list of busy ones, except while its complete request waits for an
+ * answer: then it has no deadline. The list is ordered by when each connection began to read its
+ * request or to write the answer. Single bytes do not change that, so slow clients come to its
+ * front.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ enum rendezvous_step {
     RENDEZVOUS_STEP_WAIT,      /* nothing to do until the loop calls */
     RENDEZVOUS_STEP_REQUEST,   /* the request is complete: hand it out */
     RENDEZVOUS_STEP_MALFORMED, /* call rendezvous_connection_refuse() */
-    RENDEZVOUS_STEP_DROPPED,   /* the client has gone while it waited */
+    RENDEZVOUS_STEP_DROPPED,   /* the client went away while it waited */
     RENDEZVOUS_STEP_CLOSE,     /* finished, or gone before its request was complete */
 };
 
@@ -29,7 +29,7 @@ struct rendezvous_connection;
 
 struct rendezvous_connection_list {
     struct rendezvous_connection *first, *last;
-    size_t bytes; /* of requests that are not complete and answers that are not taken */
+    size_t bytes; /* of incomplete requests and of answers that clients have not read */
 };
 
 /* Owns `fd`, a non-blocking socket. `ready` is called from the loop. */
@@ -43,7 +43,7 @@ enum rendezvous_step rendezvous_connection_ready(struct rendezvous_connection *c
                                                  int what);
 /* The answer did not come at once: from now on the loop notices when the client goes. */
 void rendezvous_connection_hold(struct rendezvous_connection *connection);
-/* To a connection that waits; the body is copied as far as it is not sent at once. */
+/* For a connection that waits; copies the part of the body that is not sent at once. */
 enum rendezvous_step rendezvous_connection_answer(struct rendezvous_connection *connection,
                                                   int status, const void *body, size_t length);
 enum rendezvous_step rendezvous_connection_refuse(struct rendezvous_connection *connection);

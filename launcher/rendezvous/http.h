@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The little HTTP that rendezvous clients speak: an incremental parser of one request, fed with
+ * The part of HTTP that rendezvous clients use: an incremental parser of one request, fed with
  * bytes in any pieces, and the head of an answer. Pure.
  *
  * Policy: one request per connection, `METHOD /scope/key HTTP/1.x`, CRLF lines, a body only with
- * Content-Length, no URL decoding. Strict where leniency has no user (a bare LF, a folded header, a
- * second Content-Length, control bytes are 400), indifferent to headers it does not need. Every
- * part has a limit, and memory grows with the bytes that came, never with the length announced.
+ * Content-Length, no URL decoding. A bare LF, a folded header, a second Content-Length and control
+ * bytes are 400: no client needs them. The parser ignores headers that it does not need. Every part
+ * has a limit, and memory grows with the bytes that came, never with the announced length.
  */
 #pragma once
 

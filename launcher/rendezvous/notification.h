@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said to the notification service of a Horovod elastic worker, and its answer. Pure.
+ * The request to the notification service of a Horovod elastic worker, and its answer. Pure.
  *
  * A message is HMAC-SHA256(key, body), the body's length (signed 32 bit, in the byte order of the
- * machine: both ends are on one), and the body, a pickle of an object. One request is answered with
- * one message on its connection. The request is written in a short form that every Python can
- * load; of the answer, length, HMAC and the name of its class are checked.
+ * machine: both ends are on one), and the body, a pickle of an object. The answer to a request is
+ * one message on its connection. The request has a short form that every Python can load. Of the
+ * answer we check the length, the HMAC and the name of its class.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 
 enum { NOTIFICATION_REQUEST_MAX = 160, NOTIFICATION_REPLY_MAX = 4096 };
 
-/* What has happened to the job's hosts. Workers that are told NOTIFICATION_REMOVED do not send
- * their state to each other afterwards: never say it when a new worker joins. */
+/* What has happened to the job's hosts. After NOTIFICATION_REMOVED workers do not send their state
+ * to each other: never use it when a new worker joins. */
 enum notification_result {
     NOTIFICATION_NONE = 0,
     NOTIFICATION_REMOVED = 1,
@@ -40,7 +40,7 @@ struct notification_reply;
 struct notification_reply *notification_reply_create(const void *key, size_t key_length);
 void notification_reply_destroy(struct notification_reply *reply); /* accepts NULL */
 
-/* Bytes as they come, in any pieces. Once there is a verdict, further ones are ignored. */
+/* Bytes as they come, in any pieces. Bytes after a verdict are ignored. */
 enum notification_verdict notification_reply_feed(struct notification_reply *reply,
                                                   const void *bytes, size_t length);
 const char *notification_reply_problem(const struct notification_reply *reply); /* "" if none */

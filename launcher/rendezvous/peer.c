@@ -91,7 +91,7 @@ static int receive_answer(struct rendezvous_peer *peer, const struct sockaddr_in
             answer.header.nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
             return -1;
         /* The kernel also finds a listener on this port when the connection itself has gone, and
-         * sockets that nobody holds any more, which have no inode and no true owner. */
+         * sockets that no process holds any longer, which have no inode and no true owner. */
         struct inet_diag_msg *found = NLMSG_DATA(&answer.header);
         if (found->idiag_inode == 0 || found->id.idiag_sport != local->sin_port ||
             found->id.idiag_dport != remote->sin_port ||

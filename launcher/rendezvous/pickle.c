@@ -43,7 +43,7 @@ static int new_value(struct reader *reader, struct pickle_value value)
     return 0;
 }
 
-/* How many values stand above the innermost mark, which nothing but take_mark() looks behind. */
+/* How many values are above the innermost mark; only take_mark() looks below it. */
 static size_t above_mark(const struct reader *reader)
 {
     return reader->depth -

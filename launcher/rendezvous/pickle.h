@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reader of plain values in Python's pickle form, protocols 3 to 5: integers, text, bytes,
- * tuples, lists and dictionaries of them. Pure, and nothing is ever executed: opcodes that make
- * objects or call functions are errors, as is everything else that is not in the table of pickle.c.
+ * A reader of plain values in Python's pickle format, protocols 3 to 5: integers, text, bytes,
+ * tuples, lists and dictionaries of them. Pure. It never executes anything: opcodes that create
+ * objects or call functions are errors, like everything that is not in the table of pickle.c.
  *
- * Values stand in one array and name each other by their index in it. A pickle may use one value
- * in several places, even inside itself, so whoever walks along them needs an end of his own.
+ * Values are in one array and refer to each other by their index. A pickle may use one value in
+ * several places, even inside itself, so code that follows references needs a limit of its own.
  */
 #pragma once
 

@@ -18,7 +18,7 @@ struct question {
     char *path;          /* "scope/key" */
     uint64_t generation; /* of the scope when it was asked */
     bool open;           /* others may join it, and its answer may be kept */
-    uint64_t *tokens;    /* who waits */
+    uint64_t *tokens;    /* the connections that wait */
     size_t token_count, token_room;
 };
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's side of the rendezvous: between the server, which speaks with the workers, and the
- * frames, which carry requests to the driver's store. It answers from the cache what it may, asks
- * the driver the rest, asks once when several workers want the same key, and knows who waits for
- * which answer. Pure.
+ * The agent's side of the rendezvous, between the server for the workers and the frames to the
+ * driver's store. It answers from the cache where it can, and asks the driver otherwise. It asks
+ * once when several workers want the same key. Pure.
  *
- * An `id` numbers a question to the driver and a `token` a connection of the server; several tokens
+ * An `id` numbers a question to the driver and a `token` a connection of the server. Several tokens
  * may wait for one id.
  */
 #pragma once
@@ -19,7 +18,7 @@ struct rendezvous_proxy_ops {
     /* Send this question to the driver; everything is borrowed until it returns. Frames must
      * arrive in the order of these calls. May call rendezvous_proxy_reply() at once. */
     void (*ask)(void *context, uint64_t id, const struct rendezvous_request *request);
-    /* Nobody waits for this question's answer any more (the driver may hold it). */
+    /* No worker waits for this question's answer any longer (the driver may hold it). */
     void (*cancel)(void *context, uint64_t id);
     /* The answer for one worker: rendezvous_server_reply(). */
     void (*answer)(void *context, uint64_t token, int status, const void *body, size_t length);
@@ -29,7 +28,7 @@ struct rendezvous_proxy;
 
 struct rendezvous_proxy *rendezvous_proxy_create(const struct rendezvous_proxy_ops *ops,
                                                  void *context, size_t cache_limit);
-void rendezvous_proxy_destroy(struct rendezvous_proxy *proxy); /* answers nobody */
+void rendezvous_proxy_destroy(struct rendezvous_proxy *proxy); /* sends no answers */
 
 /* Another limit for the cache than the first one. */
 void rendezvous_proxy_limit(struct rendezvous_proxy *proxy, size_t cache_limit);
@@ -43,6 +42,5 @@ void rendezvous_proxy_dropped(struct rendezvous_proxy *proxy, uint64_t token);
 void rendezvous_proxy_reply(struct rendezvous_proxy *proxy, uint64_t id, int status,
                             const void *body, size_t length);
 
-/* A new epoch: nothing that was learnt before is used again. Questions on their way stay; the
- * driver answers them all. */
+/* A new epoch: forgets the cache. Questions in progress stay; the driver answers them all. */
 void rendezvous_proxy_begin(struct rendezvous_proxy *proxy);

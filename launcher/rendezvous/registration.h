@@ -31,7 +31,7 @@ struct registration {
     size_t key_length; /* at least 1 */
 };
 
-/* -1: `err` says what is wrong with it ("the worker's registration cannot be read: ..."), and `out`
+/* -1: `err` says what is wrong ("the worker's registration cannot be read: ..."), and `out`
  * is empty. */
 int registration_read(const void *body, size_t length, struct registration *out, struct error *err);
 void registration_destroy(struct registration *registration); /* accepts an all-zero struct */

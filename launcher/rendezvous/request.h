@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request to the rendezvous key/value store, as the HTTP parser makes it, as a frame carries it
- * and as the store answers it; and the few rules about names that all of them share. Pure.
+ * One request to the rendezvous key/value store, for the HTTP parser, the frames and the store,
+ * with the rules about names that they share. Pure.
  *
  * A scope and a key are printable ASCII without a space and without '/', at most
  * RENDEZVOUS_NAME_MAX bytes. Requests are idempotent: the clients repeat them.
@@ -38,7 +38,7 @@ struct rendezvous_request {
     size_t length;
 };
 
-/* Bytes that so many ranks can need in the store, and to spare: in a full mesh each of them stores
+/* Bytes that so many ranks can need in the store, with a margin. In a full mesh each rank stores
  * 136 bytes for each other one, in one context after the other, and a few short keys. */
 uint64_t rendezvous_memory_need(int64_t ranks);
 
@@ -47,11 +47,11 @@ int rendezvous_method_parse(const char *name, size_t length, enum rendezvous_met
                                                                                             */
 bool rendezvous_name_is_valid(const char *name, size_t length);
 
-/* For a request that comes out of a frame: method, both names and the length are in bounds. */
+/* For a request from a frame: method, both names and the length are within bounds. */
 bool rendezvous_request_is_valid(const struct rendezvous_request *request);
 
-/* A rank as a key: "0", "17", no leading zero, below 10^9. These keys hold addresses and are polled
- * for; every other key (such as rank_3) is a hint that clients ask for once. */
+/* A rank as a key: "0", "17", no leading zero, below 10^9. Clients poll for these keys, which hold
+ * addresses. Any other key (such as rank_3) is a hint that they ask for once. */
 bool rendezvous_key_is_index(const char *key, int64_t *index);
 
 /* `rank_and_size` and `worker_addresses`: not storage but calls to the elastic part. */

@@ -16,7 +16,7 @@
 
 enum {
     BACKLOG = 4096,
-    ACCEPT_BATCH = 64, /* per loop turn, so that a flood of connects starves nobody */
+    ACCEPT_BATCH = 64, /* per loop turn, so that a flood of connects starves no other work */
     BUSY_MS = 30 * 1000,
     CONNECTIONS_MIN = 64,
     CONNECTIONS_MAX = 16384,

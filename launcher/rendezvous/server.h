@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's HTTP server towards the workers of its own node: 127.0.0.1, a port the kernel chose,
- * one request per connection. It knows nothing of what a request means: it hands each one out with
- * a token and writes the answer whenever rendezvous_server_reply() brings it.
+ * The agent's HTTP server for the workers of its own node: 127.0.0.1, a port that the kernel chose,
+ * one request per connection. It does not interpret requests. It hands each one to its owner with a
+ * token, and writes the answer when rendezvous_server_reply() brings it.
  *
- * Trust: only processes of our own user are served, which is asked of the kernel for every
- * connection; others are closed unread and counted.
+ * Trust: it serves only processes of our own user, and asks the kernel at every connection. It
+ * closes others unread and counts them.
  *
- * Bounds: a client has 30 s to send its request, and as many to take its answer, however it parts
- * them; between the two it may wait as long as it likes. There are never more connections than the
- * descriptor limit allows, and what they have sent and not taken is bounded: a new one pushes out
- * the one that has been sending, or taking, the longest. When all of them wait for answers, new
- * ones stay in the kernel's queue.
+ * Bounds: a client has 30 s to send its request, and 30 s to read its answer, in whatever pieces.
+ * Between the two it may wait without limit. There are never more connections than the descriptor
+ * limit allows, and the bytes sent and not read are bounded. At a bound, a new connection pushes
+ * out the one that has been sending or reading the longest. When all connections wait for answers,
+ * new ones stay in the kernel's queue.
  */
 #pragma once
 
@@ -34,12 +34,12 @@ struct rendezvous_server_ops {
 struct rendezvous_server_counts {
     uint64_t accepted, answered;
     uint64_t malformed; /* answered with an error of the HTTP parser */
-    uint64_t refused;   /* another user's process, or nobody's */
+    uint64_t refused;   /* another user's process, or an unknown one's */
     uint64_t late;      /* closed at their deadline */
     uint64_t pushed_out;
 };
 
-/* `ops` is borrowed for the life of the server. */
+/* `ops` is borrowed until rendezvous_server_destroy(). */
 struct rendezvous_server *rendezvous_server_create(struct loop *loop,
                                                    const struct rendezvous_server_ops *ops,
                                                    void *context, struct error *err);
@@ -52,12 +52,12 @@ int rendezvous_server_port(const struct rendezvous_server *server);
 /* Other limits than the default ones; 0 keeps the present value. */
 void rendezvous_server_limit(struct rendezvous_server *server, int busy_ms, size_t connections);
 
-/* How many bytes of requests and answers the node's workers may have on their way at once; there is
- * room for 64 MiB at least. */
+/* How many bytes of requests and answers the node's workers may have in progress at once; at least
+ * 64 MiB are allowed. */
 void rendezvous_server_expect(struct rendezvous_server *server, uint64_t bytes);
 
-/* Answers and closes; the body is copied as far as the socket does not take it at once. The token
- * of a client that has gone, or was answered, is ignored. */
+/* Answers and closes; copies the part of the body that the socket does not accept at once. Ignores
+ * the token of a client that has gone, or was answered. */
 void rendezvous_server_reply(struct rendezvous_server *server, uint64_t token, int status,
                              const void *body, size_t length);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rendezvous store, in the driver: scopes of keys with opaque blobs. Requests in, answers out
- * through one callback; time is a parameter. Pure.
+ * The rendezvous store, in the driver: scopes of keys with opaque blobs. Requests come in, answers
+ * go out through one callback; time is a parameter. Pure.
  *
  * Meaning of the methods
- *   PUT     stores the body (of any length, 0 too), replaces what was there, answers 200 and every
- *           GET that waits for the key.
- *   GET     200 and the blob. Missing: a rank's address (a key that is a number) is waited for, up
- *           to RENDEZVOUS_HOLD_MS, then 404; any other key is 404 at once.
- *   DELETE  always 200. In the plan's scopes (global, local_<host>, cross_<local rank>) it says
- *           "this rank is done here": the key stays readable, and when as many keys as the scope
- *           has members are done, the whole scope is emptied. In any other scope the key goes.
+ *   PUT     stores the body (of any length, 0 too) in place of an earlier one. Answers 200, and
+ *           every GET that waits for the key.
+ *   GET     200 and the blob. A missing key that is a number is a rank's address: the GET waits for
+ *           it, up to RENDEZVOUS_HOLD_MS, then 404. Any other missing key is 404 at once.
+ *   DELETE  always 200. In the plan's scopes (global, local_<host>, cross_<local rank>) it means
+ *           "this rank is done here": the key stays readable. When as many keys are done as the
+ *           scope has members, the whole scope is emptied. In any other scope the key is removed.
  *
- * A scope counts for itself, and each key once, however often its DELETE is repeated; a DELETE of a
- * key that is not there counts nothing, so one that is repeated after the scope was emptied cannot
+ * Each scope counts on its own, and each key once, however often its DELETE is repeated. A DELETE
+ * of a missing key does not count. So one that is repeated after the scope was emptied cannot
  * disturb the next round.
  */
 #pragma once
@@ -33,14 +33,13 @@ struct rendezvous_store_ops {
     void (*reply)(void *context, struct rendezvous_source source, int status, const void *body,
                   size_t length);
 
-    /* Worth a warning: one line. At most once per epoch. */
+    /* A warning of one line. At most once per epoch. */
     void (*problem)(void *context, const char *text);
 
     /* The elastic part, both NULL in a static job. `elastic` gets every request to rank_and_size
-     * and worker_addresses, of any epoch, and answers it by `reply` whenever it likes;
-     * `elastic_dropped` tells that such an asker has gone. In a static job worker_addresses is an
-     * ordinary scope, and rank_and_size is 501 (404 would make a worker take garbage for a rank).
-     */
+     * and worker_addresses, of any epoch, and answers it by `reply` at any time.
+     * `elastic_dropped` reports that such a client has gone. In a static job worker_addresses is an
+     * ordinary scope, and rank_and_size is 501: a worker would take a 404 for a rank. */
     void (*elastic)(void *context, struct rendezvous_source source,
                     const struct rendezvous_request *request);
     void (*elastic_dropped)(void *context, struct rendezvous_source source);
@@ -48,24 +47,25 @@ struct rendezvous_store_ops {
 
 struct rendezvous_store;
 
-/* `ops` is borrowed for the life of the store. Requests before the first begin() belong to epoch 0
- * and to a plan without members. A memory limit of 0: what the ranks of each plan can need. */
+/* `ops` is borrowed until rendezvous_store_destroy(). Requests before the first begin() belong to
+ * epoch 0 and to a plan without members. A memory limit of 0: what the ranks of each plan can need.
+ */
 struct rendezvous_store *rendezvous_store_create(const struct rendezvous_store_ops *ops,
                                                  void *context, uint64_t memory_limit);
-void rendezvous_store_destroy(struct rendezvous_store *store); /* answers nobody */
+void rendezvous_store_destroy(struct rendezvous_store *store); /* sends no answers */
 
 /* A new epoch: empties the store, answers 404 to every GET that waits, and counts by this plan. */
 void rendezvous_store_begin(struct rendezvous_store *store, uint32_t epoch,
                             const struct plan *plan);
 
-/* A request that an agent sent in `epoch`. One of another epoch than the store's is answered 404,
- * never dropped: the client takes it for "stored" or "not there yet" and goes on, where silence
- * would hang it for ever. */
+/* A request that an agent sent in `epoch`. A request of another epoch than the store's is answered
+ * with 404, never dropped. The client takes that for "stored" or "not there yet" and goes on;
+ * without an answer it would hang forever. */
 void rendezvous_store_request(struct rendezvous_store *store, int64_t now_ms, uint32_t epoch,
                               struct rendezvous_source source,
                               const struct rendezvous_request *request);
 
-/* The asker has gone, or a whole node has: nobody is there to take the answers. */
+/* The client, or a whole node, has gone: its answers are not needed. */
 void rendezvous_store_drop(struct rendezvous_store *store, struct rendezvous_source source);
 void rendezvous_store_drop_node(struct rendezvous_store *store, uint32_t node);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash table from byte strings to pointers, as the store, the cache and the proxy need it. The
- * table copies its keys; values stay the owner's and are never NULL. Pure.
+ * A hash table from byte strings to pointers, for the store, the cache and the proxy. The table
+ * copies its keys. Values belong to the caller and are never NULL. Pure.
  */
 #pragma once
 

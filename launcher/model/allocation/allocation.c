@@ -103,7 +103,7 @@ void allocation_destroy(struct allocation *allocation)
     *allocation = (struct allocation){.kind = ALLOCATION_NONE};
 }
 
-/* What the user wrote against what was given */
+/* ---- the hosts of the user against those of the allocation ---- */
 
 /* Equal up to the first dot, where one of the two has no dot: node1 and node1.cluster. Never two
  * numeric addresses. */

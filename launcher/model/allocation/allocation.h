@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The allocation that a scheduler has given us: its own variables (and the file that some of them
- * name) in, hosts with slots out. Pure.
+ * The allocation that a scheduler has given us. Its variables, and the file that some of them name,
+ * go in; hosts with slots come out. Pure.
  *
  *   Slurm       SLURM_JOB_ID, SLURM_JOB_NODELIST with SLURM_TASKS_PER_NODE, ...
  *   PBS         PBS_JOBID, PBS_NODEFILE (a line for each slot)
@@ -23,14 +23,14 @@
 
 const char *allocation_name(enum allocation_kind kind); /* "Slurm"; "none" */
 
-/* What must be there for allocation_has(): "SLURM_JOB_ID and SLURM_JOB_NODELIST". */
+/* What allocation_has() looks for: "SLURM_JOB_ID and SLURM_JOB_NODELIST". */
 const char *allocation_needs(enum allocation_kind kind);
 
-/* Which one we are in, as far as `env` (NULL-ended "NAME=value") tells, and the file that must be
- * read for allocation_parse(): borrowed from `env`, NULL when none is needed. */
+/* The scheduler whose variables are in `env` (NULL-ended "NAME=value"). `*file` becomes the file
+ * that allocation_parse() needs: borrowed from `env`, NULL when it needs none. */
 enum allocation_kind allocation_detect(char *const *env, const char **file);
 
-/* The same question about one of them. */
+/* The same question about one scheduler. */
 bool allocation_has(enum allocation_kind kind, char *const *env, const char **file);
 
 /* `bytes` are those of that file, NULL without one. Errors have STATUS_USAGE and name the variable,
@@ -40,9 +40,9 @@ int allocation_parse(enum allocation_kind kind, char *const *env, const char *fi
 void allocation_destroy(struct allocation *allocation); /* all zero afterwards */
 
 /* The hosts that a user names must be among those of the allocation, with no more slots than it has
- * there (`oversubscribe`: as many as one likes). One that is named once, without a slot count, gets
+ * there (`oversubscribe`: any number). One that is named once, without a slot count, gets
  * the slots of the allocation. Slurm's names are compared as they are, those of others up to the
- * first dot where one of the two has none; localhost is `here`. -1 and STATUS_USAGE: which are not,
- * and what to do. */
+ * first dot where one of the two has none; localhost is `here`. -1 and STATUS_USAGE: which hosts
+ * are wrong, and what to do. */
 int allocation_check(const struct allocation *allocation, struct host_list *hosts,
                      bool oversubscribe, struct error *err);

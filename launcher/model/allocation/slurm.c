@@ -18,7 +18,7 @@
 #include "model/allocation/slurm_nodelist.h"
 #include "model/hosts/entry.h"
 
-/* From here on up, the numbers of steps stand for the batch script, the interactive shell, ... */
+/* Higher step numbers mean the batch script, the interactive shell, ... */
 #define STEP_FIRST_SPECIAL 4294967280
 #define GPU_MAX 100000
 
@@ -66,7 +66,7 @@ int allocation_slurm_twin(char *const *env)
 {
     int64_t tasks = 0, task = 0;
     if (allocation_value(env, "HVDRUN_RANK") != NULL || in_own_step(env, NULL) != 1)
-        return -1; /* a worker of ours is no task of srun, though it has its variables */
+        return -1; /* a worker of ours has the variables of srun but is not a task of it */
     if (allocation_number(env, "SLURM_STEP_NUM_TASKS", 2, INT_MAX, &tasks, NULL) != 1 ||
         allocation_number(env, "SLURM_PROCID", 0, INT_MAX, &task, NULL) != 1)
         return -1;

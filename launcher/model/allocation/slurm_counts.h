@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slurm's lists of one number for each node, compressed: `2(x3),1` is 2, 2, 2, 1. Pure.
+ * Slurm's compressed lists of one number for each node: `2(x3),1` is 2, 2, 2, 1. Pure.
  */
 #pragma once
 

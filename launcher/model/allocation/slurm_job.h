@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `scontrol show job -o` says about a job, as far as the end of ours depends on it. Pure.
+ * The fields of `scontrol show job -o` on which the end of our job depends. Pure.
  *
  * Times are expected as scontrol prints them with TZ=UTC0 and SLURM_TIME_FORMAT=standard, or in
  * seconds since 1970.
@@ -17,15 +17,15 @@ struct slurm_job {
     char state[32];  /* "RUNNING", "TIMEOUT"...; "COMPLETING" while an end of any kind goes on */
     char reason[32]; /* "TimeLimit"...; "None" */
     int64_t end_s;   /* seconds since 1970; 0: no end is known */
-    bool preempted;  /* another job wants its nodes; it has until its end */
-    bool batch;      /* it has a script, without which it cannot be put back */
-    bool requeue;    /* it may be put back */
+    bool preempted;  /* another job gets its nodes at its end */
+    bool batch;      /* it has a script, without which it cannot be requeued */
+    bool requeue;    /* it may be requeued */
 };
 
-/* -1: `bytes` (of the first job, should there be several) do not tell the state of a job. */
+/* Reads the first job in `bytes`. -1: they do not have the state of a job. */
 int slurm_job_parse(const char *bytes, size_t length, struct slurm_job *out, struct error *err);
 
-/* Slurm itself ends the job, for its time or its place, and nobody has cancelled it. */
+/* Slurm itself ends the job, for its time limit or its nodes; no user has cancelled it. */
 bool slurm_job_is_ousted(const struct slurm_job *job);
 
 /* "2026-11-21T10:39:00" (UTC) or digits; 0: "Unknown", "None", or no time at all. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slurm's node lists, compressed: `n[1-3,7],gpu[001-003]`, `r[1-2]n[1-4]`. Pure. The order is that
+ * Slurm's compressed node lists: `n[1-3,7],gpu[001-003]`, `r[1-2]n[1-4]`. Pure. The order is that
  * of `scontrol show hostnames`.
  */
 #pragma once

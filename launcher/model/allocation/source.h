@@ -34,6 +34,6 @@ int allocation_lines(const struct allocation_source *source,
                      int (*each)(void *context, const char *line, size_t length, struct error *err),
                      void *context, struct error *err);
 
-/* A checked name with slots. -1 and STATUS_USAGE: it is no host name. */
+/* Adds a host after it has checked the name. -1 and STATUS_USAGE: it is not a host name. */
 int allocation_add(struct allocation *allocation, const char *name, size_t length, int slots,
                    struct error *err);

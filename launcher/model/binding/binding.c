@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "model/binding/cpus.h"
 
-/* A core with at least one CPU that we may use; `first` and `count`: where its CPUs stand. */
+/* A core with at least one CPU that we may use; `first` and `count`: where its CPUs are. */
 struct core {
     size_t first, count;
     int l3, numa, package;
@@ -235,7 +235,7 @@ static int bind_slot(struct maker *maker, size_t slot, struct error *err)
     return 0;
 }
 
-/* What each worker has of its cores when those who share one get equal parts of it. */
+/* The share of its cores for each worker; workers that share a core get equal parts of it. */
 static void count_threads(struct maker *maker)
 {
     struct binding *binding = maker->binding;

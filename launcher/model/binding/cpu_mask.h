@@ -20,7 +20,7 @@ void cpu_mask_set(struct cpu_mask *mask, int cpu); /* other numbers than 0..MAX 
 bool cpu_mask_has(const struct cpu_mask *mask, int cpu);
 int cpu_mask_count(const struct cpu_mask *mask);
 
-/* Sets the CPUs of a list as the kernel writes them, 0-3,8; stops at what is none. */
+/* Sets the CPUs of a list as the kernel writes them, 0-3,8; stops at anything else. */
 void cpu_mask_set_list(struct cpu_mask *mask, const char *list);
 /* Appends the CPUs as such a list; -1 when `out` is full. */
 int cpu_mask_list(const struct cpu_mask *mask, struct buf *out);

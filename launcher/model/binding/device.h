@@ -23,7 +23,7 @@ struct device {
     struct cpu_mask cpus; /* near it; empty: not known */
 };
 
-/* All zero is an empty list. GPUs stand in the order of their PCI addresses, which is that of
+/* All zero is an empty list. GPUs are in the order of their PCI addresses, which is that of
  * nvidia-smi and of CUDA among equal GPUs; those of AMD by their numbers. */
 struct device_list {
     struct device *items;

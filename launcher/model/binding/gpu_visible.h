@@ -4,9 +4,9 @@
  * (ROCR_VISIBLE_DEVICES for AMD) lists by number or id, and the parts of that list that its workers
  * get. Pure.
  *
- * As CUDA reads the list: an empty one and one that begins with -1 or NoDevFiles show nothing, and
- * what names no GPU ends it. An id may be shortened; one of a MIG device ("MIG-...") is taken as it
- * is, without a place.
+ * The list is read as CUDA reads it. An empty list shows no GPU, and neither does one that begins
+ * with -1 or NoDevFiles. A word that names no GPU ends the list. An id may be shortened. The id of
+ * a MIG device ("MIG-...") is accepted as it is, without a place.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct gpu_visible {
 /* The variable that limits GPUs of this kind. */
 const char *gpu_visible_name(enum device_kind kind);
 
-/* `gpus`: those of the node; `value`: of the variable, NULL when it is not set. Where no GPU was
- * found a list is believed. */
+/* `gpus`: those of the node; `value`: of the variable, NULL when it is not set. If no GPU was
+ * found, the list counts as it is. */
 void gpu_visible_fill(struct gpu_visible *visible, const struct device_list *gpus,
                       const char *value);
 void gpu_visible_clear(struct gpu_visible *visible);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network adapter nearest to a GPU, for --nic-hints: by the way over PCI bridges, then by the
- * memory node. Among equally near ones the GPUs that are equally near to them take turns, so that
- * four GPUs and four adapters of a socket use all four. Pure.
+ * The network adapter nearest to a GPU, for --nic-hints: by the number of PCI bridges between, then
+ * by the memory node. GPUs that are equally near to several adapters take turns, so four GPUs and
+ * four adapters of a socket use all four. Pure.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "model/binding/device.h"
 
-/* NULL: there is none that is known to be near. Borrowed from `nics`. */
+/* NULL: no adapter is known to be near. Borrowed from `nics`. */
 const struct device *nic_near(const struct device_list *nics, const struct device_list *gpus,
                               size_t gpu);
 

@@ -147,7 +147,7 @@ static void add_gpu(const struct device_list *gpus, size_t number,
     strv_add(out, buf_text(&text));
 }
 
-/* Columns that stand below each other are as wide as the widest of them. */
+/* Cells of a column are as wide as the widest of them. */
 struct widths {
     int rank, cpus, gpus;
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What --report-bindings prints about a node: a line on the machine, one on each GPU, and one on
+ * The text of --report-bindings about a node: a line on the machine, one on each GPU, and one on
  * each worker with its CPUs, its GPUs and a picture. Pure.
  *
  * The picture has one letter for each core: B bound, b bound to some of its CPUs, . free for us, x
- * not ours. Level 3 caches of a memory node are divided by `/`, memory nodes of a package by `|`,
- * each package stands in brackets: [BB..|....][....|..xx]. On machines of more than 96 cores
- * letters that follow each other are counted: [32B 32.][64.].
+ * not ours. `/` separates the level 3 caches of a memory node, `|` the memory nodes of a package,
+ * and brackets surround each package: [BB..|....][....|..xx]. On machines of more than 96 cores
+ * equal letters in a row are counted: [32B 32.][64.].
  */
 #pragma once
 

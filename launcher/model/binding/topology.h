@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine as far as workers are bound to parts of it: its CPUs in cores, caches, memory nodes and
- * packages, and the devices that are near some of them. Pure; room node reads it.
+ * A machine as binding sees it: its CPUs in cores, caches, memory nodes and packages, and the
+ * devices near them. Pure; room node reads it.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct topology_cpu {
     bool allowed;
 };
 
-/* CPUs in the machine's order: those of a core, cache, memory node and package stand together. */
+/* CPUs in the machine's order: those of a core, cache, memory node and package are adjacent. */
 struct topology {
     struct topology_cpu *cpus;
     size_t count;

@@ -5,8 +5,8 @@
  * Names, units and conditions are those of horovodrun 0.28 (horovod/runner/common/util/
  * config_parser.py): megabytes become bytes, --no-stall-check becomes
  * HOROVOD_STALL_CHECK_DISABLE=1, the autotune details count only with --autotune, marking cycles
- * only with a timeline. An option that was not given sets nothing, so that a variable of the user's
- * environment stays what it is.
+ * only with a timeline. An option that was not given sets nothing, so the user's own variable
+ * stays.
  */
 #pragma once
 

@@ -12,7 +12,7 @@ char *env_list_commas(const int *numbers, int count);  /* "4,5,6" */
 /* Slurm's notation of sizes per node: "4(x2),2" for 4, 4, 2. */
 char *env_list_sizes(const int *sizes, int count);
 
-/* "NAME=" and `value` (NULL: empty), to which those of the NULL-ended `words` are appended that it
- * does not have and that no `*` in it covers. Commas divide. NULL when the result is empty and
+/* "NAME=" and `value` (NULL: empty), with those of the NULL-ended `words` appended that it does not
+ * have and that no `*` in it covers, separated by commas. NULL when the result is empty and
  * `value` is NULL. */
 char *env_list_with(const char *name, const char *value, const char *const *words);

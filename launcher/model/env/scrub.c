@@ -13,9 +13,9 @@
 
 #define VALUE_MAX (1 << 20)
 
-/* In each list a `*` at the end stands for anything, one in front too. */
+/* In each list a `*` at the end or in front matches any text. */
 
-/* Who is whom in an outer job, and secrets: never passed on. */
+/* Rank variables of an outer job, and secrets: never passed on. */
 static const char *const liars[] = {
     "PMI_*", "PMI2_*", "PMIX_*", "PRTE_LAUNCHED", "PRTE_MCA_prte_*", "PRTE_MCA_ess*",
     /* Open MPI, MPICH and kin */
@@ -60,7 +60,7 @@ static const char *const here[] = {"DISPLAY",
                                    "PWD",
                                    "_"};
 
-/* What each host says for itself: who the user is there, where temporary files go, its devices. */
+/* What each host sets itself: the user, the folder for temporary files, its devices. */
 static const char *const own_names[] = {"HOME",
                                         "USER",
                                         "LOGNAME",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the launcher's environment workers get, and what the user adds to it. Pure.
+ * The part of the launcher's environment that workers get, and what the user adds to it. Pure.
  *
- * Dropped everywhere: names that say who a worker of an outer launcher is (they lie to ours),
- * secrets, shell functions, the terminal session's SSH_*, options of the launcher itself. Dropped
- * on other hosts: what only means something here (DISPLAY, PWD), and what each host says for itself
- * (HOME, TMPDIR, visible devices...), which env_scrub_for_host() takes from there. Slurm's
+ * Dropped everywhere: rank variables of an outer launcher (they would be wrong for our workers),
+ * secrets, shell functions, the terminal session's SSH_*, and the launcher's own options. Dropped
+ * on other hosts: what only has a meaning here (DISPLAY, PWD), and what each host sets itself
+ * (HOME, TMPDIR, visible devices...); env_scrub_for_host() takes these from there. Slurm's
  * rank-like names are kept: worker_env rewrites them. docs/environment.md has the lists.
  */
 #pragma once
@@ -24,13 +24,14 @@ void env_scrub(char *const *env, bool same_host, bool few, struct strv *out);
 bool env_scrub_keeps(const char *name, bool same_host, bool few);
 
 /* On another host than the launcher's: appends `passed` (what env_scrub() left, for whichever host)
- * without what does not hold here, and of `own`, the environment of a process of this host, what
- * this host says for itself: HOME, USER, LOGNAME, SHELL, TMPDIR, XDG_RUNTIME_DIR, visible devices
- * and the like; PATH and LD_LIBRARY_PATH only when `passed` has none. A name that neither this host
- * sets nor `passed` may is left out. Both are NULL-ended; NULL is an empty one. */
+ * without what is wrong here, and of `own`, the environment of a process of this host, what this
+ * host sets itself: HOME, USER, LOGNAME, SHELL, TMPDIR, XDG_RUNTIME_DIR, visible devices
+ * and the like; PATH and LD_LIBRARY_PATH only when `passed` has none. A name that this host
+ * does not set and `passed` must not is omitted. Both are NULL-ended; NULL is an empty one. */
 void env_scrub_for_host(char *const *passed, char *const *own, struct strv *out);
 
-/* --keep-scheduler-env: puts all that a scheduler says of `env`, also what env_scrub() drops. */
+/* --keep-scheduler-env: puts all scheduler variables of `env`, also those that env_scrub() drops.
+ */
 void env_scrub_scheduler(char *const *env, struct strv *out);
 
 /* The same on the node: where `own`, the environment of its agent, is that of a Slurm job (srun has
@@ -39,7 +40,7 @@ void env_scrub_own_scheduler(char *const *own, struct strv *out);
 
 /* One -x: "NAME=value", "NAME" (its value in `env`, even if it would be dropped) or "PREFIX*" (all
  * that begin so). Puts the result into `out`. Returns the number of variables set; 0 means that
- * `env` has none, worth a warning; -1 for a word that is no name. */
+ * `env` has none, which deserves a warning; -1 for a word that is not a name. */
 int env_spec_apply(const char *spec, char *const *env, struct strv *out, struct error *err);
 
 /*

@@ -2,8 +2,8 @@
 /*
  * "NAME=value" strings found by name in constant time. Pure.
  *
- * The table borrows the strings; a slot, once given to a name, keeps its number, so a caller may
- * remember it. An empty slot (NULL) is a name without a value.
+ * The table borrows the strings. A name keeps the number of its slot, so a caller may remember it.
+ * An empty slot (NULL) is a name without a value.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 struct env_table {
     const char **vars;  /* by slot: "NAME=value" or NULL */
-    const char **names; /* by slot: where its name stands (ends at '=' or NUL) */
+    const char **names; /* by slot: the name (ends at '=' or NUL) */
     size_t count;
     size_t *index; /* hash: slot + 1, or 0 */
     size_t index_size;
@@ -23,7 +23,7 @@ void env_table_destroy(struct env_table *table);
 size_t env_table_find(const struct env_table *table, const char *name); /* ENV_TABLE_NONE */
 size_t env_table_slot(struct env_table *table, const char *name); /* finds or adds an empty one */
 
-/* Both take "NAME=value" and ignore what has no '=' or no name. */
+/* Both take "NAME=value" and ignore a text without '=' or without a name. */
 void env_table_put(struct env_table *table, const char *pair);     /* replaces */
 void env_table_default(struct env_table *table, const char *pair); /* only when it has no value */
 

@@ -70,20 +70,20 @@ static const struct rank_variable {
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
 /* The kernel takes no single variable of 128 KiB (MAX_ARG_STRLEN); one that would be longer, such
- * as all arguments in one, is left out. */
+ * as all arguments in one, is omitted. */
 #define VALUE_MAX ((size_t)120 << 10)
 
 struct worker_env {
     struct worker_env_job job;
     struct env_table table;
     struct strv owned;             /* strings made here that the table borrows */
-    char *text[VALUES];            /* values of the node; NULL: the variable is left out */
+    char *text[VALUES];            /* values of the node; NULL: the variable is omitted */
     const char *fixed[VARIABLES];  /* "NAME=value" where it is equal for all ranks */
     size_t slot[VARIABLES];        /* its place in the table */
     bool *reserved;                /* by slot: a rank variable */
     bool wanted[VARIABLES];        /* INHERITED ones: was it inherited? */
     size_t no_proxy, no_proxy_big; /* slots */
-    bool has_proxy;                /* without one, no_proxy is left out: JAX warns of it */
+    bool has_proxy;                /* without one, no_proxy is omitted: JAX warns of it */
     size_t cpu_operations;
     size_t tcp_include, tcp_exclude; /* slots */
     bool own_tcp;                    /* one of them is ours */
@@ -217,7 +217,8 @@ static void put_job_variables(struct worker_env *env)
 }
 
 /* Which networks MPI's TCP uses. Open MPI refuses both of its settings together, so ours is given
- * only when neither is there. What chooses between faster fabrics (UCX) is left alone. */
+ * only when neither is there. Settings that choose between faster fabrics (UCX) stay as they are.
+ */
 static void put_networks(struct worker_env *env)
 {
     const struct worker_env_job *job = &env->job;
@@ -471,7 +472,7 @@ static void put_hints(struct worker_vars *vars, const struct worker_env *env, ch
     }
 }
 
-/* Programs that ask for the folder by name are told the one that they are started in. */
+/* Programs that read the folder from this name get the one that they are started in. */
 static void put_folder(struct worker_vars *vars, const struct worker_env *env, const char *wdir)
 {
     if (wdir == NULL || wdir[0] != '/')

@@ -2,13 +2,12 @@
 /*
  * The environment of a worker: one superset in which every framework finds its names. Pure.
  *
- * Precedence, weakest first: what is passed on (base), the knobs from flags, the job's own
+ * Precedence, lowest first: the inherited environment (base), the knobs from flags, the job's own
  * variables (MASTER_ADDR, interfaces), the user's -x, the rank variables of worker_vars.def.
- * Nothing overrides those last ones. "Defaults" (OMP_NUM_THREADS, PYTHONUNBUFFERED...) are only
- * given when nobody else gave them. Each name comes out once. docs/environment.md explains the
- * choice name by name.
+ * "Defaults" (OMP_NUM_THREADS, PYTHONUNBUFFERED...) are set only if nothing else sets them. Each
+ * name comes out once. docs/environment.md explains the choice name by name.
  *
- * What is equal for all ranks of a node is built once; a rank costs one array of pointers and one
+ * What is equal for all ranks of a node is built once. A rank costs one array of pointers and one
  * block of text, so a thousand ranks are cheap. PMI-1's and PMIx's names are never mixed.
  */
 #pragma once
@@ -33,11 +32,11 @@ struct worker_env_job {
 
     bool mpi_controller;         /* HOROVOD_CONTROLLER=mpi instead of gloo */
     bool elastic;                /* HOROVOD_ELASTIC=1 */
-    bool keep_scheduler_env;     /* inherited variables of a scheduler are left as they are */
+    bool keep_scheduler_env;     /* inherited variables of a scheduler stay as they are */
     const char *rendezvous_addr; /* an IPv4 literal; NULL: none */
     int rendezvous_port;         /* 0: none */
     const char *iface, *ifaces;  /* one name; comma-separated names; NULL: not chosen */
-    bool ifaces_from_flag;       /* false: an inherited NCCL_SOCKET_IFNAME is left alone */
+    bool ifaces_from_flag;       /* false: an inherited NCCL_SOCKET_IFNAME stays */
     /* subnets for Open MPI's TCP, comma-separated: the only ones, or (without those) ones it must
      * keep off; NULL: it may choose */
     const char *subnets, *unfit_subnets;
@@ -45,9 +44,9 @@ struct worker_env_job {
     const char *master_addr;   /* NULL: none */
     int master_port, jax_port; /* 0: none */
     const char *runtime_dir;   /* NULL: none */
-    const char *deadline_file; /* where workers find out how long they have; NULL: none */
+    const char *deadline_file; /* with the deadline of the node; NULL: none */
     int cpus_allowed;          /* 0: unknown */
-    bool bound;                /* the hints of each rank tell OMP_NUM_THREADS */
+    bool bound;                /* the hints of each rank have OMP_NUM_THREADS */
     bool yield_when_idle;      /* more ranks than CPUs here */
 
     const struct strv *base;  /* the scrubbed environment that is passed on (env_scrub) */
@@ -63,7 +62,7 @@ struct worker_env_rank {
     const struct strv *app_env; /* the user's -x and the app's own; may be NULL */
     enum mpi_kind mpi;          /* MPI_AUTO counts as MPI_NONE */
     char *const *extra;    /* "NAME=value" of MPI and of --gpus-per-proc, strongest; may be NULL */
-    char *const *hints;    /* "NAME=value" for names that nobody else sets; may be NULL */
+    char *const *hints;    /* "NAME=value" for names that are not set yet; may be NULL */
     const char *command;   /* argv[0]; NULL: not said */
     const char *arguments; /* argv[1..] joined by blanks; NULL: none */
     const char *wdir;      /* NULL: not said */
@@ -81,8 +80,8 @@ struct worker_vars *worker_env_rank(const struct worker_env *env,
 char *const *worker_vars_items(const struct worker_vars *vars); /* NULL-ended; for execve */
 void worker_vars_destroy(struct worker_vars *vars);
 
-/* The path in TORCHELASTIC_ERROR_FILE of a rank, where its own error report is to be looked for.
- * The caller owns it; NULL when the job has no runtime directory. */
+/* The path in TORCHELASTIC_ERROR_FILE of a rank, where it can report its error. The caller owns it;
+ * NULL when the job has no runtime directory. */
 char *worker_env_error_file(const struct worker_env_job *job, int rank);
 
 /* Are the first `length` bytes of `name` a rank variable, which the user's -x cannot set?

@@ -44,7 +44,7 @@ static bool after_interruption(const struct exit_facts *f, const struct exit_rec
     return record->when_ns + early_ns > f->outside->interrupted.when_ns;
 }
 
-/* Who kills the agent may kill its ranks too, and some of them a moment before it. */
+/* A process that kills the agent may kill its ranks too, and some of them a moment before it. */
 static bool fell_with_node(const struct exit_facts *f, int rank)
 {
     const struct exit_record *record = &f->ranks[rank];

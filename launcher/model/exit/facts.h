@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the exit policy knows, and the questions it asks: who failed as a consequence, who was the
- * earliest, who cannot be told apart. Pure. The policy itself is told in model/exit/policy.h, which
- * is the only user.
+ * The facts of the exit policy and the questions about them: which failures are consequences, which
+ * one was first, which ones tie. Pure. Only the policy (model/exit/policy.h) uses it.
  */
 #pragma once
 
@@ -17,7 +16,7 @@
 #define EXIT_TIED_SHOWN_MAX 4
 
 struct exit_node {
-    int64_t killed_ns; /* EXIT_NEVER: no kill of ours reached it */
+    int64_t killed_ns; /* EXIT_NEVER: none of our kills reached it */
     int64_t lost_ns;   /* EXIT_NEVER: not lost */
     char *lost_text;
 };
@@ -53,9 +52,9 @@ struct exit_survey exit_facts_survey(const struct exit_facts *facts);
 
 /* The causal failures that may have come before `first`, the earliest by the clocks. */
 struct exit_tie {
-    int named;     /* whom to blame */
+    int named;     /* the rank to blame */
     int count;     /* 1: no tie */
-    bool by_grade; /* named for what happened to it, not for its number */
+    bool by_grade; /* named for its grade, not for its number */
     int64_t span_ns;
     int shown[EXIT_TIED_SHOWN_MAX]; /* the lowest of them */
 };

@@ -171,7 +171,7 @@ static void explain_tie(const struct exit_policy *p, const struct exit_tie *tie,
 }
 
 /* Nothing causal happened and yet not all is well. The news may be late (a failure in the middle of
- * the teardown), missing, or the teardown began for a reason that nobody told us. */
+ * the teardown), missing, or the teardown began for a reason that we do not know. */
 static void blame_remains(const struct exit_policy *p, const struct exit_survey *s,
                           struct verdict *out, struct buf *text)
 {

@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exit policy (D7): all that happened to the ranks in, one verdict out. Pure; all times are
- * nanoseconds on the driver's monotonic clock.
+ * The exit policy (D7): all that happened to the ranks goes in, one verdict comes out. Pure; all
+ * times are nanoseconds on the driver's monotonic clock.
  *
  * A static job ends at its first bad exit: a code other than 0, a signal, an abort, a program that
- * could not be executed, a lost node. A clean exit never starts anything. The teardown begins at
- * once, but who is to blame is decided at the end, when every exit has been heard, and does not
- * depend on the order in which the news came in:
+ * could not be executed, or a lost node. A clean exit never starts the teardown. The teardown
+ * begins at once. The policy decides which rank is to blame at the end, when every exit is known.
+ * The order in which the news came in does not matter:
  *
- * - An exit is a CONSEQUENCE when it happened after our first kill reached its node (both times are
- *   of that node's clock, so this comparison is exact) or after the user interrupted the job. All
- *   other failures are causal, and so are lost nodes and failures of the launcher.
- * - The earliest causal failure is the CAUSE. When ranks of several nodes failed so close together
- *   that the clocks cannot tell them apart (within their summed uncertainties), the end that speaks
- *   most for its own guilt is named (exit_record_grade), then the lowest rank, and the verdict says
- *   that it was a tie. Exits of one node share a clock: only equal times of theirs tie, so an agent
- *   that collects several exits in one turn stamps them alike.
- * - MPI_Abort counts as its rank's failure with the asked code, whatever the process exited with.
- * - A node counts as lost from when it was last heard: peers often fail of its silence before we
- *   notice it. A rank of it that died of SIGKILL up to half a second before fell with it.
- * - The user's INT, TERM, HUP or QUIT makes the status 128 + signal, unless a causal failure came
- *   before it or every rank exited with 0: then the job dealt with the signal itself.
+ * - An exit is a CONSEQUENCE when it happened after our first kill reached its node, or after the
+ *   user interrupted the job. The first comparison is exact, since both times are of that node's
+ *   clock. All other failures are causal, and so are lost nodes and failures of the launcher.
+ * - The earliest causal failure is the CAUSE. Ranks of several nodes can fail so close together
+ * that the clocks cannot order them, within their summed uncertainties. Then the strongest evidence
+ *   decides (exit_record_grade), then the lowest rank, and the verdict says that it was a tie.
+ * Exits of one node share a clock: only equal times tie, and an agent that collects several exits
+ * in one turn stamps them alike.
+ * - MPI_Abort counts as a failure of its rank with the given code, whatever the process exited
+ * with.
+ * - A node counts as lost from when it was last heard: peers often fail because of its silence
+ * before we notice it. A rank of it that died of SIGKILL up to half a second before was lost with
+ * it.
+ * - The user's INT, TERM, HUP or QUIT makes the status 128 + signal. Two exceptions: a causal
+ * failure came before it, or every rank exited with 0, since then the job handled the signal
+ * itself.
  * - A rank without a status at the end is a failure, even when nothing else is wrong.
  *
- * The status: `first` is that of the cause; `max` the highest of all causal failures; `rank0` that
- * of rank 0 whatever the others did, except that a lost node or a failure of the launcher still
- * counts, and that a rank 0 which died as a consequence has the status of the cause. Only a job
- * whose status is 0 by these rules has succeeded.
+ * The status: `first` is that of the cause. `max` is the highest of all causal failures. `rank0` is
+ * that of rank 0 whatever the others did, with two exceptions: a lost node or a failure of the
+ * launcher still counts, and a rank 0 that died as a consequence has the status of the cause. Only
+ * a job whose status is 0 by these rules has succeeded.
  */
 #pragma once
 
@@ -49,11 +52,10 @@ void exit_policy_destroy(struct exit_policy *policy);
 
 void exit_policy_started(struct exit_policy *policy, int rank); /* an exit implies it */
 
-/* The next four return true when this news must start the teardown: at most once in all, and never
- * once a kill or something from outside has begun it. `message` and
- * `text` may be NULL. */
+/* The next four return true when this news must start the teardown. They do so at most once in all,
+ * and never after a kill or something from outside began it. `message` and `text` may be NULL. */
 bool exit_policy_exited(struct exit_policy *policy, const struct exit_event *event);
-/* event: code is the asked one; signaled and core are not looked at */
+/* event: code is the given one; signaled and core are ignored */
 bool exit_policy_aborted(struct exit_policy *policy, const struct exit_event *event,
                          const char *message);
 /* event: code is 126 or 127; `text` says which file and why */
@@ -62,15 +64,15 @@ bool exit_policy_exec_failed(struct exit_policy *policy, const struct exit_event
 /* `when_ns`: when the node was last heard, or the end of its connection */
 bool exit_policy_node_lost(struct exit_policy *policy, int node, int64_t when_ns, const char *text);
 
-/* Our first kill reached this node then, by its own clock brought to ours; later calls for a node
- * count only when they are earlier. Not for a signal of the user that is passed on. */
+/* Our first kill reached this node at `when_ns`, by its own clock converted to ours. Of several
+ * calls for a node the earliest time counts. Not for a signal of the user that is passed on. */
 void exit_policy_killed(struct exit_policy *policy, int node, int64_t when_ns);
 
-/* Linear in the ranks. With a status of 0 the cause may still be set: a failure that `rank0`
- * overlooks. */
+/* Linear in the ranks. With a status of 0 the cause may still be set, to a failure that `rank0`
+ * ignores. */
 void exit_policy_verdict(struct exit_policy *policy, struct verdict *out);
 
-/* What a rank is in the last verdict; before the first one nobody is the cause. ROLE_NONE: it
+/* The role of a rank in the last verdict; before the first one no rank is the cause. ROLE_NONE: it
  * started and has no status. */
 enum exit_role exit_policy_role(const struct exit_policy *policy, int rank);
 int exit_policy_rank_status(const struct exit_policy *policy, int rank); /* 0..255; -1: none */

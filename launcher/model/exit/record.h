@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-/* An end as it was reported. `when_ns` is on the driver's monotonic clock; `uncertainty_ns` is how
+/* An exit as it was reported. `when_ns` is on the driver's monotonic clock; `uncertainty_ns` is how
  * far the node's clock may be off it (0 on the driver's own node). */
 struct exit_event {
     int seat; /* in a static job the rank */
@@ -23,7 +23,7 @@ enum exit_fact {
     FACT_STARTED, /* runs, or ended without a status */
     FACT_EXITED,
     FACT_SIGNALED,
-    FACT_ABORTED,      /* asked for the job's end, as by MPI_Abort */
+    FACT_ABORTED,      /* asked for the end of the job, as with MPI_Abort */
     FACT_NOT_EXECUTED, /* the program could not be executed */
 };
 
@@ -35,9 +35,9 @@ struct exit_record {
     char *text; /* owned; of an abort or a failed execution; may be NULL */
 };
 
-/* Takes in what an event says. An abort or a failed execution explains the exit that it comes with:
- * it replaces the exit, whichever was heard first, and the earlier of the two times counts. Of two
- * events of the same weight the first one stays. */
+/* Merges an event. An abort or a failed execution explains the exit that it comes with: it replaces
+ * the exit in either order, and the earlier of the two times counts. Of two events of the same
+ * weight the first one stays. */
 void exit_record_merge(struct exit_record *record, enum exit_fact fact,
                        const struct exit_event *event, const char *text);
 void exit_record_clear(struct exit_record *record);
@@ -48,7 +48,7 @@ bool exit_record_failed(const struct exit_record *record); /* has one other than
 /* 0..255: the code, 128 + signal, the asked code of an abort (never 0). */
 int exit_record_status(const struct exit_record *record);
 
-/* How strongly an end speaks for its own guilt, when clocks cannot tell who was first:
+/* How likely an exit is a cause and not a consequence, when clocks cannot order them:
  * 2 a fault (SEGV, BUS, ILL, FPE, SYS, TRAP), a kill from outside (KILL, XCPU, XFSZ) or a program
  *   that could not be executed: no other rank's death does that;
  * 1 an abort (ABRT, MPI_Abort): mostly a failed check, but also how libraries answer a lost peer;
@@ -59,9 +59,9 @@ const char *exit_record_grade_reason(const struct exit_record *record); /* "it c
 /* "rank 3 was ended by SIGSEGV (core dumped)" */
 void exit_record_describe(const struct exit_record *record, int rank, struct buf *out);
 
-/* Text as one line of at most `max` bytes that the caller owns: no control characters, UTF-8 not
- * torn; NULL and empty text give NULL. What programs say is kept short; our own words, which may
- * carry a remedy with a file's name in it, are not cut. */
+/* Text as one line of at most `max` bytes that the caller owns, without control characters or torn
+ * UTF-8. NULL and empty text give NULL. Text of programs is cut short. Our own messages are not
+ * cut, since they may hold a remedy with the name of a file. */
 #define EXIT_TEXT_FOREIGN 240
 #define EXIT_TEXT_OWN 960
 char *exit_text(const char *text, size_t max);

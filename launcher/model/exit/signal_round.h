@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One signal, many messengers: a scheduler sends it to every process of a job, so the launcher gets
- * it and each agent does too, within seconds. That counts once. Pure: the time is a parameter.
+ * A scheduler sends a signal to every process of a job, so the launcher and each agent get it
+ * within seconds. That counts once. Pure: the time is a parameter.
  *
  *   the first of a kind                                   news
  *   from a node, within SIGNAL_ROUND_MS of the first      the same
@@ -20,7 +20,7 @@
 struct signal_rounds { /* all zero: nothing has come */
     struct {
         int64_t begun_ms; /* 0: never */
-        bool ours;        /* the launcher itself has got it */
+        bool ours;        /* the launcher itself has received it */
     } of[SIGNAL_NUMBER_MAX + 1];
 };
 

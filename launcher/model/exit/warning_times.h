@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the time between a warning and the end of the scheduler's job is shared out. Pure.
+ * Divides the time between a warning and the end of the scheduler's job. Pure.
  *
  *   now ............... workers .............. | term | rest ........ end
  *
- * The workers get the most of it. Then those that are still there get TERM, after `term_ms` KILL;
- * the rest is for what remains to be done before the scheduler ends everything: the last output,
- * the report, the requeue. Without a known end there is no rest: the grace is theirs.
+ * The workers get most of it. Then those that still run get TERM, and KILL after `term_ms`. The
+ * rest is for the last output, the report and the requeue before the scheduler ends everything.
+ * Without a known end there is no rest: the workers have the grace.
  */
 #pragma once
 

@@ -15,7 +15,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Without the comment and the blanks around what is left. */
+/* Removes the comment, and the blanks around the rest. */
 static void trim(const char **text, size_t *length)
 {
     const char *comment = memchr(*text, '#', *length);

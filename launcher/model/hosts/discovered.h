@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hosts that an elastic job may use now: what a discovery script prints, or a hostfile holds;
- * bytes in, a host list (model/hosts/hosts.h) out. Pure.
+ * The hosts that an elastic job may use now, from the output of a discovery script or from a
+ * hostfile. Pure.
  *
- * A script prints one host a line as horovodrun has it, `host` or `host:slots`, besides what -H
- * knows: `user@host`, ranges, an IPv6 address in brackets. A `#` begins a comment; blank lines and
- * CRLF are fine. Unlike -H and hostfiles, where slots add up, a later line about a host replaces an
- * earlier one; the host keeps its first place. `host:0` is a host that is known but not available:
- * it is left out. No line at all is an empty list.
+ * A script prints one host a line, as for horovodrun: `host` or `host:slots`. The forms of -H work
+ * too: `user@host`, ranges, an IPv6 address in brackets. A `#` begins a comment; blank lines and
+ * CRLF are fine. Slots do not add up as in -H and hostfiles: a later line about a host replaces an
+ * earlier one, and the host keeps its first place. `host:0` is a host that is known but not
+ * available; it is omitted. No line at all is an empty list.
  */
 #pragma once
 
@@ -25,10 +25,10 @@
 int discovered_parse(const char *bytes, size_t length, int slots_per_host, struct host_list *out,
                      struct error *err);
 
-/* The same for a hostfile that is read again and again; as model/hosts/hostfile.h has it.
- * `slots_per_host` counts each time that a host without any number is named. */
+/* The same for a hostfile (model/hosts/hostfile.h). `slots_per_host` counts each time that a host
+ * without any number is named. */
 int discovered_parse_file(const char *bytes, size_t length, const char *file, int slots_per_host,
                           struct host_list *out, struct error *err);
 
-/* The same hosts with the same slots, reached the same way; the order does not count. */
+/* Do both lists have the same hosts with the same slots and traits? The order does not count. */
 bool discovered_same(const struct host_list *a, const struct host_list *b);

@@ -84,7 +84,7 @@ int host_entry_split(const char *text, size_t length, struct host_entry *out, st
     return host_key_read(HOST_KEY_USER, text, user, &out->said.values[HOST_KEY_USER], err);
 }
 
-/* Where it is kept who said this of the host that was added last or found. */
+/* The number of the unit that set this key of a host. */
 static uint32_t *said_at(struct host_adding *adding, const struct host *host, enum host_key key)
 {
     size_t room = adding->list->room, position = (size_t)(host - adding->list->items);
@@ -97,7 +97,7 @@ static uint32_t *said_at(struct host_adding *adding, const struct host *host, en
     return &adding->said[position * HOST_KEY_TOTAL + (size_t)key];
 }
 
-/* A host is one: whatever is said about it holds for all of its slots. */
+/* All slots of a host share its traits. */
 static int agree(struct host_adding *adding, struct host *host, enum host_key key,
                  const struct host_value *value, struct error *err)
 {
@@ -133,8 +133,8 @@ int host_entry_check_name(const struct host_list *list, const char *name, struct
     return 0;
 }
 
-/* A host of which only its GPUs are known has a slot for each of them: once, because they are no
- * more when they are named again. One that is to have none has one slot. */
+/* A host of which only its GPUs are known has a slot for each of them. They count once, even if the
+ * host is named again. A host with gpus=0 has one slot. */
 static struct host_value slots_of(const struct host_said *said, const struct host *before)
 {
     struct host_value slots = said->values[HOST_KEY_SLOTS];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostfile's bytes in, hosts out. Pure. docs/hostfiles.md has the dialects; which one a file is
- * written in is seen in it: sections ([defaults], [host NAME], [group NAME]) or a host on each
- * line.
+ * Reads a hostfile. Pure. docs/hostfiles.md describes the dialects. The content shows which one a
+ * file uses: sections ([defaults], [host NAME], [group NAME]) or a host on each line.
  *
- * All errors have STATUS_USAGE and begin with the file, mostly with file and line; what stood
- * before a bad line may be in the list, which the caller destroys as usual.
+ * All errors have STATUS_USAGE and begin with the file, mostly with file and line. After an error
+ * the list may hold hosts of earlier lines; the caller destroys it as usual.
  */
 #pragma once
 

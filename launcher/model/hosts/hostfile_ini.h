@@ -3,10 +3,9 @@
  * Hostfiles with sections: [defaults], [group NAME] with `hosts = a, b[1-4]`, and [host NAME],
  * whose name may hold ranges. Pure.
  *
- * What a host section says is stronger than what a group says, and that than the defaults; env is
- * put together by variables in the same way. Two different values of the same strength are an error
- * that names both places. Slots do not add up here: a host is what its sections say. Hosts stand in
- * the order in which they are first named.
+ * A host section overrides a group, and a group overrides the defaults; env is merged by variables
+ * in the same way. Two different values on the same level are an error that names both places.
+ * Slots do not add up here. Hosts are in the order in which they are first named.
  */
 #pragma once
 

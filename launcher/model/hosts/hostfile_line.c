@@ -47,7 +47,7 @@ bool hostfile_line_is_section(const char *text, size_t length)
     return at > word && at < length && (is_blank(text[at]) || text[at] == ']');
 }
 
-/* What is left of a line, word by word; '=' ends a word and is one. */
+/* The rest of a line, word by word; '=' ends a word and is a word itself. */
 struct words {
     const char *at, *end;
 };
@@ -135,7 +135,7 @@ static int take_attributes(struct words *words, struct host_said *said, struct e
     return 0;
 }
 
-/* One of the names in front, and what stands behind them. */
+/* One of the names in front, with the attributes after them. */
 static int add_entry(struct host_adding *adding, const char *text, size_t length,
                      const struct host_said *said, struct error *err)
 {
@@ -185,7 +185,7 @@ static int parse_hosts(struct host_adding *adding, const char *text, size_t leng
     return -1;
 }
 
-/* Without the comment and the blanks around what is left. */
+/* Removes the comment, and the blanks around the rest. */
 static void trim(const char **text, size_t *length)
 {
     const char *comment = memchr(*text, '#', *length);

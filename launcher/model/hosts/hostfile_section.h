@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections of a hostfile, as they stand there; model/hosts/hostfile_ini.h puts them together.
- * Pure.
- */
+/* The sections of a hostfile as they are written; model/hosts/hostfile_ini.h merges them. Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -11,7 +9,7 @@
 
 enum section_kind { SECTION_DEFAULTS, SECTION_GROUP, SECTION_HOST, SECTION_KINDS };
 
-/* One line "KEY = VALUE" but `hosts`. */
+/* One line "KEY = VALUE", except `hosts`. */
 struct host_setting {
     enum host_key key;       /* HOST_KEY_TOTAL: env */
     char *text;              /* owned; of env "NAME=value" */
@@ -20,7 +18,7 @@ struct host_setting {
     int line;
 };
 
-/* What a section is about: a name or a range, not expanded and not checked. */
+/* A name or a range that a section applies to, not expanded and not checked. */
 struct host_named {
     char *text;
     int line;

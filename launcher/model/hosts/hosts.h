@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host lists: `-H` text in (hostfiles: model/hosts/hostfile.h), an ordered list of names and slots
- * out. Pure.
+ * An ordered list of hosts with their slots. -H (model/hosts/entry.h), hostfiles
+ * (model/hosts/hostfile.h) and schedulers fill it. Pure.
  *
- * Rule (as horovodrun): a host without a slot count has 1 slot; a host that appears again adds its
- * slots to the first appearance. Names are checked by name_is_safe() (D14).
+ * Rule (as in horovodrun): a host without a slot count has 1 slot. A host that appears again adds
+ * its slots to the first appearance.
  *
- * An entry is NAME or NAME:SLOTS, with USER@ in front where another user logs in there. NAME may
- * hold ranges (model/hosts/hostlist_range.h): `node[01-16]:4`. An IPv6 address stands in brackets,
- * `[fe80::1%eth0]:2`; an entry that starts with a bracket with a colon inside is one.
- *
- * A host is connected to once, so it has one user, one port, one address and so on: its traits may
- * be said at any of its appearances and count for all of its slots, and two that differ are an
- * error.
- *
- * All errors have STATUS_USAGE and name the entry; what stood before the bad entry stays in the
- * list, which the caller destroys as usual.
+ * The launcher connects to a host once, so a host has one user, one port, one address and so on.
+ * Its traits may be given at any of its appearances and count for all of its slots.
  */
 #pragma once
 
@@ -27,10 +19,10 @@
 #include "base/strv.h"
 
 #define HOSTS_SLOTS_MAX 1000000 /* of one entry */
-#define HOSTS_RANGE_MAX 100000  /* names that the ranges of one -H or hostfile may stand for */
+#define HOSTS_RANGE_MAX 100000  /* names that the ranges of one -H or hostfile may expand to */
 #define HOSTS_MAX 100000        /* of a list that is read */
 
-/* What a list says about a host beside its name and slots; all zero: nothing. */
+/* What a list says about a host besides its name and slots; all zero: nothing. */
 struct host_traits {
     char *user;      /* to log in as; NULL: not said */
     char *address;   /* name or numeric address to connect to; NULL: the host's name */
@@ -42,7 +34,7 @@ struct host_traits {
     struct strv env; /* "NAME=value" for its workers, weaker than the user's -x */
 };
 
-/* Deep; what `to` had is gone. */
+/* A deep copy; frees what `to` had. */
 void host_traits_copy(struct host_traits *to, const struct host_traits *from);
 void host_traits_clear(struct host_traits *traits); /* frees; all zero afterwards */
 bool host_traits_equal(const struct host_traits *one, const struct host_traits *other);
@@ -51,7 +43,7 @@ struct host {
     char *name; /* as the user wrote it, without brackets */
     int slots;
     bool slots_given; /* somewhere a slot count was written for it */
-    int max_slots;    /* more ranks it never gets, even with --oversubscribe; 0: not said */
+    int max_slots;    /* the most ranks, even with --oversubscribe; 0: not said */
     struct host_traits traits;
 };
 
@@ -71,9 +63,10 @@ struct host *hosts_add(struct host_list *list, const char *name, int slots, bool
 const struct host *hosts_find(const struct host_list *list, const char *name); /* NULL: none */
 int hosts_slots(const struct host_list *list); /* all slots together, at most INT_MAX */
 
-/* A list that names a host several times without a number has a name for each slot, as PBS writes
- * them: what it says once is one slot then, and no more is to be found out about it. */
+/* If a list names some host several times without a number, it has a name for each slot, as PBS
+ * writes them. Then a host that it names once has one slot, and counts as given with that number.
+ */
 void hosts_settle_slots(struct host_list *list);
-/* All of `from`, its order too, into an empty list. */
+/* Copies all of `from`, with its order, into an empty list. */
 void hosts_copy(struct host_list *to, const struct host_list *from);
 void hosts_destroy(struct host_list *list);

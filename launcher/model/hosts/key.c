@@ -93,7 +93,7 @@ static int read_user(const char *text, size_t length, struct host_value *out, st
     return 0;
 }
 
-/* An IPv6 address may stand in brackets. */
+/* An IPv6 address may be in brackets. */
 static int read_address(const char *text, size_t length, struct host_value *out, struct error *err)
 {
     bool brackets = length > 2 && text[0] == '[' && text[length - 1] == ']';

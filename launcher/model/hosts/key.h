@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be said about a host beside its name: one list of keys for -H and all dialects of
- * hostfiles. Pure. Errors have STATUS_USAGE and say what was found and what was expected; the
- * caller puts the place in front.
+ * The keys by which -H and all dialects of hostfiles describe a host. Pure. Errors have
+ * STATUS_USAGE and say what was found and what was expected; the caller puts the place in front.
  */
 #pragma once
 
@@ -23,7 +22,7 @@ enum host_key {
     HOST_KEY_TRANSPORT,
     HOST_KEY_GPUS,
     HOST_KEY_WDIR,
-    HOST_KEY_TOTAL, /* none of them */
+    HOST_KEY_TOTAL, /* not a key */
 };
 
 /* A value that has been checked. */
@@ -37,7 +36,7 @@ struct host_said {
     struct host_value values[HOST_KEY_TOTAL];
 };
 
-/* By its name or one that other launchers know it by ("max-slots", "cpu", "username"). */
+/* By its name or a name of other launchers ("max-slots", "cpu", "username"). */
 enum host_key host_key_find(const char *word, size_t length);
 const char *host_key_name(enum host_key key);
 
@@ -51,5 +50,5 @@ void host_key_put(struct host *host, enum host_key key, const struct host_value 
 
 struct text_shown host_key_show(const struct host *host, enum host_key key); /* what is set */
 
-/* A name or address as inet_pton() knows it, with or without a scope ("fe80::1%eth0"). */
+/* An address as inet_pton() accepts it, with or without a scope ("fe80::1%eth0"). */
 bool host_is_ipv6(const char *text, size_t length);

@@ -14,7 +14,7 @@ enum network_class {
     NETWORK_LINK_LOCAL, /* 169.254.0.0/16 */
     NETWORK_DOUBLE,     /* other hosts have it too; network_choose() finds these */
     NETWORK_LOOPBACK,
-    NETWORK_UNUSABLE, /* fe80::/10 means nothing without the interface's name behind it */
+    NETWORK_UNUSABLE, /* fe80::/10 means nothing without the name of the interface */
 };
 
 struct network_address {
@@ -26,11 +26,11 @@ struct network_address {
     enum network_class fitness;
 };
 
-/* A numeric address without an interface: in brackets or not, with a scope or not; an IPv4 address
- * in IPv6's clothes is IPv4. Its subnet is itself alone. false: it is not one. */
+/* A numeric address without an interface, with or without brackets and scope. An IPv4-mapped IPv6
+ * address counts as IPv4. Its subnet is the address only. false: it is not an address. */
 bool network_address_parse(const char *text, struct network_address *out);
 
-/* "eth0 10.0.0.1/24", as HELLO carries it; without the length the subnet is the address alone. */
+/* "eth0 10.0.0.1/24", as HELLO carries it; without the length the subnet is the address only. */
 bool network_address_parse_line(const char *line, struct network_address *out);
 
 /* Of this interface; prefix -1: not known. false: the address is not numeric. */

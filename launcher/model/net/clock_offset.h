@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far another machine's monotonic clock is from ours, estimated from round trips: we ask at
- * `sent`, it reads its clock in between, the answer is here at `received`. Pure; nanoseconds.
+ * The offset of another machine's monotonic clock from ours, estimated from round trips: we ask at
+ * `sent`, it reads its clock in between, its answer arrives at `received`. Pure; nanoseconds.
  *
- * The best sample is that of the fastest round trip: it is wrong by at most half of it. But clocks
- * also run at different speeds, and in a run of days a sample from the first hour is worth nothing:
- * so a sample's error grows by CLOCK_DRIFT_PPM of its age, and a later one takes its place as soon
- * as that one's is smaller.
+ * The best sample is that of the fastest round trip: its error is at most half of that. But clocks
+ * also run at different speeds, and after days a sample of the first hour is useless. So a sample's
+ * error grows by CLOCK_DRIFT_PPM of its age. A later sample replaces it once the later one's error
+ * is smaller.
  */
 #pragma once
 
@@ -22,9 +22,9 @@ struct clock_offset {
 };
 
 void clock_offset_init(struct clock_offset *clock);
-/* Samples that cannot be (received before sent, times that no clock shows) are ignored. */
+/* Ignores impossible samples (received before sent, times that no clock shows). */
 void clock_offset_sample(struct clock_offset *clock, int64_t sent_ns, int64_t theirs_ns,
                          int64_t received_ns);
-/* Whatever the other side says: results and their differences do not overflow. */
+/* Results and their differences do not overflow, whatever the other side sent. */
 int64_t clock_offset_to_ours(const struct clock_offset *clock, int64_t theirs_ns);
 int64_t clock_offset_error(const struct clock_offset *clock, int64_t now_ns);

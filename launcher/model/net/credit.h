@@ -2,12 +2,12 @@
 /*
  * Output credit: how many bytes each node may send (D4). Pure.
  *
- * Policy: one budget for the whole job bounds what the driver may have to keep when its reader is
- * slow. Every node starts with a small window; a node that uses its window up while its bytes are
- * consumed as they come has it doubled, as long as the windows together stay within the budget. So
- * a busy link is filled, and idle nodes cost nothing. Bytes that had to wait for a slow reader
- * double nothing: more of them would only wait longer, in memory. Grants are cumulative byte counts
- * since the link came up: losing or repeating one does no harm.
+ * Policy: one budget for the whole job limits what the driver must keep in memory when its reader
+ * is slow. Every node starts with a small window. The window doubles when the node uses it up while
+ * the driver consumes its bytes as they come, and all windows stay within the budget. So a busy
+ * link is filled, and idle nodes cost nothing. Bytes that had to wait for a slow reader double
+ * nothing: more of them would only wait longer, in memory. Grants are cumulative byte counts since
+ * the link came up, so a lost or repeated grant does no harm.
  */
 #pragma once
 

@@ -2,11 +2,11 @@
 /*
  * Liveness of the other end of a link (D5). Pure: time is a parameter.
  *
- * Rule: silence of `suspect_ms` makes the peer suspect, of `lost_ms` lost; any frame makes it alive
- * again. A detector that finds that it was itself stalled (its ticks came much too late) restarts
- * the peer's clock, since the silence may be its own. While suspended, no time passes. When
- * something else has shown during a silence that the peer's host lives (a lossy link delays
- * heartbeats: TCP repeats in order), that silence may last twice as long.
+ * Rule: silence of `suspect_ms` makes the peer suspect, silence of `lost_ms` makes it lost. Any
+ * frame makes it alive again. A detector whose own ticks came much too late was stalled; it
+ * restarts the peer's clock, since the silence may be its own. While suspended, no time passes. A
+ * silence may last twice as long if something else has shown that the peer's host answers. On a
+ * lossy link TCP delays heartbeats, because it repeats in order.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ enum liveness_state { LIVENESS_ALIVE, LIVENESS_SUSPECT, LIVENESS_LOST };
 
 struct liveness {
     int64_t suspect_ms, lost_ms;
-    int64_t heard_ms; /* when the peer was last heard of */
+    int64_t heard_ms; /* when the peer was last heard */
     int64_t ticked_ms;
     enum liveness_state state;
     bool suspended, host_answers;
@@ -29,7 +29,7 @@ struct liveness {
 void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int64_t now_ms);
 void liveness_heard(struct liveness *l, int64_t now_ms);
 void liveness_host_answers(struct liveness *l); /* counts until the peer is heard again */
-/* To be called after liveness_next_ms(). Returns the state after it. */
+/* Call it every liveness_next_ms(). Returns the new state. */
 enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms);
 /* Until the next tick is due: a period, or less when the state may change before. */
 int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms);

@@ -110,7 +110,7 @@ static int compare_owned(const void *left, const void *right)
     return difference != 0 ? difference : (int)a->address->ipv6 - (int)b->address->ipv6;
 }
 
-/* What several machines have (172.17.0.1 on each docker0) tells nobody which of them is meant. */
+/* An address that several machines have (172.17.0.1 on each docker0) does not identify one. */
 static void mark_doubles(struct choice *choice)
 {
     size_t total = 0, used = 0;
@@ -141,7 +141,7 @@ static int best_fitness(const struct view *view, bool ipv6)
     return best;
 }
 
-/* One family for all, since an IPv4 address is no use to a node that has only IPv6. */
+/* One family for all, since an IPv4 address is useless to a node that has only IPv6. */
 static void choose_family(struct choice *choice)
 {
     int worst[2] = {0, 0};

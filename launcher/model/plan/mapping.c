@@ -19,7 +19,7 @@ static const struct rule_word {
     {"ppr", MAP_PPR}, {"numa", MAP_NUMA}, {"seq", MAP_SEQ},
 };
 
-/* A word of the text and what stands behind the `:` or `,` that ends it (NULL: nothing). */
+/* A word of the text; returns the text after the `:` or `,` that ends it (NULL: none). */
 static const char *next_word(const char *at, char word[32])
 {
     size_t length = strcspn(at, ":,");

@@ -9,9 +9,9 @@
  *   seq          one rank for each entry of the host list, in the order in which they were written
  *   a list       a rankfile has the host of each rank
  *
- * No host gets more ranks than slots, or with oversubscribe: the rule begins again with fresh slots
- * as often as is needed, up to max_slots of each host. Where the rule itself says how many ranks a
- * host has (ppr, a list), a host without a slot count has that many slots.
+ * No host gets more ranks than slots. With oversubscribe the rule begins again with fresh slots as
+ * often as needed, up to max_slots of each host. Where the rule itself says how many ranks a host
+ * has (ppr, a list), a host without a slot count has that many slots.
  */
 #pragma once
 
@@ -41,18 +41,19 @@ struct mapping {
 int mapping_parse(const char *text, struct mapping *out, struct error *err);
 void mapping_destroy(struct mapping *mapping); /* all zero afterwards */
 
-/* Does it say itself how many ranks a host without a slot count gets? How many there are in all? */
+/* Does the rule itself say how many ranks a host without a slot count gets? And how many there are?
+ */
 bool mapping_counts(const struct mapping *mapping);
 bool mapping_has_size(const struct mapping *mapping);
 
-/* How many ranks there are when nobody says it. */
+/* How many ranks there are when -np is not given. */
 int64_t mapping_size(const struct mapping *mapping, const struct host_list *hosts);
 
-/* The slots of a host by this rule, where `ranks` of its ranks are there. */
+/* The slots of a host by this rule, if `ranks` ranks are there. */
 int mapping_slots(const struct mapping *mapping, const struct host *host, int ranks);
 
 /* The host of each of `size` ranks (at least 1), as indices into `hosts`; the caller owns them.
  * NULL and STATUS_NO_SLOTS: the hosts have too few slots, as the text shows; NULL and STATUS_USAGE:
- * the rule contradicts the size, or names hosts that are not there. */
+ * the rule contradicts the size, or names a host that is missing. */
 int *mapping_assign(const struct mapping *mapping, const struct host_list *hosts, int size,
                     bool oversubscribe, struct error *err);

@@ -9,7 +9,7 @@
 
 #define SHOWN_RANGES_MAX 8 /* in the description of a node's ranks */
 
-/* How many ranks are wanted, at least 1, or -1. `usual`: when nobody says it. */
+/* How many ranks are wanted, at least 1, or -1. `usual`: when -np is not given. */
 static int64_t wanted_ranks(const struct plan_request *request, int64_t usual, struct error *err)
 {
     const struct app_list *apps = request->apps;

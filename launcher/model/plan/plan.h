@@ -4,10 +4,10 @@
  *
  * Rule: the mapping (model/plan/mapping.h) says on which host each rank runs; the default is that
  * of horovodrun's host assignment, host after host, each up to its slots. Local ranks count within
- * a host in the order of its ranks; the cross rank of a rank is the index of its host among those
- * that have its local rank, the cross size their number (so they differ between local ranks when
- * slots are unequal). Nodes stand in the order of their lowest ranks, so node 0 has rank 0; hosts
- * that get no rank have no node.
+ * a host in the order of its ranks. The cross rank of a rank is the index of its host among those
+ * that have its local rank, the cross size is their number. So they differ between local ranks when
+ * slots are unequal. Nodes are in the order of their lowest ranks, so node 0 has rank 0. A host
+ * without a rank has no node.
  *
  * Apps take consecutive ranks in their order: app 0 has 0 .. np - 1.
  */

@@ -28,12 +28,12 @@ struct rank_list {
     char *source;           /* name of the rankfile */
 };
 
-/* The place of `rank`, which is made (as RANK_PLACE_NONE, and all below it); borrowed until the
- * next one. */
+/* The place of `rank`; makes it, and all below it, as RANK_PLACE_NONE. Borrowed until the next
+ * call. */
 struct rank_place *rank_list_at(struct rank_list *list, size_t rank);
 
-/* A host as a list writes it, counted or by its name; STATUS_USAGE when it is neither. `[fe80::1]`
- * may stand in brackets. */
+/* Reads a host, counted or by its name; STATUS_USAGE when it is neither. An IPv6 address may be in
+ * brackets. */
 int rank_list_host(struct rank_list *list, const char *text, size_t length, int *out,
                    struct error *err);
 

@@ -14,7 +14,7 @@
 #define SHORTEST_LINE 9     /* bytes of "rank 0=a\n" */
 #define CPU_NUMBER_DIGITS 6 /* of a core or package */
 
-/* What is left of a line. */
+/* The rest of a line. */
 struct rest {
     const char *at, *end;
 };

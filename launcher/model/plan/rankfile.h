@@ -7,10 +7,10 @@
  *     rank 2=+n1 slot=4,6         # cores 4 and 6 of the second host of the list
  *     rank 3=node2                # anywhere on node2
  *
- * One rank a line, in any order, each from 0 on exactly once; `#` begins a comment. `slots` may
- * stand for `slot`. CPUs are core numbers as docs/binding.md counts them, `P:` in front of a number
- * or range makes it and those behind it the cores of package P, `*` is all of them, `;` divides as
- * `,` does; only the form is looked at here, since the nodes know what they have.
+ * One rank a line, in any order, each from 0 on exactly once; `#` begins a comment. `slots` may be
+ * written for `slot`. CPUs are core numbers as docs/binding.md counts them. `P:` in front of a
+ * number or range makes it and those after it cores of package P. `*` is all cores, `;` separates
+ * like `,`. Only the form is checked here, since each node knows its own cores.
  *
  * Errors have STATUS_USAGE and say file:line and what was expected.
  */

@@ -45,7 +45,7 @@ static char *trimmed(const char *value, size_t length, const char *comment)
     return mem_strndup(value, length);
 }
 
-/* false: this is no section. A name may hold brackets itself, so the last one ends it. */
+/* false: this is not a section. A name may hold brackets itself, so the last one ends it. */
 static bool take_section(struct reading *reading, const char *line, size_t length)
 {
     char *text AUTO_FREE = trimmed(line, length, ";#");

@@ -2,10 +2,10 @@
 /*
  * INI text, line by line: "[section]" and "key = value" (or "key: value"). Pure.
  *
- * inih reads the lines. Ours is what it leaves out: it does not tell which line it is at, nor of
- * sections without keys, takes an indented line for more of the one before, and cuts the names of
- * sections and long lines. Comments start with # or ; at the beginning of a line, or with ; after a
- * blank, or # after a section. CRLF and a byte order mark are fine.
+ * inih reads the lines. This file adds what inih lacks: line numbers, sections without keys, and
+ * long lines and names, which inih cuts. It also keeps inih from joining an indented line to the
+ * one before. Comments start with # or ; at the beginning of a line, with ; after a blank, or with
+ * # after a section. CRLF and a byte order mark are fine.
  */
 #pragma once
 
@@ -16,10 +16,10 @@ struct ini_place {
     int line; /* from 1 */
 };
 
-/* Both return 0, or -1 to stop with an error of their own, place included. Texts are borrowed until
- * they return. */
+/* Both return 0, or -1 to stop with an error that names the place. Texts are borrowed until they
+ * return. */
 struct ini_reader {
-    /* `name` is what stands in the brackets, without blanks around it; NULL: of no interest */
+    /* `name` is the text in the brackets, without blanks around it; NULL: skips sections */
     int (*section)(void *context, const struct ini_place *place, const char *name,
                    struct error *err);
     /* `section` is "" before the first one */
@@ -28,6 +28,6 @@ struct ini_reader {
 };
 
 /* `text` is the whole file, without NUL bytes. -1 and STATUS_USAGE "FILE:LINE: expected [section]
- * or key = value" for a line that is neither; or what a reader's function said. */
+ * or key = value" for a line that is neither; or the error of a reader's function. */
 int ini_lines_read(const char *text, const char *file, const struct ini_reader *reader,
                    void *context, struct error *err);

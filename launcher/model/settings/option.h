@@ -95,7 +95,7 @@ struct option_fixed {
     const char *spelling;
     const char *value;
     const char *instead; /* deprecated: what to write now; else NULL */
-    const char *help;    /* NULL: not shown of its own */
+    const char *help;    /* NULL: the help does not list it */
 };
 const struct option_fixed *option_fixed(size_t index); /* NULL past the end */
 
@@ -109,12 +109,12 @@ const struct option_other_name *option_other_variable(size_t index); /* NULL pas
 const struct option_other_name *option_other_yaml(size_t index);     /* NULL past the end */
 
 /*
- * Names in the environment. The rule that keeps a hvdrun inside a worker of another one apart:
- * an option's variable is never a worker's variable (a test holds the two lists against each
- * other), and the launcher does not hand option variables on to its workers (see
+ * Names in the environment. A hvdrun inside a worker of another hvdrun must not read the outer
+ * one's variables. So an option's variable is never a worker's variable (a test compares the two
+ * lists), and the launcher does not pass option variables on to its workers (see
  * option_of_variable()).
  */
 /* The option that this environment name sets (also by a further name), OPT_TOTAL: none. */
 enum option_id option_of_variable(const char *name, size_t length);
-/* A HVDRUN_ name that is no option but belongs to a worker, an agent or the tests. */
+/* A HVDRUN_ name that is not an option but belongs to a worker, an agent or the tests. */
 bool option_variable_is_reserved(const char *name, size_t length);

@@ -8,7 +8,7 @@
  * start at 1 (np, ports), -1 for times without a default, an empty list. Durations are
  * milliseconds.
  *
- * Every value remembers where it came from, so that a message can name the place.
+ * Every value remembers its source, so that a message can name it.
  */
 #pragma once
 
@@ -77,5 +77,5 @@ const char *settings_place(const struct settings *settings, enum option_id id); 
  * appends nothing when there is no value. */
 int settings_format(const struct settings *settings, enum option_id id, struct buf *out);
 
-/* Does an option that was given make the job an elastic one? */
+/* Does an option that was given make the job elastic? */
 bool settings_is_elastic(const struct settings *settings);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text from outside as an error may repeat it: one line, printable, short. Pure. */
+/* Makes text from outside fit for a message: one line, printable, short. Pure. */
 #pragma once
 
 #include <stddef.h>

@@ -29,7 +29,8 @@ static const char *quoted(const char *at, struct buf *word)
     return at + 1;
 }
 
-/* One word from `at`, which is no blank; what follows it, or NULL: a quote or backslash too few. */
+/* One word from `at`, which is not a blank. Returns the text after it; NULL: an open quote or a
+ * backslash at the end. */
 static const char *take_word(const char *at, struct buf *word)
 {
     while (at != NULL && *at != '\0' && !is_blank(*at)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command that a user has given as one text, split into words: quotes and backslashes as a shell
- * would, nothing expanded; no shell ever sees it (D14). Pure. */
+/* Splits a command that a user gave as one text into words. Quotes and backslashes work as in a
+ * shell; nothing is expanded, and no shell ever sees it (D14). Pure. */
 #pragma once
 
 #include "base/error.h"

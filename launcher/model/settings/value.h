@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a text means as the value of an option, and the way back: by the option's type alone, so a
- * value that works as a flag works in INI, YAML and the environment too. Pure.
+ * Converts between texts and the values of options. Only the option's type counts, so a value that
+ * works as a flag works in INI, YAML and the environment too. Pure.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ static int ancestor(hwloc_topology_t machine, hwloc_obj_t pu, hwloc_obj_type_t t
     return object != NULL ? (int)object->logical_index : missing;
 }
 
-/* The first memory node whose CPUs include this one (memory nodes are no ancestors in hwloc 2). */
+/* The first memory node whose CPUs include this one (memory nodes are not ancestors in hwloc 2). */
 static int numa_of(hwloc_topology_t machine, hwloc_obj_t pu)
 {
     hwloc_obj_t node = NULL;
@@ -41,7 +41,7 @@ static void read_cpus(hwloc_topology_t machine, struct topology *out)
 {
     hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(machine);
     hwloc_cpuset_t own = hwloc_bitmap_dup(allowed);
-    /* a made-up machine has no affinity of ours */
+    /* a simulated machine has no affinity of ours */
     if (own != NULL && !out->made_up)
         (void)hwloc_get_cpubind(machine, own, HWLOC_CPUBIND_PROCESS);
     hwloc_obj_t pu = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PMIx_Abort, and so MPI_Abort. The worker waits until the agent knows, then exits by itself, so
+/* PMIx_Abort, and so MPI_Abort. The worker waits until the agent knows, then exits, so
  * that the exit status is the one it chose. */
 #include <stdlib.h>
 

@@ -15,7 +15,7 @@ struct batch {
     pthread_mutex_t lock;
     pthread_cond_t done;
     int waiting;          /* for that many calls of batch_done() */
-    bool abandoned;       /* nobody waits: the last call frees it */
+    bool abandoned;       /* the wait was given up: the last call frees it */
     pmix_status_t status; /* the first that went wrong */
 };
 

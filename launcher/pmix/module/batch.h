@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for PMIx's thread, but not for ever.
+ * A wait for PMIx's thread, with a time limit.
  *
- * Registering is a matter of microseconds, and simplest when it is waited for. But libpmix's thread
- * can lock up for good (4.2: when a worker was killed in the middle of connecting), and an agent
- * that waits for it would hang with the job still to be torn down. So the wait has an end; after it
- * the library is given up (struct server, `stuck`), and the batch is left to whoever still holds
- * it.
+ * Registering takes microseconds, and it is simplest to wait for it. But libpmix's thread can lock
+ * up for good (4.2: when a worker is killed while it connects). An agent that waits for it would
+ * hang and could not end the job. So the wait has a limit. After it we give the library up (struct
+ * server, `stuck`); the batch is freed by its last user.
  */
 #pragma once
 

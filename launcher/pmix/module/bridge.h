@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From PMIx's thread to the loop's thread: the only crossing.
+ * The only way from PMIx's thread to the loop's thread.
  *
- * PMIx calls us on its own thread, where nothing may block and nothing of the agent may be touched.
- * Each call copies its arguments into a request and pushes it; the loop's thread runs the requests
- * in their order. A request that waits for an answer from elsewhere is parked under a number.
+ * PMIx calls us on its own thread, where code must not block and must not touch the agent. Each
+ * call copies its arguments into a request and pushes it. The loop's thread runs the requests in
+ * their order. A request that waits for an answer is parked under a number.
  */
 #pragma once
 

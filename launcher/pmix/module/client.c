@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workers that connect and finalize. PMIx is told to go on at once, so that no worker waits for the
+ * Workers that connect and finalize. We let PMIx go on at once, so that no worker waits for the
  * loop; the loop learns it a moment later, and always before the exit that follows.
  */
 #include <stdlib.h>

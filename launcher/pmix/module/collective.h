@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step in which ranks of several nodes take part: fence, connect, group. PMIx calls when all
- * local participants have entered it. On one node these are all of them; over several nodes the
- * agent tells the others and brings back the bytes of all.
+ * A collective operation: fence, connect, group. PMIx calls us when all local participants have
+ * entered it. On one node these are all of them. Over several nodes the agent sends the bytes to
+ * the others and brings back the bytes of all.
  *
- * Operations of one kind with the same participants are told apart by their order, which is the
- * same on all nodes, because the participants' is.
+ * Operations of one kind with the same participants differ by their order. The order is the same on
+ * all nodes, because every participant has the same.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events. PMIx itself delivers them among the workers of a node and remembers who asked for what;
- * we have nothing to add to a registration. An event that is to reach other nodes is packed, goes
- * through the agent, and is raised again by each of the other servers.
+ * Events. PMIx itself delivers them among the workers of a node and remembers which worker asked
+ * for which; we have nothing to add to a registration. An event that is to reach other nodes is
+ * packed, goes through the agent, and is raised again by each of the other servers.
  *
  * A worker that ends badly is reported to those that registered for it, never to default handlers:
  * the one of Open MPI would end the survivors on its own, and that decision is the launcher's.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Process groups. PMIx calls when all local members have asked; when those of the other nodes have
- * too, the group is complete, and what is left for us is to remember it and to give it a number
+ * too, the group is complete, and we only remember it and give it a number
  * when one is wanted.
  */
 #include <stdlib.h>

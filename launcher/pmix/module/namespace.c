@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job towards PMIx: its namespace with everything that a worker may ask about the job, the apps,
- * the nodes and each rank, told in advance so that nothing has to be asked for later.
+ * the nodes and each rank, given in advance, so that no worker has to ask later.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -148,7 +148,7 @@ static pmix_status_t register_nspace(const struct job *job, const struct infos *
     struct batch *batch = batch_create(1);
     pmix_status_t status = PMIx_server_register_nspace(job->nspace, job->local_count, list->items,
                                                        list->count, batch_done, batch);
-    if (status != PMIX_SUCCESS) /* done or failed already: nobody calls back */
+    if (status != PMIX_SUCCESS) /* done or failed already: no callback comes */
         batch_done(status, batch);
     return batch_wait(batch);
 }

@@ -215,8 +215,8 @@ static struct store_call *call_new(int kind, const pmix_proc_t *proc, const pmix
     int64_t range = infos_number(info, ninfo, PMIX_RANGE, PMIX_RANGE_SESSION);
     int64_t keep = infos_number(info, ninfo, PMIX_PERSISTENCE, PMIX_PERSIST_SESSION);
     bool known = range_of(range, &call->ask.range) == 0;
-    /* Open MPI 5 looks up with a range that it never set. Who asks is shown no more by a range that
-     * is no range; who publishes might be. */
+    /* Open MPI 5 looks up with a range that it never set. That is harmless for a lookup: an invalid
+     * range shows no more data. For a publish it could be wrong. */
     if (!known && kind != STORE_ASK_PUBLISH) {
         call->ask.range = STORE_SESSION;
         known = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the module: the one server, and what each file of it offers to server.c, which
- * composes them. Functions named up_* are called by PMIx on its thread and do nothing but queue;
- * all others belong to the loop's thread.
+ * The private header of the module: its one server, and the functions that each file offers to
+ * server.c, which composes them. PMIx calls the up_* functions on its thread; they only queue. All
+ * others belong to the loop's thread.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ struct job_app {
     int np, first_rank;
 };
 
-/* A copy of the agent's struct pmix_job, turned around for lookups by rank. */
+/* A copy of the agent's struct pmix_job, arranged for lookups by rank. */
 struct job {
     pmix_nspace_t nspace;
     int size, universe_size, node_count, my_node, local_count, app_count;
@@ -54,7 +54,7 @@ struct server {
     int poll_fd, timer_fd;
     char *tmpdir, *hostname;
     struct job *job; /* NULL between epochs */
-    bool stuck;      /* PMIx's thread does not answer (batch.h): nothing is asked of it any more */
+    bool stuck;      /* PMIx's thread does not answer (batch.h): it gets no further request */
     struct publish_store *store;
     struct group *groups;
     uint64_t last_round; /* of collectives on one node */
