@@ -15,8 +15,8 @@
 #include "agent/hello.h"
 #include "agent/keeper_line.h"
 #include "agent/mpi_host.h"
-#include "agent/node_orders.h"
 #include "agent/notifier.h"
+#include "agent/orders.h"
 #include "agent/rendezvous_door.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -30,7 +30,7 @@
 
 static void link_frame(void *context, const struct frame_header *header, const uint8_t *body)
 {
-    node_orders_frame(context, header, body);
+    orders_frame(context, header, body);
 }
 
 static void link_closed(void *context, const char *reason)
@@ -41,7 +41,7 @@ static void link_closed(void *context, const char *reason)
 
 static void link_refused(void *context, const char *reason)
 {
-    node_orders_refused(context, reason);
+    orders_refused(context, reason);
 }
 
 /* The driver will see the end of the link, and not the reason. */

@@ -52,6 +52,13 @@ void agent_end_driver_lost(struct agent *agent)
     ending_begin(agent->ending, SIGTERM, agent->grace_ms);
 }
 
+void agent_end_breach(struct agent *agent, const char *what)
+{
+    log_error(&agent->post.log, "the launcher broke the protocol: %s", what);
+    link_flush(agent->link);
+    agent_end_driver_lost(agent);
+}
+
 static void ending_signal(void *context, int signal)
 {
     const struct agent *agent = context;

@@ -16,6 +16,9 @@ void agent_end_anew(struct agent *agent);
 /* The driver or the keeper is lost: ends the workers, then the agent. */
 void agent_end_driver_lost(struct agent *agent);
 
+/* The driver broke the protocol: reports `what`, then ends as if the driver were lost. */
+void agent_end_breach(struct agent *agent, const char *what);
+
 /* The frames END and QUIT. */
 void agent_end_order(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length);
 void agent_end_quit(struct agent *agent);

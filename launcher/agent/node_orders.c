@@ -8,32 +8,16 @@
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "agent/notifier.h"
-#include "agent/orders.h"
 #include "agent/rendezvous_door.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
-void node_orders_refused(struct agent *agent, const char *why)
+void node_orders_welcome(struct agent *agent, const struct frame_header *header,
+                         const uint8_t *body)
 {
-    log_error(&agent->post.log, "what came from the launcher is refused: %s", why);
-}
-
-/* The order of frames is part of the protocol: a peer that breaks it is not our driver. */
-static void driver_is_wrong(struct agent *agent, const char *what)
-{
-    log_error(&agent->post.log, "the launcher broke the protocol: %s", what);
-    link_flush(agent->link);
-    agent_end_driver_lost(agent);
-}
-
-/* Once: crews point to what it says. */
-static void on_welcome(struct agent *agent, const uint8_t *body, size_t length)
-{
-    Hvdrun__Welcome *message = hvdrun__welcome__unpack(NULL, length, body);
-    if (message == NULL || agent->job_id != NULL) {
-        driver_is_wrong(agent, message == NULL ? "WELCOME is unreadable" : "WELCOME came twice");
-        if (message != NULL)
-            hvdrun__welcome__free_unpacked(message, NULL);
+    Hvdrun__Welcome *message = hvdrun__welcome__unpack(NULL, header->length, body);
+    if (message == NULL) {
+        agent_end_breach(agent, "WELCOME is unreadable");
         return;
     }
     link_set_node(agent->link, message->node);
@@ -86,36 +70,35 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
 }
 
 /* Of the next epoch: after an end all anew, else beside the workers that go on. */
-static void on_prepare(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
+void node_orders_prepare(struct agent *agent, const struct frame_header *header,
+                         const uint8_t *body)
 {
-    Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, length, body);
-    if (message == NULL || agent->job_id == NULL) {
-        driver_is_wrong(agent,
-                        message == NULL ? "PREPARE is unreadable" : "PREPARE before WELCOME");
-        if (message != NULL)
-            hvdrun__prepare__free_unpacked(message, NULL);
+    Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, header->length, body);
+    if (message == NULL) {
+        agent_end_breach(agent, "PREPARE is unreadable");
         return;
     }
     if (agent->ended) {
         crews_clear(agent->crews);
         agent_end_anew(agent);
     }
-    if (ending_is_idle(agent->ending) && crews_is_newer(agent->crews, epoch))
-        add_crew(agent, epoch, message);
+    if (ending_is_idle(agent->ending) && crews_is_newer(agent->crews, header->epoch))
+        add_crew(agent, header->epoch, message);
     else
         hvdrun__prepare__free_unpacked(message, NULL);
 }
 
-static void on_epoch(struct agent *agent, uint32_t epoch)
+void node_orders_epoch(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
-    agent->post.epoch = epoch;
+    (void)body;
+    agent->post.epoch = header->epoch;
     if (agent->rendezvous != NULL)
-        rendezvous_door_begin(agent->rendezvous, epoch);
+        rendezvous_door_begin(agent->rendezvous, header->epoch);
 }
 
-static void on_credit(struct agent *agent, const uint8_t *body, size_t length)
+void node_orders_credit(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
-    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, length, body);
+    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, header->length, body);
     if (message == NULL)
         return;
     if (message->bytes > agent->pool.granted)
@@ -124,9 +107,10 @@ static void on_credit(struct agent *agent, const uint8_t *body, size_t length)
     stream_pool_resume(&agent->pool);
 }
 
-static void on_heartbeat(struct agent *agent, const uint8_t *body, size_t length)
+void node_orders_heartbeat(struct agent *agent, const struct frame_header *header,
+                           const uint8_t *body)
 {
-    Hvdrun__Heartbeat *message = hvdrun__heartbeat__unpack(NULL, length, body);
+    Hvdrun__Heartbeat *message = hvdrun__heartbeat__unpack(NULL, header->length, body);
     if (message == NULL)
         return;
     message->reply_ns = (uint64_t)clock_mono_ns();
@@ -135,7 +119,7 @@ static void on_heartbeat(struct agent *agent, const uint8_t *body, size_t length
 }
 
 /* The workers are in sessions of their own, where SIGTSTP has no effect: SIGSTOP has. */
-static void on_suspend(struct agent *agent, bool suspend)
+static void suspend_job(struct agent *agent, bool suspend)
 {
     liveness_suspend(&agent->liveness, suspend, clock_mono_ms());
     ending_pause(agent->ending, suspend);
@@ -145,9 +129,22 @@ static void on_suspend(struct agent *agent, bool suspend)
         post_empty(&agent->post, FRAME_SUSPENDED);
 }
 
-static void on_notify(struct agent *agent, const uint8_t *body, size_t length)
+void node_orders_suspend(struct agent *agent, const struct frame_header *header,
+                         const uint8_t *body)
 {
-    Hvdrun__Notify *message = hvdrun__notify__unpack(NULL, length, body);
+    (void)header, (void)body;
+    suspend_job(agent, true);
+}
+
+void node_orders_resume(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    (void)header, (void)body;
+    suspend_job(agent, false);
+}
+
+void node_orders_notify(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    Hvdrun__Notify *message = hvdrun__notify__unpack(NULL, header->length, body);
     if (message == NULL)
         return;
     notifier_send(agent->notifier, message->seat, message->timestamp, (int)message->result,
@@ -155,49 +152,22 @@ static void on_notify(struct agent *agent, const uint8_t *body, size_t length)
     hvdrun__notify__free_unpacked(message, NULL);
 }
 
-static void on_check(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void node_orders_check(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
     if (agent->check == NULL)
         agent->check = check_create(agent->loop, &agent->post, agent->facts, agent->modules);
     check_frame(agent->check, header->type, body, header->length);
 }
 
-/* Frames that are not the liveness', nor about certain workers. */
-static bool node_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void node_orders_kv_reply(struct agent *agent, const struct frame_header *header,
+                          const uint8_t *body)
 {
-    size_t length = header->length;
-    switch (header->type) {
-    case FRAME_WELCOME: on_welcome(agent, body, length); break;
-    case FRAME_PREPARE: on_prepare(agent, header->epoch, body, length); break;
-    case FRAME_EPOCH: on_epoch(agent, header->epoch); break;
-    case FRAME_OUTPUT_CREDIT: on_credit(agent, body, length); break;
-    case FRAME_NOTIFY: on_notify(agent, body, length); break;
-    case FRAME_DEADLINE: departure_deadline(agent->departure, body, length); break;
-    case FRAME_END: agent_end_order(agent, header->epoch, body, length); break;
-    case FRAME_QUIT: agent_end_quit(agent); break;
-    case FRAME_CHECK:
-    case FRAME_PROBE: on_check(agent, header, body); break;
-    case FRAME_KV_REPLY:
-        if (agent->rendezvous != NULL)
-            rendezvous_door_reply(agent->rendezvous, body, length);
-        break;
-    default: return false;
-    }
-    return true;
+    if (agent->rendezvous != NULL)
+        rendezvous_door_reply(agent->rendezvous, body, header->length);
 }
 
-void node_orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void node_orders_deadline(struct agent *agent, const struct frame_header *header,
+                          const uint8_t *body)
 {
-    if (agent->quits)
-        return;
-    liveness_heard(&agent->liveness, clock_mono_ms());
-    switch (header->type) {
-    case FRAME_HEARTBEAT: on_heartbeat(agent, body, header->length); break;
-    case FRAME_SUSPEND: on_suspend(agent, true); break;
-    case FRAME_RESUME: on_suspend(agent, false); break;
-    default:
-        if (!node_frame(agent, header, body))
-            orders_frame(agent->crews, &agent->post, header, body);
-        break;
-    }
+    departure_deadline(agent->departure, body, header->length);
 }

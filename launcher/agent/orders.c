@@ -1,71 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/orders.h"
 
-static void on_start(struct crew *crew, const uint8_t *body, size_t length)
+#include <stdio.h>
+
+#include "agent/agent_end.h"
+#include "agent/crew_orders.h"
+#include "agent/node_orders.h"
+#include "base/clock.h"
+
+typedef void node_order(struct agent *agent, const struct frame_header *header,
+                        const uint8_t *body);
+typedef void crews_order(struct crews *crews, const struct frame_header *header,
+                         const uint8_t *body);
+typedef void crew_order(struct crew *crew, const struct frame_header *header, const uint8_t *body);
+
+enum order_time { AT_ANY_TIME, ONCE, AFTER_WELCOME };
+
+/* One of the three handlers. */
+struct order {
+    node_order *node;   /* for the whole node */
+    crews_order *crews; /* for all crews, whatever their epoch */
+    crew_order *crew;   /* for the crew of the header's epoch; without one the frame is stale */
+    enum order_time when;
+};
+
+static void heartbeat_reply(struct agent *agent, const struct frame_header *header,
+                            const uint8_t *body)
 {
-    Hvdrun__Start *message = hvdrun__start__unpack(NULL, length, body);
-    if (message == NULL)
+    (void)agent, (void)header, (void)body; /* orders_frame() notes that the driver was heard */
+}
+
+static void cancel(struct crews *crews, const struct frame_header *header, const uint8_t *body)
+{
+    (void)body;
+    crews_cancel(crews, header->epoch);
+}
+
+static void state_request(struct agent *agent, const struct frame_header *header,
+                          const uint8_t *body)
+{
+    (void)header, (void)body;
+    crews_report_states(agent->crews, &agent->post);
+}
+
+static void end(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    agent_end_order(agent, header->epoch, body, header->length);
+}
+
+static void quit(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    (void)header, (void)body;
+    agent_end_quit(agent);
+}
+
+static const struct order orders[] = {
+    [FRAME_HEARTBEAT] = {.node = node_orders_heartbeat},
+    [FRAME_HEARTBEAT_REPLY] = {.node = heartbeat_reply},
+    [FRAME_WELCOME] = {.node = node_orders_welcome, .when = ONCE}, /* crews point to its values */
+    [FRAME_PREPARE] = {.node = node_orders_prepare, .when = AFTER_WELCOME},
+    [FRAME_EPOCH] = {.node = node_orders_epoch},
+    [FRAME_SUSPEND] = {.node = node_orders_suspend},
+    [FRAME_RESUME] = {.node = node_orders_resume},
+    [FRAME_OUTPUT_CREDIT] = {.node = node_orders_credit},
+    [FRAME_KV_REPLY] = {.node = node_orders_kv_reply},
+    [FRAME_NOTIFY] = {.node = node_orders_notify},
+    [FRAME_DEADLINE] = {.node = node_orders_deadline},
+    [FRAME_CHECK] = {.node = node_orders_check},
+    [FRAME_PROBE] = {.node = node_orders_check},
+    [FRAME_STATE_REQUEST] = {.node = state_request},
+    [FRAME_END] = {.node = end},
+    [FRAME_QUIT] = {.node = quit},
+    [FRAME_CANCEL] = {.crews = cancel},
+    [FRAME_SIGNAL] = {.crews = crew_orders_signal},
+    [FRAME_WINDOW_SIZE] = {.crews = crew_orders_window},
+    [FRAME_START] = {.crew = crew_orders_start},
+    [FRAME_STDIN] = {.crew = crew_orders_stdin},
+    [FRAME_END_WORKER] = {.crew = crew_orders_end_worker},
+    [FRAME_MPI_COLLECTED] = {.crew = crew_orders_mpi},
+    [FRAME_MPI_MODEX] = {.crew = crew_orders_mpi},
+    [FRAME_MPI_MODEX_DATA] = {.crew = crew_orders_mpi},
+    [FRAME_MPI_STORE_REPLY] = {.crew = crew_orders_mpi},
+    [FRAME_MPI_EVENT] = {.crew = crew_orders_mpi},
+    [FRAME_MPI_SIGNAL] = {.crew = crew_orders_mpi},
+};
+
+static const struct order *find(uint8_t type)
+{
+    static const struct order none = {.node = NULL};
+    return type < sizeof(orders) / sizeof(orders[0]) ? &orders[type] : &none;
+}
+
+/* NULL: the frame may come now. */
+static const char *breach(const struct agent *agent, const struct order *order)
+{
+    if (order->node == NULL && order->crews == NULL && order->crew == NULL)
+        return "is not for an agent";
+    bool welcomed = agent->job_id != NULL;
+    if (order->when == ONCE && welcomed)
+        return "came twice";
+    return order->when == AFTER_WELCOME && !welcomed ? "before WELCOME" : NULL;
+}
+
+void orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    if (agent->quits)
         return;
-    crew_start(crew, message);
-    hvdrun__start__free_unpacked(message, NULL);
-}
-
-static void on_stdin(struct crew *crew, const uint8_t *body, size_t length)
-{
-    struct frame_data data;
-    if (frame_data_get(body, (uint32_t)length, &data, NULL) == 0)
-        crew_input(crew, &data, body + FRAME_DATA_PREFIX, length - FRAME_DATA_PREFIX);
-}
-
-static void on_end_worker(struct crew *crew, const uint8_t *body, size_t length)
-{
-    Hvdrun__EndWorker *message = hvdrun__end_worker__unpack(NULL, length, body);
-    if (message == NULL)
+    liveness_heard(&agent->liveness, clock_mono_ms());
+    const struct order *order = find(header->type);
+    const char *problem = breach(agent, order);
+    if (problem != NULL) {
+        char what[80];
+        snprintf(what, sizeof(what), "%s %s", frame_name(header->type), problem);
+        agent_end_breach(agent, what);
         return;
-    crew_end_worker(crew, message->seat, message->signal, message->grace_ms);
-    hvdrun__end_worker__free_unpacked(message, NULL);
-}
-
-static void on_signal(struct crews *crews, const uint8_t *body, size_t length)
-{
-    Hvdrun__Signal *message = hvdrun__signal__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
-    crews_signal(crews, message->signal);
-    hvdrun__signal__free_unpacked(message, NULL);
-}
-
-static void on_window(struct crews *crews, const uint8_t *body, size_t length)
-{
-    Hvdrun__WindowSize *message = hvdrun__window_size__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
-    crews_resize(crews, (int)message->rows, (int)message->columns);
-    hvdrun__window_size__free_unpacked(message, NULL);
-}
-
-static void crew_frame(struct crew *crew, uint8_t type, const uint8_t *body, size_t length)
-{
-    switch (type) {
-    case FRAME_START: on_start(crew, body, length); break;
-    case FRAME_STDIN: on_stdin(crew, body, length); break;
-    case FRAME_END_WORKER: on_end_worker(crew, body, length); break;
-    default: crew_mpi_frame(crew, type, body, length); break; /* the MPI_* ones */
     }
+    if (order->node != NULL)
+        order->node(agent, header, body);
+    if (order->crews != NULL)
+        order->crews(agent->crews, header, body);
+    struct crew *crew = order->crew != NULL ? crews_find(agent->crews, header->epoch) : NULL;
+    if (crew != NULL)
+        order->crew(crew, header, body);
 }
 
-void orders_frame(struct crews *crews, const struct post *post, const struct frame_header *header,
-                  const uint8_t *body)
+void orders_refused(struct agent *agent, const char *why)
 {
-    struct crew *crew = crews_find(crews, header->epoch);
-    switch (header->type) {
-    case FRAME_CANCEL: crews_cancel(crews, header->epoch); break;
-    case FRAME_SIGNAL: on_signal(crews, body, header->length); break;
-    case FRAME_WINDOW_SIZE: on_window(crews, body, header->length); break;
-    case FRAME_STATE_REQUEST: crews_report_states(crews, post); break;
-    default:
-        if (crew != NULL)
-            crew_frame(crew, header->type, body, header->length);
-        break;
-    }
+    log_error(&agent->post.log, "what came from the launcher is refused: %s", why);
 }

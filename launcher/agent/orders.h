@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passes the driver's frames about workers to the crews. A frame about one worker or one start goes
- * to the crew of the header's epoch, and is dropped as stale when there is none. Signals, window
- * sizes and questions are for all crews, whatever their epoch.
+ * Every frame of the driver: a table has the handler of each type, and when it may come. A type
+ * without a line is a breach of the protocol.
  */
 #pragma once
 
-#include "agent/crews.h"
+#include "agent/agent_state.h"
+#include "wire/frame.h"
 
-/* `post` is the agent's, for answers. Ignores types that are not orders, and bodies that it cannot
- * read. */
-void orders_frame(struct crews *crews, const struct post *post, const struct frame_header *header,
-                  const uint8_t *body);
+void orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body);
+
+/* A frame of the driver cannot be accepted: reports to it why. */
+void orders_refused(struct agent *agent, const char *why);

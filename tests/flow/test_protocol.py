@@ -329,7 +329,8 @@ class Agents(Flow):
         self.box.check_nothing_left(patient(10))
 
     def test_the_reason_is_told(self):
-        for name, said in (("PREPARE before WELCOME", DRIVERS["prepare before welcome"]), ("WELCOME came twice", DRIVERS["welcome twice"])):
+        for name, said in (("PREPARE before WELCOME", DRIVERS["prepare before welcome"]), ("WELCOME came twice", DRIVERS["welcome twice"]),
+                           ("HELLO is not for an agent", DRIVERS["an agent's frames"])):
             with self.subTest(name):
                 agent, reader, heard = self.talk(said)
                 agent.wait(patient(60))

@@ -648,6 +648,32 @@ static void test_driver_lost(void **state)
     free(folder);
 }
 
+/* The agent says which frame it was, ends its workers, and then itself. */
+static void test_a_frame_that_only_agents_send(void **state)
+{
+    (void)state;
+    static const enum frame_type types[] = {FRAME_ENDED, FRAME_KV_REQUEST, FRAME_OUTPUT_SHOW};
+    const struct crew_plan plan = {.script = STAYS, .seats = {{0, 0, 0, 0}}, .count = 1};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct fake_driver driver;
+        fake_open(&driver);
+        fake_run(&driver, 1, &plan);
+        fake_read(&driver, "up");
+        fake_send(&driver, types[i], 1, NULL);
+        struct note note = fake_take(&driver, FRAME_LOG, 1, NO_SEAT);
+        Hvdrun__Log *log = hvdrun__log__unpack(NULL, note.length, note.body);
+        char *text AUTO_FREE = mem_printf("the launcher broke the protocol: %s is not for an agent",
+                                          frame_name((uint8_t)types[i]));
+        assert_non_null(strstr(log->text, text));
+        hvdrun__log__free_unpacked(log, NULL);
+        free(note.body);
+        while (!driver.closed)
+            run_loop(driver.loop);
+        assert_int_equal(fake_wait(&driver), 0);
+        fake_close(&driver);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -668,6 +694,7 @@ int main(void)
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_end_while_probe_runs),
         cmocka_unit_test(test_driver_lost),
+        cmocka_unit_test(test_a_frame_that_only_agents_send),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
