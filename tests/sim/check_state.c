@@ -142,9 +142,9 @@ static enum elastic_host_state expected(const struct sim_host *host, enum elasti
     if (host->calling)
         return ELASTIC_HOST_CALLING;
     if (host->up)
-        return state == ELASTIC_HOST_LEAVING ? state : ELASTIC_HOST_UP;
+        return state == ELASTIC_HOST_DRAINING ? state : ELASTIC_HOST_UP;
     return state == ELASTIC_HOST_CALLING || state == ELASTIC_HOST_UP ||
-                   state == ELASTIC_HOST_LEAVING
+                   state == ELASTIC_HOST_DRAINING
                ? ELASTIC_HOST_KNOWN
                : state;
 }

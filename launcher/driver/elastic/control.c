@@ -33,7 +33,7 @@ static json_t *host_json(const struct elastic_parts *parts, int host)
     json_object_set_new(object, "slots", json_integer(facts.slots));
     json_object_set_new(object, "ranks", facts.workers > 0 ? ranks_json(core, host) : json_array());
     json_object_set_new(object, "spare", json_boolean(facts.spare));
-    if (facts.state == ELASTIC_HOST_LEAVING && facts.drain_deadline_ms >= 0)
+    if (facts.state == ELASTIC_HOST_DRAINING && facts.drain_deadline_ms >= 0)
         json_object_set_new(object, "drain_s",
                             json_real((double)(facts.drain_deadline_ms - now) / 1000));
     if (facts.blacklisted_until_ms == INT64_MAX)

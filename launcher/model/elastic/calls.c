@@ -98,7 +98,7 @@ void elastic_calls_came(struct elastic *e, int number, const char *boot_id)
     }
     e->grow_again = true;
     if (host->drained) { /* still the machine that drains */
-        move(e, number, ELASTIC_HOST_LEAVING);
+        move(e, number, ELASTIC_HOST_DRAINING);
         e->release_again = true;
     }
 }
@@ -159,7 +159,7 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
 {
     struct elastic_host *host = &e->hosts.items[number];
     struct elastic_change *change = &e->change;
-    bool preempted = host->state == ELASTIC_HOST_LEAVING;
+    bool preempted = host->state == ELASTIC_HOST_DRAINING;
     bool had_members = host->staying > 0;
     struct elastic_failure failure = {
         .kind = preempted ? ELASTIC_FAILURE_PREEMPTED : ELASTIC_FAILURE_LOST,
@@ -236,8 +236,8 @@ void elastic_calls_due(struct elastic *e)
 {
     for (int i = 0; i < e->hosts.count && e->state != ELASTIC_ENDING; i++) {
         struct elastic_host *host = &e->hosts.items[i];
-        if (host->state == ELASTIC_HOST_LEAVING && !host->expired && host->drain_deadline_ms >= 0 &&
-            host->drain_deadline_ms <= e->now_ms)
+        if (host->state == ELASTIC_HOST_DRAINING && !host->expired &&
+            host->drain_deadline_ms >= 0 && host->drain_deadline_ms <= e->now_ms)
             elastic_departures_expire(e, i);
         if (elastic_hosts_end_cooldowns(host, e->now_ms)) {
             e->grow_again = true;

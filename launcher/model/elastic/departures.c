@@ -47,7 +47,7 @@ void elastic_departures_shrink(struct elastic *e, int number, const char *text)
 
 void elastic_departures_begin(struct elastic *e, int number, const char *text)
 {
-    move(e, number, ELASTIC_HOST_LEAVING);
+    move(e, number, ELASTIC_HOST_DRAINING);
     e->release_again = e->call_again = true;
     elastic_departures_shrink(e, number, text);
 }
@@ -56,10 +56,10 @@ void elastic_departures_finish(struct elastic *e)
 {
     for (int i = 0; i < e->hosts.count; i++) {
         struct elastic_host *host = &e->hosts.items[i];
-        if (host->state != ELASTIC_HOST_LEAVING || host->seats > 0)
+        if (host->state != ELASTIC_HOST_DRAINING || host->seats > 0)
             continue;
         elastic_emit(e, ELASTIC_LET_GO)->host = i;
-        move(e, i, ELASTIC_HOST_LEFT);
+        move(e, i, ELASTIC_HOST_DRAINED);
         elastic_say(e, ELASTIC_NOTICE, "%s has left", name_of(e, i));
         if (host->listed && !host->relisted)
             continue;
@@ -83,9 +83,9 @@ void elastic_departures_drain(struct elastic *e, int number, const char *text, i
     switch (host->state) {
     case ELASTIC_HOST_CALLING: elastic_emit(e, ELASTIC_LET_GO)->host = number; /* fall through */
     case ELASTIC_HOST_KNOWN:
-    case ELASTIC_HOST_AWAY: move(e, number, ELASTIC_HOST_LEFT); break;
+    case ELASTIC_HOST_AWAY: move(e, number, ELASTIC_HOST_DRAINED); break;
     case ELASTIC_HOST_UP: elastic_departures_begin(e, number, why); break;
-    case ELASTIC_HOST_LEAVING:
+    case ELASTIC_HOST_DRAINING:
         if (host->drain_deadline_ms != told_ms && host->live > 0)
             tell_deadline(e, number);
         break;
@@ -100,12 +100,12 @@ void elastic_departures_undrain(struct elastic *e, int number)
         return;
     bool told = host->drain_deadline_ms >= 0 && host->live > 0;
     elastic_hosts_undrain(host);
-    if (told && host->state == ELASTIC_HOST_LEAVING)
+    if (told && host->state == ELASTIC_HOST_DRAINING)
         tell_deadline(e, number); /* that there is none any more */
     e->call_again = e->grow_again = true;
-    if (host->state == ELASTIC_HOST_LEFT)
+    if (host->state == ELASTIC_HOST_DRAINED)
         move(e, number, ELASTIC_HOST_KNOWN);
-    else if (host->state == ELASTIC_HOST_LEAVING && host->listed)
+    else if (host->state == ELASTIC_HOST_DRAINING && host->listed)
         move(e, number, ELASTIC_HOST_UP);
 }
 

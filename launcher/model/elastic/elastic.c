@@ -68,7 +68,7 @@ static bool host_is(const struct elastic *e, const struct elastic_event *event,
 
 static bool has_agent(const struct elastic *e, const struct elastic_event *event)
 {
-    return host_is(e, event, ELASTIC_HOST_UP) || host_is(e, event, ELASTIC_HOST_LEAVING);
+    return host_is(e, event, ELASTIC_HOST_UP) || host_is(e, event, ELASTIC_HOST_DRAINING);
 }
 
 static void on_tick(struct elastic *e, const struct elastic_event *event)
@@ -210,7 +210,7 @@ static void on_finished(struct elastic *e, const struct elastic_event *event)
         return;
     const struct elastic_host *host = &e->hosts.items[worker->host];
     elastic_workers_free(&e->workers, event->seat);
-    if (host->state == ELASTIC_HOST_LEAVING && host->seats == 0)
+    if (host->state == ELASTIC_HOST_DRAINING && host->seats == 0)
         e->release_again = true;
 }
 

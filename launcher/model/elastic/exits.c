@@ -21,7 +21,7 @@ static const struct elastic_worker *exited(struct elastic *e, const struct elast
     const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
     if (worker == NULL || !elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_PLANNED)
         return NULL;
-    bool leaves = e->hosts.items[worker->host].state == ELASTIC_HOST_LEAVING;
+    bool leaves = e->hosts.items[worker->host].state == ELASTIC_HOST_DRAINING;
     *failure = (struct elastic_failure){
         .kind = leaves ? ELASTIC_FAILURE_PREEMPTED : ELASTIC_FAILURE_CRASH,
         .host = worker->host,

@@ -21,7 +21,7 @@ struct elastic_host {
     enum elastic_host_state state;
     bool listed;
     bool drained;          /* by request; an unlisted host leaves without it */
-    bool relisted;         /* it was unlisted and listed again while it was leaving */
+    bool relisted;         /* it was unlisted and listed again while it was draining */
     bool unseen;           /* listed anew, and not up since: it may be another machine */
     bool expired;          /* its drain deadline has passed, and the core has ended its workers */
     bool prepare_failed;   /* an epoch could not be prepared there, so it is blacklisted */

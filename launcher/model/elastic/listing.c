@@ -27,7 +27,7 @@ static void unlist(struct elastic *e, int number)
     case ELASTIC_HOST_CALLING: elastic_emit(e, ELASTIC_LET_GO)->host = number; /* fall through */
     case ELASTIC_HOST_KNOWN:
     case ELASTIC_HOST_AWAY:
-    case ELASTIC_HOST_LEFT:
+    case ELASTIC_HOST_DRAINED:
         move(e, number, ELASTIC_HOST_ABSENT);
         elastic_hosts_undrain(host);
         break;
@@ -35,7 +35,7 @@ static void unlist(struct elastic *e, int number)
         snprintf(text, sizeof(text), "%.200s is not listed any more", name_of(e, number));
         elastic_departures_begin(e, number, text);
         break;
-    default: break; /* it is leaving already */
+    default: break; /* it drains already */
     }
 }
 
@@ -76,9 +76,9 @@ static void enter(struct elastic *e, const struct host *entry)
         e->call_again = e->grow_again = true;
         if (host->state == ELASTIC_HOST_ABSENT)
             move(e, number, ELASTIC_HOST_KNOWN);
-        else if (host->state == ELASTIC_HOST_LEAVING && !host->drained)
+        else if (host->state == ELASTIC_HOST_DRAINING && !host->drained)
             move(e, number, ELASTIC_HOST_UP);
-        else if (host->state == ELASTIC_HOST_LEAVING)
+        else if (host->state == ELASTIC_HOST_DRAINING)
             host->relisted = true; /* the next machine of this name, once this one has left */
     }
     resize(e, number, entry->slots);

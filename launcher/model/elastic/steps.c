@@ -185,7 +185,7 @@ void elastic_steps_settle(struct elastic *e)
     /* an agent that is stopping its crew gets no further order */
     if (e->release_again && e->state != ELASTIC_STOPPING) {
         e->release_again = false;
-        if (e->hosts.in_state[ELASTIC_HOST_LEAVING] > 0)
+        if (e->hosts.in_state[ELASTIC_HOST_DRAINING] > 0)
             elastic_departures_finish(e);
     }
     if (e->call_again) {

@@ -17,23 +17,23 @@
     X(ELASTIC_RUNNING, "running") X(ELASTIC_AGREEING, "waiting for the survivors")               \
     X(ELASTIC_STOPPING, "stopping the workers") X(ELASTIC_ENDING, "ending") X(ELASTIC_DONE, "done")
 
-/*   listed  call    up      lost, failed  retry due   drain    no worker        unlisted
+/*   listed  call    up      lost, failed  retry due   drain        no worker    unlisted
  * ABSENT    -> KNOWN
- * KNOWN     -> CALLING                                -> LEFT                    -> ABSENT
- * CALLING           -> UP   -> AWAY                   -> LEFT                    -> ABSENT
- * UP                        -> AWAY                   -> LEAVING                 -> LEAVING
- * LEAVING                   -> AWAY                            -> LEFT
- * AWAY                                    -> CALLING  -> LEFT                    -> ABSENT
- * LEFT      (undrained, or listed anew) -> KNOWN                                 -> ABSENT
- * LEAVING -> UP when the host is undrained. It also goes there when it was unlisted only, and is
- * listed again before it has left. "Listed anew": in between, the host was on no list. A drained
+ * KNOWN     -> CALLING                                -> DRAINED                -> ABSENT
+ * CALLING           -> UP   -> AWAY                   -> DRAINED                -> ABSENT
+ * UP                        -> AWAY                   -> DRAINING               -> DRAINING
+ * DRAINING                  -> AWAY                                -> DRAINED
+ * AWAY                                    -> CALLING  -> DRAINED                -> ABSENT
+ * DRAINED   (undrained, or listed anew) -> KNOWN                                -> ABSENT
+ * DRAINING -> UP when the host is undrained. It also goes there when it was unlisted only, and is
+ * listed again before it is drained. "Listed anew": in between, the host was on no list. A drained
  * host that is lost is called again like others. If it is the same machine (boot id), the core lets
  * it go at once; it uses another machine. A blacklisted host is called only when it is listed anew,
  * and used if it is another machine. */
 #define ELASTIC_HOST_LIST(X)                                                                     \
     X(ELASTIC_HOST_ABSENT, "not listed") X(ELASTIC_HOST_KNOWN, "not used")                       \
     X(ELASTIC_HOST_CALLING, "connecting") X(ELASTIC_HOST_UP, "up")                               \
-    X(ELASTIC_HOST_LEAVING, "draining") X(ELASTIC_HOST_LEFT, "drained")                          \
+    X(ELASTIC_HOST_DRAINING, "draining") X(ELASTIC_HOST_DRAINED, "drained")                          \
     X(ELASTIC_HOST_AWAY, "lost")
 
 /*           START       STARTED    asks     answered              kill      exited    finished

@@ -763,7 +763,7 @@ static void test_draining(void **state)
     story_rejoins(&s, "a,b,c");
     drain_by(&s, "c", 120000);
     expect(&s, "deadline c 120000, notify 0");
-    expect_host(&s, "c", ELASTIC_HOST_LEAVING);
+    expect_host(&s, "c", ELASTIC_HOST_DRAINING);
     assert_int_equal(elastic_host_facts(s.e, 2).drain_deadline_ms, s.now + 120000);
     drain_by(&s, "c", 120000); /* told twice */
     expect(&s, "");
@@ -780,7 +780,7 @@ static void test_draining(void **state)
     finished(&s, 2);
     expect(&s, "let go c");
     expect_said(&s, "c has left");
-    expect_host(&s, "c", ELASTIC_HOST_LEFT);
+    expect_host(&s, "c", ELASTIC_HOST_DRAINED);
     hosts(&s, "a,b,c");
     expect(&s, ""); /* it has always been listed */
     undrain(&s, "c");
@@ -807,7 +807,7 @@ static void test_drained_too_late(void **state)
     expect(&s, "call b");
     came(&s, "b"); /* the same machine is not used */
     expect(&s, "let go b");
-    expect_host(&s, "b", ELASTIC_HOST_LEFT);
+    expect_host(&s, "b", ELASTIC_HOST_DRAINED);
     story_end(&s);
 
     story_config(&s)->np = 2;
@@ -899,7 +899,7 @@ static void test_listed_anew_while_leaving(void **state)
     drain_by(&s, "b", -1);
     hosts(&s, "a");
     hosts(&s, "a,b");
-    expect_host(&s, "b", ELASTIC_HOST_LEAVING);
+    expect_host(&s, "b", ELASTIC_HOST_DRAINING);
     story_rejoin(&s);
     prepared(&s);
     expect(&s, "notify 0, prepare 2, start 2, answer 100:0, answer 101:-1, resumed 2");
@@ -962,10 +962,10 @@ static void test_draining_what_has_no_worker(void **state)
     expect(&s, "call a, call b, call c, prepare 1");
     drain_by(&s, "b", 1000);
     expect(&s, "let go b, call d");
-    expect_host(&s, "b", ELASTIC_HOST_LEFT);
+    expect_host(&s, "b", ELASTIC_HOST_DRAINED);
     drain_by(&s, "c", -1); /* it is being called */
     expect(&s, "let go c");
-    expect_host(&s, "c", ELASTIC_HOST_LEFT);
+    expect_host(&s, "c", ELASTIC_HOST_DRAINED);
     drain_by(&s, "a", -1); /* it is planned on */
     expect(&s, "cancel 1, let go a");
     came(&s, "d");
