@@ -77,7 +77,7 @@ static bool is_description_lost(const struct topology *topology)
 {
     const char *synthetic = getenv("HWLOC_SYNTHETIC"), *file = getenv("HWLOC_XMLFILE");
     bool described = (synthetic != NULL && *synthetic != '\0') || (file != NULL && *file != '\0');
-    return described && !topology->made_up && getenv("HWLOC_THISSYSTEM") == NULL;
+    return described && !topology->simulated && getenv("HWLOC_THISSYSTEM") == NULL;
 }
 
 static int bind_to(const struct crew_binding_request *asked, const struct topology *topology,
@@ -101,14 +101,14 @@ static int bind_to(const struct crew_binding_request *asked, const struct topolo
         draw(prepare, topology, binding, out);
     if (wanted)
         warn(asked, binding);
-    if (wanted && topology->made_up)
+    if (wanted && topology->simulated)
         log_warning(asked->log,
                     "HWLOC_SYNTHETIC or HWLOC_XMLFILE makes up this machine: nobody is bound");
     if (is_description_lost(topology))
         log_warning(asked->log,
                     "hwloc cannot read what HWLOC_SYNTHETIC or HWLOC_XMLFILE says: this is the "
                     "machine itself");
-    if (wanted && !topology->made_up)
+    if (wanted && !topology->simulated)
         out->cpus = binding;
     else
         binding_destroy(binding);
@@ -130,7 +130,7 @@ int crew_binding_fill(struct crew_binding *out, const struct crew_binding_reques
             return -1;
     }
     out->gpus = crew_gpus_create(prepare, request->apps, request->facts->gpus_told,
-                                 topology.made_up ? &topology : NULL);
+                                 topology.simulated ? &topology : NULL);
     int result = out->gpus == NULL ? 0 : crew_gpus_check(out->gpus, slots_of(prepare), err);
     if (result == 0 && needs_topology)
         result = bind_to(request, &topology, wanted, out, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The CPUs of this machine for model/binding; its devices come from gpus.h and nics.h. Only the
- * description of a simulated machine (topology.made_up) contains devices too.
+ * description of a simulated machine (topology.simulated) contains devices too.
  *
  * hwloc knows most, but linking it would slow the start of every job. So it is in a module of our
  * own, which is opened only for --bind-to or --report-bindings. Without the module we read the

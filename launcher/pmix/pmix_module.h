@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What hvdrun-pmix.so exports: one symbol, PMIX_MODULE_SYMBOL, a table of functions behind a
- * version. The version grows with every change of this file or of the structs in pmix_types.h, so
- * that an agent never calls into a module that was built for another one.
+ * version. Raise the version with every change of this file or of the structs in pmix_types.h. So
+ * an agent never calls into a module that was built for another one.
  */
 #pragma once
 

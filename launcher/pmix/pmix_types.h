@@ -87,10 +87,10 @@ struct pmix_job {
     uid_t uid;
     gid_t gid;
     const char *wdir;
-    /* Where Open MPI puts the memory that its ranks share; NULL: its own choice, /dev/shm, where
-     * killed ranks leave files. A folder for nothing else, one per node (Open MPI names the files
-     * after gethostname(), so simulated hosts on one machine would collide), and on tmpfs, since
-     * messages go through it. It is emptied when the job ends; the caller removes it. */
+    /* The folder for the memory that Open MPI's ranks share. NULL: its own choice, /dev/shm, where
+     * killed ranks leave files. It holds nothing else and is on tmpfs, since messages go through
+     * it. Each node needs one: Open MPI names the files after gethostname(), so simulated hosts on
+     * one machine would collide. It is emptied when the job ends; the caller removes it. */
     const char *shm_dir;
     bool oversubscribed;        /* more local ranks than CPUs: workers yield while they wait */
     const char *const *cpusets; /* "0-3" for each local rank; NULL: not bound or not known */

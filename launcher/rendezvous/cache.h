@@ -4,8 +4,8 @@
  * each blob once per node, not twice per worker. Pure.
  *
  * It never returns a stale blob, although the driver does not notify it. The store empties one of
- * the plan's scopes only after *every* member has sent its DELETE, and a rank of this node sends
- * its DELETE through this agent. So the cache forgets a scope at each DELETE in it. It does not
+ * the plan's scopes only after *every* member has sent its DELETE. A rank of this node sends its
+ * DELETE through this agent. So the cache forgets a scope at each DELETE in it. It does not
  * keep an answer to an earlier question either, because the generation of the scope has changed.
  * Workers read nothing between their DELETE and the next round, which begins only when all of them
  * are done. docs/rendezvous.md has the whole argument.

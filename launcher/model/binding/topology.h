@@ -22,7 +22,7 @@ struct topology {
     struct topology_cpu *cpus;
     size_t count;
     struct device_list gpus, nics;
-    bool made_up; /* described by HWLOC_SYNTHETIC or HWLOC_XMLFILE: another machine than this */
+    bool simulated; /* described by HWLOC_SYNTHETIC or HWLOC_XMLFILE: another machine than this */
 };
 
 /* A CPU with a negative number is ignored. */

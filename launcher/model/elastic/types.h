@@ -33,7 +33,7 @@
 #define ELASTIC_HOST_LIST(X)                                                                     \
     X(ELASTIC_HOST_ABSENT, "not listed") X(ELASTIC_HOST_KNOWN, "not used")                       \
     X(ELASTIC_HOST_CALLING, "connecting") X(ELASTIC_HOST_UP, "up")                               \
-    X(ELASTIC_HOST_DRAINING, "draining") X(ELASTIC_HOST_DRAINED, "drained")                          \
+    X(ELASTIC_HOST_DRAINING, "draining") X(ELASTIC_HOST_DRAINED, "drained")                      \
     X(ELASTIC_HOST_AWAY, "lost")
 
 /*           START       STARTED    asks     answered              kill      exited    finished
@@ -66,7 +66,7 @@
     X(ELASTIC_HOST_UNREACHED, "host unreached") /* `host`, `text`: the call has failed */        \
     X(ELASTIC_HOST_LOST, "host lost")          /* `host`, `text`, `since_ms` */                  \
     X(ELASTIC_HOST_DRAIN, "drain")             /* `host`, `text`, `deadline_ms` or -1: at the    \
-                                                  deadline its workers are killed */            \
+                                                  deadline its workers are killed */             \
     X(ELASTIC_HOST_UNDRAIN, "undrain")         /* `host` */                                      \
     X(ELASTIC_PREPARED, "prepared")            /* `epoch`: every agent concerned is ready */     \
     X(ELASTIC_PREPARE_FAILED, "prepare failed") /* `epoch`, `host`, `text`, `code` = status; counts\
@@ -82,7 +82,7 @@
 #define ELASTIC_ACTION_LIST(X)                                                                   \
     X(ELASTIC_CALL, "call")             /* `host`: get an agent up there; CAME or UNREACHED */   \
     X(ELASTIC_LET_GO, "let go")         /* `host`: end its agent, or the call; it has no worker */ \
-    X(ELASTIC_GIVE_UP, "give up")       /* `host`: treat it as lost, since its agent does not do  \
+    X(ELASTIC_GIVE_UP, "give up")       /* `host`: treat it as lost, since its agent does not do \
                                            what it should; no event about its workers follows */ \
     X(ELASTIC_PREPARE, "prepare")       /* elastic_plan() */                                     \
     X(ELASTIC_CANCEL, "cancel")         /* what was prepared and not started, `epoch` */         \
@@ -91,11 +91,11 @@
     X(ELASTIC_KILL, "kill")             /* `seat`, `grace_ms`; 0: at once */                     \
     X(ELASTIC_END_ALL, "end all")       /* every worker, `grace_ms` */                           \
     X(ELASTIC_NOTIFY, "notify")         /* `seat`: hosts have changed (both added and removed) */ \
-    X(ELASTIC_DEADLINE, "deadline")     /* `host`, `deadline_ms` (-1: no longer one), `text`   \
+    X(ELASTIC_DEADLINE, "deadline")     /* `host`, `deadline_ms` (-1: no longer one), `text`     \
                                            (why; or NULL): inform its workers */                 \
     X(ELASTIC_SAY, "say")               /* `level`, `text`: a line for the user */               \
     X(ELASTIC_RESUMED, "resumed")       /* elastic_facts(): the epoch goes on with all its ranks */\
-    X(ELASTIC_VERDICT, "verdict")       /* elastic_verdict(): end what still runs */         \
+    X(ELASTIC_VERDICT, "verdict")       /* elastic_verdict(): end what still runs */             \
     X(ELASTIC_OVER, "over")             /* after the verdict: every worker has ended */
 
 /* Why the job has ended. */

@@ -23,11 +23,12 @@ void env_scrub(char *const *env, bool same_host, bool few, struct strv *out);
 /* Is the variable `name` (up to '=' or its end) passed on? */
 bool env_scrub_keeps(const char *name, bool same_host, bool few);
 
-/* On another host than the launcher's: appends `passed` (what env_scrub() left, for whichever host)
- * without what is wrong here, and of `own`, the environment of a process of this host, what this
- * host sets itself: HOME, USER, LOGNAME, SHELL, TMPDIR, XDG_RUNTIME_DIR, visible devices
- * and the like; PATH and LD_LIBRARY_PATH only when `passed` has none. A name that this host
- * does not set and `passed` must not is omitted. Both are NULL-ended; NULL is an empty one. */
+/* For workers on another host than the launcher's. Appends `passed`, which env_scrub() made for any
+ * host, without the names that are wrong here. Then it appends from `own`, the environment of a
+ * process of this host, what this host sets itself: HOME, USER, LOGNAME, SHELL, TMPDIR,
+ * XDG_RUNTIME_DIR, visible devices and the like; PATH and LD_LIBRARY_PATH only if `passed` has
+ * none. It omits a name that this host does not set and `passed` must not. Both are NULL-ended;
+ * NULL is an empty one. */
 void env_scrub_for_host(char *const *passed, char *const *own, struct strv *out);
 
 /* --keep-scheduler-env: puts all scheduler variables of `env`, also those that env_scrub() drops.

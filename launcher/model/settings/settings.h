@@ -4,9 +4,9 @@
  * the long option with underscores (`--fusion-threshold-mb` is `fusion_threshold_mb`; `--stdin` is
  * `stdin_`). model/settings/option.h says for each type what the C type is. Pure.
  *
- * Unset: NULL for texts, -1 for TRISTATE and for numbers where 0 is a value, 0 for numbers that
- * start at 1 (np, ports), -1 for times without a default, an empty list. Durations are
- * milliseconds.
+ * Unset is NULL for texts, -1 for TRISTATE, and an empty list. For numbers it is -1 where 0 is a
+ * value, and 0 where the values start at 1 (np, ports). For times without a default it is -1.
+ * Durations are milliseconds.
  *
  * Every value remembers its source, so that a message can name it.
  */

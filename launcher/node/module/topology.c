@@ -42,7 +42,7 @@ static void read_cpus(hwloc_topology_t machine, struct topology *out)
     hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(machine);
     hwloc_cpuset_t own = hwloc_bitmap_dup(allowed);
     /* a simulated machine has no affinity of ours */
-    if (own != NULL && !out->made_up)
+    if (own != NULL && !out->simulated)
         (void)hwloc_get_cpubind(machine, own, HWLOC_CPUBIND_PROCESS);
     hwloc_obj_t pu = NULL;
     for (;;) {
@@ -146,10 +146,10 @@ int hvdrun_topology_read_2(struct topology *out, struct error *err)
     bool loaded = hwloc_topology_set_flags(machine, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) == 0 &&
                   hwloc_topology_load(machine) == 0;
     if (loaded) {
-        out->made_up = hwloc_topology_is_thissystem(machine) == 0;
+        out->simulated = hwloc_topology_is_thissystem(machine) == 0;
         read_cpus(machine, out);
     }
-    if (loaded && out->made_up)
+    if (loaded && out->simulated)
         read_devices(machine, out);
     hwloc_topology_destroy(machine);
     if (!loaded)

@@ -111,7 +111,7 @@ static void test_one_machine(void **state)
     EXPECT(one, "eth0", "10.0.0.1");
     EXPECT(one, "lo", "127.0.0.1");
     EXPECT(one, "!eth0", "127.0.0.1");
-    /* agents under made-up names: the order of their addresses need not be the same */
+    /* agents under simulated names: the order of their addresses need not be the same */
     const struct machine two[] = {{.has = LO "eth0 10.0.0.1/24", .boot_id = "x"},
                                   {.has = "eth0 10.0.0.1/24," LO, .boot_id = "x"}};
     EXPECT(two, NULL, "127.0.0.1 127.0.0.1");

@@ -13,7 +13,7 @@ static void read_machine(struct topology *topology)
     struct error err = ERROR_INIT;
     if (topology_read_module(HVDRUN_TOPOLOGY_MODULE, topology, &err) < 0)
         fail_msg("%s", err.text);
-    assert_true(topology->made_up);
+    assert_true(topology->simulated);
 }
 
 /* Binds as many workers as there are pictures, which end with NULL. */
@@ -106,7 +106,7 @@ static void test_this_machine(void **state)
     assert_int_equal(topology_read_module(HVDRUN_TOPOLOGY_MODULE, &by_hwloc, NULL), 0);
     assert_int_equal(topology_read_sysfs("/sys", &by_kernel, NULL), 0);
     assert_int_equal(by_hwloc.count, by_kernel.count);
-    assert_false(by_hwloc.made_up || by_kernel.made_up);
+    assert_false(by_hwloc.simulated || by_kernel.simulated);
     size_t size = 0, allowed = 0;
     cpu_set_t *set = facts_affinity(&size);
     for (size_t i = 0; i < by_hwloc.count; i++)
