@@ -110,8 +110,8 @@ const struct option_other_name *option_other_yaml(size_t index);     /* NULL pas
 
 /*
  * Names in the environment. A hvdrun inside a worker of another hvdrun must not read the outer
- * one's variables. So an option's variable is never a worker's variable (a test compares the two lists).
- * Nor does the launcher pass option variables on to its workers (see option_of_variable()).
+ * one's variables. So an option's variable is never a worker's variable (a test compares the two
+ * lists). Nor does the launcher pass option variables on to its workers (see option_of_variable()).
  */
 /* The option that this environment name sets (also by a further name), OPT_TOTAL: none. */
 enum option_id option_of_variable(const char *name, size_t length);
