@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all benchmarks share: the way to the flow tests' helpers, stamps of workers, numbers, tables,
-and the two forms of a result, Markdown for people and JSON for a later comparison.
+"""What all benchmarks share: the search path of the flow tests' helpers, time stamps of workers, numbers, and tables.
+A result has two forms: Markdown for people, and JSON for a later comparison.
 
-All times are seconds; inside, of CLOCK_MONOTONIC, which is the same in every namespace of a machine.
+All times are in seconds. The programs take them from CLOCK_MONOTONIC, which is the same in every namespace of a machine.
 """
 
 import argparse
@@ -27,15 +27,15 @@ Stamp = collections.namedtuple("Stamp", "what time group pid rank rest")
 
 
 class Stamps:
-    """The files of a folder to which workers append "WHAT SECONDS PID RANK [MORE]" lines. A file's name
-    is the stamps' group: a host, so that workers with equal pids on two hosts are told apart."""
+    """The files of a folder, to which workers append lines "WHAT SECONDS PID RANK [MORE]". The name of a file
+    is the group of its stamps. The group is a host, because workers on two hosts may have the same pid."""
 
     def __init__(self, folder):
         self.folder, self.read, self.all = folder, {}, []
         os.makedirs(folder, exist_ok=True)
 
     def update(self):
-        """Reads what has come since the last time; returns all, in no order of time."""
+        """Reads the lines that are new since the last call. Returns all stamps, not sorted by time."""
         for group in os.listdir(self.folder):
             with open(os.path.join(self.folder, group), "rb") as file:
                 file.seek(self.read.get(group, 0))
@@ -52,26 +52,26 @@ class Stamps:
 
 
 def wait_for(condition, what, timeout=60, period=0.02):
-    """Polls until condition() is true and returns its value. What is measured is never the time at which this sees it."""
+    """Polls until condition() is true, and returns its value. Its own delay is not a part of any measured time."""
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout} s in vain: {what}")
+            raise TimeoutError(f"did not happen within {timeout} s: {what}")
         time.sleep(period)
 
 
 def wall_to_monotonic(seconds):
-    """A time of the day of this machine, as --events has it, on the clock of the stamps."""
+    """Converts a wall-clock time of this machine, as --events has it, to the clock of the stamps."""
     return seconds - (time.time() - time.monotonic())
 
 
 # numbers
 
 def summary(values):
-    """n, median and worst of those that are there."""
+    """n, median and worst of the values that are not None."""
     there = [value for value in values if value is not None]
     if not there:
         return {"n": 0, "median": None, "worst": None}
@@ -79,14 +79,14 @@ def summary(values):
 
 
 def slope(points):
-    """By least squares: y per x."""
+    """The slope of y over x, by least squares."""
     middle_x, middle_y = (statistics.fmean(point[i] for point in points) for i in (0, 1))
     below = sum((x - middle_x) ** 2 for x, _ in points)
     return sum((x - middle_x) * (y - middle_y) for x, y in points) / below if below else 0.0
 
 
 def seconds(value):
-    """Three places below 10 s: a run differs from the next by more."""
+    """Three decimals below 10 s, else one: two runs differ by more than that."""
     if value is None:
         return "-"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
@@ -104,7 +104,7 @@ def table(header, rows):
     return "\n".join(lines)
 
 
-# what was run where
+# the machine and the program
 
 def _first_line(path, prefix):
     try:
@@ -115,7 +115,7 @@ def _first_line(path, prefix):
 
 
 def machine():
-    """What a reader needs to judge the numbers; no name and no path of the machine."""
+    """What a reader needs to judge the numbers, without names and paths of the machine."""
     memory = _first_line("/proc/meminfo", "MemTotal:").split()[0]
     return {
         "cores": len(os.sched_getaffinity(0)),
@@ -133,7 +133,7 @@ def version():
 
 
 class Report:
-    """What a benchmark has found."""
+    """The results of a benchmark."""
 
     def __init__(self, name, options):
         self.name, self.options, self.parts = name, options, []
@@ -141,7 +141,7 @@ class Report:
                      "hvdrun": version(), "machine": machine(), "results": {}}
 
     def add(self, title, text, name, result):
-        """A part: Markdown, and the same as data."""
+        """Adds one part: Markdown, and the same as data."""
         self.parts.append(f"### {title}\n\n{text}\n")
         self.data["results"][name] = result
 
@@ -157,7 +157,7 @@ class Report:
 
 
 def say(text):
-    """Progress, for whoever waits."""
+    """Prints a line about the progress."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -168,9 +168,9 @@ def arguments(description):
 
 
 def begin():
-    """Before a benchmark: the build is fit for it, and whoever ends this ends its jobs too."""
+    """Checks the build before a benchmark. A SIGTERM to the benchmark ends its jobs too."""
     if not os.access(HVDRUN, os.X_OK):
         sys.exit(f"{os.path.basename(sys.argv[0])}: no hvdrun at {HVDRUN}: use tests/bench/run.sh, or set HVDRUN_BUILD")
     if sanitized():
-        sys.exit(f"{os.path.basename(sys.argv[0])}: {HVDRUN} has sanitizers: its times say nothing")
+        sys.exit(f"{os.path.basename(sys.argv[0])}: {HVDRUN} was built with sanitizers, which change its times")
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does an elastic job stay small? 64 workers on 8 made-up hosts, 100 epochs: workers are killed, hosts
-are taken from the list and put back, agents are killed and their hosts come back. Every 10 epochs, with
-all ranks there: resident memory and descriptors of the driver and of the agent that is there all the time.
+"""Does an elastic job stay small? It runs 64 workers on 8 simulated hosts for 100 epochs. The benchmark kills workers,
+removes hosts from the list and adds them again, and kills agents, whose hosts then return. Every 10 epochs, when all
+ranks run, it reads the resident memory and the descriptors of the driver and of the one agent that it never kills.
 
-The workers are the elastic stand-in, whose mesh is that of Horovod (six contexts, two of them of
-everyone with everyone): at 64 ranks each epoch makes about 20,000 requests to the rendezvous.
+The workers stand in for an elastic Horovod script and connect to each other as Horovod does: in six contexts, two of
+them between all pairs of ranks. At 64 ranks, each epoch makes about 20,000 requests to the rendezvous.
 
-A slot is put aside at its third crash, a host at its third loss, and the program is at fault when it
-crashes on every host: so workers are killed on the first half of the hosts, each slot's at most
-twice, and hosts are lost in turn, none more than twice.
+hvdrun blacklists a slot at its third crash and a host at its third loss. It blames the program when it has crashed on
+every host. So the benchmark kills workers only on the first half of the hosts, at most two on each slot. It also loses
+hosts in turn, each at most twice.
 """
 
 import os
@@ -23,13 +23,13 @@ from procfs import process
 
 ROUND = re.compile(r"^\[[\d,-]+\]<stdout>:epoch-round (\d+) rank (\d+)/(\d+) host (\S+) local (\d+) step \d+ pid (\d+)$")
 KILL, REMOVE, LOSE = "kill", "remove", "lose"
-# 10 epochs each: REMOVE and LOSE make two
+# 10 epochs each: REMOVE and LOSE make two epochs
 PATTERNS = {"all": (KILL, KILL, REMOVE, KILL, KILL, LOSE, KILL, KILL), "hosts": (REMOVE,) * 5}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Rounds:
-    """Who trains together, by the lines of the workers, read as they come."""
+    """Which ranks train together. Reads this from the lines of the workers as they arrive."""
 
     def __init__(self, run):
         self.run, self.chunks, self.rest, self.members = run, 0, b"", {}
@@ -48,7 +48,7 @@ class Rounds:
             del self.members[number]
 
     def wait(self, size, after):
-        """Waits for a round later than `after` in which so many ranks are: (number, its members)."""
+        """Waits for a round later than `after` with `size` ranks. Returns (number, its members)."""
         def there():
             self.read()
             number = max(self.members, default=0)
@@ -59,7 +59,7 @@ class Rounds:
 
 
 def look(pid):
-    """What the kernel says of a process: KiB, descriptors, threads, seconds of CPU."""
+    """What the kernel reports about a process: KiB, descriptors, threads, seconds of CPU."""
     one = process(pid)
     text = one.read("status").decode()
     numbers = {name: int(re.search(rf"^{name}:\s+(\d+)", text, re.M)[1]) for name in ("VmRSS", "RssAnon", "VmHWM", "Threads")}
@@ -98,7 +98,7 @@ class Churn:
         self.wait(self.size)
 
     def next_host(self):
-        """All but the first in turn."""
+        """The next host in turn, never the first one."""
         self.turn += 1
         return self.hosts[1 + self.turn % (len(self.hosts) - 1)]
 
@@ -141,13 +141,13 @@ def as_table(points):
 
 
 def growth(points):
-    """In the second half: the first epochs fill what is then used again."""
+    """Growth in the second half, because the first epochs allocate what later epochs use again."""
     later = points[len(points) // 2:]
     text = []
     for who in ("driver", "agent"):
         slope = bench.slope([(one["epoch"], one[who]["anonymous_kib"]) for one in later])
         descriptors = {one[who]["descriptors"] for one in later}
-        text.append(f"{who} {slope:+.2f} KiB of anonymous memory an epoch, descriptors {min(descriptors)} to {max(descriptors)}")
+        text.append(f"{who} {slope:+.2f} KiB of anonymous memory per epoch, descriptors {min(descriptors)} to {max(descriptors)}")
     return f"From epoch {later[0]['epoch']} on, by least squares: " + "; ".join(text) + "."
 
 
@@ -156,28 +156,28 @@ def main():
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--hosts", type=int, default=8)
     parser.add_argument("--pattern", choices=PATTERNS, default="all",
-                        help="all: as above; hosts: hosts are taken from the list and put back, nobody crashes, so that there "
-                             "is no limit to the number of epochs")
+                        help="all: as above; hosts: only removes hosts from the list and adds them again, so that nothing "
+                             "crashes and the number of epochs is not limited")
     parser.add_argument("--slots", type=int, default=8, help="workers on each host (8)")
     options = parser.parse_args()
     kills = -(-options.epochs // 10) * PATTERNS[options.pattern].count(KILL)
     if options.hosts < 2 or kills > 2 * max(1, options.hosts // 2) * options.slots:
-        parser.error(f"{kills} workers would be killed, more than two on each slot of half of the hosts")
+        parser.error(f"this would kill {kills} workers: more than two on each slot of half of the hosts")
     bench.begin()
     report = bench.Report("churn", options)
-    with worlds.Run(worlds.MadeUp()) as run:
+    with worlds.Run(worlds.Simulated()) as run:
         churn = Churn(run, options)
         churn.list()
         run.start(["--hosts-watch", "LIST", "-np", churn.size, "--min-np", 1, "--max-np", churn.size, "--grow-delay", "100ms",
                    "--rejoin-timeout", "300s"], ["--steps", 1, "--step-ms", 300, "--commit", 1], gloo_timeout=240)
         try:
             churn.go()
-        except AssertionError as error:  # what was measured until then is still worth telling
+        except AssertionError as error:  # still report what was measured until then
             bench.say(f"FAILED: {str(error)[:6000]}")
             report.data["failed"] = str(error)[-3000:]
-    title = f"{churn.size} workers on {options.hosts} made-up hosts, pattern {options.pattern}"
-    note = "KiB; anonymous is what it has allocated, without the pages of its program and its libraries.\n\n"
-    failed = "\n\nIt ended before its time: see above." if "failed" in report.data else ""
+    title = f"{churn.size} workers on {options.hosts} simulated hosts, pattern {options.pattern}"
+    note = "KiB. Anonymous memory is what the process has allocated, without the pages of its program and libraries.\n\n"
+    failed = "\n\nThe job ended too early: see above." if "failed" in report.data else ""
     report.add(title, note + as_table(churn.points) + "\n\n" + (growth(churn.points) if len(churn.points) > 1 else "") + failed,
                "churn", churn.points)
     report.finish()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long a job goes on after one of its ranks has failed: 8 ranks sleep, one exits with 3 (or is killed by
-SIGKILL), and the launcher is waited for.
+"""How long a launcher still runs after one of its ranks has failed. 8 ranks sleep. Then one exits with 3, or
+SIGKILL kills it.
 
-  obeys     the other ranks do as SIGTERM says
-  ignores   they do not, and are killed after a grace (hvdrun: 5 s, as by default)
+  obeys     the other ranks end at SIGTERM
+  ignores   the other ranks ignore SIGTERM; the launcher kills them after its grace period (hvdrun: 5 s, the default)
 
-hvdrun, and beside it hydra and mpirun (if installed). The rank that exits notes the time itself; for SIGKILL
-it is that of the kill. hydra does nothing at all when a rank only exits with 3: that is left out. srun -K is
-not here, since it needs an allocation. Status is what the launcher said in the end."""
+Compares hvdrun with hydra and mpirun, if they are installed. The rank that exits records the time itself. For
+SIGKILL, the time is that of the kill. hydra does not react when a rank exits with 3, so that case is not measured.
+srun -K is not measured either, because it needs an allocation. Status is the exit status of the launcher."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ import launchers
 from box import Box
 
 RANKS, VICTIM = 8, 5
-GRACE = 5  # s, hvdrun's own
+GRACE = 5  # s, hvdrun's default
 GOALS = {"obeys": 0.025, "ignores": GRACE + 0.050}  # s
 LIMIT = 30
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "failure_worker.py")
@@ -32,7 +32,7 @@ def pids(folder):
 
 
 def fail(what, folder):
-    """Makes a rank fail: a function that tells when it did."""
+    """Makes a rank fail. Returns a function that returns the time of the failure."""
     victim = pids(folder)[VICTIM]
     if what == "SIGKILL":
         when = time.monotonic()
@@ -47,7 +47,7 @@ def fail(what, folder):
 
 
 def measure(command, what, manner):
-    """{"s", "status"} or what went wrong."""
+    """{"s", "status"}, or a text that says what went wrong."""
     box = Box()
     folder = box.path("ranks")
     os.mkdir(folder)
@@ -56,7 +56,7 @@ def measure(command, what, manner):
         bench.wait_for(lambda: pids(folder), f"{RANKS} ranks", LIMIT)
         when = fail(what, folder)
         if not launch.wait(LIMIT):
-            return f"still there after {LIMIT} s"
+            return f"still running after {LIMIT} s"
         return {"s": launch.ended - when(), "status": launch.status}
     except TimeoutError as error:
         return str(error)
@@ -69,7 +69,7 @@ def measure(command, what, manner):
 def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--stubborn-rounds", type=int, default=3, help="of ranks that ignore SIGTERM")
+    parser.add_argument("--stubborn-rounds", type=int, default=3, help="rounds with ranks that ignore SIGTERM (3)")
     options = parser.parse_args()
     bench.begin()
     report = bench.Report("failure", options)
@@ -94,7 +94,7 @@ def main():
             if mine is not None:
                 notes.append(f"- {what}, {manner}: hvdrun below {GOALS[manner] * 1e3:.0f} ms: "
                              f"{'met' if mine < GOALS[manner] else 'NOT met'} ({mine * 1e3:.1f} ms)")
-    head = ["a rank's", "SIGTERM", "launcher", "n", "median / worst s", "status", "failed"]
+    head = ["failure", "SIGTERM", "launcher", "n", "median / worst s", "status", "failed"]
     report.add("From the failure of a rank to the end of the launcher", bench.table(head, rows) + "\n\n" + "\n".join(notes),
                "failure", data)
     report.finish()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A rank of failure.py: `failure_worker.py FOLDER obeys|ignores`. It writes FOLDER/PID when it is ready and
-sleeps; SIGUSR1 makes it note the time in FOLDER/failed and exit with 3. It obeys SIGTERM, or ignores it."""
+"""A rank of failure.py: `failure_worker.py FOLDER obeys|ignores`. It writes FOLDER/PID when it is ready, and then
+sleeps. At SIGUSR1 it writes the time to FOLDER/failed and exits with 3. It obeys SIGTERM, or ignores it."""
 
 import os
 import signal

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of 100 bytes, written and checked as cheaply as it goes, so that what lies between is what
- * is measured:
- *   floor_lines write --lines N [--rank R]     the rank is otherwise that of the launcher
+ * Writes and checks lines of 100 bytes as cheaply as possible, so that a benchmark measures only
+ * the programs between writer and reader:
+ *   floor_lines write --lines N [--rank R]     default: the rank that the launcher gives
  *   floor_lines verify --ranks N --lines N [--label TEMPLATE]   ("%d" in it: the rank)
  *   floor_lines drain                          only counts
  * A line is "line r=RANK n=NUMBER " and letters that depend on both, so the reader knows every byte
- * of every line. verify and drain print one line of JSON: what came, and how much of it was not a
- * whole line with the right label, in its rank's order.
+ * of every line. verify and drain print one line of JSON: how many bytes arrived, and how much of
+ * that was not a whole line with the right label, in the order of its rank.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void put_number(char *at, int digits, long number)
         at[i] = (char)('0' + number % 10);
 }
 
-/* -1: something else than digits. */
+/* -1: it has other characters than digits. */
 static long get_number(const char *at, int digits)
 {
     long number = 0;
@@ -90,7 +90,7 @@ static long launched_rank(void)
     return 0;
 }
 
-/* The letters of a place in the block are always the same, so only numbers are written anew. */
+/* The letters at one place in the block are always the same, so only the numbers change. */
 static int run_write(long rank, long lines)
 {
     static char block[BLOCK_LINES * LENGTH];
@@ -133,7 +133,7 @@ static void prepare(struct verdict *verdict)
         make_line(verdict->letters[i], 0, i);
 }
 
-/* A whole line with the label of its rank. -1: it is not. */
+/* -1: this is not a whole line with the label of its rank. */
 static long good_line(const struct verdict *verdict, const char *line, size_t length, long *number)
 {
     if (length < LENGTH)
@@ -167,7 +167,7 @@ static void check(struct verdict *verdict, const char *line, size_t length)
     verdict->seen++;
 }
 
-/* Takes the whole lines; what is left has been moved to the front. */
+/* Takes the whole lines, and moves the rest to the front. */
 static size_t check_lines(struct verdict *verdict, char *bytes, size_t length)
 {
     char *at = bytes, *end = bytes + length;
@@ -178,7 +178,7 @@ static size_t check_lines(struct verdict *verdict, char *bytes, size_t length)
         check(verdict, at, (size_t)(newline + 1 - at));
         at = newline + 1;
     }
-    if (at == bytes && length == ROOM) { /* no line of ours is so long */
+    if (at == bytes && length == ROOM) { /* no valid line is so long */
         verdict->bad++;
         return 0;
     }

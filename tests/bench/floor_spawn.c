@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * floor_spawn N PROGRAM [ARGUMENT...]: the least that a launcher which takes output can do for N
- * local ranks: for each two pipes, vfork, exec; both pipes are read to their end, and it is waited
- * for. No environment of its own, no limits, no session, no order of exits.
+ * floor_spawn N PROGRAM [ARGUMENT...] does the least that a launcher can do for N local ranks if it
+ * takes their output. For each rank it makes two pipes, does vfork and exec, reads both pipes to
+ * their end, and waits for the process. It sets no environment, no limits and no session, and does
+ * not report the order of exits.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #define EVENTS 64
-/* Ranks after which it looks what has ended: thousands of dead ones would cost more. */
+/* After so many starts it waits for ended ranks, because thousands of zombies would cost more. */
 #define SLICE 32
 
 struct floor {
@@ -34,8 +35,8 @@ static void watch(int epoll, int fd)
         fail("floor_spawn: epoll_ctl");
 }
 
-/* A child that has not come to its exec yet holds copies of our descriptors: with close() alone
- * epoll would go on reporting them. */
+/* A child that has not yet reached its exec holds copies of our descriptors. With close() alone,
+ * epoll would still report them. */
 static void forget(int epoll, int fd)
 {
     epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL);
@@ -63,7 +64,7 @@ static void spawn(struct floor *floor, char *const argv[])
     floor->children++;
 }
 
-/* Reads what is there (wait: at least something) and waits for whoever has ended. */
+/* Reads what is there (wait: at least something) and reaps the ranks that have ended. */
 static void collect(struct floor *floor, bool wait)
 {
     struct epoll_event events[EVENTS];
@@ -91,7 +92,7 @@ int main(int argc, char **argv)
     }
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max; /* two descriptors a rank */
+    limit.rlim_cur = limit.rlim_max; /* two descriptors per rank */
     setrlimit(RLIMIT_NOFILE, &limit);
     struct floor floor = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
     for (long i = 0; i < ranks; i++) {

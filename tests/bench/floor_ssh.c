@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor of a start over SSH: one thread, libssh2, all hosts at once under a window; host key
- * checked against a file that is read once, login by a key, one command, its output copied to
- * stdout until its end. Nothing is started on the host but the command.
+ * The floor of a start over SSH: one thread and libssh2 for all hosts, with a window that limits
+ * how many logins run at once. For each host it checks the host key against a file that it reads
+ * once, logs in with a key, starts one command, and copies its output to stdout until the end. The
+ * command is the only thing that it starts on the host.
  *
  *   floor_ssh [-d] [-k] [-w WINDOW] [-p PORT] USER KEY KNOWN_HOSTS COMMAND HOST...
  *
- *   -d   delayed ACKs stay (TCP_QUICKACK is not set)
- *   -k   connections are kept until stdin ends ("open" is printed to stderr when all are there),
- *        and no command is started: for what a session takes of memory
+ *   -d   keeps delayed ACKs (does not set TCP_QUICKACK)
+ *   -k   starts no command, and keeps the connections until stdin ends; it prints "open" to stderr
+ *        when all are there. This shows how much memory a session takes.
  *
- * HOST is a numeric IPv4 address. Host keys are of type ed25519. The status is 0 when every
- * command has ended with 0.
+ * HOST is a numeric IPv4 address. Host keys are of type ed25519. The status is 0 if every command
+ * has ended with 0.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -121,7 +122,7 @@ static int copy_some(struct host *host)
     return got == 0 ? LIBSSH2_ERROR_EAGAIN : (int)got;
 }
 
-/* One step of what can be done now. */
+/* Does one step that is possible now. */
 static int step(struct host *host)
 {
     int rc = 0;
@@ -220,7 +221,7 @@ int main(int argc, char **argv)
     LIBSSH2_SESSION *any = NULL;
     if (hosts == NULL || libssh2_init(0) != 0)
         die("libssh2");
-    any = libssh2_session_init(); /* the list of known hosts wants one */
+    any = libssh2_session_init(); /* the list of known hosts needs one */
     floor_.known = libssh2_knownhost_init(any);
     libssh2_knownhost_readfile(floor_.known, floor_.known_hosts, LIBSSH2_KNOWNHOST_FILE_OPENSSH);
     floor_.epoll_fd = epoll_create1(EPOLL_CLOEXEC);

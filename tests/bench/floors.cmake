@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The floors of the benchmarks: floor_NAME.c is the smallest program that does only what no launcher
-# can avoid. They are not built by default; those of ssh link libssh2.
+# can avoid. The default build does not contain them. Those for SSH link with libssh2.
 add_custom_target(bench_floors)
 file(GLOB floor_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/bench/floor_*.c)
 foreach(source ${floor_sources})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launchers of one machine that benchmarks compare, and how one run of them is measured."""
+"""The launchers that benchmarks compare on one machine, and one measured run of a launcher."""
 
 import os
 import select
@@ -10,20 +10,20 @@ import time
 from ground import HVDRUN
 from procfs import descendants, kill, process
 
-# Open MPI refuses to run as root, and more ranks than cores, unless it is told
+# without these, Open MPI refuses to run as root, and to run more ranks than cores
 ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 MPIRUN = ["mpirun.openmpi", "--oversubscribe"]
 
 
 def _peer(argv, count):
-    """A command line without ranks and program -> one that takes both; None: it is not installed."""
+    """Returns a function that adds the number of ranks and a program to a command line. None: it is not installed."""
     if shutil.which(argv[0]) is None:
         return None
     return lambda ranks, words: [*argv, count, str(ranks), *words]
 
 
 def commands(*names):
-    """{name: function(ranks, words of a program) -> words of a command}, of those that are installed."""
+    """{name: function(ranks, words of a program) -> words of a command} of the launchers that are installed."""
     known = {"hvdrun": _peer([HVDRUN], "-np"),
              "hydra": _peer(["mpiexec.hydra"], "-np"),
              "mpirun": _peer(MPIRUN, "-np")}
@@ -31,7 +31,7 @@ def commands(*names):
 
 
 class Launch:
-    """A command that has been started, in a session of its own; what it says is thrown away."""
+    """A command that runs in its own session. Its output is discarded."""
 
     def __init__(self, argv, stdout=subprocess.DEVNULL):
         self.began = time.monotonic()
@@ -40,7 +40,7 @@ class Launch:
         self.pid, self.status, self.usage, self.ended = self.popen.pid, None, None, None
 
     def wait(self, limit):
-        """False: it is still there after so many seconds."""
+        """False: it still runs after `limit` seconds."""
         pidfd = os.pidfd_open(self.pid)
         try:
             if not select.select([pidfd], [], [], limit)[0]:
@@ -53,15 +53,15 @@ class Launch:
         return True
 
     def cpu(self):
-        """Seconds of it and of all that it has waited for."""
+        """CPU seconds of the command and of all processes that it has waited for."""
         return self.usage.ru_utime + self.usage.ru_stime
 
     def processes(self):
-        """It and what is below it."""
+        """The command and its descendants."""
         return [one for one in (process(self.pid), *descendants(self.pid)) if one is not None]
 
     def kill(self):
-        """Of it and of what is below it nothing is left."""
+        """Kills the command and all its descendants."""
         while self.status is None:
             for one in reversed(self.processes()):
                 kill(one.pid)
@@ -69,7 +69,7 @@ class Launch:
 
 
 def turns(names, rounds):
-    """(round, name) so that each is first equally often; round 0 is there to warm up."""
+    """Yields (round, name), so that each name comes first equally often. Round 0 is for warming up."""
     names = list(names)
     for number in range(rounds + 1):
         first = number % len(names)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a launcher's own processes need on this machine, in proportional memory (PSS: a page that several
-processes share counts for each by its part), without its ranks:
+"""How much memory a launcher's own processes need on this machine, without its ranks. The unit is proportional memory
+(PSS): each process counts its share of a page that several processes use.
 
   idle      N ranks sleep
-  stalled   64 ranks write without end into the launcher's stdout, a pipe that nobody reads: sampled every
-            second for 20 s after the first 3 s
+  stalled   64 ranks write without end, and the launcher's stdout is a pipe that nobody reads; one sample a second
+            for 20 s, after the first 3 s
 
-hvdrun (driver and agent), and beside it hydra and mpirun (if installed)."""
+Compares hvdrun (driver and agent) with hydra and mpirun, if they are installed."""
 
 import os
 import shutil
@@ -19,10 +19,10 @@ import bench
 import launchers
 
 GOAL_RANKS, GOAL_MIB = 256, 12
-FLAT_MIB = 1  # by which a launcher under a stalled consumer may differ from itself
+FLAT_MIB = 1  # how much the memory of a launcher may vary while nobody reads its output
 SIZES = (64, 256, 1024)
 STALLED_RANKS, STALLED_BEFORE = 64, 3
-STALLED_MOST = 2048  # MiB; whoever is there has shown that it grows (Open MPI's mpirun takes 0.2 GiB a second)
+STALLED_MOST = 2048  # MiB; at this size it is clear that a launcher grows (Open MPI's mpirun takes 0.2 GiB a second)
 MPIRUN_UP_TO = 256
 UP_LIMIT = 120  # s
 
@@ -36,7 +36,7 @@ def pss_kib(pid):
 
 
 class World:
-    """A launcher with its ranks, told apart by the program."""
+    """A launcher and its ranks. The name of the program shows which process is a rank."""
 
     def __init__(self, command, ranks, words, stdout):
         self.ranks, self.program = ranks, os.path.basename(words[0])
@@ -58,10 +58,10 @@ class World:
 
     def wait_up(self):
         bench.wait_for(lambda: len(self._split()[0]) == self.ranks, f"{self.ranks} ranks", UP_LIMIT, period=0.1)
-        time.sleep(1)  # what follows the start
+        time.sleep(1)  # until the work that follows the start is done
 
     def mib(self):
-        """{name of a program of the launcher: MiB of its processes together}."""
+        """{name of a program of the launcher: MiB of all its processes}."""
         sums = {}
         for one in self._split()[1]:
             sums[one.comm] = sums.get(one.comm, 0) + pss_kib(one.pid) / 1024
@@ -75,7 +75,7 @@ def idle(command, ranks):
 
 
 def stalled(command, length):
-    """[MiB in all], one a second."""
+    """[MiB of all processes], one value a second."""
     read_end, write_end = os.pipe()
     try:
         with World(command, STALLED_RANKS, [shutil.which("yes")], write_end) as world:
@@ -104,7 +104,7 @@ def idle_part(options):
     data, rows, notes = {}, [], []
     for ranks in options.np:
         for name, command in launchers.commands("hvdrun", "hydra", *(["mpirun"] if ranks <= MPIRUN_UP_TO else [])).items():
-            bench.say(f"memory: {name}, {ranks} ranks that sleep")
+            bench.say(f"memory: {name}, {ranks} sleeping ranks")
             data[f"{name} {ranks}"] = found = tried(idle, command, ranks)
             if isinstance(found, str):
                 rows.append([ranks, name, "-", found])
@@ -113,7 +113,7 @@ def idle_part(options):
             rows.append([ranks, name, f"{total:.2f}", ", ".join(f"{program} {mib:.2f}" for program, mib in found.items())])
             if name == "hvdrun" and ranks == GOAL_RANKS:
                 notes.append(f"- {ranks} ranks: below {GOAL_MIB} MiB: {'met' if total < GOAL_MIB else 'NOT met'}")
-    return data, bench.table(["ranks", "launcher", "MiB", "of it"], rows) + "\n\n" + "\n".join(notes)
+    return data, bench.table(["ranks", "launcher", "MiB", "by program"], rows) + "\n\n" + "\n".join(notes)
 
 
 def stalled_part(options):
@@ -134,14 +134,14 @@ def stalled_part(options):
 def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--np", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--seconds", type=int, default=20, help="of a stalled consumer")
+    parser.add_argument("--seconds", type=int, default=20, help="how long nobody reads the output (20)")
     options = parser.parse_args()
     bench.begin()
     report = bench.Report("memory", options)
     data, text = idle_part(options)
-    report.add("Proportional memory of the launcher, ranks asleep", text, "idle", data)
+    report.add("Proportional memory of the launcher with sleeping ranks", text, "idle", data)
     data, text = stalled_part(options)
-    report.add(f"The same with {STALLED_RANKS} ranks that write into a pipe that nobody reads", text, "stalled", data)
+    report.add(f"The same with {STALLED_RANKS} ranks that write to a pipe that nobody reads", text, "stalled", data)
     report.finish()
 
 

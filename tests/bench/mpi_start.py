@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long MPI programs need to start and end, beside their own launchers.
+"""How long MPI programs need to start and end, compared with the launchers of their MPI libraries.
 
   here     mpi_hello (MPI_Init, one sum, MPI_Finalize) on this machine: Open MPI under hvdrun and mpirun,
            MPICH under hvdrun and mpiexec.hydra
@@ -11,8 +11,8 @@
   slurm    Open MPI's mpi_hello on one node of the rig's Slurm cluster, in an allocation: srun
            --mpi=pmix, hvdrun, mpirun
 
-In turns, the first round thrown away. On this machine it is told too what the command and its workers
-took of the processors, which says more where the machine is busy."""
+The launchers take turns, and the first round does not count. For the part "here", the table also shows how much
+processor time the command and its workers took. That says more if the machine is busy."""
 
 import json
 import os
@@ -39,7 +39,8 @@ def cpu():
 
 
 def time_one(argv, size, env):
-    """A dictionary with seconds, processor seconds and those of a fence if it tells them; or what went wrong."""
+    """A dictionary with seconds, processor seconds and, if the program prints it, the time of a fence. Or a text that
+    says what went wrong."""
     began, before = time.monotonic(), cpu()
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120, env=env)
@@ -54,7 +55,7 @@ def time_one(argv, size, env):
 
 
 def in_turns(commands, size, rounds, env):
-    """{name: [results]}; each round begins with another one."""
+    """{name: [results]}. Each round begins with another command."""
     found, names = {name: [] for name in commands}, list(commands)
     for number in range(rounds + 1):
         at = number % len(names)
@@ -94,7 +95,7 @@ def share_kib(pid):
 
 
 def memory_one(argv, size):
-    """KiB of all processes but the workers once every worker has said that it is there."""
+    """KiB of all processes except the workers, when every worker has reported that it runs."""
     from box import Box
     from jobs import Job
     from procfs import descendants
@@ -135,7 +136,7 @@ def rig_hosts(options):
         entrance.enter([SOURCE, BUILD, os.path.dirname(HVDRUN), WORKERS])
     import worlds
     from box import Box
-    world, box = worlds.RigHosts(FENCE_HOSTS + 1), Box()  # the first is the launcher's
+    world, box = worlds.RigHosts(FENCE_HOSTS + 1), Box()  # the launcher runs on the first host
     words = [str(word) for word in world.words(box)]
     config = words[words.index("--ssh-config") + 1]
     env = box.environment({**QUIET, "OMPI_MCA_mpi_yield_when_idle": "1"})
@@ -154,7 +155,7 @@ def rig_hosts(options):
 
 # one node of the rig's Slurm cluster
 
-PLACES = ("HVDRUN", "HVDRUN_BUILD", "HVDRUN_SOURCE", "HVDRUN_WORKERS")  # a batch job learns them by these names
+PLACES = ("HVDRUN", "HVDRUN_BUILD", "HVDRUN_SOURCE", "HVDRUN_WORKERS")  # a batch job gets the paths in these variables
 
 
 def in_the_job(options):
@@ -206,7 +207,7 @@ def rig_slurm(options):
             texts.append(file.read().strip())
     box.close()
     if not texts[0]:
-        print("the Slurm job said nothing but " + texts[1][-300:].replace("\n", " "))
+        print("the Slurm job printed only this: " + texts[1][-300:].replace("\n", " "))
         sys.exit(1)
     print(texts[0].split("\n")[-1])
 
@@ -225,7 +226,7 @@ def ratio(mine, other, what):
 
 
 def as_table(found, local=False):
-    """`local`: all processes are the commands' own, so that what they took of the processors is known."""
+    """`local`: all processes are children of the commands, so their processor time is known."""
     if isinstance(found, str):
         return found
     rows, notes = [], []
@@ -239,7 +240,7 @@ def as_table(found, local=False):
                          ratio(launchers["hvdrun"], values, what) if name != "hvdrun" else "",
                          ratio(launchers["hvdrun"], values, "cpu") if local and name != "hvdrun" else "", len(values) - len(there)])
             notes += [f"- {case}, {name}: {value}" for value in values if isinstance(value, str)][:1]
-    head = ["case", "launcher", "n", "median / worst", "best", "hvdrun by it", "hvdrun's processor time by its", "failed"]
+    head = ["case", "launcher", "n", "median / worst", "best", "hvdrun's time / this", "hvdrun's processor time / this", "failed"]
     return bench.table(head, rows) + ("\n\n" + "\n".join(notes) if notes else "")
 
 
@@ -263,7 +264,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--sizes", type=sizes, default=list(SIZES), help="numbers of ranks (2,8,32)")
     parser.add_argument("--memory-np", type=int, default=MEMORY_NP)
-    parser.add_argument("--part", choices=PARTS, action="append", help="only this one")
+    parser.add_argument("--part", choices=PARTS, action="append", help="runs only this part; may be repeated")
     for what in ("hosts", "slurm", "job"):
         parser.add_argument(f"--in-the-{what}", action="store_true", help="used by the program itself")
     options = parser.parse_args()

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a launcher passes the output of its workers on: 1 GiB of 100-byte lines, from one rank and from 8.
+"""How fast a launcher passes on the output of its workers: 1 GiB of 100-byte lines, from one rank and from 8.
 
-The workers (floor_lines write) do next to nothing but write, and everybody's output goes into one pipe:
+The workers (floor_lines write) do little more than write. All output goes to one pipe:
 
-  cat      as many workers as ranks, each through a `cat` of its own: the floor
+  cat      without a launcher, each worker through its own `cat`: the floor
   hvdrun   labelled, and with --no-label
   hydra    -prepend-rank, and plain        (if installed)
   mpirun   --tag-output, and plain         (if installed)
   srun     -l, and plain                   (inside an allocation)
 
-Each round runs all of them twice, in turns: once the reader only counts bytes, which gives the speed, and once
-it checks every byte of every line, which gives the lines that came torn, with a wrong label, out of order, or not
-at all. (The checking reader's speed is shown too: it may be what is slow.) Speeds are bytes that the workers
-wrote per second, labels not counted, from the first process's start to the reader's end."""
+Each round runs all of them twice, in turns. The first time the reader only counts bytes, which gives the speed. The
+second time it checks every byte of every line. That gives the number of lines that were torn, had a wrong label, were
+out of order, or were missing. The table also shows the speed with the checking reader, which may itself be slow.
+Speed is the number of bytes that the workers wrote in a second, without labels, from the start of the first process
+to the end of the reader."""
 
 import json
 import os
@@ -29,18 +30,18 @@ import bench
 
 LENGTH = 100
 GOAL = 0.5  # of cat
-SLOW_MIB = 256  # of launchers that have been seen to be slow, so that a round does not take minutes
+SLOW_MIB = 256  # for launchers that are known to be slow, so that a round does not take minutes
 
 
 class Way:
-    """A way of the bytes: `commands(worker, ranks)` gives the command lines that run beside each other."""
+    """One path of the bytes. `commands(worker, ranks)` returns the command lines, which run at the same time."""
 
     def __init__(self, name, commands, label="", slow=False):
         self.name, self.commands, self.label, self.slow = name, commands, label, slow
 
 
 def cat_way(worker, ranks):
-    """One shell line for each rank; exec, so that no shell stays between."""
+    """One shell line for each rank, with exec, so that no shell remains between."""
     return [["sh", "-c", "\"$@\" | exec cat", "sh", *worker, "--rank", str(rank)] for rank in range(ranks)]
 
 
@@ -81,7 +82,7 @@ def cpu_seconds():
 
 
 def run_once(way, ranks, mebibytes, verify):
-    """{"speed": MiB/s, "cpu": CPU seconds of all for 1 GiB, what the reader said}"""
+    """{"speed": MiB/s, "cpu": CPU seconds of all processes for 1 GiB, and the reader's results}"""
     program = floor_lines()
     lines = mebibytes * (1 << 20) // LENGTH // ranks
     reader_argv = [program, "drain"]
@@ -104,7 +105,7 @@ def run_once(way, ranks, mebibytes, verify):
 
 
 def measure(options, ranks):
-    """{way: {"drain": [run...], "verify": [run...]}}, in turns; every round begins with another one."""
+    """{way: {"drain": [run...], "verify": [run...]}}. The ways take turns, and each round begins with another one."""
     there = ways(options.only)
     found = {way.name: {"drain": [], "verify": []} for way in there}
     for number in range(options.rounds):
@@ -124,7 +125,7 @@ def median_of(runs, what):
 
 
 def ratio_to_cat(found, name, reader):
-    """The median of the rounds' own ratios: what else the machine did, it did to both."""
+    """The median of the ratios of the rounds. Other load on the machine slows both runs of a round."""
     return statistics.median(one["speed"] / cat["speed"] for one, cat in zip(found[name][reader], found["cat"][reader]))
 
 
@@ -139,7 +140,7 @@ def row(found, name):
 
 
 def as_table(found):
-    head = ["", "MiB/s", "least to most", "by cat", "CPU s a GiB", "MiB/s, checking reader", "by cat",
+    head = ["", "MiB/s", "least to most", "/ cat", "CPU s / GiB", "MiB/s, checking reader", "/ cat",
             "torn / missing / out of order lines", "failed"]
     text = bench.table(head, [row(found, name) for name in found])
     goals = [name for name in found if re.match("hvdrun", name)]
@@ -150,9 +151,9 @@ def as_table(found):
 def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--mib", type=int, default=1024, help=f"MiB in all, of slow launchers at most {SLOW_MIB} (default: 1024)")
+    parser.add_argument("--mib", type=int, default=1024, help=f"MiB in all (1024); for slow launchers at most {SLOW_MIB}")
     parser.add_argument("--ranks", type=int, nargs="*", default=[1, 8])
-    parser.add_argument("--only", nargs="*", metavar="NAME", help="beside cat, only these ways")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="only these ways, and cat")
     options = parser.parse_args()
     bench.begin()
     report = bench.Report("output", options)

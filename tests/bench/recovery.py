@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long an elastic job of 4 ranks on 2 hosts needs to go on after a loss, and one of 2 ranks on 2 hosts to
-grow to 4 on 3. The worker is
-the stand-in for @hvd.elastic.run, with steps of 5 ms and a commit every 5 steps; the clock starts just
-before the signal, the crash, or the change of the list of hosts. A fresh job for every value; the kinds
-of events take turns.
+"""How long an elastic job of 4 ranks on 2 hosts needs to recover from a loss, and how long a job of 2 ranks on 2 hosts
+needs to grow to 4 ranks on 3. The worker stands in for @hvd.elastic.run, with steps of 5 ms and a commit every 5 steps.
+The clock starts just before the signal, the crash, or the change of the host list. Every value comes from a new job,
+and the kinds of events take turns.
 
-  notice      the launcher's event: worker_exit, node_lost, or agent_up of the host that comes (its
-              agent is connected; on the rig its program had to be copied there first)
-  asked       the last survivor has asked for its new place
-  answered    the last survivor has its new place
+  notice      the launcher's event: worker_exit, node_lost, or agent_up of the new host (its agent is
+              connected; on the rig, the driver first copied the agent to the host)
+  asked       the last survivor has asked for its new rank
+  answered    the last survivor has its new rank
   first step  every rank of the new epoch has made its first step
-  lag         from the last request, or from the notice if that comes later, to the last answer: the
-              time that is the launcher's own. Target: 0.1 s (and the time of a spawn, if there is one)
+  lag         the time that the launcher itself needs: from the last request, or from the notice if that
+              comes later, to the last answer. Target: 0.1 s (plus the time of a spawn, if there is one)
 """
 
 import json
@@ -30,7 +29,7 @@ GROW = ("-np", "2", "--min-np", "2", "--max-np", "4")
 
 
 class Event:
-    """One kind of event: how the job is started, what happens, and who is there afterwards."""
+    """One kind of event: how the job starts, what happens, and which ranks remain."""
 
     def __init__(self, name, args, act, notice, after, lost=(), before=4, gloo=30, prelude=0, starts=0):
         self.name, self.args, self.act, self.notice, self.after = name, args, act, notice, after
@@ -63,16 +62,16 @@ def add(world, run, _):
 
 
 def kinds_of(world):
-    """Whoever is silent is noticed after the deadline. The workers' own limit (Gloo's timeout) is set
-    below it for the rig, so that they wait for the launcher, and the launcher's time shows."""
+    """The launcher notices a silent host after --node-timeout. On the rig, the workers' own timeout (Gloo's) is
+    shorter, so that the workers wait for the launcher and the result shows the launcher's time."""
     silent = "host powered off" if isinstance(world, worlds.RigHosts) else "host hangs"
     return [
         Event("worker killed", FIRST, kill, "worker_exit", after=4, lost=(3,), starts=1),
-        Event("worker killed, its slot is put aside", FIRST, kill, "worker_exit", after=3, lost=(3,), prelude=2),
+        Event("worker killed, its slot is blacklisted", FIRST, kill, "worker_exit", after=3, lost=(3,), prelude=2),
         Event("host crashes", FIRST, crash, "node_lost", after=2, lost=(2, 3)),
         Event("host crashes, a spare takes over", ("-np", "4", "-H", "{0}:2,{1}:2,{2}:2", "--min-np", "2", "--spares", "1"),
               crash, "node_lost", after=4, lost=(2, 3), starts=2),
-        Event(silent + ", deadline 5 s (default)", FIRST, silence, "node_lost", after=2, lost=(2, 3), gloo=2),
+        Event(silent + ", --node-timeout 5s (default)", FIRST, silence, "node_lost", after=2, lost=(2, 3), gloo=2),
         Event(silent + ", --node-timeout 2s", (*FIRST, "--node-timeout", "2s"), silence, "node_lost", after=2,
               lost=(2, 3), gloo=1),
         Event("host added, script every 1 s, --grow-delay 1s (defaults)", (*GROW, "--host-discovery-script", "SCRIPT"),
@@ -88,7 +87,8 @@ def notice_of(kind, world, run, moment):
 
 
 def first_of(run, what, moment, members, until):
-    """For each member its last stamp of a kind between two moments; the last of all, and whether one had two."""
+    """Takes each member's last stamp of a kind between two moments. Returns the latest of them, and whether any member
+    had two."""
     mine = {}
     for one in run.stamps.since(moment, what):
         if one.time <= until:
@@ -124,7 +124,7 @@ def measure(world, kind):
 
 
 def run_rounds(world, options):
-    """{name of the kind: [sample]}; the kinds take turns."""
+    """{name of the kind: [sample]}. The kinds take turns."""
     kinds = [kind for kind in kinds_of(world) if not options.only or options.only in kind.name]
     found = {kind.name: {"starts": kind.starts, "samples": [], "failed": []} for kind in kinds}
     for number in range(options.rounds):
@@ -147,12 +147,12 @@ def as_table(found):
         late = sum(one["lag"] > 0.1 for one in samples)
         verdict = "-" if not samples else "met" if not late else f"missed in {late}"
         rows.append([name, f"{len(samples)}" + (f" ({len(kind['failed'])} failed)" if kind["failed"] else ""),
-                     kind["starts"] or "nobody", *columns, verdict])
+                     kind["starts"] or "none", *columns, verdict])
     return bench.table(["event", "n", "started", "notice", "asked", "answered", "first step", "lag", "lag <= 0.1 s"], rows)
 
 
 def in_the_rig(options):
-    """The same program in a box; its results, or a line why not."""
+    """Runs this program in a box. Returns its results, or a line that says why there are none."""
     argv = [sys.executable, "-B", os.path.abspath(__file__), "--in-the-rig", "--rounds", str(options.rounds)]
     argv += ["--only", options.only] if options.only else []
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
@@ -180,10 +180,10 @@ def main():
         rig_main(options)
         return
     report = bench.Report("recovery", options)
-    note = "Seconds, median / worst. Started: workers of the new epoch that are new processes.\n\n"
+    note = "Seconds, median / worst. Started: how many workers of the new epoch are new processes.\n\n"
     if options.where != "rig":
-        found = run_rounds(worlds.MadeUp(), options)
-        report.add("Made-up hosts (--transport local)", note + as_table(found), "local", found)
+        found = run_rounds(worlds.Simulated(), options)
+        report.add("Simulated hosts (--transport local)", note + as_table(found), "local", found)
     if options.where != "local":
         found = in_the_rig(options)
         text = found if isinstance(found, str) else note + as_table(found)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Restart of all workers after one of them is killed: hvdrun beside torchrun, on the same script in turns.
+"""Restart of all workers after one of them is killed: hvdrun and torchrun, on the same script, in turns.
 
-From SIGKILL to rank 1 until all ranks of the next incarnation are at the beginning of the script
-("begin": the interpreter is up, nothing is imported), until the last one has its imports, and until
-all have made their first step ("meeting" lies between). With torch (gloo), whose import is most of the
-time, and without. "no launcher": the script's ranks are started one after the other by Python's
-subprocess, and nobody is watched or ended.
+The clock starts with the SIGKILL to rank 1. There are three times of the restarted ranks: when all are at the beginning
+of the script ("begin": the interpreter runs and has imported nothing), when the last one has its imports, and when all
+have made their first step. "meeting" is the time between the last two. The script runs with torch (gloo), whose import
+takes most of the time, and without. "no launcher": Python's subprocess starts the ranks of the script one after the
+other, and nothing watches or ends them.
 
-torchrun by default looks at its workers every 5 s; so the moment of the kill is chosen at random.
+By default, torchrun looks at its workers every 5 s, so the benchmark chooses the moment of the kill at random.
 """
 
 import os
@@ -26,11 +26,11 @@ from ground import HVDRUN
 from jobs import Job
 
 SCRIPT = os.path.join(bench.HERE, "restart_worker.py")
-PERIOD = 5.0  # torchrun's --monitor_interval when not given
+PERIOD = 5.0  # torchrun's default for --monitor_interval
 
 
 def find_python():
-    """An interpreter, one with torch if there is one, and whether it has it."""
+    """Returns a Python interpreter and whether it has torch. Prefers one that has it."""
     for path in (sys.executable, "/usr/bin/python3"):
         if os.access(path, os.X_OK) and subprocess.run([path, "-c", "import torch"], capture_output=True,
                                                        check=False).returncode == 0:
@@ -45,7 +45,7 @@ def free_port():
 
 
 def torchrun_words(python, has_torch):
-    """torchrun as it is called here; None: there is none."""
+    """The command line of torchrun on this machine. None: it is not installed."""
     if not has_torch:
         return None
     program = shutil.which("torchrun")
@@ -53,12 +53,12 @@ def torchrun_words(python, has_torch):
     said = subprocess.run([*words, "--help"], capture_output=True, text=True, check=False).stdout
     if "--max_restarts" not in said and "--max-restarts" not in said:
         return None
-    # torch 1.13 under Python 3.11 cannot read its own defaults of these two; a rank that is not there changes nothing
+    # torch 1.13 under Python 3.11 cannot read its own defaults of these two; a rank that does not exist changes nothing
     return words + (["--redirects", "9:3", "--tee", "9:3"] if "--redirects" in said else [])
 
 
 def launchers(ranks, torchrun):
-    """{name: (the words before the script, the longest time until a change is seen)}"""
+    """{name: (the words before the script, the longest time until the launcher notices a change)}"""
     found = {"hvdrun": (lambda: [HVDRUN, "-np", ranks, "--max-restarts", 3], 0.0)}
     if torchrun:
         def words(*more):
@@ -69,7 +69,7 @@ def launchers(ranks, torchrun):
 
 
 class Run:
-    """A run of the script."""
+    """One run of the script."""
 
     def __init__(self, python, torch):
         self.box = Box()
@@ -94,7 +94,7 @@ class Run:
         self.box.close()
 
     def last(self, what, ranks, restart, since):
-        """The moment at which the last rank of an incarnation was there, and the stamps."""
+        """The time of the last rank's stamp after a restart, and the stamps of all ranks."""
         def there():
             found = [one for one in self.stamps.since(since, what) if one.rest == [str(restart)]]
             if len(found) >= ranks:
@@ -102,7 +102,7 @@ class Run:
             if self.job is not None and self.job.popen.poll() is not None:
                 raise AssertionError(f"it ended{self.job.describe()}")
             return None
-        found = bench.wait_for(there, f"{what} of {ranks} ranks in incarnation {restart}", 60)
+        found = bench.wait_for(there, f"{what} of {ranks} ranks after {restart} restarts", 60)
         return max(one.time for one in found), found
 
     def killed(self, words, period, ranks):
@@ -130,17 +130,17 @@ class Run:
 
 
 class Alone:
-    """A process as the box wants it."""
+    """A process with the interface that the box expects of a helper."""
 
     def __init__(self, argv, env):
         self.popen = subprocess.Popen([str(word) for word in argv], env=env, stdin=subprocess.DEVNULL)
 
     def close(self):
-        """It has been killed by the box."""
+        """Does nothing: the box has killed it."""
 
 
 def rounds(options, python, torchrun, torch, ranks):
-    """{launcher: [sample]}, the launchers in turns."""
+    """{launcher: [sample]}. The launchers take turns."""
     ways = launchers(ranks, torchrun)
     found = {name: [] for name in [*ways, "no launcher"]}
     for number in range(options.rounds):
@@ -164,7 +164,7 @@ def as_table(found):
                      bench.pair([one["imported"] - one["begin"] for one in samples]),
                      bench.pair([one["first_step"] - one["imported"] for one in samples]),
                      bench.pair([one["first_step"] for one in samples]), ratios["first_step"]])
-    return bench.table(["launcher", "n", "kill to begin of all", "hvdrun = 1", "imports", "meeting", "kill to first step of all",
+    return bench.table(["launcher", "n", "kill to last begin", "hvdrun = 1", "imports", "meeting", "kill to last first step",
                         "hvdrun = 1"], rows)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script that can be started again, for restart.py: steps with a sum over all ranks, with or without
-torch. Appends "begin|imported|first-step SECONDS PID RANK RESTART" lines to --stamp. Each incarnation meets
-anew: with torch by init_process_group("gloo"), without by a socket of its own in the folder --meet.
+"""A script for restart.py that can start again. Each of its steps is a sum over all ranks, with or without torch.
+It appends lines "begin|imported|first-step SECONDS PID RANK RESTART" to --stamp. After each start its ranks connect to
+each other: with torch through init_process_group("gloo"), without it through a new socket in the folder --meet.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def join(path):
 
 
 def meet_alone(options):
-    """Rank 0 collects a byte of everybody and sends one back. Returns the step."""
+    """Returns the step: rank 0 collects a byte from each other rank and sends one back."""
     stamp(options.stamp, "imported")
     path = os.path.join(options.meet, f"meet.{RESTART}")
     if RANK == 0:
@@ -58,7 +58,7 @@ def meet_alone(options):
 
     def take(peer):
         if peer.recv(1) != b"x":
-            raise SystemExit(1)  # it is gone
+            raise SystemExit(1)  # the peer has ended
 
     def step():
         if RANK != 0:

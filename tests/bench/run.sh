@@ -10,9 +10,9 @@ all=(start mpi_start memory failure output recovery restart churn slurm_start ss
 usage() {
     cat <<HELP
 usage: tests/bench/run.sh [NAME...] [-- OPTION...]
-  NAME     ${all[*]} (all when none is given)
-  OPTION   goes to each of them: see tests/bench/NAME.py --help
-The build is \$HVDRUN_BUILD, or build/bench, which is made. Results as JSON: bench/NAME.json there.
+  NAME     one of: ${all[*]} (default: all)
+  OPTION   an option for each of them: see tests/bench/NAME.py --help
+Uses the build in \$HVDRUN_BUILD, or else makes one in build/bench. Writes results as JSON to bench/NAME.json there.
 HELP
 }
 

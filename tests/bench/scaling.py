@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one host costs the driver, and how it grows: real agents under made-up names on this machine.
+"""How much each host costs the driver, with simulated hosts: real agents under invented names on this machine.
 
-For 250, 500, 1000... hosts (`--transport local`, one rank each, no MPI: as many PMIx servers on one
-machine would be most of the time) a job is started whose ranks wait; the driver is looked at while
-they all run, and then they are let go:
+The benchmark starts jobs on 250, 500, 1000... hosts (`--transport local`) with one rank each. The jobs do not use MPI,
+because that many PMIx servers on one machine would take most of the time. All ranks wait while the benchmark looks at
+the driver, and then they end:
 
-  start     from the start of hvdrun until the last rank has said it runs
-  CPU       of the driver alone: until then, and for a second of doing nothing (heartbeats)
+  start     from the start of hvdrun until the last rank has reported that it runs
+  CPU       of the driver alone: until then, and for one second in which only heartbeats pass
   memory    of the driver alone: anonymous (allocated by it), and resident
 
-If the driver were worse than linear, the columns "a host" would grow."""
+If the cost grew faster than the number of hosts, the columns "per host" would grow."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ IDLE_S = 5
 
 
 def cpu_of(pid):
-    """Of this process alone, in seconds."""
+    """CPU time of this process alone, in seconds."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICK
@@ -101,7 +101,7 @@ def main():
         rows.append([count, bench.seconds(found["start"]), bench.seconds(found["total"]), bench.seconds(found["cpu"]),
                      f"{found['Anonymous'] / 1024:.1f}", f"{found['Rss'] / 1024:.1f}", found["descriptors"], *per_host])
     head = ["hosts", "start, s", "whole job, s", "CPU at the start, s", "anonymous, MiB", "RSS, MiB", "descriptors",
-            "CPU a host, us", "idle CPU a host and second, us", "anonymous a host, KiB"]
+            "CPU per host, us", "idle CPU per host and second, us", "anonymous per host, KiB"]
     report.add("The driver alone, with local agents", bench.table(head, rows), "driver", data)
     report.finish()
 

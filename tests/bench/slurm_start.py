@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long the start of a job on many Slurm nodes takes, beside srun of the same no-op.
+"""How long the start of a job on many Slurm nodes takes, compared with srun of the same program.
 
-In one allocation of the rig's Slurm cluster (32 nodes on this machine, one task each) every launcher
-starts `true` on all nodes and comes back, in turns:
+There is one allocation on the rig's Slurm cluster (32 nodes on this machine, one task each). In turns, every launcher
+starts `true` on all nodes and ends:
 
-  srun     srun --overlap, one task a node: what Slurm itself needs
-  hvdrun   its agents by one srun, TLS and frames, one worker on each node
-  mpirun   Open MPI's, whose daemons are started by one srun too (if installed)
+  srun     srun --overlap, one task on each node: what Slurm itself needs
+  hvdrun   one srun for its agents, TLS and frames, one worker on each node
+  mpirun   Open MPI's, which also starts its daemons with one srun (if installed)
 
-once with the launcher on the first node of the allocation, as in a batch script, and once on the
-login node. All nodes share the cores of this machine; differences and ratios are what counts."""
+The launcher runs on the first node of the allocation, as in a batch script, and then again on the login node.
+All nodes share the cores of this machine, so only differences and ratios matter."""
 
 import json
 import os
@@ -21,12 +21,12 @@ import time
 
 import bench
 
-PLACES = ("HVDRUN", "HVDRUN_BUILD", "HVDRUN_SOURCE", "HVDRUN_WORKERS")  # the job learns them by these names
+PLACES = ("HVDRUN", "HVDRUN_BUILD", "HVDRUN_SOURCE", "HVDRUN_WORKERS")  # the job gets the paths in these variables
 GOAL, GOAL_NODES = 0.3, 32  # s that hvdrun may take longer than srun on so many nodes
 
 
 def launchers(nodes):
-    """{name: command line} of what is compared; all start `true` on every node."""
+    """{name: command line} of each launcher. All start `true` on every node."""
     from ground import HVDRUN
     found = {"srun": ["srun", "--overlap", f"-N{nodes}", f"-n{nodes}", "true"],
              "hvdrun": [HVDRUN, "true"]}
@@ -36,12 +36,12 @@ def launchers(nodes):
 
 
 def plain_environment():
-    """What the launchers are run with: hvdrun takes every variable HVDRUN_... for an option."""
+    """The environment of the launchers. hvdrun would read every variable HVDRUN_... as an option."""
     return {name: value for name, value in os.environ.items() if name not in PLACES}
 
 
 def time_one(argv):
-    """Seconds from start to end, or what went wrong."""
+    """Seconds from start to end, or a text that says what went wrong."""
     began = time.monotonic()
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120,
                           env=plain_environment())
@@ -50,7 +50,7 @@ def time_one(argv):
 
 
 def complaint(argv, nodes):
-    """What is wrong with a command that ought to start one process on each node; "" if nothing is."""
+    """Checks that a command starts one process on each node. Returns what is wrong, or ""."""
     done = subprocess.run([*argv[:-1], "printenv", "SLURMD_NODENAME"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           check=False, timeout=120, env=plain_environment())
     names = {line.split(":")[-1] for line in done.stdout.split()}
@@ -60,7 +60,8 @@ def complaint(argv, nodes):
 
 
 def in_the_job(options):
-    """Inside an allocation: {launcher: [seconds or an error]}, in turns, the first round thrown away."""
+    """Inside an allocation. Prints {launcher: [seconds or an error]}. The launchers take turns, and the first round
+    does not count."""
     commands = launchers(options.nodes)
     wrong = {name: complaint(argv, options.nodes) for name, argv in commands.items()}
     found = {name: [text] if text else [] for name, text in wrong.items()}
@@ -78,7 +79,7 @@ def own_command(options, what):
 
 
 def rig_main(options):
-    """In the box: the cluster, and both places of the launcher."""
+    """In the box: makes the cluster, and measures the launchers on the first node and on the login node."""
     import entrance
     import slurm_files
     from ground import BUILD, HVDRUN, SOURCE, WORKERS

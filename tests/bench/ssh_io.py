@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the output of one host comes over SSH, beside a bare libssh2 channel and the ssh program.
+"""How fast the output of one host arrives over SSH, compared with a bare libssh2 channel and the ssh program.
 
-A process on the host writes a file of 100-byte lines (`cat` of a file on memory); what arrives goes
-through a pipe to a reader that throws it away. In turns:
+A process on the host prints 100-byte lines (`cat` of a file in memory). Here, a pipe takes them to a reader that
+discards them. In turns:
 
   floor    one libssh2 channel, read and written out (floor_ssh.c)
   hvdrun   whole lines with labels, and with --no-label
-  ssh      the program (if it is faster than libssh2, that is the cipher: it has AES-GCM)
+  ssh      the ssh program (it can be faster than libssh2 because its cipher is AES-GCM)
 
-Start and end are part of the time."""
+The time includes start and end."""
 
 import os
 
@@ -21,7 +21,7 @@ LINE = b"%09d the quick brown fox jumps over the lazy dog; the quick brown fox j
 
 
 def make_file(path, mib):
-    """Whole lines; returns the length."""
+    """Writes whole lines. Returns the length of the file."""
     with open(path, "wb") as file:
         for start in range(0, mib << 20, 1 << 20):
             file.write(b"".join(LINE % number for number in range(start // 100, start // 100 + (1 << 20) // 100)))

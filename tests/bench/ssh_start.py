@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long the start of a job on many hosts over SSH takes, beside other launchers and a floor.
+"""How long the start of a job on many hosts over SSH takes, compared with other launchers and a floor.
 
 All hosts are one sshd on loopback addresses of this machine (tests/bench/ssh_world.py), so both ends
-of every login share its cores. In turns, for 1, 8, 32, 100 and 300 hosts, each starts `true` on
-every host and comes back:
+of every login share its cores. In turns, for 1, 8, 32, 100 and 300 hosts, each of these starts `true` on
+every host and ends:
 
   floor       one thread, libssh2, 64 logins at once, TCP_QUICKACK, host keys checked; nothing on the
               host but the command (floor_ssh.c)
-  hvdrun      the agent's program is on the hosts already, as from the second job on
+  hvdrun      the agent's program is already on the hosts, as it is from the second job on
   hydra, mpirun, pdsh, xargs ssh (32 at a time): those that are installed
 
-and hvdrun once more on hosts that have to be sent the program ("first"). CPU is told for both ends:
-of the launcher with all that it starts here, and of sshd with all that it starts.
+Then hvdrun runs again on hosts that do not have the agent's program ("first"). The tables show the CPU time of both
+ends: of the launcher with all processes that it starts here, and of sshd with all processes that it starts.
 
-Before that, the agent's own start: its program is started by itself, in turns with `true`, until its
-first frame has come."""
+Before all this, the benchmark measures the agent alone: from the start of its program to its first frame, in turns
+with `true`."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ class Contest:
 
     def rounds(self, rounds):
         commands = list(self.commands().items())
-        self.world.measure(self.world.hvdrun([1], "true"))  # the program gets there
+        self.world.measure(self.world.hvdrun([1], "true"))  # copies the agent's program to the hosts
         for turn in range(rounds):
             for name, argv in commands[turn % len(commands):] + commands[:turn % len(commands)]:
                 self.run(name, argv)
@@ -90,7 +90,7 @@ class Contest:
     def verdict(self):
         mine, floor = self.median("hvdrun", "wall"), self.median("floor", "wall")
         if not mine or not floor:
-            return f"- {self.count} hosts: not to be compared"
+            return f"- {self.count} hosts: hvdrun or the floor did not run"
         return f"- {self.count} hosts: goal ({GOAL} x floor) {'met' if mine <= GOAL * floor else 'NOT met'}: {mine / floor:.2f}"
 
     def errors(self):
@@ -99,7 +99,7 @@ class Contest:
 
 
 def time_of(argv, expected):
-    """From the start of a program until it has written more than so many bytes or ended, in seconds."""
+    """Seconds from the start of a program until it has written more than `expected` bytes, or has ended."""
     ours, theirs = socket.socketpair()
     began = time.monotonic()
     pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), end) for end in (0, 1)])
@@ -113,7 +113,7 @@ def time_of(argv, expected):
     ours.close()
     os.waitpid(pid, 0)
     if expected and written <= expected:
-        raise RuntimeError(f"{argv[0]} has said nothing")
+        raise RuntimeError(f"{argv[0]} has ended before its first frame")
     return spent
 
 
@@ -134,9 +134,9 @@ def agent_start(report):
 
 def main():
     parser = bench.arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="fewer are made with more than 100 hosts")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds (5); with more than 100 hosts, half as many")
     parser.add_argument("--hosts", default="1,8,32,100,300")
-    parser.add_argument("--only", default="", help="of the launchers, comma separated")
+    parser.add_argument("--only", default="", help="only these launchers, separated by commas")
     options = parser.parse_args()
     world = ssh_world.begin("ssh_start")
     report = bench.Report("ssh_start", options)
@@ -153,7 +153,7 @@ def main():
         notes += contest.errors()
         data[count] = contest.values
         notes.append(contest.verdict())
-    head = ["hosts", "launcher", "n", "median / worst", "best", "by floor", "CPU here, ms a host", "CPU on hosts, ms a host",
+    head = ["hosts", "launcher", "n", "median / worst", "best", "/ floor", "CPU here, ms per host", "CPU on hosts, ms per host",
             "failed"]
     report.add("Start of `true` on hosts over SSH, seconds", bench.table(head, rows) + "\n\n" + "\n".join(notes), "start", data)
     report.finish()

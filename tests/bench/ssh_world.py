@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many SSH hosts that are one: a sshd on all of 127.0.0.0/8, in a box of the rig.
+"""Many SSH hosts that are one machine: an sshd on all of 127.0.0.0/8, in a box of the rig.
 
-begin(name) starts the calling program again inside a box (namespaces of its own, without a way out;
-it ends with the program) or says what is missing. Hosts are h1, h2...: names in /etc/hosts of the
-box, at addresses of their own, all served by one sshd. Keys lie where ssh looks for them (~/.ssh of
-the box), so nobody needs an option or a configuration. The server offers one key exchange only,
-curve25519, so that all are measured with the same. All hosts have one /tmp, so the agent's
-program is copied to the first of them that needs it.
+begin(name) starts the calling program again inside a box, or says what is missing. The box is a set of namespaces
+without a route out, and ends with the program. The hosts are h1, h2...: names in /etc/hosts of the box. Each has its
+own address, and one sshd serves all of them. The keys are where ssh looks for them (~/.ssh of the box), so no program
+needs an option or a configuration file. The server offers only one key exchange, curve25519, so that all programs use
+the same. All hosts share one /tmp, so only the first host that needs the agent's program gets a copy.
 """
 
 import os
@@ -27,7 +26,7 @@ AGENTS = "/tmp/hvdrun-0"
 
 
 def begin(title):
-    """Enters the box; returns the hosts' world. `title` is for the message when it cannot be made."""
+    """Enters the box and returns the World of the hosts. `title` begins the message if that is not possible."""
     bench.begin()
     if not os.access(FLOOR, os.X_OK):
         sys.exit(f"{title}: no {FLOOR}: build the target bench_floors")
@@ -75,7 +74,7 @@ class World:
         path = os.path.join(ssh_files.folder(), "sshd_config_bench")
         with open(os.path.join(ssh_files.folder(), "sshd_config"), encoding="ascii") as file:
             lines = [line for line in file.read().split("\n") if not line.startswith("MaxStartups")]
-        # one key exchange for all: that which ssh would choose (sntrup761) costs it 90 ms, and libssh2 does not know it
+        # one key exchange for all: ssh would choose sntrup761, which costs it 90 ms and which libssh2 does not have
         lines += ["MaxStartups 2000", "AddressFamily inet", "KexAlgorithms curve25519-sha256", ""]
         with open(path, "w", encoding="ascii") as file:
             file.write("\n".join(lines))
@@ -94,10 +93,10 @@ class World:
 
     @staticmethod
     def environment(**more):
-        """hvdrun would take our own variables for options of its own."""
+        """Without the benchmark's own variables HVDRUN_..., which hvdrun would read as options."""
         return {**{name: value for name, value in os.environ.items() if not name.startswith("HVDRUN")}, **more}
 
-    # CPU, of both ends
+    # CPU time of both ends
 
     def _server_ticks(self):
         with open(f"/proc/{self.server.pid}/stat", encoding="ascii") as file:
@@ -109,8 +108,8 @@ class World:
             return not file.read().strip()
 
     def measure(self, argv, timeout=120, **options):
-        """Runs it: {"wall", "own", "hosts"} in seconds (own: CPU of what was started, hosts: of the sshd and
-        all below it), or {"error": text}. Returns when the hosts are quiet again."""
+        """Runs a command. Returns {"wall", "own", "hosts"} in seconds, or {"error": text}. "own" is the CPU time of the
+        command, "hosts" that of sshd and all its descendants. Returns when the hosts are quiet again."""
         before, ticks = resource.getrusage(resource.RUSAGE_CHILDREN), self._server_ticks()
         options = {"stdout": subprocess.DEVNULL, "env": self.environment(), **options}
         began = time.monotonic()
@@ -118,7 +117,7 @@ class World:
             done = subprocess.run(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
                                   timeout=timeout, **options)
         except subprocess.TimeoutExpired:
-            return {"error": f"not over after {timeout} s"}
+            return {"error": f"still running after {timeout} s"}
         wall = time.monotonic() - began
         bench.wait_for(self._is_quiet, "the hosts are quiet", period=0.005)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -136,5 +135,5 @@ class World:
 
     @staticmethod
     def forget_agent():
-        """As on hosts that have never seen it."""
+        """Removes the agent's program, as on hosts that never had it."""
         shutil.rmtree(AGENTS, ignore_errors=True)

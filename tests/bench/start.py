@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a job of N ranks of `true` takes on this machine, from the start of the launcher to its end.
 
-  floor    a C program that does for each rank two pipes, vfork and exec, reads both pipes to their end
-           and waits: what no launcher that takes output can avoid
+  floor    a C program that makes two pipes for each rank, does vfork and exec, reads both pipes to their end
+           and waits: no launcher that takes output can do less
   hvdrun   one driver, one agent
   hydra    MPICH's mpiexec.hydra        (if installed)
-  mpirun   Open MPI's; it hangs with programs as short as this one (a limit ends it, which is counted), so
-           it gets a few rounds only    (if installed)
+  mpirun   Open MPI's; it hangs with programs as short as this one, so it gets only a few rounds; a time
+           limit ends a hang, which counts as a failure    (if installed)
 
-in turns, a round of warming up thrown away. srun is not here, since it needs an allocation (slurm_start.py
-has it), nor torchrun, whose start is seconds of Python (restart.py has it). CPU is that of the launcher and of all its ranks."""
+They take turns, and a first round for warming up does not count. srun is not here, because it needs an allocation
+(see slurm_start.py). torchrun is not here, because its start is seconds of Python (see restart.py). CPU is the time of
+the launcher and all its ranks."""
 
 import os
 import shutil
@@ -19,7 +20,7 @@ import bench
 import launchers
 from ground import BUILD
 
-GOAL_FLOOR, GOAL_FROM = 1.3, 16  # times the floor, from so many ranks on
+GOAL_FLOOR, GOAL_FROM = 1.3, 16  # hvdrun / floor; the smallest number of ranks for which it is a goal
 SIZES = (1, 16, 64, 256, 1024)
 LIMIT = 60  # s
 SLOW = ("mpirun",)
@@ -30,11 +31,11 @@ def floor(ranks, words):
 
 
 def measure(command, ranks, limit):
-    """{"s", "cpu"} or what went wrong."""
+    """{"s", "cpu"}, or a text that says what went wrong."""
     launch = launchers.Launch(command(ranks, [shutil.which("true")]))
     if not launch.wait(limit):
         launch.kill()
-        return f"not done after {limit} s"
+        return f"still running after {limit} s"
     if launch.status != 0:
         return f"status {launch.status}"
     return {"s": launch.ended - launch.began, "cpu": launch.cpu()}
@@ -74,7 +75,7 @@ def milliseconds(value):
 
 
 def verdict(ranks, found):
-    """What is to be said of hvdrun at one size."""
+    """A line about the goals of hvdrun with so many ranks."""
     mine, base, hydra = (median(found.get(name, []), "s") for name in ("hvdrun", "floor", "hydra"))
     if mine is None or base is None:
         return f"- {ranks} ranks: hvdrun or the floor did not run"
@@ -91,7 +92,7 @@ def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--np", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--slow-rounds", type=int, default=3, help="of mpirun")
+    parser.add_argument("--slow-rounds", type=int, default=3, help="rounds of mpirun (3)")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that one run of mpirun may take")
     parser.add_argument("--mpirun-up-to", type=int, default=256, help="the largest np at which mpirun runs")
     options = parser.parse_args()
@@ -106,7 +107,7 @@ def main():
         notes.append(verdict(ranks, found))
         notes += [f"- {ranks} ranks, {name}: {value}" for name, values in found.items()
                   for value in values if isinstance(value, str)][:3]
-    head = ["ranks", "launcher", "n", "median ms", "best ms", "by floor", "by hydra", "CPU ms", "failed"]
+    head = ["ranks", "launcher", "n", "median ms", "best ms", "/ floor", "/ hydra", "CPU ms", "failed"]
     report.add("Start and end of N ranks of `true`, milliseconds", bench.table(head, rows) + "\n\n" + "\n".join(notes),
                "start", data)
     report.finish()

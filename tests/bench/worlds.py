@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two kinds of hosts on which elastic jobs are measured, with one face: made-up hosts (--transport
-local; an agent of its own each, on this machine) and hosts of the rig (tests/rig: network and process
-namespaces with an sshd each). A job's worker is the elastic stand-in of the flow tests."""
+"""The two kinds of hosts for benchmarks of elastic jobs, with the same interface: simulated hosts (--transport local;
+each has an agent on this machine) and hosts of the rig (tests/rig; each has network and process namespaces and an
+sshd). The worker of a job stands in for an elastic Horovod script, as in the flow tests."""
 
 import collections
 import json
@@ -21,7 +21,7 @@ Member = collections.namedtuple("Member", "host pid rank")
 
 
 class Run:
-    """A job that goes on until it is ended, and what its workers and its launcher have noted."""
+    """A job that runs until the benchmark ends it, with the records of its workers and its launcher."""
 
     def __init__(self, world):
         self.world, self.box, self.job = world, Box(), None
@@ -32,8 +32,8 @@ class Run:
         return self
 
     def start(self, words, worker_words, gloo_timeout=30):
-        """Starts it. Among the words of hvdrun, LIST and SCRIPT stand for the list that set_hosts()
-        writes, and a discovery script that prints it."""
+        """Starts the job. The words LIST and SCRIPT stand for the host list that set_hosts() writes, and for a discovery
+        script that prints that list."""
         places = {"LIST": self.list_path, "SCRIPT": self._script()}
         stamped = f"exec \"$0\" --stamp '{self.stamps.folder}'/\"$HVDRUN_HOSTNAME\" \"$@\""
         argv = [HVDRUN, *self.world.words(self.box), "--events", self.events_path, "--grace", 1,
@@ -43,7 +43,7 @@ class Run:
         self.job = Job(self.box, argv, env={"HOROVOD_GLOO_TIMEOUT_SECONDS": str(gloo_timeout)})
 
     def __exit__(self, *_):
-        """Nothing of it is left, whatever state it was in."""
+        """Removes all of the job, in whatever state it is."""
         text = ""
         if self.job is not None:
             if self.job.popen.poll() is None:
@@ -78,8 +78,8 @@ class Run:
             raise AssertionError(f"{error}{self.job.describe()}") from None
 
     def members(self, size, since=0.0, among=None, timeout=60):
-        """Waits until so many ranks have made their first step after this moment; all of `among` are
-        among them. {rank: Member}, and the moment of the last first step."""
+        """Waits until `size` ranks, with all of `among`, have made their first step after `since`.
+        Returns {rank: Member} and the time of the last of these steps."""
         def there():
             last = {}
             for one in self.stamps.since(since, "first-step"):
@@ -107,10 +107,10 @@ class Run:
         return self.wait(there, f"an event {kind} {wanted}", timeout)[0]
 
 
-class MadeUp:
-    """Hosts that are only names; each has an agent of its own."""
+class Simulated:
+    """Simulated hosts: each is a name and an agent on this machine."""
 
-    name = "made-up hosts"
+    name = "simulated hosts"
 
     @staticmethod
     def host(number):
@@ -126,14 +126,14 @@ class MadeUp:
 
     @staticmethod
     def agent(members, host):
-        """Of a host, by its pid: the parent of its workers."""
+        """The pid of a host's agent, which is the parent of its workers."""
         return process(next(member.pid for member in members.values() if member.host == host)).ppid
 
     def crash(self, members, host):
         os.kill(self.agent(members, host), signal.SIGKILL)
 
     def silence(self, members, host):
-        """Keeper, agent and workers stand still, as on a machine that hangs."""
+        """Stops keeper, agent and workers, as on a machine that hangs."""
         agent = self.agent(members, host)
         keeper = process(process(agent).ppid)
         above = [keeper.pid] if os.path.basename(keeper.exe()) == "hvdrun-agent" else []
@@ -141,14 +141,14 @@ class MadeUp:
             os.kill(pid, signal.SIGSTOP)
 
     def forget(self, host):
-        """It has no agent's program to lose."""
+        """Does nothing: the agent's program is not copied to simulated hosts."""
 
     def restore(self):
-        """Nothing has changed but processes of the job."""
+        """Does nothing: only processes of the job have changed."""
 
 
 class RigHosts:
-    """node1, node2...: this program runs inside a box, see main() of recovery.py."""
+    """The hosts node1, node2... of the rig. The program must run inside a box: see main() of recovery.py."""
 
     name = "rig hosts"
 
@@ -161,7 +161,7 @@ class RigHosts:
         return f"node{number + 1}"
 
     def words(self, box):
-        """ssh as a user of the rig's hosts has it."""
+        """The options for a login on the rig's hosts."""
         known, config = box.path("known_hosts"), box.path("ssh_config")
         files = self.hosts.ssh_files
         write_atomically(known, "".join(files.known_hosts_lines(f"{host.name},{host.address}") for host in self.rig.hosts), 0o600)
@@ -173,7 +173,7 @@ class RigHosts:
         return self.rig.hosts[int(name.removeprefix("node"))]
 
     def pid(self, member):
-        """As this machine knows it."""
+        """The pid of a worker in the namespace of this program."""
         for one in self._host(member.host).processes():
             if re.search(rb"^NSpid:.*\t%d$" % member.pid, one.read("status"), re.M):
                 return one.pid
@@ -183,11 +183,11 @@ class RigHosts:
         self._host(host).crash()
 
     def silence(self, _, host):
-        """Power off."""
+        """Powers the host off."""
         self._host(host).power_off()
 
     def forget(self, host):
-        """As if it had never run hvdrun: the agent's program is copied to it first."""
+        """Removes the agent's program, as on a host that never had it. The driver must then copy it there."""
         self._host(host).forget_agent()
 
     def restore(self):
