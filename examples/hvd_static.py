@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A Horovod script as users have it: started with hvdrun instead of horovodrun, otherwise unchanged.
+"""An ordinary Horovod script: you start it with hvdrun instead of horovodrun, and change nothing else.
 
     hvdrun -np 2 python3 examples/hvd_static.py
 
-Without Horovod the script says so and exits with status 77.
+Without Horovod, the script says so and exits with status 77.
 """
 import sys
 
@@ -26,7 +26,7 @@ def main():
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
-    # every rank has data of its own, made by one and the same rule
+    # every rank has its own data, which all ranks make by the same rule
     torch.manual_seed(100 + hvd.rank())
     weights = torch.linspace(-1, 1, 8).unsqueeze(1)
     inputs = torch.randn(256, 8)

@@ -4,8 +4,8 @@
 
     hvdrun -np 2 python3 examples/torch_ddp.py
 
-init_method="env://" reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which hvdrun sets; nothing
-here is special to hvdrun. Without torch the script says so and exits with status 77.
+init_method="env://" reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which hvdrun sets. Nothing
+here is specific to hvdrun. Without torch, the script says so and exits with status 77.
 """
 import pathlib
 import sys
@@ -44,8 +44,8 @@ def main():
     loss_of = torch.nn.CrossEntropyLoss()
 
     for _ in range(EPOCHS):
-        order = torch.randperm(len(images))  # the same on all ranks: the seed is
-        # DDP averages over ranks, so all must take equally many images
+        order = torch.randperm(len(images))  # the same on all ranks, because the seed is the same
+        # DDP averages over the ranks, so all ranks must use the same number of images
         part = BATCH // size
         for first in range(0, len(images) - part * size + 1, part * size):
             mine = order[first + rank * part:first + (rank + 1) * part]

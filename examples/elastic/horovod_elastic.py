@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An elastic Horovod script as users have it: started with hvdrun instead of horovodrun, otherwise
-unchanged. When a worker or a host is lost, or a host is added, the others keep their processes and
-their memory, and train on with what there is.
+"""An ordinary elastic Horovod script: you start it with hvdrun instead of horovodrun, and change nothing
+else. When a worker or a host is lost, or a new host joins, the surviving workers keep their processes
+and their memory, and continue the training.
 
     hvdrun -np 2 --min-np 1 --max-np 8 --host-discovery-script examples/elastic/discover.sh \\
         python3 examples/elastic/horovod_elastic.py
 
-Without Horovod the script says so and exits with status 77.
+Without Horovod, the script says so and exits with status 77.
 """
 import argparse
 import sys
@@ -35,7 +35,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=5)
     options = parser.parse_args()
 
-    # hvd.init(), and then no collective outside of train(): a worker that comes later would miss it
+    # no collective between hvd.init() and train(): a worker that joins later would not take part in it
     hvd.init()
     torch.manual_seed(1)
     model = torch.nn.Linear(8, 1)
@@ -56,18 +56,18 @@ def main():
                 loss.backward()
                 optimizer.step()
                 state.batch = index
-                sampler.record_batch(index, 16)  # not dealt out again after a reset
+                sampler.record_batch(index, 16)  # these samples are not used again after a reset
                 if index % 8 == 7:
-                    state.commit()  # what a failure rolls back to; also where new hosts come in
+                    state.commit()  # a failure goes back to this point, and new hosts join here
             mean = hvd.allreduce(loss.detach(), name="loss").item()
             if hvd.rank() == 0:
                 print(f"epoch {state.epoch + 1}: {hvd.size()} workers, loss {mean:.6f}", flush=True)
             state.epoch, state.batch = state.epoch + 1, 0
-            sampler.set_epoch(state.epoch)  # forgets what was processed: the next epoch begins with all
+            sampler.set_epoch(state.epoch)  # the next epoch begins with all samples again
             state.commit()
 
     def on_reset():
-        """After a change, before the state is sent to all: the step grows with the batch."""
+        """Runs after each change, before rank 0 sends the state. The learning rate follows the number of workers."""
         for group in optimizer.param_groups:
             group["lr"] = RATE * hvd.size()
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program without any library for distributed work that survives the loss of workers and hosts:
- * when one is lost, hvdrun ends the others and starts all again, with the hosts that there are.
+ * This program survives the loss of workers and hosts without any library for distributed work.
+ * When one is lost, hvdrun terminates the other workers and starts all again on the hosts that
+ * remain.
  *
  *   hvdrun -np 2 --min-np 1 --max-np 8 --host-discovery-script examples/elastic/discover.sh
  *       build/examples/elastic/plain_restart --folder /shared/items
  *
- * The work, the number pi by summing, is cut into items. Rank r of n does items r, r + n, r + 2n...
- * and keeps each item's state in a file of its own, in a folder that all hosts share; so it does
- * not matter who goes on with it, nor how many ranks there are then. The state is written every so
- * often, when the program is told to end (SIGTERM), and when it becomes known that the host goes
- * away: the file that HVDRUN_DEADLINE_FILE names then exists and says until when it is there.
+ * The program computes pi as a sum, which it divides into items. Rank r of n does the items r,
+ * r + n, r + 2n... Each item has its own file for its state, in a folder that all hosts share. So
+ * any rank can continue any item, and the number of ranks may change. The program writes the state
+ * from time to time, at SIGTERM, and when it learns that its host will go away. The file that
+ * HVDRUN_DEADLINE_FILE names then exists and has the time.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +24,7 @@
 
 enum { ITEMS = 24, PARTS = 200, TERMS = 20000, PATH_SIZE = 4096 };
 
-/* One item: how many of its parts are summed up. */
+/* One item, with the sum of its first `done` parts. */
 struct item {
     int number, done;
     double sum;
@@ -32,9 +33,9 @@ struct item {
 struct job {
     const char *folder;
     int rank, size;
-    int every;    /* parts between two writings */
-    int pause_ms; /* that a part takes longer, to have time to look */
-    bool warned;  /* the deadline has been seen */
+    int every;    /* write the state after so many parts */
+    int pause_ms; /* a wait after each part, to give you time to watch */
+    bool warned;  /* it has seen the deadline */
 };
 
 static volatile sig_atomic_t told_to_end;
@@ -55,7 +56,7 @@ static void item_path(const struct job *job, int number, char path[PATH_SIZE])
     snprintf(path, PATH_SIZE, "%s/item-%d", job->folder, number);
 }
 
-/* An item that nobody has begun is empty. %a keeps every bit of the sum. */
+/* An item without a file has no parts yet. %a keeps every bit of the sum. */
 static struct item item_load(const struct job *job, int number)
 {
     struct item item = {.number = number};
@@ -73,7 +74,7 @@ static struct item item_load(const struct job *job, int number)
     return item;
 }
 
-/* Whoever is killed in the middle of this leaves the old file whole. */
+/* If the program is killed during this, the old file stays intact. */
 static int item_save(const struct job *job, const struct item *item)
 {
     char path[PATH_SIZE], fresh[PATH_SIZE + 32];
@@ -101,7 +102,7 @@ static void do_part(struct item *item)
     item->done++;
 }
 
-/* Whether the host is about to go away; says so once. */
+/* True, and one line of output, the first time that the deadline file exists. */
 static bool is_leaving(struct job *job)
 {
     const char *path = getenv("HVDRUN_DEADLINE_FILE");
@@ -115,12 +116,12 @@ static bool is_leaving(struct job *job)
         line[0] = '\0';
     fclose(file);
     line[strcspn(line, "\n")] = '\0';
-    printf("rank %d: this host goes away: %s\n", job->rank, line);
+    printf("rank %d: this host will go away: %s\n", job->rank, line);
     job->warned = true;
     return true;
 }
 
-/* Ends as the signal would have ended it, once the state is safe. */
+/* The state is safe, so now the signal may end the program. */
 static void end_by_signal(void)
 {
     signal(told_to_end, SIG_DFL);
@@ -131,7 +132,7 @@ static int do_item(struct job *job, int number)
 {
     struct item item = item_load(job, number);
     if (item.done > 0 && item.done < PARTS)
-        printf("rank %d: goes on with item %d at part %d\n", job->rank, number, item.done);
+        printf("rank %d: continues item %d at part %d\n", job->rank, number, item.done);
     while (item.done < PARTS) {
         do_part(&item);
         poll(NULL, 0, job->pause_ms);
@@ -144,8 +145,8 @@ static int do_item(struct job *job, int number)
     return 0;
 }
 
-/* Rank 0 waits for the others' items and adds them up, in their order: the sum has the same bits
- * whoever did them. */
+/* Rank 0 waits for all items and adds them up in their order, so that the sum always has the same
+ * bits. */
 static void add_up(const struct job *job)
 {
     double sum = 0;

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training with torch.distributed that survives the loss of workers and hosts: when one is lost, hvdrun
-ends the others and starts all of them again, with the hosts that there are, and the script goes on
+"""Training with torch.distributed that survives the loss of workers and hosts. When one is lost, hvdrun
+terminates the other workers and starts all of them again on the hosts that remain. The script continues
 from its last checkpoint.
 
     hvdrun -np 2 --min-np 1 --max-np 8 --host-discovery-script examples/elastic/discover.sh \\
         python3 examples/elastic/torch_restart.py --checkpoint /shared/checkpoint.pt
 
-init_method="env://" reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which hvdrun sets anew for
-each start; nothing here is special to it, and torchrun can start the script as well. The checkpoint must be
-where every host can reach it. Without torch the script says so and exits with status 77.
+init_method="env://" reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which hvdrun sets for each
+start. Nothing here is specific to hvdrun, and torchrun can start the script too. All hosts must be able
+to reach the checkpoint. Without torch, the script says so and exits with status 77.
 """
 import argparse
 import datetime
@@ -28,14 +28,14 @@ SAMPLES, FEATURES = 240, 8
 
 
 def make_data():
-    """The same on every rank: each takes its share of it."""
+    """The data is the same on every rank, and each rank uses its share."""
     torch.manual_seed(1)
     inputs = torch.randn(SAMPLES, FEATURES, dtype=torch.float64)
     return inputs, inputs @ torch.linspace(-1, 1, FEATURES, dtype=torch.float64).unsqueeze(1) + 0.5
 
 
 def load(path):
-    """Rank 0 reads the checkpoint, and all get it, so that no two begin at different steps."""
+    """Rank 0 reads the checkpoint and sends it to all ranks, so that all begin at the same step."""
     state = {"step": 0, "weights": torch.zeros(FEATURES + 1, 1, dtype=torch.float64)}
     if dist.get_rank() == 0 and os.path.exists(path):
         state = torch.load(path)
@@ -45,15 +45,15 @@ def load(path):
 
 
 def save(path, step, weights):
-    """Whoever is killed in the middle of this leaves the old checkpoint whole."""
+    """If the worker is killed during this, the old checkpoint stays intact."""
     if dist.get_rank() == 0:
         torch.save({"step": step, "weights": weights}, path + ".new")
         os.replace(path + ".new", path)
 
 
 def train_step(weights, inputs, wanted, rate):
-    """One step over all samples. The sum over the ranks is divided by the samples, not by the ranks,
-    so that the result does not depend on how many there are. Returns the loss before the step."""
+    """One step over all samples. It divides the sum over the ranks by the number of samples, not of ranks,
+    so the result does not depend on the number of ranks. Returns the loss before the step."""
     rank, size = dist.get_rank(), dist.get_world_size()
     mine = torch.cat([inputs[rank::size], torch.ones(len(inputs[rank::size]), 1, dtype=torch.float64)], 1)
     error = mine @ weights - wanted[rank::size]
@@ -68,10 +68,10 @@ def main():
     parser.add_argument("--checkpoint", default="checkpoint.pt", help="file that all hosts can reach")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--every", type=int, default=10, help="steps between two checkpoints")
-    parser.add_argument("--pause", type=float, default=0, help="seconds that a step takes, to have time to look")
+    parser.add_argument("--pause", type=float, default=0, help="seconds to wait after each step, to give you time to watch")
     options = parser.parse_args()
 
-    # a short limit: when a host vanishes without a word, nobody waits for it for half an hour
+    # the default timeout is half an hour, too long to wait for a host that has lost power
     dist.init_process_group("gloo", init_method="env://", timeout=datetime.timedelta(seconds=60))
     rank, size = dist.get_rank(), dist.get_world_size()
     inputs, wanted = make_data()

@@ -2,8 +2,8 @@
 /*
  * One of two programs in one job: hvdrun -np 1 collect : -np 3 sample
  *
- * Both are in the same MPI_COMM_WORLD. This one, rank 0, adds up what the samplers send and prints
- * the sum: an approximation of pi.
+ * Both are in the same MPI_COMM_WORLD. This one is rank 0. It adds up what the samplers send and
+ * prints the sum: an approximation of pi.
  */
 #include <math.h>
 #include <mpi.h>

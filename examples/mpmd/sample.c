@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The other program of the job (see collect.c): integrates its share of 4 / (1 + x^2) over [0, 1]
- * and sends it to rank 0. Ranks 1 to size - 1 are samplers.
+ * The other program of the job (see collect.c). It integrates its share of 4 / (1 + x^2) over
+ * [0, 1] and sends the result to rank 0. Ranks 1 to size - 1 are samplers.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Any program can be a worker: what it must know about the job is in its environment.
+# Any program can be a worker: it finds everything about the job in its environment.
 #   hvdrun -np 4 examples/plain/worker.sh
 set -eu
 
@@ -12,7 +12,7 @@ fi
 echo "I am rank $HOROVOD_RANK of $HOROVOD_SIZE," \
     "number $HOROVOD_LOCAL_RANK of $HOROVOD_LOCAL_SIZE on $HOROVOD_HOSTNAME"
 
-# Rank 0 shows what else there is: the same facts under the names that other libraries read.
+# Rank 0 also shows the same facts under the names that other libraries read.
 if [ "$HOROVOD_RANK" = 0 ]; then
     env | grep -E '^(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_|OMPI_COMM_WORLD_|OMP_NUM_)' | sort
 fi

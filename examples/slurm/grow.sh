@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Gives a running elastic job more nodes:
+# Adds nodes to a running elastic job:
 #   examples/slurm/grow.sh JOB [NODES [SLOTS]]
-# JOB is Slurm's number; NODES (1) more nodes are asked for, with SLOTS (1) workers on each. It waits
-# until Slurm has them. The site must allow it: SchedulerParameters=permit_job_expansion.
+# JOB is the number of the Slurm job. The script requests NODES (1) more nodes with SLOTS (1) workers
+# on each, and waits until Slurm has them. The site must allow it with
+# SchedulerParameters=permit_job_expansion.
 set -euo pipefail
 
 job=${1:?the number of the Slurm job} nodes=${2:-1} slots=${3:-1}
 
-# Inside of a job these are options for salloc and srun, and belong to another job.
+# Inside a job, salloc and srun would read these variables as options, and they describe another job.
 for name in "${!SLURM_@}" "${!SALLOC_@}"; do
     if [[ "$name" != SLURM_CONF ]]; then unset "$name"; fi
 done
@@ -20,7 +21,7 @@ field() { # of a job
 present=$(field "$job" NodeList)
 script_host=$(field "$job" BatchHost)
 
-# A helper job gets the nodes, then hands them over; Slurm leaves notes about that in the folder.
+# A helper job gets the nodes and then hands them over. Slurm writes scripts about that to the folder.
 notes=$(mktemp -d)
 helper=
 # shellcheck disable=SC2317 # by the trap
@@ -37,6 +38,6 @@ hosts=$(scontrol show hostnames "$(field "$helper" NodeList)" | sed "s/\$/:$slot
 scontrol update jobid="$helper" NumNodes=0
 helper=
 
-# The launcher listens on the node of the batch script, and looks for its socket below /tmp.
+# hvdrun runs on the node of the batch script, and its control socket is below /tmp.
 env TMPDIR=/tmp srun --jobid="$job" --overlap --nodes=1 --ntasks=1 --nodelist="$script_host" --mpi=none \
     --chdir=/tmp hvdrun add "$hosts"

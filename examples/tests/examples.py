@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one example and checks what it prints: examples.py --launcher hvdrun --build build train"""
+"""Runs one example and checks its output: examples.py --launcher hvdrun --build build train"""
 import argparse
 import os
 import pathlib
@@ -13,7 +13,7 @@ import unittest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1]
 SKIPPED = 77
-TIME_LIMIT = 200  # s; says "hangs", nothing about speed
+TIME_LIMIT = 200  # s; a run that takes longer hangs
 
 LAUNCHER, BUILD = "", pathlib.Path()
 
@@ -63,7 +63,7 @@ class Train(Example):
             self.assertAlmostEqual(accuracy, other_accuracy, delta=0.3)
 
     def test_uneven_shares_and_ranks_without_any(self):
-        # early in training the loss is large, so that a lost or doubled image would show
+        # early in training the loss is large, so a lost or doubled image would change it
         for batch, ranks in ((7, 3), (2, 3)):
             options = ("--epochs", 1, "--lr", 0.02, "--batch", batch)
             self.assertAlmostEqual(self.train(1, *options)[0], self.train(ranks, *options)[0],
@@ -73,11 +73,11 @@ class Train(Example):
         short = ("--epochs", 1)
         self.assertNotEqual(self.train(2, *short)[0], self.train(2, *short, "--seed", 2)[0])
 
-    def test_bad_use_is_said_once(self):
+    def test_wrong_use_prints_one_message(self):
         program = BUILD / "examples/train/train"
         for words, status, text in (
-                (["--epochs", "0"], 2, "'0' is no value for --epochs"),
-                (["--lr", "nan"], 2, "'nan' is no value for --lr"),
+                (["--epochs", "0"], 2, "'0' is not a valid value for --epochs"),
+                (["--lr", "nan"], 2, "'nan' is not a valid value for --lr"),
                 (["more"], 2, "unexpected argument 'more'"),
                 (["--data", "/nowhere/digits.csv"], 1, "cannot read the digits from /nowhere/"),
                 (["--data", str(EXAMPLES / "README.md")], 1, "README.md, line 1: expected 64 numb")):
@@ -93,7 +93,7 @@ class Mpmd(Example):
         output = self.run_well("-np", 1, folder / "collect", ":", "-np", 3, folder / "sample")
         self.assertIn("3 samplers found pi = 3.141592654", output)
 
-    def test_wrong_order_is_said(self):
+    def test_wrong_order_of_programs(self):
         folder = BUILD / "examples/mpmd"
         status, output = run("-np", 1, folder / "sample", ":", "-np", 1, folder / "collect")
         self.assertNotEqual(status, 0)
@@ -133,7 +133,7 @@ class Script(Example):
     MODULE = ""
 
     def python(self):
-        """This interpreter, or the distribution's, where only that has the module."""
+        """This interpreter, or the distribution's if only that one has the module."""
         for path in (sys.executable, "/usr/bin/python3"):
             have = [path, "-c", f"import importlib.util, sys; sys.exit(not importlib.util.find_spec('{self.MODULE}'))"]
             if os.access(path, os.X_OK) and subprocess.run(have, check=False).returncode == 0:
@@ -141,7 +141,7 @@ class Script(Example):
         return sys.executable
 
     def need_module(self):
-        """Before an elastic job, where a script that ends at once would be started again."""
+        """Skips the test before an elastic job, which would start a script without the module again and again."""
         if subprocess.run([self.python(), "-c", f"import {self.MODULE}"], capture_output=True, check=False).returncode:
             self.skipTest(f"{self.MODULE} is not installed")
 
@@ -171,7 +171,7 @@ class HvdStatic(Script):
 
 
 class ElasticPlain(Example):
-    """Undisturbed, and ended and begun again by hand; with faults in tests/flow/test_elastic_torch.py."""
+    """Without faults, and with a stop and a new start by hand. tests/flow/test_elastic_torch.py has the faults."""
     RESULT = "24 items: pi is 3.141592653590"
 
     def setUp(self):
@@ -185,18 +185,18 @@ class ElasticPlain(Example):
         self.assertIn("rank 1 of 2: start 1", output)
         self.assertIn(self.RESULT, output)
 
-    def test_goes_on_where_it_was_ended(self):
+    def test_continues_from_its_files(self):
         env = {**os.environ, "HVDRUN_RANK": "1", "HVDRUN_SIZE": "2", "HVDRUN_DEADLINE_FILE": str(self.folder / "deadline")}
         with subprocess.Popen([self.program, "--folder", self.folder, "--pause-ms", "10"], env=env,
                               stdout=subprocess.PIPE, text=True) as one:
             self.assertIn("start", one.stdout.readline())
             (self.folder / "deadline").write_text("1795217027.000 spot notice\n")
-            self.assertEqual(one.stdout.readline(), "rank 1: this host goes away: 1795217027.000 spot notice\n")
+            self.assertEqual(one.stdout.readline(), "rank 1: this host will go away: 1795217027.000 spot notice\n")
             one.terminate()
             self.assertEqual(one.wait(TIME_LIMIT), -signal.SIGTERM)
         alone = subprocess.run([self.program, "--folder", self.folder], env={**env, "HVDRUN_RANK": "0", "HVDRUN_SIZE": "1"},
                                capture_output=True, text=True, timeout=TIME_LIMIT)
-        self.assertRegex(alone.stdout, r"goes on with item 1 at part \d+")
+        self.assertRegex(alone.stdout, r"continues item 1 at part \d+")
         self.assertIn(self.RESULT, alone.stdout)
 
     def test_folder_that_is_not_there(self):
@@ -209,7 +209,7 @@ class ElasticPlain(Example):
 class ElasticTorch(Script):
     MODULE = "torch"
 
-    def test_trains_and_goes_on_from_its_checkpoint(self):
+    def test_trains_and_continues_from_its_checkpoint(self):
         self.need_module()
         with tempfile.TemporaryDirectory(prefix="hvdrun-torch-") as folder:
             finals = []

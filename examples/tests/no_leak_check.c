@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into the MPI examples when they are built with AddressSanitizer: turns off its search for
- * leaks at exit. MPI_Finalize unloads Open MPI's plugins, so what they leaked belongs to no module
- * that a suppression could name. Everything else is still checked.
+ * A build with AddressSanitizer links this file into the MPI examples. It turns off the search for
+ * leaks at exit. MPI_Finalize unloads Open MPI's plugins, so a suppression cannot name the module
+ * of their leaks. AddressSanitizer still checks everything else.
  */
-/* visible to the sanitizer, whatever the build hides */
+/* the sanitizer must see it, although the build hides other symbols */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 int __lsan_is_turned_off(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dataset.h. The file is small and read whole by one rank, which sends it to the others. */
+/* See dataset.h. The file is small. One rank reads all of it and sends it to the other ranks. */
 #include "dataset.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static int reader_fail(const struct reader *reader, const char *cause)
     return -1;
 }
 
-/* One number of a line; moves `*text` behind the comma or line end that follows it. */
+/* Reads one number of a line. Moves `*text` behind the comma that follows, or to the line end. */
 static int parse_field(char **text, long max, unsigned char *out)
 {
     char *end;
@@ -44,7 +44,7 @@ static int parse_field(char **text, long max, unsigned char *out)
 static int reader_line(struct reader *reader, char *text)
 {
     if (reader->count >= IMAGES_MAX)
-        return reader_fail(reader, "more images than this program takes");
+        return reader_fail(reader, "the file has too many images for this program");
     if (reader->count == reader->room) {
         size_t room = reader->room > 0 ? reader->room * 2 : 2048;
         unsigned char *rows = realloc(reader->rows, room * (DIGIT_PIXELS + 1));
@@ -105,9 +105,9 @@ int dataset_load(struct dataset *data, const char *path)
         rc = reader_line(&reader, text);
     }
     if (rc == 0 && ferror(file))
-        rc = reader_fail(&reader, "the file could not be read to its end");
+        rc = reader_fail(&reader, "cannot read the rest of the file");
     if (rc == 0 && reader.count < HELD_OUT_EVERY)
-        rc = reader_fail(&reader, "too few images to train with");
+        rc = reader_fail(&reader, "the file has too few images for training");
     if (rc == 0)
         rc = split(data, &reader);
     if (rc < 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handwritten digits of examples/data: images of 8 x 8 cells and the digit each one shows.
+ * The handwritten digits of examples/data: images of 8 x 8 cells, and the digit that each one
+ * shows.
  *
- * The split is fixed: every fifth image is held out and never trained on, so that all runs are
- * measured on the same images.
+ * The split is fixed: every fifth image is held out and never used for training, so that all runs
+ * are tested with the same images.
  */
 #pragma once
 
@@ -23,8 +24,8 @@ struct dataset {
 int dataset_load(struct dataset *data, const char *path);
 void dataset_destroy(struct dataset *data);
 
-/* Looks for examples/data/digits.csv beside and above the running program, then in the source tree
- * it was built from. NULL when there is none; the caller frees the path. */
+/* Looks for examples/data/digits.csv in the folder of the running program and in those above it,
+ * then in the source tree of the build. NULL: it is in none of them. The caller frees the path. */
 char *dataset_find(void);
 
 const unsigned char *dataset_image(const struct dataset *data, size_t index);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data-parallel training with MPI: every rank holds the whole network and works on its share of
- * each batch; the gradients are added up over all ranks, so that all take the same step.
+ * Data-parallel training with MPI: every rank has the whole network and works on its share of each
+ * batch. An allreduce adds up the gradients of all ranks, so that all ranks take the same step.
  *
- * The batch belongs to the job, not to a rank: with the same --batch the result is the same for
- * any number of ranks, up to the order of floating-point sums. Where the batch does not divide
- * evenly, shares differ by one image, and the sum is divided by the images of all ranks, not by
- * the ranks.
+ * --batch is the batch of the whole job, not of one rank. So the result is the same for any number
+ * of ranks, except for the order of floating-point sums. If the batch does not divide evenly, the
+ * shares differ by one image. The program divides the sum by the number of images of all ranks, not
+ * by the number of ranks.
  *
- * Rank 0 reads the images and sends them to the others, so the file need not exist on every host.
+ * Rank 0 reads the images and sends them to the other ranks, so only its host needs the file.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -23,9 +23,9 @@ struct job {
     int rank, size;
     struct dataset data;
     struct network *network;
-    size_t *order;  /* the training images, shuffled anew for each epoch, alike on all ranks */
+    size_t *order;  /* the training images, shuffled for each epoch, the same on all ranks */
     double *fused;  /* one buffer for one allreduce: the gradient, then the loss */
-    uint64_t state; /* of the generator behind `order` */
+    uint64_t state; /* of the random generator for `order` */
 };
 
 struct score {
@@ -33,15 +33,15 @@ struct score {
     double accuracy;
 };
 
-/* The part [*from, *to) of `count` images that is this rank's. The parts of all ranks follow each
- * other without a gap. */
+/* This rank's share of `count` images is [*from, *to). The shares of all ranks have no gaps and no
+ * overlaps. */
 static void share(const struct job *job, size_t count, size_t *from, size_t *to)
 {
     *from = count * (size_t)job->rank / (size_t)job->size;
     *to = count * ((size_t)job->rank + 1) / (size_t)job->size;
 }
 
-/* Returns -1 on all ranks alike; rank 0 has said why. */
+/* On failure, all ranks return -1, and rank 0 has printed the reason. */
 static int read_digits(struct job *job)
 {
     unsigned long counts[2] = {0, 0};
@@ -127,7 +127,7 @@ static double train_batch(struct job *job, size_t first, size_t count)
     return job->fused[parameters];
 }
 
-/* Mean loss over the images of one epoch, each taken just before it was learned from. */
+/* Returns the mean loss over the images of one epoch: of each image before its own step. */
 static double train_epoch(struct job *job)
 {
     size_t images = job->data.train_count, batch = (size_t)job->options.batch;

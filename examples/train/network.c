@@ -7,7 +7,7 @@
 
 #define MOMENTUM 0.9
 
-/* The layers' weights (one row per output) and biases, in the order in which they lie in memory. */
+/* The weights (one row per output) and biases of the layers, in their order in memory. */
 struct parameters {
     double w1[HIDDEN_UNITS][DIGIT_PIXELS];
     double b1[HIDDEN_UNITS];
@@ -22,7 +22,7 @@ struct network {
     struct parameters velocity;
 };
 
-/* What a forward pass leaves behind for the backward one. */
+/* The results of a forward pass, which the backward pass needs. */
 struct activations {
     double input[DIGIT_PIXELS];
     double hidden[HIDDEN_UNITS];
@@ -55,7 +55,7 @@ struct network *network_create(uint64_t seed)
     struct network *network = calloc(1, sizeof *network);
     if (network == NULL)
         return NULL;
-    /* the range that keeps the variance of signals level from layer to layer */
+    /* this range keeps the variance of the signals the same from layer to layer */
     double range1 = sqrt(6.0 / (DIGIT_PIXELS + HIDDEN_UNITS));
     double range2 = sqrt(6.0 / (HIDDEN_UNITS + DIGIT_CLASSES));
     for (int i = 0; i < HIDDEN_UNITS; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A multilayer perceptron for digits: 64 inputs, one hidden layer (tanh), 10 outputs (softmax),
- * cross-entropy loss. All parameters are one array, and so is a gradient, which is what makes one
- * allreduce per step possible. Everything is double, so that the order in which ranks add up
- * hardly shows in the result. Knows nothing of MPI.
+ * cross-entropy loss. All parameters are one array, and so is a gradient, so that one allreduce per
+ * step is enough. Everything is double, so that the order of the additions hardly changes the
+ * result. This file does not use MPI.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 
 struct network;
 
-/* The same seed gives the same start on every rank. NULL when memory is short. */
+/* The same seed gives the same first weights on every rank. NULL: out of memory. */
 struct network *network_create(uint64_t seed);
 void network_destroy(struct network *network);
 
@@ -27,12 +27,11 @@ size_t network_parameter_count(void);
 double network_backward(const struct network *network, const unsigned char *image, int label,
                         double *gradient);
 
-/* The loss of one image; `*guess` is the digit the network takes it for. */
+/* Returns the loss of one image. `*guess` is the digit that the network recognises. */
 double network_loss(const struct network *network, const unsigned char *image, int label,
                     int *guess);
 
-/* One step of gradient descent with momentum along the mean gradient, which is `gradient` times
- * `scale`. */
+/* One step of gradient descent with momentum. The mean gradient is `gradient` times `scale`. */
 void network_step(struct network *network, const double *gradient, double scale, double rate);
 
 /* splitmix64: a small generator whose sequence depends on `*state` alone. */

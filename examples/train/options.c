@@ -68,7 +68,7 @@ int options_parse(struct options *options, int argc, char **argv, bool speak)
             return -1;
         if (set_option(options, letter) < 0) {
             if (speak)
-                fprintf(stderr, "train: '%s' is no value for --%s: see --help\n", optarg,
+                fprintf(stderr, "train: '%s' is not a valid value for --%s: see --help\n", optarg,
                         names[which].name);
             return -1;
         }
@@ -87,6 +87,7 @@ void options_help(void)
          "  --epochs N    times through the training images (20)\n"
          "  --batch N     images per step, over all ranks together (64)\n"
          "  --lr RATE     learning rate (0.2)\n"
-         "  --seed N      start of the weights and of the order of images (1)\n"
-         "  --data PATH   the digits; default: examples/data/digits.csv, found by itself");
+         "  --seed N      seed for the first weights and the order of images (1)\n"
+         "  --data PATH   file with the digits (default: the program finds "
+         "examples/data/digits.csv)");
 }

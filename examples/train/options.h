@@ -7,13 +7,13 @@
 
 struct options {
     long epochs;
-    long batch; /* images per step over all ranks together */
+    long batch; /* images per step, of all ranks together */
     double rate;
     uint64_t seed;
     const char *data; /* NULL: find it; borrowed from argv */
     bool help;
 };
 
-/* Returns -1 after one line on stderr, if `speak` (all ranks parse, only one should talk). */
+/* -1: an option is wrong. All ranks parse; the one with `speak` prints one line to stderr. */
 int options_parse(struct options *options, int argc, char **argv, bool speak);
 void options_help(void);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probes of examples/preempt/ against a made-up metadata service on 127.0.0.1.
+"""The probes of examples/preempt/ against a simulated metadata service on 127.0.0.1.
 
 The service is as strict as the real ones: EC2 wants a session token, Google and Azure want their
 header. Whatever it does, a probe keeps the contract: status 0 and "SECONDS reason", status 1, or
@@ -229,7 +229,7 @@ class Probes(Flow):
             url = f"http://127.0.0.1:{holder.getsockname()[1]}"
             for probe in QUIET:
                 with self.subTest(probe=probe):
-                    self.expect_unclear(probe, url, "cannot be asked .*[Rr]efused.*is this a machine of that provider")
+                    self.expect_unclear(probe, url, "cannot reach .*[Rr]efused.*is this a machine of that provider")
 
     def test_statuses(self):
         """404 for everything is no cloud; 302 is never followed."""
@@ -238,7 +238,7 @@ class Probes(Flow):
             for status in (302, 400, 401, 403, 404, 429, 500, 503):
                 with self.subTest(probe=probe, status=status):
                     service.status = status
-                    wanted = f"with status {status}" if status != 404 else "does not know|no session token"
+                    wanted = f"with status {status}" if status != 404 else "does not know|does not give a session token"
                     self.expect_unclear(probe, service.url, wanted)
             self.assertFalse([line for line in service.asked if "elsewhere" in line])
 
@@ -247,13 +247,13 @@ class Probes(Flow):
             with self.subTest(probe=probe, way="silent"):
                 service = self.serve(probe)
                 service.silent = True
-                self.expect_unclear(probe, service.url, "cannot be asked .*timed out|no answer of the metadata service")
+                self.expect_unclear(probe, service.url, "cannot reach .*timed out|no answer from the metadata service")
             with self.subTest(probe=probe, way="byte by byte"):
                 service = self.serve(probe)
                 service.drip = True
                 service.status = None
                 service.pages[FIRST[probe]] = "x" * 60
-                self.expect_unclear(probe, service.url, "no answer of the metadata service within")
+                self.expect_unclear(probe, service.url, "no answer from the metadata service within")
 
     def test_garbage(self):
         garbage = ["", "x", "{", "[]", "null", '{"action": 1}x', '{"Events": 1}', '{"Events": [1]}', "TRUE?", "<html>", b"\xff\xfe",
@@ -265,7 +265,7 @@ class Probes(Flow):
             for text in garbage:
                 with self.subTest(probe=probe, text=text):
                     service.pages[FIRST[probe]] = text
-                    self.expect_unclear(probe, service.url, "what is not understood")
+                    self.expect_unclear(probe, service.url, "does not understand")
 
     def test_no_http_server(self):
         """Something listens there that speaks no HTTP."""
@@ -283,7 +283,7 @@ class Probes(Flow):
             thread.start()
             for probe in QUIET:
                 with self.subTest(probe=probe):
-                    self.expect_unclear(probe, f"http://127.0.0.1:{listener.getsockname()[1]}", "no proper answer|cannot be asked")
+                    self.expect_unclear(probe, f"http://127.0.0.1:{listener.getsockname()[1]}", "invalid answer|cannot reach")
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(patient(10))
 
@@ -297,13 +297,13 @@ class Probes(Flow):
     def test_wrong_words(self):
         for probe in QUIET:
             self.expect_unclear(probe, "http://127.0.0.1:1", f"usage: {probe}", "--no-such-option")
-            self.expect_unclear(probe, "no url", "no proper answer|cannot be asked|fault of this probe")
+            self.expect_unclear(probe, "no url", "invalid answer|cannot reach|error in this probe")
 
     def test_copied_alone(self):
         """Status 1 would say that there is no notice."""
         for probe in QUIET:
             shutil.copy(os.path.join(PROBES, probe), self.box.path())
-            self.expect_unclear(probe, "http://127.0.0.1:1", "metadata.py must stand", folder=self.box.path())
+            self.expect_unclear(probe, "http://127.0.0.1:1", "metadata.py must be", folder=self.box.path())
 
     def test_nothing_is_written(self):
         self.expect_none("gcp", self.serve("gcp"))

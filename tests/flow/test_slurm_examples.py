@@ -81,7 +81,7 @@ class Scripts(Example):
         job.cancel("--signal=USR1", "--batch")
         result = self.expect(job.wait(120), 0)
         self.assertEqual(result.shown["Restarts"], "1", result.describe())
-        self.assertRegex(result.stdout, "goes on with item", result.describe())
+        self.assertRegex(result.stdout, "continues item", result.describe())
         self.assertIn(PI, result.stdout, result.describe())
         report = self.read_json(self.box.path(f"preemptible-{job.id}.json"))
         self.assertEqual((report["job"]["status"], report["scheduler"]["restart_count"]), (0, 1))
