@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# hvdrun-agent: the agent as a program of its own, which hvdrun sends to other hosts. One file that
-# needs libc alone: our modules are parts of it, without their symbols when that loses nothing.
+# hvdrun-agent: the agent as a separate program, which hvdrun sends to other hosts. It is one file that
+# needs only libc: it contains the modules. They are stripped, except in builds with sanitizers.
 set(agent_parts ${PROJECT_BINARY_DIR}/generated/agent)
 file(MAKE_DIRECTORY ${agent_parts})
 function(hvdrun_agent_part target file)
@@ -27,7 +27,7 @@ if(NOT HVDRUN_SANITIZE)
 endif()
 install(TARGETS hvdrun-agent RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/hvdrun)
 
-# hvdrun looks for it at run time, and so do unit tests of the way to another host.
+# hvdrun looks for hvdrun-agent at run time, and so do the unit tests of the transports.
 add_dependencies(hvdrun hvdrun-agent)
 add_dependencies(room_transport hvdrun-agent)
 target_compile_definitions(room_transport INTERFACE

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Libraries that hvdrun and its agent carry inside (static: what is not loaded costs no start-up
-# time, and the agent shipped to other hosts depends on libc alone), and those that modules of our
-# own load when a job needs them.
+# There are two kinds of libraries. hvdrun and its agent contain the first kind statically: nothing has
+# to be loaded at the start, and the agent that goes to other hosts depends only on libc. hvdrun's
+# modules link with the second kind, and a job loads a module only if it needs it.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
-# hvdrun_static(NAME pkg-config-module archive): an imported target NAME for the static archive,
-# or for the shared library where the distribution ships no archive.
+# hvdrun_static(NAME pkg-config-module archive): a target NAME for the static archive, or for the
+# shared library if the distribution does not have the archive.
 function(hvdrun_static name module archive)
   pkg_check_modules(${name} REQUIRED QUIET ${module})
   find_library(${name}_ARCHIVE NAMES lib${archive}.a ${archive} HINTS ${${name}_LIBRARY_DIRS} REQUIRED)
@@ -23,7 +23,7 @@ hvdrun_static(dep_inih inih inih)
 hvdrun_static(dep_yaml yaml-0.1 yaml)
 
 pkg_check_modules(dep_pmix REQUIRED QUIET IMPORTED_TARGET pmix)
-# Its -rpath is hvdrun_module's business.
+# hvdrun_module sets the search path instead of this -rpath.
 set_target_properties(PkgConfig::dep_pmix PROPERTIES INTERFACE_LINK_OPTIONS "")
 pkg_check_modules(dep_ssh2 REQUIRED QUIET IMPORTED_TARGET libssh2)
 pkg_check_modules(dep_crypto REQUIRED QUIET IMPORTED_TARGET libcrypto)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is made from the list of options at build time: the man page and the shell completions. Include
-# it from the top folder, after add_subdirectory(launcher). docs/options.md is committed; the
-# target `options_table` writes it anew after a change of launcher/model/settings/settings.def.
+# The build makes the man page and the shell completions from the list of options. Include this file
+# from the top folder, after add_subdirectory(launcher). docs/options.md is in the repository: after a
+# change of launcher/model/settings/settings.def, the target `options_table` writes it again.
 
-# Of the cli room only what it needs, so that the documents do not wait for every other room.
+# It contains only a few files of the cli room, so that the documents do not wait for every other room.
 set(cli_dir ${PROJECT_SOURCE_DIR}/launcher/cli)
 add_executable(hvdrun-docgen
   ${cli_dir}/tools/docgen_main.c ${cli_dir}/docgen.c ${cli_dir}/docgen_man.c
@@ -15,7 +15,7 @@ set(docgen_dir ${PROJECT_BINARY_DIR}/generated/docs)
 file(MAKE_DIRECTORY ${docgen_dir})
 set(docgen_files)
 function(hvdrun_document kind file)
-  # A half-written file must not look finished, hence the copy.
+  # It writes to another file first, because a half-written file must not look finished.
   add_custom_command(
     OUTPUT ${docgen_dir}/${file}
     COMMAND hvdrun-docgen ${kind} > ${docgen_dir}/${file}.new

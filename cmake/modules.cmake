@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# hvdrun_module(TARGET DEPENDENCY...): makes TARGET a module of ours, which is opened by its full path
-# when a job needs the libraries behind it; it lies in lib/hvdrun/, in the build folder as in the
+# hvdrun_module(TARGET DEPENDENCY...): makes TARGET a module. hvdrun opens it by its full path when a
+# job needs the libraries that it links with. It is in lib/hvdrun/, in the build folder and in the
 # installation.
 #
-# Its search path is the final one from the start: one that is changed at installation leaves empty
-# places in the file, which the loader reads as "the current folder", and a build ID that depends on
-# the build folder. It names folders only that the loader does not search by itself.
+# The build sets the final search path of libraries at once. If the installation changed it, the file
+# would keep empty entries, which the loader reads as "the current folder". Its build ID would depend
+# on the build folder. The search path has only folders that the loader does not search anyway.
 function(hvdrun_module target)
   target_link_libraries(${target} PRIVATE older_libc)
   set(search)
@@ -30,12 +30,12 @@ function(hvdrun_module target)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hvdrun)
 endfunction()
 
-# What the agent takes along must not need a newer libc than it does itself.
+# The agent contains modules, so they must not need a newer libc than the agent itself.
 add_library(older_libc STATIC ${PROJECT_SOURCE_DIR}/launcher/agent_main/older_libc.c)
 set_target_properties(older_libc PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
-# Whether the same file is in a folder that every program is searched in. Debian's PMIx lies in a
-# folder of its own with a link from the usual one.
+# Sets `result` to whether the loader finds the same file in its usual folders. Debian's PMIx is in
+# another folder, with a link from a usual one.
 function(hvdrun_loader_finds library result)
   get_filename_component(name ${library} NAME)
   file(REAL_PATH ${library} real)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The documents of an installation, and the Debian package: cmake --build build --target package.
-# What goes into the package is what `cmake --install` installs; cmake/package_stage.cmake then gives
-# it the form that Debian wants. docs/install.md describes both.
+# The package has the files that `cmake --install` installs, and cmake/package_stage.cmake then gives
+# them the form that Debian requires. docs/install.md describes both.
 set(HVDRUN_MAINTAINER "hvdrun developers <developers@hvdrun.invalid>" CACHE STRING
-  "Who answers for the package: Name <address>")
+  "The maintainer of the package: Name <address>")
 
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
@@ -32,7 +32,7 @@ set(CPACK_PACKAGE_FILE_NAME ${PROJECT_NAME}_${PROJECT_VERSION}_${architecture})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-set(CPACK_THREADS 1) # else the bytes of the archive depend on the number of CPUs
+set(CPACK_THREADS 1) # otherwise the bytes of the archive depend on the number of CPUs
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/package_stage.cmake)
 set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/package_finish.cmake)
 
@@ -44,16 +44,16 @@ set(CPACK_DEBIAN_PACKAGE_SUGGESTS "openmpi-bin, mpich, slurm-client")
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "launcher for distributed training and MPI programs")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-"hvdrun starts the workers of one distributed job on this machine and on
-others, watches them, and ends with the job's true exit status. Workers can be
-MPI programs (Open MPI, MPICH), Horovod or torch.distributed scripts, or any
-other program.
+"hvdrun starts and watches the workers of one distributed job, on this machine
+and on others. It exits with the job's true exit status. A worker can be an MPI
+program (Open MPI, MPICH), a Horovod or torch.distributed script, or any other
+program.
 
-Hosts are reached over SSH, through Slurm, or by any command that gives a pipe
-to a shell; they need nothing installed, since hvdrun sends its agent along.
-Elastic jobs go on when hosts come and go.")
+hvdrun reaches hosts over SSH, through Slurm, or with any command that gives a
+pipe to a shell. The hosts need nothing but a shell, because hvdrun copies its
+agent there. Elastic jobs continue when hosts come and go.")
 
-# For package_stage.cmake, which knows only what begins with CPACK_.
+# For package_stage.cmake, which gets only variables that begin with CPACK_.
 set(CPACK_HVDRUN_SOURCE ${PROJECT_SOURCE_DIR})
 set(CPACK_HVDRUN_STRIP ${CMAKE_STRIP})
 set(CPACK_HVDRUN_SANITIZE "${HVDRUN_SANITIZE}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# cpack runs this when the package is there. Its parts have the mode that the umask gave them; dpkg-deb,
-# which asks for no umask, puts them together anew. The date of all is still that of SOURCE_DATE_EPOCH.
+# cpack runs this after it has made the package. The modes of the package's parts still depend on the
+# umask, so this sets them and lets dpkg-deb, which ignores the umask, pack them again. SOURCE_DATE_EPOCH
+# still gives the date of all parts.
 foreach(package ${CPACK_PACKAGE_FILES})
   set(parts ${CPACK_TEMPORARY_DIRECTORY}/parts)
   file(REMOVE_RECURSE ${parts})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# cpack runs this between the installation into a folder and the archive of it: the form that Debian's
-# policy wants, dependencies, and equal bytes for equal sources, whatever the clock, the umask and the
-# build folder are.
+# cpack runs this after it has installed everything into a folder, and before it makes the archive. It
+# gives the files the form that Debian's policy requires, and finds the dependencies. Equal sources give
+# equal bytes, whatever the clock, the umask and the build folder are.
 set(root ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
 set(usr ${root}/usr)
 set(doc ${usr}/share/doc/hvdrun)
@@ -14,7 +14,7 @@ function(stage_run)
   endif()
 endfunction()
 
-# The date of the sources: of the environment, else of the last commit, else of the changelog's file.
+# The date of the sources: from the environment, else of the last commit, else of CHANGELOG.md.
 function(stage_date result)
   set(date $ENV{SOURCE_DATE_EPOCH})
   if(NOT date AND EXISTS ${CPACK_HVDRUN_SOURCE}/.git)
@@ -27,7 +27,7 @@ function(stage_date result)
   set(${result} ${date} PARENT_SCOPE)
 endfunction()
 
-# Names and line numbers are for debuggers: the build folder has them.
+# Removes symbol names and line numbers, which only debuggers need. The build folder keeps them.
 function(stage_strip)
   if(CPACK_HVDRUN_STRIP AND NOT CPACK_HVDRUN_SANITIZE)
     file(GLOB programs ${usr}/bin/* ${modules}/*)
@@ -37,9 +37,9 @@ function(stage_strip)
   file(CHMOD ${shared} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
 endfunction()
 
-# What programs and modules are linked with, in the words of dpkg. Two things are recommended, which
-# means that apt installs them unless told otherwise: PMIx, since it brings libraries for graphics that
-# a node without MPI has no use for, and the ssh program, which knows ~/.ssh/config.
+# The packages that programs and modules link with. PMIx and the ssh program are only recommended: apt
+# installs them by default, but you can leave them out. PMIx brings graphics libraries that a node
+# without MPI does not need. The ssh program reads ~/.ssh/config.
 function(stage_dependencies depends recommends)
   set(scratch ${CPACK_TEMPORARY_DIRECTORY}/shlibdeps)
   file(MAKE_DIRECTORY ${scratch}/debian)
@@ -61,8 +61,8 @@ function(stage_dependencies depends recommends)
   set(${recommends} "${also}" PARENT_SCOPE)
 endfunction()
 
-# Libraries that are inside the programs want to be named wherever these go: their terms lie beside
-# ours, as their own packages tell them. lintian is told why they are inside.
+# The licences of the statically linked libraries must go wherever the programs go, so this copies them
+# from the libraries' own packages. An override tells lintian why the libraries are linked statically.
 function(stage_copyright)
   file(COPY_FILE ${CPACK_HVDRUN_SOURCE}/cmake/package_copyright ${doc}/copyright)
   file(MAKE_DIRECTORY ${usr}/share/lintian/overrides)
@@ -80,7 +80,7 @@ function(stage_documents date)
   string(TIMESTAMP when "%a, %d %b %Y %H:%M:%S +0000" UTC) # of SOURCE_DATE_EPOCH
   file(WRITE ${doc}/changelog "hvdrun (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
 
-  * Version ${CPACK_PACKAGE_VERSION}: CHANGELOG.md beside this file tells what is new.
+  * Version ${CPACK_PACKAGE_VERSION}: see CHANGELOG.md in this folder.
 
  -- ${CPACK_PACKAGE_CONTACT}  ${when}
 ")
@@ -91,7 +91,7 @@ function(stage_documents date)
   file(REMOVE_RECURSE ${usr}/share/zsh/site-functions)
 endfunction()
 
-# The bits of the sources' folder can be anything but for who may execute.
+# Of the permissions in the source folder, only the execute bit matters.
 function(stage_permissions date)
   stage_run(find ${root} -type d -exec chmod 755 {} +)
   stage_run(find ${root} -type f -perm -u+x -exec chmod 755 {} +)

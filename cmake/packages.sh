@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What hvdrun needs on Debian 12 and Ubuntu 24.04, in one place, and how to install what is missing.
-# Sourced by examples/quickstart.sh and tests/run.sh; runs nothing by itself.
+# The packages that hvdrun needs on Debian 12 and Ubuntu 24.04, and functions that install them.
+# examples/quickstart.sh and tests/run.sh source this file. It only defines lists and functions.
 
 # shellcheck disable=SC2034 # used by the scripts that source this
 packages_to_build=(
@@ -18,7 +18,7 @@ packages_to_test=(
     shellcheck groff-base man-db
 )
 
-# Used when the distribution has them; the tests that need them skip otherwise.
+# Optional: if the distribution does not have one of them, the tests that need it skip.
 # shellcheck disable=SC2034
 packages_to_test_if_any=(clang-format-14 clang-14 libclang-rt-14-dev tcsh fish valgrind debootstrap)
 
@@ -26,7 +26,7 @@ packages_installed() { # NAME
     [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
 }
 
-# Prints those of the given packages that are not installed, on one line.
+# Prints the names that are not installed, on one line.
 packages_missing() { # NAME...
     local name missing=()
     for name in "$@"; do
@@ -35,8 +35,8 @@ packages_missing() { # NAME...
     echo "${missing[*]}"
 }
 
-# packages_as_root COMMAND...: runs it as root, through sudo when need be. A password is asked for
-# only when there is a person to ask.
+# packages_as_root COMMAND...: runs the command as root, through sudo if necessary. sudo asks for a
+# password only on a terminal.
 packages_as_root() {
     if [[ $EUID -eq 0 ]]; then
         "$@"
@@ -47,8 +47,7 @@ packages_as_root() {
     fi
 }
 
-# packages_apt ARGUMENT...: apt-get without questions. Its output is kept from the reader unless it
-# fails.
+# packages_apt ARGUMENT...: runs apt-get without questions, and shows its output only if it fails.
 packages_apt() {
     local log status=0
     log="$(mktemp)"
@@ -61,12 +60,12 @@ packages_apt() {
     return "$status"
 }
 
-# packages_install NAME...: installs what is missing of them, and says so. Nothing missing: does and
-# says nothing. Returns 1, after one line that names the command to run, when it cannot.
+# packages_install NAME...: installs those that are missing, and prints their names. If it cannot, it
+# prints one line with the command to run, and returns 1.
 packages_install() {
     local missing wanted
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        echo "packages: this is not Debian or Ubuntu, so nothing is installed; needed are: $*" >&2
+        echo "packages: this is not Debian or Ubuntu; install the equivalents of these packages: $*" >&2
         return 0
     fi
     missing="$(packages_missing "$@")"
@@ -83,7 +82,7 @@ packages_install() {
     fi
 }
 
-# packages_install_if_any NAME...: installs those that the distribution has; never fails.
+# packages_install_if_any NAME...: installs those that the distribution has. Never fails.
 packages_install_if_any() {
     local name have=()
     command -v apt-cache >/dev/null || return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# hvdrun-pmix.so: the only thing that links the PMIx library. The agent opens it when a job needs PMIx.
+# hvdrun-pmix.so: the only file that links with the PMIx library. The agent opens it when a job needs PMIx.
 file(GLOB pmix_module_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/pmix/module/*.c)
 add_library(hvdrun_pmix MODULE ${pmix_module_sources} ${PROJECT_SOURCE_DIR}/launcher/pmix/publish_store.c)
 target_include_directories(hvdrun_pmix PRIVATE ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/launcher)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # hvdrun_room(NAME [FOLDERS folder...] [LINK target...]): the sources of a room and of its folders as a
-# static library `room_NAME`. docs/design.md lists the rooms; tests/lint/layers.py checks who includes whom.
+# static library `room_NAME`. docs/design.md lists the rooms. tests/lint/layers.py checks which room may
+# include which.
 function(hvdrun_room name)
   cmake_parse_arguments(ROOM "" "" "FOLDERS;LINK;EXTRA" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.c)

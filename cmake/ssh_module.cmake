@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# hvdrun-ssh.so: the only thing that links libssh2. The driver opens it when a job reaches a host over
-# SSH. The static library is what unit tests link.
+# hvdrun-ssh.so: the only file that links with libssh2. The driver opens it when a job reaches a host
+# over SSH. Unit tests link with the static library.
 file(GLOB ssh_module_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/transport/ssh_module/*.c)
 list(FILTER ssh_module_sources EXCLUDE REGEX "/module\\.c$")
 add_library(room_ssh STATIC ${ssh_module_sources})

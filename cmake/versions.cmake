@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# For `hvdrun --version`: what it is built by and with. Include it after add_subdirectory(launcher).
+# For `hvdrun --version`: the compiler and the libraries of the build. Include it after
+# add_subdirectory(launcher).
 set(contained)
 foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yaml:libyaml)
   string(REPLACE ":" ";" pair ${library})
@@ -9,7 +10,7 @@ foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yam
 endforeach()
 list(JOIN contained ", " contained)
 
-# The API's number is all that hwloc can tell of itself when it is loaded.
+# At run time, hwloc reports only its API version, so this records that version too.
 pkg_get_variable(hwloc_include hwloc includedir)
 set(hwloc_built ${dep_hwloc_VERSION})
 if(EXISTS ${hwloc_include}/hwloc.h)

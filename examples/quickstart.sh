@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From a fresh machine to a running job: installs what is missing (Debian 12, Ubuntu 24.04), builds
+# From a fresh machine to a running job: installs missing packages (Debian 12, Ubuntu 24.04), builds
 # hvdrun in build/, and trains a network on handwritten digits with 4 workers on this machine.
-# Ends with the exit status of that job. Running it again does only what is left to do.
+# Exits with the status of that job. A second run repeats only the steps that are still necessary.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 # shellcheck source=cmake/packages.sh
 source "$root/cmake/packages.sh"
 
-# cmake_quietly ARGUMENT...: what it prints matters only when it fails.
+# cmake_quietly ARGUMENT...: runs cmake, and shows its output only if it fails.
 cmake_quietly() {
     local log status=0
     log="$(mktemp)"
@@ -21,7 +21,7 @@ cmake_quietly() {
     return "$status"
 }
 
-# CMake refuses a build folder that was made for another place (a moved or copied tree).
+# CMake refuses a build folder that was made for another source folder (a moved or copied tree).
 build_is_elsewhere() {
     local cache="$root/build/CMakeCache.txt"
     [[ -f "$cache" ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$cache"

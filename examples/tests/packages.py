@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cmake/packages.sh, with stand-ins for apt-get, dpkg-query and sudo: what quickstart.sh and
-tests/run.sh install, and what they say."""
+"""Tests cmake/packages.sh, which quickstart.sh and tests/run.sh use to install packages. Mocks replace apt-get,
+dpkg-query and sudo."""
 import os
 import pathlib
 import subprocess
@@ -54,7 +54,7 @@ class Packages(unittest.TestCase):
         return (self.box / "calls").read_text()
 
     def bash(self, command, user=None):
-        """Only the stand-ins and the few programs that packages.sh uses are to be found."""
+        """PATH has only the mocks and the few programs that packages.sh uses."""
         for name in ("grep", "mktemp", "tail", "rm", "env", "cat", "sh"):
             link = self.box / "bin" / name
             if not link.exists():
@@ -126,7 +126,7 @@ class Packages(unittest.TestCase):
             (self.box / "bin" / name).unlink()
         status, output = self.bash("packages_install one two")
         self.assertEqual(status, 0)
-        self.assertIn("needed are: one two\n", output)
+        self.assertIn("install the equivalents of these packages: one two\n", output)
 
 
 if __name__ == "__main__":
