@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was true at build time comes from cmake/versions.cmake. */
+/* The facts about the build come from cmake/versions.cmake. */
 #include "cli/about.h"
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #endif
 
 struct part {
-    const char *title; /* of a new block; NULL: the block goes on */
+    const char *title; /* begins a new block; NULL: the line belongs to the block before */
     const char *name;
     bool built;
 };

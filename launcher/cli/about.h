@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --version and --check-build: what this hvdrun is, and what is built into it. */
+/* The texts of --version and --check-build: the version, and what the build contains. */
 #pragma once
 
 #include "base/buf.h"
 
-/* `module_dir`: where its modules are; all of them are loaded. */
+/* `module_dir`: the folder of the modules. version_text() loads all of them. */
 void version_text(const char *module_dir, struct buf *out);
 void check_build_text(struct buf *out);

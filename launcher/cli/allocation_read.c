@@ -25,7 +25,7 @@ static enum allocation_kind wanted_kind(const struct settings *settings)
     return ALLOCATION_NONE;
 }
 
-/* `srun hvdrun` with several tasks would start the whole job as many times. */
+/* `srun hvdrun` with several tasks would start the whole job once for each task. */
 static int refuse_twins(char *const *env, struct error *err)
 {
     int task = allocation_slurm_twin(env);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `hvdrun check [--net] [--json] [options of a job]`: checks the hosts instead of starting a job.
- * Only the very first argument can be this word: `hvdrun -- check` starts a program of that name.
+ * `hvdrun check [--net] [--json] [options of a job]` checks the hosts instead of starting a job.
+ * The word must be the very first argument: `hvdrun -- check` starts a program with that name.
  */
 #pragma once
 
@@ -20,9 +20,9 @@ struct check_words {
 #define CHECK_NET_HELP "Also measure how fast the hosts send to each other"
 #define CHECK_JSON_HELP "Print the results as JSON"
 
-/* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options, and
- * returns their number. Without the word: all. */
+/* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options.
+ * Returns the number of copied arguments. Without the word, it copies all of argv. */
 int check_words_take(int argc, char *const *argv, char **rest, struct check_words *out);
 
-int check_words_refuse(const char *word, struct error *err); /* `word` is not an option; -1 */
+int check_words_refuse(const char *word, struct error *err); /* -1: `word` is not an option here */
 void check_words_help(struct buf *out);

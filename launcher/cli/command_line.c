@@ -26,7 +26,7 @@ static int apply_flags(const struct flag_list *flags, struct settings *settings,
     return 0;
 }
 
-/* The value that the flags give to one option, NULL: none. */
+/* The value that the flags give to an option. NULL: they do not set it. */
 static const char *last_text(const struct flag_list *flags, enum option_id id)
 {
     for (size_t i = flags->count; i > 0; i--) {
@@ -36,7 +36,7 @@ static const char *last_text(const struct flag_list *flags, enum option_id id)
     return NULL;
 }
 
-/* `-v` (or -vv) and nothing else: as with horovodrun, the version. */
+/* `-v` (or -vv) alone prints the version, as with horovodrun. */
 static bool is_lone_v(const struct flags *flags)
 {
     const struct section *section = &flags->sections[0];
@@ -47,7 +47,7 @@ static bool is_lone_v(const struct flags *flags)
     return section->flags.count > 0 && section->argv.count == 0;
 }
 
-/* --help and its like: nothing is run, so no file is read and nothing else is checked. */
+/* --help, --version and --check-build run nothing, so they read no file and check nothing else. */
 static bool asks_about(const struct flags *flags, bool check, struct settings *settings)
 {
     static const enum option_id questions[] = {OPT_help, OPT_version, OPT_check_build};
@@ -65,7 +65,7 @@ static bool asks_about(const struct flags *flags, bool check, struct settings *s
     return any && (settings->help || settings->version || settings->check_build);
 }
 
-/* Everything weaker than flags, weakest first. */
+/* Applies everything that flags override, lowest precedence first. */
 static int apply_sources(const struct flag_list *flags, char *const *envp, struct command_line *out,
                          struct error *err)
 {
@@ -80,7 +80,7 @@ static int apply_sources(const struct flag_list *flags, char *const *envp, struc
     return env_options_apply(envp, &out->settings, &out->warnings, err);
 }
 
-/* The flags after a ':' that stand for one program. */
+/* Applies the flags after a ':', which belong to one program. */
 static int apply_app_flags(const struct flag_list *flags, struct settings *settings,
                            struct error *err)
 {
@@ -102,7 +102,7 @@ static int add_app(struct section *section, bool first, char *const *envp, struc
     app->argv = section->argv;
     section->argv = (struct strv)STRV_INIT;
     if (first)
-        return 0; /* its flags are the job's */
+        return 0; /* the flags of the first program belong to the job */
     settings_init(&own);
     int rc = apply_app_flags(&section->flags, &own, err);
     if (rc == 0)
@@ -114,8 +114,8 @@ static int add_app(struct section *section, bool first, char *const *envp, struc
     return rc;
 }
 
-/* The first program's share is -np, which must be a flag when there are several; settings.np
- * becomes the sum. */
+/* Sets the number of ranks of each program. That of the first one is -np, which must be a flag if
+ * there are several programs. settings.np becomes the sum. */
 static int count_apps(struct command_line *out, struct error *err)
 {
     struct settings *settings = &out->settings;
@@ -140,7 +140,8 @@ static int count_apps(struct command_line *out, struct error *err)
     return 0;
 }
 
-/* Of the ways to name hosts the strongest source wins; two of the same source contradict. */
+/* If several sources name hosts, that of the highest precedence wins. Two ways in one source are an
+ * error. */
 static int choose_hosts(struct settings *settings, struct error *err)
 {
     enum setting_source strongest = SOURCE_DEFAULT;
@@ -205,7 +206,7 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
     return choose_hosts(&out->settings, err) < 0 ? -1 : check_numbers(&out->settings, err);
 }
 
-/* What the user typed may hold line breaks or terminal escapes; the error is one plain line. */
+/* The user's words may contain line breaks or terminal escapes, but the error is one plain line. */
 static void make_plain(char *text)
 {
     for (; *text != '\0'; text++) {

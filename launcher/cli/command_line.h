@@ -3,11 +3,10 @@
  * The command line: argv, configuration files and environment in; settings, programs and warnings
  * out.
  *
- * Options end at the first word that is not one (the program) or at `--`. After the program a lone
- * `:` starts the next program, unless a `--` came before the program: then every `:` is an
- * argument. Options before the first program are the job's; after a `:` only those of one program
- * (-np, -x,
- * --wdir) may stand. With several programs each needs its -np.
+ * Options end at the first word that is not an option (the program), or at `--`. After the program,
+ * a single `:` begins the next program. With a `--` before the program, every `:` is an argument.
+ * Options before the first program belong to the job. After a `:`, only options of one program are
+ * possible (-np, -x, --wdir). With several programs, each needs its own -np.
  *
  * Precedence: defaults < ~/.config/hvdrun/config.ini < --config-file < HVDRUN_* < flags.
  */
@@ -20,15 +19,15 @@
 #include "model/settings/settings.h"
 
 struct command_line {
-    struct settings settings; /* np: the sum when there are several programs, 0 when not given;
-                                 env: every entry NAME=VALUE, those of --env-file included */
-    struct app_list apps;     /* empty only when help, version or check_build is set */
-    struct strv warnings;     /* one line each, to print unless quiet */
-    struct check_words check; /* `hvdrun check`: no program may be there */
+    struct settings settings; /* np: the sum of all programs, 0: not given;
+                                 env: every entry is NAME=VALUE, also those of --env-file */
+    struct app_list apps;     /* empty only if help, version, check_build or check is set */
+    struct strv warnings;     /* one line each, to print unless --quiet */
+    struct check_words check; /* `hvdrun check`: there must not be a program */
 };
 
-/* `envp` as of main(), NULL-ended. On failure returns -1 with err->status STATUS_USAGE (or
- * STATUS_LAUNCHER where a file cannot be read); `out` may be destroyed in either case. */
+/* `envp` is that of main(), NULL-ended. -1: err->status is STATUS_USAGE, or STATUS_LAUNCHER if a
+ * file cannot be read. The caller may destroy `out` in any case. */
 int command_line_parse(int argc, char *const *argv, char *const *envp, struct command_line *out,
                        struct error *err);
 void command_line_destroy(struct command_line *line);

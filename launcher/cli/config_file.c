@@ -61,7 +61,8 @@ static bool ends_with(const char *path, const char *const *endings)
     return false;
 }
 
-/* By the first line that says something: YAML has a ':' before any '=' or '['. */
+/* The first line that is not empty or a comment decides: in YAML it has a ':' before any '=' or
+ * '['. */
 static bool looks_like_yaml(const char *text)
 {
     while (*text != '\0') {

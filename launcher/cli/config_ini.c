@@ -12,7 +12,7 @@
 #include "cli/suggest.h"
 #include "model/settings/ini_lines.h"
 
-#define NAME_LONGEST 48 /* of a section or key; what is longer is none of ours */
+#define NAME_LONGEST 48 /* longer than the name of any section or key */
 
 struct reading {
     const struct ini_place *place; /* of the current line */
@@ -69,7 +69,7 @@ static int unknown_key(const struct reading *reading, const char *section, const
     return fail(reading, buf_text(&text));
 }
 
-/* The option of a key: its long name in any of its spellings, '_' for '-' allowed. */
+/* The option of a key. The key is any long spelling of the option, with '-' or '_'. */
 static bool find_option(const char *key, enum option_id *id)
 {
     struct spelling spelling;

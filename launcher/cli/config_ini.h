@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * INI configuration: a section for each group of options (launch, output, tune, elastic, ssh), keys
- * named as the long options, and [env] with variables for the workers. Comments start with # or ;
- * at the beginning of a line, or with ; after a blank.
+ * INI configuration. Each group of options has a section (launch, output, tune, elastic, ssh). Its
+ * keys are the names of the long options. [env] has variables for the workers. Comments start with
+ * # or ; at the beginning of a line, or with ; after a blank.
  */
 #pragma once
 

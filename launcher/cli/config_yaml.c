@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml's events, read by recursive descent of a fixed depth of two: nothing a file says makes
- * this go deeper, and aliases, lists and further documents are refused, so work and memory are
- * bounded by the size of the file.
+ * Reads libyaml's events by recursive descent. The depth is always two, whatever the file has, and
+ * aliases, lists and further documents are errors. So the size of the file bounds work and memory.
  */
 #include "cli/config_yaml.h"
 
@@ -16,7 +15,7 @@
 #include "base/status.h"
 #include "cli/suggest.h"
 
-#define NAME_LIMIT 48 /* of a section or a key; longer ones are unknown anyway */
+#define NAME_LIMIT 48 /* longer than the name of any section or key */
 
 struct reading {
     yaml_parser_t parser;
@@ -32,7 +31,7 @@ static int fail(struct reading *reading, const char *text)
     return error_status(reading->err, STATUS_USAGE, "%s:%zu: %s", reading->file, line, text);
 }
 
-/* The next event; the one before is freed. */
+/* Frees the current event and reads the next one. */
 static int advance(struct reading *reading)
 {
     yaml_event_delete(&reading->event);
@@ -132,7 +131,7 @@ static int set_option(struct reading *reading, const char *path)
     return 0;
 }
 
-/* The name of a key at the current event, with "section." before it. NULL and an error if none. */
+/* The key at the current event, with "section." before it. NULL and an error: it is not a key. */
 static char *key_name(struct reading *reading, const char *section)
 {
     if (reading->event.type != YAML_SCALAR_EVENT) {
@@ -147,7 +146,7 @@ static char *key_name(struct reading *reading, const char *section)
     return mem_printf("%s%s%s", section, section[0] == '\0' ? "" : ".", key);
 }
 
-/* The pairs of one section, up to its end. */
+/* Reads the pairs of one section, up to its end. */
 static int read_section(struct reading *reading, const char *section)
 {
     for (;;) {
@@ -167,7 +166,7 @@ static int read_section(struct reading *reading, const char *section)
     }
 }
 
-/* One entry of the top: a section, or a key that stands there. */
+/* Reads one entry at the top level: a section, or a key outside of sections. */
 static int read_entry(struct reading *reading, const char *name)
 {
     bool section = is_section(name);
@@ -205,7 +204,7 @@ static int read_top(struct reading *reading)
 
 static int read_stream(struct reading *reading)
 {
-    if (advance(reading) < 0 || advance(reading) < 0) /* the stream's start, the first document */
+    if (advance(reading) < 0 || advance(reading) < 0) /* past the two start events */
         return -1;
     if (reading->event.type == YAML_STREAM_END_EVENT)
         return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * horovodrun's YAML configuration: one mapping of sections (params, autotune, timeline,
- * stall_check, library_options, logging), each a mapping of keys to plain values; `controller` and
- * `verbose` stand at the top. A key without a value is as if it were not there.
+ * stall_check, library_options, logging). Each section maps keys to plain values. `controller` and
+ * `verbose` are outside of the sections. A key without a value has no effect.
  */
 #pragma once
 

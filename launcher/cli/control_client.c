@@ -22,17 +22,17 @@
 #include "node/runtime_dir.h"
 
 #define ANSWER_MAX ((size_t)256 << 20)
-#define LIST_MAX 700 /* of an error's text */
+#define LIST_MAX 700 /* bytes of the list of jobs in an error */
 
-/* What goes through all jobs and takes the one that is meant. */
+/* A search through the sockets of all jobs. */
 struct search {
     const char *job; /* NULL: any */
-    int fd;          /* of the first that answers; -1: none yet */
+    int fd;          /* of the first job that answers; -1: none yet */
     int found;
     struct buf ids;
 };
 
-/* A connection to the socket `name` in a folder; -1 and errno: nobody listens. */
+/* Connects to the socket `name` in a folder. -1 and errno: no process listens there. */
 static int dial_in(int dir, const char *folder, const char *name)
 {
     struct sockaddr_un address;
@@ -44,7 +44,7 @@ static int dial_in(int dir, const char *folder, const char *name)
     return fd;
 }
 
-/* The entries of a folder; NULL: it is not there, or not this user's alone. */
+/* The entries of a folder. NULL: it does not exist, or other users have access to it. */
 static DIR *open_own(int parent, const char *name)
 {
     struct stat info;
@@ -57,7 +57,8 @@ static DIR *open_own(int parent, const char *name)
     return dir;
 }
 
-/* The id of the job whose socket is called so (the caller's), or NULL: it is no socket of a job. */
+/* The id of the job whose socket has this name. The caller owns it. NULL: it is not a job's socket.
+ */
 static char *job_of(const char *name)
 {
     size_t length = strlen(name), suffix = strlen(CONTROL_SUFFIX);
@@ -74,7 +75,7 @@ static void look_in(struct search *search, DIR *dir, const char *folder)
             continue;
         int fd AUTO_FD = dial_in(dirfd(dir), folder, entry->d_name);
         if (fd < 0 && errno != EAGAIN)
-            continue; /* left by one that was killed */
+            continue; /* the launcher of that job was killed */
         buf_printf(&search->ids, "%s%s", search->found > 0 ? ", " : "", id);
         search->found++;
         if (search->fd < 0) {
@@ -189,7 +190,7 @@ json_t *control_client_ask(int fd, const json_t *request, struct error *err)
     const char *refused = json_string_value(json_object_get(answer, "error"));
     char *why AUTO_FREE = mem_strdup(refused);
     if (why != NULL)
-        log_make_plain(why); /* text from outside: the terminal must not obey it */
+        log_make_plain(why); /* text from outside must not control the terminal */
     if (why != NULL && why[0] != '\0')
         error_set(err, "%s", why);
     else if (why != NULL || !json_is_object(answer))

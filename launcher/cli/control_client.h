@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking a running job over its control socket (driver/control/control.h). Blocks, at most for
- * CONTROL_ANSWER_MS: the program that calls this does nothing else.
+ * Asks a running job over its control socket (driver/control/control.h). These functions block for
+ * at most CONTROL_ANSWER_MS, because the program that calls them does nothing else.
  */
 #pragma once
 
@@ -11,10 +11,11 @@
 
 #define CONTROL_ANSWER_MS 10000
 
-/* A connection to `job`: its id, the path of its socket, or NULL for the only one of this user that
- * runs. -1: there is none, or (NULL) several, which the error lists. */
+/* Connects to `job` and returns the descriptor. `job` is the id of a job or the path of its socket.
+ * NULL means the only running job of this user. -1: there is no such job, or `job` is NULL and
+ * there are several, which the error lists. */
 int control_client_dial(const char *job, struct error *err);
 
-/* The answer (the caller's) of the job at the other end of `fd`; NULL: it has not answered, or with
- * an error, whose text is `err`'s. */
+/* Sends `request` to the job at `fd` and returns its answer, which the caller owns. NULL: the job
+ * did not answer, or it answered with an error, whose text is in `err`. */
 json_t *control_client_ask(int fd, const json_t *request, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `hvdrun status`, `drain`, `undrain` and `add`: a word with a running job, then the end. */
+/* `hvdrun status`, `drain`, `undrain` and `add`: talk to a running job and end. */
 #pragma once
 
-/* The exit status, after everything has been printed; -1: argv[1] is no such command, so it is a
- * job to start. */
+/* Runs the command and returns the exit status. -1: argv[1] is not such a command, so the command
+ * line starts a job. */
 int control_command(int argc, char *const *argv);

@@ -9,9 +9,9 @@
 #include "base/mem.h"
 
 #define CELL_MAX ((size_t)1 << 20)
-#define COLUMN_MAX 40 /* a longer cell moves what is behind it */
+#define COLUMN_MAX 40 /* a longer cell moves the cells after it to the right */
 
-/* Text from outside: the terminal must not obey it. */
+/* Text from outside must not control the terminal. */
 static void put_safe(struct buf *out, const char *text)
 {
     char *plain AUTO_FREE = mem_strdup(text);
@@ -38,7 +38,7 @@ static void put_duration(struct buf *out, double seconds)
         buf_printf(out, "%lld h %02lld min", left / 3600, left % 3600 / 60);
 }
 
-/* 0,1,2,5 as "0-2,5". */
+/* Appends the numbers 0, 1, 2, 5 as "0-2,5". */
 static void put_ranks(struct buf *out, const json_t *ranks)
 {
     size_t count = json_array_size(ranks);
@@ -109,7 +109,7 @@ enum column { HOST, STATE, SLOTS, RANKS, NOTES, COLUMNS };
 
 static const char *const titles[COLUMNS] = {"host", "state", "slots", "ranks", ""};
 
-/* One cell; `host` NULL: the title. */
+/* Appends one cell. `host` is NULL: the title of the column. */
 static void put_cell(struct buf *out, const json_t *host, enum column column)
 {
     const json_t *slots = json_object_get(host, "slots");
@@ -134,7 +134,7 @@ static void put_cell(struct buf *out, const json_t *host, enum column column)
 
 static void put_row(struct buf *out, const json_t *host, const size_t *widths)
 {
-    size_t pending = 0; /* blanks, if something follows */
+    size_t pending = 0; /* blanks before the next cell that is not empty */
     for (int column = 0; column < COLUMNS; column++) {
         struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
         put_cell(&cell, host, (enum column)column);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer to a status (driver/control/request.h) as a table for people. Whatever is missing in
- * it is left out; its texts come out without control characters.
+ * Prints the answer to a status request (driver/control/request.h) as a table for people. It skips
+ * what the answer does not have, and removes control characters from texts.
  */
 #pragma once
 

@@ -34,8 +34,8 @@ static int wrong(const struct control_words *words, struct error *err)
                         command->operands, words->command == CONTROL_STATUS ? "" : " [--job JOB]");
 }
 
-/* The value of `--name VALUE` or `--name=VALUE` at argv[*at], which moves to the value; NULL: it is
- * another option. Without a value: "". */
+/* The value of `--name VALUE` or `--name=VALUE` at argv[*at], and "" if there is no value. Moves
+ * `*at` to the value. NULL: it is another option. */
 static const char *option_value(const char *name, int argc, char *const *argv, int *at)
 {
     size_t length = strlen(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command lines that speak to a running job. Only the very first argument can be such a
- * command: `hvdrun -- status` and `hvdrun ./status` start a program of that name.
+ * The command lines that talk to a running job. The command must be the very first argument:
+ * `hvdrun -- status` and `hvdrun ./status` start a program with that name.
  */
 #pragma once
 
@@ -29,12 +29,12 @@ enum control_command {
 struct control_words { /* all text is borrowed from argv */
     enum control_command command;
     const char *object; /* HOST or HOSTS; NULL with status */
-    const char *job;    /* NULL: the only one that runs */
+    const char *job;    /* NULL: the only running job */
     bool has_within, json, help;
     int64_t within_ms;
 };
 
-/* 1: a command; 0: none, it is a job to start; -1: a command that is wrong (STATUS_USAGE). */
+/* 1: a command; 0: not a command, so the line starts a job; -1: a wrong command (STATUS_USAGE). */
 int control_words_parse(int argc, char *const *argv, struct control_words *out, struct error *err);
 
 void control_words_help(struct buf *out);

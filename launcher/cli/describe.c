@@ -6,11 +6,11 @@
 #include "cli/spelling.h"
 #include "model/settings/settings.h"
 
-#define SHORT_MAX 3 /* "-np": single-dash words up to this length are always shown */
+#define SHORT_MAX 3 /* "-np": help always shows words with one dash up to this length */
 
 struct names {
     struct buf *out;
-    bool all, dashes2; /* which kind this round shows */
+    bool all, dashes2; /* which kind of spelling this round shows */
     size_t count;
 };
 
@@ -25,7 +25,7 @@ static int put_name(void *context, const char *word)
     return 0;
 }
 
-/* " N", "=KIND" or, where the bare word is a value too, "[=WHEN]". */
+/* Appends " N" or "=KIND". If the bare word has a meaning too, appends "[=WHEN]". */
 static void put_arg(enum option_id id, const char *word, struct buf *out)
 {
     const struct option_info *info = option_info(id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an option is shown to people: its spellings, and a remark on values and default. */
+/* Texts about an option for people: its spellings, its values, its default. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,15 +7,15 @@
 #include "base/buf.h"
 #include "model/settings/option.h"
 
-/* Appends "-np, -n, --np, --num-proc N". `all`: also the single-dash words that exist for the sake
- * of old habits. */
+/* Appends "-np, -n, --np, --num-proc N". `all`: also the words with one dash that exist only for
+ * compatibility. */
 void describe_spellings(enum option_id id, bool all, struct buf *out);
 
-/* Appends "auto, local; default auto"; nothing when there is nothing to say. */
+/* Appends "auto, local; default auto". Appends nothing for an option without words and default. */
 void describe_values(enum option_id id, struct buf *out);
 
-/* Appends the default in readable form ("30 s"); nothing when the option has none. */
+/* Appends the default in readable form ("30 s"). Appends nothing if the option has none. */
 void describe_default(enum option_id id, struct buf *out);
 
-/* Appends the words of an ENUM or RANK option, `between` between them. */
+/* Appends the words of an ENUM or RANK option, separated by `between`. */
 void describe_words(enum option_id id, const char *between, struct buf *out);

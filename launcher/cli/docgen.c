@@ -24,7 +24,7 @@ docgen_function *docgen_find(const char *name)
     return NULL;
 }
 
-/* A table's cell: a bar would end it, and a < would begin HTML. */
+/* Appends text for a cell of a table: a bar would end the cell, and a < would begin HTML. */
 static void put_cell(const char *text, bool code, struct buf *out)
 {
     if (*text == '\0') {

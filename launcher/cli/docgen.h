@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents made from the list of options, at build time: man page, shell completions, table. */
+/* Generates documents from the list of options at build time: man page, shell completions, table.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -10,6 +11,6 @@ void docgen_bash(struct buf *out);
 void docgen_zsh(struct buf *out);
 void docgen_fish(struct buf *out);
 
-/* The generator called `name` ("man", "table", "bash"...); NULL: none. */
+/* The generator with this name ("man", "table", "bash"...). NULL: there is none. */
 typedef void docgen_function(struct buf *out);
 docgen_function *docgen_find(const char *name);

@@ -23,7 +23,8 @@ struct option {
     const char *help;
 };
 
-/* The `index`th option of a command: those in its operands, then those of all. False: no more. */
+/* The `index`th option of a command. First come the options of its own, then those of all commands.
+ * False: there are no more. */
 static bool find_option(int command, int index, struct option *option)
 {
     static const struct option common[] = {
@@ -59,7 +60,7 @@ void docgen_control_names(const char *between, struct buf *out)
         buf_printf(out, "%s%s", i > 0 ? between : "", commands[i].word);
 }
 
-/* A word as troff wants it; capitals are what the user puts in. */
+/* Appends a word for troff. Words in capitals stand for values of the user. */
 static void put_troff(const char *text, struct buf *out)
 {
     for (; *text != '\0'; text++)
@@ -122,7 +123,7 @@ void docgen_control_bash(struct buf *out)
                   "}\n");
 }
 
-/* Inside single quotes, where a colon ends the word. */
+/* Appends text inside single quotes, where a colon would end the word. */
 static void put_zsh_text(const char *text, struct buf *out)
 {
     for (; *text != '\0'; text++)

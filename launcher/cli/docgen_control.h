@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands for a running job (cli/control_words.h) in the man page and the completions: pieces
- * of the documents of cli/docgen.h.
+ * The commands for a running job (cli/control_words.h) in the man page and the completions. These
+ * texts are parts of the documents of cli/docgen.h.
  */
 #pragma once
 
@@ -9,12 +9,12 @@
 
 void docgen_control_man(struct buf *out); /* a section */
 
-/* A function _hvdrun_control COMMAND for what follows it. */
+/* A function _hvdrun_control COMMAND, which completes the words after COMMAND. */
 void docgen_control_bash(struct buf *out);
-/* A function _hvdrun_program for the first word, and _hvdrun_control as in bash. */
+/* A function _hvdrun_program, which completes the first word, and _hvdrun_control as in bash. */
 void docgen_control_zsh(struct buf *out);
 /* Complete lines. */
 void docgen_control_fish(struct buf *out);
 
-/* "status", "drain"... with `between` them. */
+/* "status", "drain"..., separated by `between`. */
 void docgen_control_names(const char *between, struct buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual page, in the plain man macros that groff and mandoc both read. */
+/* The manual page, with only those man macros that both groff and mandoc understand. */
 #include <string.h>
 
 #include "base/status.h"
@@ -8,7 +8,7 @@
 #include "cli/docgen_control.h"
 #include "model/settings/option.h"
 
-/* Text as troff wants it: no character of it is a command. */
+/* Appends text for troff, so that no character of it is a command. */
 static void put_text(const char *text, struct buf *out)
 {
     if (*text == '.' || *text == '\'')

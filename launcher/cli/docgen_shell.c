@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shell completions: options, the words of those that have words, files and folders, hosts, and
- * after the options the program with its own arguments. As the first word also a command for a
- * running job.
+ * Shell completions. They complete options, the words of an option, files, folders and hosts. After
+ * the options they complete the program and its arguments. The first word can also be a command for
+ * a running job.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static bool any(const struct spelling *spelling)
     return bare || (flags_of(spelling) & FLAG_EQUALS) == 0;
 }
 
-/* Its value is the next word. */
+/* True: the value of the option is the next word. */
 static bool separate(const struct spelling *spelling)
 {
     return spelling->fixed == NULL && (flags_of(spelling) & FLAG_EQUALS) == 0;
@@ -70,7 +70,7 @@ static bool is_hosts(const struct spelling *spelling)
     return spelling->id == OPT_hosts;
 }
 
-/* A case for each option with words. */
+/* Appends a case for each option that has words. */
 static void put_word_cases(struct buf *out)
 {
     for (int i = 0; i < OPT_TOTAL; i++) {
@@ -155,7 +155,8 @@ void docgen_bash(struct buf *out)
                   "complete -o filenames -o bashdefault -F _hvdrun hvdrun\n");
 }
 
-/* Text inside single quotes, with the signs that _arguments gives a meaning escaped. */
+/* Appends text inside single quotes, and escapes the characters that mean something to _arguments.
+ */
 static void put_quoted(const char *text, const char *escape, struct buf *out)
 {
     for (; *text != '\0'; text++) {

@@ -36,7 +36,8 @@ static void warn_unknown(const char *name, struct strv *warnings)
     strv_add(warnings, buf_text(&line));
 }
 
-/* The weaker names (HOROVOD_START_TIMEOUT) go first, so that ours overrides them. */
+/* Names of lower precedence (HOROVOD_START_TIMEOUT) go first, so that HVDRUN_ names override them.
+ */
 static int apply_one(const char *pair, bool ours, struct settings *settings, struct strv *warnings,
                      struct error *err)
 {

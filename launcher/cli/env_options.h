@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options from the environment: HVDRUN_TIMEOUT=5m is --timeout 5m. An empty value is as if it were
- * unset.
+ * Options from the environment: HVDRUN_TIMEOUT=5m is --timeout 5m. An empty value has no effect.
  */
 #pragma once
 
@@ -9,9 +8,9 @@
 #include "base/strv.h"
 #include "model/settings/settings.h"
 
-/* The value of `name` in a NULL-ended environment; NULL when unset. Borrowed. */
+/* The value of `name` in a NULL-ended environment, borrowed. NULL: it is not set. */
 const char *env_value(char *const *envp, const char *name);
 
-/* Sets what `envp` says. A HVDRUN_ name that means nothing is a line in `warnings`. */
+/* Applies the options in `envp`. An unknown HVDRUN_ name adds a line to `warnings`. */
 int env_options_apply(char *const *envp, struct settings *settings, struct strv *warnings,
                       struct error *err);

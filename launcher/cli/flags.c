@@ -13,7 +13,7 @@
 struct scan {
     char *const *words;
     int count, at;
-    bool dashes; /* a `--` was seen: a ':' is an argument from here on */
+    bool dashes; /* there was a `--`, so a ':' is an argument from here on */
     struct flags *out;
 };
 
@@ -54,7 +54,7 @@ static void warn_about(struct scan *scan, const struct spelling *spelling, const
         warn_once(scan, mem_printf("%s is deprecated: use %s", typed, spelling->instead));
 }
 
-/* The next word as a value; NULL when there is none, or another option stands there. */
+/* The next word as a value. NULL: there is none, or it is another option. */
 static const char *next_value(struct scan *scan)
 {
     struct spelling other;
@@ -69,7 +69,7 @@ static const char *next_value(struct scan *scan)
     return word;
 }
 
-/* The value in the words after the option. */
+/* Takes the value from the words after the option. */
 static int take_value(struct scan *scan, enum option_id id, char *typed_take, struct error *err)
 {
     const struct option_info *info = option_info(id);
@@ -93,7 +93,7 @@ static int unknown_option(const char *word, size_t length, struct error *err)
                         buf_text(&hint));
 }
 
-/* "-vvv": how many, 0 when it is something else. */
+/* The number of letters in "-vvv". 0: it is another word. */
 static size_t count_v(const char *word)
 {
     size_t letters = word[0] == '-' ? strspn(word + 1, "v") : 0;
@@ -123,7 +123,7 @@ static int scan_option(struct scan *scan, struct error *err)
     return 0;
 }
 
-/* Flags up to the program. */
+/* Reads flags up to the program. */
 static int scan_flags(struct scan *scan, struct error *err)
 {
     while (scan->at < scan->count) {
@@ -141,7 +141,7 @@ static int scan_flags(struct scan *scan, struct error *err)
     return 0;
 }
 
-/* The program's words; returns whether a ':' ended them. */
+/* Reads the program's words. Returns whether a ':' ended them. */
 static bool scan_program(struct scan *scan)
 {
     struct strv *argv = &scan->out->sections[scan->out->count - 1].argv;

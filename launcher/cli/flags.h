@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * argv taken apart: flags in their order, and the programs with their arguments. Nothing is
- * judged here but the grammar: what a value means is settings_set()'s business, and the order of
- * precedence that of command_line.c.
+ * Splits argv into flags, in their order, and programs with their arguments. It checks only the
+ * grammar: settings_set() checks the values, and command_line.c applies the precedence.
  */
 #pragma once
 
@@ -35,6 +34,7 @@ struct flags {
     struct strv warnings; /* deprecated spellings, ignored options */
 };
 
-/* -1 and a text naming the option on a wrong grammar; `out` may be destroyed in either case. */
+/* -1: the grammar is wrong, and the text names the option. The caller may destroy `out` in any
+ * case. */
 int flags_scan(int argc, char *const *argv, struct flags *out, struct error *err);
 void flags_destroy(struct flags *flags);

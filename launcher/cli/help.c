@@ -12,7 +12,8 @@
 #define WIDTH 79
 #define INDENT 28 /* where the explanations start */
 
-/* Starts a line with the option; the explanation follows on it, or below when there is no room. */
+/* Starts a line with the option. The explanation follows on this line, or below if there is no
+ * room. */
 static size_t put_head(const char *head, struct buf *out)
 {
     buf_printf(out, "  %s", head);
@@ -25,7 +26,7 @@ static size_t put_head(const char *head, struct buf *out)
     return INDENT;
 }
 
-/* Writes the words of `text` from `column` on, broken at blanks. */
+/* Writes the words of `text` from `column` on, and breaks lines at blanks. */
 static void put_wrapped(const char *text, size_t column, struct buf *out)
 {
     bool fresh = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a hostfile from the disk (model/hosts/hostfile.h says what may stand in it). */
+/* Reads a hostfile from the disk. model/hosts/hostfile.h describes its formats. */
 #pragma once
 
 #include <stdint.h>
@@ -7,6 +7,6 @@
 #include "base/error.h"
 #include "model/hosts/hosts.h"
 
-/* `place` is FILE, or FILE#GROUP for the hosts of one group (unless a file is called so). Appends
- * to `hosts`. -1 and STATUS_USAGE. A pipe has `limit_ms` to come to its end. */
+/* `place` is FILE, or FILE#GROUP for the hosts of one group (unless there is a file with that whole
+ * name). Appends to `hosts`. A pipe must end within `limit_ms`. -1: the status is STATUS_USAGE. */
 int hostfile_read(const char *place, int64_t limit_ms, struct host_list *hosts, struct error *err);

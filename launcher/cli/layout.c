@@ -17,7 +17,7 @@ static int read_rankfile(const struct settings *settings, struct mapping *out, s
     return rankfile_parse(buf_text(&bytes), bytes.length, path, &out->list, err);
 }
 
-/* Of those that say where each rank goes, one is enough. */
+/* Only one option may say where each rank goes. */
 static int check_one(const struct settings *settings, const struct mapping *mapping,
                      struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The libraries' headers belong to other rooms, so their functions are found by name. What they
- * were at build time comes from cmake/versions.cmake.
+ * The libraries' headers belong to other rooms, so this file finds their functions by name. The
+ * versions at build time come from cmake/versions.cmake.
  */
 #include "cli/library_versions.h"
 
@@ -25,7 +25,7 @@
 
 #define ROW "  %-8s  %-18s  "
 
-/* A function of a library that tells its version. */
+/* A function of a library that returns its version. */
 union teller {
     void *object;
     const char *(*text)(void);
@@ -66,8 +66,7 @@ void library_versions_number(const char *text, struct buf *out)
     buf_printf(out, "%.*s", length == 0 ? 1 : (int)length, length == 0 ? "?" : text + skip);
 }
 
-/* The module is opened as a job opens it, and stays open: what is below need not bear to be closed.
- */
+/* Opens the module as a job does. It stays open, because not every library survives dlclose(). */
 static void tell_library(const struct library *library, const char *module_dir, struct buf *out)
 {
     char *path AUTO_FREE = mem_printf("%s/%s", module_dir, library->module);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The libraries that hvdrun's modules load when a job needs them: the versions that it was built
- * with, and those of this machine, which can be others after an upgrade. Loads all of them.
+ * The versions of the libraries that hvdrun's modules link with: those at build time, and those on
+ * this machine, which may differ after an upgrade. Loads all of these libraries.
  */
 #pragma once
 
 #include "base/buf.h"
 
-/* Appends a table, a line for each; `module_dir` is the folder of the modules. A library that
- * cannot be loaded is told with the loader's reason. */
+/* Appends a table with a line for each library. `module_dir` is the folder of the modules. If a
+ * library cannot be loaded, its line has the loader's reason. */
 void library_versions_text(const char *module_dir, struct buf *out);
 
-/* Appends the number in what a library says of itself: 4.2.2 of "OpenPMIx 4.2.2 (PMIx ...)", "?"
- * when there is none. */
+/* Appends the number in a library's own version text: 4.2.2 for "OpenPMIx 4.2.2 (PMIx ...)", and
+ * "?" if it has none. */
 void library_versions_number(const char *text, struct buf *out);

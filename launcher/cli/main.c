@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hvdrun: command line in, exit status out. Everything that can be refused is refused before the
- * first process is started; the agents are forked before anything exists that does not survive it.
+ * hvdrun: command line in, exit status out. It checks everything that it can before it starts the
+ * first process. It forks the agents before it makes anything that a fork would break.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,12 +40,12 @@ extern char **environ;
 
 static int fail(const struct error *err)
 {
-    if (err->text[0] != '\0') /* else another process of this job says it */
+    if (err->text[0] != '\0') /* otherwise another process of this job prints the error */
         fprintf(stderr, "hvdrun: %s\n", err->text);
     return err->status != 0 ? err->status : STATUS_LAUNCHER;
 }
 
-/* -1: an error; else the exit status. */
+/* Returns the exit status. -1: an error. */
 static int print_text(const struct buf *text)
 {
     bool written = fd_write_all(STDOUT_FILENO, buf_text(text), text->length) == 0;
@@ -94,7 +94,7 @@ static int agent_main(void *context, int fd)
     return agent_run(&config);
 }
 
-/* Those on this machine; the others are for the driver's transports. */
+/* Starts the agents on this machine. The driver's transports start the others. */
 static int start_agents(const struct settings *settings, const struct allocation *allocation,
                         const struct plan *plan, struct agent_start *start,
                         struct transport_stream *streams, struct error *err)
@@ -110,8 +110,8 @@ static int start_agents(const struct settings *settings, const struct allocation
     return 0;
 }
 
-/* An elastic job has no plan; its agents are started as they are needed. `late`: the plan is to be
- * made again by place->request. */
+/* An elastic job has no plan, and starts its agents when it needs them. `late`: the driver must
+ * plan again with place->request. */
 static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
                    const struct place *place, const struct plan *plan, bool late, struct error *err)
 {
@@ -123,8 +123,8 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     sigset_t mask;
     sigprocmask(SIG_SETMASK, NULL, &mask);
     struct agent_start start = {module_dir, &mask};
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent: it stands above them all (D6) */
-    /* Before all that only the driver needs: the agents come up meanwhile. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent, for all of them (D6) */
+    /* Before everything that only the driver needs, so that the agents start meanwhile. */
     if (plan != NULL && start_agents(&line->settings, allocation, plan, &start, streams, err) < 0)
         return -1;
     AUTO_STRV struct strv base = STRV_INIT, away = STRV_INIT, knobs = STRV_INIT;
@@ -169,7 +169,7 @@ static void put_version(struct buf *text)
     version_text(module_dir, text);
 }
 
-/* --help and the like. -1: none was asked for. */
+/* Prints --help, --version or --check-build. -1: the command line has none of them. */
 static int about(const struct command_line *line)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
@@ -192,14 +192,14 @@ static int run_elastic(int64_t begun_ns, char *const *argv, const struct command
     if (line->settings.dry_run != SET_DRY_RUN_NO && place->hosts.count == 0)
         return error_status(err, STATUS_USAGE, "%s: the hosts are not known before the job runs",
                             settings_place(&line->settings, OPT_dry_run));
-    if (line->settings.dry_run != SET_DRY_RUN_NO) /* as it is while all of its hosts are there */
+    if (line->settings.dry_run != SET_DRY_RUN_NO) /* the plan with all hosts up */
         return dry_run_plan(line, place, err);
     if (place_output_folder(&line->settings, err) < 0)
         return -1;
     return run_job(begun_ns, argv, line, place, NULL, false, err);
 }
 
-/* A look at the hosts, which need not be those of a job that could run. */
+/* `hvdrun check`: its hosts need not be enough for a job. */
 static int run_check(int64_t begun_ns, char *const *argv, const struct command_line *line,
                      const struct place *place, struct error *err)
 {
@@ -224,7 +224,8 @@ static int run_static(int64_t begun_ns, char *const *argv, const struct command_
     return result;
 }
 
-/* The driver makes the rules for itself; nothing has been started yet. */
+/* Checks the signal options before anything starts. The driver later makes its own rules from them.
+ */
 static int check_signals(const struct settings *settings, const struct place *place,
                          struct error *err)
 {
@@ -257,7 +258,7 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     return result;
 }
 
-/* A closed stdin, stdout or stderr must not become the number of one of our own descriptors. */
+/* If stdin, stdout or stderr is closed, a descriptor of our own must not get its number. */
 static void open_standard_streams(void)
 {
     int fd;

@@ -18,7 +18,7 @@
 
 #define PATH_ROOM 4096
 
-/* Workers on a machine that nobody has said anything about: one for each GPU, or one. */
+/* The slots of this machine if no option gives them: one for each GPU, at least one. */
 static int own_slots(const struct settings *settings)
 {
     if (settings->np > 0)
@@ -72,7 +72,7 @@ bool place_is_vague(const struct place *place)
     return i < place->hosts.count;
 }
 
-/* A rank named by an option must exist. */
+/* The rank that an option names must exist. */
 static int check_rank(const struct settings *settings, enum option_id id, int64_t rank, int size,
                       struct error *err)
 {
@@ -82,12 +82,12 @@ static int check_rank(const struct settings *settings, enum option_id id, int64_
                         settings_place(settings, id), (long long)rank, size);
 }
 
-/* How many ranks: -np, else the mapping's, else the tasks that the scheduler was asked for, else
- * all slots (0). */
+/* The number of ranks: -np, otherwise that of the mapping, otherwise the number of the scheduler's
+ * tasks, otherwise 0, which means all slots. */
 static int wanted_np(const struct command_line *line, const struct place *place)
 {
     if (line->apps.count > 1)
-        return 0; /* each says its own */
+        return 0; /* each program has its own number */
     if (line->settings.np > 0)
         return (int)line->settings.np;
     if (mapping_has_size(&place->mapping))
@@ -112,7 +112,7 @@ struct plan *place_plan(const struct command_line *line, struct place *place, bo
                                            .oversubscribe = settings->oversubscribe,
                                            .mapping = &place->mapping};
     struct plan_request request = place->request;
-    request.oversubscribe |= late; /* the hosts may have more slots than is known now */
+    request.oversubscribe |= late; /* the hosts may have more slots than we know now */
     struct plan *plan = plan_create(&request, err);
     if (plan == NULL && place->allocated && err != NULL && err->status == STATUS_NO_SLOTS)
         error_wrap(err, "%s job%s%s", allocation_name(place->allocation.kind),
@@ -150,7 +150,7 @@ int place_output_folder(const struct settings *settings, struct error *err)
         return 0;
     char *path AUTO_FREE = mem_strdup(settings->output_filename);
     char *pattern = strchr(path, '%');
-    if (pattern != NULL) { /* a pattern: what stands before its first changing part */
+    if (pattern != NULL) { /* a pattern: the part before its first % */
         *pattern = '\0';
         char *slash = strrchr(path, '/');
         path[slash == NULL ? 0 : slash - path] = '\0';
@@ -192,7 +192,7 @@ char *place_modules(void)
 char *place_here(void)
 {
     struct stat named, real;
-    const char *pwd = getenv("PWD"); /* the name that the user sees, through links */
+    const char *pwd = getenv("PWD"); /* the path that the user sees, which may contain links */
     if (pwd != NULL && pwd[0] == '/' && stat(pwd, &named) == 0 && stat(".", &real) == 0 &&
         named.st_dev == real.st_dev && named.st_ino == real.st_ino)
         return mem_strdup(pwd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where things are: the hosts of the job and its plan, our own modules, the job's name. */
+/* Where things are: the hosts of the job and its plan, hvdrun's modules, the job's name. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,40 +9,40 @@
 #include "model/allocation/allocation.h"
 #include "model/plan/plan.h"
 
-/* The hosts of a job and who says so; to be opened into an all-zero struct, and closed. */
+/* The hosts of a job, and where they come from. Open it into an all-zero struct, and close it. */
 struct place {
     struct allocation allocation; /* of a scheduler; its kind is ALLOCATION_NONE without one */
-    struct host_list hosts;       /* none: an elastic job, which finds them out */
-    struct mapping mapping;       /* of the ranks over the hosts */
-    bool allocated;               /* the hosts are those of the allocation, nobody chose them */
-    struct plan_request request;  /* by which place_plan() made the plan; points into this struct */
+    struct host_list hosts;       /* empty: an elastic job that discovers its hosts */
+    struct mapping mapping;       /* of the ranks to the hosts */
+    bool allocated; /* the hosts are all those of the allocation: no option chose them */
+    struct plan_request request; /* of place_plan(); points into this struct */
 };
 
-/* From -H, --hostfile, the allocation, a rankfile or this machine, the first that there is; `env`
- * is that of the process. Hosts that the user names are checked against the allocation. -1: they
- * are wrong. The text of the error is empty where another process prints it (one of several of one
- * srun). */
+/* Takes the hosts from the first of these that the job has: -H, --hostfile, the allocation, a
+ * rankfile, this machine. Checks hosts of the user against the allocation. `env` is the environment
+ * of the process. -1: the hosts are wrong. The error has no text if another process prints it (one
+ * srun has started several launchers). */
 int place_open(const struct command_line *line, char *const *env, struct place *place,
                struct error *err);
 void place_close(struct place *place); /* accepts one that is all zero, or failed to open */
 
-/* The plan for these hosts. The caller owns it. `late`: slots that nobody has said are counted when
- * the hosts are there (driver/start/late_plan.h); until then the plan stands for all hosts that may
- * take part. */
+/* The plan for these hosts. The caller owns it. `late`: if a host has no slot count, the driver
+ * counts its slots when the host is up (driver/start/late_plan.h). Until then, the plan has all
+ * hosts that may take part. */
 struct plan *place_plan(const struct command_line *line, struct place *place, bool late,
                         struct error *err);
 
-/* Are there hosts whose slots nobody has said? */
+/* Are there hosts without a slot count? */
 bool place_is_vague(const struct place *place);
 
-/* -1: what else was said cannot be said of an elastic job. */
+/* -1: an option is set that an elastic job does not support. */
 int place_check_elastic(const struct command_line *line, struct error *err);
 
-/* The folder that --output-filename needs exists afterwards. */
+/* Makes the folder that --output-filename needs. */
 int place_output_folder(const struct settings *settings, struct error *err);
 
-/* The folder of hvdrun-agent and hvdrun-*.so, seen from this executable: lib/hvdrun beside it or
- * beside its parent. The caller owns the results. */
+/* The folder of hvdrun-agent and hvdrun-*.so: lib/hvdrun in the folder of this executable, or in
+ * the folder above. The caller owns the results of these three functions. */
 char *place_modules(void);
-char *place_here(void);   /* the working directory, as the user knows it */
+char *place_here(void);   /* the working directory, by the path that the user's shell has */
 char *place_job_id(void); /* "hvdrun-HOST-PID" */

@@ -6,7 +6,7 @@
 
 #include "cli/suggest.h"
 
-/* A walk in progress: what the spelling of the current option has in common. */
+/* A walk over the spellings, with what all spellings of the current option share. */
 struct walk {
     int (*each)(void *context, const struct spelling *spelling);
     void *context;
@@ -61,7 +61,7 @@ struct search {
     struct spelling *out;
 };
 
-/* Of two forms the fitting one ends the search; the other is kept in case it stays the only one. */
+/* The form that fits ends the search. The other form counts only if there is no such form. */
 static int search_step(void *context, const struct spelling *spelling)
 {
     struct search *search = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every way to write an option on the command line: "--num-proc", "-np", "--no-autotune", "--gloo".
- * One walk over them serves the parser, the suggestions and the completion.
+ * All spellings of options on the command line: "--num-proc", "-np", "--no-autotune", "--gloo".
+ * The parser, the suggestions and the completions use the same walk over them.
  */
 #pragma once
 
@@ -12,21 +12,21 @@
 #include "model/settings/option.h"
 
 struct spelling {
-    const char *word; /* with its dashes; borrowed while the walk is at it */
+    const char *word; /* with its dashes; borrowed until `each` returns */
     enum option_id id;
-    const char *fixed;   /* the value that the bare word means; NULL: it needs one */
-    const char *instead; /* deprecated: what to write; NULL: fine */
-    const char *help;    /* of a fixed spelling; NULL: that of the option */
+    const char *fixed;   /* the value that the bare word means; NULL: it needs a value */
+    const char *instead; /* what to write instead of a deprecated word; NULL: not deprecated */
+    const char *help;    /* of a fixed spelling; NULL: the help of the option applies */
     bool takes_value;    /* WORD=VALUE is possible */
 };
 
-/* Calls `each` for every spelling until it returns other than 0, and returns that. */
+/* Calls `each` for every spelling until it returns a value other than 0. Returns that value. */
 int spelling_each(int (*each)(void *context, const struct spelling *spelling), void *context);
 
-/* Finds the spelling of exactly `length` bytes of `word`. `with_value`: a "=VALUE" follows it. Of a
- * word that exists in two forms (--mpi and --mpi=KIND) the right one is taken. False: unknown.
- * out->word is not set. */
+/* Finds the spelling that is the first `length` bytes of `word`. `with_value`: a "=VALUE" follows,
+ * which decides between two forms of a word (--mpi and --mpi=KIND). Does not set out->word. False:
+ * there is no such spelling. */
 bool spelling_find(const char *word, size_t length, bool with_value, struct spelling *out);
 
-/* Appends ": did you mean '--hosts'?" when a known spelling is near, else nothing. */
+/* Appends ": did you mean '--hosts'?" if a known spelling is near, otherwise nothing. */
 void spelling_suggest(const char *word, size_t length, struct buf *out);

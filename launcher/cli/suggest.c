@@ -17,7 +17,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Rows of the usual table, the two before the current one kept for swapped neighbours. */
+/* Rows of the usual table of distances. Swapped neighbours need the two rows before the current. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t rows[3][OPTION_NAME_MAX + 1];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The known word nearest to a mistyped one, by edit distance (insert, drop, change, swap two
- * neighbours). A word that is the beginning of a known one counts as one mistake away.
+ * Finds the known word that is nearest to a mistyped one. The distance is the number of edits
+ * (insert, drop, change, swap two neighbours). The beginning of a known word has distance 1 from
+ * it.
  */
 #pragma once
 
@@ -19,8 +20,8 @@ struct suggest {
 void suggest_init(struct suggest *suggest, const char *typed, size_t length);
 void suggest_offer(struct suggest *suggest, const char *known);
 
-/* The best offer, NULL when none is near enough (a third of the typed letters may be
- * wrong, none of one or two). */
+/* The best offer. NULL: none is near enough. At most a third of the typed letters may be wrong, and
+ * none if there are only one or two. */
 const char *suggest_best(const struct suggest *suggest);
 
 /* Appends ": did you mean 'BEST'?", or nothing. */

@@ -20,7 +20,7 @@ static int cannot(const char *what, const char *path, int errnum, struct error *
     return -1;
 }
 
-/* Opened without waiting: a FIFO that nobody writes to would hold us up in open(). */
+/* Opens without blocking: open() of a FIFO without a writer would wait. */
 static int open_text(const char *path, struct error *err)
 {
     struct stat info;
@@ -34,7 +34,7 @@ static int open_text(const char *path, struct error *err)
                         S_ISDIR(info.st_mode) ? "folder" : "device");
 }
 
-/* Also before the first read: a FIFO without a writer would seem to be at its end. */
+/* Polls before the first read too, because a FIFO without a writer would seem to be at its end. */
 static int wait_for_more(int fd, const char *path, int64_t limit_ms, int64_t deadline_ms,
                          struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-time tool: `hvdrun-docgen KIND` prints one of the documents of cli/docgen.h. */
+/* A tool for the build: `hvdrun-docgen KIND` prints one of the documents of cli/docgen.h. */
 #include <stdio.h>
 
 #include "cli/docgen.h"
