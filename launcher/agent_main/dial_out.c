@@ -18,15 +18,15 @@
 #include "io/tcp_options.h"
 
 enum {
-    SHAKE_MS = 5000, /* for TLS and the word of welcome, of one address */
-    ROUND_MS = 8000, /* for one attempt to connect */
-    AGAIN_MS = 500,  /* between two rounds */
+    SHAKE_MS = 5000, /* limit for TLS and the welcome, at one address */
+    ROUND_MS = 8000, /* limit for one round over all addresses */
+    AGAIN_MS = 500,  /* pause between two rounds */
     WHYS_MAX = 512,
 };
 
 struct attempt {
     const char *address;
-    int fd; /* -1: not begun, or over */
+    int fd; /* -1: not yet begun, or has failed */
     bool begun;
     char why[128];
 };
@@ -38,12 +38,12 @@ struct dialing {
     struct attempt attempts[DIAL_OUT_ADDRESSES_MAX];
     size_t count;
     int64_t deadline_ms;
-    char refused[DIAL_BACK_LINE_MAX]; /* what the driver said; "": nothing */
+    char refused[DIAL_BACK_LINE_MAX]; /* the driver's reason; "": it has not refused this agent */
 };
 
 /* The environment */
 
-/* A copy of the variable, which is overwritten where it stood. NULL: not set. */
+/* Returns a copy of the variable, and overwrites it in the environment. NULL: not set. */
 static char *take(const char *name)
 {
     char *value = getenv(name);
@@ -75,7 +75,7 @@ static void add_addresses(struct strv *addresses, const char *list)
     }
 }
 
-/* Where srun runs, as Slurm itself reaches it: that goes before all others. */
+/* The address of the host where srun runs, as Slurm itself uses it, goes before all others. */
 static void add_launch_address(struct strv *addresses, const char *list)
 {
     const char *launch = getenv("SLURM_LAUNCH_NODE_IPADDR");
@@ -97,11 +97,12 @@ int dial_out_read(struct dial_out *dial, struct error *err)
     int result = -1;
     *dial = (struct dial_out){.node = mem_strdup(node == NULL ? "?" : node)};
     if (list == NULL || key == NULL || job == NULL)
-        error_set(err, "nothing says whom to dial: hvdrun starts this by srun, nobody else does");
+        error_set(err,
+                  "the environment has no address of hvdrun: only hvdrun starts this, with srun");
     else if (node == NULL || node[0] == '\0')
         error_set(err, "SLURMD_NODENAME is not set: was this started by Slurm?");
     else if (read_key(key, dial->key) < 0)
-        error_set(err, DIAL_BACK_ENV_KEY " is no key: srun did not pass the environment on");
+        error_set(err, DIAL_BACK_ENV_KEY " is not a key: srun did not pass on the environment");
     else
         result = 0;
     if (key != NULL)
@@ -197,13 +198,14 @@ static bool shake_hands(struct attempt *attempt, const struct tls_module *module
         case TLS_HANDSHAKE: break;
         }
         if (!wait_for(attempt->fd, module->wants(session, TLS_SHAKING), until_ms)) {
-            give_up(attempt, "something there takes the connection and does not answer");
+            give_up(attempt, "a program there accepts the connection but does not answer");
             return false;
         }
     }
 }
 
-/* The driver's first line, byte by byte: what comes behind it belongs to the link. */
+/* Reads the driver's first line one byte at a time, because all bytes after it belong to the link.
+ */
 static bool read_line(struct attempt *attempt, const struct tls_module *module,
                       struct tls_session *session, int64_t until_ms, char *line)
 {
@@ -221,11 +223,11 @@ static bool read_line(struct attempt *attempt, const struct tls_module *module,
         break;
     }
     give_up(attempt, module->problem(session)[0] != '\0' ? module->problem(session)
-                                                         : "the launcher hung up");
+                                                         : "the launcher closed the connection");
     return false;
 }
 
-/* Takes the attempt's descriptor when it comes through. */
+/* Does TLS and reads the driver's answer. On success, `end` takes the attempt's descriptor. */
 static bool come_in(struct dialing *dialing, struct attempt *attempt, struct tls_end *end)
 {
     const struct tls_module *module = dialing->module;
@@ -256,7 +258,7 @@ static bool come_in(struct dialing *dialing, struct attempt *attempt, struct tls
     return false;
 }
 
-/* All of them */
+/* All addresses */
 
 static void begin_next(struct dialing *dialing)
 {
@@ -319,8 +321,8 @@ static int explain(const struct dialing *dialing, struct error *err)
         buf_printf(&whys, "%s%s: %s", i > 0 ? "; " : "", dialing->attempts[i].address,
                    dialing->attempts[i].why);
     return error_set(err,
-                     "the launcher cannot be reached (%s): nodes must be able to connect to the "
-                     "one where hvdrun runs, to any port",
+                     "the launcher cannot be reached (%s): nodes must be able to connect to any "
+                     "port of the node where hvdrun runs",
                      buf_text(&whys));
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hvdrun-agent: what runs on other hosts. It needs libc alone, contains its own modules, and speaks
- * frames on its standard input and output. Nothing that matters is told on its command line.
+ * hvdrun-agent: the agent on other hosts. It needs only libc, contains its own modules, and sends
+ * and receives frames on its standard streams. Its command line has no data of the job.
  *
- *   hvdrun-agent [--marker WORD]   WORD is printed before the first frame (transport/boot/script.h)
- *   hvdrun-agent --dial            frames go over a connection that it makes itself
- *                                  (agent_main/dial_out.h); a scheduler has started it
+ *   hvdrun-agent [--marker WORD]   prints WORD before the first frame (transport/boot/script.h)
+ *   hvdrun-agent --dial            for a scheduler: makes a connection for the frames itself
+ *                                  (agent_main/dial_out.h)
  *   hvdrun-agent --version
  */
 #include <errno.h>
@@ -28,7 +28,7 @@
 
 #define MARKER_MAX 64
 
-static const char usage[] = "hvdrun-agent is started by hvdrun; it has no use by itself\n";
+static const char usage[] = "hvdrun starts hvdrun-agent; it is of no use alone\n";
 
 struct start {
     int read_fd, write_fd;
@@ -54,7 +54,8 @@ static int cannot_start(const char *what)
     return -1;
 }
 
-/* Nobody reads what we print, and nothing is told us, but for the line that says why we fail. */
+/* The agent does not use stdin and stdout here. stderr stays open for the line that says why it
+ * fails. */
 static int leave_streams(void)
 {
     int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
@@ -66,7 +67,8 @@ static int leave_streams(void)
     return 0;
 }
 
-/* The stream moves away from 0 and 1, which are for nobody here; 2 goes on to the transport. */
+/* Moves the stream away from descriptors 0 and 1, so that no other code writes to it. 2 still leads
+ * to the transport. */
 static int move_stream(struct start *start)
 {
     start->read_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -85,7 +87,7 @@ static int print_marker(const char *marker)
     return 0;
 }
 
-/* The keeper needs only to notice that the stream was hung up. */
+/* The keeper gets a copy of the stream, only to notice when the driver closes it. */
 static int run_kept(struct start *start)
 {
     struct error err = ERROR_INIT;
@@ -103,8 +105,8 @@ static int run_kept(struct start *start)
     return status;
 }
 
-/* The way in, and then as always. An agent that has come in ends with 0, however it ends: its
- * driver hears of it by the link, and srun would take the other nodes along. */
+/* Connects to the driver, and then runs as always. After the connection the status is always 0: the
+ * driver learns about a failure from the link, and srun would end the agents of all other nodes. */
 static int run_dialed(const sigset_t *mask)
 {
     struct dial_out dial;
@@ -125,7 +127,7 @@ static int run_dialed(const sigset_t *mask)
         return STATUS_LAUNCHER;
     struct start start = {.read_fd = end.fd, .write_fd = -1, .tls = &end, .mask = mask};
     run_kept(&start);
-    module->destroy(end.session); /* our copy of it */
+    module->destroy(end.session); /* this process's copy of it */
     return 0;
 }
 
@@ -142,7 +144,7 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return STATUS_USAGE;
     }
-    setsid(); /* fails when we lead one already */
+    setsid(); /* fails if this process already leads a session */
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_SETMASK, NULL, &mask);
     if (dials)

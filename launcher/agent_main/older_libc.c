@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What glibc has only since 2.36, 2.38: so that the agent that is built with a newer one also runs
- * where 2.34 is. Since 2.38 a header turns strtol() and its like into functions of newer names,
- * which also read binary numbers; nobody here asks for those. The libevent inside wants the others.
+ * Functions that glibc has only since 2.36 or 2.38. With these, an agent that was built with a
+ * newer glibc also runs with glibc 2.34. Since 2.38, a header turns strtol() and similar functions
+ * into ones with newer names, which also read binary numbers. This code does not need binary
+ * numbers. The statically linked libevent needs the other functions.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +55,7 @@ size_t strlcpy(char *restrict to, const char *restrict from, size_t room)
     return length;
 }
 
-/* NEWER(type, name): the newer name of a function that reads a number, by the older one. */
+/* NEWER(type, name): defines the newer name of a function with the older one. */
 #define NEWER(type, name)                                                            \
     extern type older_##name(const char *text, char **end, int base) __asm__(#name); \
     type __isoc23_##name(const char *text, char **end, int base);                    \

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames: what travels between driver and agents (D3).
+ * Frames, the units of the protocol between driver and agents (D3).
  *
  * Header, 16 bytes, network byte order:
  *   0 version (1)  1 type (1)  2 number (2)  4 body length (4)  8 node (4)  12 epoch (4)
- * Number: the frames of a link are counted in each direction, from 0, modulo 2^16; one that is not
- * the next is refused, so that a frame that was lost, repeated or overtaken does not go unnoticed.
- * A body is at most FRAME_BODY_MAX bytes; a larger one is sent as PART frames that come directly
- * before the frame they belong to and hold the beginning of its body. Control bodies are messages
- * of control.proto. OUTPUT and STDIN bodies are raw: 0 seat (4)  4 stream (1)  5 zero (3)  8 offset
- * of the first byte in the stream (8) 16 sender's monotonic time, ns (8)  24 bytes... with stream 1
- * = stdout, 2 = stderr, 0 = stdin. A STDIN frame without bytes is end of file; so is an OUTPUT
- * frame. OUTPUT_SHOW has the same body without bytes: what has come so far of a line is to be
- * shown. Every frame about workers carries its epoch; a stale one is dropped.
+ *
+ * Number: each direction of a link counts its frames from 0, modulo 2^16. The receiver refuses a
+ * frame with another number than the next, so it notices lost, repeated and reordered frames.
+ *
+ * Body: it has at most FRAME_BODY_MAX bytes. The beginning of a larger body goes into PART frames,
+ * directly before the frame that they belong to. Control bodies are messages of control.proto.
+ * OUTPUT and STDIN bodies are raw:
+ *   0 seat (4)  4 stream (1)  5 zero (3)  8 offset of the first byte in the stream (8)
+ *   16 sender's monotonic time, ns (8)  24 bytes...
+ * Stream 0 is stdin, 1 is stdout, 2 is stderr. A STDIN or OUTPUT frame without bytes is the end of
+ * the stream. OUTPUT_SHOW has the same body without bytes, and means: show the unfinished line.
+ *
+ * Every frame about workers carries its epoch. The receiver drops a frame of an earlier epoch.
  */
 #pragma once
 
@@ -26,7 +30,7 @@
 #define FRAME_HEADER_SIZE 16
 #define FRAME_BODY_MAX (1u << 20)
 #define FRAME_NODE_NONE UINT32_MAX
-/* Of the bytes in one MPI_* message, which comes in parts; what is larger is refused. */
+/* Limit of the bytes in one MPI_* message, which comes in parts. The receiver refuses more. */
 #define FRAME_MPI_DATA_MAX ((size_t)60 << 20)
 
 /* clang-format off */
@@ -63,11 +67,12 @@ struct frame_header {
     uint32_t epoch;
 };
 
-const char *frame_name(uint8_t type); /* "unknown" for an unknown one */
+const char *frame_name(uint8_t type); /* "unknown" for an unknown type */
 
 void frame_header_put(const struct frame_header *header, uint8_t out[FRAME_HEADER_SIZE]);
 
-/* -1: another version, an unknown type or too long a body; the text says which. */
+/* -1: the version is different, the type is unknown, or the body is too long. The text says which.
+ */
 int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *header,
                      struct error *err);
 

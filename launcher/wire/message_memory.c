@@ -7,11 +7,11 @@
 
 #undef protobuf_c_message_unpack
 
-/* A byte or two can become a whole struct of an empty message, of which lists may hold any number:
- * a list may grow so far beyond what it took on the way. */
+/* One or two bytes can become the struct of an empty message, and a list may have any number of
+ * these. The limit of memory for a body is GROWTH_FREE plus GROWTH_MAX times its length. */
 #define GROWTH_MAX 4
 #define GROWTH_FREE ((size_t)32 << 20)
-#define BLOCK_COST 16 /* what an allocator adds, about */
+#define BLOCK_COST 16 /* about what an allocator adds to each block */
 
 static void *take(void *context, size_t size)
 {
@@ -28,7 +28,8 @@ static void give(void *context, void *block)
     free(block);
 }
 
-/* `allocator` is NULL everywhere; so is that of hvdrun__..._free_unpacked, which means free(). */
+/* Every caller gives NULL for `allocator`, here and to hvdrun__..._free_unpacked. There it means
+ * free(). */
 ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor,
                                  ProtobufCAllocator *allocator, size_t length, const uint8_t *bytes)
 {

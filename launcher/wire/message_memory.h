@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Included before the generated code of the messages: they take their memory from base/mem.h. A
- * body that cannot be unpacked is then always a broken one, never one for which there was no
- * memory. One that would take more than 32 MiB and four times its length is a broken one too: no
- * message of ours does, and else a peer could have 64 MiB become several GiB.
+ * The build includes this before the generated code of the messages, so that messages take their
+ * memory from base/mem.h. If a body cannot be unpacked, the body is broken: it is never a lack of
+ * memory. A body that needs more than 32 MiB plus four times its length is broken too. No valid
+ * message does, and without the limit a peer could turn 64 MiB into several GiB.
  */
 #pragma once
 
