@@ -20,7 +20,7 @@ void buf_destroy(struct buf *buf)
     *buf = (struct buf){.limit = buf->limit};
 }
 
-/* The room counts the closing NUL, hence the +1s. */
+/* `room` includes the closing NUL, so this adds 1. */
 void *buf_reserve(struct buf *buf, size_t length)
 {
     if (length > buf->limit || buf->length > buf->limit - length)
@@ -36,7 +36,7 @@ void *buf_reserve(struct buf *buf, size_t length)
             room *= 2;
         buf->bytes = mem_resize(buf->bytes, room);
         buf->room = room;
-        buf->bytes[buf->start + buf->length] = '\0'; /* also when nothing is committed */
+        buf->bytes[buf->start + buf->length] = '\0'; /* even if nothing is committed */
     }
     return buf->bytes + buf->start + buf->length;
 }

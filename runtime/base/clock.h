@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks. Deadlines and intervals use the monotonic one; only people see the other. */
+/* Clocks. Deadlines and intervals use the monotonic clock. The wall clock is only for people. */
 #pragma once
 
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 #define SEGMENTS_MAX 512
-#define DYNAMIC_MAX (1 << 16) /* bytes of a dynamic section that are looked at */
+#define DYNAMIC_MAX (1 << 16) /* bytes of a dynamic section that it reads */
 #define NEEDED_MAX 256
 #define NAME_MAX_BYTES 4096
 
@@ -38,7 +38,7 @@ static bool read_exactly(const struct reader *r, uint64_t offset, void *out, siz
     return r->source->read(r->source->context, offset, out, length) == length;
 }
 
-/* A string of the file; NULL when it is empty, too long or runs out of the file. */
+/* A string of the file. NULL: it is empty, too long, or the file ends before the string does. */
 static char *read_string(const struct reader *r, uint64_t offset, size_t max)
 {
     char text[NAME_MAX_BYTES];
@@ -58,7 +58,7 @@ static char *read_string(const struct reader *r, uint64_t offset, size_t max)
     return NULL;
 }
 
-/* The header's fields that stand at different places in the two classes. */
+/* The fields of the header that have different offsets in the two classes. */
 struct header {
     uint64_t table;
     size_t entry_size, count;
@@ -123,7 +123,7 @@ static const struct segment *segment_of_type(const struct reader *r, uint32_t ty
     return i < r->segment_count ? &r->segments[i] : NULL;
 }
 
-/* Where in the file the address is loaded from; false: in no segment. */
+/* The offset in the file of a loaded address. False: it is not in any segment. */
 static bool offset_of(const struct reader *r, uint64_t address, uint64_t *offset)
 {
     for (size_t i = 0; i < r->segment_count; i++) {
@@ -142,7 +142,8 @@ static void take_path(const struct reader *r, char **place, uint64_t offset, uin
     *place = read_string(r, offset, room < NAME_MAX_BYTES ? (size_t)room : NAME_MAX_BYTES);
 }
 
-/* The entries of the dynamic section: first the string table, then what refers to it. */
+/* Reads the entries of the dynamic section: first the string table, then the entries that use it.
+ */
 static void read_dynamic(struct reader *r, const unsigned char *bytes, size_t size)
 {
     size_t word = r->info->wide ? 8 : 4;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an ELF file says about how it is loaded: needed libraries, search paths, interpreter. Pure:
- * bytes come from a function, so that a few small reads are enough for a file of any size.
+ * Reads what an ELF file says about its loading: needed libraries, search paths, interpreter. It is
+ * pure: the caller gives a function that reads bytes. A few small reads are enough for any file.
  *
- * Both classes and both byte orders. Everything is bounded (headers, entries, lengths of names);
- * rubbish makes elf_read() return -1 or leaves out what cannot be read, and never more.
+ * It reads both classes and both byte orders. Headers, entries and names have size limits. With
+ * invalid input, elf_read() returns -1 or leaves out what it cannot read.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 
 #include "base/strv.h"
 
-/* Reads up to `length` bytes at `offset` into `out`; returns how many it got, 0 at the end or on
- * failure. */
+/* `read` reads up to `length` bytes at `offset` into `out` and returns their number. 0: the end, or
+ * a failure. */
 struct elf_source {
     size_t (*read)(void *context, uint64_t offset, void *out, size_t length);
     void *context;
@@ -30,7 +30,7 @@ struct elf_info {
     char *rpath, *runpath;
 };
 
-/* Fills `out`, which the caller destroys. -1: not an ELF file (or a broken one); `out` is empty. */
+/* Fills `out`, which the caller destroys. -1: not an ELF file, or a broken one; `out` is empty. */
 int elf_read(const struct elf_source *source, struct elf_info *out);
-int elf_parse(const void *bytes, size_t length, struct elf_info *out); /* the same from memory */
+int elf_parse(const void *bytes, size_t length, struct elf_info *out); /* reads from memory */
 void elf_info_destroy(struct elf_info *info);

@@ -2,12 +2,12 @@
 /*
  * The one error value of the tree.
  *
- * A function that can fail takes `struct error *err` as its last argument and returns -1 (or NULL)
- * after it has filled it, once, where the failure happens. Callers may add context with
- * error_wrap(), at most once per layer. Only main (or the agent's top) prints it.
+ * A function that can fail takes `struct error *err` as its last argument. It fills the error once,
+ * where the failure happens, and returns -1 (or NULL). Callers may add context with error_wrap(),
+ * at most once per layer. Only main (or the top of the agent) prints the error.
  *
- * The text is one line: what failed, the cause, the remedy. `status` is the exit status the
- * launcher ends with if nobody decides otherwise (0 = not chosen: see docs/exit-status.md).
+ * The text is one line: what failed, the cause, the remedy. `status` is the launcher's exit status,
+ * unless other code decides otherwise. 0: none yet (see docs/exit-status.md).
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 struct error {
     int status;
-    int errnum; /* errno at the place of failure, 0 when none was involved */
+    int errnum; /* errno at the place of failure; 0: none */
     char text[ERROR_TEXT_MAX];
 };
 
@@ -24,7 +24,7 @@ struct error {
         .text = "" \
     }
 
-/* Fills `err` (which may be NULL) and returns -1, so that `return error_set(...)` reads well. */
+/* Fills `err` (which may be NULL) and returns -1, for `return error_set(...)`. */
 int error_set(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As error_set, with an exit status from base/status.h. */

@@ -49,8 +49,8 @@ int fd_dup2(int from, int to)
     return fd;
 }
 
-/* The kernel's close_range() is old enough to rely on (5.9); where a sandbox refuses it, each
- * descriptor is closed by itself. */
+/* The kernel has close_range() since 5.9. If a sandbox refuses it, this closes each descriptor
+ * separately. */
 void fd_close_others(int keep)
 {
     if ((keep == 3 || close_range(3, (unsigned)keep - 1, 0) == 0) &&
@@ -67,7 +67,7 @@ int fd_nonblock(int fd)
 {
     int on = 1;
     return ioctl(fd, FIONBIO,
-                 &on); /* one system call; fcntl() takes two, for each stream of a rank */
+                 &on); /* one system call; fcntl() would need two for each stream of a rank */
 }
 
 int fd_pipe(int ends[2])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File descriptors: every one we make is close-on-exec; EINTR never leaves this file. */
+/* File descriptors: every new one is close-on-exec, and no function returns EINTR. */
 #pragma once
 
 #include <stddef.h>
@@ -10,23 +10,23 @@
 
 #define AUTO_FD __attribute__((cleanup(fd_close_at)))
 
-void fd_close(int *fd);                                 /* closes when >= 0, sets -1, keeps errno */
+void fd_close(int *fd);                                 /* closes if >= 0, sets -1, keeps errno */
 void fd_close_at(int *fd);                              /* for AUTO_FD */
 int fd_open(const char *path, int flags, mode_t mode);  /* open() without EINTR */
 int fd_openat(int folder, const char *path, int flags); /* openat() without EINTR */
 int fd_dup2(int from, int to);                          /* dup2() without EINTR */
-/* All descriptors above 2 but `keep` (> 2). */
+/* Closes all descriptors above 2 except `keep` (> 2). */
 void fd_close_others(int keep);
 int fd_nonblock(int fd);        /* -1 and errno */
 int fd_pipe(int ends[2]);       /* O_CLOEXEC; -1 and errno */
 int fd_socketpair(int ends[2]); /* AF_UNIX stream, O_CLOEXEC, blocking; -1 and errno */
 int fd_write_all(int fd, const void *bytes, size_t length); /* blocking fd; -1 and errno */
-/* The same for a socket, without SIGPIPE; one that does not block has to have room for all. */
+/* The same for a socket, without SIGPIPE. A non-blocking socket must have room for all bytes. */
 int fd_send_all(int fd, const void *bytes, size_t length);
 ssize_t fd_read(int fd, void *bytes, size_t length); /* read() without EINTR */
-/* As much of `length` as there is from `offset` on; -1 and errno. */
+/* Reads up to `length` bytes from `offset` on, fewer only at the end; -1 and errno. */
 ssize_t fd_pread(int fd, void *bytes, size_t length, off_t offset);
 ssize_t fd_write(int fd, const void *bytes, size_t length); /* write() without EINTR */
 
-/* Appends the whole file to `out` (whose limit bounds it). The error names the path. */
+/* Appends the whole file to `out`, whose limit bounds the size. The error names the path. */
 int fd_read_file(const char *path, struct buf *out, struct error *err);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The hash of the padded key, each byte of it changed by `mask`, and then of the bytes. */
+/* The hash of the padded key, with each byte XORed with `mask`, followed by the bytes. */
 static void keyed_hash(const uint8_t key[SHA256_BLOCK], uint8_t mask, const void *bytes,
                        size_t length, uint8_t out[SHA256_SIZE])
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of the launcher itself. A log is an object handed down, never a global: in the driver it
- * ends at the output room (the only owner of the terminal), in an agent it becomes a LOG frame.
+ * Messages of the launcher itself. A log is an object that callers pass on, never a global. In the
+ * driver its lines go to the output room, which alone owns the terminal. In an agent each line
+ * becomes a LOG frame.
  */
 #pragma once
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 
 struct log {
-    enum log_level level; /* messages above it are dropped before they are formatted */
+    enum log_level level; /* log_print() drops messages above it before it formats them */
     void (*emit)(void *context, enum log_level level, const char *line); /* no newline at the end */
     void *context;
 };
@@ -16,9 +17,9 @@ struct log {
 void log_print(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Texts come from other hosts and from programs too, and must not steer the user's terminal: each
- * control character but newline and tab becomes '?', in place, also those that are written as two
- * bytes of UTF-8. log_print() does this to every line. */
+/* Some texts come from other hosts and from programs, and must not control the user's terminal.
+ * This replaces each control character except newline and tab with '?', in place. It includes those
+ * that are two bytes of UTF-8. log_print() does this to every line. */
 void log_make_plain(char *text);
 
 #define log_error(log, ...) log_print((log), LOG_ERROR, __VA_ARGS__)

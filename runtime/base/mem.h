@@ -2,10 +2,10 @@
 /*
  * Allocation that never returns NULL.
  *
- * Policy: a launcher process that runs out of memory says so in one line and ends with
- * STATUS_LAUNCHER. That is safe because every process of a job is watched by another one that
- * cleans up after it (docs/design.md, "nothing survives"); unwinding through code that itself
- * needs memory would be less so.
+ * Policy: if a process of the launcher runs out of memory, it prints one line and ends with
+ * STATUS_LAUNCHER. That is safe, because another process watches every process of a job and cleans
+ * up after it (docs/design.md, "nothing survives"). To unwind through code that itself needs memory
+ * would be less safe.
  */
 #pragma once
 
@@ -20,10 +20,11 @@ char *mem_strndup(const char *text, size_t length);
 void *mem_dup(const void *bytes, size_t size);
 char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What all of these do when there is none; for those who get memory elsewhere, from the kernel too.
- */
+/* All of these functions call this when memory runs out. Call it too if memory from elsewhere (the
+ * kernel, a library) runs out. */
 _Noreturn void mem_exhausted(void);
 
-/* Frees the pointer that the argument points to and makes it NULL; for __attribute__((cleanup)). */
+/* Frees the pointer that the argument points to, and sets it to NULL. For __attribute__((cleanup)).
+ */
 void mem_free_at(void *pointer_to_pointer);
 #define AUTO_FREE __attribute__((cleanup(mem_free_at)))

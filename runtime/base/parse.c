@@ -67,7 +67,7 @@ static int parse_scaled(const char *text, const char *const *units, const double
     return -1;
 }
 
-/* Of a number that is not negative. Not llround(): it would be all that we load libm for. */
+/* Rounds a number that is not negative. llround() would be the only reason to load libm. */
 static int64_t nearest(double value)
 {
     int64_t whole = (int64_t)value;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bounded parsers for the small things people type: numbers, durations, sizes.
- * All of them want the whole string to be the value; on failure they fill `err` with a text that
- * names the value and what was expected, return -1, and leave `*out` alone.
+ * Bounded parsers for short values that people type: numbers, durations, sizes. The whole string
+ * must be the value. On failure they fill `err` with the value and what they expected, return -1,
+ * and do not change `*out`.
  */
 #pragma once
 
@@ -16,16 +16,16 @@ int parse_int(const char *text, int64_t min, int64_t max, int64_t *out, struct e
 int parse_double(const char *text, double min, double max, double *out, struct error *err);
 int parse_bool(const char *text, bool *out, struct error *err); /* 1/0 yes/no true/false on/off */
 
-/* "30", "1.5" (seconds), "250ms", "30s", "5m", "2h", "1d"; milliseconds out, never negative. */
+/* "30", "1.5" (seconds), "250ms", "30s", "5m", "2h", "1d". `*out` is in milliseconds, never < 0. */
 int parse_duration_ms(const char *text, int64_t *out, struct error *err);
 
-/* "4096", "64k", "64K", "1M", "2G" (powers of 1024); bytes out. */
+/* "4096", "64k", "64K", "1M", "2G" (powers of 1024). `*out` is in bytes. */
 int parse_size(const char *text, int64_t *out, struct error *err);
 
-/* A list of ranks: "0,4-7,12"; calls `each` once per rank in order of appearance.
- * Ranks are 0..`max`. */
+/* A list of ranks from 0 to `max`: "0,4-7,12". Calls `each` for each rank, in the order of the
+ * list. */
 int parse_ranks(const char *text, int64_t max, void (*each)(void *context, int64_t rank),
                 void *context, struct error *err);
 
-/* D14: host and user names are data: [A-Za-z0-9._:%-]+, no leading '-', at most 255 bytes. */
+/* D14: host and user names are data: [A-Za-z0-9._:%-]+, not '-' first, at most 255 bytes. */
 bool name_is_safe(const char *name, size_t length);

@@ -34,7 +34,7 @@ static void expand(const uint8_t block[BLOCK], uint32_t words[64])
     }
 }
 
-/* One round; instead of moving all eight variables on by one, each round is told who is who. */
+/* One round. It does not shift the eight variables: each round gets them in another order. */
 #define ROUND(a, b, c, d, e, f, g, h, i)                                                        \
     do {                                                                                        \
         uint32_t first = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +                   \
@@ -76,7 +76,7 @@ void sha256_add(struct sha256 *hash, const void *bytes, size_t length)
     size_t kept = (size_t)(hash->length % BLOCK);
     hash->length += length;
     while (length > 0) {
-        if (kept == 0 && length >= BLOCK) { /* straight from where they stand */
+        if (kept == 0 && length >= BLOCK) { /* without a copy */
             add_block(hash->state, at);
             at += BLOCK;
             length -= BLOCK;

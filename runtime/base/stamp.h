@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stat(2) says of a file that changes when its content does: for those who have read it and
- * need not read it again. Where the clock of a file system is coarse, a change in place that keeps
- * the size and comes within one tick of the reading is missed.
+ * The facts of stat(2) that change when the content of a file changes, so that a program need not
+ * read the file again. If the clock of the file system is coarse, this misses some changes. These
+ * are changes in place that keep the size and come within one tick after the file was read.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct stamp {
     struct timespec modified, changed;
 };
 
-/* Of a file that is not there: all zero. */
+/* If the file does not exist, the stamp is all zero. */
 struct stamp stamp_of(const char *path);
 struct stamp stamp_of_stat(const struct stat *status);
 bool stamp_equal(const struct stamp *a, const struct stamp *b);

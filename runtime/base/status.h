@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exit statuses that the launcher reserves for its own verdicts; everything else is the job's.
- * This list is the only one: docs/exit-status.md is checked against it by tests/lint.
+ * The exit statuses that the launcher uses for its own verdicts. All others come from the job. This
+ * is the only list, and lint.docs compares docs/exit-status.md with it.
  */
 #pragma once
 

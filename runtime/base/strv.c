@@ -66,7 +66,7 @@ static size_t env_find(const struct strv *v, size_t from, const char *name, size
     return i;
 }
 
-/* An inherited environment may hold a name twice, and programs differ in which one they take. */
+/* An inherited environment may have a name twice, and programs differ in which one they use. */
 static void env_remove(struct strv *v, size_t from, const char *name, size_t length)
 {
     for (size_t i = env_find(v, from, name, length); i < v->count;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growable, NULL-ended vector of strings it owns: argument lists, environments, word lists.
+ * A growable, NULL-ended vector, which owns its strings: argument lists, environments, word lists.
  */
 #pragma once
 
 #include <stddef.h>
 
 struct strv {
-    char **items; /* NULL-ended when count > 0; use strv_items() for a never-NULL view */
+    char **items; /* NULL-ended if count > 0; strv_items() never returns NULL */
     size_t count, room;
 };
 
@@ -25,8 +25,8 @@ void strv_printf(struct strv *v, const char *format, ...) __attribute__((format(
 void strv_copy(struct strv *to, char *const *from); /* appends; `from` may be NULL */
 char *const *strv_items(const struct strv *v);      /* NULL-ended, never NULL; borrowed */
 
-/* Views of the vector as an environment ("NAME=value"). After set, put and unset a name stands
- * there at most once, though it may have been inherited twice. */
+/* The vector as an environment ("NAME=value"). After set and put a name occurs once, and after
+ * unset not at all, even if the environment had it twice before. */
 const char *strv_env_get(const struct strv *v, const char *name); /* borrowed; NULL when unset */
 void strv_env_set(struct strv *v, const char *name, const char *value);
 void strv_env_put(struct strv *v, const char *pair); /* "NAME=value" */
