@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """An ordinary elastic Horovod script: you start it with hvdrun instead of horovodrun, and change nothing
-else. When a worker or a host is lost, or a new host joins, the surviving workers keep their processes
+else. A worker or a host may be lost, and new hosts may join. The surviving workers keep their processes
 and their memory, and continue the training.
 
     hvdrun -np 2 --min-np 1 --max-np 8 --host-discovery-script examples/elastic/discover.sh \\

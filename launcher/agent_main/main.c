@@ -105,8 +105,9 @@ static int run_kept(struct start *start)
     return status;
 }
 
-/* Connects to the driver, and then runs as always. After the connection the status is always 0: the
- * driver learns about a failure from the link, and srun would end the agents of all other nodes. */
+/* Connects to the driver, and then runs as always. After the connection the status is always 0. The
+ * driver learns about a failure from the link. With another status, srun would end the agents of
+ * all other nodes. */
 static int run_dialed(const sigset_t *mask)
 {
     struct dial_out dial;

@@ -7,7 +7,7 @@ SIGKILL kills it.
   ignores   the other ranks ignore SIGTERM; the launcher kills them after its grace period (hvdrun: 5 s, the default)
 
 Compares hvdrun with hydra and mpirun, if they are installed. The rank that exits records the time itself. For
-SIGKILL, the time is that of the kill. hydra does not react when a rank exits with 3, so that case is not measured.
+SIGKILL, the time is that of the kill. If a rank exits with 3, hydra does not react, so that case is not measured.
 srun -K is not measured either, because it needs an allocation. Status is the exit status of the launcher."""
 
 import os

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The floor of a start over SSH: one thread and libssh2 for all hosts, with a window that limits
- * how many logins run at once. For each host it checks the host key against a file that it reads
- * once, logs in with a key, starts one command, and copies its output to stdout until the end. The
- * command is the only thing that it starts on the host.
+ * how many logins run at once. It reads the file of host keys once. For each host it checks the
+ * host key, logs in with a key, starts one command, and copies its output to stdout. It starts
+ * nothing else on the host.
  *
  *   floor_ssh [-d] [-k] [-w WINDOW] [-p PORT] USER KEY KNOWN_HOSTS COMMAND HOST...
  *

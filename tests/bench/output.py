@@ -13,8 +13,8 @@ The workers (floor_lines write) do little more than write. All output goes to on
 Each round runs all of them twice, in turns. The first time the reader only counts bytes, which gives the speed. The
 second time it checks every byte of every line. That gives the number of lines that were torn, had a wrong label, were
 out of order, or were missing. The table also shows the speed with the checking reader, which may itself be slow.
-Speed is the number of bytes that the workers wrote in a second, without labels, from the start of the first process
-to the end of the reader."""
+Speed is the number of bytes that the workers wrote, without labels, divided by the time. The time goes from the start
+of the first process to the end of the reader."""
 
 import json
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long an elastic job of 4 ranks on 2 hosts needs to recover from a loss, and how long a job of 2 ranks on 2 hosts
-needs to grow to 4 ranks on 3. The worker stands in for @hvd.elastic.run, with steps of 5 ms and a commit every 5 steps.
-The clock starts just before the signal, the crash, or the change of the host list. Every value comes from a new job,
-and the kinds of events take turns.
+"""How long does an elastic job of 4 ranks on 2 hosts need to recover from a loss? How long does a job of 2 ranks on 2
+hosts need to grow to 4 ranks on 3? The worker stands in for @hvd.elastic.run, with steps of 5 ms and a commit every
+5 steps. The clock starts just before the signal, the crash, or the change of the host list. Every value comes from a
+new job, and the kinds of events take turns.
 
   notice      the launcher's event: worker_exit, node_lost, or agent_up of the new host (its agent is
               connected; on the rig, the driver first copied the agent to the host)

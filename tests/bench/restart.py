@@ -5,8 +5,8 @@
 The clock starts with the SIGKILL to rank 1. There are three times of the restarted ranks: when all are at the beginning
 of the script ("begin": the interpreter runs and has imported nothing), when the last one has its imports, and when all
 have made their first step. "meeting" is the time between the last two. The script runs with torch (gloo), whose import
-takes most of the time, and without. "no launcher": Python's subprocess starts the ranks of the script one after the
-other, and nothing watches or ends them.
+takes most of the time, and without. With "no launcher", Python's subprocess starts the ranks of the script one after
+the other, and nothing watches or ends them.
 
 By default, torchrun looks at its workers every 5 s, so the benchmark chooses the moment of the kill at random.
 """

@@ -12,7 +12,7 @@ every host and ends:
   hydra, mpirun, pdsh, xargs ssh (32 at a time): those that are installed
 
 Then hvdrun runs again on hosts that do not have the agent's program ("first"). The tables show the CPU time of both
-ends: of the launcher with all processes that it starts here, and of sshd with all processes that it starts.
+ends: of the launcher and of sshd, each with all processes that it starts.
 
 Before all this, the benchmark measures the agent alone: from the start of its program to its first frame, in turns
 with `true`."""

@@ -9,9 +9,9 @@
   mpirun   Open MPI's; it hangs with programs as short as this one, so it gets only a few rounds; a time
            limit ends a hang, which counts as a failure    (if installed)
 
-They take turns, and a first round for warming up does not count. srun is not here, because it needs an allocation
-(see slurm_start.py). torchrun is not here, because its start is seconds of Python (see restart.py). CPU is the time of
-the launcher and all its ranks."""
+They take turns, and a first round for warming up does not count. slurm_start.py has srun, because it needs an
+allocation. restart.py has torchrun, because its start is seconds of Python. CPU is the time of the launcher and all its
+ranks."""
 
 import os
 import shutil
