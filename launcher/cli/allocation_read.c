@@ -33,9 +33,9 @@ static int refuse_twins(char *const *env, struct error *err)
         return 0;
     if (task == 0)
         return error_status(err, STATUS_USAGE,
-                            "srun has started several hvdrun, and each would start all workers; "
-                            "leave srun out, or use srun -n1 --overlap (--scheduler none: every "
-                            "task is a job of its own)");
+                            "srun started several hvdrun processes, and each would start all "
+                            "workers; start hvdrun without srun, or with srun -n1 --overlap (with "
+                            "--scheduler none every task is a job of its own)");
     return error_status(err, STATUS_USAGE, "%s", "");
 }
 
@@ -46,11 +46,12 @@ static int find_kind(const struct settings *settings, char *const *env, enum all
     if (*kind == ALLOCATION_NONE)
         *kind = allocation_detect(env, file);
     else if (!allocation_has(*kind, env, file))
-        return error_status(err, STATUS_USAGE,
-                            "%s: this is not inside of a %s job, which would set %s; start it "
-                            "there, or leave the option out",
-                            settings_place(settings, OPT_scheduler), allocation_name(*kind),
-                            allocation_needs(*kind));
+        return error_status(
+            err, STATUS_USAGE,
+            "%s: hvdrun does not run in a job of %s, which would set %s; start it in "
+            "one, or leave the option out",
+            settings_place(settings, OPT_scheduler), allocation_name(*kind),
+            allocation_needs(*kind));
     return 0;
 }
 
@@ -65,7 +66,7 @@ int allocation_read(const struct settings *settings, char *const *env, struct al
     if (refuse_twins(env, err) < 0 || find_kind(settings, env, &kind, &file, err) < 0)
         return -1;
     if (file != NULL && text_file_read(file, settings->start_timeout, &bytes, err) < 0)
-        return error_wrap(err, "hosts of the %s job (--scheduler none ignores it)",
+        return error_wrap(err, "hosts of the %s job (--scheduler none ignores them)",
                           allocation_name(kind));
     return allocation_parse(kind, env, file, file == NULL ? NULL : buf_text(&bytes), bytes.length,
                             out, err);

@@ -27,8 +27,8 @@ int check_words_take(int argc, char *const *argv, char **rest, struct check_word
 int check_words_refuse(const char *word, struct error *err)
 {
     return error_status(err, STATUS_USAGE,
-                        "check takes options and no program: '%s' is too much (a program "
-                        "called check is started by 'hvdrun -- check')",
+                        "hvdrun check takes options, but no program: unexpected '%s' ('hvdrun -- "
+                        "check' starts a program named check)",
                         word);
 }
 

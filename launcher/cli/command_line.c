@@ -88,7 +88,7 @@ static int apply_app_flags(const struct flag_list *flags, struct settings *setti
         const struct flag *flag = &flags->items[i];
         if ((option_info(flag->id)->flags & FLAG_APP) == 0)
             return error_status(err, STATUS_USAGE,
-                                "%s is for the whole job: put it before the first program",
+                                "%s applies to the whole job: put it before the first program",
                                 flag->typed);
     }
     return apply_flags(flags, settings, err);

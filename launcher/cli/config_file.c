@@ -24,7 +24,8 @@ static int read_config(const char *path, struct buf *bytes, struct error *err)
         return error_wrap(err, "configuration");
     }
     if (memchr(buf_text(bytes), '\0', bytes->length) != NULL)
-        return error_status(err, STATUS_USAGE, "%s is not a text file: it has a NUL byte", path);
+        return error_status(err, STATUS_USAGE, "%s is not a text file: it contains a NUL byte",
+                            path);
     return 0;
 }
 

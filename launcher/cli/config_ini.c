@@ -109,7 +109,7 @@ static int set_option(const struct reading *reading, const char *section, const 
         return unknown_key(reading, section, key);
     const char *home = option_group_section(option_info(id)->group);
     if (home == NULL || strcmp(home, section) != 0) {
-        char *text AUTO_FREE = mem_printf("'%s' belongs into section [%s]", key, home);
+        char *text AUTO_FREE = mem_printf("'%s' belongs in section [%s]", key, home);
         return fail(reading, text);
     }
     if (id == OPT_config_file)

@@ -120,7 +120,7 @@ static int set_option(struct reading *reading, const char *path)
     if (is_null(reading))
         return 0;
     if (strlen(value) != reading->event.data.scalar.length)
-        return fail(reading, "the value has a NUL byte");
+        return fail(reading, "the value contains a NUL byte");
     if (inverted && parse_bool(value, &yes, NULL) == 0)
         value = yes ? "no" : "yes";
     char *place AUTO_FREE = mem_printf("%s:%zu: %s", reading->file, line, path);
@@ -158,7 +158,7 @@ static int read_section(struct reading *reading, const char *section)
         if (path == NULL || advance(reading) < 0)
             return -1;
         if (reading->event.type != YAML_SCALAR_EVENT) {
-            char *text AUTO_FREE = mem_printf("'%s' wants one plain value", path);
+            char *text AUTO_FREE = mem_printf("'%s': expected one plain value", path);
             return fail(reading, text);
         }
         if (set_option(reading, path) < 0)
@@ -176,7 +176,7 @@ static int read_entry(struct reading *reading, const char *name)
         return read_section(reading, name);
     if (reading->event.type != YAML_SCALAR_EVENT || (section && !is_null(reading))) {
         char *text AUTO_FREE = mem_printf(
-            "'%s' wants %s", name, section ? "'key: value' pairs below it" : "one plain value");
+            "'%s': expected %s", name, section ? "'key: value' pairs below it" : "one plain value");
         bool inverted = false;
         bool known = section || find_option(name, &inverted) != OPT_TOTAL;
         return known ? fail(reading, text) : unknown(reading, name);

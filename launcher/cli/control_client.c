@@ -107,7 +107,7 @@ static int dial_path(const char *path, struct error *err)
     char *folder AUTO_FREE = mem_strndup(path, (size_t)(name - path));
     int dir AUTO_FD = fd_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     int fd = dir < 0 ? -1 : dial_in(dir, folder, name);
-    return fd < 0 ? error_errno(err, errno, "cannot speak to the job at %s", path) : fd;
+    return fd < 0 ? error_errno(err, errno, "cannot connect to the job at %s", path) : fd;
 }
 
 int control_client_dial(const char *job, struct error *err)
@@ -118,10 +118,9 @@ int control_client_dial(const char *job, struct error *err)
     struct search search = {.job = job, .fd = -1, .ids = BUF_INIT(LIST_MAX)};
     look_everywhere(&search, base);
     if (search.found == 0 && job == NULL)
-        error_set(err, "no job of this user runs here (looked in %s; TMPDIR names the place)",
-                  base);
+        error_set(err, "found no elastic job of this user in %s (TMPDIR sets that folder)", base);
     else if (search.found == 0)
-        error_set(err, "no job '%s' of this user runs here (looked in %s; TMPDIR names the place)",
+        error_set(err, "found no elastic job '%s' of this user in %s (TMPDIR sets that folder)",
                   job, base);
     else if (search.found > 1)
         error_set(err, "%d jobs run here; name one of them: %s", search.found,
@@ -154,7 +153,7 @@ static int send_line(int fd, const char *line, int64_t until_ms, struct error *e
             line += put;
             left -= (size_t)put;
         } else if (errno != EAGAIN && errno != EINTR) {
-            return error_errno(err, errno, "cannot speak to the job");
+            return error_errno(err, errno, "cannot talk to the job");
         } else if (!wait_for(fd, POLLOUT, until_ms)) {
             return error_set(err, "the job does not answer; is it suspended?");
         }
@@ -194,7 +193,8 @@ json_t *control_client_ask(int fd, const json_t *request, struct error *err)
     if (why != NULL && why[0] != '\0')
         error_set(err, "%s", why);
     else if (why != NULL || !json_is_object(answer))
-        error_set(err, "the job's answer cannot be read; is it another version of hvdrun?");
+        error_set(err,
+                  "cannot read the job's answer; most likely it runs another version of hvdrun");
     else
         return answer;
     json_decref(answer);

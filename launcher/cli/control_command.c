@@ -49,8 +49,8 @@ static void describe(const struct control_words *words, const json_t *answer, st
         json_dump_callback(answer, append_piece, out, JSON_INDENT(2));
         buf_putc(out, '\n');
         break;
-    case CONTROL_DRAIN: buf_printf(out, "%s leaves the job\n", words->object); break;
-    case CONTROL_UNDRAIN: buf_printf(out, "%s may be used again\n", words->object); break;
+    case CONTROL_DRAIN: buf_printf(out, "draining %s\n", words->object); break;
+    case CONTROL_UNDRAIN: buf_printf(out, "the job may use %s again\n", words->object); break;
     case CONTROL_ADD: buf_printf(out, "the job may use %s\n", words->object); break;
     case CONTROL_COMMANDS: break;
     }

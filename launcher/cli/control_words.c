@@ -117,7 +117,7 @@ int control_words_parse(int argc, char *const *argv, struct control_words *out, 
             *operand = argv[i];
         } else {
             wrong(out, err);
-            return error_wrap(err, "'%s' is too much", argv[i]);
+            return error_wrap(err, "unexpected '%s'", argv[i]);
         }
     }
     if (!out->help && check_object(out, err) < 0)

@@ -24,7 +24,7 @@ int env_collect(const struct strv *given, char *const *envp, struct strv *env,
             strv_printf(warnings, "-x %.*s has no effect: hvdrun sets it for each worker",
                         (int)length, text);
         else if (found == 0)
-            strv_printf(warnings, "-x %s has no effect: it is not set here", text);
+            strv_printf(warnings, "-x %s has no effect: the variable is not set", text);
     }
     return 0;
 }

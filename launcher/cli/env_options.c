@@ -31,7 +31,7 @@ static void warn_unknown(const char *name, struct strv *warnings)
         if ((option_info((enum option_id)i)->flags & FLAG_CLI) == 0)
             suggest_offer(&suggest, option_variable((enum option_id)i, known));
     }
-    buf_printf(&line, "the variable %.100s is no option of hvdrun", name);
+    buf_printf(&line, "the variable %.100s is not an option of hvdrun", name);
     suggest_append(&suggest, &line);
     strv_add(warnings, buf_text(&line));
 }

@@ -36,10 +36,11 @@ int layout_read(const struct settings *settings, struct mapping *out, struct err
         return -1;
     if (out->cpus_per_proc > 0 && settings->cpus_per_proc > 0 &&
         out->cpus_per_proc != settings->cpus_per_proc)
-        return error_status(
-            err, STATUS_USAGE, "%s says %d cores for each worker and %s %lld; give one of them",
-            settings_place(settings, OPT_map_by), out->cpus_per_proc,
-            settings_place(settings, OPT_cpus_per_proc), (long long)settings->cpus_per_proc);
+        return error_status(err, STATUS_USAGE,
+                            "%s sets %d cores for each worker, but %s sets %lld; give one of them",
+                            settings_place(settings, OPT_map_by), out->cpus_per_proc,
+                            settings_place(settings, OPT_cpus_per_proc),
+                            (long long)settings->cpus_per_proc);
     if (settings->rankfile == NULL)
         return 0;
     out->rule = MAP_LIST;
@@ -64,11 +65,11 @@ int layout_check_elastic(const struct settings *settings, struct error *err)
     bool other = result == 0 && (mapping.rule != MAP_SLOT || mapping.cpus_per_proc > 0);
     enum option_id option = settings->rankfile != NULL ? OPT_rankfile : OPT_map_by;
     if (other)
-        result = error_status(err, STATUS_USAGE,
-                              "%s: the workers of an elastic job fill the slots of its hosts, "
-                              "whichever come and go; use --map-by slot (and --cpus-per-proc for "
-                              "cores), or leave it out",
-                              settings_place(settings, option));
+        result = error_status(
+            err, STATUS_USAGE,
+            "%s: the workers of an elastic job always fill the slots of its hosts in order; use "
+            "--map-by slot (with --cpus-per-proc for cores), or leave the option out",
+            settings_place(settings, option));
     mapping_destroy(&mapping);
     return result;
 }

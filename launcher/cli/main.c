@@ -63,7 +63,7 @@ static int dry_run(const struct settings *settings, const struct plan *plan,
     int result = settings->dry_run == SET_DRY_RUN_JSON ? dry_run_json(plan, apps, &text)
                                                        : dry_run_table(plan, apps, &text);
     if (result < 0) {
-        fprintf(stderr, "hvdrun: the plan is too large to be printed\n");
+        fprintf(stderr, "hvdrun: the plan is too large to print\n");
         return STATUS_LAUNCHER;
     }
     return print_text(&text);
@@ -190,7 +190,9 @@ static int run_elastic(int64_t begun_ns, char *const *argv, const struct command
                        struct place *place, struct error *err)
 {
     if (line->settings.dry_run != SET_DRY_RUN_NO && place->hosts.count == 0)
-        return error_status(err, STATUS_USAGE, "%s: the hosts are not known before the job runs",
+        return error_status(err, STATUS_USAGE,
+                            "%s: hvdrun learns the hosts of this job only when the job runs; name "
+                            "them with -H or --hostfile",
                             settings_place(&line->settings, OPT_dry_run));
     if (line->settings.dry_run != SET_DRY_RUN_NO) /* the plan with all hosts up */
         return dry_run_plan(line, place, err);
@@ -206,8 +208,8 @@ static int run_check(int64_t begun_ns, char *const *argv, const struct command_l
     if (place->hosts.count > 0)
         return run_job(begun_ns, argv, line, place, NULL, false, err);
     return error_status(err, STATUS_USAGE,
-                        "hvdrun check cannot know hosts that a script or a file tells while a job "
-                        "runs: name them with -H or --hostfile");
+                        "hvdrun check does not read --host-discovery-script or --hosts-watch: name "
+                        "the hosts with -H or --hostfile");
 }
 
 static int run_static(int64_t begun_ns, char *const *argv, const struct command_line *line,

@@ -78,8 +78,9 @@ static int check_rank(const struct settings *settings, enum option_id id, int64_
 {
     if (rank < size)
         return 0;
-    return error_status(err, STATUS_USAGE, "%s: there is no rank %lld among %d workers",
-                        settings_place(settings, id), (long long)rank, size);
+    return error_status(err, STATUS_USAGE,
+                        "%s: rank %lld does not exist; the job has ranks 0 to %d",
+                        settings_place(settings, id), (long long)rank, size - 1);
 }
 
 /* The number of ranks: -np, otherwise that of the mapping, otherwise the number of the scheduler's
@@ -132,15 +133,15 @@ int place_check_elastic(const struct command_line *line, struct error *err)
         return error_status(err, STATUS_USAGE, "an elastic job runs one program, not %zu",
                             line->apps.count);
     if (settings->oversubscribe)
-        return error_status(err, STATUS_USAGE,
-                            "%s: an elastic job has as many workers as its hosts have slots; give "
-                            "them more slots",
-                            settings_place(settings, OPT_oversubscribe));
+        return error_status(
+            err, STATUS_USAGE,
+            "%s: an elastic job cannot have more workers than slots; give the hosts more slots",
+            settings_place(settings, OPT_oversubscribe));
     if (settings->pty >= 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s: the workers of an elastic job come and go, and cannot have the "
-                            "terminal",
-                            settings_place(settings, OPT_pty));
+        return error_status(
+            err, STATUS_USAGE,
+            "%s: the workers of an elastic job come and go, so none of them can have the terminal",
+            settings_place(settings, OPT_pty));
     return layout_check_elastic(settings, err);
 }
 
@@ -162,7 +163,7 @@ int place_output_folder(const struct settings *settings, struct error *err)
         *end = '\0';
         int errnum = mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : errno;
         if (errnum != 0) {
-            error_errno(err, errnum, "cannot make the folder %s for --output-filename", path);
+            error_errno(err, errnum, "cannot create the folder %s for --output-filename", path);
             err->status = STATUS_USAGE;
             return -1;
         }

@@ -48,8 +48,8 @@ static int wait_for_more(int fd, const char *path, int64_t limit_ms, int64_t dea
             return cannot("read", path, errno, err);
         if (ready == 0 && left <= INT32_MAX)
             return error_status(err, STATUS_USAGE,
-                                "%s did not come to its end within %.1f s (--start-timeout); "
-                                "expected a file, or a pipe that somebody writes and closes",
+                                "%s did not end within %.1f s (--start-timeout); expected a file, "
+                                "or a pipe that another process writes and closes",
                                 path, (double)limit_ms / 1000);
     }
 }

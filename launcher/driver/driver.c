@@ -44,7 +44,7 @@ static void node_frame(void *context, struct node_link *node, const struct frame
 {
     struct job *job = context;
     if (frames_take(job, node, header, body) < 0)
-        node_link_give_up(node, "its agent broke the protocol");
+        node_link_give_up(node, "its agent violated the protocol");
 }
 
 /* What is known of the node beside its link goes first, then the kind of job decides. */
@@ -82,10 +82,10 @@ static void node_suspect(void *context, struct node_link *node, bool silent, int
 {
     struct job *job = context;
     if (silent)
-        log_warning(&job->log, "%s: nothing heard for %.1f s; it is lost after %.0f s", node->host,
-                    (double)silence_ms / 1000, (double)node->liveness.lost_ms / 1000);
+        log_warning(&job->log, "%s: no heartbeat for %.1f s; after %.0f s the host counts as lost",
+                    node->host, (double)silence_ms / 1000, (double)node->liveness.lost_ms / 1000);
     else
-        log_notice(&job->log, "%s: heard again", node->host);
+        log_notice(&job->log, "%s: answers again", node->host);
     events_node(job->events, silent ? "node_suspect" : "node_heard", node, NULL);
 }
 
@@ -118,7 +118,7 @@ static void finish(struct job *job)
     warning_close(job->warning);
     kind_over(job);
     if (!orphans_end(job->orphans, ORPHANS_WAIT_MS))
-        log_error(&job->log, "some processes of the job could not be killed");
+        log_error(&job->log, "could not kill some processes of the job");
     if (job->lost_here)
         runtime_dir_sweep(); /* it may have died before it could name its folders, or while adding
                               */

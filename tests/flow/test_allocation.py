@@ -75,7 +75,7 @@ class FromSlurm(Allocation):
         self.expect_nodes([("localhost", 2, 2)], "-np", 2, "--scheduler", "none", env=SLURM)
 
     def test_a_job_that_is_not_there(self):
-        self.expect_refusal(r"--scheduler: .*not inside of a Slurm job.*SLURM_JOB_NODELIST",
+        self.expect_refusal(r"--scheduler: .*hvdrun does not run in a job of Slurm.*SLURM_JOB_NODELIST",
                             args=("--scheduler", "slurm"), env={"SLURM_JOB_ID": "812"})
         self.expect_refusal(r"--scheduler: .*PBS_NODEFILE", args=("--scheduler", "pbs"), env=SLURM)
         self.expect_nodes([("localhost", 1, 1)], env={"SLURM_JOB_ID": "812"})
@@ -86,7 +86,7 @@ class FromSlurm(Allocation):
 
     def test_several_launchers_of_one_srun(self):
         step = {**SLURM, "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_TASKS_PER_NODE": "1(x2)"}
-        self.expect_refusal("srun has started several", "leave srun out", env=step)
+        self.expect_refusal("srun started several", "start hvdrun without srun", env=step)
         second = self.expect(self.run_job("./train", env={**step, "SLURM_PROCID": "1"}), 2)
         self.assertEqual(second.stderr + second.stdout, "", "the first one says it")
         self.expect_nodes([("localhost", 1, 1)], "--scheduler", "none", env=step)

@@ -176,7 +176,7 @@ class Drain(Control):
     def test_rejoin(self):
         job = self.train("-np", 4, "-H", "a:2,b:2", "--min-np", 2, "--report", self.box.path("report"))
         before = job.members(4)
-        self.assertEqual(self.ask("drain", "b").stdout, "b leaves the job\n")
+        self.assertEqual(self.ask("drain", "b").stdout, "draining b\n")
         after = job.members(2, but=before)
         self.expect_survivors(before, after, (0, 1))
         self.wait_host("b", state="drained", ranks=[])
@@ -205,7 +205,7 @@ class Drain(Control):
         self.ask("drain", "b")
         two = job.members(2, but=before)
         self.wait_host("b", state="drained")
-        self.assertEqual(self.ask("undrain", "b").stdout, "b may be used again\n")
+        self.assertEqual(self.ask("undrain", "b").stdout, "the job may use b again\n")
         after = job.members(4, but=two)
         self.expect_survivors(before, after, (0, 1))
         self.wait_host("b", state="up", ranks=[2, 3])
@@ -243,7 +243,7 @@ class Drain(Control):
         job = self.train("-np", 4, "-H", "a:2,b:2", "--min-np", 2)
         job.members(4)
         for word in ("drain", "undrain"):
-            self.refused("^hvdrun: nosuch is no host of this job; hvdrun status shows them$", word, "nosuch")
+            self.refused("^hvdrun: nosuch is not a host of this job; 'hvdrun status' lists the hosts$", word, "nosuch")
         job.trains()
         job.finish()
 
@@ -252,8 +252,8 @@ class Which(Control):
 
     def test_no_job(self):
         for words in (["status"], ["drain", "a"], ["undrain", "a"], ["add", "a:1"]):
-            self.refused("no job of this user runs here", *words)
-        self.refused("no job 'hvdrun-x-1' of this user runs here", "status", "hvdrun-x-1")
+            self.refused("found no elastic job of this user", *words)
+        self.refused("found no elastic job 'hvdrun-x-1' of this user", "status", "hvdrun-x-1")
 
     def test_wrong_words(self):
         self.refused("expected: hvdrun drain HOST", "drain", status=2)
@@ -306,7 +306,7 @@ class Socket(Control):
         job.signal(signal.SIGKILL)
         job.wait()
         wait_until(lambda: not self.box.strays(), "agents and workers end themselves")
-        self.refused("no job of this user runs here", "status")
+        self.refused("found no elastic job of this user", "status")
         wait_until(lambda: not os.listdir(self.box.tmp), "its folder goes as well")
 
     def test_a_killed_driver_without_agents(self):
@@ -340,7 +340,7 @@ class Socket(Control):
             self.skipTest("nobody may not run hvdrun from where it is built")
         done = stranger("status")
         self.assertEqual(done.returncode, 1, done)
-        self.assertIn("no job of this user runs here", done.stderr)
+        self.assertIn("found no elastic job of this user", done.stderr)
         done = stranger("drain", "a", "--job", path)
         self.assertEqual((done.returncode, done.stdout), (1, ""), done)
         self.assertIn("Permission denied", done.stderr)

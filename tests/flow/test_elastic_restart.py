@@ -110,8 +110,8 @@ class End(Restart):
         job.wait_output("there", count=2)
         job.signal(signal.SIGTERM)
         result = self.expect(job.wait(), 143)
-        self.expect_said(result, "ended by the user's SIGTERM")
-        self.expect_not_said(result, "ended well")
+        self.expect_said(result, "interrupted \\(SIGTERM\\)")
+        self.expect_not_said(result, "succeeded")
         self.assertEqual(self.read_json(self.box.path("report"))["job"]["cause"]["kind"], "interrupted")
 
     def test_reset_limit_reached_by_a_lost_host(self):

@@ -117,7 +117,7 @@ class Refusals(Hostfiles):
     def test_a_pipe_that_never_ends(self):
         path = self.box.path("pipe")
         os.mkfifo(path)
-        self.refused(path, "pipe did not come to its end within 0.5 s", args=("--start-timeout", "500ms"))
+        self.refused(path, "pipe did not end within 0.5 s", args=("--start-timeout", "500ms"))
         writer = os.open(path, os.O_RDWR)
         os.write(writer, b"node1\n")
         self.refused(path, "pipe did not come to its end", args=("--start-timeout", "500ms"))

@@ -110,7 +110,7 @@ class Workers(Hostile, Flow):
     def test_more_ranks_than_processes_are_allowed(self):
         job = self.start_as_stranger("-np", 40, worker("hang"), limits={resource.RLIMIT_NPROC: (20, 20)})
         result = self.expect(job.wait(), 126)
-        self.expect_said(result, r"rank \d+ could not be executed: cannot start .*ulimit -u")
+        self.expect_said(result, r"rank \d+ could not start: cannot start .*ulimit -u")
         self.box.check_nothing_left()
 
 

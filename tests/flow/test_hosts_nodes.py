@@ -120,7 +120,7 @@ class Told(Hosts):
         job = self.ssh_start("--events", path, "--node-timeout", 30, "-H", "node1:1,node2:1", worker("hang"))
         job.wait_output("ready", count=2)
         self.host(2).cut()
-        job.wait_output("node2: nothing heard for", name="stderr")
+        job.wait_output("node2: no heartbeat for", name="stderr")
         self.host(2).heal()
         wait_until(lambda: ("node_heard", "node2") in [(e["event"], e.get("host")) for e in self.events(path)],
                    "node2 to be heard again", 30)

@@ -80,9 +80,9 @@ class Weather(Quiet):
         job = self.nap(8)
         self.host(2).cut()
         time.sleep(6)
-        job.wait_output(r"node2: nothing heard for \d", name="stderr")
+        job.wait_output(r"node2: no heartbeat for \d", name="stderr")
         self.host(2).heal()
-        job.wait_output(r"node2: heard again", name="stderr")
+        job.wait_output(r"node2: answers again", name="stderr")
         result = self.expect(job.wait(60), 0)
         self.expect_not_said(result, r"was lost|node1: ")
 
@@ -100,7 +100,7 @@ class Weather(Quiet):
             self.write(os.path.basename(gate), "")
             result = self.expect(job.wait(30), 7)
             self.expect_blame(result, failing, code=7, host=f"node{1 + failing}")
-            self.expect_not_said(result, r"\blost\b|nothing heard")
+            self.expect_not_said(result, r"\blost\b|no heartbeat")
 
 
 class Order(Quiet):

@@ -60,7 +60,7 @@ class Gpus(Hosts):
     def test_a_rank_that_is_not_there(self):
         result = self.ssh_job("--stdin", "5", "-H", "node1,node2", worker("hello"))
         self.expect(result, 2)
-        self.assertIn("--stdin: there is no rank 5 among 5 workers", result.stderr)
+        self.assertIn("--stdin: rank 5 does not exist; the job has ranks 0 to 4", result.stderr)
 
     def test_stdin_reaches_a_rank_of_the_late_plan(self):
         result = self.ssh_job("--stdin", "4", "-H", "node1,node2", "cat", stdin=b"to the last\n")

@@ -122,7 +122,7 @@ class Words(Mapping):
         for word in ("socket", "ppr:2", "ppr:2:socket", "slot:SPAN", ":", "node:PE=0"):
             with self.subTest(word=word):
                 self.refused("--map-by.*expected", "--map-by", word, "-H", "a:2")
-        self.refused("PE|--map-by says 2 cores for each worker and --cpus-per-proc 4", "--map-by", "slot:PE=2",
+        self.refused("PE|--map-by sets 2 cores for each worker, but --cpus-per-proc sets 4", "--map-by", "slot:PE=2",
                      "--cpus-per-proc", 4)
 
     def test_spellings(self):

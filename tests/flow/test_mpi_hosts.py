@@ -181,7 +181,7 @@ class Ends(Hosts):
         for kind in KINDS:
             result = self.mpi("a:1,b:1", "--timeout", 8, "--grace", 0, mpi_worker("mpi_die", kind), "before", 1, 0)
             self.expect(result, 124)
-            self.expect_said(result, r"rank 1 has exited on b, and MPI ranks on a are waiting")
+            self.expect_said(result, r"rank 1 on b has exited, but MPI ranks on a wait")
 
     def test_a_host_without_mpi_is_told_of(self):
         for kind in KINDS:

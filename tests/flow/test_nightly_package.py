@@ -117,7 +117,7 @@ class CleanSystem(Flow):
         self.assertIn("hello from rank 1 of 2", text)
         text = self.job("-H", "a:1,b:1", "--launch-agent", "env TMPDIR=/dev/shm HOST=%h", "/workers/hello")
         self.assertIn("hello from rank 1 of 2", text)
-        self.assertIn("on all of them" if "on all" in (text := self.job("check")) else "HOST", text)
+        self.assertIn("on all hosts" if "on all" in (text := self.job("check")) else "HOST", text)
 
     def see_jobs_of_a_user(self):
         self.system.run("useradd", "-m", "tester")

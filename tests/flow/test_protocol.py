@@ -54,7 +54,7 @@ GOOD = [("say", HELLO_FRAME), ("hear", PREPARE), ("say", frame(READY))]
 RUNS = [*GOOD, ("hear", START)]
 # The agent says nonsense after these steps, and ends when the driver hangs up or wants the end.
 AT_ONCE, GREETED, PREPARED, STARTED_ALL = [], GOOD[:1], GOOD[:2], RUNS
-BROKE = "its agent broke the protocol"
+BROKE = "its agent violated the protocol"
 
 # name: (steps before, what is said then, what the driver says of it)
 AGENTS = {
@@ -62,7 +62,7 @@ AGENTS = {
     "unknown type": (AT_ONCE, frame(200), "unknown frame type 200"),
     "too long": (AT_ONCE, frame(HELLO, length=BODY_MAX + 1), "over the limit"),
     "text": (AT_ONCE, b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks protocol 72"),
-    "greeting unreadable": (AT_ONCE, frame(HELLO, b"\xff\xff"), "greeting cannot be read"),
+    "greeting unreadable": (AT_ONCE, frame(HELLO, b"\xff\xff"), "cannot decode the HELLO"),
     "other release": (AT_ONCE, frame(HELLO, text(2, "9.9\x1b[31m")), r"runs hvdrun 9\.9[ ?]\[31m and this is"),
     "ready before hello": (AT_ONCE, frame(READY), "out of turn"),
     "output before hello": (AT_ONCE, frame(OUTPUT, data(0)), BROKE),

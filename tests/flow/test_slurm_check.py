@@ -22,7 +22,7 @@ class Check(Slurm):
 
     def test_a_table_with_speeds(self):
         result = self.expect(self.batch(f"{HVDRUN} check --net", "-N2"), 0)
-        self.assertIn("network: 2 of 2 connections between hosts come up", result.stdout)
+        self.assertIn("network: 2 of 2 connections between hosts succeeded", result.stdout)
         self.assertRegex(result.stdout, r"\nnode1 +- +[\d.]+\nnode2 +[\d.]+ +-\n")
 
     def test_hosts_that_are_not_in_the_allocation(self):

@@ -76,7 +76,7 @@ class End(Runs):
                 os.kill(self.sruns_of(1)[0].pid, getattr(signal, name))
                 result = self.expect(job.wait(), 121)
                 self.expect_said(result, r"(node2|node3)\b.*lost|lost.*(node2|node3)")
-                self.expect_said(result, r"srun|its agent ended")  # whichever is seen first
+                self.expect_said(result, r"srun|the connection to its agent ended")  # whichever is seen first
                 self.wait_no_workers()
                 self.expect(self.batch(self.hvdrun(worker("hello")), "-w", "node[1-3]", "--ntasks-per-node=1"), 0)
 

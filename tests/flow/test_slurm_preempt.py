@@ -45,8 +45,8 @@ class Warned(Slurm):
         job = self.start_job("--slurm-requeue", "--report", report, "--events", events, "--output-filename", files)
         job.cancel("--signal=USR1", "--batch")
         result = self.expect_comes_back(job)
-        self.assertEqual(result.stdout.count("saved on USR1, the job was warned by SIGUSR1"), 4, result.describe())
-        self.expect_said(result, f"warned by SIGUSR1, the Slurm job {job.id} goes back into the queue")
+        self.assertEqual(result.stdout.count("saved on USR1, warning signal SIGUSR1"), 4, result.describe())
+        self.expect_said(result, f"warning signal SIGUSR1: requeuing the Slurm job {job.id}")
         self.assertEqual(self.read_json(report)["scheduler"]["restart_count"], 1)
         self.assertEqual(self.read_json(report)["scheduler"]["job_id"], job.id)
         with open(events, encoding="utf-8") as file:
@@ -68,20 +68,20 @@ class Warned(Slurm):
 
     def test_before_the_time_limit(self):
         job = self.start_job("--slurm-requeue", "--map-signal", "USR1:TERM", options=("-t1", "--signal=B:USR1@60"))
-        job.wait_output("saved on TERM, the job was warned by SIGUSR1", count=4, timeout=90)
+        job.wait_output("saved on TERM, warning signal SIGUSR1", count=4, timeout=90)
         self.expect_comes_back(job)
 
     def test_the_time_limit_without_a_warning(self):
         # Slurm's TERM is the first word; the agents of other nodes are gone with it
         job = self.start_job("--slurm-requeue", options=("-t1", "-N1", "-n2", "--ntasks-per-node=2"), ranks=2)
-        job.wait_output("warned by SIGTERM", name="stderr", timeout=150)
+        job.wait_output("warning signal SIGTERM", name="stderr", timeout=150)
         result = self.expect_comes_back(job, ranks=2)
         self.assertEqual(result.stdout.count("saved on TERM"), 2, result.describe())
 
     def test_a_worker_that_stays(self):
         job = self.start_job("--slurm-requeue", program=worker("stubborn"), options=("-t1", "--signal=B:USR1@60"))
-        job.wait_output("the workers' time is over: TERM", name="stderr", timeout=120)
-        job.wait_output("goes back into the queue", name="stderr", timeout=30)
+        job.wait_output("the workers' time is over: sending SIGTERM", name="stderr", timeout=120)
+        job.wait_output("requeuing the Slurm job", name="stderr", timeout=30)
         wait_until(lambda: job.show()["Restarts"] == "1", "the job is back")
         job.cancel()
         self.assertEqual(job.wait().state, "CANCELLED")
@@ -95,13 +95,13 @@ class Warned(Slurm):
         job = self.start_job("--slurm-requeue", options=("--no-requeue",))
         job.cancel("--signal=USR1", "--batch")
         result = self.expect(job.wait(), 125)
-        self.expect_said(result, f"job {job.id} could not be put back into the queue: .*--requeue")
+        self.expect_said(result, f"cannot requeue the Slurm job {job.id}: .*--requeue")
 
     def test_usr1_alone_ends_nothing(self):
         job = self.start_job(program=worker("signals") + " --exit-on USR2")
         job.cancel("--signal=USR1", "--batch")
         job.wait_output("got SIGUSR1", count=4)
-        job.wait_output("warned by SIGUSR1: the job's time is over at", name="stderr")
+        job.wait_output("warning signal SIGUSR1: the job's time ends at", name="stderr")
         self.assertEqual(job.state(), "RUNNING")
         job.cancel("--signal=USR2", "--batch")
         self.expect(job.wait(), 0)

@@ -92,7 +92,7 @@ class Start(Runs):
         self.assertNotIn("hello", result.stdout, result.describe())
         said = [line for line in result.stderr.splitlines() if line.startswith("hvdrun:")]
         self.assertEqual(len(said), 1, result.describe())
-        self.assertRegex(said[0], r"srun has started several hvdrun.*srun -n1", result.describe())
+        self.assertRegex(said[0], r"srun started several hvdrun.*srun -n1", result.describe())
 
     def test_srun_args(self):
         env, path = self.counted()

@@ -40,7 +40,7 @@ class Timeout(Flow):
         # no time at all: whatever the agents have done by then, the job is not running yet
         result = self.expect(self.run_job("-np", 2, "-H", "a:1,b:1", "--transport", "local", "--start-timeout", 0,
                                           worker("hello")), 122)
-        self.expect_said(result, r"did not come up within.*not heard of:.* (a|b) \(")
+        self.expect_said(result, r"did not come up within.*no answer from.* (a|b) \(")
         self.assertEqual(result.stdout, "")
 
     def test_spellings_of_times(self):

@@ -78,10 +78,10 @@ class Requeue(Slurm):
         job = self.start_job("--slurm-requeue", "--report", report, "--events", events, self.saver())
         job.signal(signal.SIGUSR1)
         result = self.expect(job.wait(), 120)
-        self.assertEqual(result.stdout.count("saving, deadline the job was warned by SIGUSR1"), 2, result.describe())
-        self.expect_said(result, r"warned by SIGUSR1, the job's time is over at \S+: the workers have 1\d\d s to end; then "
-                                 r"the job goes back into the queue")
-        self.expect_said(result, "warned by SIGUSR1, the Slurm job 77 goes back into the queue")
+        self.assertEqual(result.stdout.count("saving, deadline warning signal SIGUSR1"), 2, result.describe())
+        self.expect_said(result, r"warning signal SIGUSR1: the workers have 1\d\d s to exit; then "
+                                 r"hvdrun requeues the job; the job's time ends at \S+")
+        self.expect_said(result, "warning signal SIGUSR1: requeuing the Slurm job 77")
         self.assertEqual(self.calls(), ["show job -o 77", "requeue 77"])
         written = self.read_json(report)
         self.assertEqual(written["job"]["status"], 120)
@@ -122,7 +122,7 @@ class Requeue(Slurm):
         job = self.start_job("--slurm-requeue", worker("stubborn"))
         job.signal(signal.SIGUSR1)
         result = self.expect(job.wait(40), 120)
-        self.expect_said(result, "the workers' time is over: TERM")
+        self.expect_said(result, "the workers' time is over: sending SIGTERM")
         self.assertEqual(self.calls()[-1], "requeue 77")
 
     def test_a_failure_before_the_warning_is_a_failure(self):
@@ -139,7 +139,7 @@ class Requeue(Slurm):
         job = self.start_job("--slurm-requeue", "--report", report, "--events", events, self.saver())
         job.signal(signal.SIGUSR1)
         result = self.expect(job.wait(), 125)
-        self.expect_said(result, "job 77 could not be put back into the queue: .*presently disabled.*--requeue")
+        self.expect_said(result, "cannot requeue the Slurm job 77: .*presently disabled.*--requeue")
         self.assertEqual(self.read_json(report)["job"]["status"], 125)
         with open(events, encoding="utf-8") as file:
             self.assertEqual([json.loads(line) for line in file][-1]["status"], 125)
@@ -159,7 +159,7 @@ class Requeue(Slurm):
             self.write("job", shown.replace(f" {word}=1", f" {word}=0"))
             job = self.start_job("--slurm-requeue", self.saver())
             job.signal(signal.SIGUSR1)
-            self.expect_said(self.expect(job.wait(), 120), f"Slurm will not put this job back.*{said}")
+            self.expect_said(self.expect(job.wait(), 120), f"Slurm will not requeue this job.*{said}")
 
     def test_a_scontrol_that_hangs(self):
         self.write("requeue.wait", "")
@@ -167,8 +167,8 @@ class Requeue(Slurm):
         job = self.start_job("--slurm-requeue", self.saver())
         job.signal(signal.SIGUSR1)
         result = self.expect(job.wait(60), 125)
-        self.expect_said(result, "cannot ask Slurm how long the job has got: scontrol did not end within 5 s")
-        self.expect_said(result, "could not be put back into the queue: scontrol did not end within 10 s")
+        self.expect_said(result, "cannot ask Slurm how much time the job has left: scontrol did not end within 5 s")
+        self.expect_said(result, "cannot requeue the Slurm job 77: scontrol did not end within 10 s")
 
     def test_no_scontrol(self):
         os.unlink(self.box.path("bin/scontrol"))
@@ -179,7 +179,7 @@ class Requeue(Slurm):
     def test_not_in_slurm(self):
         result = self.run_job("--slurm-requeue", "-np", 1, "true")
         self.expect(result, 2)
-        self.expect_said(result, "--slurm-requeue: this is no Slurm job")
+        self.expect_said(result, "--slurm-requeue: this is not a Slurm job")
         self.expect_said(self.expect(self.run_job("--slurm-requeue", "--dry-run", "-np", 1, "true"), 2), "no Slurm job")
 
     def test_an_elastic_job(self):
@@ -215,7 +215,7 @@ class Term(Slurm):
                 job = self.start_job("--slurm-requeue", self.saver())
                 job.signal(signal.SIGTERM)
                 result = self.expect(job.wait(), 120)
-                self.assertEqual(result.stdout.count("saving, deadline the job was warned by SIGTERM"), 2, result.describe())
+                self.assertEqual(result.stdout.count("saving, deadline warning signal SIGTERM"), 2, result.describe())
                 self.assertEqual(self.calls()[-1], "requeue 77")
 
     def test_the_user_ends_the_job(self):
@@ -269,7 +269,7 @@ class Warn(Slurm):
         for count in (1, 2, 3):
             job.signal(signal.SIGUSR1)
             job.wait_output("got SIGUSR1", count=2 * count)
-        job.wait_output(r"warned by SIGUSR1: the job's time is over at \S+, in 1\d\d s", name="stderr")
+        job.wait_output(r"warning signal SIGUSR1: the job's time ends at \S+, in 1\d\d s", name="stderr")
         self.assertEqual(self.calls(), ["show job -o 77"])  # not asked again and again
         job.signal(signal.SIGUSR2)
         self.expect(job.wait(), 0)
@@ -294,7 +294,7 @@ echo "$seconds $why"
         now = time.time()
         job.signal(signal.SIGUSR1)
         result = self.expect(job.wait(), 0)
-        at = re.search(r"([\d.]+) the job was warned by SIGUSR1", result.stdout)
+        at = re.search(r"([\d.]+) warning signal SIGUSR1", result.stdout)
         self.assertTrue(at, result.describe())
         self.assertTrue(now + 60 < float(at.group(1)) < now + 180, result.describe())
 
@@ -304,7 +304,7 @@ echo "$seconds $why"
         job = self.start_job("--warn-signal", "USR2", self.saver("exit 0"))
         job.signal(signal.SIGUSR2)
         result = self.expect(job.wait(), 0)
-        self.expect_said(result, r"the workers have 2\d\d s to end")
+        self.expect_said(result, r"the workers have 2\d\d s to exit")
 
     def test_named_it_ends_the_job(self):
         job = self.start_job("--warn-signal", "USR2", self.saver("exit 4"))
@@ -316,7 +316,7 @@ echo "$seconds $why"
         job.signal(signal.SIGUSR2)
         result = self.expect(job.wait(), 128 + signal.SIGUSR2)
         self.assertEqual(result.stdout.count("saving"), 2, result.describe())
-        self.expect_said(result, "warned by SIGUSR2, and did not all end with status 0")
+        self.expect_said(result, "warning signal SIGUSR2: not all workers exited with 0")
 
     def test_outside_of_slurm_the_grace_counts(self):
         for grace, said in (([], "30 s"), (["--grace", 12], "12 s")):
@@ -324,8 +324,8 @@ echo "$seconds $why"
             job.wait_output("ready", count=2)
             job.signal(signal.SIGALRM)
             result = self.expect(job.wait(), 0)
-            self.assertEqual(result.stdout.count("saving, deadline the job was warned by SIGALRM"), 2, result.describe())
-            self.expect_said(result, f"warned by SIGALRM: the workers have {said} to end")
+            self.assertEqual(result.stdout.count("saving, deadline warning signal SIGALRM"), 2, result.describe())
+            self.expect_said(result, f"warning signal SIGALRM: the workers have {said} to exit")
 
     def test_none(self):
         job = self.start_job("--warn-signal", "none", worker("signals"), "--exit-on", "USR2")
@@ -359,8 +359,8 @@ class Map(Flow):
     def test_what_cannot_be(self):
         for option, value, said in (("--map-signal", "USR1:KILL", "SIGKILL cannot be passed on"),
                                     ("--map-signal", "USR1", "expected FROM:TO"),
-                                    ("--warn-signal", "FOO", "'FOO' is no signal"),
-                                    ("--warn-signal", "KILL", "SIGKILL is not passed on")):
+                                    ("--warn-signal", "FOO", "'FOO' is not a signal"),
+                                    ("--warn-signal", "KILL", "hvdrun does not pass SIGKILL on")):
             for dry in ([], ["--dry-run"]):
                 with self.subTest(value=value, dry=dry):
                     result = self.expect(self.run_job(*dry, "-np", 1, option, value, "true"), 2)

@@ -124,13 +124,13 @@ class Torture:
     def _wrong(self, result, kind):
         """Not the right end, which has been said: by a status of its own. What could not be written leaves
         the job's status as it is."""
-        a_rank = re.search(r"rank \d+ (exited with code|was ended by|aborted the job)", result.said)  # has its own word to say
+        a_rank = re.search(r"rank \d+ (exited with code|was killed by|aborted the job)", result.said)  # has its own word to say
         self.test.assertTrue(a_rank or result.status in RESERVED | {self.scene.status},
                              "no status of the launcher" + result.describe())
         self.test.assertNotRegex(result.said, r"Success\b|\(null\)", result.describe())
         if kind != "mfile":
             self.test.assertNotIn("open files", result.said, "another cause than the real one" + result.describe())
-        if kind != "pipe" and "its agent ended" in result.said:  # EPIPE says that it is the driver that has
+        if kind != "pipe" and "the connection to its agent ended" in result.said:  # EPIPE says that it is the driver that has
             reasons = re.findall(r"^hvdrun(?:-agent)?: .{10}", result.said, re.M)
             self.test.assertGreater(len(reasons), 1, "why did it?" + result.describe())
         if result.status == 0 and "cannot write to" not in result.said:

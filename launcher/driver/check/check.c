@@ -115,11 +115,10 @@ static void answer_limit_passed(void *context)
 {
     struct asked *asked = context;
     char why[160];
-    snprintf(
-        why, sizeof(why),
-        "its agent has started and does not answer within %d s: a file system there hangs (its "
-        "/tmp, /dev/shm, or where its libraries are)?",
-        ANSWER_MS / 1000);
+    snprintf(why, sizeof(why),
+             "its agent started but did not answer within %d s: most likely a file system hangs "
+             "there (/tmp, /dev/shm, or the one with its libraries)",
+             ANSWER_MS / 1000);
     give_up(asked->part, asked->part->job->nodes[asked->host], "agent", why);
 }
 
@@ -128,7 +127,7 @@ static void start_limit_passed(void *context)
     struct check_job *part = context;
     struct job *job = part->job;
     char why[96];
-    snprintf(why, sizeof(why), "not heard of within %g s (--start-timeout sets the limit)",
+    snprintf(why, sizeof(why), "no answer within %g s (--start-timeout sets the limit)",
              (double)job->settings->start_timeout / 1000);
     for (int i = 0; i < part->result.count; i++) {
         struct node_link *node = job->nodes[i];
@@ -301,7 +300,7 @@ static void name_unheard(struct check_job *part)
             continue;
         bool up = host->hello != NULL;
         host->stage = mem_strdup(up ? "agent" : transport_stage_name(part->job->nodes[i]->stage));
-        host->why = mem_strdup("it had not answered when the check was ended");
+        host->why = mem_strdup("no answer before the check ended");
     }
 }
 
@@ -321,10 +320,9 @@ static void verdict(const struct job *job, struct verdict *out)
     }
     verdict_set(out, 0, CAUSE_NONE, NULL);
     if (signal != 0) {
-        verdict_set(out, 128 + signal, CAUSE_INTERRUPTED, NULL);
-        if (signal != SIGPIPE)
-            snprintf(out->explanation, sizeof(out->explanation), "the check was ended by signal %d",
-                     signal);
+        exit_outside_blame_signal(signal, out);
+        if (signal == SIGPIPE)
+            out->explanation[0] = '\0';
     } else if (check_findings_count(&of(job)->findings, true) > 0) {
         out->status = STATUS_LAUNCHER;
     }

@@ -208,6 +208,6 @@ void check_text_facts(const struct check_result *result, struct buf *out)
                         values[first]);
     }
     if (common.count > 0)
-        put_wrapped(heard == 1 ? "there:" : "on all of them:", &common, out);
+        put_wrapped(heard == 1 ? "on the host:" : "on all hosts:", &common, out);
     buf_puts(out, buf_text(&different));
 }

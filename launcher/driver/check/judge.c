@@ -34,8 +34,8 @@ static void judge_tmp(const struct check_host *host, int number, struct check_fi
                            tmp->path, text);
     if (tmp->noexec)
         check_findings_add(out, number, false,
-                           "nothing can be executed from %s (it is mounted noexec): set TMPDIR to "
-                           "a folder from which programs may run",
+                           "%s is mounted noexec, so no program can run from it: set TMPDIR to a "
+                           "folder that allows it",
                            tmp->path);
 }
 
@@ -58,8 +58,8 @@ static void judge_shm(const struct check_host *host, int number, struct check_fi
                            shm->path, text);
     else if (shm->free_bytes < SHM_FREE_LOW)
         check_findings_add(out, number, false,
-                           "%s has only %s left: remove what dead programs left there", shm->path,
-                           text);
+                           "%s has only %s left: remove the files of programs that have died",
+                           shm->path, text);
 }
 
 static void judge_limits(const struct check_result *result, int number, struct check_findings *out)
@@ -71,15 +71,14 @@ static void judge_limits(const struct check_result *result, int number, struct c
     if (nofile < NOFILE_LOW)
         check_findings_add(out, number, false,
                            "workers may open only %" PRIu64
-                           " files: raise it (ulimit -n, /etc/security/limits.conf)",
+                           " files: raise the limit (ulimit -n, /etc/security/limits.conf)",
                            nofile);
     if (host->facts->n_adapters > 0 && memlock < MEMLOCK_LOW) {
         check_size_text(memlock, text);
         check_findings_add(
             out, number, false,
-            "workers may lock only %s of memory, and %.*s wants it unlimited: raise "
-            "memlock (ulimit -l, /etc/security/limits.conf, LimitMEMLOCK= of sshd or "
-            "slurmd)",
+            "workers may lock only %s of memory, but %.*s needs an unlimited amount: raise memlock "
+            "(ulimit -l, /etc/security/limits.conf, LimitMEMLOCK= of sshd or slurmd)",
             text, (int)strcspn(host->facts->adapters[0], " "), host->facts->adapters[0]);
     }
 }
@@ -89,10 +88,11 @@ static void judge_clock(const struct check_host *host, int number, struct check_
     int64_t off = host->clock_ns < 0 ? -host->clock_ns : host->clock_ns;
     if (!host->clock_known || off - host->clock_error_ns <= CLOCK_OFF_NS)
         return;
-    check_findings_add(out, number, false,
-                       "its clock is %.1f s %s ours: times in logs cannot be compared, and "
-                       "certificates may look expired; run chrony or another NTP client there",
-                       (double)off / 1e9, host->clock_ns < 0 ? "behind" : "ahead of");
+    check_findings_add(
+        out, number, false,
+        "its clock is %.1f s %s the clock of this machine: times in logs cannot be compared, and "
+        "certificates may look expired; run chrony or another NTP client there",
+        (double)off / 1e9, host->clock_ns < 0 ? "behind" : "ahead of");
 }
 
 void check_judge_host(const struct check_result *result, int number, struct check_findings *out)
@@ -108,13 +108,14 @@ void check_judge_host(const struct check_result *result, int number, struct chec
     judge_clock(host, number, out);
     if (strcmp(check_host_key(host), "new") == 0)
         check_findings_add(out, number, false,
-                           "its host key is new and could not be remembered: look at the rights of "
-                           "known_hosts, and at the disk");
+                           "its host key is new and could not be added to known_hosts: check the "
+                           "permissions of that file and the free space on its disk");
     if (host->facts->own_address[0] != '\0' && result->count > 1 && !result->made_up)
-        check_findings_add(out, number, false,
-                           "/etc/hosts gives its own name %s the address %s: programs that look it "
-                           "up tell others an address that leads nowhere; remove that line",
-                           host->hello->hostname, host->facts->own_address);
+        check_findings_add(
+            out, number, false,
+            "/etc/hosts gives its own name %s the address %s: programs that look up the name give "
+            "other hosts an address that they cannot reach; remove that line",
+            host->hello->hostname, host->facts->own_address);
 }
 
 /* All together */
@@ -147,7 +148,7 @@ static void judge_odd(const struct check_result *result, char *const *values, co
     const char *most = usual(values, result->count);
     for (int i = 0; most != NULL && i < result->count; i++) {
         if (values[i] != NULL && strcmp(values[i], most) != 0)
-            check_findings_add(out, i, false, "%s: %s here, %s elsewhere: %s", what,
+            check_findings_add(out, i, false, "%s: %s here, %s on other hosts: %s", what,
                                values[i][0] == '\0' ? "none" : values[i],
                                most[0] == '\0' ? "none" : most, remedy);
     }
@@ -172,10 +173,10 @@ static void judge_values(const struct check_result *result, struct check_finding
     }
     for (size_t i = 0; i < count; i++)
         gpus[i] = result->hosts[i].facts == NULL ? NULL : gpu_texts.items[i];
-    judge_odd(result, machine, "architecture", "programs must be there for both", out);
-    judge_odd(result, pmix, "PMIx library", "MPI programs want the same on all hosts", out);
-    judge_odd(result, gpus, "GPUs", "is one broken, or taken?", out);
-    judge_odd(result, driver, "GPU driver", "install the same on all hosts", out);
+    judge_odd(result, machine, "architecture", "provide your programs for each architecture", out);
+    judge_odd(result, pmix, "PMIx library", "MPI programs need the same version on all hosts", out);
+    judge_odd(result, gpus, "GPUs", "check for a GPU that is broken or hidden", out);
+    judge_odd(result, driver, "GPU driver", "install the same version on all hosts", out);
 }
 
 static bool same_interfaces(const Hvdrun__AgentHello *one, const Hvdrun__AgentHello *other)
@@ -203,11 +204,10 @@ static void judge_twins(const struct check_result *result, struct check_findings
         while (j < i && !same_machine(&result->hosts[j], &result->hosts[i]))
             j++;
         if (j < i)
-            check_findings_add(
-                out, i, false,
-                "it is the same machine as %s: its CPUs and GPUs would be given away "
-                "twice; name it once",
-                result->hosts[j].name);
+            check_findings_add(out, i, false,
+                               "it is the same machine as %s: a job would use its CPUs and GPUs "
+                               "twice; name it once",
+                               result->hosts[j].name);
     }
 }
 

@@ -51,26 +51,27 @@ static void explain(const struct check_result *result, const struct check_link *
 {
     switch (link->outcome) {
     case HVDRUN__PROBE_OUTCOME__PROBE_SILENCE:
-        buf_printf(
-            out,
-            "no answer within %d s: a firewall drops it, or the network does not lead there; "
-            "workers need all TCP ports among each other, or --network-interfaces with a "
-            "network that is open",
-            result->silence_s);
+        buf_printf(out,
+                   "no answer within %d s: most likely a firewall drops the packets, or the "
+                   "network does not lead there; open all TCP ports between the hosts, or choose "
+                   "an open network with --network-interfaces",
+                   result->silence_s);
         break;
     case HVDRUN__PROBE_OUTCOME__PROBE_REFUSED:
-        buf_puts(out, "refused: a firewall rejects it; workers need all TCP ports among each "
-                      "other, or --network-interfaces with a network that is open");
+        buf_puts(out, "refused: most likely a firewall rejects the connection; open all TCP ports "
+                      "between the hosts, or choose an open network with --network-interfaces");
         break;
     case HVDRUN__PROBE_OUTCOME__PROBE_NO_ROUTE:
         buf_puts(out, "no route: correct the routes, or choose a network that all hosts have with "
                       "--network-interfaces");
         break;
     case HVDRUN__PROBE_OUTCOME__PROBE_STRANGER:
-        buf_puts(out, "something else answers there: is the address used twice, or translated on "
-                      "the way (NAT)? Choose a network with --network-interfaces");
+        buf_puts(
+            out,
+            "another program or machine answers there: most likely the address is used twice, or "
+            "translated on the way (NAT); choose another network with --network-interfaces");
         break;
-    default: buf_puts(out, link->text == NULL ? "it broke" : link->text); break;
+    default: buf_puts(out, link->text == NULL ? "the connection broke" : link->text); break;
     }
 }
 
@@ -101,12 +102,12 @@ static void judge_whole_hosts(const struct check_result *result, struct tally *t
         if (tally->in >= 2 && tally->in_bad == tally->in) {
             tally->told = true;
             explain(result, example(result, i, true), &why);
-            check_findings_add(out, i, true, "none of %d hosts reaches it at %s: %s", tally->in,
+            check_findings_add(out, i, true, "none of %d hosts can reach it at %s: %s", tally->in,
                                address_of(result, i), buf_text(&why));
         } else if (tally->out >= 2 && tally->out_bad == tally->out) {
             tally->told = true;
             explain(result, example(result, i, false), &why);
-            check_findings_add(out, i, true, "it reaches none of %d hosts: %s", tally->out,
+            check_findings_add(out, i, true, "it cannot reach any of %d hosts: %s", tally->out,
                                buf_text(&why));
         }
     }
@@ -128,7 +129,7 @@ static void judge_pair(const struct check_result *result, const struct check_lin
     explain(result, link, &why);
     check_findings_add(out, link->from, true, "it cannot reach %s at %s%s: %s",
                        result->hosts[link->to].name, address_of(result, link->to),
-                       one_way ? ", though it is reached from there" : "", buf_text(&why));
+                       one_way ? ", although the other direction works" : "", buf_text(&why));
 }
 
 static void judge_transfers(const struct check_result *result, struct check_findings *out)
@@ -138,7 +139,7 @@ static void judge_transfers(const struct check_result *result, struct check_find
         if (link->transfer_problem != NULL && counts(result, link))
             check_findings_add(
                 out, link->from, true,
-                "a transfer to %s breaks off: %s; large packets that get lost? (MTU)",
+                "a transfer to %s failed: %s; large packets may get lost (check the MTU)",
                 result->hosts[link->to].name, link->transfer_problem);
     }
 }
@@ -163,7 +164,6 @@ void check_judge_links(const struct check_result *result, struct check_findings 
             more++;
     }
     if (more > 0)
-        check_findings_add(out, -1, true, "%d more connections do not come up (--json has all)",
-                           more);
+        check_findings_add(out, -1, true, "%d more connections failed (--json lists all)", more);
     judge_transfers(result, out);
 }

@@ -92,8 +92,8 @@ static int choose_addresses(struct check_probe *probe)
             probe->seats[hosts[i]].in = true;
             taking_part++;
         } else {
-            host->door_problem = mem_strdup("it has no address that other hosts could reach: no "
-                                            "interface is up but loopback");
+            host->door_problem =
+                mem_strdup("other hosts cannot reach it: only its loopback interface is up");
             free(addresses[i]);
         }
     }
@@ -253,7 +253,7 @@ static void limit_passed(void *context)
         if (!probe->seats[i].owes)
             continue;
         probe->seats[i].owes = probe->seats[i].in = false;
-        node_link_give_up(probe->job->nodes[i], "its agent has stopped answering");
+        node_link_give_up(probe->job->nodes[i], "its agent stopped answering");
     }
     next_step(probe);
 }
@@ -295,7 +295,7 @@ static void take_transfer(struct check_link *link, const Hvdrun__ProbeResult *re
         link->transfer_us = (int64_t)result->transfer_us;
     } else if (link->transfer_problem == NULL) {
         link->transfer_problem =
-            mem_strdup(result->text[0] == '\0' ? "no connection came up again" : result->text);
+            mem_strdup(result->text[0] == '\0' ? "a second connection failed" : result->text);
     }
 }
 
@@ -353,7 +353,7 @@ struct check_probe *check_probe_begin(struct job *job, struct check_result *resu
     result->silence_s = CONNECT_MS / 1000;
     int errnum = make_tokens(probe);
     if (errnum != 0)
-        result->network_problem = mem_printf("no random numbers: %s", strerror(errnum));
+        result->network_problem = mem_printf("cannot get random numbers: %s", strerror(errnum));
     if (errnum != 0 || choose_addresses(probe) < 2) {
         over(probe);
         return probe;

@@ -68,7 +68,7 @@ static void put_speeds(const struct check_result *result, struct buf *out)
     }
     if (count == 0)
         return;
-    buf_puts(out, "Gbit/s of one TCP connection, from the host on the left:\n");
+    buf_puts(out, "Gbit/s of one TCP connection, sent by the host on the left:\n");
     if (result->count <= MATRIX_MAX) {
         put_matrix(result, out);
         return;
@@ -92,9 +92,9 @@ void check_text_network(const struct check_result *result, struct buf *out)
     }
     if (tried == 0)
         return;
-    buf_printf(out, "network: %zu of %zu connections between hosts come up", reached, tried);
+    buf_printf(out, "network: %zu of %zu connections between hosts succeeded", reached, tried);
     if (reached > 0)
-        buf_printf(out, ", within %.2f to %.2f ms", (double)fastest / 1e3, (double)slowest / 1e3);
+        buf_printf(out, ", in %.2f to %.2f ms", (double)fastest / 1e3, (double)slowest / 1e3);
     buf_putc(out, '\n');
     put_speeds(result, out);
 }

@@ -106,7 +106,7 @@ static int bind_in(const struct control *control, const char *name)
 static int open_socket(struct control *control, const char *job_id, struct error *err)
 {
     if (!name_is_safe(job_id, strlen(job_id)))
-        return error_set(err, "the job's id '%s' cannot name a socket", job_id);
+        return error_set(err, "the job id '%s' cannot be the name of a socket", job_id);
     control->dir = runtime_dir_create(err);
     if (control->dir == NULL)
         return -1;
@@ -114,7 +114,7 @@ static int open_socket(struct control *control, const char *job_id, struct error
     control->path = mem_printf("%s/%s", runtime_dir_path(control->dir), name);
     control->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (control->fd < 0 || bind_in(control, name) < 0 || listen(control->fd, BACKLOG) < 0)
-        return error_errno(err, errno, "cannot make the control socket %s", control->path);
+        return error_errno(err, errno, "cannot create the control socket %s", control->path);
     return 0;
 }
 

@@ -19,7 +19,7 @@ static const char *text_of(const json_t *request, const char *key, struct error 
 {
     const char *text = json_string_value(json_object_get(request, key));
     if (text == NULL)
-        error_set(err, "no \"%s\" in the request; expected a text", key);
+        error_set(err, "\"%s\" is missing or not a string", key);
     return text;
 }
 
@@ -28,7 +28,7 @@ static const char *host_of(const json_t *request, struct error *err)
     const char *host = text_of(request, "host", err);
     if (host == NULL || name_is_safe(host, strlen(host)))
         return host;
-    error_set(err, "\"host\" is not a host's name");
+    error_set(err, "\"host\" is not the name of a host");
     return NULL;
 }
 
@@ -49,7 +49,7 @@ static json_t *drain(const struct asked *asked, struct error *err)
     if (host == NULL)
         return NULL;
     if (has_deadline && (!json_is_number(within) || !(seconds >= 0 && seconds <= WITHIN_MAX_S))) {
-        error_set(err, "\"within_s\" is not a time; expected a number of seconds from 0 on");
+        error_set(err, "\"within_s\" is not a time; expected a number of seconds, 0 or more");
         return NULL;
     }
     int64_t within_ms = (int64_t)(seconds * 1000 + 0.5);
@@ -94,8 +94,9 @@ static json_t *answer_request(const struct asked *asked, struct error *err)
         kind++;
     if (kind->name != NULL)
         return kind->answer(asked, err);
-    error_set(err, "\"do\" is unknown to this version of hvdrun; expected status, drain, undrain "
-                   "or add");
+    error_set(
+        err,
+        "this version of hvdrun does not know that \"do\"; expected status, drain, undrain or add");
     return NULL;
 }
 
@@ -110,11 +111,12 @@ json_t *control_request_answer(const char *line, size_t length, const struct con
     if (json_is_object(request))
         answer = answer_request(&asked, &err);
     else
-        error_set(&err, "not a request; expected one JSON object a line%s%s",
+        error_set(&err, "not a valid request; expected one JSON object on a line%s%s",
                   request == NULL ? ": " : "", request == NULL ? where.text : "");
     json_decref(request);
     if (answer != NULL)
         return answer;
     answer = json_pack("{s:s}", "error", err.text);
-    return answer != NULL ? answer : json_pack("{s:s}", "error", "an error that is not UTF-8");
+    return answer != NULL ? answer
+                          : json_pack("{s:s}", "error", "the error message is not valid UTF-8");
 }

@@ -106,7 +106,8 @@ void elastic_act(const struct elastic_parts *parts, const struct elastic_action 
     case ELASTIC_CALL: call_host(parts, action->host); break;
     case ELASTIC_LET_GO: let_go(job, action->host); break;
     case ELASTIC_GIVE_UP:
-        node_link_give_up(job->nodes[action->host], "its agent did not end its workers in time");
+        node_link_give_up(job->nodes[action->host],
+                          "its agent did not terminate its workers in time");
         break;
     case ELASTIC_PREPARE: elastic_epoch_prepare(epoch, elastic_plan(core)); break;
     case ELASTIC_CANCEL: elastic_epoch_cancel(epoch); break;

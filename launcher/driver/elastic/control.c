@@ -74,7 +74,7 @@ static int find_host(const struct elastic_parts *parts, const char *name, struct
     int host = elastic_host_number(core, name);
     if (host >= 0 && elastic_host_facts(core, host).state != ELASTIC_HOST_ABSENT)
         return host;
-    return error_set(err, "%s is no host of this job; hvdrun status shows them", name);
+    return error_set(err, "%s is not a host of this job; 'hvdrun status' lists the hosts", name);
 }
 
 static int drain(void *context, const char *name, bool has_deadline, int64_t within_ms,

@@ -100,7 +100,7 @@ static void tell_failure(struct discovery *discovery, const char *why)
 static void tell_hosts(struct discovery *discovery, struct host_list *list)
 {
     if (discovery->complaint != NULL)
-        log_info(discovery->config.log, "%s is well again", discovery->name);
+        log_info(discovery->config.log, "%s works again", discovery->name);
     mem_free_at(&discovery->complaint);
     bool same = discovery->any && discovered_same(&discovery->last, list);
     struct host_list before = discovery->last;
@@ -124,7 +124,7 @@ static int parse(const struct discovery *discovery, const struct program_result 
         return discovered_parse_file(result->text, result->length, discovery->file, slots, list,
                                      err);
     int parsed = discovered_parse(result->text, result->length, slots, list, err);
-    return parsed < 0 ? error_wrap(err, "what %s printed", discovery->name) : 0;
+    return parsed < 0 ? error_wrap(err, "the output of %s", discovery->name) : 0;
 }
 
 static void tell(struct discovery *discovery, const struct program_result *result, int64_t next_ms)
@@ -214,9 +214,9 @@ static int find_program(struct discovery *discovery, const struct discovery_conf
                         struct error *err)
 {
     if ((config->script == NULL) == (config->watch == NULL))
-        return error_status(err, STATUS_USAGE,
-                            "both --host-discovery-script and --hosts-watch name the hosts; "
-                            "expected one of them");
+        return error_status(
+            err, STATUS_USAGE,
+            "--host-discovery-script and --hosts-watch both name the hosts; give one of them");
     if (config->script != NULL) {
         discovery->name = mem_strdup(config->script);
         return find_script(discovery, config->script, err);

@@ -245,7 +245,7 @@ static void exited(struct job *job, const struct exit_event *exit)
 {
     const struct rank_record *record = &job->ranks.records[exit->seat];
     if (record->exec_failed)
-        log_error(&job->log, "rank %d on %s could not be executed: %s", record->rank,
+        log_error(&job->log, "rank %d on %s could not start: %s", record->rank,
                   job_seat_host(job, exit->seat), record->text == NULL ? "" : record->text);
     struct elastic_event event = {.kind = ELASTIC_EXITED,
                                   .seat = exit->seat,
@@ -284,7 +284,7 @@ static int take_terminate(struct job *job, struct node_link *node, const struct 
     int64_t within_ms = (int64_t)message->within_ms;
     struct elastic_event event = {.kind = ELASTIC_HOST_DRAIN,
                                   .host = node->index,
-                                  .text = signaled ? "its agent was asked to end" : message->why,
+                                  .text = signaled ? "its agent got SIGTERM" : message->why,
                                   .deadline_ms =
                                       message->has_deadline ? job_running_ms(job) + within_ms : -1};
     feed(job, &event);
@@ -300,7 +300,7 @@ static int take_notified(struct job *job, struct node_link *node, const struct a
         return -1;
     if (message->problem[0] != '\0')
         log_warning(&job->log,
-                    "%s: the worker with rank 0 could not be told that hosts have changed: %s",
+                    "%s: could not notify the worker with rank 0 that the hosts changed: %s",
                     node->host, message->problem);
     hvdrun__notified__free_unpacked(message, NULL);
     return 0;

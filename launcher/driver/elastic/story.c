@@ -128,8 +128,8 @@ void elastic_story_end(const struct elastic_story *story, const struct elastic_f
     if (facts->epochs < 2)
         return;
     log_notice(&story->job->log,
-               "%d epochs: %d crash%s, %d host%s lost, %d preempted, %d joined; %.2f s from the "
-               "changes until all ranks ran again",
+               "%d epochs: %d crash%s, %d host%s lost, %d preempted, %d joined; the changes took "
+               "%.2f s in total",
                facts->epochs, facts->crashes, facts->crashes == 1 ? "" : "es", facts->hosts_lost,
                facts->hosts_lost == 1 ? "" : "s", facts->preemptions, facts->grown,
                (double)facts->lost_ms / 1000);

@@ -23,9 +23,9 @@ static void limit_passed(void *context)
     const struct job *job = teardown->job;
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state < NODE_ENDED)
-            node_link_give_up(job->nodes[i], "its agent did not end its workers in time");
+            node_link_give_up(job->nodes[i], "its agent did not terminate its workers in time");
         else if (job->nodes[i]->state == NODE_ENDED || job->nodes[i]->state == NODE_CLOSING)
-            node_link_give_up(job->nodes[i], "its agent did not end in time");
+            node_link_give_up(job->nodes[i], "its agent did not exit in time");
     }
 }
 
@@ -68,7 +68,7 @@ static void send_end(struct job *job, int signal, int64_t grace_ms)
 static void begin(struct job *job, int signal, int64_t grace_ms)
 {
     if (job->ranks.finished < job->plan->size)
-        log_info(&job->log, "ending the workers: signal %d, grace %.1f s", signal,
+        log_info(&job->log, "terminating the workers: signal %d, grace period %.1f s", signal,
                  (double)grace_ms / 1000);
     job->teardown->begun_ms = clock_mono_ms();
     job->state = JOB_ENDING;

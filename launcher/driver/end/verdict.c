@@ -13,8 +13,7 @@ static void blame_queue(const struct job *job, struct verdict *out)
 {
     verdict_set(out, STATUS_LAUNCHER, CAUSE_LAUNCHER, NULL);
     snprintf(out->explanation, sizeof(out->explanation),
-             "the Slurm job %s could not be put back into the queue: %s; was it started by sbatch, "
-             "and with --requeue?",
+             "cannot requeue the Slurm job %s: %s; submit it with sbatch --requeue",
              job->request->allocation->job_id, job->requeue_refused);
 }
 

@@ -62,7 +62,7 @@ static int64_t time_left_ms(const struct warning *warning, const struct slurm_jo
 static void send_deadline(struct job *job, int64_t within_ms, int signal)
 {
     Hvdrun__Deadline message = HVDRUN__DEADLINE__INIT;
-    char *why AUTO_FREE = mem_printf("the job was warned by SIG%s", signal_short_name(signal));
+    char *why AUTO_FREE = mem_printf("warning signal SIG%s", signal_short_name(signal));
     message.within_ms = (uint64_t)within_ms;
     message.why = why;
     job_send_all(job, FRAME_DEADLINE, &message.base);
@@ -88,7 +88,7 @@ static void say_deadline(const struct warning *warning, int signal, int64_t left
 {
     char end[16];
     clock_text(left_ms, end, sizeof(end));
-    log_notice(&warning->job->log, "warned by SIG%s: the job's time is over at %s, in %lld s",
+    log_notice(&warning->job->log, "warning signal SIG%s: the job's time ends at %s, in %lld s",
                signal_short_name(signal), end, (long long)(left_ms / 1000));
 }
 
@@ -97,10 +97,10 @@ static void say_end(const struct warning *warning, int signal, int64_t left_ms)
     char end[16];
     clock_text(left_ms, end, sizeof(end));
     bool known = left_ms != INT64_MAX && left_ms > 0;
-    log_notice(&warning->job->log, "warned by SIG%s%s%s: the workers have %.0f s to end%s",
-               signal_short_name(signal), known ? ", the job's time is over at " : "",
-               known ? end : "", (double)warning->times.workers_ms / 1000,
-               warning->rules.requeue ? "; then the job goes back into the queue" : "");
+    log_notice(&warning->job->log, "warning signal SIG%s: the workers have %.0f s to exit%s%s%s",
+               signal_short_name(signal), (double)warning->times.workers_ms / 1000,
+               warning->rules.requeue ? "; then hvdrun requeues the job" : "",
+               known ? "; the job's time ends at " : "", known ? end : "");
 }
 
 /* It ends the job: from here on every exit is a consequence. The signal goes to the workers alone,
@@ -130,8 +130,8 @@ static void workers_time_over(void *context)
     struct job *job = warning->job;
     if (job->state >= JOB_CLOSING)
         return;
-    log_notice(&job->log, "the workers' time is over: TERM to those that are still there%s",
-               warning->times.term_ms > 0 ? ", then KILL" : "");
+    log_notice(&job->log, "the workers' time is over: sending SIGTERM to those that still run%s",
+               warning->times.term_ms > 0 ? ", then SIGKILL" : "");
     teardown_begin(job, SIGTERM, warning->times.term_ms);
 }
 
@@ -163,11 +163,13 @@ static void answer_warning(struct warning *warning, int signal, const struct slu
 static void check_way_back(const struct job *job, const struct slurm_job *slurm)
 {
     if (!slurm->batch)
-        log_warning(&job->log, "Slurm will not put this job back: it has no batch script (sbatch)");
+        log_warning(
+            &job->log,
+            "Slurm will not requeue this job: it has no batch script; submit it with sbatch");
     else if (!slurm->requeue)
         log_warning(&job->log,
-                    "Slurm will not put this job back: it was submitted with --no-requeue; "
-                    "'scontrol update jobid=%s requeue=1' allows it",
+                    "Slurm will not requeue this job: requeuing is off for it (--no-requeue, or "
+                    "JobRequeue=0 in slurm.conf); 'scontrol update jobid=%s requeue=1' turns it on",
                     job->request->allocation->job_id);
 }
 
@@ -198,13 +200,13 @@ static void answered(void *context, const struct program_result *result)
     bool known =
         result->why == NULL && slurm_job_parse(result->text, result->length, &slurm, &err) == 0;
     if (!known)
-        log_warning(&job->log, "cannot ask Slurm how long the job has got: %s",
+        log_warning(&job->log, "cannot ask Slurm how much time the job has left: %s",
                     result->why != NULL ? result->why : err.text);
     else if (warning->rules.requeue)
         check_way_back(job, &slurm);
     if (known)
-        log_info(&job->log, "Slurm says of the job: %s, reason %s%s", slurm.state, slurm.reason,
-                 slurm.preempted ? ", preempted" : "");
+        log_info(&job->log, "Slurm reports the state of the job: %s, reason %s%s", slurm.state,
+                 slurm.reason, slurm.preempted ? ", preempted" : "");
     if (known && looks_again(warning, &slurm))
         return;
     if (is_about_term(warning))
@@ -332,11 +334,11 @@ void warning_verdict(const struct warning *warning, struct verdict *out)
     if (warning->signal == 0 || warning->user_ends)
         return;
     if (warning->rules.requeue) {
-        buf_printf(&text, "warned by SIG%s, the Slurm job %s goes back into the queue",
+        buf_printf(&text, "warning signal SIG%s: requeuing the Slurm job %s",
                    signal_short_name(warning->signal), job->request->allocation->job_id);
         verdict_set(out, STATUS_REQUEUED, CAUSE_REQUEUED, NULL);
     } else if (out->cause == CAUSE_INTERRUPTED) {
-        buf_printf(&text, "the workers were warned by SIG%s, and did not all end with status 0",
+        buf_printf(&text, "warning signal SIG%s: not all workers exited with 0",
                    signal_short_name(warning->signal));
     } else {
         return;
@@ -348,13 +350,14 @@ void warning_verdict(const struct warning *warning, struct verdict *out)
 static int check_requeue(const struct job *job, struct error *err)
 {
     if (!in_slurm(job))
-        return error_status(err, STATUS_USAGE, "%s: the Slurm job has no number (SLURM_JOB_ID)",
+        return error_status(err, STATUS_USAGE,
+                            "%s: this Slurm job has no id (SLURM_JOB_ID is not set)",
                             settings_place(job->settings, OPT_slurm_requeue));
     char *path AUTO_FREE = scontrol_find(NULL);
     if (path == NULL)
         return error_status(err, STATUS_USAGE,
-                            "%s: needs Slurm's scontrol, which is not along PATH; start hvdrun "
-                            "outside of the container, or extend PATH",
+                            "%s: cannot find Slurm's scontrol in PATH; start hvdrun outside the "
+                            "container, or extend PATH",
                             settings_place(job->settings, OPT_slurm_requeue));
     return 0;
 }

@@ -50,7 +50,7 @@ static void link_closed(void *context, const char *reason)
     AUTO_FREE char *why = node->lost_why;
     node->lost_why = NULL;
     if (why == NULL)
-        why = mem_strdup(reason == NULL ? "its agent ended" : reason);
+        why = mem_strdup(reason == NULL ? "the connection to its agent ended" : reason);
     node_closed(node, why);
 }
 
@@ -113,12 +113,12 @@ static void on_log(struct node_link *node, const uint8_t *body, size_t length)
 static int on_hello(struct node_link *node, const uint8_t *body, size_t length)
 {
     if (node->hello != NULL) {
-        node_link_give_up(node, "its agent said hello twice");
+        node_link_give_up(node, "its agent sent HELLO twice");
         return -1;
     }
     node->hello = hvdrun__agent_hello__unpack(NULL, length, body);
     if (node->hello == NULL) {
-        node_link_give_up(node, "its agent's greeting cannot be read");
+        node_link_give_up(node, "cannot decode the HELLO of its agent");
         return -1;
     }
     node->same_clock = node->stream.same_machine;

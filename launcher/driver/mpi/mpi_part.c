@@ -54,8 +54,7 @@ static void look_for_stuck(void *context)
     if (mpi_rounds_stuck(part->rounds, is_gone, job, &node, &rank)) {
         part->warned = true;
         log_warning(&job->log,
-                    "rank %d has exited on %s, and MPI ranks on %s are waiting for it: this may "
-                    "last for ever",
+                    "rank %d on %s has exited, but MPI ranks on %s wait for it: the job may hang",
                     rank, job_seat_host(job, job_rank_seat(job, rank)),
                     job->plan->nodes[node].name);
         return;

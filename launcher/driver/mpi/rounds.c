@@ -197,7 +197,7 @@ enum mpi_join mpi_rounds_join(struct mpi_rounds *rounds, int node, const struct 
                               struct error *err)
 {
     if (!makes_sense(rounds->plan, node, step)) {
-        error_set(err, "a step of MPI that this node has no part in");
+        error_set(err, "an MPI step that does not involve this node");
         return MPI_NONSENSE;
     }
     struct round *round = find(rounds, node, step);
@@ -205,14 +205,14 @@ enum mpi_join mpi_rounds_join(struct mpi_rounds *rounds, int node, const struct 
     if (step->length > rounds->round_limit - so_far ||
         step->length > rounds->limit - rounds->bytes) {
         error_set(
-            err, "the data that MPI ranks tell each other at their start exceed %zu MiB",
+            err, "the data that MPI ranks exchange at their start exceeds %zu MiB",
             (step->length > rounds->round_limit - so_far ? rounds->round_limit : rounds->limit) >>
                 20);
         return MPI_TOO_MUCH;
     }
     if (round == NULL && rounds->pending >= PENDING_MAX) {
-        error_set(err, "the MPI ranks are in more than %d steps (%s) at the same time", PENDING_MAX,
-                  step->key);
+        error_set(err, "the MPI ranks have more than %d steps (%s) open at the same time",
+                  PENDING_MAX, step->key);
         return MPI_TOO_MUCH;
     }
     if (round == NULL)

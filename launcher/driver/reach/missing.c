@@ -25,7 +25,7 @@ static void say_missing(const struct job *job, const struct node_link *node)
     const char *why = reach_why(job->reach, node);
     plan_node_describe(&job->plan->nodes[node->place], &ranks);
     log_error(&job->log, "%s: %s: %s (%s)", node->host, stage_reached(node),
-              why != NULL ? why : "not heard of in time", buf_text(&ranks));
+              why != NULL ? why : "no answer in time", buf_text(&ranks));
 }
 
 void reach_describe_missing(const struct job *job, struct buf *out)

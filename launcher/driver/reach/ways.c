@@ -70,9 +70,8 @@ static int open_srun(struct ways *ways, struct error *err)
     const struct job *job = ways->job;
     if (getenv("SLURM_JOB_ID") == NULL && getenv("SLURM_JOBID") == NULL)
         return error_status(err, STATUS_USAGE,
-                            "srun can reach hosts only from inside of a Slurm job (SLURM_JOB_ID is "
-                            "not set): start hvdrun by sbatch or under salloc, or choose another "
-                            "--transport");
+                            "srun reaches hosts only inside a Slurm job (SLURM_JOB_ID is not set): "
+                            "start hvdrun with sbatch or in salloc, or choose another --transport");
     own_addresses_list(&ways->addresses);
     ways->srun_settings = (struct srun_settings){
         .room = ways->room,
@@ -104,7 +103,7 @@ static int open_way(struct ways *ways, enum way way, struct error *err)
     case WAY_COMMAND: return open_exec(ways, way, ways->job->settings->launch_agent, err);
     case WAYS: break;
     }
-    return error_set(err, "there is no such way to a host");
+    return error_set(err, "unknown transport");
 }
 
 struct ways *ways_create(struct job *job, const struct transport_room *room)

@@ -125,8 +125,8 @@ static void read_failed(struct stdin_feed *feed, int errnum)
     stdin_feed_stop(feed);
     if (errnum == EBADF)
         return;
-    AUTO_FREE char *text = mem_printf("cannot read the standard input: %s; the workers would take "
-                                      "what has come for all of it",
+    AUTO_FREE char *text = mem_printf("cannot read the standard input: %s; the workers would "
+                                      "mistake the part that was read for all of it",
                                       strerrordesc_np(errnum));
     teardown_launcher(feed->job, STATUS_LAUNCHER, text);
 }
@@ -180,8 +180,7 @@ int stdin_feed_check(const struct job *job, struct error *err)
 {
     if (job_stdin_rank(job) == SET_RANK_NONE || kind_of_stdin() != S_IFDIR)
         return 0;
-    return error_set(err, "the standard input is a folder, which cannot be read; give a file, or "
-                          "--stdin none");
+    return error_set(err, "the standard input is a folder; give a file, or --stdin none");
 }
 
 struct stdin_feed *stdin_feed_create(struct job *job)

@@ -72,8 +72,8 @@ void user_signals_end(struct job *job, int signal)
     int64_t grace = now ? 0 : usual_grace(job, signal);
     if (signals->asked == 1 && signal == SIGINT && job->kind->has_workers)
         log_notice(&job->log,
-                   "interrupted: the workers have %.0f s to end; once more sends TERM, "
-                   "a third time kills them",
+                   "interrupted: the workers have %.0f s to exit; a second Ctrl-C sends SIGTERM, a "
+                   "third one SIGKILL",
                    (double)grace / 1000);
     events_signal(job->events, signal);
     teardown_begin(job, sent, grace);

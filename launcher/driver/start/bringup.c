@@ -80,7 +80,7 @@ static void limit_passed(void *context)
     AUTO_BUF struct buf text = BUF_INIT(ERROR_TEXT_MAX / 2);
     buf_printf(
         &text,
-        "the job did not come up within %g s (--start-timeout sets the limit); not heard of:",
+        "the job did not come up within %g s (--start-timeout sets the limit); no answer from",
         (double)job->settings->start_timeout / 1000);
     reach_describe_missing(job, &text);
     teardown_launcher(job, STATUS_START_TIMEOUT, buf_text(&text));
@@ -191,7 +191,7 @@ int bringup_ready(struct job *job, struct node_link *node, const struct agent_fr
     bool prepared = node->state == NODE_UP && job->state == JOB_PREPARING;
     bool expected = prepared || node->state == NODE_ENDING;
     if (ready == NULL || !expected) {
-        node_link_give_up(node, "its agent answered out of turn");
+        node_link_give_up(node, "its agent sent READY at the wrong time");
         if (ready != NULL)
             hvdrun__ready__free_unpacked(ready, NULL);
         return 0;

@@ -15,8 +15,9 @@ char *handshake_version_problem(const struct node_link *node)
 {
     if (strcmp(node->hello->version, HVDRUN_VERSION) == 0)
         return NULL;
-    return mem_printf("%s runs hvdrun %s and this is %s; install the same version on both",
-                      node->host, node->hello->version, HVDRUN_VERSION);
+    return mem_printf(
+        "%s runs hvdrun %s, but this machine runs %s; install the same version on both", node->host,
+        node->hello->version, HVDRUN_VERSION);
 }
 
 char *handshake_problem(const struct node_link *node)

@@ -40,8 +40,8 @@ static bool check_rank(struct job *job, enum option_id id, int64_t rank)
     if (rank < job->plan->size)
         return true;
     char *text AUTO_FREE =
-        mem_printf("%s: there is no rank %lld among %d workers", settings_place(job->settings, id),
-                   (long long)rank, job->plan->size);
+        mem_printf("%s: rank %lld does not exist; the job has ranks 0 to %d",
+                   settings_place(job->settings, id), (long long)rank, job->plan->size - 1);
     teardown_launcher(job, STATUS_USAGE, text);
     return false;
 }
@@ -53,7 +53,7 @@ static void leave_unused(struct job *job)
         struct node_link *node = job->nodes[i];
         if (node->place >= 0 || node->state != NODE_UP)
             continue;
-        log_info(&job->log, "%s: no rank is left for it", node->host);
+        log_info(&job->log, "%s: not used, because it gets no rank", node->host);
         node->state = NODE_CLOSING;
         node_link_send(node, FRAME_QUIT, job->epoch, NULL);
     }

@@ -48,7 +48,7 @@ static void quote_account(struct buf *out, const struct rank_record *record)
         return;
     char *account AUTO_FREE = account_text(record->text);
     char *title AUTO_FREE =
-        mem_printf("rank %d's own account (TORCHELASTIC_ERROR_FILE)", record->rank);
+        mem_printf("error file of rank %d (TORCHELASTIC_ERROR_FILE)", record->rank);
     quote(out, title, account);
 }
 
@@ -84,8 +84,26 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
     }
     buf_puts(out, "\n");
     if (record->oom)
-        buf_printf(out, "hvdrun: out of memory: the kernel killed processes on %s meanwhile\n",
+        buf_printf(out,
+                   "hvdrun: out of memory: the kernel killed processes on %s while the rank ran\n",
                    job_seat_host(job, verdict->seat));
+}
+
+static void describe_terminated(const struct job *job, const struct verdict *verdict,
+                                struct buf *out)
+{
+    int count = count_role(job, ROLE_CONSEQUENCE);
+    const char *plural = count == 1 ? "" : "s";
+    if (count == 0)
+        return;
+    if (verdict->seat < 0)
+        buf_printf(out, "hvdrun: terminated %d rank%s\n", count, plural);
+    else if (count + 1 < job->ranks.size)
+        buf_printf(out, "hvdrun: terminated %d other rank%s\n", count, plural);
+    else if (count == 1)
+        buf_puts(out, "hvdrun: terminated the other rank\n");
+    else
+        buf_printf(out, "hvdrun: terminated the other %d ranks\n", count);
 }
 
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out)
@@ -104,13 +122,10 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
     if (verdict->cause == CAUSE_REQUEUED)
         return;
     int failed = count_role(job, ROLE_FAILED);
-    int ended = count_role(job, ROLE_CONSEQUENCE);
     if (failed > 0)
-        buf_printf(out, "hvdrun: %d other rank%s failed by %s\n", failed, failed == 1 ? "" : "s",
-                   failed == 1 ? "itself" : "themselves");
-    if (ended > 0)
-        buf_printf(out, "hvdrun: %d other rank%s ended because of it\n", ended,
-                   ended == 1 ? " was" : "s were");
+        buf_printf(out, "hvdrun: %d other rank%s failed on %s own\n", failed,
+                   failed == 1 ? "" : "s", failed == 1 ? "its" : "their");
+    describe_terminated(job, verdict, out);
     if (verdict->status == 0)
-        buf_puts(out, "hvdrun: the exit status is 0 all the same, as --exit-policy says\n");
+        buf_puts(out, "hvdrun: the exit status is still 0, because of --exit-policy\n");
 }

@@ -53,7 +53,8 @@ void exit_outside_blame_launcher(const struct exit_outside *outside, struct verd
 void exit_outside_blame_signal(int signal, struct verdict *out)
 {
     AUTO_BUF struct buf text = BUF_INIT(sizeof(out->explanation));
-    buf_puts(&text, "ended by the user's ");
+    buf_puts(&text, "interrupted (");
     exit_signal_name(signal, &text);
+    buf_putc(&text, ')');
     verdict_set(out, 128 + signal, CAUSE_INTERRUPTED, buf_text(&text));
 }

@@ -165,7 +165,7 @@ static void explain_tie(const struct exit_policy *p, const struct exit_tie *tie,
         buf_puts(text, " failed at the same moment");
     else
         buf_printf(text, " failed within %.1f ms of each other", (double)tie->span_ns / 1e6);
-    buf_printf(text, "; %d named because %s", tie->named,
+    buf_printf(text, "; hvdrun names rank %d, because %s", tie->named,
                tie->by_grade ? exit_record_grade_reason(&p->facts.ranks[tie->named])
                              : "it is the lowest rank");
 }
@@ -187,7 +187,7 @@ static void blame_remains(const struct exit_policy *p, const struct exit_survey 
         blame_rank(p, s->statusless_rank, out, text);
         out->status = STATUS_LAUNCHER;
     } else {
-        buf_printf(text, "%d rank%s ended well", p->facts.plan->size,
+        buf_printf(text, "%d rank%s succeeded", p->facts.plan->size,
                    p->facts.plan->size == 1 ? "" : "s");
     }
 }
@@ -223,9 +223,10 @@ static void apply_max(const struct exit_survey *s, struct verdict *out, struct b
         return;
     out->status = s->max_status;
     if (s->max_rank >= 0)
-        buf_printf(text, "; status %d is that of rank %d, the highest", out->status, s->max_rank);
+        buf_printf(text, "; exit status %d is the highest, that of rank %d", out->status,
+                   s->max_rank);
     else
-        buf_printf(text, "; status %d is the highest", out->status);
+        buf_printf(text, "; exit status %d is the highest", out->status);
 }
 
 static void apply_rank0(const struct exit_policy *p, const struct exit_survey *s,
@@ -239,10 +240,10 @@ static void apply_rank0(const struct exit_policy *p, const struct exit_survey *s
     if (causal || (clean && overlooked)) {
         out->status = exit_record_status(zero);
         if (out->seat != 0)
-            buf_printf(text, "; status %d is that of rank 0", out->status);
+            buf_printf(text, "; exit status %d is that of rank 0", out->status);
     } else if (outside && out->seat >= 0) {
         out->status = s->first_node >= 0 ? STATUS_NODE_LOST : p->facts.outside->launcher.status;
-        buf_printf(text, "; status %d because %s as well", out->status,
+        buf_printf(text, "; exit status %d, because %s, too", out->status,
                    s->first_node >= 0 ? "a node was lost" : "the launcher failed");
     }
 }

@@ -109,9 +109,9 @@ const char *exit_record_grade_reason(const struct exit_record *record)
 {
     bool outside = record->code == SIGKILL || record->code == SIGXCPU || record->code == SIGXFSZ;
     if (record->fact == FACT_NOT_EXECUTED)
-        return "it could not be executed";
+        return "it could not start";
     if (record->fact == FACT_ABORTED)
-        return "it called for the abort";
+        return "it aborted the job";
     return outside ? "it was killed from outside" : "it crashed";
 }
 
@@ -130,15 +130,15 @@ void exit_record_describe(const struct exit_record *record, int rank, struct buf
     buf_printf(out, "rank %d ", rank);
     switch (record->fact) {
     case FACT_NONE: buf_puts(out, "was never started"); break;
-    case FACT_STARTED: buf_puts(out, "ended without a status"); break;
+    case FACT_STARTED: buf_puts(out, "ended without an exit status"); break;
     case FACT_EXITED: buf_printf(out, "exited with code %d", record->code & 0xff); break;
     case FACT_SIGNALED:
-        buf_puts(out, "was ended by ");
+        buf_puts(out, "was killed by ");
         exit_signal_name(record->code, out);
         buf_puts(out, record->core ? " (core dumped)" : "");
         break;
     case FACT_ABORTED: buf_printf(out, "aborted the job with code %d", record->code); break;
-    case FACT_NOT_EXECUTED: buf_puts(out, "could not be executed"); break;
+    case FACT_NOT_EXECUTED: buf_puts(out, "could not start"); break;
     }
     if (text != NULL)
         buf_printf(out, ": %s", text);

@@ -12,11 +12,12 @@ static int incoming(const char *place, const char *name, struct error *err)
 {
     int number = signal_number(name);
     if (number == 0)
-        error_status(err, STATUS_USAGE, "%s: '%s' is no signal; expected one of %s", place, name,
+        error_status(err, STATUS_USAGE, "%s: '%s' is not a signal; expected one of %s", place, name,
                      signal_passed_names());
     else if (!signal_is_passed(number))
-        error_status(err, STATUS_USAGE, "%s: SIG%s is not passed on to workers; expected one of %s",
-                     place, signal_short_name(number), signal_passed_names());
+        error_status(err, STATUS_USAGE,
+                     "%s: hvdrun does not pass SIG%s on to workers; expected one of %s", place,
+                     signal_short_name(number), signal_passed_names());
     return signal_is_passed(number) ? number : 0;
 }
 
@@ -27,17 +28,17 @@ static int outgoing(const char *place, const char *name, struct error *err)
     if (number != 0 && !signal_is_barred(number))
         return number;
     if (number == 0)
-        error_status(err, STATUS_USAGE, "%s: '%s' is no signal; expected a name such as TERM",
+        error_status(err, STATUS_USAGE, "%s: '%s' is not a signal; expected a name such as TERM",
                      place, name);
     else if (number == SIGKILL)
         error_status(err, STATUS_USAGE,
-                     "%s: SIGKILL cannot be passed on: the workers could do nothing about it; "
-                     "--grace 0 kills them when the job is to end",
+                     "%s: SIGKILL cannot be passed on, because workers cannot handle it; --grace 0 "
+                     "kills them when the job ends",
                      place);
     else
         error_status(err, STATUS_USAGE,
-                     "%s: SIG%s cannot be passed on: it stops or continues processes; send TSTP "
-                     "and CONT to hvdrun for that",
+                     "%s: SIG%s cannot be passed on, because it stops or continues processes; send "
+                     "TSTP and CONT to hvdrun instead",
                      place, signal_short_name(number));
     return 0;
 }
@@ -69,8 +70,8 @@ int signal_rules_from(const struct settings *settings, bool in_slurm, struct sig
     *out = (struct signal_rules){.requeue = settings->slurm_requeue};
     if (settings->slurm_requeue && !in_slurm)
         return error_status(err, STATUS_USAGE,
-                            "%s: this is no Slurm job; start hvdrun in a script for sbatch, or "
-                            "leave the option out",
+                            "%s: this is not a Slurm job; start hvdrun in a batch script (sbatch), "
+                            "or leave the option out",
                             settings_place(settings, OPT_slurm_requeue));
     const struct strv *pairs = &settings->map_signal;
     for (size_t i = 0; i < pairs->count; i++) {

@@ -88,8 +88,8 @@ static void test_command_line(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    expect_refused(WORDS("hvdrun", "check", "./train"), "'./train' is too much");
-    expect_refused(WORDS("hvdrun", "check", "--", "./train"), "'./train' is too much");
+    expect_refused(WORDS("hvdrun", "check", "./train"), "unexpected './train'");
+    expect_refused(WORDS("hvdrun", "check", "--", "./train"), "unexpected './train'");
     expect_refused(WORDS("hvdrun", "check", "-H"), "-H");
     expect_refused(WORDS("hvdrun", "check", "--nett"), "--nett");
     expect_refused(WORDS("hvdrun", "check", "-H", "a", "--hostfile", "b"), "contradict");

@@ -290,7 +290,7 @@ static void test_programs(void **state)
     command_line_destroy(&line);
 
     must_fail_env("-np 1 a : --timeout 5 b", NULL,
-                  "--timeout is for the whole job: put it before the first program");
+                  "--timeout applies to the whole job: put it before the first program");
     must_fail_env("-np 1 a : b", NULL,
                   "with several programs each needs its own -np; 'b' has none");
     must_fail_env("a : -np 1 b", NULL,
@@ -386,7 +386,7 @@ static void test_warnings(void **state)
     must_parse("-x NOT_SET_ANYWHERE -x HOROVOD_RANK=3 prog", NULL, &line);
     assert_int_equal(line.warnings.count, 2);
     assert_string_equal(line.warnings.items[0],
-                        "-x NOT_SET_ANYWHERE has no effect: it is not set here");
+                        "-x NOT_SET_ANYWHERE has no effect: the variable is not set");
     assert_string_equal(line.warnings.items[1],
                         "-x HOROVOD_RANK has no effect: hvdrun sets it for each worker");
     command_line_destroy(&line);

@@ -127,7 +127,7 @@ static void test_ini_bad(void **state)
               "f.ini:4: unknown key 'hots' in section [launch]: did you mean 'hosts'?");
     ini_fails("[launch]\nzzz = a\n", "f.ini:2: unknown key 'zzz' in section [launch]");
     ini_fails("[lunch]\nnp = 2\n", "f.ini:2: unknown section [lunch]: did you mean 'launch'?");
-    ini_fails("[output]\nnp = 2\n", "f.ini:2: 'np' belongs into section [launch]");
+    ini_fails("[output]\nnp = 2\n", "f.ini:2: 'np' belongs in section [launch]");
     ini_fails("np = 2\n", "f.ini:1: unknown section []");
     ini_fails("[launch]\nnp = two\n", "f.ini:2: np: 'two' is not a whole number");
     ini_fails("[launch]\nnp =\n", "f.ini:2: np: '' is not a whole number");
@@ -261,18 +261,18 @@ static void test_yaml_bad(void **state)
                "f.yaml:2: autotune.gaussian_process_noise: 2 is out of range: expected 0 to 1");
     yaml_fails("controller: mpich\n",
                "f.yaml:1: controller: 'mpich' is not known: expected auto, gloo or mpi");
-    yaml_fails("params: 3\n", "f.yaml:1: 'params' wants 'key: value' pairs below it");
+    yaml_fails("params: 3\n", "f.yaml:1: 'params': expected 'key: value' pairs below it");
     yaml_fails("params:\n  cycle_time_ms: [1, 2]\n",
-               "f.yaml:2: 'params.cycle_time_ms' wants one plain value");
-    yaml_fails("controller: {a: b}\n", "f.yaml:1: 'controller' wants one plain value");
+               "f.yaml:2: 'params.cycle_time_ms': expected one plain value");
+    yaml_fails("controller: {a: b}\n", "f.yaml:1: 'controller': expected one plain value");
     yaml_fails("- a\n- b\n", "f.yaml:1: expected sections such as 'params:'");
     yaml_fails("? [a]\n: b\n", "f.yaml:1: expected 'key: value'");
     yaml_fails("verbose: 1\n---\nverbose: 2\n", "f.yaml:2: a second document is not supported");
     yaml_fails("params: &a\n  cycle_time_ms: 1\nautotune: *a\n",
-               "f.yaml:3: 'autotune' wants 'key: value' pairs below it");
+               "f.yaml:3: 'autotune': expected 'key: value' pairs below it");
     yaml_fails("params:\n  cycle_time_ms: *none\n",
-               "f.yaml:2: 'params.cycle_time_ms' wants one plain value");
-    yaml_fails("verbose: \"a\\0b\"\n", "f.yaml:1: the value has a NUL byte");
+               "f.yaml:2: 'params.cycle_time_ms': expected one plain value");
+    yaml_fails("verbose: \"a\\0b\"\n", "f.yaml:1: the value contains a NUL byte");
     struct settings settings;
     struct error err;
     assert_int_equal(read_yaml("params:\n\tx: [\n", &settings, &err), -1);

@@ -191,13 +191,13 @@ static void test_one_job(void **state)
     succeed(f, "status", "hvdrun-a-1: running\n");
     succeed(f, "status hvdrun-a-1", "hvdrun-a-1: running\n");
     succeed(f, "status --json", "{\n  \"job\": \"hvdrun-a-1\",\n  \"state\": \"running\"\n}\n");
-    succeed(f, "undrain c", "c may be used again\n");
+    succeed(f, "undrain c", "the job may use c again\n");
     succeed(f, "add d:4,e", "the job may use d:4,e\n");
     fail_with(f, "add d:4", 1, "not two hosts");
     fail_with(f, "drain c", 1, "hvdrun: no host 'c' (0, 0 ms)");
     fail_with(f, "drain c --within 1.5", 1, "(1, 1500 ms)");
     fail_with(f, "drain", STATUS_USAGE, "expected: hvdrun drain HOST");
-    fail_with(f, "status hvdrun-a-2", 1, "no job 'hvdrun-a-2' of this user runs here");
+    fail_with(f, "status hvdrun-a-2", 1, "found no elastic job 'hvdrun-a-2' of this user");
     assert_int_equal(command(f, "./status"), -1);
     assert_int_equal(command(f, "-- status"), -1);
     assert_int_equal(command(f, "drain --help"), 0);
@@ -207,10 +207,11 @@ static void test_one_job(void **state)
 static void test_no_job(void **state)
 {
     struct fixture *f = *state;
-    fail_with(f, "status", 1, "no job of this user runs here (looked in ");
+    fail_with(f, "status", 1, "found no elastic job of this user in ");
     start_job(f, "hvdrun-a-1");
     end_jobs(f);
-    fail_with(f, "status", 1, "no job of this user runs here"); /* a socket, but nobody behind it */
+    fail_with(f, "status", 1,
+              "found no elastic job of this user"); /* a socket, but nobody behind it */
 }
 
 static void test_several_jobs(void **state)
@@ -220,7 +221,7 @@ static void test_several_jobs(void **state)
     start_job(f, "hvdrun-a-2");
     fail_with(f, "status", 1, "2 jobs run here; name one of them: hvdrun-a-");
     succeed(f, "status hvdrun-a-2", "hvdrun-a-2: running\n");
-    succeed(f, "undrain c --job hvdrun-a-1", "c may be used again\n");
+    succeed(f, "undrain c --job hvdrun-a-1", "the job may use c again\n");
     char *line AUTO_FREE = mem_printf("status %s", f->paths[0]);
     succeed(f, line, "hvdrun-a-1: running\n");
     setenv("TMPDIR", "/nonexistent", 1);
@@ -237,11 +238,11 @@ static void test_foreign_folder(void **state)
     start_job(f, "hvdrun-a-1");
     char *base AUTO_FREE = runtime_dir_base();
     assert_int_equal(chmod(base, 0755), 0);
-    fail_with(f, "status", 1, "no job of this user runs here");
+    fail_with(f, "status", 1, "found no elastic job of this user");
     assert_int_equal(chmod(base, 0700), 0);
     if (geteuid() == 0) {
         assert_int_equal(chown(base, 65534, 65534), 0);
-        fail_with(f, "status", 1, "no job of this user runs here");
+        fail_with(f, "status", 1, "found no elastic job of this user");
         assert_int_equal(chown(base, 0, 0), 0);
     }
     char *other AUTO_FREE = mem_printf("%s/other", base);
@@ -257,10 +258,10 @@ static void test_strange_answers(void **state)
     static const struct {
         const char *says, *error;
     } cases[] = {{"", "without an answer"},
-                 {"[1]\n", "cannot be read"},
-                 {"garbage\n", "cannot be read"},
+                 {"[1]\n", "cannot read the job's answer"},
+                 {"garbage\n", "cannot read the job's answer"},
                  {"{\"error\":\"not today\"}\n", "not today"},
-                 {"{\"error\":\"\"}\n", "cannot be read"},
+                 {"{\"error\":\"\"}\n", "cannot read the job's answer"},
                  {"{\"error\":\"\\u001b[2J\\u009b2J\"}\n", "hvdrun: ?[2J??2J"},
                  {"{\"half\":", "without an answer"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

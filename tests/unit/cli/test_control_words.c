@@ -89,12 +89,12 @@ static void test_jobs_to_start(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    refuse("hvdrun status a b", "'b' is too much: expected: hvdrun status [JOB] [--json]");
-    refuse("hvdrun status --job a b", "'b' is too much");
+    refuse("hvdrun status a b", "unexpected 'b': expected: hvdrun status [JOB] [--json]");
+    refuse("hvdrun status --job a b", "unexpected 'b'");
     refuse("hvdrun status --jason", "--jason: expected: hvdrun status");
     refuse("hvdrun status --job", "expected");
     refuse("hvdrun drain", "expected: hvdrun drain HOST [--within TIME] [--job JOB]");
-    refuse("hvdrun drain a b", "'b' is too much");
+    refuse("hvdrun drain a b", "unexpected 'b'");
     refuse("hvdrun drain a --within", "--within");
     refuse("hvdrun drain a --within soon", "soon");
     refuse("hvdrun drain a --json", "--json: expected");

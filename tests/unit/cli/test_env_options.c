@@ -81,9 +81,11 @@ static void test_unknown(void **state)
     struct error err;
     assert_int_equal(apply(env, &settings, &warnings, &err), 0);
     assert_int_equal(warnings.count, 3);
-    assert_string_equal(warnings.items[0], "the variable HVDRUN_TIMOUT is no option of hvdrun: did "
-                                           "you mean 'HVDRUN_TIMEOUT'?");
-    assert_string_equal(warnings.items[1], "the variable HVDRUN_QQQQQQQQ is no option of hvdrun");
+    assert_string_equal(warnings.items[0],
+                        "the variable HVDRUN_TIMOUT is not an option of hvdrun: did "
+                        "you mean 'HVDRUN_TIMEOUT'?");
+    assert_string_equal(warnings.items[1],
+                        "the variable HVDRUN_QQQQQQQQ is not an option of hvdrun");
     strv_destroy(&warnings);
     settings_destroy(&settings);
 }

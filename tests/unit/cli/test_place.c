@@ -73,9 +73,9 @@ static void test_refusals(void **state)
     expect("-np 8 x", slurm, "123 Slurm job 812: not enough slots: 8 ranks wanted, 7 slots found");
     expect("-H n3 x", slurm, "2 not in Slurm job 812 (n1, n2): n3;");
     expect("-H n1:9 x", slurm, "2 n1: 9 slots wanted");
-    expect("--scheduler lsf x", slurm, "2 --scheduler: this is not inside of a LSF job");
-    expect("--scheduler slurm x", bare, "2 --scheduler: this is not inside of a Slurm job");
-    expect("--stdin 7 x", slurm, "2 --stdin: there is no rank 7 among 7 workers");
+    expect("--scheduler lsf x", slurm, "2 --scheduler: hvdrun does not run in a job of LSF");
+    expect("--scheduler slurm x", bare, "2 --scheduler: hvdrun does not run in a job of Slurm");
+    expect("--stdin 7 x", slurm, "2 --stdin: rank 7 does not exist; the job has ranks 0 to 6");
 }
 
 static void test_others_speak_for_us(void **state)

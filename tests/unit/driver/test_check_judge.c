@@ -95,9 +95,9 @@ static void test_clock(void **state)
     judge(bench);
     expect_count(bench, 0, 0);
     host->clock_ns = 3 * SECOND_NS + SECOND_NS / 5;
-    expect_one(bench, 1, false, "its clock is 3.2 s ahead of ours");
+    expect_one(bench, 1, false, "its clock is 3.2 s ahead of the clock of this machine");
     host->clock_ns = -3600 * SECOND_NS;
-    expect_one(bench, 1, false, "its clock is 3600.0 s behind ours");
+    expect_one(bench, 1, false, "its clock is 3600.0 s behind the clock of this machine");
     host->clock_error_ns = 3600 * SECOND_NS; /* who knows? */
     judge(bench);
     expect_count(bench, 0, 0);
@@ -154,7 +154,8 @@ static void test_locked_memory(void **state)
     facts->n_adapters = 1;
     judge(bench);
     expect_count(bench, 0, 1);
-    expect_at(bench, 0, 2, false, "lock only 8.0M of memory, and mlx5_0:1 wants it unlimited");
+    expect_at(bench, 0, 2, false,
+              "lock only 8.0M of memory, but mlx5_0:1 needs an unlimited amount");
     bench->world.result.memlock = UINT64_MAX;
     judge(bench);
     expect_count(bench, 0, 0);
@@ -176,7 +177,7 @@ static void test_host_key(void **state)
     expect_count(bench, 0, 0);
     world_set(&host->login, "key A, host key X SHA256:y, new, and not remembered: no space");
     assert_string_equal(check_host_key(host), "new");
-    expect_one(bench, 1, false, "could not be remembered");
+    expect_one(bench, 1, false, "could not be added to known_hosts");
     mem_free_at(&host->login);
     assert_string_equal(check_host_key(host), "");
 }
@@ -208,13 +209,13 @@ static void test_odd_machines(void **state)
 {
     struct bench *bench = *state;
     bench->world.hellos[3].machine = (char *)"aarch64";
-    expect_one(bench, 3, false, "architecture: aarch64 here, x86_64 elsewhere");
+    expect_one(bench, 3, false, "architecture: aarch64 here, x86_64 on other hosts");
     bench->world.hellos[3].machine = (char *)"x86_64";
     bench->world.hellos[0].gpus = 7;
-    expect_one(bench, 0, false, "GPUs: 7 here, 8 elsewhere");
+    expect_one(bench, 0, false, "GPUs: 7 here, 8 on other hosts");
     bench->world.hellos[0].gpus = 8;
     world_set(&facts_of(bench, 0)->gpu_driver, "NVIDIA 1.2");
-    expect_one(bench, 0, false, "GPU driver: NVIDIA 1.2 here, none elsewhere");
+    expect_one(bench, 0, false, "GPU driver: NVIDIA 1.2 here, none on other hosts");
 }
 
 static void test_two_names_of_one_machine(void **state)
@@ -243,9 +244,10 @@ static void test_one_direction(void **state)
 {
     struct bench *bench = *state;
     world_break(&bench->world, 1, 3, HVDRUN__PROBE_OUTCOME__PROBE_SILENCE);
-    expect_one(bench, 1, true,
-               "it cannot reach c3 at 10.0.0.4, though it is reached from there: no answer within "
-               "5 s: a firewall");
+    expect_one(
+        bench, 1, true,
+        "it cannot reach c3 at 10.0.0.4, although the other direction works: no answer within "
+        "5 s: most likely a firewall");
     world_break(&bench->world, 3, 1, HVDRUN__PROBE_OUTCOME__PROBE_REFUSED);
     judge(bench);
     expect_count(bench, 2, 0);
@@ -260,17 +262,17 @@ static void test_whole_hosts(void **state)
         if (i != 2)
             world_break(&bench->world, i, 2, HVDRUN__PROBE_OUTCOME__PROBE_REFUSED);
     }
-    expect_one(bench, 2, true, "none of 3 hosts reaches it at 10.0.0.3: refused");
+    expect_one(bench, 2, true, "none of 3 hosts can reach it at 10.0.0.3: refused");
     for (int i = 0; i < 4; i++) {
         if (i != 2)
             world_break(&bench->world, 2, i, HVDRUN__PROBE_OUTCOME__PROBE_SILENCE);
     }
-    expect_one(bench, 2, true, "none of 3 hosts reaches it"); /* all is said by that */
+    expect_one(bench, 2, true, "none of 3 hosts can reach it"); /* all is said by that */
     for (int i = 0; i < 4; i++) {
         if (i != 2)
             world_break(&bench->world, i, 2, HVDRUN__PROBE_OUTCOME__PROBE_REACHED);
     }
-    expect_one(bench, 2, true, "it reaches none of 3 hosts: no answer");
+    expect_one(bench, 2, true, "it cannot reach any of 3 hosts: no answer");
 }
 
 static void test_other_outcomes(void **state)
@@ -279,7 +281,7 @@ static void test_other_outcomes(void **state)
     world_break(&bench->world, 0, 1, HVDRUN__PROBE_OUTCOME__PROBE_NO_ROUTE);
     expect_one(bench, 0, true, "no route: correct the routes");
     world_break(&bench->world, 0, 1, HVDRUN__PROBE_OUTCOME__PROBE_STRANGER);
-    expect_one(bench, 0, true, "something else answers there");
+    expect_one(bench, 0, true, "another program or machine answers there");
     world_break(&bench->world, 0, 1, HVDRUN__PROBE_OUTCOME__PROBE_BROKEN);
     check_result_find(&bench->world.result, 0, 1)->text = mem_strdup("Connection reset by peer");
     expect_one(bench, 0, true, "Connection reset by peer");
@@ -289,7 +291,7 @@ static void test_transfer(void **state)
 {
     struct bench *bench = *state;
     check_result_find(&bench->world.result, 2, 1)->transfer_problem = mem_strdup("it stood still");
-    expect_one(bench, 2, true, "a transfer to c1 breaks off: it stood still");
+    expect_one(bench, 2, true, "a transfer to c1 failed: it stood still");
 }
 
 /* It was lost in the middle: what others saw of it then is no news. */
@@ -326,7 +328,7 @@ static void test_many_pairs(void **state)
     }
     judge(bench);
     expect_count(bench, 11, 0);
-    expect_at(bench, 10, -1, true, "30 more connections do not come up");
+    expect_at(bench, 10, -1, true, "30 more connections failed");
 }
 
 /* Fatal ones first, else in the order of the hosts. */

@@ -33,10 +33,10 @@ static void test_all_is_well(void **state)
                 "HOST  STATE  HOST KEY  ADDRESS   IFACE  CPUS  MEMORY  GPUS    CLOCK  TMP   SHM\n"
                 "c0    ok     known     10.0.0.1  eth0     64    256G     8  +0.2 ms  50G  4.0G\n"
                 "c1    ok     known     10.0.0.2  eth0     64    256G     8  +0.2 ms  50G  4.0G\n"
-                "on all of them: hvdrun 9.9.9, x86_64, Some Linux 7, kernel 6.1.0, PMIx 4.2.2, "
+                "on all hosts: hvdrun 9.9.9, x86_64, Some Linux 7, kernel 6.1.0, PMIx 4.2.2, "
                 "hwloc API 2.9,\n"
                 "  nofile 1024, nproc unlimited, memlock 8.0M\n"
-                "network: 2 of 2 connections between hosts come up, within 0.10 to 0.11 ms\n"
+                "network: 2 of 2 connections between hosts succeeded, in 0.10 to 0.11 ms\n"
                 "2 hosts: 2 ok\n");
     expect_text(&world, true, "");
     world_close(&world);
@@ -61,21 +61,21 @@ static void test_what_differs_and_what_fails(void **state)
         "c1    warning  known     10.0.0.2  eth0     64    256G     8  <0.1 ms  50G  4.0G\n"
         "c2    warning  known     10.0.0.3  eth0     64    256G     8  -75.0 s  50G  4.0G\n"
         "c3    connect\n"
-        "on all of them: hvdrun 9.9.9, x86_64, Some Linux 7, kernel 6.1.0, hwloc API 2.9, nofile "
+        "on all hosts: hvdrun 9.9.9, x86_64, Some Linux 7, kernel 6.1.0, hwloc API 2.9, nofile "
         "1024,\n"
         "  nproc unlimited, memlock 8.0M\n"
         "PMIx: 4.2.2 (c0 c2), 5.0.1 (c1)\n"
-        "network: 5 of 6 connections between hosts come up, within 0.10 to 0.17 ms\n"
+        "network: 5 of 6 connections between hosts succeeded, in 0.10 to 0.17 ms\n"
         "problem: c3: connect: connection refused by 10.0.0.4: is sshd running on port 22?\n"
-        "problem: c0: it cannot reach c2 at 10.0.0.3, though it is reached from there: refused: a "
-        "firewall rejects it; workers need all TCP ports among each other, or "
-        "--network-interfaces with a network that is open\n"
-        "warning: c0, c2: nothing can be executed from /tmp (it is mounted noexec): set TMPDIR to "
-        "a folder from which programs may run\n"
-        "warning: c2: its clock is 75.0 s behind ours: times in logs cannot be compared, and "
-        "certificates may look expired; run chrony or another NTP client there\n"
+        "problem: c0: it cannot reach c2 at 10.0.0.3, although the other direction works: refused: "
+        "most likely a firewall rejects the connection; open all TCP ports between the hosts, or "
+        "choose an open network with --network-interfaces\n"
+        "warning: c0, c2: /tmp is mounted noexec, so no program can run from it: set TMPDIR to a "
+        "folder that allows it\n"
+        "warning: c2: its clock is 75.0 s behind the clock of this machine: times in logs cannot "
+        "be compared, and certificates may look expired; run chrony or another NTP client there\n"
         "warning: c1: PMIx library: OpenPMIx 5.0.1 here, OpenPMIx 4.2.2 (PMIx Standard: 4.2) "
-        "elsewhere: MPI programs want the same on all hosts\n"
+        "on other hosts: MPI programs need the same version on all hosts\n"
         "4 hosts: 0 ok, 2 with warnings, 2 with problems; a job would not run\n");
     world_close(&world);
 }
@@ -92,7 +92,7 @@ static void test_speeds(void **state)
     }
     world.result.links[5].bytes = 0; /* c2 to c1 was not measured */
     check_text_network(&world.result, &text);
-    assert_non_null(strstr(buf_text(&text), "Gbit/s of one TCP connection, from the host on the "
+    assert_non_null(strstr(buf_text(&text), "Gbit/s of one TCP connection, sent by the host on the "
                                             "left:\n"
                                             "            c0      c1      c2\n"
                                             "c0           -    10.0    20.0\n"

@@ -209,8 +209,8 @@ static void test_refusals(void **state)
     expect_error(f, fd, "{\"do\":\"undrain\",\"host\":\"c\"}\n", "'c' is not drained");
     f->refuses = false;
     expect_error(f, fd, "{\"do\":\"drain\"}\n", "host");
-    expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"-c\"}\n", "not a host's name");
-    expect_error(f, fd, "{\"do\":\"drain\",\"host\":[\"c\"]}\n", "expected a text");
+    expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"-c\"}\n", "not the name of a host");
+    expect_error(f, fd, "{\"do\":\"drain\",\"host\":[\"c\"]}\n", "not a string");
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":-1}\n", "within_s");
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":\"1m\"}\n", "within_s");
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":1e300}\n", "within_s");

@@ -124,7 +124,7 @@ static void test_garbage(void **state)
     begin(f, "echo a:4; [ -e ill ] && printf '<html>\\nb;c\\n'; true");
     expect_list(f, "a:4");
     shell(f, ": >ill");
-    expect_failure(f, false, "script printed: line 2: '<html>': not a host name");
+    expect_failure(f, false, "script: line 2: '<html>': not a host name");
     expect_silence(f, PERIOD_MS * 5);
 }
 
@@ -141,7 +141,7 @@ static void test_endless_output(void **state)
 {
     struct fixture *f = *state;
     begin(f, "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done & yes b; wait");
-    expect_failure(f, true, "prints more than 1048576 bytes");
+    expect_failure(f, true, "printed more than 1048576 bytes");
     expect_no_children(f);
 }
 

@@ -178,7 +178,7 @@ static void test_not_a_file(void **state)
     struct fixture *f = *state;
     shell(f, "ln -s /dev/zero hosts");
     begin(f, "hosts");
-    expect_failure(f, true, "prints more than 1048576 bytes");
+    expect_failure(f, true, "printed more than 1048576 bytes");
 }
 
 static void test_pause(void **state)

@@ -155,8 +155,28 @@ static void test_exit_code(void **state)
     assert_int_equal(f->verdict.status, 3);
     says(text, "hvdrun: rank 1: host a, pid 101, exit code 3, after 2.50 s\n");
     says(text, "hvdrun: last lines of its stderr:\n    one\n    two\n");
-    says(text, "hvdrun: 2 other ranks were ended because of it\n");
-    assert_null(strstr(text, "failed by"));
+    says(text, "hvdrun: terminated the other 2 ranks\n");
+    assert_null(strstr(text, "on its own"));
+}
+
+/* "The other" only where no rank ended in another way. */
+static void test_terminated_ranks(void **state)
+{
+    struct fixture *f = *state;
+    exits(f, 1, false, 3, 7 * SECOND);
+    exit_policy_killed(f->policy, 1, 8 * SECOND);
+    exits(f, 0, false, 0, 7 * SECOND);
+    exits(f, 2, true, SIGTERM, 9 * SECOND);
+    says(block(f), "hvdrun: terminated 1 other rank\n");
+}
+
+static void test_terminated_by_the_user(void **state)
+{
+    struct fixture *f = *state;
+    exit_outside_interrupted(&f->job.outside, SIGINT, 6 * SECOND);
+    for (int rank = 0; rank < 3; rank++)
+        exits(f, rank, true, SIGINT, 7 * SECOND);
+    assert_string_equal(block(f), "hvdrun: interrupted (SIGINT)\nhvdrun: terminated 3 ranks\n");
 }
 
 /* With --pty the user has seen the rank's terminal: it is not quoted once more. */
@@ -182,8 +202,8 @@ static void test_signal(void **state)
     const char *text = block(f);
     assert_int_equal(f->verdict.status, 128 + SIGSEGV);
     says(text, "host b, pid 102, signal 11 (SIGSEGV), core dumped, after 1.00 s\n");
-    says(text, "hvdrun: out of memory: the kernel killed processes on b meanwhile\n");
-    says(text, "hvdrun: 1 other rank failed by itself\n");
+    says(text, "hvdrun: out of memory: the kernel killed processes on b while the rank ran\n");
+    says(text, "hvdrun: 1 other rank failed on its own\n");
     assert_null(strstr(text, "stderr")); /* it said nothing */
 }
 
@@ -200,7 +220,7 @@ static void test_not_executed(void **state)
     assert_int_equal(f->verdict.status, 127);
     says(text, "cannot execute ./train");
     assert_null(strstr(text, "exit code 127")); /* it never ran */
-    assert_null(strstr(text, "own account"));
+    assert_null(strstr(text, "error file of rank"));
 }
 
 /* What the program itself wrote down, as torch's @record does, as plain JSON, or as anything. */
@@ -225,7 +245,7 @@ static void test_own_account(void **state)
         free(f->job.ranks.records[0].text);
         f->job.ranks.records[0].text = mem_strdup(accounts[i].file);
         const char *text = block(f);
-        says(text, "hvdrun: rank 0's own account");
+        says(text, "hvdrun: error file of rank 0");
         says(text, accounts[i].shown);
     }
 }
@@ -325,10 +345,16 @@ static void test_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_nothing_to_say), TEST(test_exit_code),
-        TEST(test_signal),         TEST(test_terminal_is_not_repeated),
-        TEST(test_not_executed),   TEST(test_own_account),
-        TEST(test_json),           TEST(test_trace),
+        TEST(test_nothing_to_say),
+        TEST(test_exit_code),
+        TEST(test_terminated_ranks),
+        TEST(test_terminated_by_the_user),
+        TEST(test_signal),
+        TEST(test_terminal_is_not_repeated),
+        TEST(test_not_executed),
+        TEST(test_own_account),
+        TEST(test_json),
+        TEST(test_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

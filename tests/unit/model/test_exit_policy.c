@@ -134,7 +134,7 @@ static void test_all_well(void **state)
         struct fixture f = begin(rule);
         for (int r = 0; r < RANKS; r++)
             assert_false(exits(&f, r, 0, r));
-        expect(&f, 0, CAUSE_NONE, -1, "8 ranks ended well");
+        expect(&f, 0, CAUSE_NONE, -1, "8 ranks succeeded");
         for (int r = 0; r < RANKS; r++)
             assert_int_equal(exit_policy_role(f.policy, r), ROLE_OK);
         end(&f);
@@ -168,12 +168,12 @@ static void test_signal_death(void **state)
     assert_true(exit_policy_exited(f.policy, &event));
     kill_all(&f, 5);
     rest_die(&f, SIGKILL, 6);
-    expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was ended by SIGSEGV (core dumped)");
+    expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was killed by SIGSEGV (core dumped)");
     end(&f);
     f = begin(EXIT_FIRST);
     assert_true(dies(&f, 0, 40, 4));
     rest_exit(&f, 0, 5);
-    expect(&f, 168, CAUSE_SIGNAL, 0, "rank 0 was ended by signal 40");
+    expect(&f, 168, CAUSE_SIGNAL, 0, "rank 0 was killed by signal 40");
     end(&f);
 }
 
@@ -213,7 +213,7 @@ static void test_consequences_are_told_by_their_own_node(void **state)
     assert_false(exits(&f, 1, 80, 12));
     rest_die(&f, SIGKILL, 30);
     expect(&f, 40, CAUSE_EXIT, 0,
-           "rank 0 exited with code 1; status 40 is that of rank 2, the highest");
+           "rank 0 exited with code 1; exit status 40 is the highest, that of rank 2");
     const char *const roles[] = {"cause",       "consequence", "failed",      "consequence",
                                  "consequence", "consequence", "consequence", "consequence"};
     expect_roles(&f, roles);
@@ -239,7 +239,8 @@ static void test_tie_crash_beats_exit(void **state)
     assert_false(ends_about(&f, 5, 0, SIGSEGV, 10.3));
     rest_exit(&f, 0, 20);
     expect(&f, 139, CAUSE_SIGNAL, 5,
-           "rank 5 was ended by SIGSEGV; ranks 2 and 5 failed within 0.3 ms of each other; 5 named "
+           "rank 5 was killed by SIGSEGV; ranks 2 and 5 failed within 0.3 ms of each other; hvdrun "
+           "names rank 5, "
            "because it crashed");
     assert_true(f.verdict.tie);
     assert_int_equal(exit_policy_role(f.policy, 2), ROLE_FAILED);
@@ -254,17 +255,18 @@ static void test_tie_lowest_rank(void **state)
     ends_about(&f, 5, 2, 0, 10.9);
     ends_about(&f, 0, 1, 0, 10.01);
     rest_exit(&f, 0, 20);
-    expect(
-        &f, 1, CAUSE_EXIT, 0,
-        "rank 0 exited with code 1; ranks 0, 5 and 7 failed within 0.9 ms of each other; 0 named "
-        "because it is the lowest rank");
+    expect(&f, 1, CAUSE_EXIT, 0,
+           "rank 0 exited with code 1; ranks 0, 5 and 7 failed within 0.9 ms of each other; hvdrun "
+           "names rank 0, "
+           "because it is the lowest rank");
     end(&f);
     f = begin(EXIT_FIRST); /* two crashes: the lower one */
     ends_about(&f, 6, 0, SIGBUS, 10.0);
     ends_about(&f, 4, 0, SIGSEGV, 10.0);
     rest_exit(&f, 0, 20);
     expect(&f, 139, CAUSE_SIGNAL, 4,
-           "rank 4 was ended by SIGSEGV; ranks 4 and 6 failed at the same moment; 4 named because "
+           "rank 4 was killed by SIGSEGV; ranks 4 and 6 failed at the same moment; hvdrun names "
+           "rank 4, because "
            "it is the lowest rank");
     end(&f);
 }
@@ -298,7 +300,8 @@ static void test_exits_of_one_node_are_compared_exactly(void **state)
     ends_about(&f, 4, 0, SIGSEGV, 10.2);
     rest_exit(&f, 0, 20);
     expect(&f, 1, CAUSE_EXIT, 0,
-           "rank 0 exited with code 1; ranks 0 and 5 failed within 0.1 ms of each other; 0 named "
+           "rank 0 exited with code 1; ranks 0 and 5 failed within 0.1 ms of each other; hvdrun "
+           "names rank 0, "
            "because it is the lowest rank");
     end(&f);
     /* stamped alike: collected in one turn */
@@ -346,7 +349,8 @@ static void test_killed_from_outside_is_said(void **state)
     ends_about(&f, 2, 0, SIGKILL, 10.2);
     rest_exit(&f, 0, 20);
     expect(&f, 137, CAUSE_SIGNAL, 2,
-           "rank 2 was ended by SIGKILL; ranks 0 and 2 failed within 0.2 ms of each other; 2 named "
+           "rank 2 was killed by SIGKILL; ranks 0 and 2 failed within 0.2 ms of each other; hvdrun "
+           "names rank 2, "
            "because it was killed from outside");
     end(&f);
 }
@@ -358,8 +362,9 @@ static void test_many_in_a_tie(void **state)
     for (int r = 0; r < RANKS; r++)
         ends_about(&f, r, 1, 0, 10.0);
     expect(&f, 1, CAUSE_EXIT, 0,
-           "rank 0 exited with code 1; ranks 0, 1, 2, 3 and 4 more failed at the same moment; 0 "
-           "named because it is the lowest rank");
+           "rank 0 exited with code 1; ranks 0, 1, 2, 3 and 4 more failed at the same moment; "
+           "hvdrun names "
+           "rank 0, because it is the lowest rank");
     end(&f);
 }
 
@@ -403,7 +408,7 @@ static void test_abort_after_a_crash_elsewhere(void **state)
     assert_false(aborts(&f, 3, 16, "peer lost", 14));
     kill_all(&f, 20);
     rest_die(&f, SIGTERM, 21);
-    expect(&f, 139, CAUSE_SIGNAL, 0, "rank 0 was ended by SIGSEGV");
+    expect(&f, 139, CAUSE_SIGNAL, 0, "rank 0 was killed by SIGSEGV");
     assert_int_equal(exit_policy_role(f.policy, 3), ROLE_FAILED);
     end(&f);
     f = begin(EXIT_FIRST); /* an abort in a TERM handler is our own doing */
@@ -423,8 +428,7 @@ static void test_exec_failure(void **state)
     assert_false(exits(&f, 2, 127, 2));
     kill_all(&f, 3);
     rest_die(&f, SIGTERM, 4);
-    expect(&f, 127, CAUSE_EXEC, 2,
-           "rank 2 could not be executed: ./trian: No such file or directory");
+    expect(&f, 127, CAUSE_EXEC, 2, "rank 2 could not start: ./trian: No such file or directory");
     end(&f);
 }
 
@@ -475,7 +479,8 @@ static void test_node_killed_with_its_ranks(void **state)
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
     assert_true(dies(&f, 2, SIGKILL, 10));
-    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 12 * MS, "its agent ended");
+    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 12 * MS,
+                          "the connection to its agent ended");
     kill_all(&f, 20);
     rest_die(&f, SIGTERM, 21);
     exit_policy_verdict(f.policy, &f.verdict);
@@ -483,14 +488,16 @@ static void test_node_killed_with_its_ranks(void **state)
     end(&f);
     f = begin(EXIT_FIRST); /* long before */
     assert_true(dies(&f, 2, SIGKILL, 10));
-    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 1000 * MS, "its agent ended");
+    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 1000 * MS,
+                          "the connection to its agent ended");
     exit_policy_verdict(f.policy, &f.verdict);
     assert_int_equal(f.verdict.cause, CAUSE_SIGNAL);
     end(&f);
     f = begin(EXIT_FIRST); /* and we killed before the agent went */
     assert_true(dies(&f, 2, SIGKILL, 10));
     kill_all(&f, 11);
-    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 12 * MS, "its agent ended");
+    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 12 * MS,
+                          "the connection to its agent ended");
     exit_policy_verdict(f.policy, &f.verdict);
     assert_int_equal(f.verdict.cause, CAUSE_SIGNAL);
     end(&f);
@@ -593,18 +600,18 @@ static void test_interrupted(void **state)
     assert_false(dies(&f, 2, SIGSEGV, 53));
     kill_all(&f, 70);
     rest_die(&f, SIGKILL, 71);
-    expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
+    expect(&f, 130, CAUSE_INTERRUPTED, -1, "interrupted (SIGINT)");
     assert_int_equal(exit_policy_role(f.policy, 1), ROLE_CONSEQUENCE);
     end(&f);
     f = begin(EXIT_FIRST);
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     rest_die(&f, SIGTERM, 51);
-    expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
+    expect(&f, 143, CAUSE_INTERRUPTED, -1, "interrupted (SIGTERM)");
     end(&f);
     f = begin(EXIT_MAX); /* max looks at causal failures only */
     exit_outside_interrupted(f.outside, SIGINT, 50 * MS);
     rest_die(&f, SIGKILL, 51);
-    expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
+    expect(&f, 130, CAUSE_INTERRUPTED, -1, "interrupted (SIGINT)");
     end(&f);
 }
 
@@ -622,7 +629,7 @@ static void test_failure_before_the_interruption(void **state)
     exit_outside_interrupted(f.outside, SIGINT, 50 * MS);
     assert_false(ends_about(&f, 6, 0, SIGINT, 49.9));
     rest_die(&f, SIGINT, 51);
-    expect(&f, 130, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT");
+    expect(&f, 130, CAUSE_INTERRUPTED, -1, "interrupted (SIGINT)");
     end(&f);
 }
 
@@ -635,7 +642,7 @@ static void test_signal_round(void **state)
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     exit_outside_signal_round(f.outside, 20 * MS);
     rest_die(&f, SIGTERM, 51);
-    expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
+    expect(&f, 143, CAUSE_INTERRUPTED, -1, "interrupted (SIGTERM)");
     assert_int_equal(exit_policy_role(f.policy, 6), ROLE_CONSEQUENCE);
     end(&f);
     f = begin(EXIT_FIRST); /* too early, and of something else */
@@ -643,14 +650,14 @@ static void test_signal_round(void **state)
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     exit_outside_signal_round(f.outside, 20 * MS);
     rest_die(&f, SIGTERM, 51);
-    expect(&f, 143, CAUSE_SIGNAL, 6, "rank 6 was ended by SIGTERM");
+    expect(&f, 143, CAUSE_SIGNAL, 6, "rank 6 was killed by SIGTERM");
     end(&f);
     f = begin(EXIT_FIRST);
     assert_true(dies(&f, 6, SIGSEGV, 40));
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     exit_outside_signal_round(f.outside, 20 * MS);
     rest_die(&f, SIGTERM, 51);
-    expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was ended by SIGSEGV");
+    expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was killed by SIGSEGV");
     end(&f);
 }
 
@@ -660,13 +667,13 @@ static void test_a_job_that_deals_with_the_signal(void **state)
     struct fixture f = begin(EXIT_FIRST);
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     rest_exit(&f, 0, 60);
-    expect(&f, 0, CAUSE_NONE, -1, "8 ranks ended well");
+    expect(&f, 0, CAUSE_NONE, -1, "8 ranks succeeded");
     end(&f);
     f = begin(EXIT_FIRST); /* all but one */
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
     exits(&f, 7, 3, 55);
     rest_exit(&f, 0, 60);
-    expect(&f, 143, CAUSE_INTERRUPTED, -1, "ended by the user's SIGTERM");
+    expect(&f, 143, CAUSE_INTERRUPTED, -1, "interrupted (SIGTERM)");
     end(&f);
 }
 
@@ -678,14 +685,14 @@ static void test_rank0_rule(void **state)
     assert_true(exits(&f, 3, 7, 10));
     kill_all(&f, 11);
     rest_die(&f, SIGTERM, 12);
-    expect(&f, 0, CAUSE_EXIT, 3, "rank 3 exited with code 7; status 0 is that of rank 0");
+    expect(&f, 0, CAUSE_EXIT, 3, "rank 3 exited with code 7; exit status 0 is that of rank 0");
     end(&f);
     f = begin(EXIT_RANK0); /* rank 0 fails later, but by itself */
     exits(&f, 3, 7, 10);
     exits(&f, 0, 2, 10.5);
     kill_all(&f, 11);
     rest_die(&f, SIGTERM, 12);
-    expect(&f, 2, CAUSE_EXIT, 3, "rank 3 exited with code 7; status 2 is that of rank 0");
+    expect(&f, 2, CAUSE_EXIT, 3, "rank 3 exited with code 7; exit status 2 is that of rank 0");
     end(&f);
     f = begin(EXIT_RANK0); /* killed by us: the cause counts */
     exits(&f, 3, 7, 10);
@@ -702,7 +709,7 @@ static void test_rank0_rule(void **state)
     exit_outside_interrupted(f.outside, SIGINT, 4 * MS);
     exits(&f, 0, 0, 5);
     rest_die(&f, SIGINT, 5);
-    expect(&f, 0, CAUSE_INTERRUPTED, -1, "ended by the user's SIGINT; status 0 is that of rank 0");
+    expect(&f, 0, CAUSE_INTERRUPTED, -1, "interrupted (SIGINT); exit status 0 is that of rank 0");
     end(&f);
 }
 
@@ -738,7 +745,7 @@ static void test_rank0_rule_does_not_hide_our_failures(void **state)
     kill_all(&f, 11);
     rest_die(&f, SIGTERM, 12);
     expect(&f, STATUS_NODE_LOST, CAUSE_EXIT, 7,
-           "rank 7 exited with code 3; status 121 because a node was lost as well");
+           "rank 7 exited with code 3; exit status 121, because a node was lost, too");
     end(&f);
     f = begin(EXIT_RANK0);
     exits(&f, 0, 0, 5);
@@ -757,7 +764,7 @@ static void test_a_rank_without_a_status_is_a_failure(void **state)
         for (int r = 0; r < RANKS; r++)
             if (r != 5)
                 exits(&f, r, 0, r);
-        expect(&f, STATUS_LAUNCHER, CAUSE_NO_STATUS, 5, "rank 5 ended without a status");
+        expect(&f, STATUS_LAUNCHER, CAUSE_NO_STATUS, 5, "rank 5 ended without an exit status");
         end(&f);
     }
     struct fixture f = begin(EXIT_FIRST);

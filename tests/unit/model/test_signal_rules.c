@@ -102,19 +102,20 @@ static void test_what_cannot_be(void **state)
     const struct {
         const char *warn, *map, *text;
     } cases[] = {
-        {"FOO", NULL, "--it: 'FOO' is no signal; expected one of SIGHUP, "},
-        {"KILL", NULL, "--it: SIGKILL is not passed on to workers; expected one of SIGHUP, "},
-        {"CHLD", NULL, "--it: SIGCHLD is not passed on"},
-        {"SEGV", NULL, "--it: SIGSEGV is not passed on"},
+        {"FOO", NULL, "--it: 'FOO' is not a signal; expected one of SIGHUP, "},
+        {"KILL", NULL,
+         "--it: hvdrun does not pass SIGKILL on to workers; expected one of SIGHUP, "},
+        {"CHLD", NULL, "--it: hvdrun does not pass SIGCHLD on"},
+        {"SEGV", NULL, "--it: hvdrun does not pass SIGSEGV on"},
         {NULL, "USR1", "--it: 'USR1': expected FROM:TO, as in USR1:TERM"},
         {NULL, "USR1:", "--it: 'USR1:': expected FROM:TO"},
         {NULL, ":TERM", "--it: ':TERM': expected FROM:TO"},
         {NULL, "USR1:TERM:INT", "--it: 'USR1:TERM:INT': expected FROM:TO"},
-        {NULL, "FOO:TERM", "--it: 'FOO' is no signal; expected one of "},
-        {NULL, "USR1:FOO", "--it: 'FOO' is no signal; expected a name such as TERM"},
-        {NULL, "USR1:KILL", "--it: SIGKILL cannot be passed on: "},
-        {NULL, "USR1:STOP", "--it: SIGSTOP cannot be passed on: "},
-        {NULL, "TSTP:TERM", "--it: SIGTSTP is not passed on"},
+        {NULL, "FOO:TERM", "--it: 'FOO' is not a signal; expected one of "},
+        {NULL, "USR1:FOO", "--it: 'FOO' is not a signal; expected a name such as TERM"},
+        {NULL, "USR1:KILL", "--it: SIGKILL cannot be passed on, "},
+        {NULL, "USR1:STOP", "--it: SIGSTOP cannot be passed on, "},
+        {NULL, "TSTP:TERM", "--it: hvdrun does not pass SIGTSTP on"},
         {NULL, "USR1:TERM,USR1:INT", "--it: SIGUSR1 is mapped twice, to SIGTERM and to SIGINT"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -134,7 +135,7 @@ static void test_requeue_is_slurms(void **state)
     struct error err = ERROR_INIT;
     assert_int_equal(rules_of(NULL, NULL, true, false, &rules, &err), -1);
     assert_int_equal(err.status, STATUS_USAGE);
-    assert_non_null(strstr(err.text, "--it: this is no Slurm job"));
+    assert_non_null(strstr(err.text, "--it: this is not a Slurm job"));
 }
 
 int main(void)
