@@ -35,9 +35,9 @@
 #include "node/runtime_dir.h"
 #include "output/terminal.h"
 
-#define CLOSE_WAIT_MS 5000   /* for agents that were told to quit */
-#define ORPHANS_WAIT_MS 5000 /* for what dead agents left */
-#define OUTPUT_WAIT_MS 2000  /* for a sink that is stuck when all else is over */
+#define CLOSE_WAIT_MS 5000   /* for agents to exit after QUIT */
+#define ORPHANS_WAIT_MS 5000 /* for killing the processes of dead agents */
+#define OUTPUT_WAIT_MS 2000  /* for a stuck sink at the very end */
 
 static void node_frame(void *context, struct node_link *node, const struct frame_header *header,
                        const uint8_t *body)
@@ -47,12 +47,12 @@ static void node_frame(void *context, struct node_link *node, const struct frame
         node_link_give_up(node, "its agent violated the protocol");
 }
 
-/* What is known of the node beside its link goes first, then the kind of job decides. */
+/* Whatever else holds data about the node goes first, then the kind of job decides. */
 static void node_lost(struct job *job, struct node_link *node, const char *why)
 {
-    /* Silence began when the node was last heard. So did, as far as we can tell, the end of a
-     * broken connection: peers may see a host's crash before we do. But of an agent on this
-     * machine nobody hears sooner. */
+    /* A silent node is dated from when it was last heard. So is a broken connection, as far as
+     * we can tell: peers may notice the crash of a host before we do. But about an agent on this
+     * machine nobody knows earlier than we do. */
     bool since_heard = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
     int64_t when = since_heard ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
     events_node(job->events, "node_lost", node, why);
@@ -109,7 +109,7 @@ static void close_agents(struct job *job)
     teardown_expect_quit(job, CLOSE_WAIT_MS);
 }
 
-/* The verdict is made when nothing can happen any more and all output is in. */
+/* The verdict is made when nothing more can happen and all output has arrived. */
 static void finish(struct job *job)
 {
     teardown_over(job);
@@ -120,8 +120,7 @@ static void finish(struct job *job)
     if (!orphans_end(job->orphans, ORPHANS_WAIT_MS))
         log_error(&job->log, "could not kill some processes of the job");
     if (job->lost_here)
-        runtime_dir_sweep(); /* it may have died before it could name its folders, or while adding
-                              */
+        runtime_dir_sweep(); /* an agent may have died before it could name its folders */
     verdict_make(job);
     output_flush(job->output, output_written, job);
 }
@@ -154,8 +153,8 @@ static void ending(struct job *job)
     reach_stop(job->reach);
 }
 
-/* Agents end about in the order in which they were told to, so the look begins behind the one that
- * was found last. */
+/* Agents exit roughly in the order of the QUIT messages, so the search starts behind the last
+ * one found. */
 static void agent_reaped(struct job *job, const struct reaper_exit *exit)
 {
     for (int i = 0; i < job->node_count; i++) {
@@ -163,8 +162,8 @@ static void agent_reaped(struct job *job, const struct reaper_exit *exit)
         struct transport_stream *stream = &job->nodes[at]->stream;
         if (stream->pid != exit->pid)
             continue;
-        stream->pid = 0; /* the number may be somebody else's from now on */
-        /* one that fails when all is over is not missed, but its folder may still be there */
+        stream->pid = 0; /* from now on another process may have this number */
+        /* nobody misses an agent that fails at the very end, but its folder may remain */
         job->lost_here |= stream->same_machine && exit->wait_status != 0;
         job->node_reaped = at + 1;
         break;
@@ -180,7 +179,7 @@ static void reaped(void *context, const struct reaper_exit *exit)
               (unsigned)exit->wait_status);
 }
 
-/* In the order in which the parts need each other; the kind of the job needs all of them. */
+/* In the order in which the parts need each other. The kind of the job needs all of them. */
 static int job_open(struct job *job, struct error *err)
 {
     job->loop = loop_create(err);
@@ -219,7 +218,7 @@ static void write_file(struct job *job, const char *path, char *text)
     free(text);
 }
 
-/* After the ranks' output: the files that were asked for, and what went wrong. */
+/* After the output of the ranks: report, events, and the failure block. */
 static void tell(struct job *job)
 {
     AUTO_BUF struct buf block = BUF_INIT((size_t)1 << 20);
@@ -242,7 +241,7 @@ static void job_report(struct job *job)
         tell(job);
     events_close(job->events);
     if (job->state != JOB_DONE)
-        return; /* the user did not want to wait for the reader of the output */
+        return; /* the user did not wait for the reader of the output */
     output_flush(job->output, output_written, job);
     loop_run(job->loop);
 }
@@ -282,7 +281,7 @@ static void job_close(struct job *job)
 
 #define OPEN_FILES_MAX 65536
 
-/* A host takes up to three descriptors, and shells allow 1024 in all. */
+/* A host takes up to three descriptors, and the usual soft limit is 1024. */
 static void raise_descriptor_limit(struct job *job)
 {
     struct rlimit limit = {.rlim_cur = 0};

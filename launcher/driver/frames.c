@@ -13,12 +13,12 @@
 
 static int take_hello(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    (void)frame; /* the link has read it: node->hello */
+    (void)frame; /* the link has decoded it: node->hello */
     kind_hello(job, node);
     return 0;
 }
 
-/* Those of every kind of job; a kind adds its own. */
+/* The frames of all kinds of job; each kind adds its own. */
 static const struct frame_rule common[FRAME_RULES] = {
     [FRAME_HELLO] = {take_hello, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SUSPENDED] = {suspension_answered, EPOCHS_ALL, NODE_STARTING, false},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every frame that an agent may send, and who takes it. What the link itself lives on (heartbeats,
- * LOG) never comes here; job/node_link.c takes it.
+ * All frames that an agent may send, and their handlers. Frames of the link itself (heartbeats,
+ * LOG) never come here; job/node_link.c handles them.
  */
 #pragma once
 

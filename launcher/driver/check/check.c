@@ -27,7 +27,7 @@
 #define ANSWER_MS 10000       /* for a node's facts: a file system there may hang */
 #define REPORT_MAX ((size_t)1 << 30)
 
-/* What is known of a host beside its facts: whether they are waited for. */
+/* Whether the check still waits for a host. */
 struct asked {
     struct check_job *part;
     int host;
@@ -88,7 +88,7 @@ static void settle(struct check_job *part, int host)
         looked(part);
 }
 
-/* The first reason counts. */
+/* Only the first reason is kept. */
 static void fail(struct check_job *part, int number, const char *stage, const char *why)
 {
     struct check_host *host = &part->result.hosts[number];
@@ -101,7 +101,7 @@ static void fail(struct check_job *part, int number, const char *stage, const ch
     settle(part, number);
 }
 
-/* Its facts stay known. */
+/* The facts that the host has sent are kept. */
 static void give_up(struct check_job *part, struct node_link *node, const char *stage,
                     const char *why)
 {
@@ -109,7 +109,7 @@ static void give_up(struct check_job *part, struct node_link *node, const char *
     node_link_give_up(node, why);
 }
 
-/* Limits */
+/* Time limits */
 
 static void answer_limit_passed(void *context)
 {
@@ -183,8 +183,8 @@ static void hello(struct job *job, struct node_link *node)
     node_link_send(node, FRAME_CHECK, 0, NULL);
 }
 
-/* Wall minus monotonic clock is the same all the time, there and here; how far the monotonic ones
- * are apart is known from the heartbeats, of which the first is older than this answer. */
+/* Wall minus monotonic clock is constant, on both machines. The heartbeats tell how far apart
+ * the monotonic clocks are, and the first of them is older than this answer. */
 static void compare_clocks(struct check_host *host, const struct node_link *node)
 {
     int64_t there = (int64_t)host->facts->wall_ns - (int64_t)host->facts->mono_ns;
@@ -221,7 +221,7 @@ static int take_probed(struct job *job, struct node_link *node, const struct age
                                : check_probe_answer(part->probe, node, frame->body, frame->length);
 }
 
-/* Begin and end */
+/* Start and end of the check */
 
 static uint64_t soft_limit(__rlimit_resource_t resource)
 {
@@ -291,7 +291,7 @@ static void destroy(struct job *job)
     free(part);
 }
 
-/* Hosts that had not answered when somebody ended the check. */
+/* Hosts that had not answered when the check ended. */
 static void name_unheard(struct check_job *part)
 {
     for (int i = 0; i < part->result.count; i++) {
@@ -328,7 +328,7 @@ static void verdict(const struct job *job, struct verdict *out)
     }
 }
 
-/* What hosts say of themselves may hold signs that would do something to the user's terminal. */
+/* Text from hosts may hold control characters, which must not reach the user's terminal. */
 static void print_plain(const struct job *job, struct buf *text)
 {
     char *plain AUTO_FREE = buf_take(text);

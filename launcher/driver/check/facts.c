@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hosts of one kind have in common, said once; where they differ, who has what. */
+/* Facts that all hosts share, printed once. If the hosts differ, the values with the names of
+ * their hosts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,7 +126,7 @@ static const struct fact facts[] = {
 
 typedef char fact_text[FACT_MAX];
 
-/* Words that stand together, broken at WIDTH. */
+/* Words in one paragraph, wrapped at WIDTH. */
 static void put_wrapped(const char *title, const struct strv *words, struct buf *out)
 {
     size_t column = strlen(title);
@@ -142,7 +143,7 @@ static void put_wrapped(const char *title, const struct strv *words, struct buf 
     buf_putc(out, '\n');
 }
 
-/* "4.2.2 (a, b)": who has this value; marks them in `seen`. */
+/* "4.2.2 (a, b)": the value with the hosts that have it; marks them in `seen`. */
 static void put_value(const struct check_result *result, const fact_text *values, int first,
                       bool *seen, struct strv *words)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `hvdrun check` has to say about the hosts. */
+/* The problems and warnings of `hvdrun check`. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ void check_findings_add(struct check_findings *findings, int host, bool fatal, c
                         ...) __attribute__((format(printf, 4, 5)));
 void check_findings_clear(struct check_findings *findings);
 
-/* Fatal ones before the others; otherwise as they were added. */
+/* Fatal findings first; otherwise in the order in which they were added. */
 void check_findings_sort(struct check_findings *findings);
 
 size_t check_findings_count(const struct check_findings *findings, bool fatal);

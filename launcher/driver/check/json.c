@@ -6,7 +6,7 @@
 
 #include "driver/check/text.h"
 
-/* What hosts print may be no UTF-8; NULL and "" become null. */
+/* Text from hosts may be invalid UTF-8; NULL and "" become null. */
 static json_t *text_or_null(const char *text)
 {
     if (text == NULL || text[0] == '\0')

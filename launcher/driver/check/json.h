@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `hvdrun check --json` prints: docs/check.md tells the form. */
+/* The output of `hvdrun check --json`; docs/check.md describes the format. */
 #pragma once
 
 #include "base/buf.h"

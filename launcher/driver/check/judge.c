@@ -12,10 +12,10 @@
 #define MIB ((uint64_t)1 << 20)
 #define CLOCK_OFF_NS SECOND_NS
 #define TMP_FREE_LOW (16 * MIB)
-#define SHM_SMALL (64 * MIB) /* what containers get when nobody says more */
+#define SHM_SMALL (64 * MIB) /* the default of containers */
 #define SHM_FREE_LOW (16 * MIB)
 #define NOFILE_LOW 1024
-#define MEMLOCK_LOW (64 * MIB) /* RDMA locks all that it sends */
+#define MEMLOCK_LOW (64 * MIB) /* RDMA locks all memory that it sends */
 
 /* One host */
 
@@ -118,10 +118,10 @@ void check_judge_host(const struct check_result *result, int number, struct chec
             host->hello->hostname, host->facts->own_address);
 }
 
-/* All together */
+/* All hosts together */
 
-/* What most hosts have, "" counting as nothing; NULL: all of them have the same, or nothing. Of
- * values that are equally frequent the first one. */
+/* The most frequent value; "" counts as a value. NULL: all hosts have the same value, or none
+ * has one. Of equally frequent values the first one wins. */
 static const char *usual(char *const *values, int count)
 {
     const char *best = NULL;
@@ -141,7 +141,7 @@ static const char *usual(char *const *values, int count)
     return differ ? best : NULL;
 }
 
-/* Hosts whose value is not the usual one get a warning. */
+/* Hosts with another value than most get a warning. */
 static void judge_odd(const struct check_result *result, char *const *values, const char *what,
                       const char *remedy, struct check_findings *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of the connections that do not come up: one finding where a whole host is cut off, else one for
- * each pair, up to PAIRS_SHOWN of them.
+ * Findings about connections that failed: one for a host that is cut off completely, otherwise one
+ * for each pair, up to PAIRS_SHOWN pairs.
  */
 #include "driver/check/judge.h"
 
@@ -14,13 +14,13 @@
 #define PAIRS_SHOWN 10
 #define TEXT_MAX 1024
 
-/* How a host's connections went. */
+/* Counts of a host's connections. */
 struct tally {
     int in, in_bad, out, out_bad;
     bool told; /* a finding is about all of them */
 };
 
-/* A host that has failed has been told; what others did with it says nothing more. */
+/* A failed host has a finding of its own, so its connections say nothing more. */
 static bool counts(const struct check_result *result, const struct check_link *link)
 {
     return link->tried && result->hosts[link->from].why == NULL &&
@@ -45,7 +45,7 @@ static void count(const struct check_result *result, struct tally *tallies)
     }
 }
 
-/* Cause and remedy. The port is never the same, so none is named. */
+/* Cause and remedy, without the port, which differs in each run. */
 static void explain(const struct check_result *result, const struct check_link *link,
                     struct buf *out)
 {
@@ -92,7 +92,7 @@ static const char *address_of(const struct check_result *result, int host)
     return address == NULL ? "?" : address;
 }
 
-/* With two hosts only there is no telling whose fault it is: each link is told. */
+/* With two hosts nobody can tell which one is at fault, so each link gets its own finding. */
 static void judge_whole_hosts(const struct check_result *result, struct tally *tallies,
                               struct check_findings *out)
 {
@@ -113,7 +113,7 @@ static void judge_whole_hosts(const struct check_result *result, struct tally *t
     }
 }
 
-/* By a finding about one of its ends. */
+/* A finding about one of its ends covers this link. */
 static bool is_told(const struct tally *tallies, const struct check_link *link)
 {
     const struct tally *from = &tallies[link->from], *to = &tallies[link->to];

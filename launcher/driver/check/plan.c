@@ -15,7 +15,7 @@ static void add_both(struct check_route *routes, size_t *count, int one, int oth
     routes[(*count)++] = (struct check_route){other, one, NO_ROUND};
 }
 
-/* Neighbours first: so that the rounds are full. */
+/* Neighbours first, so that the rounds are full. */
 static size_t make_routes(int hosts, struct check_route *routes)
 {
     size_t count = 0;
@@ -23,7 +23,7 @@ static size_t make_routes(int hosts, struct check_route *routes)
         for (int i = 0; i < hosts; i++) {
             int other = (i + step) % hosts;
             if (2 * step == hosts && other < i)
-                continue; /* the same two once more */
+                continue; /* the same two hosts again */
             add_both(routes, &count, i, other);
         }
     }
@@ -38,7 +38,7 @@ static int compare_routes(const void *a, const void *b)
     return (one->to > other->to) - (one->to < other->to);
 }
 
-/* Each round takes whatever finds both its hosts free. */
+/* Each round takes any route whose two hosts are free. */
 static int make_rounds(struct check_route *routes, size_t count, int hosts)
 {
     bool *busy AUTO_FREE = mem_array((size_t)hosts, sizeof(*busy));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who tries to reach whom in `hvdrun check`. Pure.
+ * Which host connects to which in `hvdrun check`. Pure.
  *
- * Up to CHECK_ALL_PAIRS hosts: everyone everyone, in both directions. Beyond that everyone those
- * that are 1, 2, 4, 8... places after it in the list, and is tried by them: enough for every host
- * to be seen from several others, near and far.
+ * Up to CHECK_ALL_PAIRS hosts, every host connects to every other host. Beyond that, each host
+ * connects to the hosts that are 1, 2, 4, 8... places after it in the list, and these connect to
+ * it. So several other hosts, near and far, test each host.
  *
- * Rounds are for transfers: in one round a host takes part in one route at most.
+ * Transfers run in rounds: a host takes part in at most one route of a round.
  */
 #pragma once
 
@@ -19,6 +19,6 @@ struct check_route {
     int round;
 };
 
-/* All routes among `hosts` of them, ordered by `from`, then `to`; the caller's. Rounds are counted
- * from 0; `*rounds` says how many there are. */
+/* All routes among `hosts` hosts, ordered by `from`, then `to`. The caller frees them. Rounds
+ * count from 0; `*rounds` is their number. */
 struct check_route *check_plan(int hosts, size_t *count, int *rounds);

@@ -15,7 +15,7 @@
 #define TRANSFER_MS 200
 #define SLACK_MS 5000 /* for the agents' own delays */
 #define TOKEN 16
-#define LONG_S 10 /* what takes longer is told before */
+#define LONG_S 10 /* a longer measurement is announced */
 
 enum phase { OPENING, TRYING, SENDING, OVER };
 
@@ -68,7 +68,7 @@ static int collect(const struct check_probe *probe, struct network_node *nodes, 
     return count;
 }
 
-/* As a job would. Returns how many hosts have one. */
+/* Chooses addresses as a job does. Returns how many hosts have one. */
 static int choose_addresses(struct check_probe *probe)
 {
     size_t room = (size_t)probe->result->count;
@@ -100,7 +100,7 @@ static int choose_addresses(struct check_probe *probe)
     return taking_part;
 }
 
-/* Links among those that take part, in the numbers of the hosts. */
+/* Links among the hosts that take part, by the numbers of the hosts. */
 static void make_links(struct check_probe *probe)
 {
     struct check_result *result = probe->result;
@@ -144,7 +144,8 @@ static void open_doors(struct check_probe *probe)
     loop_timer_set(probe->limit, SLACK_MS);
 }
 
-/* In this step: all of them, or those of the present round that have come up. */
+/* Whether this step uses the link: in TRYING all of them, in SENDING the links of the present
+ * round that were reached. */
 static bool is_wanted(const struct check_probe *probe, size_t index)
 {
     const struct check_link *link = &probe->result->links[index];
@@ -195,7 +196,7 @@ static void call_peers(struct check_probe *probe)
     loop_timer_set(probe->limit, 2 * CONNECT_MS + TRANSFER_MS + SLACK_MS);
 }
 
-/* What takes long is announced. */
+/* Announces a long measurement. */
 static void announce(const struct check_probe *probe)
 {
     int seconds = probe->rounds * (TRANSFER_MS + 20) / 1000;
@@ -240,7 +241,7 @@ static void next_step(struct check_probe *probe)
         begin_step(probe);
 }
 
-/* Hosts that still owe an answer hang. */
+/* A host that has not answered by now hangs. */
 static void limit_passed(void *context)
 {
     struct check_probe *probe = context;
@@ -331,7 +332,7 @@ int check_probe_answer(struct check_probe *probe, const struct node_link *node, 
     return 0;
 }
 
-/* The life of it */
+/* Create and destroy */
 
 static int make_tokens(struct check_probe *probe)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that `hvdrun check` has found out, before anybody judges it: facts of each host, and what
- * came of each connection between two of them.
+ * Everything that `hvdrun check` found out, before it is judged: the facts of each host, and the
+ * result of each connection between two hosts.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 struct check_host {
     const char *name;  /* borrowed */
-    char *stage, *why; /* not NULL: it is of no use, how far it came, and why */
+    char *stage, *why; /* not NULL: the host failed; the stage it reached, and why */
     bool is_here;      /* its agent was started on this machine */
     const char *peer;  /* numeric address by which we reach it; "": not known; borrowed */
     char *login;       /* what the transport said about user, key and host key; NULL */
@@ -22,7 +22,7 @@ struct check_host {
     bool clock_known;
     int64_t clock_ns, clock_error_ns; /* its wall clock minus ours, and how wrong that may be */
     char *address;                    /* by which the others reach its workers; NULL */
-    char *door_problem;               /* nobody can listen there, and why; NULL */
+    char *door_problem;               /* the agent cannot listen there: why; NULL */
 };
 
 struct check_link {
@@ -42,24 +42,24 @@ struct check_result {
     int count;
     struct check_link *links; /* ordered by `from`, then `to` */
     size_t link_count;
-    bool made_up;                    /* --transport local: all hosts are this machine on purpose */
-    bool net;                        /* transfers were asked for */
-    int silence_s;                   /* limit of each connection */
-    char *network_problem;           /* the hosts have no network that a job could use; NULL */
+    bool made_up;          /* simulated hosts (--transport local): all of them are this machine */
+    bool net;              /* transfers were asked for */
+    int silence_s;         /* limit of each connection */
+    char *network_problem; /* the hosts have no network that a job could use; NULL */
     uint64_t nofile, nproc, memlock; /* soft limits of the user's shell; UINT64_MAX: unlimited */
 };
 
 void check_result_clear(struct check_result *result); /* frees what it points to */
 
-/* NULL: there is none, or, of the second, it has not been tried. */
+/* NULL: there is no such link. The second also returns NULL for a link that was not tried. */
 struct check_link *check_result_find(const struct check_result *result, int from, int to);
 const struct check_link *check_result_link(const struct check_result *result, int from, int to);
 
-/* What a worker on this host gets of a limit: ours, or less where the host allows less. */
+/* The limit of a worker on this host: ours, or the limit of the host if that is lower. */
 uint64_t check_host_limit(const struct check_host *host, const char *name, uint64_t ours);
 
-/* "known", "added" (now, to known_hosts), "new" (and could not be added), "" when there was none to
- * check. Static. */
+/* "known", "added" (to known_hosts, by this run), "new" (could not be added), "" without a host
+ * key. Static. */
 const char *check_host_key(const struct check_host *host);
 
 /* NULL: not heard. */

@@ -9,7 +9,7 @@
 
 enum column { HOST, STATE, KEY, ADDRESS, IFACE, CPUS, MEMORY, GPUS, CLOCK, TMP, SHM, COLUMNS };
 
-/* Numbers stand at the right. */
+/* Numbers are aligned to the right. */
 static const struct {
     const char *title;
     bool right;
@@ -47,7 +47,7 @@ void check_host_interface(const struct check_host *host, char *text, size_t room
     }
 }
 
-/* "+0.2 ms", "-3.1 s", and how wrong it may be when that matters more. */
+/* "+0.2 ms", "-3.1 s", or "<1.3 ms" if the measurement error is larger than the difference. */
 static void put_clock(const struct check_host *host, char *text, size_t room)
 {
     double off = (double)host->clock_ns / 1e9, error = (double)host->clock_error_ns / 1e9;
@@ -98,7 +98,7 @@ static void widen(size_t *widths, row cells)
     }
 }
 
-/* Without blanks at its end. A column that is empty everywhere is left out. */
+/* Without trailing blanks. A column that is empty in all rows is left out. */
 static void put_row(row cells, const size_t *widths, struct buf *out)
 {
     int last = COLUMNS - 1;

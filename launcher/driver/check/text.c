@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-#define MATRIX_MAX 10 /* hosts that fit beside each other */
+#define MATRIX_MAX 10 /* hosts that fit into one matrix */
 #define SLOW_SHOWN 5
 #define NAMES_SHOWN 8
 
@@ -47,7 +47,7 @@ static void put_matrix(const struct check_result *result, struct buf *out)
     buf_putc(out, '\n');
 }
 
-/* The slowest are what one looks for. */
+/* The slowest transfers are the interesting ones. */
 static void put_slowest(const struct check_result *result, const struct check_link **sorted,
                         size_t count, struct buf *out)
 {
@@ -101,7 +101,8 @@ void check_text_network(const struct check_result *result, struct buf *out)
 
 /* The findings */
 
-/* "a, b and 12 more" of those from `first` on that have the same finding; marks them in `told`. */
+/* "a, b and 12 more": the hosts from `first` on that have the same finding; marks them in
+ * `told`. */
 static void put_hosts(const struct check_result *result, const struct check_findings *findings,
                       size_t first, bool *told, struct buf *out)
 {

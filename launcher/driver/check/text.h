@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `hvdrun check` prints for people: a table with a line for each host, what is the same
- * everywhere, the network, then the findings.
+ * The output of `hvdrun check` for people: a table with one line for each host, the facts that all
+ * hosts share, the network, and the findings.
  */
 #pragma once
 
@@ -9,11 +9,11 @@
 #include "driver/check/findings.h"
 #include "driver/check/result.h"
 
-/* `brief` (--quiet): the findings alone. */
+/* `brief` (--quiet): only the findings. */
 void check_text(const struct check_result *result, const struct check_findings *findings,
                 bool brief, struct buf *out);
 
-/* The pieces of it. */
+/* The parts of check_text(). */
 void check_text_table(const struct check_result *result, const struct check_findings *findings,
                       struct buf *out);
 void check_text_facts(const struct check_result *result, struct buf *out);

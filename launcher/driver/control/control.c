@@ -28,7 +28,7 @@ struct control {
     char *path;
     int fd;
     struct loop_fd *ready;
-    struct loop_timer *again; /* listening, when no descriptor was left for a connection */
+    struct loop_timer *again; /* to listen again after the descriptors ran out */
     struct control_peer *peers[CONTROL_PEERS_MAX];
     size_t count;
 };
@@ -90,7 +90,7 @@ int control_address(int dir, const char *folder, const char *name, struct sockad
     return -1;
 }
 
-/* The mode is the socket's from the start: bind(2) takes it from the descriptor. */
+/* The socket has its mode from the start: bind(2) takes it from the descriptor. */
 static int bind_in(const struct control *control, const char *name)
 {
     struct sockaddr_un address;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a running job: `hvdrun status`, `drain` and `add` talk to it
- * (driver/control/request.h says in which words).
+ * The control socket of a running elastic job, for `hvdrun status`, `drain`, `undrain` and `add`
+ * (driver/control/request.h has the requests).
  *
- * It is a Unix socket of mode 0600 in a runtime folder of the driver's own (node/runtime_dir.h: a
- * folder of this user alone, locked while the driver lives, swept by the next start when it has
- * died). It is named by the job's id, JOB.control. Who connects must be this user or root. Requests
- * of one connection are answered in turn; beyond CONTROL_PEERS_MAX connections the next one waits
- * until one has gone.
+ * It is a Unix socket of mode 0600, named JOB.control, in a runtime folder of the driver
+ * (node/runtime_dir.h). That folder belongs to this user alone and is locked while the driver
+ * lives. If the driver dies, the next start of hvdrun removes it. Only this user and root may
+ * connect. A connection gets its answers in the order of its requests. Beyond CONTROL_PEERS_MAX
+ * connections the next one waits until another one closes.
  */
 #pragma once
 
@@ -21,11 +21,12 @@
 
 struct control;
 
-/* NULL: no socket can be made there; the job can go on without. `ops` and `context` outlive it. */
+/* NULL: the socket cannot be created; the job can run without it. `ops` and `context` outlive
+ * it. */
 struct control *control_create(struct loop *loop, const char *job_id, const struct control_ops *ops,
                                void *context, struct error *err);
-/* How the socket dir/name is called, whose folder's path is `folder`: that may be longer than a
- * socket's address, and then only /proc has a name for it. -1 and errno. */
+/* The address of the socket `name` in the folder `folder`, open as `dir`. A path that is too
+ * long for a socket address is named through /proc. -1 and errno. */
 int control_address(int dir, const char *folder, const char *name, struct sockaddr_un *out);
 
 const char *control_path(const struct control *control);

@@ -15,11 +15,11 @@
 #define PATIENCE_MS 10000
 
 struct control_keeper {
-    int line; /* a byte when all is done; its end without one is the driver's */
+    int line; /* the driver writes a byte at its end; end of file without it: the driver died */
 };
 
-/* The folder is locked until the kernel has closed the last descriptor of its owner; only then do
- * children get another parent. */
+/* The folder stays locked until the kernel has closed the last descriptor of its owner. Only
+ * then do the children of the owner get another parent. */
 static void sweep_after(pid_t driver)
 {
     for (int waited = 0; getppid() == driver && waited < PATIENCE_MS; waited += AGAIN_MS)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removes the folder of the control socket when the driver has died without doing so itself
- * (SIGKILL): where an agent of this host lives on for a moment its own sweep would do that, but an
- * elastic job may have no agent here.
+ * Removes the folder of the control socket if SIGKILL killed the driver. An agent on the driver's
+ * host would do that too when it ends, but an elastic job may have no agent there.
  *
- * It is a child of the driver that waits for the end of a pipe and then sweeps, and does nothing
- * else: in a session of its own, with no other descriptor, deaf to all signals but SIGKILL. It is
- * there before the folder is. When it is killed itself, the driver still removes its folder.
+ * The keeper is a child of the driver, started before the folder exists. It waits for the end of a
+ * pipe, then sweeps. It has a session of its own and no other descriptor, and ignores all signals
+ * but SIGKILL. If the keeper itself is killed, the driver still removes its folder.
  */
 #pragma once
 
@@ -14,7 +13,7 @@
 
 struct control_keeper;
 
-/* One of `helpers`, so that a sweep spares it. NULL: it cannot be started; the job goes on without.
- */
+/* The keeper is one of `helpers`, so that a sweep spares it. NULL: it cannot be started; the job
+ * can run without it. */
 struct control_keeper *control_keeper_create(struct helpers *helpers);
 void control_keeper_destroy(struct control_keeper *keeper); /* the folder is gone; accepts NULL */

@@ -20,7 +20,7 @@ struct control_peer {
     struct loop_fd *ready;
     struct loop_timer *idle;
     struct buf in, out;
-    bool at_end; /* nothing more comes from the client */
+    bool at_end; /* the client has closed its half */
     void (*gone)(void *context, struct control_peer *peer);
     void *context;
 };
@@ -61,8 +61,8 @@ static void answer_too_long(struct control_peer *peer)
     peer->at_end = true;
 }
 
-/* Answers one request that is whole; false: none is. What is left when the client has said all is a
- * request too. */
+/* Answers one complete request; false: there is none. What the client sent before it closed its
+ * half counts as a request too. */
 static bool take_request(struct control_peer *peer)
 {
     const char *text = buf_text(&peer->in);

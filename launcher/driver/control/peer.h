@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection to the control socket: requests in, a line each, their answers out. The next
- * request waits until the answer before it has been taken. A connection is closed when its client
- * has gone, sent a line beyond CONTROL_LINE_MAX, or did nothing for CONTROL_IDLE_MS.
+ * One connection to the control socket: requests in, one on a line, and their answers out. It reads
+ * the next request when the client has taken the answer to the one before. It closes the connection
+ * when the client closes it, sends a line beyond CONTROL_LINE_MAX, or does nothing for
+ * CONTROL_IDLE_MS.
  */
 #pragma once
 
@@ -14,8 +15,8 @@
 
 struct control_peer;
 
-/* Takes `fd` over. `gone` comes once, from the loop, unless it is destroyed before; the owner
- * destroys it then, or later. */
+/* Takes `fd` over. `gone` comes once, from the loop, unless the owner destroys the peer first.
+ * After `gone` the owner destroys it, at once or later. */
 struct control_peer *
 control_peer_create_take(struct loop *loop, int fd, const struct control_ops *ops,
                          void *ops_context, void (*gone)(void *context, struct control_peer *peer),

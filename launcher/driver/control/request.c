@@ -14,7 +14,7 @@ struct asked {
     void *context;
 };
 
-/* The text of a key; NULL and an error: it is none. */
+/* The string under a key; NULL and an error: there is none. */
 static const char *text_of(const json_t *request, const char *key, struct error *err)
 {
     const char *text = json_string_value(json_object_get(request, key));

@@ -3,7 +3,8 @@
 
 #include "driver/end/teardown.h"
 
-/* Beyond the grace and the draining of streams, until an agent is taken for broken. */
+/* Beyond the grace period and the draining of streams: an agent that takes longer counts as
+ * broken. */
 #define AGENT_END_LIMIT_MS 10000
 
 static enum elastic_mode mode_of(const struct settings *settings)
@@ -16,8 +17,8 @@ static enum elastic_mode mode_of(const struct settings *settings)
     }
 }
 
-/* As horovodrun: without -np as many as the job needs to go on, without that all slots that were
- * named. */
+/* As horovodrun: without -np the smallest number with which the job goes on, without that number
+ * all slots. */
 static int np_of(const struct job *job)
 {
     const struct settings *settings = job->settings;
@@ -31,8 +32,8 @@ static int np_of(const struct job *job)
     return slots > 0 ? slots : 1;
 }
 
-/* As horovodrun: all slots that can be had, where --max-np does not limit them. But a job that was
- * only told to restart (--max-restarts, --on-failure) has as many workers as it was asked for. */
+/* As horovodrun: all available slots, unless --max-np limits them. But a job that only asks for
+ * restarts (--max-restarts, --on-failure) has exactly -np workers. */
 static int max_np_of(const struct settings *settings)
 {
     bool sized = settings->min_np > 0 || settings->max_np > 0 ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a job as its elastic core takes them. */
+/* Turns the settings of a job into the configuration of its elastic core. */
 #pragma once
 
 #include "driver/job/job.h"

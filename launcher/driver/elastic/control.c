@@ -67,7 +67,7 @@ static json_t *status(void *context)
     return object;
 }
 
-/* The number of a host that the job knows; -1: none. */
+/* The number of a host in the core; -1: the job does not know the host. */
 static int find_host(const struct elastic_parts *parts, const char *name, struct error *err)
 {
     const struct elastic *core = elastic_hub_core(parts->hub);

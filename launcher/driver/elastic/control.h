@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an elastic job does when it is asked over its control socket (driver/control/control.h). */
+/* The answers of an elastic job to requests over its control socket (driver/control/control.h). */
 #pragma once
 
 #include "driver/control/control.h"

@@ -15,10 +15,10 @@
 #include "model/hosts/discovered.h"
 
 #define POLL_MS 5000
-#define HEARD_MS 20      /* from the change of a file to the first look; several are one */
-#define WRITING_MS 1000  /* the same while somebody may still write it */
-#define RESTLESS_MS 5000 /* looked at in spite of ever new changes */
-#define AGAIN_MS 100     /* between two looks that must be alike */
+#define HEARD_MS 20      /* from a change of the file to the first look */
+#define WRITING_MS 1000  /* the same while another process may still write the file */
+#define RESTLESS_MS 5000 /* after this time a look follows even if the file keeps changing */
+#define AGAIN_MS 100     /* between two looks that must agree */
 
 struct discovery {
     struct discovery_config config;
@@ -31,9 +31,9 @@ struct discovery {
     struct loop_timer *timer; /* the next run */
     bool begun, paused, is_over;
 
-    bool any; /* `last` is a list that was told */
+    bool any; /* `last` has been reported */
     struct host_list last;
-    char *complaint; /* the failure that was told last; NULL: all is well */
+    char *complaint; /* the failure reported last; NULL: the last run succeeded */
 
     /* of a file */
     struct watch *watch;
@@ -71,7 +71,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* But for numbers, of whatever length. */
+/* Equal except for numbers, of any length. */
 static bool says_the_same(const char *a, const char *b)
 {
     while (*a != '\0' || *b != '\0') {
@@ -87,7 +87,7 @@ static bool says_the_same(const char *a, const char *b)
     return true;
 }
 
-/* The last thing that its callers do: the discovery may be gone after it. */
+/* Callers must return right after it: it may destroy the discovery. */
 static void tell_failure(struct discovery *discovery, const char *why)
 {
     if (discovery->complaint != NULL && says_the_same(discovery->complaint, why))
@@ -156,7 +156,7 @@ static void take_look(struct discovery *discovery, const struct program_result *
     switch (discovery_settle_look(&discovery->settle, readable, bytes, length)) {
     case SETTLED_SAME: next_run(discovery, until_next_look(discovery)); break;
     case SETTLED_AGAIN:
-        watch_refresh(discovery->watch); /* there may be another way to it now */
+        watch_refresh(discovery->watch); /* the path may lead elsewhere now */
         next_run(discovery, AGAIN_MS);
         break;
     case SETTLED_NEW: tell(discovery, result, until_next_look(discovery)); break;
@@ -187,7 +187,8 @@ static void file_changed(void *context, bool whole)
         next_run(discovery, whole ? HEARD_MS : WRITING_MS);
 }
 
-/* The program as the user named it. Not found, but with blanks: a line for the shell. */
+/* Looks the program up as the user named it. A name with blanks that is not found is a line for
+ * the shell. */
 static int find_script(struct discovery *discovery, const char *script, struct error *err)
 {
     discovery->path = child_find(script, getenv("PATH"), NULL, err);

@@ -15,7 +15,7 @@ static bool is_same(const struct buf *seen, bool readable, const char *bytes, si
 
 static void keep(struct buf *seen, bool readable, const char *bytes, size_t length)
 {
-    seen->limit = SIZE_MAX / 2; /* whoever reads the file limits it */
+    seen->limit = SIZE_MAX / 2; /* the reader limits the size */
     buf_clear(seen);
     buf_putc(seen, readable ? '+' : '-');
     buf_append(seen, bytes, length);

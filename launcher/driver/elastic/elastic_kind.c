@@ -26,8 +26,8 @@
 
 struct elastic_job {
     struct elastic_parts parts;
-    struct control *control;       /* NULL: none could be made */
-    struct control_keeper *keeper; /* NULL: nobody removes its folder but we */
+    struct control *control;       /* NULL: it could not be created */
+    struct control_keeper *keeper; /* NULL: only the driver itself removes its folder */
     struct strv probe;             /* words of --preempt-probe */
 };
 
@@ -41,7 +41,7 @@ static void feed(struct job *job, const struct elastic_event *event)
     elastic_hub_feed(of(job)->parts.hub, event);
 }
 
-/* Begin and end */
+/* Start and end of the job */
 
 static void act(void *context, const struct elastic_action *action)
 {
@@ -49,7 +49,7 @@ static void act(void *context, const struct elastic_action *action)
     elastic_act(&own->parts, action);
 }
 
-/* Every host that was listed for the first time gets its node. */
+/* Every host that is listed for the first time gets a node. */
 static void add_hosts(void *context)
 {
     const struct elastic_job *own = context;
@@ -206,7 +206,7 @@ static void gone(struct job *job, struct node_link *node)
 static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
 {
     const struct elastic_parts *parts = &of(job)->parts;
-    (void)when_ns; /* a broken connection counts from now: the core has no exits to compare it to */
+    (void)when_ns; /* a broken connection is dated now: the core has no exits to compare it with */
     bool silent = node->liveness.state == LIVENESS_LOST;
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
     elastic_rejoin_node_lost(parts->rejoin, node);
@@ -240,7 +240,8 @@ static void started(struct job *job, int seat)
     feed_worker(job, ELASTIC_STARTED, seat);
 }
 
-/* One that has called MPI_Abort may wait to be ended: what it asked for is its end. */
+/* A worker that called MPI_Abort may wait until it is killed: its exit counts as the abort that
+ * it asked for. */
 static void exited(struct job *job, const struct exit_event *exit)
 {
     const struct rank_record *record = &job->ranks.records[exit->seat];
@@ -261,7 +262,7 @@ static void finished(struct job *job, int seat)
     feed_worker(job, ELASTIC_FINISHED, seat);
 }
 
-/* The process that called MPI_Abort may wait to be ended. */
+/* A worker that called MPI_Abort may wait until it is killed. */
 static void aborted(struct job *job, const struct exit_event *event, const char *message)
 {
     (void)message;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The elastic kind of job: it goes on when workers or hosts are lost and takes in new ones
- * (docs/elastic.md). The decisions are those of a pure core (model/elastic/elastic.h); the parts of
- * this folder find out what happens and carry them out (parts.h).
+ * The elastic kind of job: it survives the loss of workers and hosts, and takes in new ones
+ * (docs/elastic.md). A pure core makes the decisions (model/elastic/elastic.h). The parts in this
+ * folder report events to it and carry out its decisions (parts.h).
  */
 #pragma once
 

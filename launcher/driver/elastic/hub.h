@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the core of an elastic job (model/elastic/elastic.h) meets the driver: what happens becomes
- * an event for the core, and its actions are carried out one after the other. What an action brings
- * about at once waits in a queue, so the core is never entered twice. The core's deadlines are a
- * timer here, and its clock stands still while the job is suspended.
+ * Connects the core of an elastic job (model/elastic/elastic.h) with the driver. What happens
+ * becomes an event for the core, and the hub carries out the actions of the core one after the
+ * other. Immediate results of an action wait in a queue, so the core is never entered twice. A
+ * timer here keeps the deadlines of the core. The clock of the core stops while the job is
+ * suspended.
  */
 #pragma once
 
@@ -14,7 +15,7 @@ struct elastic_hub;
 
 struct elastic_hub_ops {
     void (*act)(void *context, const struct elastic_action *action);
-    /* The core may know hosts that had not been listed before. Before the actions of the event. */
+    /* The core may know new hosts. Called before the actions of the event. */
     void (*listed)(void *context);
 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of an elastic job. elastic_kind.c makes them and composes them; act.c and control.c,
- * which do what the core or the user wants of several of them, borrow them.
+ * The parts of an elastic job. elastic_kind.c creates and composes them. act.c and control.c carry
+ * out what the core or the user wants from several parts, and borrow them.
  *
  *   hub        the core with its events, actions and clock
- *   source     which hosts there are
+ *   source     the hosts that the job may use
  *   epoch      PREPARE, READY, START of one epoch
- *   rejoin     what workers ask the rendezvous, and the answers
+ *   rejoin     requests of workers to the rendezvous, and the answers
  *   story      the lines, events and figures about epochs
  *
- * Hosts have the same number in the core and in job->nodes.
+ * A host has the same number in the core and in job->nodes.
  */
 #pragma once
 

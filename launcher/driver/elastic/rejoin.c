@@ -15,8 +15,8 @@
 #define PLACE_TEXT_MAX 128
 #define BOTH_ADDED_AND_REMOVED 3
 
-/* Requests of one node that may wait: each worker asks once, and again when it has given up
- * waiting, perhaps before the news of that is here. Of more an agent that lies could send without
+/* How many requests of one node may wait. Each worker sends one, and another one after it gave
+ * up waiting, perhaps before we know that. The limit stops an agent that sends requests without
  * end. */
 #define ASKERS_OF_A_SEAT 2
 #define ASKERS_LEAST 16
@@ -72,8 +72,8 @@ static void reply(struct elastic_rejoin *rejoin, struct rendezvous_source source
                    &message.base);
 }
 
-/* "HOST:LOCAL_RANK", where HOST is the worker's own and may hold colons. -1: it is no such thing,
- * or about another host than the one that asks. */
+/* "HOST:LOCAL_RANK". HOST is the host of the worker and may contain colons. -1: the text has
+ * another form, or names another host than the one that asks. */
 static int parse_key(const struct elastic_rejoin *rejoin, struct rendezvous_source source,
                      const char *key, int *local_rank)
 {
@@ -147,7 +147,7 @@ static void register_worker(struct elastic_rejoin *rejoin, struct rendezvous_sou
     int seat = find_seat(rejoin, host, local_rank);
     reply(rejoin, source, HTTP_OK, "");
     if (seat < 0)
-        return; /* it is being ended */
+        return; /* it is being terminated */
     keep_registration(rejoin, seat, request);
     elastic_hub_feed(rejoin->hub, &(struct elastic_event){.kind = ELASTIC_REGISTERED,
                                                           .host = host,
@@ -223,7 +223,7 @@ void elastic_rejoin_notify(struct elastic_rejoin *rejoin, int seat)
     const struct elastic *core = elastic_hub_core(rejoin->hub);
     if ((size_t)seat >= rejoin->seats || rejoin->registrations[seat].bytes == NULL)
         return;
-    /* Workers take one only when it is later than the one before. */
+    /* Workers ignore a notification that is not later than the one before. */
     uint64_t now = (uint64_t)(clock_wall_ns() / 1000000000);
     rejoin->timestamp = now > rejoin->timestamp ? now : rejoin->timestamp + 1;
     Hvdrun__Notify message = HVDRUN__NOTIFY__INIT;

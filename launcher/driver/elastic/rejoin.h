@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What workers that rejoin say to the rendezvous: `PUT worker_addresses/HOST:LOCAL_RANK` registers
- * one, `GET rank_and_size/HOST:LOCAL_RANK` asks for its next place and is held until the core
- * answers; and the notification of the worker that has rank 0 (docs/elastic.md).
+ * The requests of workers that rejoin. `PUT worker_addresses/HOST:LOCAL_RANK` registers a worker.
+ * `GET rank_and_size/HOST:LOCAL_RANK` asks for its next place, and is held until the core answers.
+ * Also the notification of the worker that has rank 0 (docs/elastic.md).
  */
 #pragma once
 
@@ -21,11 +21,11 @@ void elastic_rejoin_dropped(void *context, struct rendezvous_source source);
 
 void elastic_rejoin_node_lost(struct elastic_rejoin *rejoin, const struct node_link *node);
 
-/* `member` NULL: it is no longer part of the job. */
+/* `member` NULL: the worker is no longer part of the job. */
 void elastic_rejoin_answer(struct elastic_rejoin *rejoin, uint64_t request,
                            const struct elastic_plan *plan, const struct elastic_member *member);
 
-/* Hosts have changed: the agent of the worker's node tells it. */
+/* The hosts changed: the agent on the worker's node notifies the worker. */
 void elastic_rejoin_notify(struct elastic_rejoin *rejoin, int seat);
 
 void elastic_rejoin_forget(struct elastic_rejoin *rejoin, int seat); /* its worker is gone */

@@ -9,13 +9,13 @@
 struct elastic_source {
     struct elastic_hub *hub;
     struct discovery *discovery;         /* NULL: the hosts were named */
-    struct host_list found, added, both; /* `both` is what the core is told */
+    struct host_list found, added, both; /* the core gets `both` */
 };
 
 static void copy_host(struct host_list *to, const struct host *from)
 {
     struct host *host = hosts_add(to, from->name, 0, true);
-    host->slots = from->slots; /* the later word counts; they do not add up */
+    host->slots = from->slots; /* the later count replaces the earlier one */
     host->slots_given = from->slots_given;
     host_traits_copy(&host->traits, &from->traits);
 }

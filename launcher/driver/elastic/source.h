@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the hosts of an elastic job come from: those that were named (-H, a hostfile) or are found
- * (driver/elastic/discovery.h), and those that were added while it runs (`hvdrun add`).
+ * The hosts that an elastic job may use: the named ones (-H, a hostfile) or the discovered ones
+ * (driver/elastic/discovery.h), and those that `hvdrun add` adds while the job runs.
  */
 #pragma once
 
@@ -13,8 +13,8 @@ struct elastic_source;
 struct elastic_source *elastic_source_create(struct elastic_hub *hub, struct error *err);
 void elastic_source_begin(struct elastic_source *source);
 void elastic_source_pause(struct elastic_source *source, bool paused);
-void elastic_source_stop(struct elastic_source *source);    /* no list any more */
+void elastic_source_stop(struct elastic_source *source);    /* no more lists */
 void elastic_source_destroy(struct elastic_source *source); /* accepts NULL */
 
-/* The slots of a host that is there already are replaced. */
+/* A host that is already listed gets the new number of slots. */
 void elastic_source_add(struct elastic_source *source, const struct host_list *hosts);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "driver/tell/events.h"
 
-#define EPOCHS_KEPT 1000 /* in the report: the first ones and then only sums */
+#define EPOCHS_KEPT 1000 /* in the report; of further ones only the totals */
 #define LINES_KEPT 10
 #define LINE_MAX_BYTES 1024
 
@@ -37,7 +37,7 @@ void elastic_story_destroy(struct elastic_story *story)
     free(story);
 }
 
-/* What JSON cannot say is left out, here and in the next one. */
+/* Text that is not valid UTF-8 is left out, here and in the next function. */
 static void remember(struct elastic_story *story, const char *line)
 {
     json_t *text = json_string(line);
@@ -69,8 +69,8 @@ static double seconds(int64_t from_ms, int64_t to_ms)
     return from_ms == 0 || to_ms < from_ms ? 0 : (double)(to_ms - from_ms) / 1000;
 }
 
-/* From the change to the moment when it was noticed, when all survivors had come, when the plan
- * was made, when every agent was ready, when all ranks ran. */
+/* The phases: until the change was noticed, until all survivors had asked, until the plan was
+ * made, until every agent was ready, until all ranks ran. */
 static json_t *phases_json(const struct elastic_facts *facts)
 {
     int64_t agreed = facts->agreed_ms != 0 ? facts->agreed_ms : facts->detected_ms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the user learns about epochs: a line for each, the same with the time of every phase in
- * --events, and the sums at the end.
+ * Tells the user about epochs: a line for each, an event with the time of every phase in --events,
+ * and the totals at the end.
  */
 #pragma once
 
@@ -14,11 +14,11 @@ struct json_t;
 struct elastic_story *elastic_story_create(struct job *job);
 void elastic_story_destroy(struct elastic_story *story); /* accepts NULL */
 
-/* The epoch goes on with all its ranks. */
+/* All ranks of the epoch run. */
 void elastic_story_resumed(struct elastic_story *story, const struct elastic_facts *facts,
                            const struct elastic_plan *plan);
 
-/* A line that the user has been told, for --events; the last ones are remembered. */
+/* A line that was printed: an event for --events. The last lines are kept for `hvdrun status`. */
 void elastic_story_note(struct elastic_story *story, const char *line);
 struct json_t *elastic_story_last(const struct elastic_story *story); /* the caller's array */
 

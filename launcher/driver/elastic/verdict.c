@@ -29,7 +29,7 @@ static enum exit_cause cause_of(const struct elastic_verdict *verdict)
     }
 }
 
-/* The core only knows that the driver wanted the end. */
+/* The core knows only that the driver ended the job. */
 static void blame_driver(const struct job *job, struct verdict *out)
 {
     int signal = job->gone ? SIGPIPE : job->outside.interrupted.signal;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict on an elastic job: the core's, unless something from outside ended the job. */
+/* The verdict on an elastic job: that of the core, unless something from outside ended the job. */
 #pragma once
 
 #include "driver/job/job.h"
@@ -7,5 +7,5 @@
 
 void elastic_verdict_of(const struct job *job, const struct elastic *core, struct verdict *out);
 
-/* What the worker that had this seat last is in the verdict. */
+/* The role of the last worker on this seat in the verdict. */
 enum exit_role elastic_role_of(const struct job *job, int seat);

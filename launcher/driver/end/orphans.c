@@ -29,7 +29,8 @@ static bool is_ours(const struct job *job, pid_t pid)
     return pid > 0 && helpers_has(job->helpers, pid);
 }
 
-/* Kills every descendant that is not ours or below one of ours; how many there were. */
+/* Kills every descendant except our agents, our helpers and their descendants. Returns how many
+ * there were. */
 static size_t kill_orphans(const struct job *job)
 {
     AUTO_FREE pid_t *all = NULL;
@@ -79,8 +80,8 @@ void orphans_sweep(struct orphans *orphans)
         loop_timer_set(orphans->again, AGAIN_MS);
 }
 
-/* Collects what ends within so long; false: children are left. A SIGCHLD that comes now is ours: it
- * is blocked and would only have the loop collect them. */
+/* Reaps children for at most that long; false: children remain. A SIGCHLD that comes now is
+ * consumed here: it is blocked, and the loop has nothing left to reap. */
 static bool collect_all(const struct job *job, int64_t patience_ms)
 {
     int64_t until = clock_mono_ms() + patience_ms;

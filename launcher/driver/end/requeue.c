@@ -17,7 +17,7 @@ static void written(void *context)
         loop_stop(job->loop);
 }
 
-/* Slurm may end everything as soon as it is asked. */
+/* Slurm may end everything as soon as scontrol has asked. */
 static void wait_written(struct job *job)
 {
     job->requeue = REQUEUE_WRITING;
@@ -28,7 +28,7 @@ static void wait_written(struct job *job)
     loop_timer_destroy(limit);
 }
 
-/* Slurm ends what belongs to the job as soon as it has put it back, scontrol too. */
+/* Slurm ends everything in the job as soon as it has requeued it, scontrol too. */
 static void answered(void *context, const struct program_result *result)
 {
     struct job *job = context;

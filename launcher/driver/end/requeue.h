@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --slurm-requeue: `scontrol requeue` for the job that we are in, as the last thing of all. Slurm
- * then sends TERM to all that belongs to the job, us included, which is not listened to any more.
+ * --slurm-requeue: `scontrol requeue` for our own Slurm job, as the very last step. Slurm then
+ * sends TERM to everything in the job, including the driver, which ignores it by then.
  */
 #pragma once
 
 #include "driver/job/job.h"
 
-/* Waits for the end of scontrol, 10 s at most, in the loop; whatever was written before is out
- * first (the file server permitting). -1: the job is not in the queue, and the verdict
+/* Waits in the loop for scontrol to end, at most 10 s. Everything written before has reached its
+ * file first, if the file server permits. -1: Slurm did not requeue the job, and the verdict
  * says why. */
 int requeue_run(struct job *job);

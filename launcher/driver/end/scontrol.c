@@ -15,7 +15,7 @@ char *scontrol_find(struct error *err)
     return child_find("scontrol", getenv("PATH"), NULL, err);
 }
 
-/* The times that it prints are then the same everywhere (model/allocation/slurm_job.h). */
+/* Its times then have the same format everywhere (model/allocation/slurm_job.h). */
 static void set_environment(struct strv *env)
 {
     for (char **one = environ; *one != NULL; one++) {

@@ -6,7 +6,7 @@
 #include "io/program.h"
 #include "model/allocation/slurm_job.h"
 
-/* Where scontrol is; NULL and `err`: it is not along PATH. The caller frees it. */
+/* Where scontrol is; NULL and `err`: it is not in PATH. The caller frees it. */
 char *scontrol_find(struct error *err);
 
 /* Runs `scontrol WORDS JOBID` for at most `limit_ms`; `words` is ended by NULL. For `done` and the

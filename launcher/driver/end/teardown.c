@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 
-/* How much longer than the grace an agent may take until nothing is left on its node. */
+/* Time beyond the grace period for an agent to end all processes on its node. */
 #define CLOSE_LIMIT_MS 15000
 
 struct teardown {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a job. Each way to it records what happened and then lets the agents end their
- * workers: a first signal, the grace, KILL, until nothing is left.
+ * The end of a job. Every way to end a job records the cause, and then the agents terminate their
+ * workers: a first signal, the grace period, SIGKILL, until no process of the job remains.
  */
 #pragma once
 
@@ -16,31 +16,31 @@ struct teardown;
 struct teardown *teardown_create(struct job *job);
 void teardown_destroy(struct teardown *teardown); /* accepts NULL */
 
-/* --grace, or what is usual for this kind of end. */
+/* --grace, or the default for this kind of end. */
 int64_t teardown_grace(const struct job *job, int64_t usual_ms);
 
-/* Starts the end, or sharpens one under way (a stronger signal, a shorter grace). */
+/* Starts the end, or shortens one that has begun (a stronger signal, a shorter grace period). */
 void teardown_begin(struct job *job, int signal, int64_t grace_ms);
 
-/* All ranks are FINISHED: ends the processes that they left behind. */
+/* All ranks are FINISHED: terminates the processes that they left behind. */
 void teardown_leftovers(struct job *job);
 
-/* Something has failed: the usual end of that. */
+/* Ends the job after a failure. */
 void teardown_after_failure(struct job *job);
 
-/* The launcher itself gives up. `text` explains it; STATUS_LAUNCHER when `status` is 0. */
+/* The launcher itself failed. `text` is the explanation; status 0 means STATUS_LAUNCHER. */
 void teardown_launcher(struct job *job, int status, const char *text);
 
 /* Milliseconds since the end began; INT64_MAX: it has not begun. */
 int64_t teardown_age_ms(const struct job *job);
 
-/* The agents were told to quit: they get `limit_ms` for it. */
+/* The agents got QUIT and have `limit_ms` to exit. */
 void teardown_expect_quit(struct job *job, int64_t limit_ms);
-/* No agent is left. */
+/* All agents have exited. */
 void teardown_over(struct job *job);
 
-/* The job is suspended, and the agents get their time anew after that. */
+/* The job was suspended or resumed. After that the agents get their full time again. */
 void teardown_pause(struct job *job, bool paused);
 
-/* Waits for no agent any more: the user has asked again after the workers were killed. */
+/* Stops waiting for agents: the user has asked again after the workers were killed. */
 void teardown_give_up(struct job *job);

@@ -17,8 +17,9 @@ static void blame_queue(const struct job *job, struct verdict *out)
              job->request->allocation->job_id, job->requeue_refused);
 }
 
-/* Success needs a reader of the output, also when all ranks ended well before we knew that it had
- * gone: what they said was not all taken. A check has nothing else to give. */
+/* A job succeeds only if its output was read. That holds even if all ranks had exited with 0
+ * before we noticed that the reader was gone: some of their output was lost. A check has no
+ * other result than its output. */
 static void judge_output(const struct job *job, struct verdict *out)
 {
     if (out->status != 0)

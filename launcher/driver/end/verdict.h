@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one author of job->verdict. The kind of the job judges its workers and hosts; above that
- * stand a scheduler's warning, a queue that refused the job, and output that nobody took.
+ * The only writer of job->verdict. The kind of the job judges its workers and hosts. Three things
+ * override that: a warning of the scheduler, a queue that refused the job, and output that could
+ * not be delivered.
  */
 #pragma once
 
 #include "driver/job/job.h"
 
-/* All is over; once more when the queue has refused the job. */
+/* The job is over. Called again if the queue refuses the job. */
 void verdict_make(struct job *job);
 
 /* The output failed after that, while the report was written: success becomes a failure. */

@@ -20,8 +20,8 @@
 #include "model/exit/warning_times.h"
 
 #define ASK_LIMIT_MS 5000
-#define ASK_AGAIN_MS 30000  /* between two questions about a signal that only warns */
-#define SECOND_LOOK_MS 1000 /* a TERM of which Slurm knows nothing: perhaps not yet */
+#define ASK_AGAIN_MS 30000  /* between two questions about a signal that does not end the job */
+#define SECOND_LOOK_MS 1000 /* after a TERM of which Slurm knows nothing yet */
 
 struct warning {
     struct job *job;
@@ -34,7 +34,7 @@ struct warning {
     int64_t answered_ms; /* monotonic; 0: never */
     struct loop_timer *workers_time;
     struct warning_times times;
-    int signal; /* that has warned the workers of the end; 0: none */
+    int signal; /* the warning signal that ends the job; 0: none yet */
     bool user_ends;
 };
 
@@ -49,7 +49,7 @@ const struct signal_rules *warning_rules(const struct warning *warning)
     return &warning->rules;
 }
 
-/* Until the job's end, INT64_MAX when it is not known. */
+/* Time until the end of the Slurm job; INT64_MAX: unknown. */
 static int64_t time_left_ms(const struct warning *warning, const struct slurm_job *slurm)
 {
     const struct allocation *allocation = warning->job->request->allocation;
@@ -103,12 +103,12 @@ static void say_end(const struct warning *warning, int signal, int64_t left_ms)
                known ? "; the job's time ends at " : "", known ? end : "");
 }
 
-/* It ends the job: from here on every exit is a consequence. The signal goes to the workers alone,
- * as ever; the end itself begins without one. */
+/* The warning ends the job: from here on every exit is a consequence. As always, the signal goes
+ * to the workers alone; the end itself begins without a signal. */
 static void begin_end(struct warning *warning, int signal, int64_t left_ms)
 {
     struct job *job = warning->job;
-    if (warning->signal != 0) { /* warned before, and now the time is shorter */
+    if (warning->signal != 0) { /* a second warning, with less time */
         warning->times = warning_times_share(left_ms, job->settings->grace);
         loop_timer_set(warning->workers_time, warning->times.workers_ms);
         return;
@@ -159,7 +159,7 @@ static void answer_warning(struct warning *warning, int signal, const struct slu
     }
 }
 
-/* While there is still time to change it. */
+/* Warns while there is still time to change the setting. */
 static void check_way_back(const struct job *job, const struct slurm_job *slurm)
 {
     if (!slurm->batch)
@@ -179,7 +179,7 @@ static bool is_about_term(const struct warning *warning)
            (warning->asked_about == SIGTERM && warning->rules.warn != SIGTERM);
 }
 
-/* Who is wrong here loses the job: the user can wait for a second. */
+/* A wrong answer here loses the job, so the user waits for one more second. */
 static bool looks_again(struct warning *warning, const struct slurm_job *slurm)
 {
     bool doubtful = is_about_term(warning) && strcmp(slurm->state, "RUNNING") == 0 &&
@@ -213,7 +213,7 @@ static void answered(void *context, const struct program_result *result)
         answer_term(warning, known ? &slurm : NULL);
     else
         answer_warning(warning, warning->asked_about, known ? &slurm : NULL);
-    job_advance(job); /* which has waited for the answer */
+    job_advance(job); /* the end of the job has waited for the answer */
 }
 
 static void start_question(struct warning *warning)
@@ -236,13 +236,13 @@ static bool is_asking(const struct warning *warning)
 
 static void ask(struct warning *warning, int signal)
 {
-    warning_close(warning); /* an older question */
+    warning_close(warning); /* cancels an older question */
     warning->asked_about = signal;
     warning->asked_twice = false;
     start_question(warning);
 }
 
-/* It warns and no more. */
+/* A signal that warns, but does not end the job. */
 static void only_warns(struct warning *warning, int signal)
 {
     events_signal(warning->job->events, signal);
@@ -254,7 +254,7 @@ static void only_warns(struct warning *warning, int signal)
         ask(warning, signal);
 }
 
-/* Slurm may have sent it to the workers too, and what they did then was faster than the agent. */
+/* Slurm may have sent the signal to the workers too, and their exits may have arrived before it. */
 static bool comes_in_time(const struct job *job)
 {
     bool only_epoch = job->kind->has_workers && !job->kind->many_epochs;
@@ -264,7 +264,7 @@ static bool comes_in_time(const struct job *job)
     return job->state <= JOB_RUNNING || (job->state == JOB_ENDING && just_now);
 }
 
-/* One that ends the job; a second one, and one that comes late, is only passed on. */
+/* A warning that ends the job. A second one, and one that comes too late, is only passed on. */
 static bool warned(struct warning *warning, int signal)
 {
     bool first = warning->signal == 0 && !is_asking(warning) && !warning->user_ends &&
@@ -346,7 +346,7 @@ void warning_verdict(const struct warning *warning, struct verdict *out)
     memcpy(out->explanation, buf_text(&text), text.length + 1);
 }
 
-/* A job that cannot be put back is better told of it now than when its time is over. */
+/* If Slurm cannot requeue the job, the user learns it at the start, not when the time is over. */
 static int check_requeue(const struct job *job, struct error *err)
 {
     if (!in_slurm(job))

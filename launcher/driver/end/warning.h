@@ -4,17 +4,17 @@
  * job (--warn-signal, model/exit/signal_rules.h), or SIGTERM when Slurm takes the nodes away.
  *
  *   idle     the signal; it only warns     passed on at once; the deadline file follows     idle
- *   idle     the signal; it ends the job   how long have we got? (scontrol, 5 s at most)    asking
- *   idle     TERM, with --slurm-requeue    is it Slurm that wants the end, or the user?     asking
+ *   idle     the signal; it ends the job   how much time is left? (scontrol, 5 s at most)   asking
+ *   idle     TERM, with --slurm-requeue    did Slurm send it, or the user?                  asking
  *   asking   the answer, or none           deadline file, the signal, the end's clock       warned
  *   asking   it was the user               as for any signal of the user                    idle
- *   warned   all workers ended             the job is over, before its time
+ *   warned   all workers ended             the job ends before its time
  *   warned   the workers' time is over     TERM, then KILL (model/exit/warning_times.h)
  *
- * The end comes from `scontrol show job`, else from SLURM_JOB_END_TIME, else it is the grace. An
- * exit after the warning is nobody's failure: the workers were told to end, and programs do that
- * with any status. So with --slurm-requeue the job goes back into the queue whatever they end with,
- * unless the user has asked for the end meanwhile.
+ * The time left comes from `scontrol show job`, else from SLURM_JOB_END_TIME, else it is the grace
+ * period. An exit after the warning is not a failure: the workers got a signal to end, and programs
+ * answer that with any status. So with --slurm-requeue the job is requeued whatever their statuses
+ * are, unless the user has ended the job meanwhile.
  */
 #pragma once
 
@@ -23,29 +23,29 @@
 
 struct warning;
 
-/* NULL and `err`: the settings name signals that cannot be, or scontrol is missing. `user_ends`
- * takes a signal that was the user's wish for the end after all. */
+/* NULL and `err`: the settings name signals that are not allowed, or scontrol is missing.
+ * `user_ends` gets a signal that turns out to come from the user. */
 struct warning *warning_create(struct job *job, void (*user_ends)(struct job *job, int signal),
                                struct error *err);
 void warning_destroy(struct warning *warning); /* accepts NULL */
 
 const struct signal_rules *warning_rules(const struct warning *warning);
 
-/* Takes a signal of which somebody has sent us a new one. False: it is none of a warning's. */
+/* Takes a new signal to the launcher. False: it has nothing to do with a warning. */
 bool warning_takes(struct warning *warning, int signal);
 
-/* The agent of an elastic job was asked to end; perhaps all of them are. */
+/* The agent of an elastic job got SIGTERM; perhaps all agents did. */
 void warning_node_term(struct warning *warning);
 
-/* The user wants the end: nothing goes back into a queue. */
+/* The user ends the job: it is not requeued. */
 void warning_user_ends(struct warning *warning);
 
-/* The end of the job waits for an answer that decides what kind of end it is. */
+/* An answer that decides on the kind of end is still due, and the end of the job waits for it. */
 bool warning_is_asking(const struct warning *warning);
 
-/* All is over but the verdict: nobody waits for an answer any more. */
+/* Only the verdict remains: no answer is awaited any longer. */
 void warning_close(struct warning *warning);
 
-/* What becomes of the verdict of the job's kind. */
+/* Replaces the verdict of the kind of job where a warning ended it. */
 void warning_verdict(const struct warning *warning, struct verdict *out);
 bool warning_wants_requeue(const struct warning *warning);

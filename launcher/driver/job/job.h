@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The job as its driver sees it: what the parts of this room share. One part knows one thing
- * (bring-up, collecting output, stdin, the user's signals, the end); driver.c composes them.
+ * The job as its driver sees it: what the parts of this room share. Each part has one task
+ * (bring-up, output, stdin, the user's signals, the end); driver.c composes them.
  *
  *   state       all HELLO   all READY   first bad exit,    all ENDED   all agents   output
  *                                       signal, time-out,              closed       written
@@ -61,14 +61,14 @@ struct time_limit;
 struct user_signals;
 struct warning;
 
-enum job_requeue { REQUEUE_NO, REQUEUE_WRITING, REQUEUE_ASKING }; /* what end/requeue.c waits for */
+enum job_requeue { REQUEUE_NO, REQUEUE_WRITING, REQUEUE_ASKING }; /* stage of end/requeue.c */
 
-/* What main hands down; all of it outlives the run. */
+/* The request of main; everything in it outlives the run. */
 struct job_request {
     const struct settings *settings;
     const struct app_list *apps;
-    const struct check_request *check; /* no job, but a look at `hosts` (check/check.h); NULL */
-    const struct plan *plan;           /* NULL: an elastic job, whose hosts are found out */
+    const struct check_request *check; /* check `hosts` (check/check.h), run no job; NULL */
+    const struct plan *plan;           /* NULL: an elastic job, which discovers its hosts */
     const struct plan_request *late;   /* the plan is made again with the facts of the hosts
                                           (late_plan.h); NULL: all slots are known */
     const struct host_list
@@ -79,9 +79,9 @@ struct job_request {
     const struct strv *warnings; /* of the command line, to be printed first */
     const char *job_id;
     char *const *argv; /* of the launcher, for the report */
-    /* One for each node of the plan, or host of a check: that of an agent which was forked already,
-     * taken over; or without a descriptor (-1): the node is to be reached through a transport.
-     * NULL: that is so with all. Not in an elastic job. */
+    /* One for each node of the plan, or host of a check: the stream of an agent that was forked
+     * already, taken over; or none (descriptor -1): a transport reaches the node. NULL: transports
+     * reach all of them. Not for an elastic job. */
     struct transport_stream *streams;
     const struct allocation *allocation; /* of a scheduler; NULL: none, or it is ignored */
     const char *agent_path, *ssh_module,
@@ -92,9 +92,9 @@ struct job_request {
 
 struct job;
 
-/* What the parts of this room need of driver.c, which alone knows all of them. */
+/* What the parts of this room need from driver.c, which alone knows all parts. */
 struct job_hooks {
-    void (*advance)(struct job *job); /* something has changed: does the state end? */
+    void (*advance)(struct job *job); /* something changed that may end the state */
     void (*ending)(struct job *job);  /* the end has begun, once */
     const struct node_link_ops *node; /* of every link; their context is the job */
 };
@@ -119,7 +119,7 @@ struct job {
     struct node_link *
         *nodes; /* every node that was ever called, in a static job those of the plan */
     int node_count;
-    int node_behind, node_reaped; /* where job_all_nodes() and the look for who ended go on */
+    int node_behind, node_reaped; /* where job_all_nodes() and agent_reaped() continue */
     struct node_link **places;    /* by the plan's number of a node; borrowed */
     struct rank_table ranks;
     struct credit_budget budget;
@@ -130,20 +130,19 @@ struct job {
     char *master_addr;
     uint32_t master_port, jax_port;
 
-    int64_t opened_ns;  /* the agents were started and we listen to them */
-    int64_t started_ns; /* all workers were told to start; 0: not yet */
+    int64_t opened_ns;  /* the agents were started, and the driver listens to them */
+    int64_t started_ns; /* all workers got START; 0: not yet */
     int64_t wall_begun_ns;
     int64_t paused_ms, stood_still_ms; /* monotonic: suspended since (0: not); in all */
 
-    /* Why it ends; end/verdict.h makes the verdict of it. */
+    /* Why the job ends; end/verdict.h makes the verdict from it. */
     struct exit_outside outside;
     enum job_requeue requeue;
-    char *requeue_refused;  /* Slurm did not put the job back: why; NULL */
-    bool gone;              /* the reader of our output has gone: print no more */
+    char *requeue_refused;  /* why Slurm did not requeue the job; NULL */
+    bool gone;              /* the reader of our output is gone: print nothing more */
     bool output_failed;     /* standard output could not be written */
-    bool lost_here;         /* an agent on this machine was lost, and with it who removes its
-                               folders */
-    struct verdict verdict; /* once all is over */
+    bool lost_here;         /* an agent on this machine was lost and could not remove its folders */
+    struct verdict verdict; /* at the very end */
 
     struct collect *collect;
     struct events *events;
@@ -169,16 +168,16 @@ int job_seat_rank(const struct job *job, int seat);
  * none. */
 int job_rank_seat(const struct job *job, int rank);
 
-/* The scheduler has put the job back and started it anew: logs go on where they were. */
+/* The scheduler has requeued and restarted the job: logs are appended. */
 bool job_is_restarted(const struct job *job);
 
-/* The rank that reads the job's stdin, SET_RANK_ALL or SET_RANK_NONE: --stdin, or who has the
- * --pty. */
+/* The rank that reads the stdin of the job, SET_RANK_ALL or SET_RANK_NONE: --stdin, or the rank
+ * with the --pty. */
 int64_t job_stdin_rank(const struct job *job);
 
-/* Monotonic milliseconds in which the job was not suspended. */
+/* Monotonic milliseconds without the time in which the job was suspended. */
 int64_t job_running_ms(const struct job *job);
 
-/* Something has happened that may end the present state: hooks->advance runs once when the
- * callbacks of this turn of the loop are over, however often this was called. */
+/* Call it when something may end the present state: hooks->advance runs once after the callbacks
+ * of this turn of the loop, however often this was called. */
 void job_advance(struct job *job);

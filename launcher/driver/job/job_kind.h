@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kind of a job: static (start/static_kind.c), elastic (elastic/elastic_kind.c) or a check
- * (check/check.c). What the kinds do differently is in this table and nowhere else: the rest of the
- * room calls kind_...(), which skips a function that is NULL. driver.c chooses the kind.
+ * (check/check.c). This table holds all differences between the kinds. The rest of the room calls
+ * kind_...(), which skips a function that is NULL. driver.c chooses the kind.
  */
 #pragma once
 
@@ -13,13 +13,13 @@
 struct json_t;
 
 struct job_kind {
-    bool many_epochs; /* it goes on in another epoch without what it has lost */
-    bool has_workers; /* false: what it prints is all it is for */
+    bool many_epochs; /* after a loss it continues in another epoch */
+    bool has_workers; /* false: its only result is what it prints */
     int64_t node_timeout_ms;
     const struct frame_rule *frames; /* FRAME_RULES of them: what only agents of this kind send;
                                         never NULL */
 
-    /* Begin and end. `create` comes when all parts are there; -1: the job cannot begin. */
+    /* Start and end. `create` comes when all parts exist; -1: the job cannot start. */
     int (*create)(struct job *job, struct error *err);
     void (*begin)(struct job *job);
     void (*advance)(struct job *job); /* something has changed (job_advance) */
@@ -27,18 +27,18 @@ struct job_kind {
     void (*ending)(struct job *job); /* the end has begun */
     void (*over)(struct job *job);   /* no agent is left */
     void (*verdict)(const struct job *job,
-                    struct verdict *out); /* all is over; may be asked again */
+                    struct verdict *out); /* at the end; may be called again */
     void (*report)(const struct job *job, struct json_t *root); /* adds its part */
     void (*print)(const struct job *job);                       /* its result, on stdout */
     void (*destroy)(struct job *job); /* also when `create` failed or never ran */
 
-    /* A node comes up, or not. */
+    /* A node comes up, or fails to. */
     void (*welcome)(const struct job *job, Hvdrun__Welcome *welcome); /* adds its part */
     void (*hello)(struct job *job, struct node_link *node);
     void (*unreached)(struct job *job, struct node_link *node, const char *why);
     void (*note)(struct job *job, const struct node_link *node, const char *line);
 
-    /* A node leaves. `when_ns`: as far as can be told; see driver.c. */
+    /* A node leaves. `when_ns`: our best knowledge of when; see driver.c. */
     void (*lost)(struct job *job, struct node_link *node, int64_t when_ns, const char *why);
     void (*gone)(struct job *job, struct node_link *node);  /* as agreed */
     void (*ended)(struct job *job, struct node_link *node); /* its workers have ended */

@@ -79,7 +79,7 @@ void job_send_all(struct job *job, enum frame_type type, const ProtobufCMessage 
 void job_open_node(struct job *job, struct node_link *node)
 {
     credit_init(&node->credit, &job->budget, (uint64_t)job->node_count);
-    node->doubted = job->kind->many_epochs; /* else there is more patience anyway */
+    node->doubted = job->kind->many_epochs; /* otherwise the limit is longer anyway */
     node_link_init(node, job->loop, job_node_timeout(job), &job->log, job->hooks->node, job);
 }
 

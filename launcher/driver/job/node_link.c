@@ -69,8 +69,8 @@ void node_link_unreached(struct node_link *node)
     node->state = NODE_UNREACHED;
 }
 
-/* Once the job is being ended the clocks stay as they are, so that the exits of a node keep their
- * order among each other and to our kills. */
+/* Once the end has begun the clocks are frozen, so that the exits of a node keep their order
+ * among each other and relative to our kills. */
 static void on_heartbeat_reply(struct node_link *node, const Hvdrun__Heartbeat *beat)
 {
     if (!node->same_clock && node->state < NODE_ENDING)
@@ -122,7 +122,7 @@ static int on_hello(struct node_link *node, const uint8_t *body, size_t length)
         return -1;
     }
     node->same_clock = node->stream.same_machine;
-    if (node->state == NODE_STARTING) /* else the end of the job has overtaken it */
+    if (node->state == NODE_STARTING) /* otherwise the end of the job has overtaken HELLO */
         node->state = NODE_UP;
     send_heartbeat(node);
     return 0;
@@ -159,7 +159,7 @@ static void host_answers(void *context)
     liveness_host_answers(&node->liveness);
 }
 
-/* In the middle of the time that it has left. */
+/* Starts the second look after half of the time limit. */
 static void look_again(struct node_link *node, int64_t silence_ms)
 {
     bool due = silence_ms >= node->liveness.lost_ms / 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's side of one node: the link to its agent, its life, its liveness, its clock and its
- * output credit. What concerns the job goes up through the ops.
+ * The driver's side of one node: the link to its agent, with its state, its liveness, its clock and
+ * its output credit. Everything that concerns the job goes up through the ops.
  *
  *   state      stream up  HELLO  READY  START-sent  END-sent  ENDED  QUIT-sent  closed
  *   CALLING    STARTING                                                         UNREACHED
@@ -46,12 +46,13 @@ struct node_link;
 struct second_look;
 
 struct node_link_ops {
-    /* Every frame but those that the link itself lives on (WELCOME, heartbeats, LOG). */
+    /* Every frame except those of the link itself (WELCOME, heartbeats, LOG). */
     void (*frame)(void *context, struct node_link *node, const struct frame_header *header,
                   const uint8_t *body);
-    /* The agent has gone: as agreed (state NODE_GONE) or not (NODE_LOST, with why). Once. */
+    /* The link has closed: as agreed (state NODE_GONE) or not (NODE_LOST, with the reason).
+     * Once. */
     void (*closed)(void *context, struct node_link *node, const char *why);
-    /* true: it went silent; false: it is heard of again. */
+    /* true: the node went silent; false: it answers again. */
     void (*suspect)(void *context, struct node_link *node, bool silent, int64_t silence_ms);
 };
 
@@ -62,19 +63,19 @@ struct node_link {
     enum node_state state;
     struct link *link;                  /* NULL before its stream is up, and once closed */
     enum transport_stage stage;         /* while CALLING: how far the transport has come */
-    int64_t stage_ns[TRANSPORT_STAGES]; /* when it came so far; 0: not, or not told */
+    int64_t stage_ns[TRANSPORT_STAGES]; /* when it reached each stage; 0: not, or unknown */
     struct transport_stream stream;
     struct liveness liveness;
     struct credit credit;
     bool suspect;
-    bool doubted; /* its host may be asked by another way before it is lost */
+    bool doubted; /* a second look at its host precedes a loss */
     struct second_look *look;
     bool same_clock; /* same kernel, so the same monotonic clock */
     struct clock_offset clock;
     Hvdrun__AgentHello *hello;
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
-    bool call_again;            /* wanted back before its last agent had ended */
-    char *lost_why;             /* what the transport said about the end of its stream; NULL */
+    bool call_again;            /* the core wants the node again before its last agent has exited */
+    char *lost_why;             /* what the transport reported about the end of the stream; NULL */
 
     struct loop *loop;
     struct loop_timer *tick;
@@ -87,10 +88,10 @@ struct node_link {
 void node_link_init(struct node_link *node, struct loop *loop, int64_t node_timeout_ms,
                     const struct log *log, const struct node_link_ops *ops, void *context);
 
-/* An agent speaks on `stream`, whose descriptors are taken over. -1: it stays CALLING. */
+/* Takes over the descriptors of `stream`, on which an agent speaks. -1: the node stays CALLING. */
 int node_link_connect(struct node_link *node, const struct transport_stream *stream,
                       struct error *err);
-/* After the agent has gone: what is left of the old link goes, for another node_link_init(). */
+/* After the agent has exited: clears the old link for another node_link_init(). */
 void node_link_renew(struct node_link *node);
 void node_link_destroy(struct node_link *node); /* `node` itself too; accepts NULL */
 
@@ -102,13 +103,13 @@ void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch
 void node_link_send_bytes(struct node_link *node, enum frame_type type, uint32_t epoch,
                           const void *bytes, size_t length);     /* of a message, packed */
 void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */
-/* No agent will come up there any more; does nothing once one has said HELLO. */
+/* No agent will come up there. Does nothing after HELLO. */
 void node_link_unreached(struct node_link *node);
 
-/* The transport knows why the stream is about to end. */
+/* The transport knows why the stream will end. */
 void node_link_explain(struct node_link *node, const char *why);
 void node_link_suspend(struct node_link *node, bool suspended);
 
-/* Agent's time on our clock, and how far that may be wrong. */
+/* The agent's time on our clock, and the possible error. */
 int64_t node_link_time(const struct node_link *node, uint64_t agent_ns);
 int64_t node_link_uncertainty(const struct node_link *node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses of this machine that an agent elsewhere may dial, best first. */
+/* The addresses of this machine to which an agent on another host may connect, best first. */
 #pragma once
 
 #include "base/strv.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver knows of every worker: the record that policy, reports and messages read. Records
- * are found by seat, which is the rank in a static job; in an elastic one workers take a seat one
- * after the other, and the record is that of the last one.
+ * What the driver knows about every worker: the records that the exit policy, reports and messages
+ * read. Records are found by seat. In a static job the seat is the rank. In an elastic job workers
+ * take a seat one after the other, and the record is about the last one.
  */
 #pragma once
 
@@ -26,16 +26,16 @@ enum rank_state {
 
 struct rank_record {
     enum rank_state state;
-    int rank, local_rank, app; /* of the last epoch that it was part of */
+    int rank, local_rank, app; /* of the last epoch in which it took part */
     int node;                  /* index in job->nodes */
-    uint32_t epoch;            /* in which it was started; 0: nobody has sat here */
+    uint32_t epoch;            /* in which it was started; 0: the seat has never been taken */
     pid_t pid;                 /* 0: never ran */
     int64_t started_ns;        /* driver's monotonic clock; 0: never */
     int64_t ended_ns;
     bool signaled;
     int code; /* exit code, or signal number */
     bool core, oom, exec_failed, cut;
-    bool aborted;     /* it wanted the end of the job (MPI_Abort) */
+    bool aborted;     /* it aborted the job (MPI_Abort) */
     int abort_status; /* 1 to 255 */
     uint8_t ended;    /* a bit for each stream whose end of file has come */
     char *text;       /* exec_failed: the reason; else the program's own error file; or NULL */
@@ -51,11 +51,11 @@ struct rank_table {
 void rank_table_init(struct rank_table *table, int size);
 void rank_table_destroy(struct rank_table *table);
 
-/* A new worker takes a seat; the table grows as needed. What was known of the last one goes. */
+/* A new worker takes a seat; the table grows as needed. The old record is cleared. */
 struct rank_record *rank_table_seat(struct rank_table *table, int seat);
 const char *rank_state_name(enum rank_state state);
 
-/* Each returns false when the event does not fit the rank's state (a repeated or late frame). */
+/* Each returns false if the event does not fit the state of the rank (a repeated or late frame). */
 bool rank_started(struct rank_table *table, int seat, pid_t pid, int64_t when_ns);
 bool rank_exited(struct rank_table *table, int seat, int64_t when_ns);
 bool rank_finished(struct rank_table *table, int seat);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "transport/dial.h"
 
-#define TRIES 3 /* they begin a stagger apart, and one that comes through is enough */
+#define TRIES 3 /* attempts start one after the other, and one success is enough */
 
 struct second_look {
     struct dial *dial;
@@ -27,7 +27,7 @@ static void dialed(void *context, const struct dial_result *result)
     look->answers(look->context);
 }
 
-/* -1: it is no numeric address. */
+/* -1: it is not a numeric address. */
 static int fill(struct resolve_result *to, const char *numeric)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A second look at a host whose agent has gone silent: does anything else of it answer? It connects
- * anew to where the transport had connected, a few times within `limit_ms`, and hangs up. On a
- * lossy link a fresh handshake comes through long before a stream that has to be repeated in order.
+ * A second look at a host whose agent has gone silent: does the host still answer? It opens new
+ * connections to the address that the transport used, several times within `limit_ms`, and closes
+ * them. On a lossy link a new handshake succeeds long before a stream that must repeat its segments
+ * in order.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 
 struct second_look;
 
-/* `answers` comes once or never. NULL: there is no way to look (no address is known). */
+/* `answers` comes once or never. NULL: there is no known address to connect to. */
 struct second_look *second_look_begin(struct loop *loop, const struct transport_stream *stream,
                                       int64_t limit_ms, void (*answers)(void *context),
                                       void *context);

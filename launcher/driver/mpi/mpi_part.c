@@ -11,7 +11,7 @@
 
 #define WAITING_BYTES_MAX ((size_t)256 << 20)
 
-/* Often enough to tell in time, late enough that whoever will still join has. */
+/* Often enough for a timely warning, late enough that every rank which still joins has joined. */
 #define LOOK_MS 2000
 
 struct mpi_part {
@@ -42,7 +42,7 @@ static bool is_gone(void *context, int rank)
     return seat >= 0 && job->ranks.records[seat].state >= RANK_EXITED;
 }
 
-/* A rank that left in peace ends nothing, but those that wait for it will not be told by MPI. */
+/* A rank that exited with 0 ends nothing, but MPI does not notify the ranks that wait for it. */
 static void look_for_stuck(void *context)
 {
     struct mpi_part *part = context;

@@ -16,10 +16,10 @@ struct mpi_names {
     struct publish_store *store;
     struct loop_timer *expiry;
     struct strv nspaces; /* of all that asked: those of the job's epochs, and PMI-1's */
-    bool closing;        /* nobody is answered any more */
+    bool closing;        /* no more answers */
 };
 
-/* Who gets the answer. */
+/* The rank that asked. */
 struct asker {
     struct mpi_names *names;
     int node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MPI ranks of several nodes publish for each other: the store, fed with MPI_STORE frames. */
+/* What MPI ranks on several nodes publish for each other: the store, fed with MPI_STORE frames. */
 #pragma once
 
 #include "driver/job/job.h"
@@ -9,8 +9,9 @@ struct mpi_names;
 struct mpi_names *mpi_names_create(struct job *job);
 void mpi_names_destroy(struct mpi_names *names); /* accepts NULL */
 
-/* -1: the frame cannot be read. */
+/* -1: the frame cannot be decoded. */
 int mpi_names_request(struct mpi_names *names, const struct node_link *node, const uint8_t *body,
                       size_t length);
-/* Forgets what its ranks published for as long as they live, and their waiting lookups. */
+/* The node was lost: forgets what its ranks published for their lifetime, and their waiting
+ * lookups. */
 void mpi_names_node_lost(struct mpi_names *names, int node);

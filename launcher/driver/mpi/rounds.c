@@ -7,11 +7,11 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
-/* More than a program that waits for its steps can have open; one that does not is ended. Joining
- * looks through all that are open. */
+/* Enough for every program that waits for its steps; a program that does not is ended. Joining
+ * searches all open rounds. */
 #define PENDING_MAX 2048
 
-/* What a node has to do with a round. */
+/* The part of one node in a round. */
 struct part {
     bool needed, joined, pmi1;
     uint64_t token;
@@ -92,7 +92,7 @@ static void take_out(struct mpi_rounds *rounds, struct round *round)
     rounds->pending--;
 }
 
-/* Answers every node that has joined, and forgets the round. */
+/* Answers every node that has joined, and removes the round. */
 static void end(struct mpi_rounds *rounds, struct round *round, const char *problem)
 {
     struct buf all AUTO_BUF = BUF_INIT(rounds->round_limit + 1);
@@ -159,7 +159,7 @@ static struct round *add(struct mpi_rounds *rounds, const struct mpi_step *step)
     return round;
 }
 
-/* Its ranks exist, ascend, and one of them is on this node. */
+/* Whether the ranks exist, ascend, and one of them is on this node. */
 static bool makes_sense(const struct plan *plan, int node, const struct mpi_step *step)
 {
     bool here = step->rank_count == 0;
@@ -181,7 +181,7 @@ static const char *lost_node(const struct mpi_rounds *rounds, const struct round
     return NULL;
 }
 
-/* Fails the round if a node that it needs is lost, ends it if it is complete. */
+/* Fails the round if it needs a lost node; ends it if it is complete. */
 static void settle(struct mpi_rounds *rounds, struct round *round)
 {
     const char *lost = lost_node(rounds, round);
@@ -240,7 +240,7 @@ void mpi_rounds_node_lost(struct mpi_rounds *rounds, int node)
     }
 }
 
-/* The first of its ranks on a node that has not joined for which `gone` says so; -1: none. */
+/* The first rank of the round for which `gone` is true, on a node that has not joined; -1: none. */
 static int find_gone(const struct mpi_rounds *rounds, const struct round *round,
                      bool (*gone)(void *context, int rank), void *context)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps that MPI's start-up takes on all nodes together (PMIx fences, connects and groups,
- * PMI-1 barriers), as the driver sees them: a node joins when all of its ranks that take part have
- * entered the step; when the last node has joined, each gets the bytes of all, in node order. Pure.
+ * The steps that MPI takes on all nodes together at its start (PMIx fences, connects and groups,
+ * PMI-1 barriers). A node joins a step when all of its ranks that take part have entered it. When
+ * the last node has joined, each node gets the bytes of all nodes, in node order. Pure.
  *
- * A step is known by its key and its ranks. A node that joins one which it has joined already is
- * ahead: that is the next round of the same step. Bytes are kept until the round is complete, in
- * all at most the limit given; a lost node fails the rounds that need it, now and later.
+ * A step is identified by its key and its ranks. If a node joins a step that it has joined already,
+ * it starts the next round of that step. Bytes are kept until the round is complete, in all at most
+ * the given limit. A lost node fails all rounds that need it, now and later.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct mpi_step {
     bool pmi1;      /* likewise */
     const char *key;
     const uint32_t *ranks; /* that take part, ascending */
-    size_t rank_count;     /* 0: all of the job */
+    size_t rank_count;     /* 0: all ranks of the job */
     const void *bytes;
     size_t length;
 };
@@ -49,8 +49,8 @@ void mpi_rounds_destroy(struct mpi_rounds *rounds); /* answers nobody; accepts N
 
 enum mpi_join {
     MPI_JOINED,
-    MPI_NONSENSE, /* not a step that this node could take part in: its agent is broken */
-    MPI_TOO_MUCH, /* beyond a limit; the text says which. The step cannot be completed any more */
+    MPI_NONSENSE, /* a step in which this node cannot take part: its agent is broken */
+    MPI_TOO_MUCH, /* beyond a limit, which the text names; the step can never complete */
 };
 enum mpi_join mpi_rounds_join(struct mpi_rounds *rounds, int node, const struct mpi_step *step,
                               struct error *err);
@@ -59,7 +59,7 @@ void mpi_rounds_node_lost(struct mpi_rounds *rounds, int node);
 
 size_t mpi_rounds_pending(const struct mpi_rounds *rounds);
 
-/* A round that can never be complete: true and who has joined it (a node) and who cannot any more
- * (a rank for which `gone` says so, on a node that has not joined). */
+/* Whether a round can never complete. If so: a node that has joined it, and a rank that cannot
+ * join any more (`gone` is true, and its node has not joined). */
 bool mpi_rounds_stuck(const struct mpi_rounds *rounds, bool (*gone)(void *context, int rank),
                       void *context, int *joined_node, int *gone_rank);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom a job that does not come up waits for. */
+/* The hosts for which a job waits that does not come up. */
 #include "driver/reach/reach.h"
 
 #define MISSING_IN_ONE_LINE 4
 #define RANKS_TEXT_MAX 256
 
-/* A node without a place has no rank to be waited for. */
+/* The job does not wait for a node without a place. */
 static bool is_missing(const struct job *job, const struct node_link *node)
 {
     if (node->place < 0)

@@ -20,8 +20,8 @@ static bool is_behind(const struct job *job, const struct node_link *node)
     return job->state == JOB_CONNECTING ? node->state <= NODE_STARTING : node->state < NODE_READY;
 }
 
-/* The host that has been waited for longest: they are called in their order, so it is the first
- * that has begun and is not through. */
+/* The host with the longest wait. Hosts are called in order, so it is the first one that has
+ * begun and has not finished. */
 static const struct node_link *slowest(const struct job *job)
 {
     const struct node_link *found = NULL;

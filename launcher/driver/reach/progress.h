@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress line of the start: "connecting 37/64 hosts, slowest: c12 (auth)". Only on a
- * terminal (output/ knows), only when the start takes long enough to be noticed.
+ * The progress line of the start: "connecting 37/64 hosts, slowest: c12 (auth)". It appears only on
+ * a terminal (output/ decides) and only if the start takes noticeably long.
  */
 #pragma once
 
@@ -11,5 +11,5 @@ struct progress;
 
 struct progress *progress_create(struct job *job);
 void progress_begin(struct progress *progress);
-void progress_end(struct progress *progress); /* takes the line away */
+void progress_end(struct progress *progress); /* removes the line */
 void progress_destroy(struct progress *progress);

@@ -15,14 +15,13 @@
 #include "node/is_local.h"
 #include "transport/resolve.h"
 
-/* How long the end of the job waits for the HELLO of an agent that has been started; it has no
- * workers. */
+/* How long the end of the job waits for the HELLO of a started agent, which has no workers yet. */
 #define GREETING_MS 3000
-#define LOOKUP_MS 2000 /* to find out whether a name is our own */
+#define LOOKUP_MS 2000 /* to find out whether a name is that of this machine */
 #define STAGE_MS 10000
-#define SHARE_OF_START 3 /* of --start-timeout, that one stage may take */
+#define SHARE_OF_START 3 /* a stage may take this share of --start-timeout */
 
-/* What the reach knows about a node beside its link. */
+/* What this part knows about a node, beside its link. */
 struct reach_node {
     struct reach *reach;
     struct node_link *link;
@@ -30,9 +29,9 @@ struct reach_node {
     struct transport_target target;
     struct host_traits traits; /* what `target` points to */
     enum way way;              /* if it is not here */
-    char *no_way;              /* it cannot be opened, and this has to be told; NULL */
+    char *no_way;              /* why the way cannot be opened, until that is reported; NULL */
     struct transport_call *call;
-    struct resolve_request *lookup; /* while it is not known whether it is this machine */
+    struct resolve_request *lookup; /* while a resolver looks up whether it is this machine */
     char *why;                      /* it cannot be reached; NULL */
 };
 
@@ -46,7 +45,7 @@ struct reach {
     struct reach_node **nodes; /* by index of the link */
     int count;
     struct loop_timer *refusals;
-    struct loop_timer *greeting; /* once stopped: of agents that have not said HELLO */
+    struct loop_timer *greeting; /* after reach_stop(): for agents that have not sent HELLO */
     bool stopped;
 };
 
@@ -62,7 +61,7 @@ static void node_failed(struct reach_node *node, enum transport_stage stage, con
     kind_unreached(reach->job, node->link, why);
 }
 
-/* What the transports say */
+/* Events of the transports */
 
 static void call_stage(void *context, enum transport_stage stage)
 {
@@ -107,10 +106,10 @@ static void call(struct reach_node *node, const struct transport *transport)
     node->call = transport_call(transport, &node->target, &events, node);
 }
 
-/* Which transport */
+/* The choice of the transport */
 
-/* `traits` may say it; else the user; else in a Slurm job it is Slurm that starts things, but for
- * whoever wants to be reached as somebody else, or elsewhere. */
+/* The transport in `traits` goes first, then the setting. In a Slurm job srun is the default,
+ * unless the entry names another user, port, address or key. */
 static enum way way_to(const struct job *job, const struct host_traits *traits)
 {
     const struct allocation *allocation = job->request->allocation;
@@ -135,7 +134,7 @@ static enum way way_to(const struct job *job, const struct host_traits *traits)
 
 static const struct transport *open_way(struct reach *reach, enum way way, struct error *err)
 {
-    bool sends_agent = way != WAY_SRUN; /* reading and hashing it takes its time */
+    bool sends_agent = way != WAY_SRUN; /* reading and hashing it takes time */
     if (sends_agent && reach->image.bytes == NULL &&
         agent_image_open(reach->job->request->agent_path, &reach->image, err) < 0) {
         agent_image_close(&reach->image);
@@ -144,7 +143,7 @@ static const struct transport *open_way(struct reach *reach, enum way way, struc
     return ways_open(reach->ways, way, err);
 }
 
-/* A way that cannot be opened fails the node, from the loop as all failures come. */
+/* If a way cannot be opened, the node fails, from the loop like all failures. */
 static void call_away(struct reach_node *node)
 {
     struct reach *reach = node->reach;
@@ -170,7 +169,7 @@ static void refuse(void *context)
     }
 }
 
-/* An agent on this machine, later than those that are forked (D1). */
+/* Starts an agent on this machine, later than the forked ones (D1). */
 static void call_local(struct reach_node *node)
 {
     struct reach *reach = node->reach;
@@ -196,8 +195,8 @@ static void looked_up(void *context, const struct resolve_result *result)
         call_away(node);
 }
 
-/* Without --transport a name of this very machine needs no connection; but whoever wants to be
- * another user there needs one. */
+/* Without --transport, a name of this machine needs no connection, unless the entry names
+ * another user. */
 static bool may_be_local(const struct reach_node *node)
 {
     const struct settings *settings = node->reach->job->settings;
@@ -218,7 +217,7 @@ static void begin_node(struct reach_node *node)
         call_away(node);
 }
 
-/* Letting go of a node */
+/* Hang up */
 
 static void let_go(struct reach_node *node)
 {
@@ -245,7 +244,7 @@ static void greeting_limit_passed(void *context)
 
 /* Create, call, close */
 
-/* As a Slurm job calls the node that we run on, whatever the machine's own name. */
+/* The name of this node in the Slurm job, whatever the name of the machine is. */
 static bool is_slurm_name(const struct allocation *allocation, const char *host)
 {
     return allocation != NULL && allocation->kind == ALLOCATION_SLURM && allocation->here != NULL &&
@@ -312,7 +311,7 @@ int reach_open(struct reach *reach, struct error *err)
 {
     if (reach->resolver != NULL)
         return 0;
-    for (int i = 0; i < reach->count; i++) { /* what is wrong with a way is wrong with the job */
+    for (int i = 0; i < reach->count; i++) { /* a problem of a way is a problem of the job */
         const struct reach_node *node = reach->nodes[i];
         if (!node->is_here && open_way(reach, node->way, err) == NULL)
             return -1;

@@ -79,7 +79,7 @@ static int open_srun(struct ways *ways, struct error *err)
         .agent_path = job->request->agent_path,
         .arguments = job->settings->srun_args,
         .addresses = strv_items(&ways->addresses),
-        .limit_ms = job->settings->start_timeout / 10 * 9, /* so that it is known why, before */
+        .limit_ms = job->settings->start_timeout / 10 * 9, /* so that the reason is known before */
         .nodes = job->node_count,
         .one_each = job->kind->many_epochs,
         .note = srun_note,

@@ -12,11 +12,11 @@
 /* Bytes of one agent that have not been consumed. */
 struct debt {
     struct node_link *node;
-    int64_t hello_ns; /* of the agent: one that came after it on the same node owes nothing */
+    int64_t hello_ns; /* of the agent; the next agent on the same node owes nothing */
     size_t bytes;
 };
 
-/* The debts of one seat, oldest first: nearly always one. */
+/* The debts of one seat, oldest first; nearly always one. */
 struct debts {
     struct debt *items;
     size_t count;
@@ -25,7 +25,7 @@ struct debts {
 struct collect {
     struct debts *seats;
     size_t seat_count;
-    bool direct; /* bytes are on their way: what is consumed now has not waited */
+    bool direct; /* bytes are being passed on: what is consumed now has not waited */
 };
 
 struct collect *collect_create(void)
@@ -76,8 +76,9 @@ static enum output_stream stream_of(const struct frame_data *data)
     return data->stream == 1 ? OUTPUT_STDOUT : OUTPUT_STDERR;
 }
 
-/* A stream ends once. What takes no credit must not pile up behind a slow reader, so a repeated end
- * is refused; a job of many epochs, which goes on without a host rather than end, ignores it. */
+/* A stream ends once. Frames without credit must not pile up behind a slow reader, so a repeated
+ * end is refused. A job of many epochs ignores it instead, because it would rather lose a host
+ * than end. */
 static int end_stream(struct job *job, uint32_t seat, enum output_stream stream)
 {
     struct rank_record *record = &job->ranks.records[seat];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output frames into the output room, and credit back to the agents (D4). The credit belongs to the
- * agent from which the bytes came, although their seat may be somebody else's, on another node, by
- * the time they have been written.
+ * Passes output frames to the output room, and credit back to the agents (D4). The credit belongs
+ * to the agent that sent the bytes. When they have been written, another worker on another node may
+ * have their seat.
  */
 #pragma once
 

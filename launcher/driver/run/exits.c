@@ -51,7 +51,7 @@ static void record_exit(struct rank_record *record, const Hvdrun__Exited *messag
     record->max_rss_kb = message->max_rss_kb;
 }
 
-/* A worker ends once. In a job of many epochs another one may have its seat by now. */
+/* A worker ends once. In a job of many epochs another worker may already have its seat. */
 static int repeated(const struct job *job)
 {
     return job->kind->many_epochs ? 0 : -1;

@@ -22,7 +22,7 @@ static void output_consumed(void *context, int rank, size_t bytes)
     collect_consumed(job->collect, rank, bytes);
 }
 
-/* The reader of our output has gone. For stdout that ends the job, as it would end a program. */
+/* The reader of our output is gone. For stdout that ends the job, as it ends any program. */
 static void output_failed(void *context, enum output_stream stream, int errnum, const char *text)
 {
     struct job *job = context;

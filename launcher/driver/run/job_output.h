@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the job prints: its output as the settings want it, its log on top of that, and what follows
- * when nobody takes it any more. */
+/* Creates the output of the job as the settings want it, and its log on top of it. Ends the job
+ * when its output cannot be delivered. */
 #pragma once
 
 #include "driver/job/job.h"
 
-/* job->output and job->log; says what the command line is warned of. */
+/* Opens job->output and job->log, and prints the warnings about the command line. */
 int job_open_output(struct job *job, struct error *err);

@@ -10,7 +10,7 @@ struct rendezvous_part {
     struct job *job;
     struct rendezvous_store *store; /* made when the first request comes */
     struct loop_timer *expiry;
-    struct rendezvous_elastic elastic; /* all NULL: no job takes them */
+    struct rendezvous_elastic elastic; /* all NULL: the job is not elastic */
 };
 
 static void reply(void *context, struct rendezvous_source source, int status, const void *body,

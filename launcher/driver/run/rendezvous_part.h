@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of the rendezvous, fed with the requests that agents pass on as frames (D11). */
+/* The store of the rendezvous, which serves the requests that agents pass on as frames (D11). */
 #pragma once
 
 #include "driver/job/agent_frame.h"
@@ -8,7 +8,7 @@
 
 struct rendezvous_part;
 
-/* Who takes the requests that only workers of elastic jobs make (rendezvous/store.h). */
+/* Handlers of the requests that only workers of elastic jobs send (rendezvous/store.h). */
 struct rendezvous_elastic {
     void (*request)(void *context, struct rendezvous_source source,
                     const struct rendezvous_request *request);
@@ -25,8 +25,8 @@ void rendezvous_part_take_elastic(struct rendezvous_part *part,
 
 void rendezvous_part_begin(struct rendezvous_part *part); /* the job's new epoch */
 
-/* KV_REQUEST, KV_DROPPED, of any epoch: a stale request is answered too, since a silent client
- * would wait for ever. -1: the frame cannot be read. */
+/* KV_REQUEST, KV_DROPPED, of any epoch: a stale request gets an answer too, because its client
+ * would wait for ever without one. -1: the frame cannot be decoded. */
 int rendezvous_part_request(struct job *job, struct node_link *node,
                             const struct agent_frame *frame);
 int rendezvous_part_dropped(struct job *job, struct node_link *node,

@@ -36,7 +36,7 @@ struct stdin_feed {
     bool stopped;
 };
 
-/* What every target may still be sent; 0 while one of them has no room. */
+/* How much every target may still get; 0 while one of them has no room. */
 static uint64_t room(const struct stdin_feed *feed)
 {
     uint64_t least = UINT64_MAX;
@@ -87,7 +87,7 @@ static void pump_plain(void *context)
     pump(feed);
 }
 
-/* Asks to be called when there is something to read and somebody to take it. */
+/* Watches the descriptor while there is room for input. */
 static void arm(struct stdin_feed *feed)
 {
     bool wanted = !feed->stopped && room(feed) > 0;
@@ -116,8 +116,8 @@ static void retry_later(struct stdin_feed *feed, int64_t after_ms)
     loop_timer_set(feed->retry, after_ms);
 }
 
-/* Workers that took what has come for all of it would end well with wrong results. But who gives a
- * descriptor that is not open for reading (nohup does) gives no input. */
+/* Workers that mistake partial input for all of it exit with 0 and wrong results. But a
+ * descriptor that is not open for reading (as with nohup) means that there is no input. */
 static void read_failed(struct stdin_feed *feed, int errnum)
 {
     if (errnum == EBADF)
@@ -145,12 +145,12 @@ static void pump(struct stdin_feed *feed)
     }
     ssize_t got = fd_read(STDIN_FILENO, chunk, allowed < CHUNK ? (size_t)allowed : CHUNK);
     int errnum = errno;
-    if (got < 0 && errnum == EAGAIN) { /* somebody made the shared descriptor non-blocking */
+    if (got < 0 && errnum == EAGAIN) { /* another process made the shared descriptor non-blocking */
         retry_later(feed, 10);
         return;
     }
     if (got < 0 && errnum == EIO &&
-        kind_of_stdin() == S_IFCHR) { /* we lost the terminal just now */
+        kind_of_stdin() == S_IFCHR) { /* we have just lost the terminal */
         retry_later(feed, BACKGROUND_RETRY_MS);
         return;
     }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The job's standard input, read only as far as the ranks that get it have granted credit, so a
- * rank that does not read costs no memory and no byte is read ahead of need. With --stdin all the
- * slowest rank sets the pace. A terminal is only read in the foreground, so that a job in the
- * background is never stopped by it. What cannot be read ends the job.
+ * The standard input of the job. It is read only as far as the ranks that get it have granted
+ * credit. So a rank that does not read costs no memory, and nothing is read ahead of need. With
+ * --stdin all the slowest rank sets the pace. A terminal is read only in the foreground, so it
+ * never stops a job in the background. A read error ends the job.
  */
 #pragma once
 
 #include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
-/* Before anything is started: -1 when nothing can be read from it, whoever tries. */
+/* Call it before anything starts. -1: the standard input can never be read. */
 int stdin_feed_check(const struct job *job, struct error *err);
 
 struct stdin_feed *stdin_feed_create(struct job *job);

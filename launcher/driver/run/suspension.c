@@ -15,7 +15,7 @@
 
 struct suspension {
     struct job *job;
-    bool wanted;  /* SUSPEND was sent; we stop when all have answered */
+    bool wanted;  /* SUSPEND was sent; the launcher stops when all agents have answered */
     int answered; /* nodes */
 };
 
@@ -31,7 +31,7 @@ void suspension_destroy(struct suspension *suspension)
     free(suspension);
 }
 
-/* The limits of time, of the job and of every link. */
+/* Stops or restarts the time limits of the job and of every link. */
 static void pause_limits(struct job *job, bool paused)
 {
     if (paused) {
@@ -53,7 +53,7 @@ static void suspend_links(const struct job *job, bool suspended)
         node_link_suspend(job->nodes[i], suspended);
 }
 
-/* All workers stand still: now we do. */
+/* All workers have stopped: now the launcher stops. */
 static void stop_ourselves(struct suspension *suspension)
 {
     struct job *job = suspension->job;
@@ -61,7 +61,7 @@ static void stop_ourselves(struct suspension *suspension)
     terminal_restore(job->terminal);
     int64_t since = clock_mono_ms();
     raise(SIGSTOP);
-    loop_stood_still(job->loop, since); /* also for the transports, which have limits of theirs */
+    loop_stood_still(job->loop, since); /* moves the limits of the transports too */
     terminal_raw_again(job->terminal);
 }
 
@@ -93,7 +93,7 @@ void suspension_end(struct suspension *suspension)
 {
     struct job *job = suspension->job;
     suspension->wanted = false;
-    terminal_raw_again(job->terminal); /* it may have come from the background */
+    terminal_raw_again(job->terminal); /* the job may have been continued in the background */
     suspend_links(job, false);
     job_send_all(job, FRAME_RESUME, NULL);
     pause_limits(job, false);

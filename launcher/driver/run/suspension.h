@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A suspended job (Ctrl-Z): the workers are stopped, then the launcher stops too. No limit of time
- * runs meanwhile (D5).
+ * A suspended job (Ctrl-Z): the workers stop, then the launcher stops too. All time limits stop
+ * meanwhile (D5).
  */
 #pragma once
 
@@ -13,7 +13,7 @@ struct suspension;
 struct suspension *suspension_create(struct job *job);
 void suspension_destroy(struct suspension *suspension); /* accepts NULL */
 
-/* The user wants the job to stop: returns at once; we stop when all agents have answered. */
+/* The user suspends the job. Returns at once; the launcher stops when all agents have answered. */
 void suspension_begin(struct suspension *suspension);
 void suspension_end(struct suspension *suspension);
 

@@ -93,7 +93,7 @@ int time_limit_state(struct job *job, struct node_link *node, const struct agent
 {
     struct time_limit *limit = job->time_limit;
     if (limit->wanted <= 0)
-        return 0; /* too late, or nobody has asked */
+        return 0; /* too late, or not asked for */
     Hvdrun__StateReport *message = hvdrun__state_report__unpack(NULL, frame->length, frame->body);
     if (message == NULL || message->n_ranks != message->n_texts) {
         if (message != NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --timeout: how long the workers may run. When it has passed, every agent is asked what its
- * workers are doing (state, wait channel, stack where readable); what has come after a short wait
- * is printed, and the job ends.
+ * --timeout: how long the workers may run. After that time the driver asks every agent what its
+ * workers are doing (state, wait channel, stack if readable). After a short wait it prints the
+ * answers, and the job ends.
  */
 #pragma once
 

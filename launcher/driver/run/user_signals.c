@@ -16,19 +16,20 @@
 #include "model/exit/signal_round.h"
 #include "output/terminal.h"
 
-/* Slurm ends a job with TERM and, KillWait (30 s) later, KILL to all that belongs to it, us
- * included, who could not clean up then. */
+/* Slurm ends a job with TERM. After KillWait (30 s) it kills everything in the job, including
+ * the launcher, which could not clean up then. */
 #define GRACE_IN_SLURM_MS 20000
 
-#define KILLED_AT 3 /* the wish for an end that kills the workers; the next waits for no agent */
+/* The request to end that kills the workers. The next one does not wait for agents. */
+#define KILLED_AT 3
 
 struct user_signals {
     struct loop_signals *watch;
-    int asked; /* how often the user wanted the end */
+    int asked; /* how often the user asked for the end */
     struct signal_rounds rounds;
 };
 
-/* How the n-th wish for an end is passed on. */
+/* The signal that workers get for the n-th request to end. */
 static int escalated(int signal, int asked)
 {
     if (asked <= 1)
@@ -36,7 +37,7 @@ static int escalated(int signal, int asked)
     return asked < KILLED_AT ? SIGTERM : SIGKILL;
 }
 
-/* The end of a Slurm job: every process of it gets the signal. */
+/* Whether Slurm ends the job: then every process of the job gets the signal. */
 static bool is_slurms(const struct job *job, int signal)
 {
     const struct allocation *allocation = job->request->allocation;
@@ -52,9 +53,9 @@ void user_signals_end(struct job *job, int signal)
 {
     struct user_signals *signals = job->signals;
     if (job->requeue != REQUEUE_NO)
-        return; /* Slurm does as it was asked to */
+        return; /* Slurm sends it because of our own requeue */
     if (job->state >= JOB_FLUSHING) {
-        loop_stop(job->loop); /* only a reader that does not read holds us: let it go */
+        loop_stop(job->loop); /* only a stuck reader of the output keeps us here */
         return;
     }
     warning_user_ends(job->warning);
@@ -150,7 +151,7 @@ int user_signals_frame(struct job *job, struct node_link *node, const struct age
     return 0;
 }
 
-/* Those that are watched in any job, and those that the settings name. */
+/* The signals that any job watches, and those that the settings name. */
 static bool is_wanted(const struct job *job, int signal)
 {
     static const int always[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,

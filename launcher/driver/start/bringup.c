@@ -26,7 +26,7 @@ struct bringup {
 
 /* Hosts that cannot be reached */
 
-/* Of one host the job's own error tells it; several get a line each. */
+/* If one host failed, it is the error of the job; several hosts get a line each. */
 static void say_unreached(const struct bringup *bringup)
 {
     struct job *job = bringup->job;
@@ -71,7 +71,7 @@ void bringup_unreached(struct bringup *bringup)
     look_whether_settled(bringup);
 }
 
-/* The limit of the whole */
+/* The time limit */
 
 static void limit_passed(void *context)
 {
@@ -136,7 +136,7 @@ static bool is_about_program(uint32_t status)
     return status == STATUS_NOT_FOUND || status == STATUS_NOT_EXECUTABLE;
 }
 
-/* false: the node's complaint has ended the job. */
+/* false: the problem of the node has ended the job. */
 static bool accept_problem(struct job *job, const struct node_link *node, const char *problem,
                            uint32_t status, uint32_t rank)
 {
@@ -147,8 +147,8 @@ static bool accept_problem(struct job *job, const struct node_link *node, const 
         teardown_launcher(job, (int)status, text);
         return false;
     }
-    /* For the verdict it counts from a time that is earlier than our kill whatever error the node's
-     * clock is measured with. */
+    /* For the verdict it is dated before our first kill, whatever the error of the clock of the
+     * node is. */
     struct exit_event event = {.seat = (int)rank, .code = (int)status, .when_ns = node->hello_ns};
     struct rank_record *record = &job->ranks.records[rank];
     if (rank_exited(&job->ranks, (int)rank, clock_mono_ns())) {
@@ -198,7 +198,7 @@ int bringup_ready(struct job *job, struct node_link *node, const struct agent_fr
     }
     node->ready_ns = clock_mono_ns();
     handshake_take_ready(job, node, ready);
-    /* The first complaint ends the job; the user wants to read those of the other hosts too. */
+    /* The first problem ends the job, but the user wants to read those of the other hosts too. */
     if (node->state == NODE_ENDING && ready->problem[0] != '\0' && !is_about_program(ready->status))
         log_error(&job->log, "%s: %s", node->host, ready->problem);
     if (node->state == NODE_UP &&

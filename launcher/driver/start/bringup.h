@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bring-up of a static job: HELLO from every agent, PREPARE to all, READY from all, START to
- * all. No step waits longer than --start-timeout in all; the message on time-out names the hosts
- * that were waited for.
+ * all. All steps together may take at most --start-timeout; after that a message names the hosts
+ * that have not answered.
  *
- * A host that cannot be reached does not end the job on the spot: the others get a few seconds more
- * to come up or to fail too, so that the user reads about all bad hosts at once.
+ * A host that cannot be reached does not end the job at once. The other hosts get a few more
+ * seconds to come up or to fail too, so that the user learns about all bad hosts at once.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ void bringup_unreached(struct bringup *bringup);
 /* READY. */
 int bringup_ready(struct job *job, struct node_link *node, const struct agent_frame *frame);
 
-/* All are up: PREPARE. */
+/* All agents are up: sends PREPARE. */
 void bringup_prepare(struct bringup *bringup);
-/* All are ready: START. */
+/* All agents are ready: sends START. */
 void bringup_start(struct bringup *bringup);

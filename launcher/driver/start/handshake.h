@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver and an agent say to each other before workers run, alike in every kind of job:
- * HELLO and WELCOME, what READY tells about the node, START.
+ * The messages between driver and agent before workers run, the same in every kind of job: HELLO
+ * and WELCOME, the facts in READY, START.
  */
 #pragma once
 
@@ -12,15 +12,16 @@
 char *handshake_version_problem(const struct node_link *node);
 char *handshake_problem(const struct node_link *node); /* either */
 
-/* Answers HELLO: WELCOME, with the part of the job's kind, and the first output credit. */
+/* Answers HELLO with WELCOME, which includes the part of the kind of job, and with the first
+ * output credit. */
 void handshake_welcome(struct job *job, struct node_link *node);
 
-/* Takes the address and ports that the first worker's node has chosen, and prints what the user
- * asked to see. */
+/* Takes the address and the ports that the node of the first worker has chosen, and prints what
+ * the user asked for. */
 void handshake_take_ready(struct job *job, const struct node_link *node,
                           const Hvdrun__Ready *ready);
 
-/* The node is RUNNING. */
+/* Sends START; the node is RUNNING. */
 void handshake_send_start(const struct job *job, struct node_link *node);
 
 /* START was sent to all nodes for the first time: the job is RUNNING, and its time limit begins. */

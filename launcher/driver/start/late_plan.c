@@ -17,7 +17,7 @@ static struct node_link *node_of(const struct job *job, const char *host)
     return i < job->node_count ? job->nodes[i] : NULL;
 }
 
-/* The hosts of the request, with the slots that their agents speak of. */
+/* The hosts of the request, with the numbers of slots that their agents report. */
 static void count_slots(const struct job *job, struct host_list *out)
 {
     const struct host_list *hosts = job->request->late->hosts;
@@ -46,7 +46,7 @@ static bool check_rank(struct job *job, enum option_id id, int64_t rank)
     return false;
 }
 
-/* A host without ranks: its agent quits, and nobody waits for it. */
+/* The agent of a host without ranks quits, and the job does not wait for it. */
 static void leave_unused(struct job *job)
 {
     for (int i = 0; i < job->node_count; i++) {

@@ -11,9 +11,10 @@
 #include "model/net/network.h"
 #include "output/terminal.h"
 
-/* PREPARE as bytes. A field that is written later counts and lists grow, so a message may be
- * written in pieces: what all nodes are told alike comes first and is written once (with thousands
- * of hosts their names are most of it), and behind it what one node is told. */
+/* PREPARE as bytes. In a protobuf message the later of two fields wins, and lists grow, so a
+ * message can be written in pieces. The part for all nodes comes first and is written once,
+ * because with thousands of hosts their names are most of it. Behind it comes the part for one
+ * node. */
 struct prepare_body {
     struct buf bytes;
     size_t common; /* how many of them are for all */
@@ -36,14 +37,14 @@ static void fill_binding(Hvdrun__Prepare *message, const struct job *job)
     message->report_bindings = settings->report_bindings;
     message->cpus_per_proc = (uint32_t)(mapped > 0 ? mapped : settings->cpus_per_proc);
     message->map_unit = job->plan->round_numa ? 1 : 0;
-    /* going round the memory nodes means nothing to workers that are bound to none */
+    /* a round over the memory nodes means nothing to workers that are not bound to one */
     if (job->plan->round_numa && !settings_is_set(settings, OPT_bind_to))
         message->bind = BIND_NUMA;
     message->gpus_per_proc = (uint32_t)settings->gpus_per_proc;
     message->nic_hints = settings->nic_hints;
 }
 
-/* Who is where. */
+/* The places of all ranks. */
 static void fill_layout(Hvdrun__Prepare *message, const struct job *job,
                         struct prepare_parts *parts)
 {
@@ -63,7 +64,7 @@ static void fill_layout(Hvdrun__Prepare *message, const struct job *job,
     message->n_app_sizes = parts->app_count;
 }
 
-/* `remote`: to the nodes that are other machines. */
+/* `remote`: for the nodes that are other machines. */
 static void put_common(struct prepare_body *body, const struct job *job,
                        const struct prepare_epoch *epoch, struct prepare_parts *parts, bool remote)
 {
@@ -96,8 +97,8 @@ static void put_common(struct prepare_body *body, const struct job *job,
     body->common = body->bytes.length;
 }
 
-/* What the host list says of its workers, and the folder of all. Returns a text that the message
- * borrows; NULL: none. */
+/* The settings of its workers in the host list, and the working directory of all. Returns a text
+ * that the message borrows; NULL: none. */
 static char *fill_host_traits(Hvdrun__Prepare *message, const struct job *job,
                               const struct node_link *node, const struct prepare_parts *parts)
 {
@@ -134,7 +135,8 @@ static void send_prepare(struct prepare_body *body, const struct job *job,
     buf_truncate(&body->bytes, body->common);
 }
 
-/* From other machines, in later epochs: a worker keeps the interface with which it was started. */
+/* The address for workers on other machines. In later epochs a worker keeps the interface with
+ * which it started. */
 static bool others_may_join(const struct job *job)
 {
     const struct settings *settings = job->settings;
@@ -146,7 +148,7 @@ static bool others_may_join(const struct job *job)
     return any;
 }
 
-/* false: the hosts have no network in common that the user allows; the job ends. */
+/* false: the hosts do not share a network that the user allows; the job ends. */
 static bool choose_addresses(struct job *job)
 {
     size_t count = (size_t)job->plan->node_count;

@@ -160,8 +160,8 @@ static bool all_different(char *const *names, int count)
     return different;
 }
 
-/* MPI tells nodes apart by their host names, and looks them up in the names of its shared memory;
- * where they are not different (agents under made-up names), by ours. */
+/* MPI tells nodes apart by their host names, and looks these up in the names of its shared
+ * memory. If the names are not different (simulated hosts), it gets ours. */
 static void fill_hostnames(const struct job *job, struct prepare_parts *parts)
 {
     int count = job->plan->node_count;

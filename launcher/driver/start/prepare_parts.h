@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists that PREPARE is made of, as its messages want them: made once for all nodes, of which
- * each gets its share.
+ * The lists in PREPARE, in the form of its messages: made once for all nodes; each node gets its
+ * share.
  */
 #pragma once
 
@@ -10,13 +10,13 @@
 
 #define PREPARE_LIMITS_MAX 16
 
-/* Which part of the lists is for one node. */
+/* The share of one node. */
 struct node_share {
     size_t first_worker, workers;
     size_t first_stdin, stdin_count;
 };
 
-/* Everything in it lives as long as it does; what is not owned is the job's. */
+/* Everything in it lives as long as the struct; what it does not own belongs to the job. */
 struct prepare_parts {
     Hvdrun__Limit limits[PREPARE_LIMITS_MAX]; /* the soft limits of the user's shell */
     Hvdrun__Limit *limit_pointers[PREPARE_LIMITS_MAX];
@@ -44,5 +44,6 @@ void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch
                         struct prepare_parts *parts);
 void prepare_parts_free(struct prepare_parts *parts);
 
-/* A folder as every node can be told it: below ours when it is relative. The caller owns it. */
+/* A folder as every node gets it: below our working directory if it is relative. The caller
+ * frees it. */
 char *prepare_folder(const struct job *job, const char *wdir);

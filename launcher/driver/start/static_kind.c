@@ -14,7 +14,7 @@
 #include "driver/start/late_plan.h"
 #include "model/exit/policy.h"
 
-#define NODE_TIMEOUT_MS 30000 /* a switch fail-over must not kill a run of days (D5) */
+#define NODE_TIMEOUT_MS 30000 /* the fail-over of a switch must not end a run of days (D5) */
 
 struct static_job {
     struct bringup *bringup;
@@ -27,7 +27,7 @@ static struct static_job *of(const struct job *job)
     return job->kind_data;
 }
 
-/* The plan is known, or has changed before anything has happened by it. */
+/* Takes a plan that is new, or that changed before it was used. */
 static void follow_plan(struct job *job)
 {
     struct static_job *own = of(job);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The static kind of job: its hosts and ranks are planned before anything starts, and it ends at
- * its first bad exit (model/exit/policy.h). A seat is a rank.
+ * The static kind of job: its hosts and ranks are planned before anything starts, and its first bad
+ * exit ends it (model/exit/policy.h). A seat is a rank.
  */
 #pragma once
 

@@ -119,7 +119,7 @@ int dry_run_table(const struct plan *plan, const struct app_list *apps, struct b
     return result;
 }
 
-/* A JSON string of any bytes: each one that is no part of a UTF-8 character becomes U+FFFD. */
+/* A JSON string from any bytes: each byte that is not part of a UTF-8 character becomes U+FFFD. */
 static json_t *any_string(const char *text)
 {
     json_t *string = json_string(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `--dry-run`: the plan as a table for people and as JSON for programs. The same plan gives the
- * same bytes. Both return -1 when `out` reached its limit (allow for about 200 bytes a rank); what
- * was written until then stays in it.
+ * same bytes. Both return -1 if `out` reaches its limit (allow for about 200 bytes for each rank);
+ * the text up to there stays in it.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 #include "model/plan/app.h"
 #include "model/plan/plan.h"
 
-/* A summary line, then one aligned line for each rank: rank, host, local rank/size, cross
- * rank/size, app and its command, shortened. */
+/* A summary line, then one aligned line for each rank: rank, host, local rank and size, cross
+ * rank and size, app, and its shortened command. */
 int dry_run_table(const struct plan *plan, const struct app_list *apps, struct buf *out);
 
 /* One object: size, nodes [{name, slots, local_size, first_rank}] (the lowest), ranks [{rank, host,

@@ -34,7 +34,7 @@ static json_t *begin(const char *event)
     return json_pack("{s:f, s:s}", "time", (double)(clock_wall_ns() / 1000) / 1e6, "event", event);
 }
 
-/* Names and texts come from outside and need not be UTF-8, which JSON is. */
+/* Names and texts come from outside and may be invalid UTF-8, which JSON does not allow. */
 static void set_text(json_t *object, const char *key, const char *text)
 {
     json_t *value = json_string(text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --events FILE: what happens to the job, one JSON object a line: "time" (seconds since 1970, with
- * microseconds), "event", and what it is about. Every function accepts NULL: no file was asked for.
+ * --events FILE: what happens in the job, one JSON object on a line: "time" (seconds since 1970,
+ * with microseconds), "event", and its details. Every function accepts NULL, which means that the
+ * user wants no events.
  */
 #pragma once
 

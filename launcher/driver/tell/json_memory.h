@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What jansson allocates ends the process when there is no memory, as all else (base/mem.h): a
- * report or a stream of events is whole, or the job says why not. To be called before any of it. */
+/* Makes jansson end the process when there is no memory, like all other allocations
+ * (base/mem.h). So a report or a stream of events is complete, or the job says why it is not.
+ * Call it before any use of jansson. */
 #pragma once
 
 void json_memory_init(void);

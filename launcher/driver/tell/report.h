@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a job leaves when it is over: the JSON of --report, the trace of --launch-trace, and the
- * one block on the terminal that says who failed and why.
+ * What a job writes at its end: the JSON of --report, the trace of --launch-trace, and the block on
+ * the terminal that says which rank or host failed and why.
  */
 #pragma once
 
@@ -10,7 +10,8 @@
 /* The report as JSON text; the caller frees it. */
 char *report_json(const struct job *job, const struct verdict *verdict);
 
-/* The start-up in Chrome's trace event format: a row per node and per rank. The caller frees it. */
+/* The start in the trace event format of Chrome: a row for each node and each rank. The caller
+ * frees it. */
 char *report_trace(const struct job *job);
 
 /* The host that the verdict names; NULL: none. */

@@ -7,7 +7,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/tell/report.h"
 
-#define ACCOUNT_MAX 2000 /* bytes of the program's own account that are shown */
+#define ACCOUNT_MAX 2000 /* bytes of the program's error file that are shown */
 
 /* Each line of `text` on a line of its own, marked. */
 static void quote(struct buf *out, const char *title, const char *text)
@@ -22,8 +22,8 @@ static void quote(struct buf *out, const char *title, const char *text)
     }
 }
 
-/* What torch's @record left in its error file: {"message": {"message": ..., "extraInfo":
- * {"py_callstack": ...}}}, or {"message": "..."}; other content is shown as it is. */
+/* The error file that torch's @record wrote: {"message": {"message": ..., "extraInfo":
+ * {"py_callstack": ...}}}, or {"message": "..."}. Other content is shown as it is. */
 static char *account_text(const char *file)
 {
     json_t *root = json_loads(file, 0, NULL);
@@ -109,7 +109,7 @@ static void describe_terminated(const struct job *job, const struct verdict *ver
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out)
 {
     if (verdict->cause == CAUSE_NONE && (verdict->status == 0 || !job->kind->has_workers))
-        return; /* the findings of a check have been printed */
+        return; /* a check has printed its findings */
     buf_printf(out, "hvdrun: %s\n", verdict->explanation);
     if (verdict->seat >= 0) {
         const struct rank_record *record = &job->ranks.records[verdict->seat];

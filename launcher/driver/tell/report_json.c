@@ -85,7 +85,7 @@ static json_t *job_json(const struct job *job, const struct verdict *verdict)
     return object;
 }
 
-/* Of whose allocation the job is; null outside of one. */
+/* The allocation of the job; null outside one. */
 static json_t *scheduler_json(const struct job *job)
 {
     const struct allocation *allocation = job->request->allocation;
@@ -155,8 +155,8 @@ static void add_span(json_t *list, const char *name, int row, int line, int64_t 
                                           (double)(to_ns - from_ns) / 1e3));
 }
 
-/* A bar for each stage of the transport, up to the one that came next. Their order in time is not
- * always that of the list: a host may wait before a stage or be called again. */
+/* A bar for each stage of the transport, up to the next one in time. That order may differ from
+ * the list: a host may wait before a stage or be called again. */
 static void add_stages(json_t *list, const struct node_link *node, int row, int64_t begun_ns)
 {
     for (int stage = TRANSPORT_STAGES - 1; stage >= 0; stage--) {

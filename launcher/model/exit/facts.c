@@ -38,7 +38,7 @@ static bool after_interruption(const struct exit_facts *f, const struct exit_rec
 {
     if (f->outside->interrupted.signal == 0)
         return false;
-    /* a rank that died of the very signal died after it, whatever a doubtful clock says */
+    /* a rank that the same signal killed died after it, whatever a doubtful clock says */
     bool same = record->fact == FACT_SIGNALED && record->code == f->outside->interrupted.signal;
     int64_t early_ns = same ? record->uncertainty_ns + f->outside->interrupted.round_ns : 0;
     return record->when_ns + early_ns > f->outside->interrupted.when_ns;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ends a job from outside of its workers: a failure of the launcher (a time limit, a host that
- * cannot be reached...), or the user's signal. Of each the first one counts. Pure; all times are
- * nanoseconds on the driver's monotonic clock.
+ * What ends a job from outside its workers: a failure of the launcher (a time limit, a host that
+ * cannot be reached...), or a signal to the launcher. Of each kind the first one counts. Pure; all
+ * times are nanoseconds on the driver's monotonic clock.
  *
- * Every kind of job has these two. A static job weighs them against the ends of its ranks
+ * Every kind of job has these two. A static job compares them with the exits of its ranks
  * (model/exit/policy.h).
  */
 #pragma once
@@ -22,7 +22,7 @@ struct exit_outside { /* all zero is ready */
     struct {
         int signal; /* 0: none */
         int64_t when_ns;
-        int64_t round_ns; /* so much earlier it may have reached a rank */
+        int64_t round_ns; /* it may have reached a rank that much earlier */
     } interrupted;
 };
 
@@ -33,12 +33,12 @@ void exit_outside_clear(struct exit_outside *outside);
 void exit_outside_failed(struct exit_outside *outside, int status, int64_t when_ns,
                          const char *text);
 
-/* The user's signal began to end the job. Call it when the driver has set the deadline after which
- * it kills, since bad exits from then on start no teardown. */
+/* A signal to the launcher began to end the job. Call it when the driver has set the deadline
+ * after which it kills, because bad exits from then on do not start a teardown. */
 void exit_outside_interrupted(struct exit_outside *outside, int signal, int64_t when_ns);
 
-/* A scheduler sends that signal to every process of the job, in any order: a rank that died of it
- * up to `round_ns` before the launcher had it failed nobody. */
+/* A scheduler sends that signal to every process of the job, in any order. A rank that it killed
+ * up to `round_ns` before the launcher got it did not fail. */
 void exit_outside_signal_round(struct exit_outside *outside, int64_t round_ns);
 
 /* One of the two has happened. */

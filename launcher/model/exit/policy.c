@@ -11,7 +11,7 @@
 struct exit_policy {
     enum exit_rule rule;
     struct exit_facts facts;
-    bool ending;    /* the teardown has been asked for, or a kill has begun it */
+    bool ending;    /* the teardown was requested, or a kill has begun it */
     int cause_rank; /* of the last verdict */
 };
 
@@ -121,7 +121,7 @@ static void blame_rank(const struct exit_policy *p, int rank, struct verdict *ou
     exit_record_describe(&p->facts.ranks[rank], rank, text);
 }
 
-/* Ranks of the node that had started and of whose end nothing is known. */
+/* Ranks of the node that had started and whose end is unknown. */
 static int ranks_running(const struct exit_policy *p, int node)
 {
     const struct plan_node *place = &p->facts.plan->nodes[node];

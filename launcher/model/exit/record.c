@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-/* Far beyond any clock, and small enough that sums and differences stay in range. */
+/* Far beyond any clock, but small enough for sums and differences. */
 #define TIME_MAX ((int64_t)1 << 60)
 
 static int64_t clamp(int64_t value, int64_t low)

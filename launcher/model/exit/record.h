@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known about the end of one rank. Pure; the building block of model/exit/policy.h. */
+/* The end of one rank, as far as it is known. Pure; model/exit/policy.h is built on it. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ struct exit_event {
 };
 
 enum exit_fact {
-    FACT_NONE,    /* nothing heard: not started */
+    FACT_NONE,    /* no report: not started */
     FACT_STARTED, /* runs, or ended without a status */
     FACT_EXITED,
     FACT_SIGNALED,
@@ -45,7 +45,7 @@ void exit_record_clear(struct exit_record *record);
 bool exit_record_ended(const struct exit_record *record);  /* has a status */
 bool exit_record_failed(const struct exit_record *record); /* has one other than exit code 0 */
 
-/* 0..255: the code, 128 + signal, the asked code of an abort (never 0). */
+/* 0..255: the code, 128 + signal, or the code of an abort (never 0). */
 int exit_record_status(const struct exit_record *record);
 
 /* How likely an exit is a cause and not a consequence, when clocks cannot order them:
@@ -56,7 +56,7 @@ int exit_record_status(const struct exit_record *record);
 int exit_record_grade(const struct exit_record *record);
 const char *exit_record_grade_reason(const struct exit_record *record); /* "it crashed" */
 
-/* "rank 3 was ended by SIGSEGV (core dumped)" */
+/* "rank 3 was killed by SIGSEGV (core dumped)" */
 void exit_record_describe(const struct exit_record *record, int rank, struct buf *out);
 
 /* Text as one line of at most `max` bytes that the caller owns, without control characters or torn

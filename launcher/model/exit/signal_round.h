@@ -3,10 +3,10 @@
  * A scheduler sends a signal to every process of a job, so the launcher and each agent get it
  * within seconds. That counts once. Pure: the time is a parameter.
  *
- *   the first of a kind                                   news
- *   from a node, within SIGNAL_ROUND_MS of the first      the same
- *   to ourselves, as the first of ours within that time   the same
- *   everything else (the user's second Ctrl-C)            news
+ *   the first of a kind                                        news
+ *   from a node, within SIGNAL_ROUND_MS of the first           the same signal
+ *   the first one to the launcher itself, within that time     the same signal
+ *   everything else (the user's second Ctrl-C)                 news
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 #define SIGNAL_ROUND_MS 5000
 
-struct signal_rounds { /* all zero: nothing has come */
+struct signal_rounds { /* all zero: no signal yet */
     struct {
         int64_t begun_ms; /* 0: never */
         bool ours;        /* the launcher itself has received it */

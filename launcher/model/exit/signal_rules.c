@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 
-/* A signal that may come in; 0 and `err`: not this one. */
+/* A signal that the launcher may get; 0 and `err`: not this one. */
 static int incoming(const char *place, const char *name, struct error *err)
 {
     int number = signal_number(name);
@@ -21,7 +21,7 @@ static int incoming(const char *place, const char *name, struct error *err)
     return signal_is_passed(number) ? number : 0;
 }
 
-/* One that workers may get; 0 and `err`: not this one. */
+/* A signal that workers may get; 0 and `err`: not this one. */
 static int outgoing(const char *place, const char *name, struct error *err)
 {
     int number = signal_number(name);

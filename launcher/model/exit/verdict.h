@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job comes to: its exit status, the cause, and one line that explains both. */
+/* The result of a job: its exit status, the cause, and one line that explains both. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,7 +29,7 @@
 
 #define EXIT_ENUM(name, text) name,
 enum exit_cause { EXIT_CAUSE_LIST(EXIT_ENUM) };
-enum exit_role { EXIT_ROLE_LIST(EXIT_ENUM) }; /* what one worker is in the verdict */
+enum exit_role { EXIT_ROLE_LIST(EXIT_ENUM) }; /* the role of one worker in the verdict */
 #undef EXIT_ENUM
 
 const char *exit_cause_name(enum exit_cause cause);
@@ -44,5 +44,5 @@ struct verdict {
     char explanation[1280]; /* one line */
 };
 
-/* A verdict that blames no worker and no node. `explanation` is cut to its room; NULL: none. */
+/* Sets a verdict that names no worker and no node. `explanation` is cut to fit; NULL: none. */
 void verdict_set(struct verdict *out, int status, enum exit_cause cause, const char *explanation);

@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-#define WARNING_GRACE_MS 30000 /* when no end is known, and no --grace given */
-#define WARNING_LATE_MS 10000  /* when the end is over already, and Slurm's KillWait runs */
+#define WARNING_GRACE_MS 30000 /* if the end is unknown and --grace is not given */
+#define WARNING_LATE_MS 10000  /* if the time is over already, and KillWait of Slurm runs */
 
 struct warning_times {
     int64_t workers_ms, term_ms;
