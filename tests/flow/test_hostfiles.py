@@ -120,7 +120,7 @@ class Refusals(Hostfiles):
         self.refused(path, "pipe did not end within 0.5 s", args=("--start-timeout", "500ms"))
         writer = os.open(path, os.O_RDWR)
         os.write(writer, b"node1\n")
-        self.refused(path, "pipe did not come to its end", args=("--start-timeout", "500ms"))
+        self.refused(path, "pipe did not end within", args=("--start-timeout", "500ms"))
         os.close(writer)
 
     def test_max_slots(self):
