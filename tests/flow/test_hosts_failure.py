@@ -158,7 +158,7 @@ class Net(Failure):
         self.assertEqual(len(self.host(2).workers()), 2)
         job.signal(signal.SIGTERM)
         result = self.expect(job.wait(), 143)
-        self.expect_not_said(result, "lost (for|after)|was lost")
+        self.expect_not_said(result, "counts as lost|was lost")
 
     def test_cut_and_healed_too_late(self):
         job = self.train()

@@ -54,7 +54,7 @@ GOOD = [("say", HELLO_FRAME), ("hear", PREPARE), ("say", frame(READY))]
 RUNS = [*GOOD, ("hear", START)]
 # The agent says nonsense after these steps, and ends when the driver hangs up or wants the end.
 AT_ONCE, GREETED, PREPARED, STARTED_ALL = [], GOOD[:1], GOOD[:2], RUNS
-BROKE = "its agent violated the protocol"
+BROKE = "its agent broke the protocol"
 
 # name: (steps before, what is said then, what the driver says of it)
 AGENTS = {
@@ -63,18 +63,18 @@ AGENTS = {
     "too long": (AT_ONCE, frame(HELLO, length=BODY_MAX + 1), "over the limit"),
     "text": (AT_ONCE, b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks protocol 72"),
     "greeting unreadable": (AT_ONCE, frame(HELLO, b"\xff\xff"), "cannot decode the HELLO"),
-    "other release": (AT_ONCE, frame(HELLO, text(2, "9.9\x1b[31m")), r"runs hvdrun 9\.9[ ?]\[31m and this is"),
-    "ready before hello": (AT_ONCE, frame(READY), "out of turn"),
+    "other release": (AT_ONCE, frame(HELLO, text(2, "9.9\x1b[31m")), r"runs hvdrun 9\.9[ ?]\[31m, but this machine runs"),
+    "ready before hello": (AT_ONCE, frame(READY), "invalid or unexpected READY"),
     "output before hello": (AT_ONCE, frame(OUTPUT, data(0)), BROKE),
     "started before hello": (AT_ONCE, frame(STARTED), BROKE),
     "request before hello": (AT_ONCE, frame(KV_REQUEST), BROKE),
     "mpi before hello": (AT_ONCE, frame(MPI_STORE), BROKE),
-    "hello twice": (GREETED, HELLO_FRAME, "said hello twice"),
+    "hello twice": (GREETED, HELLO_FRAME, "sent HELLO twice"),
     "exit before start": (PREPARED, frame(EXITED, number(1, 0)), BROKE),
     "finished before start": (PREPARED, frame(FINISHED, number(1, 0)), BROKE),
     "killing before end": (PREPARED, frame(KILLING, number(1, 1)), BROKE),
-    "ready unreadable": (PREPARED, frame(READY, b"\x0b"), "out of turn"),
-    "ready twice": (STARTED_ALL, frame(READY), "out of turn"),
+    "ready unreadable": (PREPARED, frame(READY, b"\x0b"), "invalid or unexpected READY"),
+    "ready twice": (STARTED_ALL, frame(READY), "invalid or unexpected READY"),
     "killing unasked": (STARTED_ALL, frame(KILLING, number(1, 1)), BROKE),
     "rank of nobody": (STARTED_ALL, frame(EXITED, number(1, 99)), BROKE),
     "largest rank": (STARTED_ALL, frame(EXITED, number(1, NUMBER_MAX)), BROKE),

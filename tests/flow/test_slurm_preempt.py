@@ -111,7 +111,7 @@ class Warned(Slurm):
         job.cancel()
         result = job.wait()
         self.assertEqual((result.state, result.shown["Restarts"]), ("CANCELLED", "0"), result.describe())
-        self.assertNotIn("into the queue", result.stderr)
+        self.assertNotIn("requeu", result.stderr)
 
     def test_a_failure_is_a_failure(self):
         result = self.batch(f"exec {HVDRUN} --slurm-requeue {worker('exit_with')} 0:7", *self.options)

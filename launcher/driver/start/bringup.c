@@ -191,7 +191,7 @@ int bringup_ready(struct job *job, struct node_link *node, const struct agent_fr
     bool prepared = node->state == NODE_UP && job->state == JOB_PREPARING;
     bool expected = prepared || node->state == NODE_ENDING;
     if (ready == NULL || !expected) {
-        node_link_give_up(node, "its agent sent READY at the wrong time");
+        node_link_give_up(node, "its agent sent an invalid or unexpected READY");
         if (ready != NULL)
             hvdrun__ready__free_unpacked(ready, NULL);
         return 0;
