@@ -174,13 +174,13 @@ class Requeue(Slurm):
         os.unlink(self.box.path("bin/scontrol"))
         result = self.run_job("--slurm-requeue", "-np", 1, "true", env={**self.environ, "PATH": self.box.path("bin")})
         self.expect(result, 2)
-        self.expect_said(result, "--slurm-requeue: needs Slurm's scontrol")
+        self.expect_said(result, "--slurm-requeue: cannot find Slurm's scontrol")
 
     def test_not_in_slurm(self):
         result = self.run_job("--slurm-requeue", "-np", 1, "true")
         self.expect(result, 2)
         self.expect_said(result, "--slurm-requeue: this is not a Slurm job")
-        self.expect_said(self.expect(self.run_job("--slurm-requeue", "--dry-run", "-np", 1, "true"), 2), "no Slurm job")
+        self.expect_said(self.expect(self.run_job("--slurm-requeue", "--dry-run", "-np", 1, "true"), 2), "not a Slurm job")
 
     def test_an_elastic_job(self):
         for then in ("exit 0", "exit 5"):
