@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's half of MPI across nodes: the steps that all nodes take together (rounds.h), the way
- * of a direct modex from node to node and back, events for the other nodes, signals that workers
- * send each other, and the store of what they publish. A job on one node needs none of this: its
- * agent does everything.
+ * The driver's half of MPI across nodes. It handles:
+ *
+ * - the steps that all nodes take together (rounds.h),
+ * - a direct modex, from node to node and back,
+ * - events for the other nodes, and signals that workers send each other,
+ * - the store of what the workers publish.
+ *
+ * A job on one node needs none of this: its agent does everything.
  *
  * The driver keeps no state about a direct modex: the request names the node that asked. If the
  * node that was asked is lost before it answers, the request ends with the epoch.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reaches the nodes whose agents were not forked at once: chooses a transport for each node, calls
- * all of them at the same time (the transports limit their own concurrency), and reports the hosts
- * that cannot be reached. The kind of the job decides what such a host means for the job.
+ * Reaches the nodes whose agents were not forked at once. It chooses a transport for each node and
+ * calls all of them at the same time; the transports limit their own concurrency. It reports the
+ * hosts that cannot be reached. The kind of the job decides what such a host means for the job.
  */
 #pragma once
 
@@ -53,6 +53,6 @@ void reach_destroy(struct reach *reach); /* accepts NULL */
 const char *reach_why(const struct reach *reach, const struct node_link *node);
 
 /* Appends " c12 (auth; ranks 48-51), ...": the nodes that have not sent HELLO, or have not
- * answered PREPARE. If there are many of them, or the reason is known for some, each gets a line
- * of its own, and the text says how many they are. */
+ * answered PREPARE. If there are many, or the reason is known for some, each gets a line of its
+ * own, and the text has their number. */
 void reach_describe_missing(const struct job *job, struct buf *out);

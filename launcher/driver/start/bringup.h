@@ -5,7 +5,7 @@
  * that have not answered.
  *
  * A host that cannot be reached does not end the job at once. The other hosts get a few more
- * seconds to come up or to fail too, so that the user learns about all bad hosts at once.
+ * seconds to come up or to fail too. So the user learns about all bad hosts at once.
  */
 #pragma once
 
