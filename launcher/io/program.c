@@ -152,7 +152,7 @@ static bool take_output(struct program *program, const char *bytes, size_t lengt
         buf_append(&program->text, bytes, length < room ? length : room);
         return true;
     }
-    program->why = mem_printf("%s prints more than %zu bytes", program->name, program->text.limit);
+    program->why = mem_printf("%s printed more than %zu bytes", program->name, program->text.limit);
     return false;
 }
 

@@ -182,7 +182,7 @@ static void test_too_much_output(void **state)
 {
     struct fixture *f = *state;
     run(f, "yes >&2 & yes; wait");
-    assert_string_equal(f->why, "script prints more than 1000 bytes");
+    assert_string_equal(f->why, "script printed more than 1000 bytes");
     assert_int_equal(f->status, -1);
     assert_int_equal(f->signal, 0); /* nobody else's */
     expect_no_children(f);
