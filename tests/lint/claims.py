@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each claim of docs/security.md names tests, and these are there:
-- `unit.ROOM.NOUN test_x`: a function of tests/unit/ROOM/test_NOUN.c,
+- `unit.ROOM.NOUN test_x`: a function of tests/unit/ROOM/test_NOUN.c, or of that file in a folder of the room's,
 - `flow.NAME Class.test_x`: a method of a class of tests/flow/test_NAME.py,
 - `fuzz.NAME`: tests/fuzz/fuzz_NAME.c.
 """
@@ -22,6 +22,8 @@ def problem(source, name):
     unit, flow, fuzz = UNIT.fullmatch(name), FLOW.fullmatch(name), FUZZ.fullmatch(name)
     if unit:
         path = f"tests/unit/{unit[1]}/test_{unit[2]}.c"
+        in_folder = re.compile(rf"tests/unit/{unit[1]}/\w+/test_{unit[2]}\.c")
+        path = next(filter(in_folder.fullmatch, source.files), path)
         wanted = [rf"^static void {unit[3]}\(", rf"\(\s*{unit[3]}\b[^;]*[,)]"]
     elif flow:
         path = f"tests/flow/test_{flow[1]}.py"

@@ -19,12 +19,14 @@
 #include "base/status.h"
 #include "io/reaper.h"
 
+static bool closes_are_checked; /* only this noun's, although the whole program closes here */
+
 /* In place of the C library's: every descriptor must be closed once. A second close would hit
  * whatever another thread (PMIx has one) has opened under that number meanwhile. */
 int close(int fd)
 {
     long result = syscall(SYS_close, fd);
-    if (result < 0 && errno == EBADF)
+    if (closes_are_checked && result < 0 && errno == EBADF)
         abort();
     return (int)result;
 }
@@ -463,6 +465,7 @@ static void test_without_a_driver(void **state)
 
 int main(void)
 {
+    closes_are_checked = true;
     const struct CMUnitTest tests[] = {
         TEST(test_output_and_code),
         TEST(test_clean_end),

@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "io/child.h"
+#include "unit.h"
 
 #define SELF "/proc/self/exe"
 
@@ -63,8 +64,11 @@ static int report(int argc, char **argv)
     return 0;
 }
 
-static int child(int argc, char **argv)
+/* This program is the child that the tests start. */
+int unit_called_otherwise(int argc, char **argv)
 {
+    if (argc < 2)
+        return 2;
     char byte;
     if (strcmp(argv[1], "terminal") == 0) {
         int tty = open("/dev/tty", O_RDWR);
@@ -538,10 +542,8 @@ static void test_find_relative_to_the_working_directory(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc > 1)
-        return child(argc, argv);
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the test itself was given is not looked at */
     const struct CMUnitTest tests[] = {
         TEST(test_arguments_and_environment),
