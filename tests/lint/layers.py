@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who includes whom (docs/design.md, "Rooms and layers" and "Fences").
+"""Which file includes which (docs/design.md, "Rooms and layers" and "Fences").
 
 Reads every #include under launcher/ and runtime/ and fails on
 - an include of a higher layer, or of another room of the same layer,
-- a cycle between files,
+- inside a room, an include of a later folder, or of another folder of the same place in the order,
+- a circle of files or of folders. X.c, X.h and X.def are one node: when a.c includes b.h and b.c
+  includes a.h, that is a circle of calls, although no header includes itself,
 - a third-party header outside the room it belongs to,
 - a quoted include that is not written as "room/file.h", or names no file,
 - a header in model/ or wire/ that would make these rooms less than pure.
+
+--dot files prints the graph of the nodes in Graphviz's language, clustered by folder; --dot folders
+that of the folders.
 """
 import re
 
@@ -38,6 +43,78 @@ LAYERS = {
 }
 SHARED = {"base", "include"}  # these live under runtime/
 
+# The folders of a room, lowest first. Those of one set do not know each other; "." holds the files
+# that lie in the room itself. A room that is not here has no folders.
+FOLDERS = {
+    "model": ["settings", "binding", "net", "hosts", "plan", "env", "exit", "allocation", "elastic"],
+    "io": [".", "module"],
+    "node": ["module", "."],
+    "pmix": [".", "module"],
+    "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
+    "driver": ["job", "tell", "end", {"reach", "mpi", "run", "control"}, "start", {"elastic", "check"}, "."],
+    "cli": [".", "tools"],
+}
+
+# Includes that break the order of folders or close a circle: "node -> node". What is not needed any
+# more must go: the list only shrinks.
+ALLOWED = """
+agent/agent_state -> agent/agent
+agent/crew -> agent/crew_setup
+agent/crew_binding -> agent/crew_setup
+agent/crew_gpus -> agent/crew_setup
+agent/crew_setup -> agent/crew_files
+agent/mpi_host -> agent/pmix_register
+agent/pmi1_wire -> agent/mpi_host
+agent/worker_end -> agent/worker
+driver/elastic/elastic_part -> driver/elastic/act
+driver/elastic/elastic_part -> driver/elastic/control
+driver/elastic/elastic_part -> driver/elastic/epoch
+driver/elastic/elastic_part -> driver/elastic/rejoin
+driver/elastic/elastic_part -> driver/elastic/source
+driver/end/scontrol -> driver/elastic/discovery_run
+driver/end/teardown -> driver/elastic/elastic_part
+driver/end/teardown -> driver/reach/reach
+driver/end/teardown -> driver/run/stdin_feed
+driver/end/warning -> driver/run/user_signals
+driver/job/job -> driver/elastic/elastic_part
+driver/job/job -> driver/end/teardown
+driver/reach/reach -> driver/check/check
+driver/reach/reach -> driver/elastic/elastic_part
+driver/run/exits -> driver/elastic/elastic_part
+driver/run/rendezvous_part -> driver/elastic/rejoin
+driver/start/bringup -> driver/elastic/elastic_part
+driver/start/prepare -> driver/elastic/elastic_part
+driver/start/prepare -> driver/start/prepare_parts
+driver/tell/report_json -> driver/elastic/elastic_part
+driver/tell/report_json -> driver/elastic/story
+model/allocation/allocation -> model/allocation/source
+model/elastic/change -> model/elastic/verdict
+model/elastic/hosts -> model/elastic/elastic
+model/elastic/job -> model/elastic/elastic
+model/elastic/members -> model/elastic/placement
+model/hosts/hostfile -> model/hosts/hostfile_ini
+model/hosts/hostfile -> model/hosts/hostfile_line
+model/hosts/hosts -> model/hosts/entry
+model/plan/mapping -> model/plan/plan
+model/settings/ini_lines -> model/hosts/show
+model/settings/option -> model/binding/binding
+model/settings/option -> model/exit/policy
+model/settings/option -> model/plan/app
+model/settings/option -> model/settings/settings
+model/settings/settings -> model/settings/value
+output/output -> output/backlog
+output/output -> output/console
+output/output -> output/mux
+pmi1/engine -> pmi1/dialogue
+pmix/pmix_server -> pmix/pmix_module
+transport/boot/boot -> transport/boot/host
+transport/boot/boot -> transport/boot/script
+transport/exec/exec -> transport/exec/call
+transport/srun/srun -> transport/srun/step
+transport/ssh/ssh -> transport/ssh/call
+transport/ssh_module/key_file -> transport/ssh_module/openssh_key
+"""
+
 # Third-party headers, and the files ("room/...") that may include them.
 FENCES = [
     ("libevent", r"event2/|event\.h$|ev(http|dns|rpc|util)\.h$", r"io/"),
@@ -65,8 +142,62 @@ GENERATED = {"wire/control.pb-c.h": "launcher/wire/control.pb-c.h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
 
+def node_of(short):
+    """X.c, X.h and X.def are one."""
+    return short.rpartition(".")[0]
+
+
+def folder_of(short):
+    return short.rpartition("/")[0]
+
+
+def place(short):
+    """Where the folder of a file or node is in the order of its room; None: it is not in the table."""
+    room, _, folder = folder_of(short).partition("/")
+    for number, folders in enumerate(FOLDERS.get(room, ["."])):
+        if (folder or ".") in ({folders} if isinstance(folders, str) else folders):
+            return number
+    return None
+
+
+def circles(edges):
+    """The sets of nodes that reach each other (Tarjan's components of two nodes and more)."""
+    following = {}
+    for one, other in sorted(edges):
+        following.setdefault(one, []).append(other)
+        following.setdefault(other, [])
+    number, low, stack, found = {}, {}, [], []
+
+    def enter(node, work):
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        work.append((node, iter(following[node])))
+
+    for start in following:
+        work = []
+        if start not in number:
+            enter(start, work)
+        while work:
+            node, rest = work[-1]
+            other = next(rest, None)
+            if other is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    at = stack.index(node)
+                    if len(stack) - at > 1:
+                        found.append(set(stack[at:]))
+                    del stack[at:]
+            elif other not in number:
+                enter(other, work)
+            elif other in stack:
+                low[node] = min(low[node], number[other])
+    return found
+
+
 class Layers:
-    def __init__(self, source):
+    def __init__(self, source, allowed):
         self.source = source
         self.findings = tree.Findings()
         self.files = {}  # "room/file.h" -> its path in the tree
@@ -74,7 +205,10 @@ class Layers:
             _, _, short = path.partition("/")
             if "/" in short:
                 self.files[short] = path
-        self.edges = {short: [] for short in self.files}
+        self.edges = {}  # (node, node) -> the line of the first such include
+        self.paths = {}  # (node, node) -> the file that has it
+        self.allowed = {tuple(line.split(" -> ")) for line in allowed}
+        self.used = set()
 
     def layer(self, root, room):
         for number, rooms in enumerate(LAYERS[root]):
@@ -113,7 +247,10 @@ class Layers:
             hint = "no such file" if "/" in header else 'write it as "room/file.h"'
             self.findings.add(path, line, f'"{header}": {hint}')
             return
-        self.edges[short].append(header)
+        edge = (node_of(short), node_of(header))
+        if edge[0] != edge[1]:
+            self.edges.setdefault(edge, line)
+            self.paths.setdefault(edge, path)
         self.check_direction(path, line, header, self.files[header])
 
     def check_direction(self, path, line, header, header_path):
@@ -135,36 +272,76 @@ class Layers:
             self.findings.add(path, line, f"{header}: sideways include, {room} and {other} are "
                                           f"both L{mine}")
 
-    def check_cycles(self):
-        """Depth-first search; an edge to a file on the current path closes a cycle."""
-        done = set()
-        for start in sorted(self.edges):
-            path, iterators = [], []
+    def check_folders(self):
+        """Each file is in a folder of the table, and includes earlier ones of its room."""
+        for short, path in sorted(self.files.items()):
+            if place(short) is None:
+                self.findings.add(path, 0, f"{folder_of(short)} is not in FOLDERS of tests/lint/layers.py")
+        for (one, other), line in sorted(self.edges.items()):
+            if one.split("/")[0] != other.split("/")[0] or None in (place(one), place(other)):
+                continue
+            mine, theirs = folder_of(one), folder_of(other)
+            if mine == theirs or place(other) < place(one):
+                continue
+            how = "sideways" if place(one) == place(other) else "upward"
+            self.complain((one, other), f"{how} include, {mine} must not know {theirs}")
 
-            def enter(node):
-                path.append(node)
-                iterators.append(iter(self.edges[node]))
+    def complain(self, edge, message):
+        if edge in self.allowed:
+            self.used.add(edge)
+        else:
+            self.findings.add(self.paths[edge], self.edges[edge], f"{' -> '.join(edge)}: {message}")
 
-            if start not in done:
-                enter(start)
-            while path:
-                following = next(iterators[-1], None)
-                if following is None:
-                    done.add(path.pop())
-                    iterators.pop()
-                elif following in path:
-                    cycle = path[path.index(following):] + [following]
-                    self.findings.add(self.files[path[-1]], 0, "cycle: " + " -> ".join(cycle))
-                elif following not in done:
-                    enter(following)
+    def check_circles(self):
+        """Of nodes, then of folders: without the allowed includes there is none."""
+        allowed = {edge for edge in self.edges if edge in self.allowed}
+        for circle in circles(set(self.edges) - allowed):
+            inside = [f"{one} -> {other}" for one, other in sorted(self.edges) if one in circle and other in circle]
+            self.findings.add("circle of files", 0, f"{' '.join(sorted(circle))}\n    " + "\n    ".join(inside))
+        for circle in circles(set(self.edges)):
+            self.used.update((one, other) for one, other in allowed if one in circle and other in circle)
+        folders = {(folder_of(one), folder_of(other)) for one, other in set(self.edges) - allowed}
+        for circle in circles({(one, other) for one, other in folders if one != other}):
+            self.findings.add("circle of folders", 0, " ".join(sorted(circle)))
 
-    def run(self):
+    def check_allowed(self):
+        for edge in sorted(self.allowed - self.used):
+            self.findings.add("tests/lint/layers.py", 0, f"ALLOWED names {' -> '.join(edge)}, which is not needed any more")
+
+    def dot(self, what):
+        """The graph in Graphviz's language."""
+        edges = set(self.edges)
+        if what == "folders":
+            edges = {(folder_of(one), folder_of(other)) for one, other in edges}
+            edges = {(one, other) for one, other in edges if one != other}
+        print("digraph includes {\n    rankdir=BT; node [shape=box, fontname=monospace];")
+        if what == "files":
+            for folder in sorted({folder_of(short) for short in self.files}):
+                print(f'    subgraph "cluster_{folder}" {{\n        label="{folder}";')
+                for node in sorted({node_of(short) for short in self.files if folder_of(short) == folder}):
+                    print(f'        "{node}" [label="{node.rpartition("/")[2]}"];')
+                print("    }")
+        for one, other in sorted(edges):
+            print(f'    "{one}" -> "{other}";')
+        print("}")
+
+    def run(self, dot):
         for short in sorted(self.files):
             self.check_file(short)
-        self.check_cycles()
+        if dot:
+            self.dot(dot)
+            return
+        self.check_folders()
+        self.check_circles()
+        self.check_allowed()
         self.findings.finish(f"includes of {len(self.files)} files")
 
 
 if __name__ == "__main__":
-    options = tree.arguments(__doc__).parse_args()
-    Layers(tree.Tree(options.root)).run()
+    parser = tree.arguments(__doc__)
+    parser.add_argument("--dot", choices=("files", "folders"), nargs="?", const="files", help="print the graph instead")
+    parser.add_argument("--allow", action="append", metavar="'NODE -> NODE'", help="(default: those of ALLOWED)")
+    options = parser.parse_args()
+    if options.allow is None:
+        options.allow = ALLOWED.split("\n")[1:-1] if parser.get_default("root") == options.root else []
+    Layers(tree.Tree(options.root), options.allow).run(options.dot)

@@ -100,10 +100,50 @@ class Layers(Lint):
                     {"runtime/core/x.h": SPDX_C,
                      "launcher/cli/main.c": SPDX_C + '#include "core/x.h"\n'})
 
-    def test_cycle(self):
-        self.expect("layers.py", 1, "cycle: model/a.h -> model/b.h -> model/a.h",
-                    {"launcher/model/a.h": SPDX_C + '#include "model/b.h"\n',
-                     "launcher/model/b.h": SPDX_C + '  #  include "model/a.h"\n'})
+    def test_folders(self):
+        """In the order of FOLDERS, with `.` for the room's own files."""
+        for name, header, text in (
+                ("model/settings/x.c", "model/plan/plan.h", "upward include, model/settings must not know model/plan"),
+                ("driver/run/x.c", "driver/driver.h", "upward include, driver/run must not know driver"),
+                ("driver/run/x.c", "driver/mpi/y.h", "sideways include, driver/run must not know driver/mpi"),
+                ("transport/dial.h", "transport/boot/y.h", "upward include, transport must not know transport/boot")):
+            with self.subTest(name=name):
+                one, other = name.rpartition(".")[0], header.rpartition(".")[0]
+                changes = {f"launcher/{name}": SPDX_C + f'#include "{header}"\n', f"launcher/{header}": SPDX_C}
+                self.expect("layers.py", 1, f"launcher/{name}:2: {one} -> {other}: {text}", changes)
+                self.expect("layers.py", 0, "nothing found", changes, ["--allow", f"{one} -> {other}"])
+        self.expect("layers.py", 0, "nothing found", {
+            "launcher/driver/driver.c": SPDX_C + '#include "driver/job/job.h"\n', "launcher/driver/job/job.h": SPDX_C})
+        self.spoil("layers.py", "launcher/model/attic/x.c", SPDX_C, "model/attic is not in FOLDERS")
+        self.spoil("layers.py", "launcher/model/x.c", SPDX_C, "model is not in FOLDERS")
+
+    def test_circle(self):
+        self.expect("layers.py", 1, "circle of files: model/plan/a model/plan/b",
+                    {"launcher/model/plan/a.h": SPDX_C + '#include "model/plan/b.h"\n',
+                     "launcher/model/plan/b.h": SPDX_C + '  #  include "model/plan/a.h"\n'})
+
+    def test_circle_of_calls(self):
+        """No header includes itself, but what is called calls back."""
+        changes = {"launcher/io/a.h": SPDX_C, "launcher/io/a.c": SPDX_C + '#include "io/a.h"\n#include "io/b.h"\n',
+                   "launcher/io/b.h": SPDX_C, "launcher/io/b.c": SPDX_C + '#include "io/b.h"\n#include "io/c.h"\n',
+                   "launcher/io/c.h": SPDX_C + '#include "io/c.def"\n', "launcher/io/c.def": SPDX_C + '#include "io/a.h"\n'}
+        self.expect("layers.py", 1, "circle of files: io/a io/b io/c", changes)
+        self.expect("layers.py", 0, "nothing found", changes, ["--allow", "io/c -> io/a"])
+        self.expect("layers.py", 1, "circle of files: io/a io/b io/c", changes, ["--allow", "io/loop -> model/plan/plan"])
+
+    def test_circle_of_folders(self):
+        self.expect("layers.py", 1, "circle of folders: driver/elastic driver/job", {
+            "launcher/driver/job/a.c": SPDX_C + '#include "driver/elastic/b.h"\n', "launcher/driver/elastic/b.h": SPDX_C,
+            "launcher/driver/elastic/c.c": SPDX_C + '#include "driver/job/d.h"\n', "launcher/driver/job/d.h": SPDX_C})
+
+    def test_what_is_allowed_must_be_needed(self):
+        for edge in ("io/loop -> model/plan/plan", "io/gone -> io/never"):
+            self.expect("layers.py", 1, f"ALLOWED names {edge}, which is not needed any more", None, ["--allow", edge])
+
+    def test_picture(self):
+        self.expect("layers.py", 0, '"io/loop" -> "model/plan/plan";', None, ["--dot"])
+        self.expect("layers.py", 0, 'subgraph "cluster_model/plan"', None, ["--dot", "files"])
+        self.expect("layers.py", 0, '"io" -> "model/plan";', None, ["--dot", "folders"])
 
     def test_fences(self):
         for name, header in (("launcher/agent/x.c", "event2/event.h"), ("launcher/agent/x.c", "pmix.h"),
@@ -142,7 +182,7 @@ class Layers(Lint):
     def test_generated(self):
         text = SPDX_C + '#include "wire/control.pb-c.h"\n'
         self.expect("layers.py", 0, "nothing found", {"launcher/io/x.c": text})
-        self.spoil("layers.py", "launcher/model/x.c", text, "upward include")
+        self.spoil("layers.py", "launcher/model/plan/x.c", text, "upward include")
 
 
 class Banned(Lint):
