@@ -4,8 +4,9 @@
 mutable variables outside functions.
 
 The first two are found in the text of the sources. The variables are read from the symbol tables of
-the rooms' static libraries in the build folder (--build), so that no way of writing one escapes;
-`static` variables inside functions count too, since they are the same thing.
+the rooms' static libraries in the build folder (--build), and of the objects of modules and programs, so
+that no way of writing one escapes; `static` variables inside functions count too, since they are the
+same thing.
 """
 import pathlib
 import re
@@ -44,6 +45,8 @@ INSTEAD = {
 
 # Variables that may change although they stand outside functions: (room, symbol) -> why.
 MUTABLE_ALLOWED = {
+    ("pmix", "process"): "PMIx calls back without a context, and can be started once in a process",
+    ("pmix", "operations"): "PMIx_server_init() takes a table that is not const",
 }
 
 
@@ -102,18 +105,28 @@ def is_mutable(match):
         and not MADE_BY_COMPILER.match(name)
 
 
-def check_symbols(build, findings):
-    libraries = sorted(pathlib.Path(build).rglob("libroom_*.a"))
-    rooms, used = set(), set()
-    for library in libraries:
-        room = library.stem.removeprefix("libroom_")
-        rooms.add(room)
-        listing = subprocess.run(["objdump", "-t", library], check=True, capture_output=True,
-                                 text=True).stdout
-        member = library.name
+def objects_outside_rooms(root, build):
+    """(room, object) of modules and programs: LAYER/CMakeFiles/TARGET.dir/ROOM/NAME.c.o, if the source is
+    still there."""
+    for layer in ("launcher", "runtime"):
+        for folder in sorted((build / layer).glob("CMakeFiles/*.dir")):
+            for path in sorted(folder.rglob("*.c.o")):
+                source = path.relative_to(folder).with_suffix("")
+                if not folder.name.startswith("room_") and (root / layer / source).is_file():
+                    yield source.parts[0], path
+
+
+def check_symbols(root, build, findings):
+    libraries = sorted(build.rglob("libroom_*.a"))
+    places = [(library.stem.removeprefix("libroom_"), library) for library in libraries]
+    places += objects_outside_rooms(root, build)
+    rooms, used = {room for room, _ in places}, set()
+    for room, place in places:
+        listing = subprocess.run(["objdump", "-t", place], check=True, capture_output=True, text=True).stdout
+        member = place.name
         for line in listing.splitlines():
             if ":     file format" in line:
-                member = line.split(":")[0]
+                member = line.split(":")[0].rpartition("/")[2]
             match = SYMBOL.match(line)
             if match is None or not is_mutable(match):
                 continue
@@ -138,5 +151,5 @@ if __name__ == "__main__":
     found = tree.Findings()
     count = check_text(tree.Tree(options.root), found)
     if options.build:
-        check_symbols(options.build, found)
+        check_symbols(pathlib.Path(options.root), pathlib.Path(options.build), found)
     found.finish(f"{count} files")

@@ -249,6 +249,20 @@ class Variables(Lint):
                 self.assertEqual(status, 1, output)
                 self.assertIn("io/x.o: 'counter' is a variable outside functions", output)
 
+    def test_modules(self):
+        """Their objects lie where CMake puts them; one without a source is of an older build."""
+        code = "int counter;\n"
+        with Tree({**GOOD, "launcher/pmix/module/x.c": SPDX_C + code}) as built:
+            build = self.library(built, "int f(void);\n")
+            for name in ("x.c.o", "gone.c.o"):
+                place = build / "launcher/CMakeFiles/hvdrun_pmix.dir/pmix/module" / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                subprocess.run(["cc", "-c", "-fno-common", "-xc", "-", "-o", place], input=code, text=True, check=True)
+            status, output = built.run("banned.py", "--build", build)
+        self.assertEqual(status, 1, output)
+        self.assertIn("pmix/x.c.o: 'counter' is a variable outside functions", output)
+        self.assertNotIn("gone.c.o", output)
+
     def test_no_library(self):
         with Tree(GOOD) as built:
             status, output = built.run("banned.py", "--build", built.root)
