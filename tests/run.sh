@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what the tests need, configures, builds, and runs everything through ctest, whose summary
+# Installs what the tests need, configures, builds, and runs the tests through ctest, whose summary
 # closes the output. See --help.
 set -euo pipefail
 
@@ -11,7 +11,8 @@ source "$root/cmake/packages.sh"
 usage() {
     cat <<'HELP'
 usage: tests/run.sh [options]
-  --preset NAME   dev (default), asan, ci, ci-asan or fuzz: see CMakePresets.json
+  --preset NAME   dev (default), asan, ci or fuzz: see CMakePresets.json. ci is what a change must pass: two
+                  builds without warnings, where each test runs once, with or without sanitizers
   --nightly       run the long tests (label nightly) as well, and then each fuzz target with libFuzzer
                   for HVDRUN_FUZZ_SECONDS (3600), where clang-14 is installed; hours, which
                   HVDRUN_SOAK_SECONDS (1800), HVDRUN_ENDURANCE_SECONDS (1800) and _JOBS (100) make shorter
@@ -21,6 +22,10 @@ usage: tests/run.sh [options]
   --again         only the tests that failed in the last run, one after the other
   --no-install    install nothing
   --help          this text
+
+Unless you name tests with -R or -L, some are omitted: the dearest (label long), which the preset ci and
+--nightly run; the tests of the simulated hosts themselves (label harness), which run when a commit or the
+working tree has changed tests/rig, and with --nightly.
 HELP
 }
 
@@ -32,29 +37,56 @@ wrong_usage() { # MESSAGE
 preset=dev
 nightly=false
 install=true
-places=7 # of which most tests take three: see tests/CMakeLists.txt
+named=false
+places=$((4 * $(nproc))) # a test takes one to four: see tests/CMakeLists.txt
 selection=()
 while [[ $# -gt 0 ]]; do
     case "$1" in
     --preset | -R | -E | -L)
         [[ $# -ge 2 ]] || wrong_usage "$1 needs a value"
         if [[ "$1" == --preset ]]; then preset="$2"; else selection+=("$1" "$2"); fi
+        if [[ "$1" == -[RL] ]]; then named=true; fi
         shift 2
         ;;
     --preset=*) preset="${1#*=}" && shift ;;
     --nightly) nightly=true && shift ;;
-    --again) selection+=(--rerun-failed) && places=1 && shift ;;
+    --again) selection+=(--rerun-failed) && named=true && places=1 && shift ;;
     --no-install) install=false && shift ;;
     -h | --help) usage && exit 0 ;;
     *) wrong_usage "unknown option '$1'" ;;
     esac
 done
 case "$preset" in
-dev | asan | ci | ci-asan | fuzz) ;;
+dev | asan | ci | fuzz) ;;
 *) wrong_usage "there is no preset '$preset' with tests" ;;
 esac
-if [[ $nightly == false && $preset != fuzz ]]; then
-    selection+=(-LE '^nightly$')
+
+# Whether the working tree or the commits since main (on main: the last one) change what the rig is made of.
+# Without git nobody knows, so yes.
+rig_has_changed() {
+    local base head
+    git -C "$root" rev-parse --verify --quiet HEAD >/dev/null || return 0
+    head="$(git -C "$root" rev-parse HEAD)"
+    base="$(git -C "$root" merge-base HEAD origin/main 2>/dev/null ||
+        git -C "$root" merge-base HEAD main 2>/dev/null)" || base="$head"
+    if [[ "$base" == "$head" ]]; then
+        base="$(git -C "$root" rev-parse --verify --quiet HEAD~1)" || return 0
+    fi
+    ! git -C "$root" diff --quiet "$base" -- tests/rig tests/flow/{hosts,slurm,test_rig,test_slurm_rig}.py
+}
+
+omitted=()
+if [[ $nightly == true ]]; then
+    export HVDRUN_NIGHTLY=1 # for single tests that say so
+else
+    omitted+=(nightly)
+    if [[ $named == false ]]; then
+        if [[ $preset == dev ]]; then omitted+=(long); fi
+        rig_has_changed || omitted+=(harness)
+    fi
+fi
+if [[ ${#omitted[@]} -gt 0 && $preset != fuzz ]]; then
+    selection+=(-LE "^($(IFS='|' && echo "${omitted[*]}"))\$")
 fi
 
 if [[ $install == true ]]; then
@@ -63,7 +95,7 @@ if [[ $install == true ]]; then
 fi
 
 # Memory that libraries never give back is not ours to fix; the list of them is.
-if [[ $preset == *asan || $preset == fuzz || $nightly == true ]]; then
+if [[ $preset != dev || $nightly == true ]]; then
     export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS-}"
     export LSAN_OPTIONS="suppressions='$root/tests/lint/lsan.supp':print_suppressions=0:${LSAN_OPTIONS-}"
 fi
@@ -77,10 +109,10 @@ build() { # PRESET TARGET...
     cmake --build "build/$preset" "${targets[@]}" -- --quiet </dev/null
 }
 
-run() { # PRESET OPTION...
-    local preset="$1"
+run() { # FOLDER OPTION...
+    local folder="$1"
     shift
-    ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 120 "$@" </dev/null
+    ctest --test-dir "build/$folder" --output-on-failure --no-tests=error --timeout 120 "$@" </dev/null
 }
 
 # As many targets at once as there are processors: they wait for nothing.
@@ -98,6 +130,13 @@ if [[ $preset == fuzz ]]; then
     exit "$status"
 fi
 build "$preset"
+if [[ $preset == ci ]]; then
+    # One ctest for both builds: neither waits for the last tests of the other.
+    build ci-asan
+    mkdir -p build/ci-both
+    printf 'subdirs("%s/build/ci" "%s/build/ci-asan")\n' "$root" "$root" >build/ci-both/CTestTestfile.cmake
+    preset=ci-both
+fi
 echo "tests: running"
 run "$preset" --parallel "$places" "${selection[@]}" || status=$?
 if [[ $nightly == true && ${#selection[@]} -eq 0 ]]; then

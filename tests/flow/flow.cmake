@@ -2,8 +2,15 @@
 # Flow tests are whole runs of the built hvdrun: one ctest for each tests/flow/test_NAME.py. The limit
 # that a test keeps itself is a little shorter than ctest's, since it can say where it was. Those on
 # many hosts, or on a Slurm cluster (label rig), make a world of namespaces for themselves and are
-# skipped where they may not; test_nightly_NAME.py runs at night only. "# ctest each VARIABLE: WORD ..."
-# makes one ctest for each word, flow.NAME.WORD, with the variable set to it.
+# skipped where they may not; test_nightly_NAME.py runs at night only. A file may say, in lines of its own:
+#   # ctest limit: SECONDS          when the file takes longer than others
+#   # ctest waits                   it mostly waits, so that others run beside it
+#   # ctest busy                    it needs a processor for itself
+#   # ctest long                    it begins first, without sanitizers except at night; run.sh leaves it to .ci/run
+#   # ctest plain                   it runs without sanitizers
+#   # ctest harness                 it tests what tests stand on, and runs when that has changed, and at night
+#   # ctest each VARIABLE: WORD ... one ctest for each word, flow.NAME.WORD, with the variable set to it
+# Single tests that are @plain (ground.py) are the ctest flow.NAME.plain of .ci/run.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 file(GLOB flow_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.py)
 if(HVDRUN_SANITIZE)
@@ -23,6 +30,13 @@ foreach(file ${flow_tests})
   set(environment
       "HVDRUN=$<TARGET_FILE:hvdrun>;HVDRUN_WORKERS=${HVDRUN_WORKERS};HVDRUN_SOURCE=${PROJECT_SOURCE_DIR};HVDRUN_BUILD=${PROJECT_BINARY_DIR};HVDRUN_TEST_LIMIT=${limit_inside}")
   set(tests flow.${name})
+  set(flow_labels)
+  foreach(word waits busy long plain harness)
+    file(STRINGS ${file} said_${word} REGEX "^# ctest ${word}$")
+    if(said_${word})
+      list(APPEND flow_labels ${word})
+    endif()
+  endforeach()
   file(STRINGS ${file} each REGEX "^# ctest each [A-Z_]+: ")
   if(each)
     string(REGEX MATCH "[A-Z_]+:" variable ${each})
@@ -30,6 +44,21 @@ foreach(file ${flow_tests})
     string(REPLACE ":" "" variable ${variable})
     string(REPLACE " " ";" words ${words})
     list(TRANSFORM words PREPEND flow.${name}. OUTPUT_VARIABLE tests)
+  endif()
+  set(part sanitized)
+  if(said_plain OR said_long OR name MATCHES "^nightly_")
+    set(part plain)
+  elseif(HVDRUN_CI_PART STREQUAL "plain")
+    file(STRINGS ${file} plain_tests REGEX "^    @plain$")
+    if(NOT plain_tests)
+      continue()
+    endif()
+    list(APPEND environment HVDRUN_ONLY_PLAIN=1)
+    set(part plain)
+    set(tests flow.${name}.plain)
+  endif()
+  if(NOT test_runs_${part})
+    continue()
   endif()
   foreach(test ${tests})
     add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} -B ${file})
@@ -40,25 +69,23 @@ foreach(file ${flow_tests})
     endif()
     set_tests_properties(${test} PROPERTIES TIMEOUT ${limit} ENVIRONMENT "${own_environment}")
   endforeach()
-  set(flow_labels)
+  if(name MATCHES "^nightly_")
+    list(APPEND flow_labels nightly)
+  elseif(said_long AND HVDRUN_SANITIZE)
+    list(APPEND flow_labels nightly)
+  endif()
+  # Those that mostly wait begin first, so that others fill the processors meanwhile.
+  if(said_long)
+    set_tests_properties(${tests} PROPERTIES COST 200)
+  elseif(said_waits)
+    set_tests_properties(${tests} PROPERTIES COST 150)
+  else()
+    set_tests_properties(${tests} PROPERTIES COST 100)
+  endif()
   file(STRINGS ${file} needs_rig REGEX "^from (hosts|slurm) import")
   if(needs_rig)
     list(APPEND flow_labels rig)
     set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE 77)
-  endif()
-  if(name MATCHES "^nightly_")
-    list(APPEND flow_labels nightly)
-  endif()
-  file(STRINGS ${file} waits REGEX "^# ctest waits$")
-  if(waits)
-    list(APPEND flow_labels waits)
-  endif()
-  file(STRINGS ${file} long REGEX "^# ctest long$") # begins first; with sanitizers it runs at night
-  if(long)
-    set_tests_properties(${tests} PROPERTIES COST 200)
-    if(HVDRUN_SANITIZE)
-      list(APPEND flow_labels nightly)
-    endif()
   endif()
   if(flow_labels)
     set_tests_properties(${tests} PROPERTIES LABELS "${flow_labels}")

@@ -33,6 +33,30 @@ def sanitized():
         return False
 
 
+def plain(test):
+    """Decorates a test that means less under sanitizers, where it is smaller or skipped: .ci/run, which runs
+    a file under sanitizers only, runs it without them as well."""
+    test.is_plain = True
+    return test
+
+
+def nightly(why):
+    """Decorates a test that another one, a unit test or the simulator tells well enough for every day."""
+    return unittest.skipUnless(os.environ.get("HVDRUN_NIGHTLY"), f"at night only: {why}")
+
+
+class PlainOnly(unittest.TestLoader):
+    """Finds only those."""
+
+    def getTestCaseNames(self, testCaseClass):
+        return [name for name in super().getTestCaseNames(testCaseClass)
+                if getattr(getattr(testCaseClass, name), "is_plain", False)]
+
+
+def loader():
+    return PlainOnly() if os.environ.get("HVDRUN_ONLY_PLAIN") else unittest.defaultTestLoader
+
+
 def patient(seconds):
     return seconds * 4 if sanitized() else seconds
 

@@ -25,7 +25,8 @@ import sys
 import unittest
 
 from box import Box
-from ground import BUILD, HERE, HVDRUN, SOURCE, WORKERS, mpi_worker, patient, sanitized, wait_until, worker
+from ground import (BUILD, HERE, HVDRUN, SOURCE, WORKERS, loader, mpi_worker, nightly, patient, plain, sanitized,
+                    wait_until, worker)
 from jobs import LABELLED, Helper, Job, Terminal
 from procfs import descendants, is_alive, process, processes, state, tcp_listeners
 
@@ -155,9 +156,9 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
         signal.signal(number, _abandon)
     signal.alarm(int(os.environ.get("HVDRUN_TEST_LIMIT", "0")))
-    unittest.main(verbosity=2)
+    unittest.main(verbosity=2, testLoader=loader())
 
 
 __all__ = ["BUILD", "HERE", "HVDRUN", "LABELLED", "SOURCE", "WORKERS", "Box", "Flow", "Helper", "Job", "Terminal",
-           "descendants", "is_alive", "main", "mpi_worker", "parse_self", "patient", "process", "processes",
-           "sanitized", "state", "tcp_listeners", "wait_until", "worker"]
+           "descendants", "is_alive", "main", "mpi_worker", "nightly", "parse_self", "patient", "plain", "process",
+           "processes", "sanitized", "state", "tcp_listeners", "wait_until", "worker"]

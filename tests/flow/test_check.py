@@ -8,7 +8,7 @@ import resource
 import signal
 import socket
 
-from rig import Flow, descendants, main, patient, sanitized, wait_until
+from rig import Flow, descendants, main, patient, plain, sanitized, wait_until
 
 LOCAL = ("--transport", "local")
 
@@ -106,6 +106,7 @@ class Here(Checks):
         self.assertRegex(result.stdout, r"network: 2 of 2 connections between hosts succeeded.*\n"
                                         r"Gbit/s[^\n]*\n +a +b\na +- +[\d.]+\nb +[\d.]+ +-\n")
 
+    @plain
     def test_many_hosts(self):
         count = 16 if sanitized() else 64
         result = self.check("-H", f"n[1-{count}]", *LOCAL, timeout=120)

@@ -6,7 +6,7 @@ import re
 import signal
 import socket
 
-from rig import Flow, main, sanitized, tcp_listeners, wait_until, worker
+from rig import Flow, main, plain, sanitized, tcp_listeners, wait_until, worker
 
 LOOPBACK = ("0100007F", "00000000000000000000000001000000")
 
@@ -27,6 +27,7 @@ class Horovod(Flow):
             with self.subTest(size=size):
                 self.train(size)
 
+    @plain
     def test_64_ranks(self):
         if sanitized():
             self.skipTest("64 ranks are too many under sanitizers")

@@ -11,7 +11,7 @@ import termios
 import time
 
 from hostile import Hostile
-from rig import HVDRUN, Flow, Job, is_alive, main, mpi_worker, sanitized, state, wait_until, worker
+from rig import HVDRUN, Flow, Job, is_alive, main, mpi_worker, plain, sanitized, state, wait_until, worker
 
 # spew writes whole lines, and no write is split: a line's first part would be shown after 200 ms, if
 # the machine is too busy for the second
@@ -47,6 +47,7 @@ class Workers(Hostile, Flow):
             result = self.expect(self.run_job("-np", 1, "--no-label", worker("noise"), *more), 0)
             self.expect_noise(result.stderr.replace("[0]<stderr>:", ""), 0, result.out)
 
+    @plain
     def test_many_ranks_that_talk_at_once(self):
         ranks, lines = (16, 200) if sanitized() else (64, 500)
         result = self.expect(self.run_job("-np", ranks, worker("spew"), "--lines", lines, *WHOLE), 0)
@@ -292,6 +293,7 @@ class Places(Hostile, Flow):
             self.skipTest("a sanitizer does not start without /proc")
         return "mount -t tmpfs none /proc"
 
+    @plain
     def test_no_proc(self):
         for kind in ([], ["-H", "a:1,b:1", "--transport", "local"]):
             result = self.in_place(self.no_proc, "-np", 2, *kind, worker("hello"))
@@ -300,6 +302,7 @@ class Places(Hostile, Flow):
         result = self.in_place(self.no_proc, "-np", 2, worker("exit_with"), "1:3")
         self.expect_blame(self.expect(result, 3), 1, code=3)
 
+    @plain
     def test_what_ranks_leave_behind_without_proc(self):
         for kind in ("child", "daemon"):
             with self.subTest(kind=kind):
@@ -313,6 +316,7 @@ class Places(Hostile, Flow):
                 result = self.in_place(hidden, "-np", 2, *QUICK, worker("orphan"), "--kind", kind, stranger=True)
                 self.assertEqual(self.expect(result, 0).stderr, "", result.describe())
 
+    @plain
     def test_agent_killed_without_proc(self):
         job = self.start_in_place(self.no_proc, "-np", 2, *QUICK, worker("orphan"), "--kind", "daemon", "--gate",
                                   self.box.path("never"))
@@ -321,6 +325,7 @@ class Places(Hostile, Flow):
         self.expect(job.wait(), 121)
         self.box.check_nothing_left()
 
+    @plain
     def test_mpi_without_proc(self):
         result = self.in_place(self.no_proc, "-np", 2, mpi_worker("mpi_hello", "openmpi"),
                                env={"OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
@@ -350,6 +355,7 @@ class Places(Hostile, Flow):
         result = self.run_job("-H", "n[1-80]:1", "--transport", "local", worker("hello"), limits=few)
         self.expect_said(self.expect(result, 125), r"too many open files \(ulimit -n")
 
+    @plain
     def test_few_open_files_with_a_hard_limit_that_is_high(self):
         if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4096:
             self.skipTest("the hard limit of open files is too low")

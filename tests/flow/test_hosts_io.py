@@ -6,7 +6,7 @@ import signal
 import subprocess
 import zlib
 
-from ground import sanitized, worker
+from ground import plain, sanitized, worker
 from hosts import Hosts, main
 from rig import Helper
 
@@ -22,6 +22,7 @@ class Streams(Hosts):
         result = self.ssh_job("-H", "node1:1,node2:1", "--stdin", 1, "sh", "-c", 'echo "$HOROVOD_RANK $(cat)"', stdin=b"x")
         self.expect_lines(self.expect(result, 0), ["[0]<stdout>:0 ", "[1]<stdout>:1 x"])
 
+    @plain
     def test_hundred_megabytes_from_two_hosts_byte_exact(self):
         lines = 5_000 if sanitized() else 50_000
         job = self.ssh_start("-H", "node1:1,node2:1", worker("spew"), "--lines", lines, "--length", 1000, stdout="hold")

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 
-from ground import mpi_worker, sanitized, worker
+from ground import mpi_worker, plain, sanitized, worker
 from hosts import Hosts, main, network
 
 KINDS = ("openmpi", "mpich")
@@ -125,6 +125,7 @@ class Horovod(Hosts):
     def test_init_again(self):
         self.train(2, 2, "--reinit", 2)
 
+    @plain
     def test_64_ranks_on_four_hosts(self):
         if sanitized():
             self.skipTest("64 ranks are too many under sanitizers")

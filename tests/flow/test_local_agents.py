@@ -4,7 +4,7 @@
 import os
 import signal
 
-from rig import Flow, main, sanitized, state, wait_until, worker
+from rig import Flow, main, plain, sanitized, state, wait_until, worker
 
 
 class LocalAgents(Flow):
@@ -58,6 +58,7 @@ class LocalAgents(Flow):
         let_go()
         self.expect(job.wait(), 0)
 
+    @plain
     def test_many_hosts(self):
         hosts = 16 if sanitized() else 64
         result = self.run_job("-H", f"n[1-{hosts}]:2", "--transport", "local", worker("hello"), timeout=120)

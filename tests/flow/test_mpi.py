@@ -8,7 +8,7 @@ import sys
 import time
 
 from epochs import Epochs
-from rig import Flow, main, mpi_worker, sanitized, worker
+from rig import Flow, main, mpi_worker, plain, sanitized, worker
 
 KINDS = ("openmpi", "mpich")
 # Docker and small machines: more ranks than cores, and no complaint about it
@@ -34,6 +34,7 @@ class Mpi(Flow):
 
 class Hello(Mpi):
 
+    @plain
     def test_sizes(self):
         for kind in KINDS:
             for size in (1, 2, 4) if sanitized() else (1, 2, 5, 16):

@@ -7,7 +7,7 @@ import re
 import signal
 import time
 
-from rig import Flow, main, mpi_worker, sanitized, worker
+from rig import Flow, main, mpi_worker, plain, sanitized, worker
 
 KINDS = ("openmpi", "mpich")
 QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
@@ -158,6 +158,7 @@ class Ends(Hosts):
                 self.expect(result, 6)
                 self.expect_blame(result, 3, code=6, host="b")
 
+    @plain
     def test_lost_agent(self):
         for kind in KINDS:
             job = self.start("-H", TWO, "--transport", "local", "--grace", 2, mpi_worker("mpi_hello", kind),

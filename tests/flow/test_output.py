@@ -6,7 +6,7 @@ import re
 import subprocess
 import time
 
-from rig import Flow, is_alive, main, sanitized, wait_until, worker
+from rig import Flow, is_alive, main, plain, sanitized, wait_until, worker
 
 
 class Labels(Flow):
@@ -99,6 +99,7 @@ class Lines(Flow):
         self.assertEqual(reader.popen.returncode, 0, said + result.describe())
         return self.expect(result, 0)
 
+    @plain
     def test_no_line_is_torn(self):
         self.spewed(ranks=8, lines=2000 if sanitized() else 40000)
 
@@ -302,6 +303,7 @@ class Readers(Flow):
         os.close(write)
         self.assertIn("hello from rank 0", job.wait().stdout)
 
+    @plain
     def test_slow_reader_costs_no_memory(self):
         # 8 x 10 GB, and nobody reads. A reader that was never fast has earned no more credit than at the start,
         # so what waits is the queue of 4 MiB and little more, not the budget of 64 MiB.
@@ -318,6 +320,7 @@ class Readers(Flow):
         job.release()
         job.wait()
 
+    @plain
     def test_slow_but_steady_reader_earns_no_credit(self):
         # it takes 48 MiB, always slower than they come: that must not raise what is under way, up to the budget
         limit = (200 if sanitized() else 32) * 1024
@@ -337,6 +340,7 @@ class Readers(Flow):
         os.close(read)
         job.wait()
 
+    @plain
     def test_all_arrives_at_a_reader_that_pauses(self):
         lines = 5000 if sanitized() else 100000
         read, write = os.pipe()

@@ -3,6 +3,8 @@
 
 Only plain programs here, no hvdrun: what the other tests on hosts build upon.
 """
+# ctest harness
+# ctest plain
 
 import os
 import shutil

@@ -4,7 +4,7 @@
 import os
 import socket
 
-from rig import HVDRUN, Flow, Job, main, sanitized, worker
+from rig import HVDRUN, Flow, Job, main, plain, sanitized, worker
 
 
 class Run(Flow):
@@ -71,6 +71,7 @@ class Run(Flow):
         let_go()
         self.expect(job.wait(), 0)
 
+    @plain
     def test_many_ranks(self):
         size = 64 if sanitized() else 200
         result = self.expect(self.run_job("-np", size, worker("hello"), timeout=120), 0)

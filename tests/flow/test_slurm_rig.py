@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Slurm cluster of the tests itself: what the other tests on it build upon. No hvdrun here."""
+# ctest harness
 # ctest waits
 # ctest long
 

@@ -6,7 +6,7 @@ import random
 import time
 import zlib
 
-from rig import HVDRUN, Flow, Job, main, sanitized, state, worker
+from rig import HVDRUN, Flow, Job, main, plain, sanitized, state, worker
 
 
 def summed(data):
@@ -47,6 +47,7 @@ class Stdin(Flow):
     def test_a_rank_that_does_not_exist(self):
         self.expect_said(self.expect(self.run_job("-np", 2, "--stdin", 5, "true"), 2), "stdin.*5")
 
+    @plain
     def test_100_megabytes_byte_exact(self):
         size = 8_000_000 if sanitized() else 100_000_000
         data = random.Random(3).randbytes(1 << 20) * (size >> 20)

@@ -3,6 +3,7 @@
 
 All of them fail at night (test_nightly_torture_ssh.py).
 """
+# ctest plain
 
 import unittest
 

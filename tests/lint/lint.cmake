@@ -3,6 +3,9 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 function(lint_test name)
+  if(NOT test_runs_plain)
+    return()
+  endif()
   add_test(NAME lint.${name} COMMAND ${ARGN})
   set_tests_properties(lint.${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS lint)
 endfunction()
