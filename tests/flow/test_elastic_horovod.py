@@ -9,7 +9,9 @@ import re
 import signal
 
 from elastic import Elastic
-from rig import Flow, main, wait_until, worker
+from rig import Flow, main, nightly, wait_until, worker
+
+DRAWN = "the simulator draws such losses and hosts 50,000 times"
 
 
 class Rejoin(Elastic, Flow):
@@ -70,6 +72,7 @@ class Workers(Rejoin):
         self.assertGreaterEqual(after[0].step, 25, "the last commit")
         job.finish()
 
+    @nightly(DRAWN)
     def test_two_at_once(self):
         job = self.train("-H", "a:2,b:2", "--min-np", 2)
         before = job.members(4)
@@ -78,6 +81,7 @@ class Workers(Rejoin):
         self.expect_survivors(before, after, (0, 3))
         job.finish()
 
+    @nightly(DRAWN)
     def test_all_at_once(self):
         # nobody has the state any more, and it is no host's fault
         job = self.train("-H", "a:2,b:2", "--min-np", 2)
@@ -86,6 +90,7 @@ class Workers(Rejoin):
             job.kill(*workers, number=number)
         self.expect_said(job.ends(137, aborts=True), "every worker has failed")
 
+    @nightly(DRAWN)
     def test_one_after_the_other(self):
         job = self.train("-np", 4, "--min-np", 2, *self.discover("a:2", "b:2"))
         members = job.members(4)
@@ -159,6 +164,7 @@ class Agents(Rejoin):
         result = job.finish()
         self.expect_said(result, r"epoch \d: 2 ranks on 1 host \(lost b\b")
 
+    @nightly(DRAWN)
     def test_of_rank_0(self):
         job = self.train("-np", 4, "--min-np", 2, *self.discover("a:2", "b:2"))
         before = job.members(4)
@@ -167,6 +173,7 @@ class Agents(Rejoin):
         self.expect_survivors(before, after, (2, 3))
         job.finish()
 
+    @nightly(DRAWN)
     def test_all_killed(self):
         job = self.train("-H", "a:2,b:2", "--min-np", 2)
         before = job.members(4)
@@ -200,6 +207,7 @@ class Growth(Rejoin):
         self.assertRegex(result.stdout, r"notified timestamp \d+ result [23]")
         self.expect_said(result, r"epoch 2: 4 ranks on 2 hosts \(added b")
 
+    @nightly(DRAWN)
     def test_several_hosts_come_in_one_epoch(self):
         job = self.train("-np", 1, "--min-np", 1, "--max-np", 9, *self.discover("a:1"), "--grow-delay", "2s")
         job.members(1)
@@ -217,6 +225,7 @@ class Growth(Rejoin):
         job.members(3)
         job.finish()
 
+    @nightly(DRAWN)
     def test_max_np(self):
         job = self.train("-np", 2, "--min-np", 2, "--max-np", 3, *self.discover("a:2"))
         job.members(2)
@@ -233,6 +242,7 @@ class Growth(Rejoin):
         job.members(4)
         job.finish()
 
+    @nightly(DRAWN)
     def test_a_failure_and_a_new_host_together(self):
         job = self.train("-np", 4, "--min-np", 2, "--max-np", 6, *self.discover("a:2", "b:2"))
         before = job.members(4)
@@ -266,6 +276,7 @@ class Shrinking(Rejoin):
         self.assertNotRegex(result.stdout, r"\blost rank")
         self.expect_not_said(result, r"rank \d+ (failed|exited)|134")
 
+    @nightly(DRAWN)
     def test_host_of_rank_0_removed(self):
         job = self.train("-np", 4, "--min-np", 2, *self.discover("a:2", "b:2"))
         before = job.members(4)
@@ -275,6 +286,7 @@ class Shrinking(Rejoin):
         self.assertGreaterEqual(after[0].step, before[0].step)
         job.finish()
 
+    @nightly(DRAWN)
     def test_one_goes_and_another_comes(self):
         # never "removed" alone when somebody is new: the survivors would not send their state
         job = self.train("-np", 4, "--min-np", 2, "--max-np", 4, *self.discover("a:2", "b:2"))

@@ -2,7 +2,7 @@
 """Elastic jobs whose workers cannot rejoin: all are ended and all start again, with the hosts that
 there are, another MASTER_PORT and a higher TORCHELASTIC_RESTART_COUNT. With a plain program, which is
 quick, and with real torch.distributed (gloo) and the example script."""
-# ctest long
+# ctest waits
 
 import collections
 import os
@@ -13,7 +13,7 @@ import sys
 import unittest
 
 from elastic import Elastic
-from rig import SOURCE, Flow, main, sanitized, wait_until
+from rig import SOURCE, Flow, main, nightly, plain, sanitized, wait_until
 
 Start = collections.namedtuple("Start", "rank size restart port epoch host pid")
 START = re.compile(r"start rank (\d+) of (\d+) restart (\d+) port (\d+) epoch (\d+) host (\S+) pid (\d+)")
@@ -216,6 +216,7 @@ class Torch(Restart):
         self.assertIn(final[0], alone.stdout)
         return result
 
+    @plain
     def test_killed_rank(self):
         job = self.run_torch("-H", "a:1,b:1", "--min-np", 1)
         first = self.wait_said(job, 2, 0)
@@ -226,6 +227,7 @@ class Torch(Restart):
         self.assertGreaterEqual(second[0][4], 20, "goes on from its checkpoint")
         self.expect_result(job)
 
+    @nightly("as Plain, which needs no seconds to import torch")
     def test_host_added(self):
         job = self.run_torch("-np", 1, "--min-np", 1, "--max-np", 3, *self.discover("a:1"))
         self.wait_said(job, 1, 0)
@@ -233,6 +235,7 @@ class Torch(Restart):
         self.wait_said(job, 2, 1)
         self.expect_result(job)
 
+    @nightly("as Plain, which needs no seconds to import torch")
     def test_host_lost(self):
         job = self.run_torch("-np", 2, "--min-np", 1, *self.discover("a:1", "b:1"))
         self.wait_said(job, 2, 0)
@@ -240,6 +243,7 @@ class Torch(Restart):
         self.wait_said(job, 1, 1)
         self.expect_result(job)
 
+    @nightly("as Plain, which needs no seconds to import torch")
     def test_max_restarts(self):
         job = self.run_torch("-H", "a:1,b:1", "--min-np", 1, "--max-restarts", 1)
         os.kill(self.wait_said(job, 2, 0)[1][5], signal.SIGKILL)

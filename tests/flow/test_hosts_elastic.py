@@ -9,8 +9,10 @@ import re
 import signal
 
 from elastic import Elastic
-from ground import wait_until, worker
+from ground import nightly, wait_until, worker
 from hosts import Hosts, main
+
+ALSO = "the same on simulated hosts: flow.elastic_horovod, flow.elastic_drain, and the simulator"
 
 
 class ElasticHosts(Elastic, Hosts):
@@ -27,6 +29,10 @@ class ElasticHosts(Elastic, Hosts):
                 return one.pid
         raise AssertionError(f"no such process on its host: {member}")
 
+    def on(self, members, number):
+        """The ranks on a host. The lowest are on the host that was up first, whichever that was."""
+        return [rank for rank in sorted(members) if members[rank].host == f"node{number}"]
+
     def expect_survivors(self, before, after, ranks):
         kept = [(before[rank].host, before[rank].pid) for rank in ranks]
         now = [(after[rank].host, after[rank].pid) for rank in sorted(after)]
@@ -35,6 +41,7 @@ class ElasticHosts(Elastic, Hosts):
 
 class Loss(ElasticHosts):
 
+    @nightly(ALSO)
     def test_worker_killed(self):
         job = self.train("-H", "node1:2,node2:2", "--min-np", 2)
         before = job.members(4)
@@ -47,9 +54,9 @@ class Loss(ElasticHosts):
         before = job.members(4)
         self.host(2).crash()
         two = job.members(2, but=before)
-        self.expect_survivors(before, two, (0, 1))
+        self.expect_survivors(before, two, self.on(before, 1))
         self.host(2).power_on()
-        self.expect_survivors(before, job.members(4, but=two, timeout=90), (0, 1))
+        self.expect_survivors(before, job.members(4, but=two, timeout=90), self.on(before, 1))
         result = job.finish()
         self.expect_said(result, r"epoch 2: 2 ranks on 1 host \(lost node2\b.*to recover\)")
 
@@ -57,18 +64,20 @@ class Loss(ElasticHosts):
         job = self.train("-H", "node1:2,node2:2", "--min-np", 2)
         before = job.members(4)
         self.host(2).power_off()
-        self.expect_survivors(before, job.members(2, but=before, timeout=60), (0, 1))
+        self.expect_survivors(before, job.members(2, but=before, timeout=60), self.on(before, 1))
         event = job.wait_epoch(2, cause="node2", size=2)
         self.assertIn("detect_s", event["phases"])
         job.finish()
 
+    @nightly(ALSO)
     def test_power_cut_of_the_host_of_rank_0(self):
         job = self.train("-H", "node1:2,node2:2", "--min-np", 2)
         before = job.members(4)
         self.host(1).power_off()
-        self.expect_survivors(before, job.members(2, but=before, timeout=60), (2, 3))
+        self.expect_survivors(before, job.members(2, but=before, timeout=60), self.on(before, 2))
         job.finish()
 
+    @nightly(ALSO)
     def test_agent_killed(self):
         job = self.train("-H", "node1:2,node2:2", "--min-np", 2)
         before = job.members(4)
@@ -86,10 +95,12 @@ class Loss(ElasticHosts):
         self.wait_no_workers(2, timeout=30)
         self.host(2).heal()
         after = job.members(4, but=two, timeout=90)
-        self.expect_survivors(before, after, (0, 1))
-        self.assertNotIn(before[3].pid, [one.pid for one in after.values() if one.host == "node2"])
+        self.expect_survivors(before, after, self.on(before, 1))
+        for rank in self.on(before, 2):
+            self.assertNotIn(before[rank].pid, [after[other].pid for other in self.on(after, 2)])
         job.finish()
 
+    @nightly(ALSO)
     def test_all_hosts_gone_and_back(self):
         job = self.train("-H", "node1:2,node2:2", "--min-np", 2)
         before = job.members(4)
@@ -102,6 +113,7 @@ class Loss(ElasticHosts):
         job.members(4, but=before, timeout=120)
         job.finish()
 
+    @nightly(ALSO)
     def test_flapping(self):
         job = self.train("-H", "node1:2,node2:2", "--min-np", 2)
         before = job.members(4)
@@ -110,9 +122,10 @@ class Loss(ElasticHosts):
             self.pause(0.5)
             self.host(2).power_on()
             self.pause(1)
-        self.expect_survivors(before, job.members(4, but=before, timeout=120), (0,))
+        self.expect_survivors(before, job.members(4, but=before, timeout=120), self.on(before, 1)[:1])
         job.finish(aborts=True)
 
+    @nightly(ALSO)
     def test_lost_host_that_discovery_still_lists(self):
         job = self.train("-np", 4, "--min-np", 2, *self.discover("node1:2", "node2:2"))
         before = job.members(4)
@@ -138,13 +151,15 @@ class Loss(ElasticHosts):
 
 class Change(ElasticHosts):
 
+    @nightly(ALSO)
     def test_grows(self):
         job = self.train("-np", 2, "--min-np", 2, "--max-np", 6, *self.discover("node1:2"))
         before = job.members(2)
         self.set_hosts("node1:2", "node2:2", "node3:2")
-        self.expect_survivors(before, job.members(6, timeout=60), (0, 1))
+        self.expect_survivors(before, job.members(6, timeout=60), self.on(before, 1))
         job.finish()
 
+    @nightly(ALSO)
     def test_lost_host_is_replaced_by_another(self):
         job = self.train("-np", 4, "--min-np", 2, "--max-np", 4, *self.discover("node1:2", "node2:2"))
         before = job.members(4)
@@ -152,14 +167,15 @@ class Change(ElasticHosts):
         self.set_hosts("node1:2", "node3:2")
         wait_until(lambda: [one.host for one in sorted(job.members(4).values(), key=lambda m: m.rank)] ==
                    ["node1", "node1", "node3", "node3"], "node3 takes the place of node2", 60)
-        self.expect_survivors(before, job.members(4), (0, 1))
+        self.expect_survivors(before, job.members(4), self.on(before, 1))
         job.finish()
 
+    @nightly(ALSO)
     def test_drain_by_sigterm(self):
         job = self.train("-np", 4, "--min-np", 2, *self.discover("node1:2", "node2:2"))
         before = job.members(4)
         os.kill(self.host(2).agent().pid, signal.SIGTERM)
-        self.expect_survivors(before, job.members(2, but=before), (0, 1))
+        self.expect_survivors(before, job.members(2, but=before), self.on(before, 1))
         result = job.finish()
         self.assertNotRegex(result.stdout, r"\blost rank")
 
@@ -168,7 +184,7 @@ class Change(ElasticHosts):
         job = self.train("-H", "node1:2,node2:2", "--min-np", 2, "--preempt-probe", probe, "--preempt-period", "200ms")
         before = job.members(4)
         self.write("notice", "")
-        self.expect_survivors(before, job.members(2, but=before, timeout=60), (0, 1))
+        self.expect_survivors(before, job.members(2, but=before, timeout=60), self.on(before, 1))
         result = job.finish()
         self.assertNotRegex(result.stdout, r"\blost rank")
 
@@ -177,7 +193,7 @@ class Change(ElasticHosts):
         job = self.train("-np", 2, "--min-np", 2, "--max-np", 6, *self.discover("node1:2", "node3:2"))
         before = job.members(2, timeout=60)
         self.set_hosts("node1:2", "node3:2", "node2:2")
-        self.expect_survivors(before, job.members(4, timeout=60), (0, 1))
+        self.expect_survivors(before, job.members(4, timeout=60), self.on(before, 1))
         job.finish()
 
 
