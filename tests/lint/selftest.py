@@ -270,6 +270,59 @@ class Variables(Lint):
         self.assertIn("build first", output)
 
 
+class Words(Lint):
+    def read(self, texts):
+        """What is found in each of these pages, all of them read at once."""
+        pages = {f"docs/x{i}.md": f"# A heading may be as it likes and is no sentence\n\n{text}\n" for i, text in enumerate(texts)}
+        with Tree({**GOOD, **pages}) as built:
+            status, output = built.run("words.py")
+        found = [[line for line in output.splitlines() if line.startswith(f"{name}:")] for name in pages]
+        self.assertEqual(status, int(any(found)), output)
+        return found
+
+    def test_good(self):
+        many = " ".join(["word"] * 20)
+        texts = ("One sentence, e.g. this.\nAnother one of 3.5 words.",
+                 f"The options are: {many},\n{many},\n{many},\n{many}.",  # a list after a colon
+                 f"- {many}\n- {many}\n1. {many}",
+                 f"| {many} | {many} |\n|---|---|\n| {many} | {many}. Then {many}. |",
+                 "```\nit is no sentence. It was told.\n```",
+                 f"A `{many} {many}` is one word.",
+                 "Nothing is left of it, and there is no more.",
+                 "Who sent it?\nA process that knows who sent it.",
+                 "See [this](README.md \"title\") and <https://example.org/a/very/long/one>.")
+        for text, found in zip(texts, self.read(texts)):
+            self.assertEqual(found, [], text)
+
+    def test_sentences(self):
+        cases = (("word " * 26 + ".", ":3: 26 words in a sentence"),
+                 ("word\n" * 30 + ".", ":3: 30 words in a sentence"),
+                 ("- " + "word " * 26, ":3: 26 words in a sentence"),
+                 ("One. Two.", ":3: more than one sentence on a line"),
+                 ("word `" + "x" * 120 + "` " + "word " * 20, ":3: 228 columns"),
+                 ("wordy " * 21, ":3: 126 columns"))
+        for (text, finding), found in zip(cases, self.read([text for text, _ in cases])):
+            self.assertIn(finding, "\n".join(found), text)
+
+    def test_words(self):
+        texts = ("It is no sentence.", "The slot is put aside.", "The third strike.", "The host is left.", "It was told.",
+                 "A made-up host.", "What stands here.", "Who reads it knows.", "It knows the host; who asks gets it.",
+                 "It goes by itself.", "A host that is taken back.")
+        for text, found in zip(texts, self.read(texts)):
+            self.assertRegex("\n".join(found), r"^docs/x\d+\.md:3: '", text)
+
+    def test_help(self):
+        for text, status in (("Allow more workers than slots", 0), ("A host that is put aside", 1)):
+            options = SPDX_C + f'OPTION(np, INT, 0, "put aside", "-np", "N", GROUP_JOB, 0, NONE,\n       "{text}")\n'
+            self.expect("words.py", status, "settings.def:3: 'put aside'" if status else "nothing found",
+                        {"launcher/model/settings/settings.def": options})
+
+    def test_files_that_are_named(self):
+        header = SPDX_C + "/* The host is\n * put aside. */\nint put_aside; /* fine */\n"
+        self.expect("words.py", 0, "nothing found", {"launcher/io/x.h": header})
+        self.expect("words.py", 1, "launcher/io/x.h:2: 'put aside'", {"launcher/io/x.h": header}, ["launcher/io/x.h"])
+
+
 class Others(Lint):
     def test_format(self):
         self.expect("format.py", 0, "nothing found")

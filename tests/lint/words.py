@@ -72,6 +72,7 @@ def sentences(text):
 
 def length(sentence):
     """Words of a sentence. What follows a colon and has three items or more counts as its longest item."""
+    sentence = " ".join(sentence.split())
     head, colon, tail = sentence.partition(": ")
     items = re.split(r"[,;] ", tail)
     if colon and len(items) >= 3:
