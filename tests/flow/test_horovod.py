@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Horovod's Gloo controller: the stand-in worker, which is as strict as the real one."""
+# ctest busy
 
 import os
 import re

@@ -4,13 +4,14 @@
 test_plan.py has the golden plans. Here are the refusals, the files, and real runs over made-up hosts:
 what a worker is told about itself must be what the plan says, for every kind of worker.
 """
+# ctest busy
 
 import json
 import os
 import re
 import signal
 
-from rig import Flow, main, mpi_worker, worker
+from rig import Flow, main, mpi_worker, nightly, worker
 
 KINDS = ("openmpi", "mpich")
 QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
@@ -241,6 +242,7 @@ class Mpi(Runs):
                 with self.subTest(kind=kind, layout=layout):
                     self.expect_places(self.run_layout(args, mpi_worker("mpi_nodes", kind), 4), layout)
 
+    @nightly("test_who_shares_a_node_and_a_large_sum has the same layouts, and sums too")
     def test_one_world(self):
         for kind in KINDS:
             for args, layout in LAYOUTS:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI programs: Open MPI through the PMIx server, MPICH through PMI-1, and the wrong kind noticed."""
+# ctest busy
 
 import os
 import re

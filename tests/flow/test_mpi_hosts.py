@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI over several hosts: one agent and one MPI server for each made-up host, joined by the driver."""
-# ctest waits
+# ctest busy
 
 import os
 import re
