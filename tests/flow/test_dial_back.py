@@ -322,7 +322,8 @@ class Failures(Dialed):
 
     def test_an_agent_that_finds_no_way_back(self):
         self.mode("astray", "b")
-        result = self.expect(self.run_on("a,b", "--start-timeout", "3", "true"), 125)
+        # a tenth of the limit is for saying why; srun itself must have started in it
+        result = self.expect(self.run_on("a,b", "--start-timeout", "10", "true"), 125)
         self.expect_said(result, r"b: start: no agent has dialled back .*firewall")
 
     def test_an_agent_that_gives_up(self):

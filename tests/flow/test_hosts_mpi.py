@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI, Horovod, torch and JAX over several hosts: unmodified programs find each other."""
 # ctest waits
+# ctest long
 
 import re
 import signal
 import subprocess
 
-from ground import mpi_worker, plain, sanitized, worker
+from ground import mpi_worker, sanitized, worker
 from hosts import Hosts, main, network
 
 KINDS = ("openmpi", "mpich")
@@ -125,7 +126,6 @@ class Horovod(Hosts):
     def test_init_again(self):
         self.train(2, 2, "--reinit", 2)
 
-    @plain
     def test_64_ranks_on_four_hosts(self):
         if sanitized():
             self.skipTest("64 ranks are too many under sanitizers")

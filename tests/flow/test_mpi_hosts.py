@@ -7,7 +7,7 @@ import re
 import signal
 import time
 
-from rig import Flow, main, mpi_worker, plain, sanitized, worker
+from rig import Flow, main, mpi_worker, nightly, plain, sanitized, worker
 
 KINDS = ("openmpi", "mpich")
 QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
@@ -30,6 +30,7 @@ class Hosts(Flow):
 
 class World(Hosts):
 
+    @nightly("test_who_shares_a_node_and_a_large_sum sums too")
     def test_one_world_over_two_and_four_hosts(self):
         for kind in KINDS:
             for hosts, size in ((TWO, 4), (FOUR, 8), ("a:1,b:1", 2)):
@@ -64,6 +65,7 @@ class World(Hosts):
         self.assertLessEqual(set(used), set(want), result.describe())
         self.assertTrue({how for _, how, _ in used} >= {"vader", "tcp"}, result.describe())
 
+    @nightly("flow.mapping has such layouts")
     def test_unequal_slots(self):
         for kind in KINDS:
             self.expect_places(self.mpi("a:3,b:1", mpi_worker("mpi_nodes", kind)), (3, 1))
