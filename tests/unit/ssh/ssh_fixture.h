@@ -187,6 +187,7 @@ static inline void program_kill_children(pid_t pid)
         long child = strtol(at, &end, 10);
         if (end == at)
             break;
+        (void)kill((pid_t)child, SIGSTOP); /* the list is not complete while children come and go */
         program_kill_children((pid_t)child);
         (void)kill((pid_t)child, SIGKILL);
     }
