@@ -22,7 +22,7 @@ TERM_TELLER = """#!/bin/bash
 # says what it knows when it is asked to end
 echo "start rank $RANK of $WORLD_SIZE restart $TORCHELASTIC_RESTART_COUNT host $HVDRUN_HOSTNAME"
 trap 'echo "rank $RANK restart $TORCHELASTIC_RESTART_COUNT host $HVDRUN_HOSTNAME told: $(cat "$HVDRUN_DEADLINE_FILE" 2>&1)"; exit 0' TERM
-while [ ! -e may-end ]; do sleep 0.05; done
+while [ ! -e may-end ]; do sleep 0.2; done
 """
 
 

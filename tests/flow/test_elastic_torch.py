@@ -21,7 +21,7 @@ PLAIN = """#!/bin/sh
 echo "start rank $RANK of $WORLD_SIZE restart $TORCHELASTIC_RESTART_COUNT port $MASTER_PORT epoch $HVDRUN_EPOCH" \\
     "host $HVDRUN_HOSTNAME pid $$"
 [ ! -e "crash-$RANK" ] || exit 7
-while [ ! -e may-end ]; do sleep 0.05; done
+while [ ! -e may-end ]; do sleep 0.2; done
 """
 
 
