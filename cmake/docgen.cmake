@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The build makes the man page and the shell completions from the list of options. Include this file
 # from the top folder, after add_subdirectory(launcher). docs/options.md is in the repository: after a
-# change of launcher/model/settings/settings.def, the target `options_table` writes it again.
+# change of launcher/model/settings/option.def, the target `options_table` writes it again.
 
 # It contains only a few files of the cli room, so that the documents do not wait for every other room.
 set(cli_dir ${PROJECT_SOURCE_DIR}/launcher/cli)

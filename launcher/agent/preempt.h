@@ -10,8 +10,8 @@
  * is killed.
  *
  * One probe runs at a time; a period lies between the end of one and the start of the next. It runs
- * without a shell, in a session of its own, with an empty stdin (io/program.h). After a notice with a deadline it
- * does not run again. After a notice without one it does, to learn the deadline.
+ * without a shell, in a session of its own, with an empty stdin (io/program.h). After a notice with
+ * a deadline it does not run again. After a notice without one it does, to learn the deadline.
  */
 #pragma once
 

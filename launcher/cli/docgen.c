@@ -116,7 +116,7 @@ static void put_other_names(struct buf *out)
 void docgen_table(struct buf *out)
 {
     buf_puts(out,
-             "<!-- Generated from launcher/model/settings/settings.def by `hvdrun-docgen table`: "
+             "<!-- Generated from launcher/model/settings/option.def by `hvdrun-docgen table`: "
              "change it "
              "there. -->\n"
              "# Options of hvdrun\n\n"

@@ -10,8 +10,8 @@
  * STATUS_USAGE: the option or the file is wrong, or there are two of these options. */
 int layout_read(const struct settings *settings, struct mapping *out, struct error *err);
 
-/* For a job without a host list. Adds the hosts of the rankfile to `hosts`, or this machine for ppr.
- * False: the mapping has no hosts. */
+/* For a job without a host list. Adds the hosts of the rankfile to `hosts`, or this machine for
+ * ppr. False: the mapping has no hosts. */
 bool layout_hosts(const struct mapping *mapping, struct host_list *hosts);
 
 /* -1: the mapping is not by slot. An elastic job always fills the hosts slot by slot. */

@@ -58,61 +58,6 @@ FOLDERS = {
 # Includes that break the order of folders or close a circle: "node -> node". What is not needed any
 # more must go: the list only shrinks.
 ALLOWED = """
-agent/agent_state -> agent/agent
-agent/crew -> agent/crew_setup
-agent/crew_binding -> agent/crew_setup
-agent/crew_gpus -> agent/crew_setup
-agent/crew_setup -> agent/crew_files
-agent/mpi_host -> agent/pmix_register
-agent/pmi1_wire -> agent/mpi_host
-agent/worker_end -> agent/worker
-driver/elastic/elastic_part -> driver/elastic/act
-driver/elastic/elastic_part -> driver/elastic/control
-driver/elastic/elastic_part -> driver/elastic/epoch
-driver/elastic/elastic_part -> driver/elastic/rejoin
-driver/elastic/elastic_part -> driver/elastic/source
-driver/end/scontrol -> driver/elastic/discovery_run
-driver/end/teardown -> driver/elastic/elastic_part
-driver/end/teardown -> driver/reach/reach
-driver/end/teardown -> driver/run/stdin_feed
-driver/end/warning -> driver/run/user_signals
-driver/job/job -> driver/elastic/elastic_part
-driver/job/job -> driver/end/teardown
-driver/reach/reach -> driver/check/check
-driver/reach/reach -> driver/elastic/elastic_part
-driver/run/exits -> driver/elastic/elastic_part
-driver/run/rendezvous_part -> driver/elastic/rejoin
-driver/start/bringup -> driver/elastic/elastic_part
-driver/start/prepare -> driver/elastic/elastic_part
-driver/start/prepare -> driver/start/prepare_parts
-driver/tell/report_json -> driver/elastic/elastic_part
-driver/tell/report_json -> driver/elastic/story
-model/allocation/allocation -> model/allocation/source
-model/elastic/change -> model/elastic/verdict
-model/elastic/hosts -> model/elastic/elastic
-model/elastic/job -> model/elastic/elastic
-model/elastic/members -> model/elastic/placement
-model/hosts/hostfile -> model/hosts/hostfile_ini
-model/hosts/hostfile -> model/hosts/hostfile_line
-model/hosts/hosts -> model/hosts/entry
-model/plan/mapping -> model/plan/plan
-model/settings/ini_lines -> model/hosts/show
-model/settings/option -> model/binding/binding
-model/settings/option -> model/exit/policy
-model/settings/option -> model/plan/app
-model/settings/option -> model/settings/settings
-model/settings/settings -> model/settings/value
-output/output -> output/backlog
-output/output -> output/console
-output/output -> output/mux
-pmi1/engine -> pmi1/dialogue
-pmix/pmix_server -> pmix/pmix_module
-transport/boot/boot -> transport/boot/host
-transport/boot/boot -> transport/boot/script
-transport/exec/exec -> transport/exec/call
-transport/srun/srun -> transport/srun/step
-transport/ssh/ssh -> transport/ssh/call
-transport/ssh_module/key_file -> transport/ssh_module/openssh_key
 """
 
 # Third-party headers, and the files ("room/...") that may include them.

@@ -327,8 +327,8 @@ class Words(Lint):
     def test_help(self):
         for text, status in (("Allow more workers than slots", 0), ("A host that is put aside", 1)):
             options = SPDX_C + f'OPTION(np, INT, 0, "put aside", "-np", "N", GROUP_JOB, 0, NONE,\n       "{text}")\n'
-            self.expect("words.py", status, "settings.def:3: 'put aside'" if status else "nothing found",
-                        {"launcher/model/settings/settings.def": options})
+            self.expect("words.py", status, "option.def:3: 'put aside'" if status else "nothing found",
+                        {"launcher/model/settings/option.def": options})
 
     def test_files_that_are_named(self):
         header = SPDX_C + "/* The host is\n * put aside. */\nint put_aside; /* fine */\n"

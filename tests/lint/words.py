@@ -7,7 +7,7 @@
 - The words of BANNED do not occur.
 
 Code blocks and headings are skipped. Without arguments the check reads the documents of the tree and the
-help texts of the options. With arguments it reads those files: *.md, settings.def, *.h.
+help texts of the options. With arguments it reads those files: *.md, option.def, *.h.
 """
 import collections
 import re
@@ -17,7 +17,7 @@ import tree
 WORDS_MAX = 25
 COLUMNS_MAX = 120
 PAGES = re.compile(r"(README|CONTRIBUTING|docs/[^/]+|hostfiles/README|examples/README|tests/\w+/README)\.md")
-HELP = "launcher/model/settings/settings.def"
+HELP = "launcher/model/settings/option.def"
 
 WHO_AFTER = "and|or|but|for|of|by|from|with|is|are|was|were|only|not|than"
 BANNED = [  # (what, instead); lower case

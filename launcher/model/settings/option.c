@@ -23,34 +23,34 @@ static const struct option_info infos[OPT_TOTAL] = {
                     .flags = bits,                                                   \
                     .yaml = key,                                                     \
                     .help = text},
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
 };
 
 static const struct {
     const char *title, *section;
 } groups[GROUP_TOTAL] = {
 #define GROUP(id, name, ini) [id] = {name, ini},
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
 };
 
 static const struct option_fixed fixed[] = {
 #define FIXED(name, typed, text, better, about) {OPT_##name, typed, text, better, about},
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
 };
 
 static const struct option_other_name other_variables[] = {
 #define VARIABLE(id, name) {OPT_##id, name, false},
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
 };
 
 static const struct option_other_name other_yaml[] = {
 #define YAML(id, name, upside_down) {OPT_##id, name, upside_down},
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
 };
 
 static const char *const reserved[] = {
 #define RESERVED(name) name,
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
 };
 
 const struct option_info *option_info(enum option_id id)

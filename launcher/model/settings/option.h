@@ -2,7 +2,7 @@
 /*
  * The list of options as data: what exists, how it is spelled, what it accepts. Pure.
  *
- * model/settings/settings.def is the only list. This file turns it into `enum option_id` and a
+ * model/settings/option.def is the only list. This file turns it into `enum option_id` and a
  * table that the parser, the help, the configuration readers and the documentation read;
  * model/settings/settings.h turns it into one typed field per option.
  */
@@ -32,13 +32,13 @@ enum option_type {
 
 enum option_group {
 #define GROUP(id, title, section) id,
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
     GROUP_TOTAL
 };
 
 enum option_id {
 #define OPTION(name, type, initial, accepts, spellings, arg, group, flags, yaml, help) OPT_##name,
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
     OPT_TOTAL
 };
 

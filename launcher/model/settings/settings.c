@@ -9,7 +9,7 @@
 
 static const struct settings defaults = {
 #define OPTION(name, type, initial, ...) .name = initial,
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
 };
 
 static const struct {
@@ -17,7 +17,7 @@ static const struct {
 } places[OPT_TOTAL] = {
 #define OPTION(name, ...) \
     [OPT_##name] = {offsetof(struct settings, name), sizeof(((struct settings *)NULL)->name)},
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
 };
 
 static union setting_field field_of(const struct settings *settings, enum option_id id)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The settings of one run: a typed field for each option of model/settings/settings.def, named as
+ * The settings of one run: a typed field for each option of model/settings/option.def, named as
  * the long option with underscores (`--fusion-threshold-mb` is `fusion_threshold_mb`; `--stdin` is
  * `stdin_`). model/settings/option.h says for each type what the C type is. Pure.
  *
@@ -50,7 +50,7 @@ struct setting_origin {
 
 struct settings {
 #define OPTION(name, type, ...) SETTING_C_##type name;
-#include "model/settings/settings.def"
+#include "model/settings/option.def"
     struct setting_origin origins[OPT_TOTAL];
 };
 

@@ -63,7 +63,7 @@ static void test_table_is_current(void **state)
         fail_msg("%s", err.text);
     docgen_table(&text);
     if (strcmp(buf_text(&text), buf_text(&file)) != 0)
-        fail_msg("docs/options.md is not what settings.def says: build the target options_table");
+        fail_msg("docs/options.md is not what option.def says: build the target options_table");
     free(path);
 }
 
