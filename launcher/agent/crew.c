@@ -261,10 +261,10 @@ static void post_started(const struct crew *crew, int from, int to)
         when[count++] = (uint64_t)worker->started_ns;
     }
     Hvdrun__Started message = HVDRUN__STARTED__INIT;
-    message.ranks = seats;
+    message.seats = seats;
     message.pids = pids;
     message.when_ns = when;
-    message.n_ranks = message.n_pids = message.n_when_ns = count;
+    message.n_seats = message.n_pids = message.n_when_ns = count;
     if (count > 0)
         post_message(&crew->post, FRAME_STARTED, &message.base);
 }
@@ -347,7 +347,7 @@ void crew_resize(struct crew *crew, int rows, int columns)
 void crew_input(struct crew *crew, const struct frame_data *data, const uint8_t *bytes,
                 size_t length)
 {
-    const struct worker *worker = by_seat_find(crew, data->rank);
+    const struct worker *worker = by_seat_find(crew, data->seat);
     if (worker != NULL && worker->input != NULL)
         input_bytes(worker->input, bytes, length);
 }

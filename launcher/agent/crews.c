@@ -158,9 +158,9 @@ void crews_report_states(const struct crews *crews, const struct post *post)
     /* Seats of older crews whose workers have ended may be others' now. */
     for (size_t i = 0; i < crews->count; i++)
         crew_states(crews->list[i], i + 1 == crews->count, &states);
-    message.ranks = states.seats;
+    message.seats = states.seats;
     message.texts = states.texts.items;
-    message.n_ranks = message.n_texts = states.texts.count;
+    message.n_seats = message.n_texts = states.texts.count;
     post_message(post, FRAME_STATE_REPORT, &message.base);
     free(states.seats);
     strv_destroy(&states.texts);

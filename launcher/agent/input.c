@@ -25,7 +25,7 @@ static void input_credit(struct input *input, bool closed)
 {
     Hvdrun__Credit message = HVDRUN__CREDIT__INIT;
     input->granted = input->written + INPUT_WINDOW;
-    message.rank = input->seat;
+    message.seat = input->seat;
     message.bytes = input->granted;
     message.closed = closed;
     post_message(input->post, FRAME_STDIN_CREDIT, &message.base);

@@ -70,7 +70,7 @@ static uint32_t seat_of(const struct mpi_host *host, int rank)
 static void post_abort(struct mpi_host *host, int rank, int status, const char *text)
 {
     Hvdrun__Abort message = HVDRUN__ABORT__INIT;
-    message.rank = seat_of(host, rank);
+    message.seat = seat_of(host, rank);
     message.status = status;
     message.text = (char *)(text == NULL ? "" : text); /* protobuf-c only reads it */
     message.when_ns = (uint64_t)clock_mono_ns();

@@ -94,7 +94,7 @@ static bool pool_open(const struct stream_pool *pool)
 
 static struct frame_data head_of(const struct worker_stream *stream)
 {
-    return (struct frame_data){.rank = stream->seat,
+    return (struct frame_data){.seat = stream->seat,
                                .stream = stream->number,
                                .offset = stream->offset,
                                .when_ns = (uint64_t)clock_mono_ns()};

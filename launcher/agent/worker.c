@@ -81,7 +81,7 @@ static void worker_finish(struct worker *worker)
     loop_timer_destroy(worker->drain);
     worker->drain = NULL;
     Hvdrun__Finished message = HVDRUN__FINISHED__INIT;
-    message.rank = worker->seat;
+    message.seat = worker->seat;
     message.cut = cut;
     post_message(worker->shared->post, FRAME_FINISHED, &message.base);
     worker->shared->changed(worker->shared->context, worker);
@@ -189,7 +189,7 @@ static void worker_connect(struct worker *worker, struct plumbing *p, enum worke
 void worker_fail(struct worker *worker, const struct error *err)
 {
     Hvdrun__Exited message = HVDRUN__EXITED__INIT;
-    message.rank = worker->seat;
+    message.seat = worker->seat;
     message.exec_failed = true;
     message.status = (uint32_t)(err->status != 0 ? err->status : STATUS_LAUNCHER);
     message.code = (int32_t)message.status;
@@ -237,7 +237,7 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
     AUTO_BUF struct buf account = BUF_INIT(ERROR_FILE_MAX);
     int status = exit->wait_status;
     Hvdrun__Exited message = HVDRUN__EXITED__INIT;
-    message.rank = worker->seat;
+    message.seat = worker->seat;
     message.signaled = WIFSIGNALED(status);
     message.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
     message.core = WIFSIGNALED(status) && WCOREDUMP(status);

@@ -18,12 +18,12 @@
 #include "driver/end/warning.h"
 #include "driver/frames.h"
 #include "driver/job/job_nodes.h"
-#include "driver/mpi/mpi_part.h"
+#include "driver/mpi/job_mpi.h"
 #include "driver/reach/progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/collect.h"
 #include "driver/run/job_output.h"
-#include "driver/run/rendezvous_part.h"
+#include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/suspension.h"
 #include "driver/run/time_limit.h"
@@ -56,8 +56,8 @@ static void node_lost(struct job *job, struct node_link *node, const char *why)
     bool since_heard = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
     int64_t when = since_heard ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
     events_node(job->events, "node_lost", node, why);
-    rendezvous_part_node_lost(job->rendezvous, node);
-    mpi_part_node_lost(job->mpi, node);
+    job_rendezvous_node_lost(job->rendezvous, node);
+    job_mpi_node_lost(job->mpi, node);
     if (node->stream.same_machine) {
         job->lost_here = true;
         if (node->stream.pid > 0)
@@ -201,8 +201,8 @@ static int job_open(struct job *job, struct error *err)
     if (job->kind->has_workers && stdin_feed_check(job, err) < 0)
         return -1;
     job->events = events_open(job, job->settings->events);
-    job->rendezvous = rendezvous_part_create(job);
-    job->mpi = mpi_part_create(job);
+    job->rendezvous = job_rendezvous_create(job);
+    job->mpi = job_mpi_create(job);
     job->progress = progress_create(job);
     job->reach = reach_create(job);
     if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
@@ -250,8 +250,8 @@ static void job_close(struct job *job)
 {
     terminal_destroy(job->terminal);
     reach_destroy(job->reach);
-    mpi_part_destroy(job->mpi); /* this and the next borrow the plan, which may be the kind's */
-    rendezvous_part_destroy(job->rendezvous);
+    job_mpi_destroy(job->mpi); /* this and the next borrow the plan, which may be the kind's */
+    job_rendezvous_destroy(job->rendezvous);
     kind_destroy(job);
     warning_destroy(job->warning);
     helpers_destroy(job->helpers);

@@ -2,10 +2,10 @@
 #include "driver/frames.h"
 
 #include "driver/job/job_kind.h"
-#include "driver/mpi/mpi_part.h"
+#include "driver/mpi/job_mpi.h"
 #include "driver/run/collect.h"
 #include "driver/run/exits.h"
-#include "driver/run/rendezvous_part.h"
+#include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/suspension.h"
 #include "driver/run/time_limit.h"
@@ -36,15 +36,15 @@ static const struct frame_rule common[FRAME_RULES] = {
     [FRAME_OUTPUT_SHOW] = {collect_show, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
     [FRAME_STDIN_CREDIT] = {stdin_feed_credit, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
 
-    [FRAME_KV_REQUEST] = {rendezvous_part_request, EPOCHS_ALL, NODE_RUNNING, false},
-    [FRAME_KV_DROPPED] = {rendezvous_part_dropped, EPOCHS_ALL, NODE_RUNNING, false},
+    [FRAME_KV_REQUEST] = {job_rendezvous_request, EPOCHS_ALL, NODE_RUNNING, false},
+    [FRAME_KV_DROPPED] = {job_rendezvous_dropped, EPOCHS_ALL, NODE_RUNNING, false},
 
-    [FRAME_MPI_COLLECT] = {mpi_part_collect, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_MODEX] = {mpi_part_modex, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_MODEX_DATA] = {mpi_part_modex_data, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_STORE] = {mpi_part_store, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_EVENT] = {mpi_part_event, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_SIGNAL] = {mpi_part_signal, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_COLLECT] = {job_mpi_collect, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_MODEX] = {job_mpi_modex, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_MODEX_DATA] = {job_mpi_modex_data, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_STORE] = {job_mpi_store, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_EVENT] = {job_mpi_event, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_SIGNAL] = {job_mpi_signal, EPOCHS_PRESENT, NODE_RUNNING, true},
 };
 
 static const struct frame_rule *rule_of(const struct job *job, uint8_t type)

@@ -99,7 +99,7 @@ int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *h
 
 void frame_data_put(const struct frame_data *data, uint8_t out[FRAME_DATA_PREFIX])
 {
-    put32(out, data->rank);
+    put32(out, data->seat);
     memset(out + 4, 0, 4);
     out[4] = data->stream;
     put64(out + 8, data->offset);
@@ -112,7 +112,7 @@ int frame_data_get(const uint8_t *body, uint32_t length, struct frame_data *data
         return error_set(err, "a data frame of %u bytes is too short", length);
     if (body[4] > 2)
         return error_set(err, "a data frame names stream %d", body[4]);
-    *data = (struct frame_data){.rank = get32(body),
+    *data = (struct frame_data){.seat = get32(body),
                                 .stream = body[4],
                                 .offset = get64(body + 8),
                                 .when_ns = get64(body + 16)};

@@ -79,7 +79,7 @@ int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *h
 #define FRAME_DATA_PREFIX 24
 
 struct frame_data {
-    uint32_t rank;
+    uint32_t seat;
     uint8_t stream;
     uint64_t offset;
     uint64_t when_ns;

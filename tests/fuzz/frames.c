@@ -198,10 +198,10 @@ uint16_t frames_number(struct buf *bytes, uint16_t first)
 static void put_data(struct frames *frames, enum frame_type type, uint32_t epoch)
 {
     uint8_t body[FRAME_DATA_PREFIX + 64] = {0};
-    struct frame_data data = {.rank = frames->rank, .stream = 1};
+    struct frame_data data = {.seat = frames->rank, .stream = 1};
     uint8_t choice = fuzz_u8(frames->bytes);
     if (choice % 4 == 0)
-        data.rank = fuzz_u32(frames->bytes);
+        data.seat = fuzz_u32(frames->bytes);
     data.stream = choice % 8 == 1 ? fuzz_u8(frames->bytes) : (uint8_t)(1 + choice % 2);
     data.when_ns = fuzz_u64(frames->bytes);
     frame_data_put(&data, body);

@@ -29,7 +29,7 @@
 
 /* Whether the check still waits for a host. */
 struct asked {
-    struct check_job *part;
+    struct check_job *check;
     int host;
     bool done;                /* answered or failed */
     struct loop_timer *limit; /* of its answer; NULL: it was not asked */
@@ -52,60 +52,61 @@ static struct check_job *of(const struct job *job)
     return job->kind_data;
 }
 
-static bool is_ending(const struct check_job *part)
+static bool is_ending(const struct check_job *check)
 {
-    return part->over || part->job->state >= JOB_ENDING;
+    return check->over || check->job->state >= JOB_ENDING;
 }
 
 static void finish(void *context)
 {
-    struct check_job *part = context;
-    if (is_ending(part))
+    struct check_job *check = context;
+    if (is_ending(check))
         return;
-    part->over = true;
-    loop_timer_clear(part->start_limit);
-    teardown_begin(part->job, SIGTERM, 0);
+    check->over = true;
+    loop_timer_clear(check->start_limit);
+    teardown_begin(check->job, SIGTERM, 0);
 }
 
 /* All hosts that can be asked have answered. */
-static void looked(struct check_job *part)
+static void looked(struct check_job *check)
 {
-    progress_end(part->job->progress);
-    loop_timer_clear(part->start_limit);
-    part->probe = check_probe_begin(part->job, &part->result, part->request->net, finish, part);
+    progress_end(check->job->progress);
+    loop_timer_clear(check->start_limit);
+    check->probe =
+        check_probe_begin(check->job, &check->result, check->request->net, finish, check);
 }
 
-static void settle(struct check_job *part, int host)
+static void settle(struct check_job *check, int host)
 {
-    struct asked *asked = &part->asked[host];
+    struct asked *asked = &check->asked[host];
     if (asked->done)
         return;
     asked->done = true;
     loop_timer_destroy(asked->limit);
     asked->limit = NULL;
-    part->open--;
-    if (part->open == 0 && !is_ending(part))
-        looked(part);
+    check->open--;
+    if (check->open == 0 && !is_ending(check))
+        looked(check);
 }
 
 /* Only the first reason is kept. */
-static void fail(struct check_job *part, int number, const char *stage, const char *why)
+static void fail(struct check_job *check, int number, const char *stage, const char *why)
 {
-    struct check_host *host = &part->result.hosts[number];
+    struct check_host *host = &check->result.hosts[number];
     if (host->why == NULL) {
         host->stage = mem_strdup(stage);
         host->why = mem_strdup(why);
     }
-    if (part->probe != NULL && !is_ending(part))
-        check_probe_host_failed(part->probe, number);
-    settle(part, number);
+    if (check->probe != NULL && !is_ending(check))
+        check_probe_host_failed(check->probe, number);
+    settle(check, number);
 }
 
 /* The facts that the host has sent are kept. */
-static void give_up(struct check_job *part, struct node_link *node, const char *stage,
+static void give_up(struct check_job *check, struct node_link *node, const char *stage,
                     const char *why)
 {
-    fail(part, node->index, stage, why);
+    fail(check, node->index, stage, why);
     node_link_give_up(node, why);
 }
 
@@ -119,23 +120,23 @@ static void answer_limit_passed(void *context)
              "its agent started but did not answer within %d s: most likely a file system hangs "
              "there (/tmp, /dev/shm, or the one with its libraries)",
              ANSWER_MS / 1000);
-    give_up(asked->part, asked->part->job->nodes[asked->host], "agent", why);
+    give_up(asked->check, asked->check->job->nodes[asked->host], "agent", why);
 }
 
 static void start_limit_passed(void *context)
 {
-    struct check_job *part = context;
-    struct job *job = part->job;
+    struct check_job *check = context;
+    struct job *job = check->job;
     char why[96];
     snprintf(why, sizeof(why), "no answer within %g s (--start-timeout sets the limit)",
              (double)job->settings->start_timeout / 1000);
-    for (int i = 0; i < part->result.count; i++) {
+    for (int i = 0; i < check->result.count; i++) {
         struct node_link *node = job->nodes[i];
-        if (part->asked[i].done || node->hello != NULL)
+        if (check->asked[i].done || node->hello != NULL)
             continue;
         node_link_unreached(node);
         reach_hang_up(job->reach, node);
-        fail(part, i, transport_stage_name(node->stage), why);
+        fail(check, i, transport_stage_name(node->stage), why);
     }
 }
 
@@ -163,21 +164,21 @@ static void note(struct job *job, const struct node_link *node, const char *line
 
 static void hello(struct job *job, struct node_link *node)
 {
-    struct check_job *part = of(job);
-    struct check_host *host = &part->result.hosts[node->index];
+    struct check_job *check = of(job);
+    struct check_host *host = &check->result.hosts[node->index];
     char *problem AUTO_FREE = handshake_problem(node);
     host->hello = node->hello;
     host->peer = node->stream.peer;
     host->is_here = node->stream.same_machine;
     if (problem != NULL) {
-        give_up(part, node, "agent", problem);
+        give_up(check, node, "agent", problem);
         return;
     }
     handshake_welcome(job, node);
     job->nodes_up++;
-    if (node->state != NODE_UP || is_ending(part) || part->asked[node->index].done)
+    if (node->state != NODE_UP || is_ending(check) || check->asked[node->index].done)
         return;
-    struct asked *asked = &part->asked[node->index];
+    struct asked *asked = &check->asked[node->index];
     asked->limit = loop_timer_create(job->loop, answer_limit_passed, asked);
     loop_timer_set(asked->limit, ANSWER_MS);
     node_link_send(node, FRAME_CHECK, 0, NULL);
@@ -198,27 +199,28 @@ static void compare_clocks(struct check_host *host, const struct node_link *node
 
 static int take_checked(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct check_job *part = of(job);
-    struct check_host *host = &part->result.hosts[node->index];
-    if (is_ending(part))
+    struct check_job *check = of(job);
+    struct check_host *host = &check->result.hosts[node->index];
+    if (is_ending(check))
         return 0;
-    if (host->facts != NULL || part->asked[node->index].limit == NULL)
+    if (host->facts != NULL || check->asked[node->index].limit == NULL)
         return host->facts != NULL ? -1 : 0;
     host->facts = hvdrun__checked__unpack(NULL, frame->length, frame->body);
     if (host->facts == NULL)
         return -1;
     compare_clocks(host, node);
-    settle(part, node->index);
+    settle(check, node->index);
     return 0;
 }
 
 static int take_probed(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    const struct check_job *part = of(job);
-    if (is_ending(part))
+    const struct check_job *check = of(job);
+    if (is_ending(check))
         return 0;
-    return part->probe == NULL ? -1
-                               : check_probe_answer(part->probe, node, frame->body, frame->length);
+    return check->probe == NULL
+               ? -1
+               : check_probe_answer(check->probe, node, frame->body, frame->length);
 }
 
 /* Start and end of the check */
@@ -234,81 +236,81 @@ static uint64_t soft_limit(__rlimit_resource_t resource)
 static int create(struct job *job, struct error *err)
 {
     (void)err;
-    struct check_job *part = mem_alloc(sizeof(*part));
-    job->kind_data = part;
+    struct check_job *check = mem_alloc(sizeof(*check));
+    job->kind_data = check;
     const struct host_list *hosts = job->request->hosts;
-    *part = (struct check_job){.job = job, .request = job->request->check};
-    part->result =
+    *check = (struct check_job){.job = job, .request = job->request->check};
+    check->result =
         (struct check_result){.count = (int)hosts->count,
                               .hosts = mem_array(hosts->count, sizeof(struct check_host)),
-                              .made_up = job->settings->transport == SET_TRANSPORT_LOCAL,
-                              .net = part->request->net,
+                              .simulated = job->settings->transport == SET_TRANSPORT_LOCAL,
+                              .net = check->request->net,
                               .nofile = job->open_files,
                               .nproc = soft_limit(RLIMIT_NPROC),
                               .memlock = soft_limit(RLIMIT_MEMLOCK)};
-    part->asked = mem_array(hosts->count, sizeof(*part->asked));
-    part->open = part->result.count;
-    part->start_limit = loop_timer_create(job->loop, start_limit_passed, part);
+    check->asked = mem_array(hosts->count, sizeof(*check->asked));
+    check->open = check->result.count;
+    check->start_limit = loop_timer_create(job->loop, start_limit_passed, check);
     return 0;
 }
 
 static void begin(struct job *job)
 {
-    struct check_job *part = of(job);
+    struct check_job *check = of(job);
     struct error err = ERROR_INIT;
     const struct host_list *hosts = job->request->hosts;
-    for (int i = 0; i < part->result.count; i++) {
+    for (int i = 0; i < check->result.count; i++) {
         struct node_link *node = job_add_node(job, hosts->items[i].name);
-        part->asked[i] = (struct asked){.part = part, .host = i};
-        part->result.hosts[i].name = node->host;
-        part->result.hosts[i].peer = "";
+        check->asked[i] = (struct asked){.check = check, .host = i};
+        check->result.hosts[i].name = node->host;
+        check->result.hosts[i].peer = "";
         reach_add_node(job->reach, node, &hosts->items[i].traits);
     }
-    for (int i = 0; i < part->result.count; i++) {
+    for (int i = 0; i < check->result.count; i++) {
         job_open_node(job, job->nodes[i]);
         if (job_connect_node(job, job->nodes[i], &err) < 0)
-            fail(part, i, "agent", err.text);
+            fail(check, i, "agent", err.text);
     }
     job->opened_ns = clock_mono_ns();
     events_job(job->events, "job_start");
-    loop_timer_set(part->start_limit, job->settings->start_timeout);
+    loop_timer_set(check->start_limit, job->settings->start_timeout);
     if (reach_begin(job->reach, &err) < 0)
         teardown_launcher(job, err.status, err.text);
 }
 
 static void destroy(struct job *job)
 {
-    struct check_job *part = of(job);
-    if (part == NULL)
+    struct check_job *check = of(job);
+    if (check == NULL)
         return;
-    check_probe_destroy(part->probe);
-    for (int i = 0; i < part->result.count; i++)
-        loop_timer_destroy(part->asked[i].limit);
-    loop_timer_destroy(part->start_limit);
-    check_findings_clear(&part->findings);
-    check_result_clear(&part->result);
-    free(part->asked);
-    free(part);
+    check_probe_destroy(check->probe);
+    for (int i = 0; i < check->result.count; i++)
+        loop_timer_destroy(check->asked[i].limit);
+    loop_timer_destroy(check->start_limit);
+    check_findings_clear(&check->findings);
+    check_result_clear(&check->result);
+    free(check->asked);
+    free(check);
 }
 
 /* Hosts that had not answered when the check ended. */
-static void name_unheard(struct check_job *part)
+static void name_unheard(struct check_job *check)
 {
-    for (int i = 0; i < part->result.count; i++) {
-        struct check_host *host = &part->result.hosts[i];
-        if (host->why != NULL || part->asked[i].done)
+    for (int i = 0; i < check->result.count; i++) {
+        struct check_host *host = &check->result.hosts[i];
+        if (host->why != NULL || check->asked[i].done)
             continue;
         bool up = host->hello != NULL;
-        host->stage = mem_strdup(up ? "agent" : transport_stage_name(part->job->nodes[i]->stage));
+        host->stage = mem_strdup(up ? "agent" : transport_stage_name(check->job->nodes[i]->stage));
         host->why = mem_strdup("no answer before the check ended");
     }
 }
 
 static void over(struct job *job)
 {
-    struct check_job *part = of(job);
-    name_unheard(part);
-    check_judge(&part->result, &part->findings);
+    struct check_job *check = of(job);
+    name_unheard(check);
+    check_judge(&check->result, &check->findings);
 }
 
 static void verdict(const struct job *job, struct verdict *out)
@@ -342,14 +344,14 @@ static void print_plain(const struct job *job, struct buf *text)
 /* The findings say what is wrong: the failure block of a job has nothing to add. */
 static void print(const struct job *job)
 {
-    const struct check_job *part = of(job);
+    const struct check_job *check = of(job);
     AUTO_BUF struct buf text = BUF_INIT(REPORT_MAX);
     if (job->outside.launcher.status != 0 || job->gone)
         return;
-    if (part->request->json)
-        check_json(&part->result, &part->findings, job->verdict.status, &text);
+    if (check->request->json)
+        check_json(&check->result, &check->findings, job->verdict.status, &text);
     else
-        check_text(&part->result, &part->findings, job->settings->quiet, &text);
+        check_text(&check->result, &check->findings, job->settings->quiet, &text);
     if (text.length > 0)
         print_plain(job, &text);
 }

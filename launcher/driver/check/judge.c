@@ -110,7 +110,7 @@ void check_judge_host(const struct check_result *result, int number, struct chec
         check_findings_add(out, number, false,
                            "its host key is new and could not be added to known_hosts: check the "
                            "permissions of that file and the free space on its disk");
-    if (host->facts->own_address[0] != '\0' && result->count > 1 && !result->made_up)
+    if (host->facts->own_address[0] != '\0' && result->count > 1 && !result->simulated)
         check_findings_add(
             out, number, false,
             "/etc/hosts gives its own name %s the address %s: programs that look up the name give "
@@ -199,7 +199,7 @@ static bool same_machine(const struct check_host *one, const struct check_host *
 
 static void judge_twins(const struct check_result *result, struct check_findings *out)
 {
-    for (int i = 0; i < result->count && !result->made_up; i++) {
+    for (int i = 0; i < result->count && !result->simulated; i++) {
         int j = 0;
         while (j < i && !same_machine(&result->hosts[j], &result->hosts[i]))
             j++;

@@ -19,7 +19,7 @@
 
 enum phase { OPENING, TRYING, SENDING, OVER };
 
-struct seat {
+struct probe_host {
     bool in;       /* it takes part */
     bool owes;     /* PROBED of this step */
     uint32_t port; /* 0: it does not listen */
@@ -33,8 +33,8 @@ struct check_probe {
     void (*done)(void *context);
     void *context;
     enum phase phase;
-    struct seat *seats; /* by number of the host */
-    int *rounds_of;     /* by link */
+    struct probe_host *hosts; /* by number of the host */
+    int *rounds_of;           /* by link */
     int rounds, round;
     uint32_t step;
     int owing;
@@ -89,7 +89,7 @@ static int choose_addresses(struct check_probe *probe)
         struct check_host *host = &probe->result->hosts[hosts[i]];
         if (addresses[i][0] != '\0') {
             host->address = addresses[i];
-            probe->seats[hosts[i]].in = true;
+            probe->hosts[hosts[i]].in = true;
             taking_part++;
         } else {
             host->door_problem =
@@ -107,7 +107,7 @@ static void make_links(struct check_probe *probe)
     int *hosts AUTO_FREE = mem_array((size_t)result->count, sizeof(*hosts));
     int count = 0;
     for (int i = 0; i < result->count; i++) {
-        if (probe->seats[i].in)
+        if (probe->hosts[i].in)
             hosts[count++] = i;
     }
     struct check_route *routes AUTO_FREE = check_plan(count, &result->link_count, &probe->rounds);
@@ -125,7 +125,7 @@ static void make_links(struct check_probe *probe)
 static void send_probe(struct check_probe *probe, int host, Hvdrun__Probe *message)
 {
     message->step = probe->step;
-    probe->seats[host].owes = true;
+    probe->hosts[host].owes = true;
     probe->owing++;
     node_link_send(probe->job->nodes[host], FRAME_PROBE, 0, &message->base);
 }
@@ -134,11 +134,11 @@ static void open_doors(struct check_probe *probe)
 {
     for (int i = 0; i < probe->result->count; i++) {
         Hvdrun__Probe message = HVDRUN__PROBE__INIT;
-        struct seat *seat = &probe->seats[i];
-        if (!seat->in)
+        struct probe_host *host = &probe->hosts[i];
+        if (!host->in)
             continue;
         message.listen = probe->result->hosts[i].address;
-        message.token = (ProtobufCBinaryData){TOKEN, seat->token};
+        message.token = (ProtobufCBinaryData){TOKEN, host->token};
         send_probe(probe, i, &message);
     }
     loop_timer_set(probe->limit, SLACK_MS);
@@ -149,11 +149,11 @@ static void open_doors(struct check_probe *probe)
 static bool is_wanted(const struct check_probe *probe, size_t index)
 {
     const struct check_link *link = &probe->result->links[index];
-    if (!probe->seats[link->from].in || probe->seats[link->to].port == 0)
+    if (!probe->hosts[link->from].in || probe->hosts[link->to].port == 0)
         return false;
     if (probe->phase == TRYING)
         return true;
-    return probe->rounds_of[index] == probe->round && probe->seats[link->to].in && link->tried &&
+    return probe->rounds_of[index] == probe->round && probe->hosts[link->to].in && link->tried &&
            link->outcome == HVDRUN__PROBE_OUTCOME__PROBE_REACHED;
 }
 
@@ -170,8 +170,8 @@ static void send_peers(struct check_probe *probe, size_t first, size_t end)
         peers[count] = (Hvdrun__ProbePeer)HVDRUN__PROBE_PEER__INIT;
         peers[count].node = (uint32_t)to;
         peers[count].address = result->hosts[to].address;
-        peers[count].port = probe->seats[to].port;
-        peers[count].token = (ProtobufCBinaryData){TOKEN, probe->seats[to].token};
+        peers[count].port = probe->hosts[to].port;
+        peers[count].token = (ProtobufCBinaryData){TOKEN, probe->hosts[to].token};
         pointers[count] = &peers[count];
         count++;
     }
@@ -251,17 +251,17 @@ static void limit_passed(void *context)
         return;
     }
     for (int i = 0; i < probe->result->count; i++) {
-        if (!probe->seats[i].owes)
+        if (!probe->hosts[i].owes)
             continue;
-        probe->seats[i].owes = probe->seats[i].in = false;
+        probe->hosts[i].owes = probe->hosts[i].in = false;
         node_link_give_up(probe->job->nodes[i], "its agent stopped answering");
     }
     next_step(probe);
 }
 
-static void answered(struct check_probe *probe, struct seat *seat)
+static void answered(struct check_probe *probe, struct probe_host *host)
 {
-    seat->owes = false;
+    host->owes = false;
     probe->owing--;
     if (probe->owing == 0)
         next_step(probe);
@@ -269,10 +269,10 @@ static void answered(struct check_probe *probe, struct seat *seat)
 
 void check_probe_host_failed(struct check_probe *probe, int host)
 {
-    struct seat *seat = &probe->seats[host];
-    seat->in = false;
-    if (seat->owes && probe->phase != OVER)
-        answered(probe, seat);
+    struct probe_host *own = &probe->hosts[host];
+    own->in = false;
+    if (own->owes && probe->phase != OVER)
+        answered(probe, own);
 }
 
 /* Answers */
@@ -303,7 +303,7 @@ static void take_transfer(struct check_link *link, const Hvdrun__ProbeResult *re
 static void take(struct check_probe *probe, int host, const Hvdrun__Probed *message)
 {
     if (probe->phase == OPENING) {
-        probe->seats[host].port = message->port;
+        probe->hosts[host].port = message->port;
         if (message->problem[0] != '\0')
             probe->result->hosts[host].door_problem = mem_strdup(message->problem);
     }
@@ -320,13 +320,13 @@ static void take(struct check_probe *probe, int host, const Hvdrun__Probed *mess
 int check_probe_answer(struct check_probe *probe, const struct node_link *node, const uint8_t *body,
                        size_t length)
 {
-    struct seat *seat = &probe->seats[node->index];
+    struct probe_host *host = &probe->hosts[node->index];
     Hvdrun__Probed *message = hvdrun__probed__unpack(NULL, length, body);
     if (message == NULL)
         return -1;
-    if (message->step == probe->step && seat->owes) {
+    if (message->step == probe->step && host->owes) {
         take(probe, node->index, message);
-        answered(probe, seat);
+        answered(probe, host);
     }
     hvdrun__probed__free_unpacked(message, NULL);
     return 0;
@@ -337,7 +337,7 @@ int check_probe_answer(struct check_probe *probe, const struct node_link *node, 
 static int make_tokens(struct check_probe *probe)
 {
     for (int i = 0; i < probe->result->count; i++) {
-        if (getrandom(probe->seats[i].token, TOKEN, 0) != TOKEN)
+        if (getrandom(probe->hosts[i].token, TOKEN, 0) != TOKEN)
             return errno == 0 ? EIO : errno;
     }
     return 0;
@@ -349,7 +349,7 @@ struct check_probe *check_probe_begin(struct job *job, struct check_result *resu
     struct check_probe *probe = mem_alloc(sizeof(*probe));
     *probe = (struct check_probe){
         .job = job, .result = result, .net = net, .done = done, .context = context};
-    probe->seats = mem_array((size_t)result->count, sizeof(*probe->seats));
+    probe->hosts = mem_array((size_t)result->count, sizeof(*probe->hosts));
     probe->limit = loop_timer_create(job->loop, limit_passed, probe);
     result->silence_s = CONNECT_MS / 1000;
     int errnum = make_tokens(probe);
@@ -369,7 +369,7 @@ void check_probe_destroy(struct check_probe *probe)
     if (probe == NULL)
         return;
     loop_timer_destroy(probe->limit);
-    free(probe->seats);
+    free(probe->hosts);
     free(probe->rounds_of);
     free(probe);
 }

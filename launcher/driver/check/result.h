@@ -42,7 +42,7 @@ struct check_result {
     int count;
     struct check_link *links; /* ordered by `from`, then `to` */
     size_t link_count;
-    bool made_up;          /* simulated hosts (--transport local): all of them are this machine */
+    bool simulated;        /* simulated hosts (--transport local): all of them are this machine */
     bool net;              /* transfers were asked for */
     int silence_s;         /* limit of each connection */
     char *network_problem; /* the hosts have no network that a job could use; NULL */

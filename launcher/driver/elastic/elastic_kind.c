@@ -17,7 +17,7 @@
 #include "driver/end/warning.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
-#include "driver/run/rendezvous_part.h"
+#include "driver/run/job_rendezvous.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
 #include "model/settings/split.h"
@@ -85,7 +85,7 @@ static int create(struct job *job, struct error *err)
     struct rendezvous_elastic rendezvous = {.request = elastic_rejoin_request,
                                             .dropped = elastic_rejoin_dropped,
                                             .context = parts->rejoin};
-    rendezvous_part_take_elastic(job->rendezvous, &rendezvous);
+    job_rendezvous_take_elastic(job->rendezvous, &rendezvous);
     return 0;
 }
 

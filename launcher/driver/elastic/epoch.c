@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job_nodes.h"
-#include "driver/mpi/mpi_part.h"
+#include "driver/mpi/job_mpi.h"
 #include "driver/reach/reach.h"
-#include "driver/run/rendezvous_part.h"
+#include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/start/handshake.h"
 #include "driver/start/prepare.h"
@@ -88,7 +88,7 @@ static void take_plan(struct elastic_epoch *epoch, const struct elastic_plan *fr
 {
     struct job *job = epoch->job;
     struct node_link **places AUTO_FREE = mem_array((size_t)from->host_count, sizeof(*places));
-    mpi_part_end_epoch(job->mpi); /* it borrows the old plan */
+    job_mpi_end_epoch(job->mpi); /* it borrows the old plan */
     plan_free(epoch->plan);
     epoch->plan = make_plan(job, from);
     job->plan = epoch->plan;
@@ -178,7 +178,7 @@ void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan 
     struct job *job = epoch->job;
     for (int i = 0; i < plan->size; i++)
         seat_member(job, &plan->members[i]);
-    rendezvous_part_begin(job->rendezvous);
+    job_rendezvous_begin(job->rendezvous);
     if (job->state < JOB_RUNNING)
         first_start(job);
     else

@@ -48,11 +48,11 @@ struct collect;
 struct events;
 struct helpers;
 struct job_kind;
-struct mpi_part;
+struct job_mpi;
 struct orphans;
 struct progress;
 struct reach;
-struct rendezvous_part;
+struct job_rendezvous;
 struct stdin_feed;
 struct suspension;
 struct teardown;
@@ -146,11 +146,11 @@ struct job {
 
     struct collect *collect;
     struct events *events;
-    struct mpi_part *mpi;
+    struct job_mpi *mpi;
     struct orphans *orphans;
     struct progress *progress;
     struct reach *reach;
-    struct rendezvous_part *rendezvous;
+    struct job_rendezvous *rendezvous;
     struct user_signals *signals;
     struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */
     struct suspension *suspension;

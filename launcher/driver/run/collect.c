@@ -67,7 +67,7 @@ static int read_head(const struct job *job, const struct node_link *node,
 {
     struct error err = ERROR_INIT;
     bool right = frame_data_get(frame->body, (uint32_t)frame->length, data, &err) == 0 &&
-                 data->stream != 0 && exits_seat_of(job, node, data->rank);
+                 data->stream != 0 && exits_seat_of(job, node, data->seat);
     return right ? 0 : -1;
 }
 
@@ -95,7 +95,7 @@ int collect_show(struct job *job, struct node_link *node, const struct agent_fra
     struct frame_data data;
     if (frame->length != FRAME_DATA_PREFIX || read_head(job, node, frame, &data) < 0)
         return -1;
-    output_show(job->output, (int)data.rank, stream_of(&data));
+    output_show(job->output, (int)data.seat, stream_of(&data));
     return 0;
 }
 
@@ -107,15 +107,15 @@ int collect_bytes(struct job *job, struct node_link *node, const struct agent_fr
         return -1;
     enum output_stream stream = stream_of(&data);
     if (frame->length == FRAME_DATA_PREFIX)
-        return end_stream(job, data.rank, stream);
+        return end_stream(job, data.seat, stream);
     size_t bytes = frame->length - FRAME_DATA_PREFIX;
     if (!credit_received(&node->credit, bytes))
         return -1;
-    owe(collect, data.rank, node, bytes);
+    owe(collect, data.seat, node, bytes);
     int64_t age = clock_mono_ns() - node_link_time(node, data.when_ns);
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
     collect->direct = true;
-    output_bytes(job->output, (int)data.rank, stream, frame->body + FRAME_DATA_PREFIX, bytes, wall);
+    output_bytes(job->output, (int)data.seat, stream, frame->body + FRAME_DATA_PREFIX, bytes, wall);
     collect->direct = false;
     return 0;
 }

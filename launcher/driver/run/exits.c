@@ -21,9 +21,9 @@ int exits_started(struct job *job, struct node_link *node, const struct agent_fr
     if (message == NULL)
         return -1;
     int result =
-        message->n_ranks == message->n_pids && message->n_ranks == message->n_when_ns ? 0 : -1;
-    for (size_t i = 0; result == 0 && i < message->n_ranks; i++) {
-        uint32_t seat = message->ranks[i];
+        message->n_seats == message->n_pids && message->n_seats == message->n_when_ns ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < message->n_seats; i++) {
+        uint32_t seat = message->seats[i];
         if (!exits_seat_of(job, node, seat)) {
             result = -1;
             break;
@@ -60,12 +60,12 @@ static int repeated(const struct job *job)
 int exits_exited(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     Hvdrun__Exited *message = hvdrun__exited__unpack(NULL, frame->length, frame->body);
-    if (message == NULL || !exits_seat_of(job, node, message->rank)) {
+    if (message == NULL || !exits_seat_of(job, node, message->seat)) {
         if (message != NULL)
             hvdrun__exited__free_unpacked(message, NULL);
         return -1;
     }
-    int seat = (int)message->rank;
+    int seat = (int)message->seat;
     struct exit_event event = {.seat = seat,
                                .signaled = message->signaled,
                                .code = message->code,
@@ -85,12 +85,12 @@ int exits_exited(struct job *job, struct node_link *node, const struct agent_fra
 int exits_finished(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     Hvdrun__Finished *message = hvdrun__finished__unpack(NULL, frame->length, frame->body);
-    bool right = message != NULL && exits_seat_of(job, node, message->rank);
-    bool first = right && rank_finished(&job->ranks, (int)message->rank);
+    bool right = message != NULL && exits_seat_of(job, node, message->seat);
+    bool first = right && rank_finished(&job->ranks, (int)message->seat);
     if (first) {
-        job->ranks.records[message->rank].cut = message->cut;
-        events_rank(job->events, "worker_finished", job, (int)message->rank);
-        kind_finished(job, (int)message->rank);
+        job->ranks.records[message->seat].cut = message->cut;
+        events_rank(job->events, "worker_finished", job, (int)message->seat);
+        kind_finished(job, (int)message->seat);
     }
     if (message != NULL)
         hvdrun__finished__free_unpacked(message, NULL);
@@ -104,13 +104,13 @@ int exits_finished(struct job *job, struct node_link *node, const struct agent_f
 int exits_aborted(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     Hvdrun__Abort *message = hvdrun__abort__unpack(NULL, frame->length, frame->body);
-    bool right = message != NULL && exits_seat_of(job, node, message->rank);
+    bool right = message != NULL && exits_seat_of(job, node, message->seat);
     if (right) {
-        struct exit_event event = {.seat = (int)message->rank,
+        struct exit_event event = {.seat = (int)message->seat,
                                    .code = message->status,
                                    .when_ns = node_link_time(node, message->when_ns),
                                    .uncertainty_ns = node_link_uncertainty(node)};
-        events_rank(job->events, "worker_abort", job, (int)message->rank);
+        events_rank(job->events, "worker_abort", job, (int)message->seat);
         struct rank_record *record = &job->ranks.records[event.seat];
         record->aborted = true;
         record->abort_status = (event.code & 0xff) != 0 ? event.code & 0xff : 1;

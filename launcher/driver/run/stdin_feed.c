@@ -19,7 +19,7 @@
 #define BACKGROUND_RETRY_MS 500
 
 struct stdin_target {
-    int rank;
+    int seat;
     uint64_t granted;
     bool closed;
 };
@@ -62,10 +62,10 @@ static void send_chunk(struct stdin_feed *feed, const uint8_t *bytes, size_t len
     const struct job *job = feed->job;
     for (size_t i = 0; i < feed->count; i++) {
         struct stdin_target *target = &feed->targets[i];
-        struct node_link *node = job->nodes[job->ranks.records[target->rank].node];
+        struct node_link *node = job->nodes[job->ranks.records[target->seat].node];
         if (target->closed || !node_link_alive(node))
             continue;
-        struct frame_data data = {.rank = (uint32_t)target->rank,
+        struct frame_data data = {.seat = (uint32_t)target->seat,
                                   .stream = 0,
                                   .offset = feed->sent,
                                   .when_ns = (uint64_t)clock_mono_ns()};
@@ -170,10 +170,10 @@ static void readable(void *context, int what)
     pump(context);
 }
 
-static void add_target(struct stdin_feed *feed, int rank)
+static void add_target(struct stdin_feed *feed, int seat)
 {
     feed->targets = mem_resize_array(feed->targets, feed->count + 1, sizeof(*feed->targets));
-    feed->targets[feed->count++] = (struct stdin_target){.rank = rank};
+    feed->targets[feed->count++] = (struct stdin_target){.seat = seat};
 }
 
 int stdin_feed_check(const struct job *job, struct error *err)
@@ -213,14 +213,14 @@ int stdin_feed_credit(struct job *job, struct node_link *node, const struct agen
     if (feed == NULL)
         return -1;
     Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, frame->length, frame->body);
-    if (message == NULL || !exits_seat_of(job, node, message->rank)) {
+    if (message == NULL || !exits_seat_of(job, node, message->seat)) {
         if (message != NULL)
             hvdrun__credit__free_unpacked(message, NULL);
         return -1;
     }
     for (size_t i = 0; i < feed->count; i++) {
         struct stdin_target *target = &feed->targets[i];
-        if (target->rank != (int)message->rank)
+        if (target->seat != (int)message->seat)
             continue;
         target->closed = message->closed;
         if (message->bytes > target->granted)

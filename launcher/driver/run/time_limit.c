@@ -95,16 +95,16 @@ int time_limit_state(struct job *job, struct node_link *node, const struct agent
     if (limit->wanted <= 0)
         return 0; /* too late, or not asked for */
     Hvdrun__StateReport *message = hvdrun__state_report__unpack(NULL, frame->length, frame->body);
-    if (message == NULL || message->n_ranks != message->n_texts) {
+    if (message == NULL || message->n_seats != message->n_texts) {
         if (message != NULL)
             hvdrun__state_report__free_unpacked(message, NULL);
         return -1;
     }
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
-    for (size_t i = 0; i < message->n_ranks; i++) {
-        if (exits_seat_of(job, node, message->ranks[i]))
+    for (size_t i = 0; i < message->n_seats; i++) {
+        if (exits_seat_of(job, node, message->seats[i]))
             buf_printf(&text, "hvdrun: rank %d on %s: %s\n",
-                       job_seat_rank(job, (int)message->ranks[i]), node->host, message->texts[i]);
+                       job_seat_rank(job, (int)message->seats[i]), node->host, message->texts[i]);
     }
     output_block(job->output, buf_text(&text));
     hvdrun__state_report__free_unpacked(message, NULL);

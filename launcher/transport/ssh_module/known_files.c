@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/file_stamp.h"
 #include "base/mem.h"
-#include "base/stamp.h"
 #include "transport/ssh_module/known_index.h"
 
 #define FILE_MAX (64 * 1024 * 1024)
@@ -14,7 +14,7 @@
 struct known_file {
     struct known_file *next;
     char *path;
-    struct stamp seen; /* before it was read; all zero: there is nothing to read */
+    struct file_stamp seen; /* before it was read; all zero: there is nothing to read */
     struct known_index *index;
 };
 
@@ -66,13 +66,13 @@ static struct known_file *file_of(struct ssh_known_files *files, const char *pat
 static int bring_up_to_date(struct known_file *file, struct error *err)
 {
     AUTO_BUF struct buf text = BUF_INIT(FILE_MAX);
-    struct stamp now = {.size = 0};
+    struct file_stamp now = {.size = 0};
     struct stat status;
 
     /* A FIFO or a device would make us wait, or never end. */
     if (stat(file->path, &status) == 0 && S_ISREG(status.st_mode))
-        now = stamp_of_stat(&status);
-    if (stamp_equal(&now, &file->seen))
+        now = file_stamp_of_stat(&status);
+    if (file_stamp_equal(&now, &file->seen))
         return 0;
     if (now.size >= FILE_MAX)
         return error_set(err, "%s is larger than %d MiB, too large for a known_hosts file",

@@ -44,7 +44,7 @@ static inline void heard_data(struct heard *heard, const uint8_t *body, uint32_t
 {
     struct frame_data data;
     assert_int_equal(frame_data_get(body, length, &data, NULL), 0);
-    assert_int_equal(data.rank, HEARD_RANK);
+    assert_int_equal(data.seat, HEARD_RANK);
     assert_true(data.stream == 1 || data.stream == 2);
     assert_int_equal(heard->ends[data.stream], 0); /* nothing comes after the end */
     heard->in_order = heard->in_order && data.offset == heard->streams[data.stream].length;
@@ -60,7 +60,7 @@ static inline void heard_show(struct heard *heard, const uint8_t *body, uint32_t
     struct frame_data data;
     assert_int_equal(length, FRAME_DATA_PREFIX);
     assert_int_equal(frame_data_get(body, length, &data, NULL), 0);
-    assert_int_equal(data.rank, HEARD_RANK);
+    assert_int_equal(data.seat, HEARD_RANK);
     assert_true(data.stream == 1 || data.stream == 2);
     assert_int_equal(data.offset, heard->streams[data.stream].length);
     heard->shows[data.stream]++;
@@ -80,17 +80,17 @@ static inline void heard_frame(void *context, const struct frame_header *header,
         if (heard->exited != NULL)
             hvdrun__exited__free_unpacked(heard->exited, NULL);
         heard->exited = hvdrun__exited__unpack(NULL, header->length, body);
-        assert_int_equal(heard->exited->rank, HEARD_RANK);
+        assert_int_equal(heard->exited->seat, HEARD_RANK);
         heard->exited_count++;
     } else if (header->type == FRAME_FINISHED) {
         Hvdrun__Finished *message = hvdrun__finished__unpack(NULL, header->length, body);
-        assert_int_equal(message->rank, HEARD_RANK);
+        assert_int_equal(message->seat, HEARD_RANK);
         heard->cut = message->cut;
         heard->finished_count++;
         hvdrun__finished__free_unpacked(message, NULL);
     } else if (header->type == FRAME_STDIN_CREDIT) {
         Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, header->length, body);
-        assert_int_equal(message->rank, HEARD_RANK);
+        assert_int_equal(message->seat, HEARD_RANK);
         assert_true(message->bytes >= heard->stdin_credit);
         heard->stdin_credit = message->bytes;
         heard->stdin_closed = heard->stdin_closed || message->closed;

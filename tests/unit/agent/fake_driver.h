@@ -71,15 +71,15 @@ static inline uint32_t note_seat(const struct note *note)
     uint32_t seat = NO_SEAT;
     if (note->type == FRAME_EXITED) {
         Hvdrun__Exited *message = hvdrun__exited__unpack(NULL, note->length, note->body);
-        seat = message->rank;
+        seat = message->seat;
         hvdrun__exited__free_unpacked(message, NULL);
     } else if (note->type == FRAME_FINISHED) {
         Hvdrun__Finished *message = hvdrun__finished__unpack(NULL, note->length, note->body);
-        seat = message->rank;
+        seat = message->seat;
         hvdrun__finished__free_unpacked(message, NULL);
     } else if (note->type == FRAME_STARTED) {
         Hvdrun__Started *message = hvdrun__started__unpack(NULL, note->length, note->body);
-        seat = message->n_ranks > 0 ? message->ranks[0] : NO_SEAT;
+        seat = message->n_seats > 0 ? message->seats[0] : NO_SEAT;
         hvdrun__started__free_unpacked(message, NULL);
     }
     return seat;
@@ -98,7 +98,7 @@ static inline void fake_output(struct fake_driver *driver, uint32_t epoch, const
     assert_int_equal(frame_data_get(body, length, &data, NULL), 0);
     if (length == FRAME_DATA_PREFIX)
         return;
-    buf_printf(&driver->output, "%u.%u:", epoch, data.rank);
+    buf_printf(&driver->output, "%u.%u:", epoch, data.seat);
     buf_append(&driver->output, body + FRAME_DATA_PREFIX, length - FRAME_DATA_PREFIX);
 }
 

@@ -426,7 +426,7 @@ static void test_input(void **state)
                                     .count = 2,
                                     .stdin_pipes = true};
     uint8_t frame[FRAME_DATA_PREFIX + 8];
-    struct frame_data data = {.rank = 2};
+    struct frame_data data = {.seat = 2};
     fake_open(&driver);
     fake_run(&driver, 1, &first);
     fake_read(&driver, "1.2:up");

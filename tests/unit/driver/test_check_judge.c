@@ -187,7 +187,7 @@ static void test_own_name(void **state)
     struct bench *bench = *state;
     world_set(&facts_of(bench, 1)->own_address, "127.0.1.1");
     expect_one(bench, 1, false, "/etc/hosts gives its own name c1 the address 127.0.1.1");
-    bench->world.result.made_up = true;
+    bench->world.result.simulated = true;
     judge(bench);
     expect_count(bench, 0, 0);
 }
@@ -228,7 +228,7 @@ static void test_two_names_of_one_machine(void **state)
     hellos[2].hostname = hellos[0].hostname;
     hellos[2].interfaces = hellos[0].interfaces;
     expect_one(bench, 2, false, "it is the same machine as c0");
-    bench->world.result.made_up = true;
+    bench->world.result.simulated = true;
     judge(bench);
     expect_count(bench, 0, 0);
 }

@@ -28,7 +28,7 @@ static int full_pipe(size_t length)
 
 static bool splice_all(struct end *end, int fd, size_t length)
 {
-    const struct frame_data data = {.rank = 3, .stream = 1, .offset = 7, .when_ns = 9};
+    const struct frame_data data = {.seat = 3, .stream = 1, .offset = 7, .when_ns = 9};
     return link_data_splice(end->link, FRAME_OUTPUT, 2, &data, fd, length);
 }
 
@@ -36,7 +36,7 @@ static void expect_piped(const uint8_t *body, size_t length)
 {
     struct frame_data data;
     assert_int_equal(frame_data_get(body, FRAME_DATA_PREFIX, &data, NULL), 0);
-    assert_int_equal(data.rank, 3);
+    assert_int_equal(data.seat, 3);
     assert_int_equal(data.offset, 7);
     for (size_t i = 0; i < length; i++)
         assert_int_equal(body[FRAME_DATA_PREFIX + i], i % 251);
@@ -45,7 +45,7 @@ static void expect_piped(const uint8_t *body, size_t length)
 static void test_data_in_place(void **state)
 {
     struct fixture *f = *state;
-    struct frame_data data = {.rank = 3, .stream = 2, .offset = 77, .when_ns = 88};
+    struct frame_data data = {.seat = 3, .stream = 2, .offset = 77, .when_ns = 88};
     uint8_t *place = link_data_reserve(f->a.link, 65536);
     assert_non_null(place);
     memcpy(place, "hello", 5);
@@ -60,7 +60,7 @@ static void test_data_in_place(void **state)
     const uint8_t *body = (const uint8_t *)buf_text(&f->b.bodies);
     struct frame_data back;
     assert_int_equal(frame_data_get(body, FRAME_DATA_PREFIX + 5, &back, NULL), 0);
-    assert_int_equal(back.rank, 3);
+    assert_int_equal(back.seat, 3);
     assert_int_equal(back.stream, 2);
     assert_int_equal(back.offset, 77);
     assert_int_equal(back.when_ns, 88);
@@ -81,7 +81,7 @@ static void test_splice(void **state)
         } else {
             refused++;
             uint8_t *place = link_data_reserve(f->a.link, PIPED);
-            const struct frame_data data = {.rank = 3, .stream = 1, .offset = 7};
+            const struct frame_data data = {.seat = 3, .stream = 1, .offset = 7};
             assert_int_equal(fd_read(fd, place, PIPED), PIPED); /* nothing was taken */
             link_data_commit(f->a.link, FRAME_OUTPUT, 2, &data, PIPED);
         }

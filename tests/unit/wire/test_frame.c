@@ -111,7 +111,7 @@ static void test_length(void **state)
 static void test_data_layout(void **state)
 {
     (void)state;
-    const struct frame_data data = {.rank = 0x01020304,
+    const struct frame_data data = {.seat = 0x01020304,
                                     .stream = 2,
                                     .offset = 0x1122334455667788,
                                     .when_ns = 0x99aabbccddeeff00};
@@ -124,7 +124,7 @@ static void test_data_layout(void **state)
     assert_memory_equal(bytes, wanted, sizeof(wanted));
     struct frame_data back;
     assert_int_equal(frame_data_get(bytes, sizeof(bytes), &back, NULL), 0);
-    assert_int_equal(back.rank, data.rank);
+    assert_int_equal(back.seat, data.seat);
     assert_int_equal(back.stream, 2);
     assert_true(back.offset == data.offset);
     assert_true(back.when_ns == data.when_ns);
@@ -234,7 +234,7 @@ static void test_exited_round_trip(void **state)
 {
     (void)state;
     Hvdrun__Exited message = HVDRUN__EXITED__INIT;
-    message.rank = 5;
+    message.seat = 5;
     message.signaled = true;
     message.code = -1;
     message.when_ns = UINT64_MAX;
@@ -244,7 +244,7 @@ static void test_exited_round_trip(void **state)
     uint8_t *bytes = packed(&message.base, &length);
     Hvdrun__Exited *back = hvdrun__exited__unpack(NULL, length, bytes);
     assert_non_null(back);
-    assert_int_equal(back->rank, 5);
+    assert_int_equal(back->seat, 5);
     assert_true(back->signaled);
     assert_false(back->core);
     assert_int_equal(back->code, -1);

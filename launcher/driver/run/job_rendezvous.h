@@ -6,7 +6,7 @@
 #include "driver/job/job.h"
 #include "rendezvous/store.h"
 
-struct rendezvous_part;
+struct job_rendezvous;
 
 /* Handlers of the requests that only workers of elastic jobs send (rendezvous/store.h). */
 struct rendezvous_elastic {
@@ -16,19 +16,19 @@ struct rendezvous_elastic {
     void *context;
 };
 
-struct rendezvous_part *rendezvous_part_create(struct job *job);
-void rendezvous_part_destroy(struct rendezvous_part *part);
+struct job_rendezvous *job_rendezvous_create(struct job *job);
+void job_rendezvous_destroy(struct job_rendezvous *part);
 
 /* Before the first request. `elastic` is copied. */
-void rendezvous_part_take_elastic(struct rendezvous_part *part,
-                                  const struct rendezvous_elastic *elastic);
+void job_rendezvous_take_elastic(struct job_rendezvous *part,
+                                 const struct rendezvous_elastic *elastic);
 
-void rendezvous_part_begin(struct rendezvous_part *part); /* the job's new epoch */
+void job_rendezvous_begin(struct job_rendezvous *part); /* the job's new epoch */
 
 /* KV_REQUEST, KV_DROPPED, of any epoch: a stale request gets an answer too, because its client
  * would wait for ever without one. -1: the frame cannot be decoded. */
-int rendezvous_part_request(struct job *job, struct node_link *node,
-                            const struct agent_frame *frame);
-int rendezvous_part_dropped(struct job *job, struct node_link *node,
-                            const struct agent_frame *frame);
-void rendezvous_part_node_lost(struct rendezvous_part *part, const struct node_link *node);
+int job_rendezvous_request(struct job *job, struct node_link *node,
+                           const struct agent_frame *frame);
+int job_rendezvous_dropped(struct job *job, struct node_link *node,
+                           const struct agent_frame *frame);
+void job_rendezvous_node_lost(struct job_rendezvous *part, const struct node_link *node);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-struct stamp {
+struct file_stamp {
     dev_t device;
     ino_t inode;
     off_t size;
@@ -17,6 +17,6 @@ struct stamp {
 };
 
 /* If the file does not exist, the stamp is all zero. */
-struct stamp stamp_of(const char *path);
-struct stamp stamp_of_stat(const struct stat *status);
-bool stamp_equal(const struct stamp *a, const struct stamp *b);
+struct file_stamp file_stamp_of(const char *path);
+struct file_stamp file_stamp_of_stat(const struct stat *status);
+bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b);

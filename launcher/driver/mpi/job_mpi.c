@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/mpi/mpi_part.h"
+#include "driver/mpi/job_mpi.h"
 
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 /* Often enough for a timely warning, late enough that every rank which still joins has joined. */
 #define LOOK_MS 2000
 
-struct mpi_part {
+struct job_mpi {
     struct job *job;
     struct mpi_rounds *rounds; /* of the present epoch; made when the first step is entered */
     struct mpi_names *names;   /* likewise at the first request */
@@ -24,7 +24,7 @@ struct mpi_part {
 
 static void round_answer(void *context, int node, const struct mpi_answer *answer)
 {
-    struct mpi_part *part = context;
+    struct job_mpi *part = context;
     Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
     message.token = answer->token;
     message.problem = (char *)(answer->problem == NULL ? "" : answer->problem);
@@ -45,7 +45,7 @@ static bool is_gone(void *context, int rank)
 /* A rank that exited with 0 ends nothing, but MPI does not notify the ranks that wait for it. */
 static void look_for_stuck(void *context)
 {
-    struct mpi_part *part = context;
+    struct job_mpi *part = context;
     struct job *job = part->job;
     int node = 0;
     int rank = 0;
@@ -62,14 +62,14 @@ static void look_for_stuck(void *context)
     loop_timer_set(part->look, LOOK_MS);
 }
 
-struct mpi_part *mpi_part_create(struct job *job)
+struct job_mpi *job_mpi_create(struct job *job)
 {
-    struct mpi_part *part = mem_alloc(sizeof(*part));
+    struct job_mpi *part = mem_alloc(sizeof(*part));
     part->job = job;
     return part;
 }
 
-void mpi_part_end_epoch(struct mpi_part *part)
+void job_mpi_end_epoch(struct job_mpi *part)
 {
     mpi_rounds_destroy(part->rounds);
     part->rounds = NULL;
@@ -80,7 +80,7 @@ void mpi_part_end_epoch(struct mpi_part *part)
         loop_timer_clear(part->look);
 }
 
-void mpi_part_destroy(struct mpi_part *part)
+void job_mpi_destroy(struct job_mpi *part)
 {
     if (part == NULL)
         return;
@@ -90,7 +90,7 @@ void mpi_part_destroy(struct mpi_part *part)
     free(part);
 }
 
-static void open_rounds(struct mpi_part *part)
+static void open_rounds(struct job_mpi *part)
 {
     const struct job *job = part->job;
     if (part->rounds != NULL)
@@ -106,9 +106,9 @@ static void open_rounds(struct mpi_part *part)
     }
 }
 
-int mpi_part_collect(struct job *job, struct node_link *node, const struct agent_frame *frame)
+int job_mpi_collect(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct mpi_part *part = job->mpi;
+    struct job_mpi *part = job->mpi;
     Hvdrun__MpiCollect *message = hvdrun__mpi_collect__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
@@ -139,7 +139,7 @@ static void refuse_modex(struct node_link *node, uint32_t epoch, uint64_t token)
     node_link_send(node, FRAME_MPI_MODEX_DATA, epoch, &answer.base);
 }
 
-int mpi_part_modex(struct job *job, struct node_link *node, const struct agent_frame *frame)
+int job_mpi_modex(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     Hvdrun__MpiModex *message = hvdrun__mpi_modex__unpack(NULL, frame->length, frame->body);
     bool right = message != NULL && message->rank < (uint32_t)job->plan->size;
@@ -156,7 +156,7 @@ int mpi_part_modex(struct job *job, struct node_link *node, const struct agent_f
     return right ? 0 : -1;
 }
 
-int mpi_part_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame)
+int job_mpi_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)node;
     Hvdrun__MpiModexData *message =
@@ -170,7 +170,7 @@ int mpi_part_modex_data(struct job *job, struct node_link *node, const struct ag
     return right ? 0 : -1;
 }
 
-int mpi_part_event(struct job *job, struct node_link *node, const struct agent_frame *frame)
+int job_mpi_event(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     Hvdrun__MpiEvent *message = hvdrun__mpi_event__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
@@ -183,7 +183,7 @@ int mpi_part_event(struct job *job, struct node_link *node, const struct agent_f
     return 0;
 }
 
-int mpi_part_signal(struct job *job, struct node_link *node, const struct agent_frame *frame)
+int job_mpi_signal(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     Hvdrun__MpiSignal *message = hvdrun__mpi_signal__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
@@ -198,15 +198,15 @@ int mpi_part_signal(struct job *job, struct node_link *node, const struct agent_
     return 0;
 }
 
-int mpi_part_store(struct job *job, struct node_link *node, const struct agent_frame *frame)
+int job_mpi_store(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct mpi_part *part = job->mpi;
+    struct job_mpi *part = job->mpi;
     if (part->names == NULL)
         part->names = mpi_names_create(job);
     return mpi_names_request(part->names, node, frame->body, frame->length);
 }
 
-void mpi_part_node_lost(struct mpi_part *part, const struct node_link *node)
+void job_mpi_node_lost(struct job_mpi *part, const struct node_link *node)
 {
     if (node->place < 0)
         return;

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/stamp.h"
+#include "base/file_stamp.h"
 
-static bool changed(struct stamp *old, const char *path)
+static bool changed(struct file_stamp *old, const char *path)
 {
-    struct stamp now = stamp_of(path);
-    bool differs = !stamp_equal(&now, old);
+    struct file_stamp now = file_stamp_of(path);
+    bool differs = !file_stamp_equal(&now, old);
     *old = now;
     return differs;
 }
@@ -26,7 +26,7 @@ static void test_what_changes_it(void **state)
     char path[] = "/tmp/test_stamp.XXXXXX", other[] = "/tmp/test_stamp.XXXXXX";
     int fd = mkstemp(path), other_fd = mkstemp(other);
     assert_true(fd >= 0 && other_fd >= 0);
-    struct stamp stamp = stamp_of(path);
+    struct file_stamp stamp = file_stamp_of(path);
     assert_false(changed(&stamp, path));
     assert_int_equal(write(fd, "x", 1), 1);
     assert_true(changed(&stamp, path));

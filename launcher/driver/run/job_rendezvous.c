@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/run/rendezvous_part.h"
+#include "driver/run/job_rendezvous.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-struct rendezvous_part {
+struct job_rendezvous {
     struct job *job;
     struct rendezvous_store *store; /* made when the first request comes */
     struct loop_timer *expiry;
@@ -16,7 +16,7 @@ struct rendezvous_part {
 static void reply(void *context, struct rendezvous_source source, int status, const void *body,
                   size_t length)
 {
-    struct rendezvous_part *part = context;
+    struct job_rendezvous *part = context;
     Hvdrun__KvReply message = HVDRUN__KV_REPLY__INIT;
     message.token = source.id;
     message.status = (uint32_t)status;
@@ -27,11 +27,11 @@ static void reply(void *context, struct rendezvous_source source, int status, co
 
 static void problem(void *context, const char *text)
 {
-    struct rendezvous_part *part = context;
+    struct job_rendezvous *part = context;
     log_warning(&part->job->log, "%s", text);
 }
 
-static void set_expiry(struct rendezvous_part *part)
+static void set_expiry(struct job_rendezvous *part)
 {
     int64_t deadline = rendezvous_store_next_deadline(part->store);
     if (deadline < 0)
@@ -42,19 +42,19 @@ static void set_expiry(struct rendezvous_part *part)
 
 static void expire(void *context)
 {
-    struct rendezvous_part *part = context;
+    struct job_rendezvous *part = context;
     rendezvous_store_expire(part->store, clock_mono_ms());
     set_expiry(part);
 }
 
-struct rendezvous_part *rendezvous_part_create(struct job *job)
+struct job_rendezvous *job_rendezvous_create(struct job *job)
 {
-    struct rendezvous_part *part = mem_alloc(sizeof(*part));
+    struct job_rendezvous *part = mem_alloc(sizeof(*part));
     part->job = job;
     return part;
 }
 
-void rendezvous_part_destroy(struct rendezvous_part *part)
+void job_rendezvous_destroy(struct job_rendezvous *part)
 {
     if (part == NULL)
         return;
@@ -63,8 +63,8 @@ void rendezvous_part_destroy(struct rendezvous_part *part)
     free(part);
 }
 
-void rendezvous_part_take_elastic(struct rendezvous_part *part,
-                                  const struct rendezvous_elastic *elastic)
+void job_rendezvous_take_elastic(struct job_rendezvous *part,
+                                 const struct rendezvous_elastic *elastic)
 {
     part->elastic = *elastic;
 }
@@ -72,17 +72,17 @@ void rendezvous_part_take_elastic(struct rendezvous_part *part,
 static void elastic_request(void *context, struct rendezvous_source source,
                             const struct rendezvous_request *request)
 {
-    const struct rendezvous_part *part = context;
+    const struct job_rendezvous *part = context;
     part->elastic.request(part->elastic.context, source, request);
 }
 
 static void elastic_dropped(void *context, struct rendezvous_source source)
 {
-    const struct rendezvous_part *part = context;
+    const struct job_rendezvous *part = context;
     part->elastic.dropped(part->elastic.context, source);
 }
 
-static void open_store(struct rendezvous_part *part)
+static void open_store(struct job_rendezvous *part)
 {
     static const struct rendezvous_store_ops static_ops = {.reply = reply, .problem = problem};
     static const struct rendezvous_store_ops elastic_ops = {.reply = reply,
@@ -97,7 +97,7 @@ static void open_store(struct rendezvous_part *part)
     rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
 }
 
-void rendezvous_part_begin(struct rendezvous_part *part)
+void job_rendezvous_begin(struct job_rendezvous *part)
 {
     if (part->store == NULL)
         return; /* it begins with the first request */
@@ -105,10 +105,9 @@ void rendezvous_part_begin(struct rendezvous_part *part)
     set_expiry(part);
 }
 
-int rendezvous_part_request(struct job *job, struct node_link *node,
-                            const struct agent_frame *frame)
+int job_rendezvous_request(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct rendezvous_part *part = job->rendezvous;
+    struct job_rendezvous *part = job->rendezvous;
     Hvdrun__KvRequest *message = hvdrun__kv_request__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
@@ -125,10 +124,9 @@ int rendezvous_part_request(struct job *job, struct node_link *node,
     return 0;
 }
 
-int rendezvous_part_dropped(struct job *job, struct node_link *node,
-                            const struct agent_frame *frame)
+int job_rendezvous_dropped(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    const struct rendezvous_part *part = job->rendezvous;
+    const struct job_rendezvous *part = job->rendezvous;
     Hvdrun__KvNotice *message = hvdrun__kv_notice__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
@@ -139,7 +137,7 @@ int rendezvous_part_dropped(struct job *job, struct node_link *node,
     return 0;
 }
 
-void rendezvous_part_node_lost(struct rendezvous_part *part, const struct node_link *node)
+void job_rendezvous_node_lost(struct job_rendezvous *part, const struct node_link *node)
 {
     if (part->store != NULL)
         rendezvous_store_drop_node(part->store, (uint32_t)node->index);
