@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+# Changes of the source that no test notices: see README.md here. The night tries a few in each of the
+# rooms that unit tests cover alone, drawn anew each time; the seed is printed.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+add_test(NAME lint.mutation_selftest COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/selftest.py)
+set_tests_properties(lint.mutation_selftest PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS lint)
+
+add_test(NAME mutation.nightly
+         COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/mutation.py --room model --room wire --room output
+                 --room rendezvous --room pmi1 --count 60 --sanitize --at-least 85)
+set_tests_properties(mutation.nightly PROPERTIES TIMEOUT 5400 SKIP_RETURN_CODE 77 LABELS nightly)
