@@ -14,6 +14,7 @@
 void tail_destroy(struct tail *tail)
 {
     buf_destroy(&tail->recent);
+    tail->cut = false;
     free(tail->text);
     tail->text = NULL;
 }
@@ -25,9 +26,12 @@ void tail_add(struct tail *tail, const void *bytes, size_t length)
     if (length > TAIL_BYTES) {
         bytes = (const char *)bytes + length - TAIL_BYTES;
         length = TAIL_BYTES;
+        tail->cut = true;
     }
-    if (tail->recent.length + length > ROOM)
+    if (tail->recent.length + length > ROOM) {
         buf_consume(&tail->recent, tail->recent.length + length - TAIL_BYTES);
+        tail->cut = true;
+    }
     buf_append(&tail->recent, bytes, length);
 }
 
@@ -75,7 +79,8 @@ const char *tail_text(struct tail *tail)
     }
     from += from < end && *from == '\n';
     /* cut in the middle of a sequence: begin behind it */
-    while (from > bytes && from < end && from[-1] != '\n' && ((unsigned char)*from & 0xC0) == 0x80)
+    bool cut = from > bytes ? from[-1] != '\n' : tail->cut;
+    while (cut && from < end && ((unsigned char)*from & 0xC0) == 0x80)
         from++;
     tail->text = mem_alloc((size_t)(end - from) + 1);
     memcpy(tail->text, from, (size_t)(end - from));

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -12,6 +13,7 @@
 
 struct tail {
     struct buf recent; /* an all-zero struct is ready for use */
+    bool cut;          /* older bytes are gone, so `recent` may begin inside a character */
     char *text;        /* what tail_text() made */
 };
 

@@ -258,6 +258,68 @@ static void lists_of_ranks(void **state)
     assert_string_equal(buf_text(&out), "0-1,3,8-11,69");
 }
 
+/* Sets of ranks have 64 to a word: jobs of every size around that, all of whose ranks say the same,
+ * then all but the last, which has ended, then all again. */
+static void jobs_of_every_size(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 200; ranks++) {
+        struct shown shown;
+        struct collapse *collapse = start(&shown, ranks);
+        char wanted[64];
+        for (int rank = 0; rank < ranks; rank++)
+            add(collapse, rank, "a\n", 0);
+        snprintf(wanted, sizeof(wanted), "[0-%d]0 a\n", ranks - 1);
+        expect(&shown, wanted);
+        collapse_ended(collapse, ranks - 1, 0);
+        for (int rank = 0; rank < ranks - 1; rank++)
+            add(collapse, rank, "b\n", 0);
+        snprintf(wanted, sizeof(wanted), ranks == 2 ? "[0]0 b\n" : "[0-%d]0 b\n", ranks - 2);
+        expect(&shown, wanted);
+        collapse_joined(collapse, ranks - 1, 0);
+        for (int rank = ranks - 1; rank >= 0; rank--)
+            add(collapse, rank, "c\n", 0);
+        snprintf(wanted, sizeof(wanted), "[0-%d]0 c\n", ranks - 1);
+        expect(&shown, wanted);
+        collapse_destroy(collapse);
+        buf_destroy(&shown.text);
+    }
+}
+
+/* A rank has ended twice on one stream: the others are still waited for. */
+static void each_rank_ends_once(void **state)
+{
+    (void)state;
+    struct shown shown;
+    struct collapse *collapse = start(&shown, 70);
+    for (int rank = 0; rank < 70; rank += 23)
+        for (int i = 0; i < 3; i++)
+            collapse_ended(collapse, rank, 0);
+    for (int rank = 0; rank < 69; rank++)
+        if (rank % 23 != 0)
+            add(collapse, rank, "a\n", 0);
+    expect(&shown, "[1-22,24-45,47-68]0 a\n");
+    collapse_destroy(collapse);
+    buf_destroy(&shown.text);
+}
+
+static void one_who_does_not_talk_may_end(void **state)
+{
+    (void)state;
+    struct shown shown = {.text = BUF_INIT(1 << 20), .ranks = 4};
+    const int nobody[2] = {0, 0};
+    struct collapse *collapse = collapse_create(4, nobody, on_line, &shown);
+    collapse_ended(collapse, 0, 0);
+    collapse_joined(collapse, 1, 0);
+    collapse_joined(collapse, 2, 0);
+    add(collapse, 1, "a\n", 0);
+    expect(&shown, "");
+    add(collapse, 2, "a\n", 0);
+    expect(&shown, "[1-2]0 a\n");
+    collapse_destroy(collapse);
+    buf_destroy(&shown.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +333,9 @@ int main(void)
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(nothing_is_lost),
         cmocka_unit_test(lists_of_ranks),
+        cmocka_unit_test(jobs_of_every_size),
+        cmocka_unit_test(each_rank_ends_once),
+        cmocka_unit_test(one_who_does_not_talk_may_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

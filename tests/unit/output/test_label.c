@@ -80,6 +80,15 @@ static void timestamp_as_horovodrun(void **state)
     assert_string_equal(buf_text(&out), "Sun Nov  1 03:05:59 2026");
 }
 
+static void the_longest_template(void **state)
+{
+    (void)state;
+    char longest[LABEL_TEMPLATE_MAX + 1];
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    expect(longest, longest);
+}
+
 int main(void)
 {
     setenv("TZ", "UTC", 1);
@@ -89,6 +98,7 @@ int main(void)
         cmocka_unit_test(wrong_templates),
         cmocka_unit_test(keys),
         cmocka_unit_test(timestamp_as_horovodrun),
+        cmocka_unit_test(the_longest_template),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,6 +254,39 @@ static void utf8_tails(void **state)
     assert_int_equal(lines_utf8_tail("\xc1", 1), 0);
 }
 
+static void a_return_shown_in_time_and_then_the_end(void **state)
+{
+    (void)state;
+    struct record record = record_new(false);
+    struct lines lines = {0};
+    lines_add(&lines, "50%\r", 4, write_down, &record);
+    lines_show(&lines, write_down, &record);
+    lines_finish(&lines, write_down, &record);
+    assert_string_equal(buf_text(&record.text), "<50%\r:R><+:F>");
+    lines_finish(&lines, write_down, &record);
+    assert_string_equal(buf_text(&record.text), "<50%\r:R><+:F>");
+    record_free(&record);
+}
+
+/* Each character is incomplete until its last byte, whatever its length. */
+static void characters_of_each_length(void **state)
+{
+    (void)state;
+    static const char *const characters[] = {"x",
+                                             "\xc2\x80",
+                                             "\xdf\xbf",
+                                             "\xe0\xa0\x80",
+                                             "\xef\xbf\xbd",
+                                             "\xf0\x90\x80\x80",
+                                             "\xf4\x8f\xbf\xbf"};
+    for (size_t i = 0; i < sizeof(characters) / sizeof(characters[0]); i++) {
+        size_t length = strlen(characters[i]);
+        for (size_t part = 1; part <= length; part++)
+            assert_int_equal(lines_utf8_tail(characters[i], part), part < length ? part : 0);
+    }
+    assert_int_equal(lines_utf8_tail("\xf8\x80", 2), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +299,8 @@ int main(void)
         cmocka_unit_test(runs_are_one_piece),
         cmocka_unit_test(noise_passes_unharmed),
         cmocka_unit_test(utf8_tails),
+        cmocka_unit_test(a_return_shown_in_time_and_then_the_end),
+        cmocka_unit_test(characters_of_each_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -457,6 +457,161 @@ static void files_of_other_rooms(void **state)
     expect_file("reports/events", "event\nevent\n");
 }
 
+/* ---- more ---- */
+
+static void ranks_that_there_are_not(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    rig_read(&rig);
+    static const int ranks[] = {-1, -100, 4, 1000000};
+    for (int i = 0; i < 4; i++) {
+        say(&rig, ranks[i], OUTPUT_STDOUT, "x\n");
+        output_show(rig.output, ranks[i], OUTPUT_STDOUT);
+        output_end(rig.output, ranks[i], OUTPUT_STDERR);
+        assert_string_equal(output_tail(rig.output, ranks[i]), "");
+    }
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "", "");
+}
+
+static void two_pipes_are_two_places(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    rig_read(&rig);
+    say(&rig, 0, OUTPUT_STDOUT, "part");
+    output_show(rig.output, 0, OUTPUT_STDOUT);
+    say(&rig, 1, OUTPUT_STDERR, "other\n");
+    say(&rig, 0, OUTPUT_STDOUT, " and rest\n");
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "[0]<stdout>:part and rest\n", "[1]<stderr>:other\n");
+}
+
+static void parts_of_two_ranks_stay_apart(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.merge_stderr = true});
+    rig_read(&rig);
+    static const struct {
+        int rank;
+        enum output_stream stream;
+        const char *text;
+    } parts[] = {{0, OUTPUT_STDOUT, "a"},
+                 {1, OUTPUT_STDOUT, "b"},
+                 {0, OUTPUT_STDOUT, "c"},
+                 {0, OUTPUT_STDERR, "d"},
+                 {1, OUTPUT_STDOUT, "e"}};
+    for (int i = 0; i < 5; i++) {
+        say(&rig, parts[i].rank, parts[i].stream, parts[i].text);
+        output_show(rig.output, parts[i].rank, parts[i].stream);
+    }
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig,
+           "[0]<stdout>:a\n[1]<stdout>:b\n[0]<stdout>:...c\n[0]<stderr>:d\n[1]<stdout>:...e\n", "");
+}
+
+struct order {
+    struct rig *rig;
+    char *text;
+    char letter;
+};
+
+static void note_flush(void *context)
+{
+    struct order *order = context;
+    size_t length = strlen(order->text);
+    order->text[length] = order->letter;
+    order->text[length + 1] = '\0';
+    if (order->letter == 'c')
+        loop_stop(order->rig->loop);
+}
+
+static void several_flushes_at_once(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    rig_read(&rig);
+    char text[8] = "";
+    struct order orders[] = {{&rig, text, 'a'}, {&rig, text, 'b'}, {&rig, text, 'c'}};
+    for (int i = 0; i < 3; i++) {
+        say(&rig, i, OUTPUT_STDOUT, "x\n");
+        output_flush(rig.output, note_flush, &orders[i]);
+    }
+    run_for(&rig, LIMIT_MS);
+    assert_false(rig.timed_out);
+    assert_string_equal(text, "abc");
+    rig_end(&rig);
+    expect(&rig, "[0]<stdout>:x\n[1]<stdout>:x\n[2]<stdout>:x\n", "");
+}
+
+static void several_files_of_other_rooms(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    struct output_file *files[3];
+    for (int i = 0; i < 3; i++) {
+        char path[256];
+        snprintf(path, sizeof(path), "%s/several/%d", folder, i);
+        files[i] = output_file_open(rig.output, path, false);
+        if (i < 2)
+            output_file_write(files[i], i == 0 ? "0\n" : "1\n", 2);
+    }
+    output_file_close(files[0]);
+    output_file_close(files[2]);
+    output_file_write(files[1], "more\n", 5);
+    rig_end(&rig);
+    expect_file("several/0", "0\n");
+    expect_file("several/1", "1\nmore\n");
+    expect_file("several/2", "");
+}
+
+static void collapsed_lines_have_the_time(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.collapse = true, .timestamp = true});
+    rig_read(&rig);
+    for (int rank = 0; rank < 4; rank++)
+        say(&rig, rank, OUTPUT_STDOUT, "same\n");
+    say(&rig, 1, OUTPUT_STDOUT, "own\n");
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "Sun Nov  1 03:05:59 2026[0-3]: same\nSun Nov  1 03:05:59 2026[1]<stdout>:own\n",
+           "");
+}
+
+/* Credit comes back for each byte that had to wait, also when it came alone. */
+static void single_bytes_behind_a_slow_reader(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 2, .no_label = true});
+    size_t length = 2 * OUTPUT_QUEUE_MAX;
+    char *text = calloc(1, length);
+    memset(text, '\n', length);
+    output_bytes(rig.output, 1, OUTPUT_STDOUT, text, length, WALL);
+    for (int i = 0; i < 100; i++)
+        say(&rig, 0, OUTPUT_STDOUT, "\n");
+    assert_int_equal(rig.consumed[0], 0);
+    rig_read(&rig);
+    flush(&rig);
+    assert_int_equal(rig.consumed[0], 100);
+    assert_int_equal(rig.consumed[1], length);
+    rig_end(&rig);
+    assert_int_equal(rig.readers[0].text.length, length + 100);
+    free(text);
+    rig_free(&rig);
+}
+
 int main(void)
 {
     setenv("TZ", "UTC", 1);
@@ -479,6 +634,13 @@ int main(void)
         cmocka_unit_test(a_folder_of_files),
         cmocka_unit_test(files_by_pattern),
         cmocka_unit_test(files_of_other_rooms),
+        cmocka_unit_test(ranks_that_there_are_not),
+        cmocka_unit_test(two_pipes_are_two_places),
+        cmocka_unit_test(parts_of_two_ranks_stay_apart),
+        cmocka_unit_test(several_flushes_at_once),
+        cmocka_unit_test(several_files_of_other_rooms),
+        cmocka_unit_test(collapsed_lines_have_the_time),
+        cmocka_unit_test(single_bytes_behind_a_slow_reader),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -344,6 +344,56 @@ static void a_later_owner_with_the_same_number(void **state)
     screen_destroy(screen);
 }
 
+static void escapes_take_no_columns(void **state)
+{
+    (void)state;
+    assert_int_equal(surface_fit("abc", 3, 2), 2);
+    assert_int_equal(surface_fit("abc", 3, 0), 0);
+    assert_int_equal(surface_fit("\033[1m\033[36mabc", 12, 2), 11);
+    assert_int_equal(surface_fit("ab\033[0m", 6, 2), 6);
+    assert_int_equal(surface_fit("ab\033[0mc", 7, 2), 6);
+    assert_int_equal(surface_fit("a\033[", 3, 5), 3);
+    assert_int_equal(surface_fit("\033[mab", 5, 1), 4);
+    assert_int_equal(surface_fit("\033[1~\033[@x", 8, 1), 8);
+    assert_int_equal(surface_fit("\033x", 2, 1), 1);
+    assert_int_equal(surface_fit("\xc3\xbc\xe2\x82\xac!", 6, 2), 5);
+}
+
+static void append_with_stream(void *context, int stream, const void *bytes, size_t length)
+{
+    struct screen *screen = context;
+    buf_printf(&screen->text, "%d(%.*s)", stream, (int)length, (const char *)bytes);
+}
+
+/* The newline that ends an unfinished line goes to the stream which has that line. */
+static void a_line_is_ended_where_it_was_written(void **state)
+{
+    (void)state;
+    struct screen *screen = calloc(1, sizeof(*screen));
+    buf_init(&screen->text, 1 << 20);
+    screen->surface =
+        surface_create(&(struct surface_config){.append = append_with_stream, .context = screen});
+    const struct lines_piece part = {"part", 4, LINES_PART, false};
+    surface_piece(screen->surface, 1, 0, "A:", 2, &part);
+    surface_text(screen->surface, 0, "own", 3);
+    expect(screen, "1(A:)1(part)1(\n)0(own)0(\n)");
+    surface_piece(screen->surface, 1, 0, "A:", 2, &part);
+    surface_finish(screen->surface);
+    expect(screen, "1(A:)1(part)1(\n)");
+    screen_destroy(screen);
+}
+
+static void a_bar_at_the_end_of_its_stream(void **state)
+{
+    (void)state;
+    struct screen *screen = screen_create((struct surface_config){.live = true});
+    say(screen, 0, "70%\r");
+    pause_of(screen, 0);
+    end(screen, 0);
+    expect(screen, "A:70%\n");
+    screen_destroy(screen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +408,9 @@ int main(void)
         cmocka_unit_test(the_progress_line),
         cmocka_unit_test(a_raw_terminal_needs_returns),
         cmocka_unit_test(nothing_is_lost_between_owners),
+        cmocka_unit_test(escapes_take_no_columns),
+        cmocka_unit_test(a_line_is_ended_where_it_was_written),
+        cmocka_unit_test(a_bar_at_the_end_of_its_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,9 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -202,13 +204,168 @@ static void giving_up_ends_a_wait(void **state)
     fd_close(&ends[1]);
 }
 
+/* The process may open fewer descriptors than the set: then files take turns, too. */
+static void the_limit_of_the_process(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 100, .give_up = &give_up};
+    struct target *targets[20];
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int i = 0; i < 20; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "few/%d", i);
+        targets[i] = file(name, false);
+    }
+    int free_one = fd_open("/dev/null", O_RDONLY, 0);
+    few = (struct rlimit){(rlim_t)free_one + 5, before.rlim_max};
+    fd_close(&free_one);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(target_write(&set, targets[i], "ab" + round, 1), 0);
+    assert_true(set.open > 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(target_close(&set, targets[i]), 0);
+        expect(targets[i], "ab");
+        target_destroy(targets[i]);
+    }
+    assert_int_equal(set.open, 0);
+}
+
+/* One file that cannot be opened costs the others nothing. */
+static void a_failure_leaves_the_others_open(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct target *good = file("good", false), *wrong = file("good/below", false);
+    assert_int_equal(target_write(&set, good, "x", 1), 0);
+    assert_int_equal(target_write(&set, wrong, "x", 1), -1);
+    assert_int_equal(set.open, 1);
+    assert_true(good->fd >= 0);
+    assert_int_equal(target_write(&set, good, "y", 1), 0);
+    expect(good, "xy");
+    target_close(&set, good);
+    target_destroy(good);
+    target_destroy(wrong);
+}
+
+/* The file that was written to last stays open longest. */
+static void the_oldest_is_closed_first(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 2, .give_up = &give_up};
+    struct target *one = file("one", false), *two = file("two", false),
+                  *three = file("three", false);
+    assert_int_equal(target_write(&set, one, "1", 1), 0);
+    assert_int_equal(target_write(&set, two, "2", 1), 0);
+    assert_int_equal(target_write(&set, one, "1", 1), 0);
+    assert_int_equal(target_write(&set, three, "3", 1), 0);
+    assert_true(one->fd >= 0);
+    assert_int_equal(two->fd, -1);
+    assert_true(three->fd >= 0);
+    struct target *const all[] = {one, two, three};
+    for (int i = 0; i < 3; i++) {
+        target_close(&set, all[i]);
+        target_destroy(all[i]);
+    }
+    assert_int_equal(set.open, 0);
+}
+
+static int drained_by_signal[2];
+static volatile sig_atomic_t signals;
+
+/* The reader wakes up with the second signal only. */
+static void on_alarm(int number)
+{
+    (void)number;
+    static char bytes[4096];
+    if (signals++ > 0)
+        while (read(drained_by_signal[0], bytes, sizeof(bytes)) > 0)
+            ;
+}
+
+static void a_signal_does_not_end_a_wait(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    assert_int_equal(fd_pipe(drained_by_signal), 0);
+    fd_nonblock(drained_by_signal[0]);
+    fd_nonblock(drained_by_signal[1]);
+    const struct sigaction act = {.sa_handler = on_alarm};
+    struct sigaction before;
+    sigaction(SIGALRM, &act, &before);
+    struct itimerval timer = {{0, 20000}, {0, 20000}}, none = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &timer, NULL);
+    struct target *target = target_descriptor(drained_by_signal[1], "a pipe");
+    char *large = calloc(1, 1 << 20);
+    assert_int_equal(target_write(&set, target, large, 1 << 20), 0);
+    setitimer(ITIMER_REAL, &none, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    assert_true(signals > 1);
+    free(large);
+    target_destroy(target);
+    fd_close(&drained_by_signal[0]);
+    fd_close(&drained_by_signal[1]);
+}
+
+static void what_is_written_in_full_was_not_given_up(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    int ends[2];
+    assert_int_equal(fd_pipe(ends), 0);
+    struct target *target = target_descriptor(ends[1], "a pipe");
+    atomic_store(&give_up, true);
+    assert_int_equal(target_write(&set, target, "x", 1), 0);
+    atomic_store(&give_up, false);
+    assert_int_equal(target->errnum, 0);
+    target_destroy(target);
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+}
+
+static void descriptors_of_others_take_no_place(void **state)
+{
+    (void)state;
+    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    int ends[2];
+    assert_int_equal(fd_pipe(ends), 0);
+    int size = fcntl(ends[1], F_GETPIPE_SZ);
+    struct target *pipe = target_descriptor(ends[1], "a pipe"), *plain = file("beside", false);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(target_write(&set, plain, "x", 1), 0);
+        assert_int_equal(target_write(&set, pipe, "y", 1), 0);
+        assert_int_equal(set.open, 1);
+        assert_ptr_equal(set.newest, plain);
+    }
+    assert_int_equal(fcntl(ends[1], F_GETPIPE_SZ), size); /* small writes need no larger pipe */
+    target_close(&set, plain);
+    assert_int_equal(set.open, 0);
+    expect(plain, "xxx");
+    target_destroy(plain);
+    target_destroy(pipe);
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders_are_made),       cmocka_unit_test(few_descriptors_for_many_files),
-        cmocka_unit_test(failures_are_told_once), cmocka_unit_test(a_closed_pipe_is_a_failure),
-        cmocka_unit_test(giving_up_ends_a_wait),  cmocka_unit_test(a_file_that_rests_goes_on),
+        cmocka_unit_test(folders_are_made),
+        cmocka_unit_test(few_descriptors_for_many_files),
+        cmocka_unit_test(failures_are_told_once),
+        cmocka_unit_test(a_closed_pipe_is_a_failure),
+        cmocka_unit_test(giving_up_ends_a_wait),
+        cmocka_unit_test(a_file_that_rests_goes_on),
+        cmocka_unit_test(the_limit_of_the_process),
+        cmocka_unit_test(a_failure_leaves_the_others_open),
+        cmocka_unit_test(the_oldest_is_closed_first),
+        cmocka_unit_test(a_signal_does_not_end_a_wait),
+        cmocka_unit_test(what_is_written_in_full_was_not_given_up),
+        cmocka_unit_test(descriptors_of_others_take_no_place),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
