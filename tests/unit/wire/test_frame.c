@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,7 +153,11 @@ static void test_data_streams(void **state)
         uint8_t body[FRAME_DATA_PREFIX] = {0};
         body[4] = (uint8_t)stream;
         struct frame_data data;
-        assert_int_equal(frame_data_get(body, sizeof(body), &data, NULL), stream <= 2 ? 0 : -1);
+        struct error err = ERROR_INIT;
+        assert_int_equal(frame_data_get(body, sizeof(body), &data, &err), stream <= 2 ? 0 : -1);
+        char named[16];
+        snprintf(named, sizeof(named), "stream %d", stream);
+        assert_true(stream <= 2 || strstr(err.text, named) != NULL);
     }
 }
 

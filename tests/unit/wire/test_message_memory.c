@@ -88,11 +88,38 @@ static void test_what_is_needed_is_taken(void **state)
         free(hosts[i]);
 }
 
+/* A longer message has more room, but not without end: its length is not taken for more than it is.
+ */
+static void test_long_bombs_are_refused(void **state)
+{
+    (void)state;
+    assert_null(unpack_many(&hvdrun__mpi_store__descriptor, (size_t)12 << 20, "\x3a\0", 2));
+    assert_null(unpack_many(&hvdrun__prepare__descriptor, (size_t)40 << 20, "\x32\0", 2));
+}
+
+/* The last block may end anywhere beside the end of the room: each number in the message moves it.
+ */
+static void test_refused_wherever_the_room_ends(void **state)
+{
+    (void)state;
+    const size_t items = (size_t)1 << 20;
+    uint8_t *body AUTO_FREE = mem_alloc(items + 64);
+    for (size_t at = 0; at < items; at += 2)
+        memcpy(body + at, "\x52\0", 2); /* interfaces, empty */
+    for (size_t numbers = 0; numbers < 32; numbers++) {
+        memcpy(body + items + 2 * numbers, "\x08\1", 2);
+        assert_null(
+            message_unpack(&hvdrun__agent_hello__descriptor, NULL, items + 2 * numbers + 2, body));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_unfolds_is_refused),
         cmocka_unit_test(test_what_is_needed_is_taken),
+        cmocka_unit_test(test_long_bombs_are_refused),
+        cmocka_unit_test(test_refused_wherever_the_room_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
