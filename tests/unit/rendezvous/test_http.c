@@ -316,6 +316,57 @@ static void test_names(void **state)
     assert_false(rendezvous_request_is_valid(&request));
 }
 
+/* RFC 9110, "tchar". */
+static void test_names_of_headers(void **state)
+{
+    (void)state;
+    static const char others[] = "!#$%&'*+-.^_`|~";
+    for (int byte = 1; byte < 256; byte++) {
+        char text[64];
+        bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+        bool good = letter || (byte >= '0' && byte <= '9') || strchr(others, byte) != NULL;
+        snprintf(text, sizeof(text), "GET /s/k HTTP/1.1\r\nX%c: y\r\n\r\n", byte);
+        if (byte != ':' && byte != '\n') /* those end a name and a line */
+            assert_int_equal(status_of_text(text), good ? 200 : 400);
+    }
+}
+
+static void test_short_bodies(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"", "x", "xy", "xyz"};
+    for (size_t i = 0; i < 4; i++) {
+        char text[100];
+        snprintf(text, sizeof(text), "PUT /s/k HTTP/1.1\r\nContent-Length: %zu\r\n\r\n%s", i,
+                 bodies[i]);
+        struct http_parser *parser = http_parser_create(10);
+        assert_int_equal(http_parser_feed(parser, text, strlen(text)), HTTP_DONE);
+        assert_request(parser, RENDEZVOUS_PUT, "s", "k", bodies[i]);
+        http_parser_destroy(parser);
+    }
+}
+
+/* What follows a request is nobody's: it changes nothing, whatever it is. */
+static void test_nothing_after_the_end(void **state)
+{
+    (void)state;
+    struct http_parser *parser = http_parser_create(10);
+    assert_int_equal(http_parser_feed(parser, NATIVE_PUT, strlen(NATIVE_PUT)), HTTP_DONE);
+    assert_int_equal(http_parser_feed(parser, "\x01\x7f\r\n\n", 5), HTTP_DONE);
+    assert_int_equal(http_parser_feed(parser, NATIVE_GET, strlen(NATIVE_GET)), HTTP_DONE);
+    assert_int_equal(http_parser_status(parser), 200);
+    assert_request(parser, RENDEZVOUS_PUT, "global", "rank_0", "vm");
+    http_parser_destroy(parser);
+}
+
+static void test_the_longest_body_is_valid(void **state)
+{
+    (void)state;
+    const struct rendezvous_request request = {
+        .scope = "s", .key = "k", .length = RENDEZVOUS_BODY_MAX};
+    assert_true(rendezvous_request_is_valid(&request));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +380,10 @@ int main(void)
         cmocka_unit_test(test_rubbish),
         cmocka_unit_test(test_response_head),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names_of_headers),
+        cmocka_unit_test(test_short_bodies),
+        cmocka_unit_test(test_nothing_after_the_end),
+        cmocka_unit_test(test_the_longest_body_is_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,6 +257,23 @@ static void test_answer_at_once(void **state)
     assert_answer(f, 3, 200, "now");
 }
 
+/* A worker that goes after its answer leaves nothing to cancel. */
+static void test_dropped_after_the_answer(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t id = get(f, 1, "global", "3");
+    get(f, 2, "global", "3");
+    get(f, 3, "global", "3");
+    reply(f, id, 404, "");
+    uint64_t other = get(f, 4, "global", "3");
+    for (uint64_t token = 1; token <= 3; token++)
+        rendezvous_proxy_dropped(f->proxy, token);
+    assert_int_equal(f->cancelled, 0);
+    rendezvous_proxy_dropped(f->proxy, 4);
+    assert_int_equal(f->cancelled, 1);
+    assert_int_equal(f->last_cancel, other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +286,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_epoch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_elastic_scopes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_answer_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_dropped_after_the_answer, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Registrations as Python writes them, each thing that can be wrong with one, and mutations. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -347,6 +348,25 @@ static void test_random_opcodes(void **state)
     assert_true(accepted > 1000);
 }
 
+/* Each sign that base64 does not have, in the place of one that stands for 0. */
+static void test_signs_that_are_not_base64(void **state)
+{
+    (void)state;
+    char text[sizeof(RECORDED)];
+    for (int byte = 1; byte < 256; byte++) {
+        memcpy(text, RECORDED, sizeof(text));
+        char *zeros = strstr(text, "AAAAAA");
+        zeros[2] = (char)byte;
+        bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+        if (letter || (byte >= '0' && byte <= '9') || byte == '+' || byte == '/')
+            continue;
+        struct registration registration;
+        struct error err = ERROR_INIT;
+        assert_int_equal(registration_read(text, strlen(text), &registration, &err), -1);
+        assert_non_null(strstr(err.text, "it is not base64"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,7 +374,7 @@ int main(void)
         cmocka_unit_test(test_other_opcodes),  cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_wrong_base64),   cmocka_unit_test(test_limits),
         cmocka_unit_test(test_mutations),      cmocka_unit_test(test_mutations_of_the_text),
-        cmocka_unit_test(test_random_opcodes),
+        cmocka_unit_test(test_random_opcodes), cmocka_unit_test(test_signs_that_are_not_base64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -537,6 +537,26 @@ static void test_destroy_with_clients(void **state)
     close(half);
 }
 
+/* A client that waits in the kernel's queue is served as soon as the bound is higher. */
+static void test_a_higher_bound_counts_at_once(void **state)
+{
+    struct fixture *f = *state;
+    int fds[2];
+    rendezvous_server_limit(f->server, 0, 1);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = client_open(f);
+        client_send(fds[i], GET);
+    }
+    wait_for(f, &f->requests, 1);
+    for (int i = 0; i < 5; i++)
+        turn(f);
+    assert_int_equal(f->requests, 1);
+    rendezvous_server_limit(f->server, 0, 2);
+    wait_for(f, &f->requests, 2);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +576,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_answer_that_nobody_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(test_out_of_descriptors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_destroy_with_clients, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_higher_bound_counts_at_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

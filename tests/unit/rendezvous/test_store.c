@@ -472,6 +472,41 @@ static void test_limit_of_the_held(void **state)
     assert_int_equal(f->status[get(f, "global", "1")], NOTHING);
 }
 
+/* Whoever is done first: a scope is emptied by the last of its members, with all that it has. */
+static void test_a_scope_waits_for_each_member(void **state)
+{
+    struct fixture *f = *state;
+    for (int first = 0; first < 2; first++) {
+        put_all(f, "cross_0", 2);
+        del(f, "cross_0", first == 0 ? "0" : "1");
+        assert_true(present(f, "cross_0", "0"));
+        assert_true(present(f, "cross_0", "1"));
+        del(f, "cross_0", first == 0 ? "1" : "0");
+        assert_false(present(f, "cross_0", "0"));
+        assert_false(present(f, "cross_0", "rank_1"));
+    }
+    put_all(f, "cross_1", 1);
+    del(f, "cross_1", "0");
+    assert_false(present(f, "cross_1", "rank_0"));
+    put_all(f, "local_b", 1);
+    del(f, "local_b", "rank_0"); /* not a member's number: nobody is done */
+    assert_true(present(f, "local_b", "0"));
+    assert_true(present(f, "local_b", "rank_0"));
+}
+
+/* The elastic part hears only of those who asked it. */
+static void test_dropped_from_the_store_itself(void **state)
+{
+    (void)state;
+    struct fixture *f = create(&elastic_ops, 1 << 20);
+    uint64_t id = get(f, "global", "1");
+    assert_int_equal(f->status[id], NOTHING);
+    rendezvous_store_drop(f->store, (struct rendezvous_source){1, id});
+    assert_int_equal(f->elastic_dropped, 0);
+    void *handle = f;
+    teardown(&handle);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +527,8 @@ int main(void)
         cmocka_unit_test(test_many_ranks),
         cmocka_unit_test(test_limit_of_a_small_job),
         cmocka_unit_test_setup_teardown(test_limit_of_the_held, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_scope_waits_for_each_member, setup, teardown),
+        cmocka_unit_test(test_dropped_from_the_store_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers of every width, as pickle.dumps writes them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rendezvous/hex_fixture.h"
+#include "rendezvous/pickle.h"
+
+static void expect_number(const char *hex, int64_t number)
+{
+    size_t length = 0;
+    uint8_t *bytes AUTO_FREE = from_hex(hex, &length);
+    struct pickle pickle;
+    struct error err = ERROR_INIT;
+    assert_int_equal(pickle_read(bytes, length, &pickle, &err), 0);
+    assert_int_equal(pickle.values[pickle.root].kind, PICKLE_INT);
+    assert_true(pickle.values[pickle.root].number == number);
+    pickle_destroy(&pickle);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    expect_number("8004 4b00 2e", 0);
+    expect_number("8004 4bff 2e", 255);
+    expect_number("8004 4d0001 2e", 256);
+    expect_number("8004 4dffff 2e", 65535);
+    expect_number("8004 4a00000100 2e", 65536);
+    expect_number("8004 4affffff7f 2e", INT32_MAX);
+    expect_number("8004 4a00000080 2e", INT32_MIN);
+    expect_number("8004 4affffffff 2e", -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
