@@ -380,6 +380,11 @@ static void test_rubbish(void **state)
 {
     (void)state;
     BREAKS("\n", "empty");
+    BREAKS("cmd=destroy_kvs\n", "destroy_kvs without kvsname=");
+    BREAKS("cmd=getbyidx kvsname=kvs_test\n", "getbyidx without idx=");
+    BREAKS("cmd=get key=k\n", "get without kvsname=");
+    BREAKS("cmd=put kvsname=kvs_test key=k\n", "put without value=");
+    BREAKS("cmd=publish_name service=s\n", "publish_name without port=");
     BREAKS("hello world\n", "NAME=VALUE");
     BREAKS("=x\n", "NAME=VALUE");
     BREAKS("key=x cmd=get\n", "cmd=");
@@ -465,6 +470,7 @@ static void test_two_nodes(void **state)
     heard(a, 0, "cmd=get_result rc=0 msg=success value=(vector,(0,1,2),(1,1,1))\n");
     say(a, 0, "cmd=put kvsname=kvs_test key=a0 value=x y\n");
     say(a, 1, "cmd=put kvsname=kvs_test key=a1 value=\n");
+    heard(a, 0, "cmd=put_result rc=0 msg=success\n");
     say(b, 2, "cmd=put kvsname=kvs_test key=b2 value=z\ncmd=barrier_in\n");
     assert_int_equal(b->barriers_in, 1);
     assert_string_equal(buf_text(&b->upward), "kvs_test b2 z\n");
@@ -571,6 +577,26 @@ static void test_worker_env(void **state)
     world_destroy(world);
 }
 
+/* A barrier is for all: it does not end over one that has left it, by an abort or by rubbish. */
+static void test_a_barrier_that_one_has_left(void **state)
+{
+    (void)state;
+    for (int rubbish = 0; rubbish < 2; rubbish++) {
+        struct world *world = four_ranks();
+        say(world, 0, "cmd=barrier_in\n");
+        if (rubbish != 0)
+            assert_int_equal(pmi1_receive(world->engine, 0, "x\n", 2, NULL), -1);
+        else
+            say(world, 0, "cmd=abort exitcode=1\n");
+        for (int rank = 1; rank < 4; rank++)
+            say(world, rank, "cmd=barrier_in\n");
+        for (int rank = 0; rank < 4; rank++)
+            heard(world, rank, "");
+        assert_int_equal(pmi1_rank_state(world->engine, 3), PMI1_BARRIER);
+        world_destroy(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -591,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_ranks_that_do_not_follow_each_other),
         cmocka_unit_test(test_many_ranks),
         cmocka_unit_test(test_worker_env),
+        cmocka_unit_test(test_a_barrier_that_one_has_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

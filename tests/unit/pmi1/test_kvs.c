@@ -62,12 +62,29 @@ static void test_bounded(void **state)
     kvs_destroy(kvs);
 }
 
+/* The limit counts keys and values with their ends, and is reached to the last byte. */
+static void test_full_to_the_last_byte(void **state)
+{
+    (void)state;
+    for (size_t over = 0; over < 2; over++) {
+        struct kvs *kvs = kvs_create();
+        size_t length = KVS_BYTES_MAX - strlen("key") - 2 + over;
+        char *value AUTO_FREE = mem_alloc(length + 1);
+        memset(value, 'x', length);
+        assert_int_equal(kvs_put(kvs, "key", value), over == 0 ? KVS_OK : KVS_FULL);
+        assert_int_equal(kvs_count(kvs), over == 0 ? 1 : 0);
+        assert_int_equal(kvs_put(kvs, "", ""), over == 0 ? KVS_FULL : KVS_OK);
+        kvs_destroy(kvs);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_put_and_get),
         cmocka_unit_test(test_growth_keeps_order),
         cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_full_to_the_last_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

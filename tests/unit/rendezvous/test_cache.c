@@ -118,6 +118,22 @@ static void test_many_scopes(void **state)
     rendezvous_cache_destroy(cache);
 }
 
+/* Also when the scope is known again by the time that the old answer comes. */
+static void test_old_answers_to_a_known_scope(void **state)
+{
+    (void)state;
+    struct rendezvous_cache *cache = rendezvous_cache_create(10000);
+    uint64_t before = rendezvous_cache_generation(cache, "global");
+    rendezvous_cache_reset(cache);
+    uint64_t now = rendezvous_cache_generation(cache, "global");
+    assert_true(now != before);
+    keep(cache, "global", "0", "new");
+    assert_true(rendezvous_cache_generation(cache, "global") == now);
+    rendezvous_cache_keep(cache, before, "global", "0", "old", 3);
+    assert_kept(cache, "global", "0", "new");
+    rendezvous_cache_destroy(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +141,7 @@ int main(void)
         cmocka_unit_test(test_old_answers_are_not_kept),
         cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_many_scopes),
+        cmocka_unit_test(test_old_answers_to_a_known_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

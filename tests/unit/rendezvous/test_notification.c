@@ -201,6 +201,24 @@ static void test_mutations(void **state)
     }
 }
 
+/* A key of any length, one byte included, is the one that counts. */
+static void test_short_keys(void **state)
+{
+    struct fixture *f = *state;
+    enum { HEAD = HMAC_SIZE + 4 };
+    static const uint8_t keys[2][4] = {"key", "Key"};
+    for (size_t length = 1; length < 4; length++) {
+        uint8_t *ack AUTO_FREE = mem_dup(f->ack, f->ack_length);
+        hmac_sha256(keys[0], length, ack + HEAD, f->ack_length - HEAD, ack);
+        for (int other = 0; other < 2; other++) {
+            struct notification_reply *reply = notification_reply_create(keys[other], length);
+            assert_int_equal(notification_reply_feed(reply, ack, f->ack_length),
+                             other != 0 ? NOTIFICATION_BAD : NOTIFICATION_ACKNOWLEDGED);
+            notification_reply_destroy(reply);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +228,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_acknowledged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mutations, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_keys, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

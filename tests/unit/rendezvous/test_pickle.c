@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of every width, as pickle.dumps writes them. */
+/* Numbers of every width and tuples of every length, as pickle.dumps writes them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,6 +23,30 @@ static void expect_number(const char *hex, int64_t number)
     pickle_destroy(&pickle);
 }
 
+static void expect_tuple(const char *hex, size_t length)
+{
+    size_t bytes_length = 0;
+    uint8_t *bytes AUTO_FREE = from_hex(hex, &bytes_length);
+    struct pickle pickle;
+    assert_int_equal(pickle_read(bytes, bytes_length, &pickle, NULL), 0);
+    const struct pickle_value *root = &pickle.values[pickle.root];
+    assert_int_equal(root->kind, PICKLE_TUPLE);
+    assert_int_equal(root->length, length);
+    for (size_t i = 0; i < length; i++)
+        assert_int_equal(pickle.values[root->items[i]].number, i + 1);
+    pickle_destroy(&pickle);
+}
+
+static void test_tuples(void **state)
+{
+    (void)state;
+    expect_tuple("8004 29 2e", 0);
+    expect_tuple("8004 4b01 85 2e", 1);
+    expect_tuple("8004 4b01 4b02 86 2e", 2);
+    expect_tuple("8004 4b01 4b02 4b03 87 2e", 3);
+    expect_tuple("8004 28 4b01 4b02 4b03 4b04 74 2e", 4);
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -40,6 +64,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_tuples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -557,6 +557,20 @@ static void test_a_higher_bound_counts_at_once(void **state)
     close(fds[1]);
 }
 
+static void test_the_port_is_given_back(void **state)
+{
+    struct fixture *f = *state;
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)rendezvous_server_port(f->server))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    rendezvous_server_destroy(f->server);
+    f->server = NULL;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -577,6 +591,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_out_of_descriptors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_destroy_with_clients, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_higher_bound_counts_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_port_is_given_back, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
