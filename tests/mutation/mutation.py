@@ -26,6 +26,7 @@ from changes import changes_of
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 COUNTED = ("unit", "sanitizer", "flow", "nobody")
+EQUAL = HERE / "equal.txt"  # survivors that somebody has read and found to be without effect
 
 
 class Usage(Exception):
@@ -253,9 +254,15 @@ def try_in(change, place):
     return "nobody", ""
 
 
+def without_effect():
+    """The ids in equal.txt, each at the beginning of a line."""
+    lines = EQUAL.read_text().splitlines() if EQUAL.exists() else []
+    return {line.split()[0] for line in lines if re.match(r"[0-9a-f]{8} ", line)}
+
+
 def draw(options, build, files, touched, known):
     """The changes to try, in their order, for each room."""
-    rooms = {}
+    rooms, skipped = {}, set() if options.only else without_effect()
     only = set(options.only.split(",")) if options.only else None
     if options.survivors:
         only = {name for name, result in known.items() if result["outcome"] in ("nobody", "untested")}
@@ -264,7 +271,7 @@ def draw(options, build, files, touched, known):
         for change in changes_of(file, text, options.sanitize):
             if touched is not None and change.line not in touched[file]:
                 continue
-            if only is None or change.id in only:
+            if change.id not in skipped and (only is None or change.id in only):
                 rooms.setdefault(room_of(file), []).append(change)
     for room in sorted(rooms):
         rooms[room].sort(key=lambda change: (change.file, change.start, change.end, change.new))
