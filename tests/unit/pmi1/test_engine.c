@@ -597,6 +597,62 @@ static void test_a_barrier_that_one_has_left(void **state)
     }
 }
 
+static void test_one_barrier_after_the_other(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    for (int round = 0; round < 3; round++) {
+        for (int rank = 0; rank < 4; rank++) {
+            for (int other = 0; other < 4; other++)
+                heard(world, other, "");
+            say(world, (rank + round) % 4, "cmd=barrier_in\n");
+        }
+        for (int rank = 0; rank < 4; rank++)
+            heard(world, rank, "cmd=barrier_out\n");
+    }
+    world_destroy(world);
+}
+
+static void test_init_without_a_version(void **state)
+{
+    (void)state;
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    struct error err = ERROR_INIT;
+    assert_int_equal(pmi1_receive(world->engine, 0, "cmd=init\n", 9, &err), -1);
+    assert_non_null(strstr(err.text, "init without pmi_version="));
+    heard(world, 0, "");
+    world_destroy(world);
+}
+
+static void test_names_are_bounded(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    for (int i = 0; i < 4097; i++) {
+        char *publish AUTO_FREE = mem_printf("cmd=publish_name service=s%d port=p\n", i);
+        say(world, 0, publish);
+        heard(world, 0,
+              i < 4096 ? "cmd=publish_result info=ok rc=0 msg=success\n"
+                       : "cmd=publish_result info=failed rc=1 msg=already_published\n");
+    }
+    say(world, 0, "cmd=unpublish_name service=s7\ncmd=publish_name service=last port=p\n");
+    heard(world, 0,
+          "cmd=unpublish_result info=ok rc=0 msg=success\n"
+          "cmd=publish_result info=ok rc=0 msg=success\n");
+    world_destroy(world);
+}
+
+/* Only the two numbers count; other lines of the block may hold any number at any place. */
+static void test_spawn_with_other_numbers(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 0,
+        "mcmd=spawn\nnprocs=2\nexecname=./a\ninfo_num=123\nsome_longer_word=77\nendcmd\n");
+    heard(world, 0, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n");
+    world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -618,6 +674,10 @@ int main(void)
         cmocka_unit_test(test_many_ranks),
         cmocka_unit_test(test_worker_env),
         cmocka_unit_test(test_a_barrier_that_one_has_left),
+        cmocka_unit_test(test_one_barrier_after_the_other),
+        cmocka_unit_test(test_init_without_a_version),
+        cmocka_unit_test(test_names_are_bounded),
+        cmocka_unit_test(test_spawn_with_other_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,13 +79,29 @@ static void test_full_to_the_last_byte(void **state)
     }
 }
 
+/* Words with the same FNV-1a hash. */
+static void test_keys_of_one_hash(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"costarring", "liquid"}, {"declinate", "macallums"}, {"altarage", "zinke"}};
+    struct kvs *kvs = kvs_create();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(kvs_put(kvs, pairs[i][0], "one"), KVS_OK);
+        assert_null(kvs_get(kvs, pairs[i][1]));
+        assert_int_equal(kvs_put(kvs, pairs[i][1], "other"), KVS_OK);
+        assert_string_equal(kvs_get(kvs, pairs[i][0]), "one");
+        assert_string_equal(kvs_get(kvs, pairs[i][1]), "other");
+    }
+    kvs_destroy(kvs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_put_and_get),
-        cmocka_unit_test(test_growth_keeps_order),
-        cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_full_to_the_last_byte),
+        cmocka_unit_test(test_put_and_get),      cmocka_unit_test(test_growth_keeps_order),
+        cmocka_unit_test(test_bounded),          cmocka_unit_test(test_full_to_the_last_byte),
+        cmocka_unit_test(test_keys_of_one_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,12 +119,34 @@ static void test_too_long(void **state)
     assert_null(mapping_text((const int[]){0, 0}, 2, 15));
 }
 
+/* What repeats itself is written once when there is no room for all of it, and is read the same. */
+static void test_short_of_room(void **state)
+{
+    (void)state;
+    uint32_t random = 11;
+    for (int round = 0; round < 300; round++) {
+        int node_of[400], length = 2 + round % 11, written = 0;
+        for (int r = 0; r < length; r++) {
+            random = random * 1664525u + 1013904223u;
+            node_of[r] = (int)((random >> 24) % 3);
+        }
+        for (int r = length; r < 400; r++)
+            node_of[r] = node_of[r - length];
+        char *text AUTO_FREE = mapping_text(node_of, 400, 150);
+        assert_non_null(text);
+        check_by_reading(node_of, 400, text);
+        for (const char *at = text; *at != '\0'; at++)
+            written += *at == '(';
+        assert_true(written <= length + 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks),      cmocka_unit_test(test_round_the_nodes),
         cmocka_unit_test(test_many_rounds), cmocka_unit_test(test_read_back),
-        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_too_long),    cmocka_unit_test(test_short_of_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
