@@ -153,7 +153,8 @@ class Lab:
 
     def room_tests(self, file):
         noun = pathlib.PurePosixPath(file).stem
-        return [test for test in self.build.tests if test.room == room_of(file) or test.noun == noun]
+        return [test for test in self.build.tests
+                if test.room == room_of(file) or (test.noun == noun and room_of(file) == "base")]
 
     def prepare(self, files, jobs):
         """Builds what the files need and measures how long each test takes; those that fail are left out."""
