@@ -41,6 +41,7 @@ def read_options(arguments):
     parser.add_argument("--count", type=int, default=60, help="changes to try in each room; 0: all (default 60)")
     parser.add_argument("--seed", type=int, help="of the draw (default: another one each time)")
     parser.add_argument("--only", metavar="ID,...", help="these changes alone, with what the tests print")
+    parser.add_argument("--tests", metavar="REGEX", default="", help="only the unit tests whose ctest name matches (default: all of the room)")
     parser.add_argument("--sanitize", action="store_true", help="give what the unit tests miss to a build with sanitizers")
     parser.add_argument("--flow", metavar="REGEX", help="give what is left to the flow tests whose ctest name matches")
     parser.add_argument("--results", type=pathlib.Path, help="append results to this file; what it has is not tried again but counts for --count")
@@ -153,8 +154,8 @@ class Lab:
 
     def room_tests(self, file):
         noun = pathlib.PurePosixPath(file).stem
-        return [test for test in self.build.tests
-                if test.room == room_of(file) or (test.noun == noun and room_of(file) == "base")]
+        return [test for test in self.build.tests if re.search(self.options.tests, test.name) and
+                (test.room == room_of(file) or (test.noun == noun and room_of(file) == "base"))]
 
     def prepare(self, files, jobs):
         """Builds what the files need and measures how long each test takes; those that fail are left out."""
@@ -285,7 +286,7 @@ class Report:
 
     def __init__(self, options, texts):
         self.options, self.texts = options, texts
-        self.known = {}
+        self.known, self.more_to_come = {}, options.sanitize or options.flow
         if options.results and options.results.exists():
             for line in options.results.read_text().splitlines():
                 result = json.loads(line)
@@ -299,7 +300,7 @@ class Report:
         if self.options.results:
             with self.options.results.open("a") as file:
                 file.write(json.dumps(result) + "\n")
-        if self.options.only or outcome in ("nobody", "untested"):
+        if self.options.only or (outcome in ("nobody", "untested") and not self.more_to_come):
             self.show(result)
 
     @staticmethod
@@ -310,6 +311,10 @@ class Report:
 
     def finish(self):
         """Prints the table; returns the share of noticed changes in percent."""
+        if self.more_to_come and not self.options.only:
+            for result in self.now.values():
+                if result["outcome"] in ("nobody", "untested"):
+                    self.show(result)
         print(f"\n{'room':12} {'tried':>6} {'unit':>6} {'sanit.':>6} {'flow':>6} {'nobody':>6} {'noticed':>8}   not counted: equal, rejected, untested")
         rooms = sorted({result["room"] for result in self.now.values()})
         for room in rooms:
