@@ -41,6 +41,7 @@ static void test_lsf(void **state)
         expect_case(&cases[i], ALLOCATION_LSF);
     expect_refused(LSF "LSB_MCPU_HOSTS=a 4 b\n", NULL, ALLOCATION_LSF, "LSB_MCPU_HOSTS", "'b'");
     expect_refused(LSF "LSB_MCPU_HOSTS=a b\n", NULL, ALLOCATION_LSF, "LSB_MCPU_HOSTS", "'b'");
+    expect_refused(LSF "LSB_MCPU_HOSTS=a +4\n", NULL, ALLOCATION_LSF, "LSB_MCPU_HOSTS", "'+4'");
     expect_refused(LSF "LSB_MCPU_HOSTS=a 0\n", NULL, ALLOCATION_LSF, "LSB_MCPU_HOSTS", "'0'");
     expect_refused(LSF "LSB_MCPU_HOSTS=a\001 4\n", NULL, ALLOCATION_LSF, "LSB_MCPU_HOSTS", "host");
     expect_refused(LSF "LSB_HOSTS=a -x\n", NULL, ALLOCATION_LSF, "LSB_HOSTS", "'-x'");

@@ -163,6 +163,16 @@ static void test_many(void **state)
     elastic_placement_clear(&made);
 }
 
+/* Cross ranks follow the hosts' order, also where a host's slots come out of turn. */
+static void test_cross_ranks_follow_the_hosts(void **state)
+{
+    (void)state;
+    const struct elastic_offer offers[] = {{A, SLOTS(0, 1), 0, true}, {B, SLOTS(0), 1, true}};
+    const struct elastic_survivor survivors[] = {{5, A, 1}, {6, B, 0}, {7, A, 0}};
+    expect(offers, COUNT(offers), survivors, COUNT(survivors), 3,
+           "a1 l1/2 x0/1, b0 l0/1 x1/2, a0 l0/2 x0/2", "ab");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +185,7 @@ int main(void)
         cmocka_unit_test(test_only_survivors),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_cross_ranks_follow_the_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

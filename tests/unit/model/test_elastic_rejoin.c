@@ -1121,6 +1121,35 @@ static void test_news_that_does_not_fit(void **state)
     story_end(&s);
 }
 
+/* Asking is proof enough that a worker can rejoin: it need not have registered. */
+static void test_asking_without_having_registered(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 2;
+    story_runs(&s, "a:3");
+    asked(&s, 0);
+    asked(&s, 1);
+    exited(&s, 2, 1);
+    expect(&s, "prepare 2");
+    expect_members(&s, "a0 a1 +a2");
+    story_end(&s);
+}
+
+static void test_no_growth_without_a_reset(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.reset_limit = 0;
+    story_rejoins(&s, "a:2");
+    hosts(&s, "a:3");
+    after(&s, 60000);
+    expect(&s, "");
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1169,6 +1198,8 @@ int main(void)
         cmocka_unit_test(test_the_driver_ends_the_job),
         cmocka_unit_test(test_limits_of_the_end),
         cmocka_unit_test(test_news_that_does_not_fit),
+        cmocka_unit_test(test_asking_without_having_registered),
+        cmocka_unit_test(test_no_growth_without_a_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

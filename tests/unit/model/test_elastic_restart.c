@@ -642,6 +642,36 @@ static void test_many(void **state)
     story_end(&s);
 }
 
+/* Time passes, and the slot does not come back before its time: nobody is told that it had. */
+static void test_a_bad_slot_stays_out_for_its_time(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 1;
+    s.config.max_restarts = -1;
+    s.config.cooldown_min_ms = 60000;
+    s.config.cooldown_max_ms = 60000;
+    story_runs(&s, "a:2,b:1");
+    for (int i = 0; i < 2; i++)
+        crash_and_restart(&s, 1);
+    exited(&s, 1, 1);
+    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 1);
+    all_end(&s, 15);
+    goes_on(&s);
+    for (int i = 0; i < 5; i++) {
+        after(&s, 10000);
+        happens(&s, .kind = ELASTIC_TICK);
+        expect_silence(&s);
+        expect(&s, "");
+        assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 1);
+    }
+    after(&s, 10000);
+    expect_said(&s, "a is used again");
+    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 0);
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -672,6 +702,7 @@ int main(void)
         cmocka_unit_test(test_reset_limit),
         cmocka_unit_test(test_the_lost_time_of_a_failed_restart),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_a_bad_slot_stays_out_for_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

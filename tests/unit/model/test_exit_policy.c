@@ -895,6 +895,50 @@ static void test_names(void **state)
     assert_string_equal(exit_role_name(ROLE_NOT_STARTED), "not-started");
 }
 
+/* The earliest failure is the cause, on whichever node. */
+static void test_the_cause_is_on_any_node(void **state)
+{
+    (void)state;
+    for (int first = 0; first < RANKS; first++) {
+        struct fixture f = begin(EXIT_FIRST);
+        int second = (first + 3) % RANKS;
+        assert_true(exits(&f, first, 3, 10));
+        exits(&f, second, 4, 20);
+        kill_all(&f, 30);
+        rest_die(&f, SIGTERM, 40);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.rank, first);
+        assert_int_equal(f.verdict.status, 3);
+        assert_int_equal(exit_policy_role(f.policy, first), ROLE_CAUSE);
+        end(&f);
+    }
+}
+
+static void expect_text(const char *text, size_t max, const char *expected)
+{
+    char *got = exit_text(text, max);
+    if (expected == NULL)
+        assert_null(got);
+    else
+        assert_string_equal(got, expected);
+    free(got);
+}
+
+static void test_texts_of_workers(void **state)
+{
+    (void)state;
+    expect_text(NULL, 10, NULL);
+    expect_text("", 10, NULL);
+    expect_text(" \n\t", 10, NULL);
+    expect_text("x", 10, "x");
+    expect_text("x\n", 10, "x");
+    expect_text("two\nlines\x7f!", 20, "two lines !");
+    expect_text("0123456789", 10, "0123456789");
+    expect_text("0123456789x", 10, "0123456789");
+    expect_text("01234567\xc3\xbc", 10, "01234567\xc3\xbc");
+    expect_text("012345678\xc3\xbc", 10, "012345678");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -935,6 +979,8 @@ int main(void)
         cmocka_unit_test(test_long_texts_stay_one_short_line),
         cmocka_unit_test(test_random_histories),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_the_cause_is_on_any_node),
+        cmocka_unit_test(test_texts_of_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

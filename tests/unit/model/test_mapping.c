@@ -244,6 +244,8 @@ static void test_max_slots(void **state)
     expect(SHAPE(NULL, NULL, "a:1,b:1", 2, true, "b", 1), "a b");
     expect_refusal(SHAPE(NULL, NULL, "a:1", 3, true, "a", 2), STATUS_NO_SLOTS,
                    "3 ranks wanted, and max_slots lets the hosts have no more than 2 even with");
+    expect_refusal(SHAPE(NULL, NULL, "a", 3, true, "a", 1), STATUS_NO_SLOTS,
+                   "3 ranks wanted, and max_slots lets the hosts have no more than 1 even with");
     expect_refusal(SHAPE("node", NULL, "a:1", 3, true, "a", 2), STATUS_NO_SLOTS, "no more than 2");
     expect_refusal(SHAPE("ppr:3:node", NULL, "a:1,b:1", 0, true, "b", 2), STATUS_NO_SLOTS,
                    "puts 3 ranks on b, which has at most 2 slots; use more hosts");
@@ -287,6 +289,8 @@ static void test_bad_words(void **state)
                                         "ppr:2:",
                                         "ppr:0:node",
                                         "ppr:-1:node",
+                                        "ppr:+1:node",
+                                        "slot:PE=+1",
                                         "ppr:x:node",
                                         "ppr:2:socket",
                                         "ppr:2:core",

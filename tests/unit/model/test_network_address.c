@@ -65,6 +65,8 @@ static void test_fitness(void **state)
         assert_int_equal(of(line).fitness, NETWORK_VIRTUAL);
     }
     assert_int_equal(of("eth0 169.254.1.1/16").fitness, NETWORK_LINK_LOCAL);
+    assert_int_equal(of("eth0 10.254.1.1/8").fitness, NETWORK_ORDINARY);
+    assert_int_equal(of("eth0 169.253.1.1/16").fitness, NETWORK_ORDINARY);
     assert_int_equal(of("eth0 fe80::1/64").fitness, NETWORK_UNUSABLE);
     assert_int_equal(of("eth0 127.9.9.9/8").fitness, NETWORK_LOOPBACK);
     assert_int_equal(of("lo ::1/128").fitness, NETWORK_LOOPBACK);

@@ -127,6 +127,8 @@ static void test_bad_values(void **state)
     refused(OPT_label, "100%", "here: '100%' ends with a single % (%% is the sign itself)");
     refused(OPT_ranks, "1,x", "here: '1,x' is not a list of ranks (example: 0,4-7)");
     refused(OPT_pty, "-1", "here: '-1' is not a rank: expected a number from 0");
+    refused(OPT_stdin_, "some",
+            "here: 'some' is not a rank: expected a number from 0, all or none");
     refused(OPT_exit_policy, "last", "here: 'last' is not known: expected first, max or rank0");
     refused(OPT_exit_policy, "", "here: '' is not known: expected first, max or rank0");
 }
@@ -150,12 +152,41 @@ static void test_words(void **state)
     assert_int_equal(option_of_variable("HVDRUN_VERSION", 14), OPT_TOTAL);
 }
 
+/* Those that take no value on the command line. */
+static void test_switches(void **state)
+{
+    (void)state;
+    assert_true(option_is_switch(OPT_quiet));
+    assert_true(option_is_switch(OPT_verbose));
+    assert_true(option_is_switch(OPT_stall_check));
+    assert_true(option_is_switch(OPT_autotune));
+    assert_false(option_is_switch(OPT_np));
+    assert_false(option_is_switch(OPT_label));
+}
+
+static int count_spelling(void *context, const char *spelling)
+{
+    assert_int_equal(spelling[0], '-');
+    return --*(int *)context == 0 ? 7 : 0;
+}
+
+static void test_spellings(void **state)
+{
+    (void)state;
+    int left = 100;
+    assert_int_equal(option_each_spelling(OPT_np, count_spelling, &left), 0);
+    assert_true(left < 99); /* more than one */
+    left = 1;
+    assert_int_equal(option_each_spelling(OPT_np, count_spelling, &left), 7); /* and stops there */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_lists),
         cmocka_unit_test(test_count),      cmocka_unit_test(test_reset),
         cmocka_unit_test(test_bad_values), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_switches),   cmocka_unit_test(test_spellings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -56,11 +58,33 @@ static void what_has_no_end_is_refused(void **state)
     }
 }
 
+static void the_longest_command(void **state)
+{
+    (void)state;
+    enum { LONGEST = 65536 };
+    char *text = malloc(LONGEST + 2);
+    memset(text, 'x', LONGEST + 1);
+    for (int over = 0; over < 2; over++) {
+        AUTO_STRV struct strv words = STRV_INIT;
+        struct error err = ERROR_INIT;
+        text[LONGEST] = over == 0 ? '\0' : 'x';
+        text[LONGEST + 1] = '\0';
+        text[7] = ' ';
+        assert_int_equal(words_split(text, &words, &err), over == 0 ? 0 : -1);
+        if (over != 0)
+            assert_non_null(strstr(err.text, "too long"));
+        else
+            assert_int_equal(strlen(words.items[1]), LONGEST - 8);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_become_words),
         cmocka_unit_test(what_has_no_end_is_refused),
+        cmocka_unit_test(the_longest_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
