@@ -1150,6 +1150,23 @@ static void test_no_growth_without_a_reset(void **state)
     story_end(&s);
 }
 
+static void test_the_time_of_a_host_with_one_worker_is_over(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    s.config.renotify_ms = 100000;
+    story_rejoins(&s, "a,b");
+    drain_by(&s, "b", 20000);
+    expect(&s, "deadline b 20000, notify 0");
+    after(&s, 20000);
+    expect(&s, "kill 1");
+    expect_state(&s, ELASTIC_AGREEING);
+    expect_said(&s, "the time of b is over; the other workers rejoin");
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1200,6 +1217,7 @@ int main(void)
         cmocka_unit_test(test_news_that_does_not_fit),
         cmocka_unit_test(test_asking_without_having_registered),
         cmocka_unit_test(test_no_growth_without_a_reset),
+        cmocka_unit_test(test_the_time_of_a_host_with_one_worker_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -939,6 +939,27 @@ static void test_texts_of_workers(void **state)
     expect_text("012345678\xc3\xbc", 10, "012345678");
 }
 
+/* A program that is not there explains the exits of its peers, and so does an abort. */
+static void test_tie_with_a_program_that_is_not_there(void **state)
+{
+    (void)state;
+    for (int aborted = 0; aborted < 2; aborted++) {
+        struct fixture f = begin(EXIT_FIRST);
+        struct exit_event event = {
+            .rank = 6, .code = 9, .when_ns = 10 * MS + MS / 5, .uncertainty_ns = MS / 2};
+        ends_about(&f, 2, 1, 0, 10.0);
+        if (aborted != 0)
+            exit_policy_aborted(f.policy, &event, NULL);
+        else
+            exit_policy_exec_failed(f.policy, &event, "no such file");
+        rest_exit(&f, 0, 20);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.rank, 6);
+        assert_true(f.verdict.tie);
+        end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -981,6 +1002,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_the_cause_is_on_any_node),
         cmocka_unit_test(test_texts_of_workers),
+        cmocka_unit_test(test_tie_with_a_program_that_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

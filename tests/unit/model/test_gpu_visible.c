@@ -132,12 +132,38 @@ static void test_names(void **state)
     assert_string_equal(gpu_visible_name(DEVICE_AMD), "ROCR_VISIBLE_DEVICES");
 }
 
+/* By address, else by name, else by number; those of AMD by number alone. */
+static void test_order(void **state)
+{
+    (void)state;
+    static const struct device devices[] = {
+        {.kind = DEVICE_NIC, .name = (char *)"n", .number = 2},
+        {.kind = DEVICE_NIC, .name = (char *)"n", .number = 1},
+        {.kind = DEVICE_NIC, .name = (char *)"m", .number = 3},
+        {.kind = DEVICE_NIC, .name = (char *)"z", .pci = (char *)"0000:02:00.0", .number = 4},
+        {.kind = DEVICE_NIC, .name = (char *)"y", .pci = (char *)"0000:03:00.0", .number = 5},
+        {.kind = DEVICE_NIC, .name = (char *)"n", .number = 0},
+    };
+    static const int wanted[] = {3, 0, 1, 2, 4, 5};
+    struct device_list list = {0};
+    for (size_t i = 0; i < 6; i++) {
+        struct device copy;
+        device_copy(&copy, &devices[i]);
+        device_list_add(&list, &copy);
+    }
+    device_list_sort(&list);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(list.items[i].number, wanted[i]);
+    device_list_destroy(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_and_ids), cmocka_unit_test(test_the_list_ends),
         cmocka_unit_test(test_unknown_ones),    cmocka_unit_test(test_parts),
         cmocka_unit_test(test_names),           cmocka_unit_test(test_a_list_without_end),
+        cmocka_unit_test(test_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

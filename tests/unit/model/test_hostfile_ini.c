@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "model/hostfile_fixture.h"
+#include "model/hosts/hostfile_line.h"
 
 static void test_hosts(void **state)
 {
@@ -126,6 +127,8 @@ static void test_bad_sections(void **state)
 static void test_bad_settings(void **state)
 {
     (void)state;
+    refuse_file("[host a]\nslots = 2#x\n",
+                "my.hosts:2: 'slots = 2#x': ", "'2#x' is not a slot count");
     refuse_file("[host a]\nslots = x\n", "my.hosts:2: 'slots = x': ", "'x' is not a slot count");
     refuse_file("[host a]\n\n# x\nslotz = 4\n", "my.hosts:4: ", "an unknown key");
     refuse_file("[host a]\nnode1 slots=4\n", "my.hosts:2: ", "a plain host line among sections");
@@ -244,6 +247,20 @@ static void test_damaged(void **state)
     }
 }
 
+/* Whether a file has sections is seen by their kinds, which are letters; else it is a host's
+ * address. */
+static void test_which_lines_are_sections(void **state)
+{
+    (void)state;
+    static const char *const sections[] = {"[host a]", "[ zone]", "[a]", "[Z x]", "[_\t", "[A z"};
+    static const char *const others[] = {"",      "[",     "[]", "[ ]",  "host a]", "[fe80::1]",
+                                         "[1-2]", "[a-b]", "[a", "[`a]", "[{a]",    "[@]"};
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+        assert_true(hostfile_line_is_section(sections[i], strlen(sections[i])));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_false(hostfile_line_is_section(others[i], strlen(others[i])));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_too_many_variables),
         cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_which_lines_are_sections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

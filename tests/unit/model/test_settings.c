@@ -180,6 +180,23 @@ static void test_spellings(void **state)
     assert_int_equal(option_each_spelling(OPT_np, count_spelling, &left), 7); /* and stops there */
 }
 
+/* The shortest form that says the same. */
+static void test_durations(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        {"90", "90"}, {"1m", "60"}, {"1.5", "1500ms"}, {"250ms", "250ms"}, {"1001ms", "1001ms"}};
+    struct settings settings;
+    settings_init(&settings);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct buf text AUTO_BUF = BUF_INIT(100);
+        set(&settings, OPT_timeout, texts[i][0], SOURCE_FLAG);
+        assert_int_equal(settings_format(&settings, OPT_timeout, &text), 0);
+        assert_string_equal(buf_text(&text), texts[i][1]);
+    }
+    settings_destroy(&settings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_count),      cmocka_unit_test(test_reset),
         cmocka_unit_test(test_bad_values), cmocka_unit_test(test_words),
         cmocka_unit_test(test_switches),   cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
