@@ -141,12 +141,37 @@ static void test_short_of_room(void **state)
     }
 }
 
+/* Whatever the room: a text is right, or there is none. */
+static void test_any_room(void **state)
+{
+    (void)state;
+    uint32_t random = 3;
+    int made = 0;
+    for (int round = 0; round < 3000; round++) {
+        int node_of[12], size = 2 + round % 11;
+        for (int r = 0; r < size; r++) {
+            random = random * 1664525u + 1013904223u;
+            node_of[r] = (int)((random >> 24) % 3);
+        }
+        for (int room = 16; room < 64; room += 8) {
+            char *text AUTO_FREE = mapping_text(node_of, size, room);
+            if (text == NULL)
+                continue;
+            made++;
+            assert_true(strlen(text) <= (size_t)room);
+            check_by_reading(node_of, size, text);
+        }
+    }
+    assert_true(made > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks),      cmocka_unit_test(test_round_the_nodes),
         cmocka_unit_test(test_many_rounds), cmocka_unit_test(test_read_back),
         cmocka_unit_test(test_too_long),    cmocka_unit_test(test_short_of_room),
+        cmocka_unit_test(test_any_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -571,6 +571,28 @@ static void test_the_port_is_given_back(void **state)
     close(fd);
 }
 
+/* The same for one that has sent all of it before anybody looked: its end must not be a reset. */
+static void test_refusal_of_what_was_sent_already(void **state)
+{
+    struct fixture *f = *state;
+    int fd = client_open(f);
+    char *body = mem_alloc(300000);
+    client_send(fd, "PUT /s/0 HTTP/1.1\r\nContent-Length: 300000000\r\n\r\n");
+    assert_true(send(fd, body, 300000, MSG_DONTWAIT | MSG_NOSIGNAL) > 100000);
+    for (int i = 0; i < 5; i++)
+        turn(f);
+    AUTO_BUF struct buf got = BUF_INIT(1000);
+    char text[1000];
+    ssize_t length = recv(fd, text, sizeof(text), MSG_DONTWAIT);
+    assert_true(length > 0);
+    buf_append(&got, text, (size_t)length);
+    assert_non_null(strstr(buf_text(&got), "HTTP/1.1 413 Content Too Large\r\n"));
+    assert_int_equal(recv(fd, text, sizeof(text), MSG_DONTWAIT), 0);
+    shutdown(fd, SHUT_WR);
+    close(fd);
+    free(body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -592,6 +614,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_destroy_with_clients, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_higher_bound_counts_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_port_is_given_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refusal_of_what_was_sent_already, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
