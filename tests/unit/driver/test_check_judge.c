@@ -187,6 +187,16 @@ static void test_own_name(void **state)
     struct bench *bench = *state;
     world_set(&facts_of(bench, 1)->own_address, "127.0.1.1");
     expect_one(bench, 1, false, "/etc/hosts gives its own name c1 the address 127.0.1.1");
+    int count = bench->world.result.count;
+    size_t links = bench->world.result.link_count;
+    bench->world.result.count = 1; /* alone, nobody is told the address */
+    bench->world.result.link_count = 0;
+    world_set(&facts_of(bench, 0)->own_address, "127.0.1.1");
+    judge(bench);
+    expect_count(bench, 0, 0);
+    world_set(&facts_of(bench, 0)->own_address, "");
+    bench->world.result.count = count;
+    bench->world.result.link_count = links;
     bench->world.result.simulated = true;
     judge(bench);
     expect_count(bench, 0, 0);

@@ -182,13 +182,54 @@ static void test_json(void **state)
     world_close(&world);
 }
 
+static double number_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+/* Numbers in the units that their names say; without a transfer there is no speed. */
+static void test_json_numbers(void **state)
+{
+    struct check_world world;
+    struct check_findings findings = {.count = 0};
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    (void)state;
+    world_make(&world, 2);
+    world.result.nproc = 500;
+    world.result.hosts[1].clock_ns = -1500000000;
+    world.result.links[0].bytes = 1;
+    world.result.links[0].transfer_us = 2000000;
+    world.result.links[1].bytes = 1 << 20;
+    world.result.links[1].transfer_us = 0;
+    assert_int_equal(check_json(&world.result, &findings, 0, &text), 0);
+    json_t *root = json_loadb(buf_text(&text), text.length, 0, NULL);
+    const json_t *host = json_array_get(json_object_get(root, "hosts"), 1);
+    assert_true(number_of(host, "cpus") == 64);
+    assert_true(number_of(host, "cpus_online") == 64);
+    assert_true(number_of(host, "memory_bytes") == 256.0 * GIB);
+    assert_true(number_of(json_object_get(host, "clock"), "offset_s") == -1.5);
+    assert_true(number_of(json_object_get(host, "clock"), "error_s") == 50000 / 1e9);
+    const json_t *limits = json_object_get(host, "limits");
+    assert_true(number_of(json_object_get(limits, "nofile"), "workers") == 1024);
+    assert_true(number_of(json_object_get(limits, "nproc"), "workers") == 500);
+    const json_t *slow = json_array_get(json_object_get(root, "connections"), 0);
+    assert_true(number_of(slow, "bytes") == 1);
+    assert_true(number_of(slow, "seconds") == 2);
+    assert_true(number_of(slow, "bits_per_s") == 4);
+    assert_true(number_of(slow, "connect_s") == 100 / 1e6);
+    const json_t *unknown = json_array_get(json_object_get(root, "connections"), 1);
+    assert_true(number_of(unknown, "bits_per_s") == 0);
+    json_decref(root);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_is_well),    cmocka_unit_test(test_what_differs_and_what_fails),
         cmocka_unit_test(test_speeds),         cmocka_unit_test(test_speeds_of_many),
         cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json),           cmocka_unit_test(test_json_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,6 +257,22 @@ static void test_stuck(void **state)
     mpi_rounds_destroy(rounds);
 }
 
+static void test_any_node_may_be_lost(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < NODES; lost++) {
+        struct heard heard;
+        struct mpi_rounds *rounds = make(&heard);
+        int other = (lost + 1) % NODES;
+        char expected[32];
+        mpi_rounds_node_lost(rounds, lost);
+        join(rounds, other, 7, "fence", "x");
+        snprintf(expected, sizeof(expected), "7!n%d was lost ", lost);
+        assert_string_equal(heard.texts[other], expected);
+        mpi_rounds_destroy(rounds);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_endless_steps_are_stopped),
         cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_any_node_may_be_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,34 @@ static void test_names(void **state)
     assert_string_equal(rank_state_name(RANK_FINISHED), "finished");
 }
 
+/* A seat is taken again, in whatever state it was: it is counted as planned. */
+static void test_a_seat_is_taken_again(void **state)
+{
+    (void)state;
+    for (int before = RANK_PLANNED; before <= RANK_FINISHED; before++) {
+        struct rank_table table;
+        rank_table_init(&table, 2);
+        rank_started(&table, 1, 1, 10);
+        rank_exited(&table, 1, 20);
+        rank_finished(&table, 1);
+        if (before >= RANK_RUNNING)
+            rank_started(&table, 0, 1, 10);
+        if (before >= RANK_EXITED)
+            rank_exited(&table, 0, 20);
+        if (before >= RANK_FINISHED)
+            rank_finished(&table, 0);
+        assert_ptr_equal(rank_table_seat(&table, 0), &table.records[0]);
+        assert_int_equal(table.records[0].state, RANK_PLANNED);
+        counts(&table, 0, 1, 1);
+        rank_table_seat(&table, 4);
+        assert_int_equal(table.size, 5);
+        for (int seat = 2; seat < 5; seat++)
+            assert_int_equal(table.records[seat].state, RANK_PLANNED);
+        counts(&table, 0, 1, 1);
+        rank_table_destroy(&table);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_repeated_and_late_news),
         cmocka_unit_test(test_no_such_rank),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_a_seat_is_taken_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/tell/report.h"
+#include "model/allocation/allocation.h"
 #include "model/exit/policy.h"
 #include "model/hosts/entry.h"
 
@@ -268,6 +269,8 @@ static const char *text_of(const json_t *object, const char *key)
 static void test_json(void **state)
 {
     struct fixture *f = *state;
+    const struct allocation allocation = {.kind = ALLOCATION_SLURM, .job_id = (char *)"814"};
+    f->request.allocation = &allocation;
     exits(f, 0, false, 0, 6 * SECOND);
     exits(f, 1, true, SIGKILL, 7 * SECOND);
     f->job.ranks.records[1].user_us = 1500000;
@@ -281,6 +284,9 @@ static void test_json(void **state)
     assert_int_equal(json_array_size(json_object_get(job, "argv")), 3);
     assert_true(json_is_null(json_array_get(json_object_get(job, "argv"), 2)));
     assert_true(json_real_value(json_object_get(job, "started")) == 1700000000.0);
+    const json_t *scheduler = json_object_get(root, "scheduler");
+    assert_string_equal(text_of(scheduler, "name"), allocation_name(ALLOCATION_SLURM));
+    assert_string_equal(text_of(scheduler, "job_id"), "814");
     const json_t *cause = json_object_get(job, "cause");
     assert_string_equal(text_of(cause, "kind"), "signal");
     assert_int_equal(json_integer_value(json_object_get(cause, "rank")), 1);
@@ -322,12 +328,13 @@ static void test_trace(void **state)
     char *text AUTO_FREE = report_trace(&f->job);
     json_t *root = json_loads(text, 0, NULL);
     const json_t *events = json_object_get(root, "traceEvents");
-    int connects = 0, starts = 0;
+    int connects = 0, starts = 0, waits = 0;
     for (size_t i = 0; i < json_array_size(events); i++) {
         const json_t *event = json_array_get(events, i);
         connects += strcmp(text_of(event, "name"), "connect") == 0;
         starts += strstr(text_of(event, "name"), ": start") != NULL;
         assert_true(json_real_value(json_object_get(event, "dur")) >= 0);
+        waits += strcmp(text_of(event, "name"), "waiting") == 0;
         if (strcmp(text_of(event, "name"), "waiting") == 0)
             assert_true(json_real_value(json_object_get(event, "dur")) == 1);
         if (strcmp(text_of(event, "name"), "connect") == 0) {
@@ -337,6 +344,7 @@ static void test_trace(void **state)
     }
     assert_int_equal(connects, 1);
     assert_int_equal(starts, 2);
+    assert_int_equal(waits, 1);
     json_decref(root);
 }
 
