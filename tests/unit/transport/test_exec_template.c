@@ -107,6 +107,20 @@ static void test_unsafe_names(void **state)
     }
 }
 
+static void the_refusal_names_the_letter(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {{"ssh %x", "%x in the command '%x'"},
+                                           {"ssh %h-%z", "%z in the command '%h-%z'"},
+                                           {"ssh %%%q", "%q in the command '%%%q'"}};
+    for (size_t i = 0; i < 3; i++) {
+        AUTO_STRV struct strv words = STRV_INIT;
+        struct error err = ERROR_INIT;
+        assert_int_equal(exec_template_parse(texts[i][0], &words, &err), -1);
+        assert_non_null(strstr(err.text, texts[i][1]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +128,7 @@ int main(void)
         cmocka_unit_test(test_bad_templates),
         cmocka_unit_test(test_fill),
         cmocka_unit_test(test_unsafe_names),
+        cmocka_unit_test(the_refusal_names_the_letter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
