@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "agent/rank_places.h"
+#include "model/plan/plan.h"
 
 static char *hosts[] = {(char *)"a", (char *)"b", (char *)"c"};
 
@@ -107,12 +108,67 @@ static void test_contradictions(void **state)
     refuse(&prepare);
 }
 
+/* Each of these is wrong in one way only. */
+static void test_single_contradictions(void **state)
+{
+    (void)state;
+    uint32_t host_ranks[] = {3, 2, 1, 4}, all_on_one[] = {6, 0, 0}, first[] = {0};
+    Hvdrun__Prepare prepare = message(host_ranks, NULL, 6);
+    prepare.size = 7;
+    refuse(&prepare);
+    prepare = message(host_ranks, NULL, 6);
+    prepare.n_hosts = 2;
+    refuse(&prepare);
+    prepare = message(host_ranks, NULL, 6);
+    prepare.node_index = 3;
+    prepare.local_size = 4;
+    refuse(&prepare);
+    prepare = message(all_on_one, first, 6);
+    prepare.n_rank_nodes = 1;
+    refuse(&prepare);
+}
+
+static void test_the_first_rank_may_be_anywhere(void **state)
+{
+    (void)state;
+    uint32_t host_ranks[] = {1, 2, 1}, rank_nodes[] = {2, 1, 0, 1};
+    Hvdrun__Prepare prepare = message(host_ranks, rank_nodes, 4);
+    struct rank_places places;
+    assert_int_equal(rank_places_read(&prepare, &places, NULL), 0);
+    expect_ranks(&places, 0, (const int[]){2}, 1);
+    expect_ranks(&places, 1, (const int[]){1, 3}, 2);
+    expect_ranks(&places, 2, (const int[]){0}, 1);
+    rank_places_destroy(&places);
+    assert_int_equal(places.size, 0);
+    rank_places_destroy(&places);
+}
+
+static void test_the_largest_plan(void **state)
+{
+    (void)state;
+    for (uint32_t over = 0; over < 2; over++) {
+        uint32_t host_ranks[] = {PLAN_SIZE_MAX - 1, 1, over};
+        Hvdrun__Prepare prepare = message(host_ranks, NULL, PLAN_SIZE_MAX + over);
+        struct rank_places places;
+        if (over != 0) {
+            refuse(&prepare);
+            continue;
+        }
+        assert_int_equal(rank_places_read(&prepare, &places, NULL), 0);
+        assert_int_equal(places.node_of[PLAN_SIZE_MAX - 1], 1);
+        rank_places_destroy(&places);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_listed),
         cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_single_contradictions),
+        cmocka_unit_test(test_the_first_rank_may_be_anywhere),
+        cmocka_unit_test(test_the_largest_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
