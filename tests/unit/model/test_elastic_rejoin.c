@@ -1167,6 +1167,25 @@ static void test_the_time_of_a_host_with_one_worker_is_over(void **state)
     story_end(&s);
 }
 
+/* The lost time begins with the failure, also where the asking of its peers was heard before. */
+static void test_the_lost_time_begins_with_the_failure(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    story_rejoins(&s, "a:3");
+    after(&s, 1000);
+    asked(&s, 0);
+    after(&s, 100);
+    exited_at(&s, 1, 7, s.now - 600);
+    asked(&s, 2);
+    after(&s, 400);
+    prepared(&s);
+    started(&s);
+    assert_int_equal(elastic_facts(s.e)->lost_ms, 1000);
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1218,6 +1237,7 @@ int main(void)
         cmocka_unit_test(test_asking_without_having_registered),
         cmocka_unit_test(test_no_growth_without_a_reset),
         cmocka_unit_test(test_the_time_of_a_host_with_one_worker_is_over),
+        cmocka_unit_test(test_the_lost_time_begins_with_the_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

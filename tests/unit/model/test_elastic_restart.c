@@ -672,6 +672,25 @@ static void test_a_bad_slot_stays_out_for_its_time(void **state)
     story_end(&s);
 }
 
+/* While all workers are stopped no agent is let go: it may be at work on that. */
+static void test_nobody_is_let_go_while_all_stop(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.max_np = 1;
+    s.config.spares = 1;
+    story_runs(&s, "a,b");
+    exited(&s, 0, 1);
+    expect_state(&s, ELASTIC_STOPPING);
+    ignore(&s);
+    drain_by(&s, "b", -1);
+    expect(&s, "");
+    finished(&s, 0);
+    expect(&s, "prepare 2, let go b");
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -703,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_the_lost_time_of_a_failed_restart),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_a_bad_slot_stays_out_for_its_time),
+        cmocka_unit_test(test_nobody_is_let_go_while_all_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
