@@ -514,24 +514,6 @@ static void test_names(void **state)
     assert_int_equal(ELASTIC_NOTICE, LOG_NOTICE);
 }
 
-/* Enough are there: the job gathers, and nobody is told that it waits. */
-static void test_gathering_is_not_waiting(void **state)
-{
-    (void)state;
-    struct story s;
-    story_config(&s)->np = 2;
-    s.config.max_np = 4;
-    story_begin(&s);
-    hosts(&s, "a:2,b:2");
-    unreached(&s, "b", "no route");
-    buf_clear(&s.said);
-    came(&s, "a");
-    expect_silence(&s);
-    after(&s, 500);
-    expect_silence(&s);
-    story_end(&s);
-}
-
 /* A spare cannot be prepared: the epoch that does not use it goes on. */
 static void test_a_spare_that_cannot_be_prepared(void **state)
 {
@@ -595,7 +577,6 @@ int main(void)
         cmocka_unit_test(test_failures_are_forgotten),
         cmocka_unit_test(test_time_leaps),
         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_gathering_is_not_waiting),
         cmocka_unit_test(test_a_spare_that_cannot_be_prepared),
         cmocka_unit_test(test_a_spare_of_one_slot),
     };

@@ -137,12 +137,12 @@ static void test_order(void **state)
 {
     (void)state;
     static const struct device devices[] = {
+        {.kind = DEVICE_NIC, .name = (char *)"n", .number = 0},
         {.kind = DEVICE_NIC, .name = (char *)"n", .number = 2},
-        {.kind = DEVICE_NIC, .name = (char *)"n", .number = 1},
         {.kind = DEVICE_NIC, .name = (char *)"m", .number = 3},
         {.kind = DEVICE_NIC, .name = (char *)"z", .pci = (char *)"0000:02:00.0", .number = 4},
         {.kind = DEVICE_NIC, .name = (char *)"y", .pci = (char *)"0000:03:00.0", .number = 5},
-        {.kind = DEVICE_NIC, .name = (char *)"n", .number = 0},
+        {.kind = DEVICE_NIC, .name = (char *)"n", .number = 1},
     };
     static const int wanted[] = {3, 0, 1, 2, 4, 5};
     struct device_list list = {0};

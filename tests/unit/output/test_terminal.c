@@ -85,6 +85,26 @@ static void its_size(void **state)
     terminal_size(&rows, &columns);
     assert_int_equal(rows, 40);
     assert_int_equal(columns, 100);
+
+    /* stdin and stdout are something else: then that of stderr */
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), out = dup(STDOUT_FILENO),
+        err = dup(STDERR_FILENO);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(side, STDERR_FILENO);
+    terminal_size(&rows, &columns);
+    dup2(null, STDERR_FILENO);
+    uint32_t no_rows = 7, no_columns = 7;
+    terminal_size(&no_rows, &no_columns);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    close(null);
+    close(out);
+    close(err);
+    assert_int_equal(rows, 40);
+    assert_int_equal(columns, 100);
+    assert_int_equal(no_rows, 0);
+    assert_int_equal(no_columns, 0);
 }
 
 /* A session whose terminal this is; 0 when all is as it should be. */
