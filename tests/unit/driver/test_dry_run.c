@@ -82,10 +82,9 @@ static void test_oversubscription_is_said(void **state)
     end(&f);
 }
 
-static void test_wide_numbers_stay_aligned(void **state)
+static void expect_aligned(const char *hosts, int ranks)
 {
-    (void)state;
-    struct fixture f = begin("a:12345,b", 0, false, 1);
+    struct fixture f = begin(hosts, 0, false, 1);
     assert_int_equal(dry_run_table(f.plan, &f.apps, &f.out), 0);
     const char *text = strchr(buf_text(&f.out), '\n') + 1;
     const char *column = strstr(text, "COMMAND");
@@ -95,8 +94,15 @@ static void test_wide_numbers_stay_aligned(void **state)
         assert_memory_equal(line + (column - text), "./train\n", 8);
         lines++;
     }
-    assert_int_equal(lines, 12346);
+    assert_int_equal(lines, ranks);
     end(&f);
+}
+
+static void test_wide_numbers_stay_aligned(void **state)
+{
+    (void)state;
+    expect_aligned("a:12345,b", 12346);
+    expect_aligned("n[1-12345]", 12345);
 }
 
 static const char *last_command(struct fixture *f)

@@ -50,6 +50,7 @@ static const struct golden cases[] = {
     {"NODE1.Example", 22, "node1.EXAMPLE " ED "\n", KNOWN_MATCH, 1},
     {"node1.example", 22, "\n# node1.example " ED "\n\t node1.example\t" ED "\n", KNOWN_MATCH, 3},
     {"node1.example", 22, "#node1.example " ED "\n", KNOWN_UNKNOWN, 0},
+    {"node1.example", 22, "#gone,node1.example " ED "\n", KNOWN_UNKNOWN, 0},
     {"node1.example", 22, "a,node1.example,10.0.0.1 " ED "\n", KNOWN_MATCH, 1},
     {"node1.example", 22, "node1.example.org " ED "\nnode1 " ED "\n", KNOWN_UNKNOWN, 0},
     {"node1.example", 22, "node1.example " OTHER "\n", KNOWN_CHANGED, 1},
