@@ -552,6 +552,22 @@ static void test_a_spare_of_one_slot(void **state)
     story_end(&s);
 }
 
+/* Enough are there, and more may come: still the job ends its waiting when that is due. */
+static void test_the_earliest_deadline_is_the_next(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.elastic_timeout_ms = 1500;
+    story_begin(&s);
+    hosts(&s, "a:2,b:2");
+    assert_int_equal(elastic_deadline(s.e), STORY_BEGIN_MS + 1500);
+    after(&s, 1000);
+    came(&s, "a");
+    assert_int_equal(elastic_deadline(s.e), STORY_BEGIN_MS + 1500);
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -579,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_a_spare_that_cannot_be_prepared),
         cmocka_unit_test(test_a_spare_of_one_slot),
+        cmocka_unit_test(test_the_earliest_deadline_is_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -905,6 +905,8 @@ static void test_listed_anew_while_leaving(void **state)
     expect(&s, "notify 0, prepare 2, start 2, answer 100:0, answer 101:-1, resumed 2");
     ended(&s, 1, 134);
     expect(&s, "let go b, call b");
+    came(&s, "b"); /* the listing is newer than the drain, whatever machine it is */
+    expect_host(&s, "b", ELASTIC_HOST_UP);
     story_end(&s);
 }
 
@@ -1186,6 +1188,28 @@ static void test_the_lost_time_begins_with_the_failure(void **state)
     story_end(&s);
 }
 
+/* A host that we give up counts as one that failed, although others failed before it. */
+static void test_a_host_that_is_given_up_counts(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 1;
+    s.config.strike_limit = 1;
+    s.config.max_restarts = -1;
+    story_rejoins(&s, "a:3,b:1,c:1");
+    lost(&s, "c");
+    for (int seat = 0; seat < elastic_seat_count(s.e); seat++)
+        if (elastic_worker_facts(s.e, seat).host == 0 && sits(&s, seat, ELASTIC_WORKER_RUNNING))
+            asked(&s, seat);
+    after(&s, 60000);
+    ignore(&s);
+    after(&s, 10000);
+    expect(&s, "give up b, prepare 2");
+    assert_true(elastic_host_facts(s.e, number(&s, "b")).blacklisted_until_ms > 0);
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1238,6 +1262,7 @@ int main(void)
         cmocka_unit_test(test_no_growth_without_a_reset),
         cmocka_unit_test(test_the_time_of_a_host_with_one_worker_is_over),
         cmocka_unit_test(test_the_lost_time_begins_with_the_failure),
+        cmocka_unit_test(test_a_host_that_is_given_up_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
