@@ -960,6 +960,22 @@ static void test_tie_with_a_program_that_is_not_there(void **state)
     }
 }
 
+static void test_any_node_may_be_lost(void **state)
+{
+    (void)state;
+    for (int node = 0; node < NODES; node++) {
+        struct fixture f = begin(EXIT_FIRST);
+        assert_true(exit_policy_node_lost(f.policy, node, 10 * MS, "no heartbeat"));
+        kill_all(&f, 20);
+        rest_die(&f, SIGKILL, 30);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.status, STATUS_NODE_LOST);
+        assert_int_equal(f.verdict.node, node);
+        assert_non_null(strstr(f.verdict.explanation, "no heartbeat"));
+        end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1003,6 +1019,7 @@ int main(void)
         cmocka_unit_test(test_the_cause_is_on_any_node),
         cmocka_unit_test(test_texts_of_workers),
         cmocka_unit_test(test_tie_with_a_program_that_is_not_there),
+        cmocka_unit_test(test_any_node_may_be_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
