@@ -612,6 +612,48 @@ static void single_bytes_behind_a_slow_reader(void **state)
     rig_free(&rig);
 }
 
+static void each_line_has_its_own_time(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.label = "%t|"});
+    rig_read(&rig);
+    for (int i = 0; i < 2; i++)
+        output_bytes(rig.output, 0, OUTPUT_STDOUT, "x\n", 2, WALL + i * INT64_C(1000000000));
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "2026-11-01 03:05:59.000|x\n2026-11-01 03:06:00.000|x\n", "");
+}
+
+static void many_ranks_say_the_same(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.collapse = true, .ranks = 131});
+    rig_read(&rig);
+    for (int rank = 0; rank < 131; rank++)
+        say(&rig, rank, OUTPUT_STDOUT, rank == 64 ? "other\n" : "same\n");
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "[0-63,65-130]: same\n[64]<stdout>:other\n", "");
+}
+
+/* The shell's prompt begins on a line of its own. */
+static void a_part_is_ended_at_the_end(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){0});
+    rig_read(&rig);
+    say(&rig, 0, OUTPUT_STDOUT, "Name: ");
+    output_show(rig.output, 0, OUTPUT_STDOUT);
+    say(&rig, 1, OUTPUT_STDERR, "Key: ");
+    output_show(rig.output, 1, OUTPUT_STDERR);
+    flush(&rig);
+    rig_end(&rig);
+    expect(&rig, "[0]<stdout>:Name: \n", "[1]<stderr>:Key: \n");
+}
+
 int main(void)
 {
     setenv("TZ", "UTC", 1);
@@ -641,6 +683,9 @@ int main(void)
         cmocka_unit_test(several_files_of_other_rooms),
         cmocka_unit_test(collapsed_lines_have_the_time),
         cmocka_unit_test(single_bytes_behind_a_slow_reader),
+        cmocka_unit_test(each_line_has_its_own_time),
+        cmocka_unit_test(many_ranks_say_the_same),
+        cmocka_unit_test(a_part_is_ended_at_the_end),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

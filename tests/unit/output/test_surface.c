@@ -355,6 +355,8 @@ static void escapes_take_no_columns(void **state)
     assert_int_equal(surface_fit("a\033[", 3, 5), 3);
     assert_int_equal(surface_fit("\033[mab", 5, 1), 4);
     assert_int_equal(surface_fit("\033[1~\033[@x", 8, 1), 8);
+    assert_int_equal(surface_fit("\033[@x", 4, 0), 3);
+    assert_int_equal(surface_fit("\033[~x", 4, 0), 3);
     assert_int_equal(surface_fit("\033x", 2, 1), 1);
     assert_int_equal(surface_fit("\xc3\xbc\xe2\x82\xac!", 6, 2), 5);
 }

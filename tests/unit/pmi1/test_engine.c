@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "pmi1/engine.h"
+#include "pmi1/line.h"
 
 #define RANKS_MAX 1024
 
@@ -499,6 +501,7 @@ static void test_two_nodes(void **state)
     assert_int_equal(pmi1_barrier_out(b->engine, "kvs_test a", 10, &err), -1);
     assert_int_equal(pmi1_barrier_out(b->engine, "kvs_test\n", 9, &err), -1);
     assert_int_equal(pmi1_barrier_out(b->engine, "k\0 a b\n", 7, &err), -1);
+    assert_int_equal(pmi1_barrier_out(b->engine, "kvs_test k a\0b\n", 15, &err), -1);
     world_destroy(a);
     world_destroy(b);
 }
@@ -653,6 +656,33 @@ static void test_spawn_with_other_numbers(void **state)
     world_destroy(world);
 }
 
+/* The longest line is answered, in one piece or in two; one byte more ends the dialogue. */
+static void test_the_longest_line(void **state)
+{
+    (void)state;
+    enum { LONGEST = PMI1_LINE_MAX - 1 };
+    for (int over = 0; over < 2; over++) {
+        for (int pieces = 1; pieces <= 2; pieces++) {
+            struct world *world = four_ranks();
+            struct error err = ERROR_INIT;
+            size_t length = LONGEST + (size_t)over, cut = pieces == 1 ? 0 : length / 2;
+            char *line AUTO_FREE = mem_alloc(length + 1);
+            memset(line, ' ', length);
+            memcpy(line, "cmd=get_appnum", strlen("cmd=get_appnum"));
+            line[length] = '\n';
+            int result = pmi1_receive(world->engine, 0, line, cut, &err);
+            if (result == 0)
+                result = pmi1_receive(world->engine, 0, line + cut, length + 1 - cut, &err);
+            assert_int_equal(result, over != 0 ? -1 : 0);
+            heard(world, 0, over != 0 ? "" : "cmd=appnum appnum=0\n");
+            char limit[64];
+            snprintf(limit, sizeof(limit), "a line of more than %d bytes", LONGEST);
+            assert_true(over == 0 || strstr(err.text, limit) != NULL);
+            world_destroy(world);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -678,6 +708,7 @@ int main(void)
         cmocka_unit_test(test_init_without_a_version),
         cmocka_unit_test(test_names_are_bounded),
         cmocka_unit_test(test_spawn_with_other_numbers),
+        cmocka_unit_test(test_the_longest_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
