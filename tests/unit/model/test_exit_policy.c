@@ -937,6 +937,7 @@ static void test_texts_of_workers(void **state)
     expect_text("0123456789x", 10, "0123456789");
     expect_text("01234567\xc3\xbc", 10, "01234567\xc3\xbc");
     expect_text("012345678\xc3\xbc", 10, "012345678");
+    expect_text("\x80\x80", 1, NULL);
 }
 
 /* A program that is not there explains the exits of its peers, and so does an abort. */

@@ -85,6 +85,7 @@ static void test_bad_rankfiles(void **state)
         {"rank 0=-rf\n", "'-rf' is not a host"},
         {"rank 0=a;b\n", "'a;b' is not a host"},
         {"rank 0=+n\n", "'+n' is not a host"},
+        {"rank 0=+x1\n", "'+x1' is not a host"},
         {"rank 0=+n-1\n", "is not a host"},
         {"rank 0=+n9999999999\n", "is not a host"},
         {"rank 0=a slot\n", "'slot' is unknown here; expected slot=CPUS"},

@@ -45,6 +45,13 @@ static void test_tuples(void **state)
     expect_tuple("8004 4b01 4b02 86 2e", 2);
     expect_tuple("8004 4b01 4b02 4b03 87 2e", 3);
     expect_tuple("8004 28 4b01 4b02 4b03 4b04 74 2e", 4);
+    static const char *const without_mark[] = {"8004 74 2e", "8004 4b01 74 2e", "8004 85 2e"};
+    for (size_t i = 0; i < 3; i++) {
+        size_t length = 0;
+        uint8_t *bytes AUTO_FREE = from_hex(without_mark[i], &length);
+        struct pickle pickle;
+        assert_int_equal(pickle_read(bytes, length, &pickle, NULL), -1);
+    }
 }
 
 static void test_numbers(void **state)
