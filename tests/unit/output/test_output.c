@@ -654,6 +654,79 @@ static void a_part_is_ended_at_the_end(void **state)
     expect(&rig, "[0]<stdout>:Name: \n", "[1]<stderr>:Key: \n");
 }
 
+/* Runs the loop, and nothing else, until the text is there. */
+static void comes_on_its_own(struct rig *rig, int fd, const char *text)
+{
+    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+    for (int i = 0; i < LIMIT_MS / 20 && poll(&pollfd, 1, 0) == 0; i++)
+        run_for(rig, 20);
+    wait_for_text(fd, text);
+}
+
+static void everything_comes_without_a_flush(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.collapse = true});
+    output_message(rig.output, LOG_NOTICE, "a word");
+    comes_on_its_own(&rig, rig.err[0], "hvdrun: a word\n");
+    output_print(rig.output, "a table\n");
+    comes_on_its_own(&rig, rig.out[0], "a table\n");
+    say(&rig, 1, OUTPUT_STDOUT, "waits for its equals\n");
+    comes_on_its_own(&rig, rig.out[0], "[1]<stdout>:waits for its equals\n");
+    say(&rig, 2, OUTPUT_STDERR, "part");
+    output_show(rig.output, 2, OUTPUT_STDERR);
+    comes_on_its_own(&rig, rig.err[0], "[2]<stderr>:part");
+    output_end(rig.output, 2, OUTPUT_STDERR);
+    comes_on_its_own(&rig, rig.err[0], "\n");
+    rig_end(&rig);
+}
+
+/* The end of a stream keeps its place behind a slow reader: the last line comes then, not later. */
+static void an_end_comes_in_its_turn(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 2});
+    size_t length = 2 * OUTPUT_QUEUE_MAX;
+    char *text = malloc(length);
+    memset(text, 'x', length);
+    for (size_t i = 4095; i < length; i += 4096)
+        text[i] = '\n';
+    output_bytes(rig.output, 1, OUTPUT_STDOUT, text, length, WALL);
+    say(&rig, 0, OUTPUT_STDOUT, "no newline");
+    output_end(rig.output, 0, OUTPUT_STDOUT);
+    say(&rig, 1, OUTPUT_STDOUT, "later\n");
+    rig_read(&rig);
+    flush(&rig);
+    rig_end(&rig);
+    const char *end = "[0]<stdout>:no newline\n[1]<stdout>:later\n";
+    const struct buf *got = &rig.readers[0].text;
+    assert_string_equal(buf_text(got) + got->length - strlen(end), end);
+    free(text);
+    rig_free(&rig);
+}
+
+/* One unfinished line that grows byte by byte counts once, however often bytes are added. */
+static void a_line_that_grows_slowly_is_not_shown(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = 1});
+    char part[5000];
+    memset(part, 'x', sizeof(part));
+    output_bytes(rig.output, 0, OUTPUT_STDOUT, part, sizeof(part), WALL);
+    for (int i = 0; i < 8000; i++)
+        output_bytes(rig.output, 0, OUTPUT_STDOUT, "y", 1, WALL);
+    run_for(&rig, 20);
+    struct pollfd pollfd = {.fd = rig.out[0], .events = POLLIN};
+    assert_int_equal(poll(&pollfd, 1, 0), 0);
+    rig_read(&rig);
+    rig_end(&rig);
+    assert_int_equal(rig.readers[0].text.length, strlen("[0]<stdout>:") + 13000 + 1);
+    rig_free(&rig);
+}
+
 int main(void)
 {
     setenv("TZ", "UTC", 1);
@@ -686,6 +759,9 @@ int main(void)
         cmocka_unit_test(each_line_has_its_own_time),
         cmocka_unit_test(many_ranks_say_the_same),
         cmocka_unit_test(a_part_is_ended_at_the_end),
+        cmocka_unit_test(everything_comes_without_a_flush),
+        cmocka_unit_test(an_end_comes_in_its_turn),
+        cmocka_unit_test(a_line_that_grows_slowly_is_not_shown),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

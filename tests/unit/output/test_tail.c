@@ -126,6 +126,18 @@ static void never_cut_inside_a_character(void **state)
     }
 }
 
+/* At no time is less remembered than there is room for. */
+static void as_much_as_fits(void **state)
+{
+    (void)state;
+    struct tail tail = {0};
+    for (size_t total = 7; total < 20000; total += 7) {
+        tail_add(&tail, "1234567", 7);
+        assert_int_equal(strlen(tail_text(&tail)), total < TAIL_BYTES ? total : TAIL_BYTES);
+    }
+    tail_destroy(&tail);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +147,7 @@ int main(void)
         cmocka_unit_test(always_valid_text),
         cmocka_unit_test(the_edges_of_utf8),
         cmocka_unit_test(never_cut_inside_a_character),
+        cmocka_unit_test(as_much_as_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
