@@ -1195,7 +1195,7 @@ static void test_a_host_that_is_given_up_counts(void **state)
     struct story s;
     story_config(&s)->np = 3;
     s.config.min_np = 1;
-    s.config.strike_limit = 1;
+    s.config.failure_limit = 1;
     s.config.max_restarts = -1;
     story_rejoins(&s, "a:3,b:1,c:1");
     lost(&s, "c");

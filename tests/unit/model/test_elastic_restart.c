@@ -663,7 +663,7 @@ static void test_a_bad_slot_stays_out_for_its_time(void **state)
     for (int i = 0; i < 2; i++)
         crash_and_restart(&s, 1);
     exited(&s, 1, 1);
-    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 1);
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 1);
     all_end(&s, 15);
     goes_on(&s);
     for (int i = 0; i < 5; i++) {
@@ -671,11 +671,11 @@ static void test_a_bad_slot_stays_out_for_its_time(void **state)
         if (elastic_host_facts(s.e, 2).state == ELASTIC_HOST_CALLING)
             unreached(&s, "c", "refused");
         assert_null(strstr(buf_text(&s.said), "is used again"));
-        assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 1);
+        assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 1);
     }
     after(&s, 10000);
     expect_said(&s, "a is used again");
-    assert_int_equal(elastic_host_facts(s.e, 0).put_aside, 0);
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 0);
     story_end(&s);
 }
 

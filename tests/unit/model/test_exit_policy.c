@@ -907,7 +907,7 @@ static void test_the_cause_is_on_any_node(void **state)
         kill_all(&f, 30);
         rest_die(&f, SIGTERM, 40);
         exit_policy_verdict(f.policy, &f.verdict);
-        assert_int_equal(f.verdict.rank, first);
+        assert_int_equal(f.verdict.seat, first);
         assert_int_equal(f.verdict.status, 3);
         assert_int_equal(exit_policy_role(f.policy, first), ROLE_CAUSE);
         end(&f);
@@ -947,7 +947,7 @@ static void test_tie_with_a_program_that_is_not_there(void **state)
     for (int aborted = 0; aborted < 2; aborted++) {
         struct fixture f = begin(EXIT_FIRST);
         struct exit_event event = {
-            .rank = 6, .code = 9, .when_ns = 10 * MS + MS / 5, .uncertainty_ns = MS / 2};
+            .seat = 6, .code = 9, .when_ns = 10 * MS + MS / 5, .uncertainty_ns = MS / 2};
         ends_about(&f, 2, 1, 0, 10.0);
         if (aborted != 0)
             exit_policy_aborted(f.policy, &event, NULL);
@@ -955,7 +955,7 @@ static void test_tie_with_a_program_that_is_not_there(void **state)
             exit_policy_exec_failed(f.policy, &event, "no such file");
         rest_exit(&f, 0, 20);
         exit_policy_verdict(f.policy, &f.verdict);
-        assert_int_equal(f.verdict.rank, 6);
+        assert_int_equal(f.verdict.seat, 6);
         assert_true(f.verdict.tie);
         end(&f);
     }

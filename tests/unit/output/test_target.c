@@ -208,8 +208,8 @@ static void giving_up_ends_a_wait(void **state)
 static void the_limit_of_the_process(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 100, .give_up = &give_up};
-    struct target *targets[20];
+    struct output_target_set set = {.open_max = 100, .give_up = &give_up};
+    struct output_target *targets[20];
     struct rlimit before, few;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     for (int i = 0; i < 20; i++) {
@@ -238,8 +238,8 @@ static void the_limit_of_the_process(void **state)
 static void a_failure_leaves_the_others_open(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
-    struct target *good = file("good", false), *wrong = file("good/below", false);
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target *good = file("good", false), *wrong = file("good/below", false);
     assert_int_equal(target_write(&set, good, "x", 1), 0);
     assert_int_equal(target_write(&set, wrong, "x", 1), -1);
     assert_int_equal(set.open, 1);
@@ -255,9 +255,9 @@ static void a_failure_leaves_the_others_open(void **state)
 static void the_oldest_is_closed_first(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 2, .give_up = &give_up};
-    struct target *one = file("one", false), *two = file("two", false),
-                  *three = file("three", false);
+    struct output_target_set set = {.open_max = 2, .give_up = &give_up};
+    struct output_target *one = file("one", false), *two = file("two", false),
+                         *three = file("three", false);
     assert_int_equal(target_write(&set, one, "1", 1), 0);
     assert_int_equal(target_write(&set, two, "2", 1), 0);
     assert_int_equal(target_write(&set, one, "1", 1), 0);
@@ -265,7 +265,7 @@ static void the_oldest_is_closed_first(void **state)
     assert_true(one->fd >= 0);
     assert_int_equal(two->fd, -1);
     assert_true(three->fd >= 0);
-    struct target *const all[] = {one, two, three};
+    struct output_target *const all[] = {one, two, three};
     for (int i = 0; i < 3; i++) {
         target_close(&set, all[i]);
         target_destroy(all[i]);
@@ -289,7 +289,7 @@ static void on_alarm(int number)
 static void a_signal_does_not_end_a_wait(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
     assert_int_equal(fd_pipe(drained_by_signal), 0);
     fd_nonblock(drained_by_signal[0]);
     fd_nonblock(drained_by_signal[1]);
@@ -298,7 +298,7 @@ static void a_signal_does_not_end_a_wait(void **state)
     sigaction(SIGALRM, &act, &before);
     struct itimerval timer = {{0, 20000}, {0, 20000}}, none = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &timer, NULL);
-    struct target *target = target_descriptor(drained_by_signal[1], "a pipe");
+    struct output_target *target = target_descriptor(drained_by_signal[1], "a pipe");
     char *large = calloc(1, 1 << 20);
     assert_int_equal(target_write(&set, target, large, 1 << 20), 0);
     setitimer(ITIMER_REAL, &none, NULL);
@@ -313,10 +313,10 @@ static void a_signal_does_not_end_a_wait(void **state)
 static void what_is_written_in_full_was_not_given_up(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
     int ends[2];
     assert_int_equal(fd_pipe(ends), 0);
-    struct target *target = target_descriptor(ends[1], "a pipe");
+    struct output_target *target = target_descriptor(ends[1], "a pipe");
     atomic_store(&give_up, true);
     assert_int_equal(target_write(&set, target, "x", 1), 0);
     atomic_store(&give_up, false);
@@ -329,11 +329,12 @@ static void what_is_written_in_full_was_not_given_up(void **state)
 static void descriptors_of_others_take_no_place(void **state)
 {
     (void)state;
-    struct target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
     int ends[2];
     assert_int_equal(fd_pipe(ends), 0);
     int size = fcntl(ends[1], F_GETPIPE_SZ);
-    struct target *pipe = target_descriptor(ends[1], "a pipe"), *plain = file("beside", false);
+    struct output_target *pipe = target_descriptor(ends[1], "a pipe"),
+                         *plain = file("beside", false);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(target_write(&set, plain, "x", 1), 0);
         assert_int_equal(target_write(&set, pipe, "y", 1), 0);

@@ -46,13 +46,13 @@ static void reading_past_the_end(void **state)
         struct fields fields = fields_of(own, length);
         assert_int_equal(fields_u8(&fields), length >= 1 ? 7 : 0);
         assert_int_equal(fields_u32(&fields), length >= 5 ? 258 : 0);
-        struct view text = fields_string(&fields);
+        struct byte_view text = fields_string(&fields);
         assert_int_equal(text.length, length >= 12 ? 3 : 0);
         assert_true(view_is(text, length >= 12 ? "abc" : ""));
-        struct view empty = fields_string(&fields);
+        struct byte_view empty = fields_string(&fields);
         assert_int_equal(empty.length, 0);
         assert_non_null(empty.at); /* to be compared without a question */
-        struct view last = fields_string(&fields);
+        struct byte_view last = fields_string(&fields);
         assert_int_equal(last.length, length >= whole ? 1 : 0);
         assert_int_equal(fields.bad, length < whole);
         free(own);
@@ -63,13 +63,13 @@ static void views(void **state)
 {
     (void)state;
     static const unsigned char abc[] = "abcabd";
-    struct view one = {abc, 3}, other = {abc + 3, 3}, shorter = {abc + 3, 2};
+    struct byte_view one = {abc, 3}, other = {abc + 3, 3}, shorter = {abc + 3, 2};
     assert_true(view_is(one, "abc"));
     assert_false(view_is(one, "ab"));
     assert_false(view_is(one, "abcd"));
     assert_false(view_equal(one, other));
-    assert_true(view_equal((struct view){abc, 2}, shorter));
-    assert_false(view_equal(one, (struct view){abc, 2}));
+    assert_true(view_equal((struct byte_view){abc, 2}, shorter));
+    assert_false(view_equal(one, (struct byte_view){abc, 2}));
 }
 
 int main(void)
