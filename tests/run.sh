@@ -58,7 +58,7 @@ while [[ $# -gt 0 ]]; do
 done
 case "$preset" in
 dev | asan | ci | fuzz) ;;
-*) wrong_usage "there is no preset '$preset' with tests" ;;
+*) wrong_usage "'$preset' is not a preset with tests" ;;
 esac
 
 # Whether the working tree or the commits since main (on main: the last one) change what the rig is made of.
@@ -143,7 +143,7 @@ if [[ $nightly == true && ${#selection[@]} -eq 0 ]]; then
     if command -v clang-14 >/dev/null; then
         run_fuzz || status=$?
     else
-        echo "tests: no clang-14, so nothing is fuzzed by libFuzzer" >&2
+        echo "tests: clang-14 is not installed, so libFuzzer does not run" >&2
     fi
 fi
 exit "$status"

@@ -26,6 +26,8 @@ Change = collections.namedtuple("Change", "way do at bit", defaults=(0,))
 MIDDLE = r'''
 import os, re, select, socket, sys
 path, way, do, at, bit, told = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6]
+if os.path.exists(told):  # a second call of the same job: what it had read of its stdin cannot come again
+    sys.exit(1)
 host = socket.socket(socket.AF_UNIX)
 host.connect(path)
 far = host.fileno()

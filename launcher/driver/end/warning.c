@@ -182,8 +182,8 @@ static bool is_about_term(const struct warning *warning)
 /* A wrong answer here loses the job, so the user waits for one more second. */
 static bool looks_again(struct warning *warning, const struct slurm_job *slurm)
 {
-    bool doubtful = is_about_term(warning) && strcmp(slurm->state, "RUNNING") == 0 &&
-                    !slurm->preempted && !warning->asked_twice;
+    bool doubtful = is_about_term(warning) && slurm_job_runs(slurm) && !slurm->preempted &&
+                    !warning->asked_twice;
     if (doubtful)
         loop_timer_set(warning->second_look, SECOND_LOOK_MS);
     return doubtful;

@@ -132,12 +132,17 @@ static bool is_one_of(const char *word, const char *const *list)
     return *list != NULL;
 }
 
+bool slurm_job_runs(const struct slurm_job *job)
+{
+    static const char *const states[] = {"RUNNING", "SIGNALING", NULL};
+    return is_one_of(job->state, states);
+}
+
 bool slurm_job_is_ousted(const struct slurm_job *job)
 {
     static const char *const states[] = {"TIMEOUT", "DEADLINE", "PREEMPTED", "NODE_FAIL", NULL};
     static const char *const reasons[] = {"TimeLimit", "DeadLine", "NodeDown", NULL};
-    bool runs = strcmp(job->state, "RUNNING") == 0;
     bool ends = strcmp(job->state, "COMPLETING") == 0;
     return is_one_of(job->state, states) || (ends && is_one_of(job->reason, reasons)) ||
-           (job->preempted && (runs || ends));
+           (job->preempted && (slurm_job_runs(job) || ends));
 }

@@ -28,5 +28,8 @@ int slurm_job_parse(const char *bytes, size_t length, struct slurm_job *out, str
 /* Slurm itself ends the job, for its time limit or its nodes; no user has cancelled it. */
 bool slurm_job_is_ousted(const struct slurm_job *job);
 
+/* Slurm has not begun to end it. Slurm may be sending it a signal. */
+bool slurm_job_runs(const struct slurm_job *job);
+
 /* "2026-11-21T10:39:00" (UTC) or digits; 0: "Unknown", "None", or no time at all. */
 int64_t slurm_time_parse(const char *text, size_t length);

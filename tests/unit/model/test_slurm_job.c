@@ -65,6 +65,8 @@ static void test_who_wants_the_end(void **state)
         {"JobId=1 JobState=RUNNING PreemptEligibleTime=2026-11-21T11:20:31 PreemptTime=None",
          false},
         {"JobId=1 JobState=RUNNING PreemptTime=2026-11-21T11:20:31", true},
+        {"JobId=1 JobState=SIGNALING PreemptTime=2026-11-21T11:20:31", true},
+        {"JobId=1 JobState=SIGNALING PreemptTime=None", false},
         {"JobId=1 JobState=CANCELLED PreemptTime=2026-11-21T11:20:31", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
