@@ -10,7 +10,8 @@ all=(start mpi_start memory failure output recovery restart churn slurm_start ss
 usage() {
     cat <<HELP
 usage: tests/bench/run.sh [NAME...] [-- OPTION...]
-  NAME     one of: ${all[*]} (default: all)
+  NAME     one of: ${all[*]} (default: all of these),
+           or versions, which compares two builds (versions -- --old FOLDER)
   OPTION   an option for each of them: see tests/bench/NAME.py --help
 Uses the build in \$HVDRUN_BUILD, or else makes one in build/bench. Writes results as JSON to bench/NAME.json there.
 HELP
@@ -26,7 +27,7 @@ done
 [[ $# -eq 0 ]] || shift
 [[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
 for name in "${names[@]}"; do
-    if [[ ! " ${all[*]} " == *" $name "* ]]; then
+    if [[ ! " ${all[*]} versions " == *" $name "* ]]; then
         echo "tests/bench/run.sh: there is no benchmark '$name': see --help" >&2
         exit 2
     fi
