@@ -54,7 +54,7 @@ void agent_end_driver_lost(struct agent *agent)
 
 void agent_end_breach(struct agent *agent, const char *what)
 {
-    log_error(&agent->post.log, "the launcher broke the protocol: %s", what);
+    log_error(&agent->post.log, "the driver broke the protocol: %s", what);
     link_flush(agent->link);
     agent_end_driver_lost(agent);
 }

@@ -194,7 +194,7 @@ static void open_door(struct check *check, const Hvdrun__Probe *message, struct 
     if (message->token.len == CHECK_TOKEN)
         check->door = check_door_create(check->loop, message->listen, message->token.data, err);
     else
-        error_set(err, "the driver has sent no token to listen with");
+        error_set(err, "the driver did not send a token for the check");
 }
 
 static void on_probe(struct check *check, const uint8_t *body, size_t length)

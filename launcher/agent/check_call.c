@@ -191,7 +191,7 @@ static void timer_fired(void *context)
                                                        : HVDRUN__PROBE_OUTCOME__PROBE_SILENCE;
     if (call->state == COUNTING)
         snprintf(call->result.text, sizeof(call->result.text),
-                 "what was sent did not arrive in time");
+                 "the data that was sent did not arrive in time");
     struct check_call_result result = call->result;
     void (*done)(void *, const struct check_call_result *) = call->done;
     void *whom = call->context;

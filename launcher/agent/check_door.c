@@ -146,7 +146,7 @@ struct check_door *check_door_create(struct loop *loop, const char *address,
     socklen_t length;
     char own[64];
     if (!check_socket_address(address, 0, &at, &length)) {
-        error_set(err, "'%s' is no numeric address", address);
+        error_set(err, "'%s' is not a numeric address", address);
         return NULL;
     }
     int fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

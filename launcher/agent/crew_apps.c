@@ -61,7 +61,8 @@ static int check_wdir(const char *wdir, struct error *err)
     int errnum = stat(wdir, &info) < 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
     if (errnum == 0)
         return 0;
-    error_errno(err, errnum, "cannot enter the working directory %s (--wdir names another)", wdir);
+    error_errno(err, errnum,
+                "cannot enter the working directory %s (choose another one with --wdir)", wdir);
     err->status = STATUS_LAUNCHER;
     return -1;
 }

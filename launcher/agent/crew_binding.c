@@ -60,14 +60,16 @@ static void warn(const struct crew_binding_request *request, const struct bindin
 {
     const struct log *log = request->log;
     if (binding->narrow)
-        log_warning(log, "--cpus-per-proc %u: there are not so many cores where a worker is bound",
+        log_warning(log, "--cpus-per-proc %u: there are fewer cores where a worker is bound",
                     request->prepare->cpus_per_proc);
     else if (binding->sharing > 0)
-        log_warning(log, "%zu of %zu workers share their cores with others: we may use %zu",
+        log_warning(log,
+                    "%zu of %zu workers share their cores with others: hvdrun may use only %zu",
                     binding->sharing, binding->count, binding->cores);
     if (binding->far > 0)
         log_warning(log,
-                    "we may use no core near the GPU of %zu workers: they are bound to all of ours",
+                    "hvdrun may not use any core near the GPU of %zu workers: it binds them to all "
+                    "cores that it may use",
                     binding->far);
 }
 
@@ -102,12 +104,11 @@ static int bind_to(const struct crew_binding_request *asked, const struct topolo
     if (wanted)
         warn(asked, binding);
     if (wanted && topology->simulated)
-        log_warning(asked->log,
-                    "HWLOC_SYNTHETIC or HWLOC_XMLFILE makes up this machine: nobody is bound");
+        log_warning(asked->log, "HWLOC_SYNTHETIC or HWLOC_XMLFILE describes another machine: "
+                                "hvdrun does not bind workers");
     if (is_description_lost(topology))
-        log_warning(asked->log,
-                    "hwloc cannot read what HWLOC_SYNTHETIC or HWLOC_XMLFILE says: this is the "
-                    "machine itself");
+        log_warning(asked->log, "hwloc cannot read the description in HWLOC_SYNTHETIC or "
+                                "HWLOC_XMLFILE: hvdrun uses the topology of this machine");
     if (wanted && !topology->simulated)
         out->cpus = binding;
     else

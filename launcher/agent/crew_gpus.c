@@ -75,7 +75,7 @@ static int check_count(const struct crew_gpus *gpus, size_t shown, size_t slots,
                             each, gpus->name);
     return error_status(err, STATUS_NO_SLOTS,
                         "--gpus-per-proc %zu: %zu workers need %zu GPUs and this host shows %zu; "
-                        "start fewer workers on it, or look at its %s",
+                        "start fewer workers on it, or check its %s",
                         each, slots, each * slots, shown, gpus->name);
 }
 

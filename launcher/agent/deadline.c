@@ -50,7 +50,7 @@ void deadline_write(const struct deadline *deadline, const char *folder, const s
                                       (int)(deadline->at_ms % 1000), deadline->why);
     if (write_file(draft, text) == 0 && rename(draft, path) == 0)
         return;
-    log_warning(log, "cannot tell the workers how long this host is there: %s: %s", path,
+    log_warning(log, "cannot write the deadline of this host for the workers: %s: %s", path,
                 strerror(errno));
     unlink(draft);
 }

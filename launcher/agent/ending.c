@@ -51,7 +51,8 @@ static void gone(struct ending *ending, bool all)
     ending->state = ENDING_GONE;
     loop_timer_clear(ending->timer);
     if (!all)
-        log_error(ending->log, "some processes do not end even when killed (stuck in the kernel)");
+        log_error(ending->log, "some processes do not end even after SIGKILL (most likely they are "
+                               "stuck in the kernel)");
     ending->ops->gone(ending->context, all);
 }
 

@@ -167,7 +167,7 @@ int keeper_run(const struct keeper_config *config, struct error *err)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigprocmask(SIG_BLOCK, &watched, NULL);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return error_errno(err, errno, "cannot make the line between agent and keeper");
+        return error_errno(err, errno, "cannot create the connection between agent and keeper");
     struct keeper keeper = {.line_fd = ends[0],
                             .stream_fd = config->stream_fd,
                             .limits = {START_SILENCE_MS, START_GRACE_MS}};

@@ -116,7 +116,7 @@ static void pmix_signal(void *context, int rank, int signal)
 static void too_large(const struct mpi_host *host, size_t length)
 {
     log_error(&host->post->log,
-              "the MPI ranks have %zu MiB to tell other nodes at once, more than %zu can be",
+              "the MPI ranks have %zu MiB for other nodes in one step, but the limit is %zu MiB",
               length >> 20, FRAME_MPI_DATA_MAX >> 20);
 }
 
@@ -236,7 +236,7 @@ static bool look_for_waiting(const struct mpi_host *host)
             continue;
         log_warning(&host->post->log,
                     "rank %u has exited without MPI_Finalize; rank %u and others that use MPI may "
-                    "wait for it for ever",
+                    "wait for it forever",
                     prepare->workers[host->early]->rank, prepare->workers[i]->rank);
         return true;
     }
@@ -371,7 +371,7 @@ static int check_workers(const struct mpi_job *job, struct error *err)
     while (i < count && i < prepare->n_workers && prepare->workers[i]->rank == (uint32_t)ranks[i])
         i++;
     if (i != count || i != prepare->n_workers)
-        return error_set(err, "the plan has other ranks on this node than its workers");
+        return error_set(err, "the ranks of the plan and of the workers on this node differ");
     return 0;
 }
 

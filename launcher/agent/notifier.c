@@ -238,9 +238,9 @@ static void timer_fire(void *context)
     switch (errand->stage) {
     case UNREADABLE: finish(errand, false); break;
     case PAUSING: begin_try(errand); break;
-    case CONNECTING: try_failed(errand, "cannot be reached within the limit of time"); break;
+    case CONNECTING: try_failed(errand, "cannot be reached within the time limit"); break;
     case WRITING:
-    case READING: try_failed(errand, "does not answer within the limit of time"); break;
+    case READING: try_failed(errand, "does not answer within the time limit"); break;
     }
 }
 

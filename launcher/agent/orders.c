@@ -126,5 +126,5 @@ void orders_frame(struct agent *agent, const struct frame_header *header, const 
 
 void orders_refused(struct agent *agent, const char *why)
 {
-    log_error(&agent->post.log, "what came from the launcher is refused: %s", why);
+    log_error(&agent->post.log, "refused a message from the driver: %s", why);
 }

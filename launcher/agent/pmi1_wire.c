@@ -197,7 +197,7 @@ int pmi1_wire_worker(struct pmi1_wire *wire, int local_rank, struct strv *env, i
     int ends[2];
     struct line *line = &wire->lines[local_rank];
     if (fd_socketpair(ends) < 0)
-        return error_errno(err, errno, "cannot make the PMI connection of rank %d", line->rank);
+        return error_errno(err, errno, "cannot create the PMI connection of rank %d", line->rank);
     fd_nonblock(ends[0]);
     line->fd = ends[0];
     line->watch = loop_fd_create(wire->loop, line->fd, line_ready, line);

@@ -50,7 +50,7 @@ static void warn(struct preempt *preempt, const char *text)
     if (preempt->warned.count >= WARNINGS_MAX)
         return;
     strv_add(&preempt->warned, text);
-    log_warning(preempt->log, "preemption probe %s: %s; it is asked again every %.3g s",
+    log_warning(preempt->log, "preemption probe %s: %s; hvdrun runs it again every %.3g s",
                 preempt->words.items[0], text, (double)preempt->period_ms / 1000);
     if (preempt->warned.count == WARNINGS_MAX)
         log_warning(preempt->log, "preemption probe %s: further warnings are not shown",
@@ -102,7 +102,7 @@ static void take_notice(struct preempt *preempt, const char *text)
         return;
     preempt->noticed = true;
     preempt->notice(preempt->context, has_deadline, within_ms,
-                    why[0] != '\0' ? why : "the preemption probe says so");
+                    why[0] != '\0' ? why : "the preemption probe reported a notice");
 }
 
 static void answered(void *context, const struct program_result *result)

@@ -24,7 +24,7 @@ static int check_sizes(const Hvdrun__Prepare *prepare, struct error *err)
         (listed && prepare->n_rank_nodes != prepare->size))
         return contradiction(err);
     if (prepare->local_size != prepare->host_ranks[prepare->node_index])
-        return error_set(err, "the plan has other ranks on this node than its workers");
+        return error_set(err, "the ranks of the plan and of the workers on this node differ");
     return 0;
 }
 

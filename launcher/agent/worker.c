@@ -74,8 +74,8 @@ static void worker_finish(struct worker *worker)
         cut = cut || (worker->streams[i] != NULL && stream_missed(worker->streams[i]));
     if (cut)
         log_info(&worker->shared->post->log,
-                 "rank %u has ended but a process that it left behind holds its output: not "
-                 "waiting for more of it",
+                 "rank %u has ended, but a process that it left behind keeps its output open: "
+                 "hvdrun does not wait for more of it",
                  worker->rank);
     worker->state = WORKER_FINISHED;
     loop_timer_destroy(worker->drain);
@@ -211,7 +211,7 @@ int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_std
                                                      : plumb_pipes(worker, &p, stdin_kind);
     pid_t pid = -1;
     if (result < 0) {
-        error_errno(&err, errno, "cannot make the pipes or terminal of rank %u", worker->rank);
+        error_errno(&err, errno, "cannot create the pipes or terminal of rank %u", worker->rank);
         err.status = STATUS_LAUNCHER;
     } else {
         memcpy(spec->fds, p.child, sizeof(spec->fds));

@@ -97,8 +97,8 @@ int dial_out_read(struct dial_out *dial, struct error *err)
     int result = -1;
     *dial = (struct dial_out){.node = mem_strdup(node == NULL ? "?" : node)};
     if (list == NULL || key == NULL || job == NULL)
-        error_set(err,
-                  "the environment has no address of hvdrun: only hvdrun starts this, with srun");
+        error_set(err, "the environment has no address of hvdrun: hvdrun starts hvdrun-agent with "
+                       "srun; do not start it yourself");
     else if (node == NULL || node[0] == '\0')
         error_set(err, "SLURMD_NODENAME is not set: was this started by Slurm?");
     else if (read_key(key, dial->key) < 0)
@@ -223,7 +223,7 @@ static bool read_line(struct attempt *attempt, const struct tls_module *module,
         break;
     }
     give_up(attempt, module->problem(session)[0] != '\0' ? module->problem(session)
-                                                         : "the launcher closed the connection");
+                                                         : "hvdrun closed the connection");
     return false;
 }
 
@@ -252,7 +252,7 @@ static bool come_in(struct dialing *dialing, struct attempt *attempt, struct tls
         }
         if (strncmp(line, DIAL_BACK_REFUSED, refusal) == 0)
             snprintf(dialing->refused, sizeof(dialing->refused), "%s", line + refusal);
-        give_up(attempt, "it is not the launcher of this job");
+        give_up(attempt, "it is not the hvdrun process of this job");
     }
     module->destroy(session);
     return false;
@@ -316,13 +316,13 @@ static int explain(const struct dialing *dialing, struct error *err)
 {
     AUTO_BUF struct buf whys = BUF_INIT(WHYS_MAX);
     if (dialing->refused[0] != '\0')
-        return error_set(err, "the launcher says: %s", dialing->refused);
+        return error_set(err, "hvdrun refused the connection: %s", dialing->refused);
     for (size_t i = 0; i < dialing->count; i++)
         buf_printf(&whys, "%s%s: %s", i > 0 ? "; " : "", dialing->attempts[i].address,
                    dialing->attempts[i].why);
     return error_set(err,
-                     "the launcher cannot be reached (%s): nodes must be able to connect to any "
-                     "port of the node where hvdrun runs",
+                     "cannot reach hvdrun (%s): nodes must be able to connect to any port of the "
+                     "node where hvdrun runs",
                      buf_text(&whys));
 }
 

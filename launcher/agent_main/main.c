@@ -28,7 +28,7 @@
 
 #define MARKER_MAX 64
 
-static const char usage[] = "hvdrun starts hvdrun-agent; it is of no use alone\n";
+static const char usage[] = "hvdrun starts hvdrun-agent; do not start it yourself\n";
 
 struct start {
     int read_fd, write_fd;

@@ -28,7 +28,7 @@ enum step {
 static const char *const step_names[] = {
     [STEP_NONE] = "start",
     [STEP_PARENT] = "watch its parent",
-    [STEP_SESSION] = "make a session",
+    [STEP_SESSION] = "create a session",
     [STEP_FDS] = "set up its descriptors",
     [STEP_LIMIT] = "set a limit",
     [STEP_CPUS] = "bind to its CPUs",
@@ -144,7 +144,8 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
     bool too_many = pid < 0 && errnum == EAGAIN;
     error_errno(err, errnum, "cannot %s%s%s%s", step_names[failure.step], object == NULL ? "" : " ",
                 object == NULL ? "" : object,
-                too_many ? " (the limit of processes: ulimit -u, or that of the container)" : "");
+                too_many ? " (check the limit of processes: ulimit -u, and that of the container)"
+                         : "");
     if (err != NULL)
         err->status = errnum == ENOENT && failure.step == STEP_EXEC ? STATUS_NOT_FOUND
                                                                     : STATUS_NOT_EXECUTABLE;
@@ -216,7 +217,7 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
     if (denied != NULL)
         return not_executable(denied, denied_errnum, err);
     error_status(err, STATUS_NOT_FOUND,
-                 "'%s' was not found along PATH (./%s would be the file in this folder)", command,
+                 "'%s' was not found in PATH (use ./%s for a file in this folder)", command,
                  command);
     return NULL;
 }

@@ -105,10 +105,9 @@ static int header_take(const struct link *link, struct frame_header *header, str
         return -1;
     if (header->number == link->taken)
         return 0;
-    return error_set(err,
-                     "the connection lost, repeated or exchanged messages (%s is number %u and not "
-                     "%u)",
-                     frame_name(header->type), header->number, link->taken);
+    return error_set(
+        err, "the connection lost, repeated or reordered messages (%s has number %u instead of %u)",
+        frame_name(header->type), header->number, link->taken);
 }
 
 /* One frame at a time out of the input; false when the link was closed meanwhile. */

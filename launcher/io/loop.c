@@ -72,7 +72,7 @@ static void run_deferred(evutil_socket_t fd, short what, void *arg)
 static void keep_quiet(int severity, const char *text)
 {
     if (severity == EVENT_LOG_ERR)
-        fprintf(stderr, "hvdrun: the event loop cannot go on: %s\n", text);
+        fprintf(stderr, "hvdrun: the event loop failed: %s\n", text);
 }
 
 /* Where it sees no way on it ends the process, with a status that would be taken for the job's. */

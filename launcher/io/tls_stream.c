@@ -170,7 +170,7 @@ struct tls_stream *tls_stream_create(struct loop *loop, const struct tls_end *en
 {
     int ends[2];
     if (fd_socketpair(ends) < 0) {
-        error_errno(err, errno, "cannot make a stream for a connection");
+        error_errno(err, errno, "cannot create a stream for a connection");
         return NULL;
     }
     struct tls_stream *stream = mem_alloc(sizeof(*stream));

@@ -62,7 +62,7 @@ static const char *family_of(const char *name, enum mpi_kind kind)
 {
     if (begins(name, "libpmi"))
         return begins(name, "libpmix") ? "PMIx" : "PMI";
-    return kind == MPI_PMIX ? "Open MPI" : "MPICH or its kin";
+    return kind == MPI_PMIX ? "Open MPI" : "MPICH or a derivative";
 }
 
 /* Programs that run other programs or load what they like. */

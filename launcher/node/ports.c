@@ -102,7 +102,7 @@ int port_hold(int wanted, int *port, struct error *err)
     if (wanted != 0) {
         int fd = hold(wanted);
         if (fd < 0)
-            return error_errno(err, errno, "cannot hold port %d (choose another one)", wanted);
+            return error_errno(err, errno, "cannot reserve port %d (choose another one)", wanted);
         *port = wanted;
         return fd;
     }
@@ -118,10 +118,10 @@ int port_hold(int wanted, int *port, struct error *err)
             return fd;
         }
         if (errno != EADDRINUSE && errno != EACCES)
-            return error_errno(err, errno, "cannot hold a port for the job");
+            return error_errno(err, errno, "cannot reserve a port for the job");
     }
     return error_set(err,
-                     "no port is free for the job: %d were tried from %d on (name one with "
+                     "no port is free for the job: hvdrun tried %d ports from %d on (name one with "
                      "--master-port)",
                      TRIES, nth_outside(skip, (int)(start % count)));
 }

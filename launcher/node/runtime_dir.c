@@ -91,8 +91,9 @@ static int open_parent(const char *path, struct error *err)
     for (int i = 0; fd < 0 && i < TRIES; i++) {
         made = mkdir(path, 0700) == 0;
         if (!made && errno != EEXIST)
-            return error_errno(err, errno,
-                               "cannot make the runtime folder %s (TMPDIR names the place)", path);
+            return error_errno(
+                err, errno, "cannot create the runtime folder %s (set TMPDIR to use another place)",
+                path);
         fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd < 0 && errno != ENOENT)
             break;
@@ -213,7 +214,8 @@ struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)
             break;
     }
     remove_parent(parent_path);
-    error_errno(err, errnum, "cannot make a runtime folder in %s (TMPDIR names the place)",
+    error_errno(err, errnum,
+                "cannot create a runtime folder in %s (set TMPDIR to use another place)",
                 parent_path);
     return NULL;
 }

@@ -18,7 +18,7 @@ static struct label *compile_pattern(const char *text, struct error *err)
 {
     struct label *pattern = label_compile(text, err);
     if (pattern != NULL && (label_keys(pattern) & LABEL_TIME) != 0) {
-        error_set(err, "%%t cannot stand in a file name; use %%r, %%h, %%l or %%s");
+        error_set(err, "a file name cannot contain %%t; use %%r, %%h, %%l or %%s");
         label_destroy(pattern);
         return NULL;
     }

@@ -40,8 +40,8 @@ static int check(const char *template, unsigned *keys, struct error *err)
         unsigned key = key_of(*at);
         if (key == 0 && *at != '%')
             return error_set(err,
-                             "unknown '%%%.*s' in the template '%.200s'; known are %%r rank, "
-                             "%%h host, %%l local rank, %%s stream, %%t time and %%%%",
+                             "unknown '%%%.*s' in the template '%.200s'; expected %%r rank, %%h "
+                             "host, %%l local rank, %%s stream, %%t time or %%%%",
                              isprint((unsigned char)*at) ? 1 : 0, at, template);
         *keys |= key;
     }

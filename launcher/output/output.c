@@ -190,16 +190,17 @@ static void on_failed(void *context, struct output_target *target, int errnum)
     for (int i = 0; i < 2; i++) {
         if (output->console->target[i] != target)
             continue;
-        AUTO_FREE char *text = mem_printf("cannot write to %s: %s; what comes for it is dropped",
-                                          sink_target_name(target), strerrordesc_np(errnum));
+        AUTO_FREE char *text =
+            mem_printf("cannot write to %s: %s; hvdrun drops all further output for it",
+                       sink_target_name(target), strerrordesc_np(errnum));
         output->ops.failed(output->context, (enum output_stream)i, errnum, text);
         return;
     }
     if (output->file_failed)
         return; /* the others have the same cause, mostly */
     output->file_failed = true;
-    AUTO_FREE char *text = mem_printf("cannot write '%s': %s; files that cannot be written stay "
-                                      "incomplete and the job goes on",
+    AUTO_FREE char *text = mem_printf("cannot write '%s': %s; the job goes on, and files that "
+                                      "hvdrun cannot write stay incomplete",
                                       sink_target_name(target), strerrordesc_np(errnum));
     output_message(output, LOG_WARNING, text);
 }

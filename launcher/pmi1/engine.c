@@ -83,7 +83,7 @@ int pmi1_barrier_out(struct pmi1_engine *engine, const char *bytes, size_t lengt
                      struct error *err)
 {
     if (engine->node_count <= 1 || engine->waiting < engine->local_count)
-        return error_set(err, "a PMI-1 barrier was ended that nobody waits in");
+        return error_set(err, "a PMI-1 barrier ended, but not all ranks of this node wait in it");
     while (length > 0) {
         const char *end = memchr(bytes, '\n', length);
         if (end == NULL || memchr(bytes, '\0', (size_t)(end - bytes)) != NULL)

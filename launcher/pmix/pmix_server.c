@@ -24,8 +24,8 @@ static int explain_dlopen(const char *path, struct error *err)
     const char *why = dlerror();
     if (access(path, R_OK) < 0)
         return error_errno(err, errno,
-                           "cannot open %s, the part of hvdrun that serves MPI programs: install "
-                           "hvdrun completely, or run with --mpi=none",
+                           "cannot open %s, the part of hvdrun that serves MPI programs: reinstall "
+                           "hvdrun, or run with --mpi=none",
                            path);
     if (why != NULL && strstr(why, "libpmix") != NULL)
         return error_set(err,
@@ -82,7 +82,7 @@ int pmix_server_version(const char *module_path, char **version, char **file, st
     void *handle = dlopen(module_path, RTLD_NOW | RTLD_LOCAL);
     symbol.object = handle == NULL ? NULL : dlsym(handle, "PMIx_Get_version");
     if (symbol.object == NULL)
-        return error_set(err, "%s has no PMIx library behind it: reinstall hvdrun", module_path);
+        return error_set(err, "%s does not load a PMIx library: reinstall hvdrun", module_path);
     *version = mem_strdup(symbol.version());
     bool known = dladdr(symbol.object, &info) != 0 && info.dli_fname != NULL;
     *file = mem_strdup(known ? info.dli_fname : "");

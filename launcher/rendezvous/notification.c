@@ -111,7 +111,7 @@ static size_t announced(struct notification_reply *reply)
     memcpy(&length, buf_text(&reply->bytes) + HMAC_SIZE, sizeof(length));
     if (length > 0 && length <= NOTIFICATION_REPLY_MAX)
         return (size_t)length;
-    refuse(reply, "gives an answer of an impossible length");
+    refuse(reply, "sends an answer with an invalid length");
     return 0;
 }
 
@@ -123,9 +123,9 @@ static void judge(struct notification_reply *reply, size_t length)
     uint8_t mac[HMAC_SIZE];
     hmac_sha256(reply->key, reply->key_length, message + HEAD, length, mac);
     if (!hmac_equal(mac, message))
-        refuse(reply, "gives an answer with a wrong digest");
+        refuse(reply, "sends an answer with a wrong digest");
     else if (memmem(message + HEAD, length, ack, sizeof(ack) - 1) == NULL)
-        refuse(reply, "gives an answer that is no acknowledgement");
+        refuse(reply, "sends an answer that is not an acknowledgement");
     else
         reply->verdict = NOTIFICATION_ACKNOWLEDGED;
 }

@@ -94,7 +94,7 @@ static int into_container(struct reader *reader, size_t count, enum pickle_kind 
     uint32_t below = reader->stack[reader->depth - count - 1];
     struct pickle_value *container = &reader->pickle->values[below];
     if (container->kind != kind)
-        return error_set(reader->err, "something is put into what is no %s",
+        return error_set(reader->err, "it adds an item to a value that is not a %s",
                          kind == PICKLE_LIST ? "list" : "dictionary");
     if (kind == PICKLE_DICT && count % 2 != 0)
         return error_set(reader->err, "a key of a dictionary has no value");
@@ -236,7 +236,7 @@ static int op_put(struct reader *reader, struct operand operand)
     if (need(reader, 1) < 0)
         return -1;
     if (operand.number >= PICKLE_VALUES_MAX)
-        return error_set(reader->err, "it memorizes too much");
+        return error_set(reader->err, "it memorizes too many values");
     if (reader->memo[operand.number] == 0)
         reader->memo_count++;
     reader->memo[operand.number] = reader->stack[reader->depth - 1] + 1;

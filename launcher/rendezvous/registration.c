@@ -94,7 +94,7 @@ static int add_address(struct registration *registration, struct registration_ad
         return -1;
     const struct pickle_value *port = item(pickle, pair, 1);
     if (port->kind != PICKLE_INT || port->number < 1 || port->number > UINT16_MAX)
-        return error_set(err, "the port of address %s is not one", address->text);
+        return error_set(err, "the port of address %s is not a valid port", address->text);
     address->port = (uint16_t)port->number;
     if (registration->count == REGISTRATION_ADDRESSES_MAX)
         return error_set(err, "it has more than %d addresses", REGISTRATION_ADDRESSES_MAX);

@@ -160,10 +160,10 @@ static void say_full(struct rendezvous_store *store)
     if (store->full_said)
         return;
     store->full_said = true;
-    AUTO_FREE char *text = mem_printf("the rendezvous store is full (%llu MiB, more than the ranks "
-                                      "of this job can need): something "
-                                      "else fills it, and workers that meet through Gloo may abort",
-                                      (unsigned long long)(store->memory_limit >> 20));
+    AUTO_FREE char *text = mem_printf(
+        "the rendezvous store is full (%llu MiB, more than the ranks of this job can need): most "
+        "likely another program fills it, and workers that meet through Gloo may abort",
+        (unsigned long long)(store->memory_limit >> 20));
     store->ops->problem(store->context, text);
 }
 

@@ -29,7 +29,7 @@ int local_fork(const struct local_agent *agent, const char *host, struct transpo
 {
     int ends[2];
     if (fd_socketpair(ends) < 0)
-        return error_errno(err, errno, "cannot make the link to the agent of %s", host);
+        return error_errno(err, errno, "cannot create the link to the agent of %s", host);
     pid_t pid = fork();
     if (pid == 0)
         exit(agent_process(agent, ends[1]));

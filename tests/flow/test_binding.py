@@ -11,7 +11,7 @@ from rig import Flow, main, parse_self, worker
 EIGHT_GPUS = {"HWLOC_XMLFILE": os.path.join(SOURCE, "tests/unit/node/data/eight_gpus.xml")}
 TWO_BY_FOUR = {"HWLOC_SYNTHETIC": "package:2 [numa] l3:2 core:2 pu:2"}
 NEAREST = ["mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_9", "mlx5_10", "mlx5_11"]
-LEGEND = "B bound, b partly, . free, x not ours"
+LEGEND = "B bound, b partly, . free, x not available"
 
 
 def cpu_set(text):
@@ -46,10 +46,10 @@ class Here(Flow):
         allowed = os.sched_getaffinity(0)
         found, = self.cpus("--cpus-per-proc", 100000, "--report-bindings", size=1)
         self.assertEqual(found, allowed)
-        self.expect_said(self.result, "--cpus-per-proc 100000: there are not so many cores")
+        self.expect_said(self.result, "--cpus-per-proc 100000: there are fewer cores")
         first, second = self.cpus("--bind-to", "core", "--cpus-per-proc", 1)
         self.assertTrue(first and second and first | second <= allowed)
-        self.expect_not_said(self.result, "not so many")
+        self.expect_not_said(self.result, "there are fewer cores")
 
     def test_sharing_is_said_once(self):
         size = 2 * len(os.sched_getaffinity(0)) + 1
@@ -93,7 +93,7 @@ class Here(Flow):
         self.assertTrue(first <= second <= set(allowed))
         path = self.write("far", "rank 0=localhost slot=4000\n")
         result = self.expect(self.run_job("--rankfile", path, "true"), 2)
-        self.expect_said(result, "'4000': this host has not all of these cores")
+        self.expect_said(result, "'4000': this host does not have all of these cores")
 
 
 class MadeUp(Flow):
@@ -103,7 +103,7 @@ class MadeUp(Flow):
         result = self.expect(self.run_job("-np", size, *args, "--report-bindings", worker("show_env"), env=env), 0)
         self.result = result
         return [line.removeprefix("hvdrun: localhost: ") for line in result.said.split("\n") if ": " in line
-                and "makes up" not in line]
+                and "describes another machine" not in line]
 
     def variables(self, name):
         """By rank; ranks without it are left out."""
@@ -115,7 +115,7 @@ class MadeUp(Flow):
         self.assertEqual(self.report("--bind-to", "core", env=TWO_BY_FOUR, size=3), [
             machine, "rank 0  CPUs 0-1  [B./..][../..]", "rank 1  CPUs 2-3  [.B/..][../..]",
             "rank 2  CPUs 4-5  [../B.][../..]"])
-        self.expect_said(self.result, "HWLOC_SYNTHETIC or HWLOC_XMLFILE makes up this machine: nobody is bound")
+        self.expect_said(self.result, "HWLOC_SYNTHETIC or HWLOC_XMLFILE describes another machine: hvdrun does not bind workers")
         self.assertEqual(self.report("--bind-to", "core", "--map-by", "numa", env=TWO_BY_FOUR, size=3), [
             machine, "rank 0  CPUs 0-1  [B./..][../..]", "rank 1  CPUs 8-9  [../..][B./..]",
             "rank 2  CPUs 2-3  [.B/..][../..]"])
@@ -123,7 +123,7 @@ class MadeUp(Flow):
     def test_a_machine_that_cannot_be_read(self):
         for env in ({"HWLOC_SYNTHETIC": "rubbish"}, {"HWLOC_XMLFILE": "/no/such/file"}):
             result = self.expect(self.run_job("-np", 1, "--report-bindings", "true", env=env), 0)
-            self.expect_said(result, "hwloc cannot read what HWLOC_SYNTHETIC or HWLOC_XMLFILE says")
+            self.expect_said(result, "hwloc cannot read the description in HWLOC_SYNTHETIC or HWLOC_XMLFILE")
 
     def test_caches_and_memory_nodes(self):
         self.assertEqual(self.report("--bind-to", "l3", env=TWO_BY_FOUR, size=2)[1:], [

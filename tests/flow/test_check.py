@@ -132,7 +132,7 @@ class Here(Checks):
         report = self.report(status=125, env={"TMPDIR": self.write("file", "")})
         host = report["hosts"][0]
         self.assertEqual(host["state"], "problem")
-        self.assertRegex(host["folders"]["tmp"]["problem"], r"cannot make.*TMPDIR")
+        self.assertRegex(host["folders"]["tmp"]["problem"], r"cannot create.*TMPDIR")
         self.assertTrue([one for one in report["findings"] if one["fatal"] and one["host"] == "localhost"])
 
     def test_limits_of_this_shell_count(self):

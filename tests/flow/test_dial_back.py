@@ -230,7 +230,7 @@ class Secrets(Dialed):
     def test_an_agent_that_nobody_waits_for_is_refused(self):
         self.mode("stranger", "b")
         result = self.expect(self.run_on("a,b", worker("hello")), 0)
-        self.expect_said(result, r"refused an agent from \S+: it says that it is elsewhere")
+        self.expect_said(result, r"refused an agent from \S+: it identifies itself as elsewhere")
 
     def test_a_wrong_key_is_refused(self):
         self.mode("thief", "a")
@@ -263,7 +263,7 @@ class Secrets(Dialed):
             one.settimeout(20)
             self.assertEqual(one.recv(100), b"")
             one.close()
-        job.wait_output("it is no part of this job", name="stderr", count=3)
+        job.wait_output("the TLS handshake failed", name="stderr", count=3)
         self.assertIsNone(job.popen.poll(), job.describe())
         self.assertEqual(len([one for one in processes().values() if os.path.basename(one.exe()) == "hang" and
                               self.box.tag.encode() in one.read("environ")]), 2)
@@ -330,15 +330,15 @@ class Failures(Dialed):
         """It says so itself, in one line, with what it has tried."""
         self.mode("astray", "b")
         result = self.expect(self.run_on("a,b", "--start-timeout", "60", "true", timeout=90), 125)
-        self.expect_said(result, r"b: connect: the launcher cannot be reached \(.*127\.0\.0\.1:1: Connection refused")
+        self.expect_said(result, r"b: connect: cannot reach hvdrun \(.*127\.0\.0\.1:1: Connection refused")
 
     def test_no_descriptors_for_all_agents(self):
         """That they came and could not be taken in is the cause, and no firewall."""
         limits = {resource.RLIMIT_NOFILE: (64, 64)}
         result = self.run_on(",".join(f"n{i}" for i in range(24)), "--start-timeout", "100", "true", limits=limits, timeout=60)
         self.expect(result, 125)
-        self.expect_said(result, r"n\d+: agent: its agent cannot be taken in: .*Too many open files.*ulimit -n")
-        self.expect_not_said(result, r"firewall|nobody waits for")
+        self.expect_said(result, r"n\d+: agent: cannot accept its agent: .*Too many open files.*ulimit -n")
+        self.expect_not_said(result, r"firewall|does not expect")
 
     def test_the_agent_by_itself(self):
         agent = os.path.join(os.path.dirname(self.hvdrun_agent()), "hvdrun-agent")

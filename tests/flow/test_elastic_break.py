@@ -82,7 +82,7 @@ ready.select(100)
     def test_interrupted_without_hosts(self):
         script = self.write("none.sh", "#!/bin/sh\n", 0o755)
         job = self.start_elastic("--host-discovery-script", script, "true")
-        job.wait_output("waiting for 1 more slot: 0 of at least 1", "stderr")
+        job.wait_output("waiting for 1 more slot: 0 found, at least 1 needed", "stderr")
         job.signal(signal.SIGINT)
         result = self.expect(job.wait(), 128 + signal.SIGINT)
         self.expect_said(result, "interrupted \\(SIGINT\\)")
@@ -90,7 +90,7 @@ ready.select(100)
     def test_too_few_slots_at_the_start(self):
         result = self.run_job(*self.where, "-H", "a:2,b:2", "-np", 9, "--min-np", 1, "--elastic-timeout", "2s", "true")
         self.expect(result, 123)
-        self.expect_said(result, "waiting for 5 more slots: 4 of at least 9")
+        self.expect_said(result, "waiting for 5 more slots: 4 found, at least 9 needed")
 
     def test_the_end_while_waiting_after_a_restart(self):
         """The agents have ended the workers of the epoch already, and are asked to end a second time."""
@@ -112,8 +112,8 @@ ready.select(100)
         result = self.run_job(*self.where, "-H", "a:2,b:2", "--max-restarts", 5, "sh", "-c",
                               "test $RANK != 1 || exit 4; exec sleep 100")
         self.expect(result, 4)
-        self.expect_said(result, "rank 1 on a ended with 4; no more restarts: 5 allowed")
-        self.expect_not_said(result, "put aside|waiting for")
+        self.expect_said(result, "rank 1 on a exited with code 4; no more restarts: 5 allowed")
+        self.expect_not_said(result, "blacklisted|waiting for")
 
     def test_not_executed(self):
         """The reason is told, not only the status."""
@@ -128,7 +128,7 @@ ready.select(100)
                 result = self.run_job(*self.where, "-np", 2, "-H", "a:1,b:1", "--max-restarts", 1,
                                       mpi_worker("mpi_abort", kind), 0, 5)
                 self.expect(result, 5)
-                self.expect_said(result, "rank 0 on a ended with 5; no more restarts: 1 allowed")
+                self.expect_said(result, "rank 0 on a exited with code 5; no more restarts: 1 allowed")
 
     def test_nobody_reads_and_the_user_insists(self):
         """After the third time, which kills the workers, hvdrun waits for no agent and then for no reader."""

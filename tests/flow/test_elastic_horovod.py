@@ -88,7 +88,7 @@ class Workers(Rejoin):
         workers = job.members(4).values()
         for number in (signal.SIGSTOP, signal.SIGKILL):  # none of them outlives another
             job.kill(*workers, number=number)
-        self.expect_said(job.ends(137, aborts=True), "every worker has failed")
+        self.expect_said(job.ends(137, aborts=True), "every worker failed")
 
     @nightly(DRAWN)
     def test_one_after_the_other(self):
@@ -386,7 +386,7 @@ class Ends(Rejoin):
         job = self.train("-H", "a:1,b:1,c:1", "--min-np", 1, faults=("--crash", "all@10:1000"))
         result = job.ends(aborts=True)
         self.assertGreater(result.status, 128, result.describe())
-        self.expect_said(result, "every worker has failed|every host")
+        self.expect_said(result, "every worker failed|every host")
 
     def test_on_failure_stop(self):
         job = self.train("-H", "a:2,b:2", "--min-np", 2, "--on-failure", "stop")

@@ -98,8 +98,8 @@ class Time(Restart):
         self.write("may-end", "")
         result = self.expect(job.wait(), 0)
         self.assertEqual(sorted(re.findall(r"rank (\d) has saved", result.stdout)), ["0", "1"], result.describe())
-        self.assertTrue(any("b is to be left: drained" in line for line in self.notices()), self.notices())
-        self.assertTrue(any("b has left" in line for line in self.notices()), self.notices())
+        self.assertTrue(any("draining b: drain requested" in line for line in self.notices()), self.notices())
+        self.assertTrue(any("b has left the job" in line for line in self.notices()), self.notices())
 
 
 class End(Restart):
@@ -124,7 +124,7 @@ class End(Restart):
         job.wait_output("there", count=2)
         self.expect(self.start("drain", "b").wait(), 0)
         result = self.expect(job.wait(), 125)
-        self.expect_said(result, "reset-limit.*b is to be left")
+        self.expect_said(result, "reset-limit.*draining b")
         self.expect_not_said(result, "rank 0: host")
 
     def test_nobody_reads_the_output(self):

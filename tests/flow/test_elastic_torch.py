@@ -107,7 +107,7 @@ class Plain(Restart):
         for rank in range(3):
             self.write(f"crash-{rank}", "")
         job = self.run_plain("-H", "a:1,b:1,c:1", "--min-np", 1, "--max-restarts", 100)
-        self.expect_said(self.expect(job.wait(), 7), "put aside|every host")
+        self.expect_said(self.expect(job.wait(), 7), "blacklisted|every host")
 
     def test_lost_host_costs_no_restart_of_the_crashes(self):
         job = self.run_plain("-np", 4, "--min-np", 2, "--max-restarts", 0, *self.discover("a:2", "b:2"))

@@ -135,7 +135,7 @@ class OtherWays(Start):
 
     def expect_by_program(self, result, host, why):
         self.expect(result, 0)
-        self.expect_said(result, rf"{host}: the ssh program does this host: [^\n]*{why}")
+        self.expect_said(result, rf"{host}: hvdrun uses the ssh program for this host: [^\n]*{why}")
 
     def hello(self, *args, hosts="node1:1"):
         return self.ssh_job("-v", "-H", hosts, *args, worker("hello"))
@@ -144,7 +144,7 @@ class OtherWays(Start):
         self.write_ssh_config("Host node2\n  BindAddress 10.77.0.1\n")
         result = self.hello(hosts="node1:1,node2:1")
         self.expect_by_program(result, "node2", "bindaddress")
-        self.expect_not_said(result, "node1: the ssh program")
+        self.expect_not_said(result, "node1: hvdrun uses the ssh program")
         self.expect_said(result, r"node1: [^\n]*ed25519")
 
     def test_nothing_is_told_without_v(self):

@@ -337,7 +337,7 @@ class Agents(Flow):
                 reader.join(patient(20))
                 for stream in (agent.stderr, agent.stdout):
                     stream.close()
-                self.assertIn(b"the launcher broke the protocol: " + name.encode(), heard[0])
+                self.assertIn(b"the driver broke the protocol: " + name.encode(), heard[0])
 
 
 class Link(Middle, Flow):
@@ -350,7 +350,7 @@ class Link(Middle, Flow):
             changes = [Change(way, do, at) for way in ("down", "up") for do, at in (("drop", 5), ("repeat", 4), ("swap", 6))]
             for change, result in self.spoil_all(kind, changes):
                 self.assertNotEqual(result.status, 0, f"{change}{result.describe()}")
-                self.expect_said(result, "lost, repeated or exchanged")
+                self.expect_said(result, "lost, repeated or reordered")
 
     def test_cut_anywhere(self):
         draw = random.Random(SEED)

@@ -86,7 +86,7 @@ class Run(Ssh):
 
     def test_the_ssh_program_does_it_too(self):
         self.expect_runs("--transport", "ssh-cli", "-v")
-        self.assertEqual(self.result.said.count("the ssh program does this host"), 2, self.result.describe())
+        self.assertEqual(self.result.said.count("hvdrun uses the ssh program for this host"), 2, self.result.describe())
 
     def test_driver_on_a_host(self):
         job = self.start_on(0, "-H", "node0:1,node1:1", "sh", "-c", WHO)

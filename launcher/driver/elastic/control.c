@@ -87,7 +87,7 @@ static int drain(void *context, const char *name, bool has_deadline, int64_t wit
     int64_t now = job_running_ms(parts->job);
     struct elastic_event event = {.kind = ELASTIC_HOST_DRAIN,
                                   .host = host,
-                                  .text = "drained",
+                                  .text = "drain requested",
                                   .since_ms = now,
                                   .deadline_ms = has_deadline ? now + within_ms : -1};
     elastic_hub_feed(parts->hub, &event);

@@ -167,7 +167,7 @@ static struct tls_session *create(struct tls_party *party, int fd, struct error 
     ERR_clear_error();
     session->ssl = SSL_new(party->ctx);
     if (session->ssl == NULL || SSL_set_fd(session->ssl, fd) != 1) {
-        error_set(err, "cannot begin a TLS session: %s", openssl_says());
+        error_set(err, "cannot create a TLS session: %s", openssl_says());
         destroy(session);
         return NULL;
     }
@@ -200,12 +200,13 @@ static void explain(struct tls_session *session, int errnum)
         snprintf(text, room, "it does not have the key of this job");
     else if (code != 0)
         snprintf(text, room, "%s (TLS: %s)",
-                 session->state == TLS_HANDSHAKE ? "it is no part of this job" : "it is broken",
+                 session->state == TLS_HANDSHAKE ? "the TLS handshake failed"
+                                                 : "the TLS connection failed",
                  openssl_says());
     else if (errnum != 0)
         snprintf(text, room, "%s", strerror(errnum));
     else
-        snprintf(text, room, "it hung up");
+        snprintf(text, room, "it closed the connection");
 }
 
 /* Of an operation that did not succeed: true when it only has to wait. */

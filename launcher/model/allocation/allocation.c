@@ -161,8 +161,8 @@ static int refuse_strangers(const struct allocation *allocation, const struct ho
         buf_printf(&names, " and %zu more", count - SHOWN_HOSTS);
     char *job AUTO_FREE = describe(allocation);
     return error_status(err, STATUS_USAGE,
-                        "not in %s: %s; name hosts of the job only, or take all of them without "
-                        "-H; --scheduler none ignores the job",
+                        "not in %s: %s; name only hosts of the job, or leave out -H to use all of "
+                        "them; --scheduler none ignores the job",
                         job, buf_text(&names));
 }
 
@@ -186,8 +186,8 @@ int allocation_check(const struct allocation *allocation, struct host_list *host
             continue;
         char *job AUTO_FREE = describe(allocation);
         return error_status(err, STATUS_USAGE,
-                            "%s: %lld slots wanted, but %s has %d there; ask for fewer, or "
-                            "--oversubscribe; --scheduler none ignores the job",
+                            "%s: %lld slots wanted, but %s has only %d there; ask for fewer, or "
+                            "add --oversubscribe; --scheduler none ignores the job",
                             host->name, (long long)*sum, job, given->slots);
     }
     return 0;

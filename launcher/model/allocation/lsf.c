@@ -42,9 +42,10 @@ static int read_pairs(const char *text, struct allocation *out, struct error *er
         int slots = 0;
         size_t digits = next_word(&at, &count);
         if (digits == 0)
-            return error_status(err, STATUS_USAGE,
-                                "LSB_MCPU_HOSTS: no slots behind '%s'; expected 'host 4 host 4'",
-                                text_show(name, length).text);
+            return error_status(
+                err, STATUS_USAGE,
+                "LSB_MCPU_HOSTS: no slot count after '%s'; expected 'host 4 host 4'",
+                text_show(name, length).text);
         if (allocation_slots(count, digits, &slots, err) < 0 ||
             allocation_add(out, name, length, slots, err) < 0)
             return error_wrap(err, "LSB_MCPU_HOSTS");

@@ -150,11 +150,11 @@ static int find_gpus(const struct slurm *slurm, int64_t *out, struct error *err)
     *out = all;
     if (nodes == 1)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "SLURM_GPUS: %lld GPUs on %lld nodes, but Slurm does not tell how many "
-                        "each has; submit the job with --gpus-per-node, or with --ntasks for the "
-                        "workers",
-                        (long long)all, (long long)nodes);
+    return error_status(
+        err, STATUS_USAGE,
+        "SLURM_GPUS: %lld GPUs on %lld nodes, but Slurm does not say how many each node has; "
+        "submit the job with --gpus-per-node, or with --ntasks for the number of workers",
+        (long long)all, (long long)nodes);
 }
 
 static int slots_by_tasks(struct slurm *slurm, struct error *err)
@@ -243,13 +243,13 @@ int allocation_slurm_parse(const struct allocation_source *source, struct alloca
     const char *id =
         allocation_value(source->env, either(source->env, "SLURM_JOB_ID", "SLURM_JOBID"));
     if (strspn(id, "0123456789") != strlen(id) || strlen(id) > 10)
-        return error_status(err, STATUS_USAGE, "SLURM_JOB_ID: '%s' is not the number of a job",
+        return error_status(err, STATUS_USAGE, "SLURM_JOB_ID: '%s' is not a job number",
                             text_show(id, strlen(id)).text);
     out->job_id = mem_strdup(id);
     if (is_het(source->env))
         return error_status(err, STATUS_USAGE,
-                            "Slurm job %s is a heterogeneous one, whose parts cannot be started "
-                            "together; submit a job of one part, or give -H and --scheduler none",
+                            "Slurm job %s is heterogeneous, and hvdrun cannot start its parts "
+                            "together; submit a job with one part, or give -H and --scheduler none",
                             id);
     struct slurm slurm = {.env = source->env};
     int result = fill(&slurm, out, err);

@@ -115,8 +115,9 @@ int slurm_job_parse(const char *bytes, size_t length, struct slurm_job *out, str
     const char *newline = memchr(bytes, '\n', length);
     size_t line = newline == NULL ? length : (size_t)(newline - bytes);
     if (find_word(bytes, line, "JobState=", out->state) < 0)
-        return error_status(err, STATUS_LAUNCHER,
-                            "scontrol does not tell the state of the job; expected JobState=...");
+        return error_status(
+            err, STATUS_LAUNCHER,
+            "the output of scontrol does not show the state of the job; expected JobState=...");
     (void)find_word(bytes, line, "Reason=", out->reason);
     out->end_s = find_time(bytes, line, "EndTime=");
     out->preempted = find_time(bytes, line, "PreemptTime=") != 0;

@@ -263,7 +263,7 @@ struct binding *binding_create(const struct topology *topology,
     list_cores(&maker);
     struct core *cores AUTO_FREE = maker.cores;
     if (maker.core_count == 0) {
-        error_set(err, "cannot bind workers: this process may use none of the machine's CPUs");
+        error_set(err, "cannot bind workers: this process may not use any CPU of the machine");
         return NULL;
     }
     if (request->unit == BIND_GPU && (request->gpus == NULL || request->gpus->count == 0)) {

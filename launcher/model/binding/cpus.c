@@ -91,12 +91,14 @@ int binding_cpus_parse(const char *text, const struct topology *topology, struct
         if (!take_span(&at, &span) || (*at != '\0' && *at != ',' && *at != ';'))
             return bad(text, "expected cores such as 0-3,8 or package:cores such as 1:0-2", err);
         if (!add_span(&span, topology, mask))
-            return bad(text, "this host has not all of these cores, or we may not use them", err);
+            return bad(text,
+                       "this host does not have all of these cores, or hvdrun may not use them",
+                       err);
         if (*at == '\0')
             break;
         at++;
     }
     if (cpu_mask_count(mask) == 0)
-        return bad(text, "we may use none of these cores", err);
+        return bad(text, "hvdrun may not use any of these cores", err);
     return 0;
 }

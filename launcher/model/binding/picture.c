@@ -106,7 +106,7 @@ static void add_machine(const struct topology *topology, size_t gpus, const char
     put_count(&text, count_cores(topology), "core", "cores");
     put_count(&text, topology->count, "CPU", "CPUs");
     put_count(&text, gpus, "GPU", "GPUs");
-    buf_printf(&text, "; bound to: %s; B bound, b partly, . free, x not ours", unit);
+    buf_printf(&text, "; bound to: %s; B bound, b partly, . free, x not available", unit);
     strv_add(out, buf_text(&text));
 }
 

@@ -120,9 +120,9 @@ static void away(struct elastic *e, int number)
 void elastic_calls_unreached(struct elastic *e, int number, const char *text)
 {
     struct elastic_host *host = &e->hosts.items[number];
-    const char *why = text != NULL ? text : "not reached";
+    const char *why = text != NULL ? text : "could not reach it";
     if (host->problem == NULL || strcmp(host->problem, why) != 0)
-        elastic_say(e, ELASTIC_WARNING, "%s: %s; it is tried again", name_of(e, number), why);
+        elastic_say(e, ELASTIC_WARNING, "%s: %s; hvdrun will try again", name_of(e, number), why);
     set_problem(host, why);
     away(e, number);
 }
@@ -131,9 +131,10 @@ static void say_blacklisted(struct elastic *e, int number, const char *why)
 {
     int64_t until = e->hosts.items[number].record.blacklisted_until_ms;
     if (until == ELASTIC_FOR_GOOD)
-        elastic_say(e, ELASTIC_WARNING, "%s is not used any more: %s", name_of(e, number), why);
+        elastic_say(e, ELASTIC_WARNING, "%s is blacklisted for the rest of the job: %s",
+                    name_of(e, number), why);
     else
-        elastic_say(e, ELASTIC_WARNING, "%s is not used for %lld s: %s", name_of(e, number),
+        elastic_say(e, ELASTIC_WARNING, "%s is blacklisted for %lld s: %s", name_of(e, number),
                     (long long)((until - e->now_ms + 999) / 1000), why);
 }
 
@@ -195,7 +196,7 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
 
 void elastic_calls_lost(struct elastic *e, int number, const char *text, int64_t since_ms)
 {
-    lose(e, number, text != NULL ? text : "its connection ended", since_ms, false);
+    lose(e, number, text != NULL ? text : "the connection to its agent ended", since_ms, false);
 }
 
 void elastic_calls_give_up(struct elastic *e, int number, const char *text)
@@ -215,7 +216,7 @@ static bool all_failed_to_prepare(const struct elastic *e)
 void elastic_calls_prepare_failed(struct elastic *e, int number, const char *text, int code)
 {
     struct elastic_host *host = &e->hosts.items[number];
-    const char *why = text != NULL ? text : "the job could not be prepared there";
+    const char *why = text != NULL ? text : "hvdrun could not prepare the job there";
     host->prepare_failed = true;
     set_problem(host, why);
     if (all_failed_to_prepare(e)) {
@@ -241,7 +242,7 @@ void elastic_calls_due(struct elastic *e)
             elastic_departures_expire(e, i);
         if (elastic_hosts_end_cooldowns(host, e->now_ms)) {
             e->grow_again = true;
-            elastic_say(e, ELASTIC_NOTICE, "%s is used again", name_of(e, i));
+            elastic_say(e, ELASTIC_NOTICE, "a cooldown on %s is over", name_of(e, i));
         }
     }
     e->call_again = true;

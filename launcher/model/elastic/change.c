@@ -196,7 +196,8 @@ static bool count_crash(struct elastic *e, const struct elastic_failure *failure
         return true; /* the remaining restarts decide */
     if (!elsewhere) {
         elastic_verdict_give(e, ELASTIC_END_FAULT, failure,
-                             "the program crashes on every host: last, %s", failure->text);
+                             "the program crashes on every host; the last crash: %s",
+                             failure->text);
         return false;
     }
     elastic_hosts_blacklist_slot(&e->hosts, failure->host, failure->slot, &e->blacklist_rule,
@@ -204,13 +205,13 @@ static bool count_crash(struct elastic *e, const struct elastic_failure *failure
     int64_t until = host->slot_records[failure->slot].blacklisted_until_ms;
     if (until == ELASTIC_FOR_GOOD)
         elastic_say(e, ELASTIC_WARNING,
-                    "slot %d of %s is put aside for the rest of the job: the program has crashed "
+                    "slot %d of %s is blacklisted for the rest of the job: the program crashed "
                     "there %d times",
                     failure->slot, elastic_hosts_name(&e->hosts, failure->host),
                     e->config.failure_limit);
     else
         elastic_say(e, ELASTIC_WARNING,
-                    "slot %d of %s is put aside for %lld s: the program has crashed there %d times",
+                    "slot %d of %s is blacklisted for %lld s: the program crashed there %d times",
                     failure->slot, elastic_hosts_name(&e->hosts, failure->host),
                     (long long)((until - e->now_ms + 999) / 1000), e->config.failure_limit);
     e->call_again = true;
@@ -241,7 +242,7 @@ static bool ended_earlier(struct elastic *e, const struct elastic_failure *failu
     const struct elastic_failure *whom =
         failure->kind == ELASTIC_FAILURE_NONE ? &e->first_done : failure;
     elastic_verdict_give(e, host_lost ? ELASTIC_END_HOST_LOST : ELASTIC_END_CRASH, whom,
-                         "%s, when %d of %d workers had already ended with 0", failure->text, done,
+                         "%s, after %d of %d workers had exited with code 0", failure->text, done,
                          e->plan.size);
     return true;
 }
@@ -250,7 +251,7 @@ static void stop_job(struct elastic *e, const struct elastic_failure *failure)
 {
     char done[64] = "";
     if (e->done > 0)
-        snprintf(done, sizeof(done), ", when %d of %d workers had already ended with 0", e->done,
+        snprintf(done, sizeof(done), ", after %d of %d workers had exited with code 0", e->done,
                  e->plan.size);
     elastic_verdict_give(e, is_crash(failure) ? ELASTIC_END_CRASH : ELASTIC_END_HOST_LOST, failure,
                          "%s%s", failure->text, done);
@@ -261,7 +262,7 @@ static void say_what_follows(struct elastic *e, const struct elastic_failure *fa
     const int *in = e->workers.in_state;
     const char *follows = "the other workers rejoin";
     if (in[ELASTIC_WORKER_STARTING] + in[ELASTIC_WORKER_RUNNING] + in[ELASTIC_WORKER_ASKED] == 0)
-        follows = "no worker is left";
+        follows = "no worker remains";
     else if (e->change.mode == ELASTIC_RESTART)
         follows = "all workers restart";
     elastic_say(e, ELASTIC_WARNING, "%s; %s", failure->text, follows);
@@ -338,8 +339,8 @@ void elastic_change_grow(struct elastic *e, int size)
         return;
     }
     open_change(e, e->now_ms);
-    elastic_say(e, ELASTIC_NOTICE, "%d workers can run now instead of %d: all restart", size,
-                e->plan.size);
+    elastic_say(e, ELASTIC_NOTICE, "%d workers can run now instead of %d: all workers restart",
+                size, e->plan.size);
     stop_all(e, e->config.orderly_grace_ms);
 }
 
@@ -378,8 +379,8 @@ void elastic_change_nobody_left(struct elastic *e)
     bool by_itself = change->killed == 0 && change->lost == 0 && change->aborted == 0;
     if (is_crash(cause) && e->resumed && by_itself &&
         e->workers.in_state[ELASTIC_WORKER_ASKED] == 0) {
-        elastic_verdict_give(e, ELASTIC_END_FAULT, cause, "every worker has failed: first, %s",
-                             cause->text);
+        elastic_verdict_give(e, ELASTIC_END_FAULT, cause,
+                             "every worker failed; the first failure: %s", cause->text);
         return;
     }
     struct elastic_failure payer = *cause;
@@ -389,8 +390,8 @@ void elastic_change_nobody_left(struct elastic *e)
         return;
     if (e->resumed)
         elastic_say(e, ELASTIC_WARNING,
-                    "no worker that holds the job's state is left: all start anew, from what the "
-                    "program has saved");
+                    "no worker that holds the job's state remains: all workers restart from what "
+                    "the program has saved");
     change->fresh = true;
     change->mode = ELASTIC_RESTART;
     stop_all(e, e->config.grace_ms);

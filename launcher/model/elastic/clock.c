@@ -35,7 +35,7 @@ static void notify_again(struct elastic *e)
 static void prepare_over(struct elastic *e)
 {
     elastic_verdict_give(e, ELASTIC_END_PREPARE, NULL,
-                         "epoch %u was not prepared on all its hosts within %lld s",
+                         "could not prepare epoch %u on all its hosts within %lld s",
                          (unsigned)e->plan.epoch, (long long)(e->config.prepare_timeout_ms / 1000));
 }
 
@@ -49,13 +49,13 @@ static void give_up_hosts(struct elastic *e, enum elastic_worker_state state, co
 
 static void start_over(struct elastic *e)
 {
-    give_up_hosts(e, ELASTIC_WORKER_STARTING, "its agent did not start the workers");
+    give_up_hosts(e, ELASTIC_WORKER_STARTING, "its agent did not start the workers in time");
 }
 
 static void stop_over(struct elastic *e)
 {
-    give_up_hosts(e, ELASTIC_WORKER_KILLED, "its agent did not end the workers");
-    give_up_hosts(e, ELASTIC_WORKER_EXITED, "its agent did not finish the workers");
+    give_up_hosts(e, ELASTIC_WORKER_KILLED, "its agent did not terminate the workers in time");
+    give_up_hosts(e, ELASTIC_WORKER_EXITED, "its agent did not finish with the workers in time");
 }
 
 /* Workers that have ended may have output left, so their hosts get more time. */
@@ -65,7 +65,7 @@ static void end_over(struct elastic *e)
         if (elastic_worker_lives(&e->workers.items[seat]) || e->end_prolonged)
             if (elastic_workers_at(&e->workers, seat) != NULL)
                 elastic_calls_give_up(e, e->workers.items[seat].host,
-                                      "its agent did not end the workers");
+                                      "its agent did not terminate the workers in time");
     e->end_prolonged = true;
     elastic_timer_set(e, ELASTIC_TIMER_END, e->now_ms + e->config.elastic_timeout_ms);
 }
@@ -75,15 +75,16 @@ static void worker_over(struct elastic *e, int seat)
     const struct elastic_worker *worker = &e->workers.items[seat];
     const char *host = elastic_hosts_name(&e->hosts, worker->host);
     if (worker->state == ELASTIC_WORKER_KILLED) {
-        elastic_calls_give_up(e, worker->host, "its agent did not end a worker");
+        elastic_calls_give_up(e, worker->host, "its agent did not terminate a worker in time");
         return;
     }
     if (worker->state == ELASTIC_WORKER_REMOVED) {
-        elastic_say(e, ELASTIC_NOTICE, "a worker on %s that was removed did not end: killed", host);
+        elastic_say(e, ELASTIC_NOTICE, "%s: a removed worker did not exit in time: killing it",
+                    host);
     } else {
         elastic_say(e, ELASTIC_WARNING,
-                    "rank %d on %s did not rejoin within %lld s: killed and replaced", worker->rank,
-                    host, (long long)(e->config.rejoin_timeout_ms / 1000));
+                    "rank %d on %s did not rejoin within %lld s: killing and replacing it",
+                    worker->rank, host, (long long)(e->config.rejoin_timeout_ms / 1000));
         e->change.killed++;
     }
     struct elastic_action *action = elastic_emit(e, ELASTIC_KILL);

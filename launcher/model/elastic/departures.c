@@ -60,7 +60,7 @@ void elastic_departures_finish(struct elastic *e)
             continue;
         elastic_emit(e, ELASTIC_LET_GO)->host = i;
         move(e, i, ELASTIC_HOST_DRAINED);
-        elastic_say(e, ELASTIC_NOTICE, "%s has left", name_of(e, i));
+        elastic_say(e, ELASTIC_NOTICE, "%s has left the job", name_of(e, i));
         if (host->listed && !host->relisted)
             continue;
         move(e, i, host->listed ? ELASTIC_HOST_KNOWN : ELASTIC_HOST_ABSENT);
@@ -78,7 +78,7 @@ void elastic_departures_drain(struct elastic *e, int number, const char *text, i
     elastic_hosts_drain(&e->hosts, number, text, deadline_ms);
     e->call_again = true;
     char why[400];
-    snprintf(why, sizeof(why), "%.200s is to be left%s%.170s", name_of(e, number),
+    snprintf(why, sizeof(why), "draining %.200s%s%.170s", name_of(e, number),
              text != NULL && text[0] != '\0' ? ": " : "", text != NULL ? text : "");
     switch (host->state) {
     case ELASTIC_HOST_CALLING: elastic_emit(e, ELASTIC_LET_GO)->host = number; /* fall through */
@@ -122,7 +122,8 @@ void elastic_departures_expire(struct elastic *e, int number)
                                       .seat = -1,
                                       .rank = -1,
                                       .since_ms = e->now_ms};
-    snprintf(failure.text, sizeof(failure.text), "the time of %.200s is over", name_of(e, number));
+    snprintf(failure.text, sizeof(failure.text), "the deadline for draining %.200s has passed",
+             name_of(e, number));
     for (int seat = host->first_seat; seat >= 0; seat = e->workers.items[seat].next) {
         const struct elastic_worker *worker = &e->workers.items[seat];
         if (!elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_KILLED)

@@ -85,7 +85,7 @@ static void on_hosts(struct elastic *e, const struct elastic_event *event)
 
 static void on_discovery_failed(struct elastic *e, const struct elastic_event *event)
 {
-    const char *text = event->text != NULL ? event->text : "the hosts could not be found out";
+    const char *text = event->text != NULL ? event->text : "host discovery failed";
     if (event->first) {
         elastic_verdict_give(e, ELASTIC_END_DISCOVERY, NULL, "%s", text);
         return;
@@ -94,7 +94,7 @@ static void on_discovery_failed(struct elastic *e, const struct elastic_event *e
         return; /* it has been said, and may come every second */
     free(e->discovery_problem);
     e->discovery_problem = mem_strdup(text);
-    elastic_say(e, ELASTIC_WARNING, "%s; the hosts that were found before stay", text);
+    elastic_say(e, ELASTIC_WARNING, "%s; hvdrun keeps the hosts that it found before", text);
 }
 
 static void on_came(struct elastic *e, const struct elastic_event *event)

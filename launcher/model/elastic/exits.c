@@ -35,13 +35,13 @@ static const struct elastic_worker *exited(struct elastic *e, const struct elast
     const char *host = elastic_hosts_name(&e->hosts, worker->host);
     const char *name = event->signaled ? sigabbrev_np(event->code) : NULL;
     if (name != NULL)
-        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was ended by SIG%s",
+        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was killed by SIG%s",
                  worker->rank, host, name);
     else if (event->signaled)
-        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was ended by signal %d",
+        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was killed by signal %d",
                  worker->rank, host, event->code);
     else
-        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s ended with %d%s",
+        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s exited with code %d%s",
                  worker->rank, host, event->code, event->code == 0 ? " before its peers" : "");
     return worker;
 }

@@ -28,7 +28,7 @@ void elastic_say(struct elastic *e, int level, const char *format, ...)
     int formatted = buf_vprintf(&text, format, args);
     va_end(args);
     if (formatted < 0)
-        buf_puts(&text, "(a line too long to be shown)");
+        buf_puts(&text, "(a line too long to show)");
     if (e->text_count == e->text_room) {
         e->text_room = e->text_room > 0 ? 2 * e->text_room : 8;
         e->texts = mem_resize_array(e->texts, e->text_room, sizeof(*e->texts));

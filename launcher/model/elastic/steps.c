@@ -158,7 +158,7 @@ static void say_waiting(struct elastic *e)
     if (size >= wanted(e))
         return; /* it gathers */
     e->waiting_said = true;
-    elastic_say(e, ELASTIC_WARNING, "waiting for %d more slot%s: %d of at least %d",
+    elastic_say(e, ELASTIC_WARNING, "waiting for %d more slot%s: %d found, at least %d needed",
                 wanted(e) - size, elastic_plural(wanted(e) - size), size, wanted(e));
 }
 

@@ -302,7 +302,7 @@ static int parse_line(const char *at, const char *end, struct strv *out, const c
         plain_value(&at, end, &value);
     }
     at = skip_blanks(at, end);
-    *wrong = "there is text behind the value (put the whole value in quotes)";
+    *wrong = "there is text after the value (put the whole value in quotes)";
     if (at < end && *at != '#')
         return -1;
     char *pair AUTO_FREE = mem_printf("%.*s=%s", (int)length, name, buf_text(&value));

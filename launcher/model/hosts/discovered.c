@@ -70,7 +70,7 @@ static int parse_line(const char *text, size_t length, int slots_per_host, size_
     bool none = says_zero(text, length, &shorter);
     if (has_blank(text, length))
         return error_status(err, STATUS_USAGE,
-                            "text after the host; expected HOST or HOST:SLOTS, one a line");
+                            "text after the host; expected HOST or HOST:SLOTS, one per line");
     if (host_entry_split(text, none ? shorter : length, &entry, err) < 0)
         return -1;
     struct host_adding adding = {.list = &line, .budget = *budget, .unit = "line"};
@@ -110,8 +110,8 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
     int result = 0;
     if (length > DISCOVERED_BYTES_MAX)
         return error_status(err, STATUS_USAGE,
-                            "%zu bytes are too many for a list of hosts; expected at most %zu",
-                            length, DISCOVERED_BYTES_MAX);
+                            "the list of hosts has %zu bytes; expected at most %zu", length,
+                            DISCOVERED_BYTES_MAX);
     for (size_t number = 1; result == 0 && at < end; number++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const char *text = at;

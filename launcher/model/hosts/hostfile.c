@@ -36,7 +36,7 @@ static const char *find_stranger(const struct hostfile *file)
             return strangers[i].what;
     }
     bool nul = file->length > 0 && memchr(file->bytes, '\0', file->length) != NULL;
-    return nul ? "no text: it holds a NUL byte" : NULL;
+    return nul ? "not a text: it holds a NUL byte" : NULL;
 }
 
 static size_t line_length(const char *at, const char *end)
@@ -90,8 +90,9 @@ int hostfile_parse(const struct hostfile *file, struct host_list *out, struct er
     if (begins_with_section(text.bytes, text.bytes + text.length))
         return hostfile_ini_parse(&text, out, err);
     if (file->group != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "%s has no group '%s': it has no sections; expected [group %s] in it",
-                            file->name, file->group, file->group);
+        return error_status(
+            err, STATUS_USAGE,
+            "%s has no group '%s': it has no sections; expected a section [group %s]", file->name,
+            file->group, file->group);
     return hostfile_lines_parse(&text, out, err);
 }

@@ -256,8 +256,9 @@ static int build(struct building *building, struct host_list *out, struct error 
 {
     const struct hostfile *file = building->file;
     if (file->group != NULL && host_sections_find_group(&building->sections, file->group) == NULL)
-        return error_status(err, STATUS_USAGE, "%s has no group '%s'; expected [group %s] in it",
-                            file->name, file->group, file->group);
+        return error_status(err, STATUS_USAGE,
+                            "%s has no group '%s'; expected a section [group %s]", file->name,
+                            file->group, file->group);
     if (name_hosts(building, err) < 0)
         return -1;
     size_t count = building->list.count;

@@ -84,7 +84,7 @@ static int unknown_word(const char *word, size_t length, bool value_follows, str
     for (size_t i = 0; value_follows && i < sizeof(job_wide) / sizeof(job_wide[0]); i++) {
         if (strlen(job_wide[i].name) == length && memcmp(job_wide[i].name, word, length) == 0)
             return error_status(err, STATUS_USAGE,
-                                "'%s' cannot be said for one host; expected %s on the command line",
+                                "'%s' applies to the whole job; expected %s on the command line",
                                 job_wide[i].name, job_wide[i].option);
     }
     return error_status(err, STATUS_USAGE,
@@ -167,7 +167,7 @@ static int parse_hosts(struct host_adding *adding, const char *text, size_t leng
                             "no host name in front; expected HOST slots=N or HOST:N");
     if (hostfile_line_is_section(text, length))
         return error_status(err, STATUS_USAGE,
-                            "a section behind plain host lines; expected HOST slots=N, or every "
+                            "a section after plain host lines; expected HOST slots=N, or every "
                             "host in a section ([host NAME])");
     if (take_attributes(&words, &said, err) < 0)
         return -1;

@@ -206,7 +206,7 @@ static int take_pair(void *context, const struct ini_place *place, const char *n
     (void)name;
     int result = 0;
     if (sections->count == 0)
-        result = error_status(&why, STATUS_USAGE, "a setting in front of all sections; %s",
+        result = error_status(&why, STATUS_USAGE, "a setting before the first section; %s",
                               known_sections);
     else if (strcmp(key, "hosts") == 0)
         result = take_hosts(&sections->items[sections->count - 1], place, text, &why);
@@ -227,9 +227,10 @@ int host_sections_read(const char *text, const char *file, struct host_sections 
     for (size_t i = 0; i < out->count; i++) {
         const struct host_section *section = &out->items[i];
         if (section->kind == SECTION_GROUP && section->host_count == 0)
-            return error_status(err, STATUS_USAGE,
-                                "%s:%d: [group %s] has no hosts; expected hosts = NAME, NAME in it",
-                                file, section->line, section->name);
+            return error_status(
+                err, STATUS_USAGE,
+                "%s:%d: [group %s] has no hosts; expected a line hosts = NAME, NAME", file,
+                section->line, section->name);
     }
     return 0;
 }

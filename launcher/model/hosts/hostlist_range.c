@@ -52,7 +52,7 @@ static int emit(struct expansion *x)
     if (x->ranged) {
         if (*x->budget == 0)
             return error_status(x->err, STATUS_USAGE,
-                                "the ranges stand for too many hosts; expected fewer");
+                                "the ranges expand to too many hosts; expected fewer");
         (*x->budget)--;
     }
     return x->each(x->context, x->name, x->err);

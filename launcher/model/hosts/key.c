@@ -117,7 +117,7 @@ static int read_path(const char *text, size_t length, const char *what, struct h
     for (size_t i = 0; i < length && printable; i++)
         printable = (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
     if (!printable)
-        return error_status(err, STATUS_USAGE, "'%s' is not a path; expected that of a %s",
+        return error_status(err, STATUS_USAGE, "'%s' is not a path; expected the path of a %s",
                             text_show(text, length).text, what);
     *out = (struct host_value){text, length, 0};
     return 0;

@@ -90,8 +90,8 @@ static int refuse(const struct choice *choice, size_t bad, struct error *err)
                    view->all[i].prefix);
     if (others > 0)
         return error_status(err, STATUS_USAGE,
-                            "%s has no network interface that --network-interfaces allows, nor "
-                            "have %zu other hosts; it has: %s",
+                            "%s has no network interface that --network-interfaces allows, and "
+                            "neither do %zu other hosts; it has: %s",
                             view->node->name, others, buf_text(&list));
     return error_status(err, STATUS_USAGE,
                         "%s has no network interface that --network-interfaces allows; it has: %s",

@@ -48,9 +48,9 @@ static int parse_ppr(const char **at, struct mapping *out, struct error *err)
         *at = next_word(*at, unit);
     if (is_number(number, PLAN_SIZE_MAX, &out->per_node) && strcasecmp(unit, "node") == 0)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "expected ppr:N:node, with N ranks on each host; --bind-to places them "
-                        "inside of a host");
+    return error_status(
+        err, STATUS_USAGE,
+        "expected ppr:N:node, with N ranks on each host; --bind-to places them within a host");
 }
 
 static int parse_modifier(const char *word, struct mapping *out, struct error *err)
@@ -75,7 +75,7 @@ static int parse(const char *text, struct mapping *out, struct error *err)
     if (i == count || text[0] == '\0')
         return error_status(err, STATUS_USAGE,
                             "expected slot, node, ppr:N:node, numa or seq (--bind-to core, numa, "
-                            "l3 or gpu places ranks inside of a host)");
+                            "l3 or gpu places ranks within a host)");
     out->rule = rule_words[i].rule;
     if (out->rule == MAP_PPR && parse_ppr(&at, out, err) < 0)
         return -1;

@@ -48,8 +48,8 @@ static int no_slots(const struct host_list *hosts, int size, bool oversubscribe,
     const char *plural = size == 1 ? "" : "s";
     if (oversubscribe && slots > 0)
         return error_status(err, STATUS_NO_SLOTS,
-                            "not enough slots: %d rank%s wanted, and max_slots lets the hosts have "
-                            "no more than %lld even with --oversubscribe; give more hosts",
+                            "not enough slots: %d rank%s wanted, but max_slots limits the hosts to "
+                            "%lld even with --oversubscribe; give more hosts",
                             size, plural, (long long)slots);
     return error_status(err, STATUS_NO_SLOTS,
                         "not enough slots: %d rank%s wanted, %lld slot%s found (%s); give more "
@@ -148,11 +148,11 @@ static int place_seq(const struct host_list *hosts, int size, bool oversubscribe
                      struct error *err)
 {
     if ((size_t)size > hosts->said && !oversubscribe)
-        return error_status(err, STATUS_NO_SLOTS,
-                            "not enough slots: %d ranks wanted, and --map-by seq has one for each "
-                            "of the %zu entries of the host list; give more entries, or "
-                            "--oversubscribe",
-                            size, hosts->said);
+        return error_status(
+            err, STATUS_NO_SLOTS,
+            "not enough slots: %d ranks wanted, but --map-by seq starts one for each of the %zu "
+            "entries of the host list; give more entries, or --oversubscribe",
+            size, hosts->said);
     for (int rank = 0; rank < size; rank++)
         out[rank] = (int)hosts->sequence[(size_t)rank % hosts->said];
     return 0;

@@ -24,7 +24,7 @@ static int64_t wanted_ranks(const struct plan_request *request, int64_t usual, s
         of_apps += np;
     }
     if (request->np < 0)
-        return error_status(err, STATUS_USAGE, "%d ranks cannot be started; give -np 1 or more",
+        return error_status(err, STATUS_USAGE, "cannot start %d ranks; give -np 1 or more",
                             request->np);
     if (request->np > 0 && of_apps > 0 && request->np != of_apps)
         return error_status(err, STATUS_USAGE,
@@ -36,8 +36,8 @@ static int64_t wanted_ranks(const struct plan_request *request, int64_t usual, s
         wanted = usual;
     if (wanted > PLAN_SIZE_MAX)
         return error_status(err, STATUS_USAGE,
-                            "%lld ranks are more than the %d of one job; give a smaller -np or "
-                            "fewer slots",
+                            "%lld ranks are more than the limit of %d for one job; give a smaller "
+                            "-np or fewer slots",
                             (long long)wanted, PLAN_SIZE_MAX);
     return wanted;
 }

@@ -108,7 +108,8 @@ static int take_number(struct rest *rest, size_t most, int64_t *out, struct erro
     if (length < sizeof(digits))
         memcpy(digits, word, length);
     if (digits[0] < '0' || digits[0] > '9' || parse_int(digits, 0, INT32_MAX, out, NULL) < 0)
-        return error_status(err, STATUS_USAGE, "'%s' is not a rank; expected a number from 0 on",
+        return error_status(err, STATUS_USAGE,
+                            "'%s' is not a rank; expected a whole number, 0 or more",
                             text_show(word, length).text);
     if ((size_t)*out < most)
         return 0;

@@ -46,7 +46,8 @@ static int check_template(const char *text, const char *letters, struct error *e
         if (at[1] == '%' || (at[1] != '\0' && strchr(letters, at[1]) != NULL))
             continue;
         if (at[1] == '\0')
-            return error_set(err, "'%s' ends with a single %% (%%%% is the sign itself)", text);
+            return error_set(err, "'%s' ends with a single %% (write %%%% for a percent sign)",
+                             text);
         return error_set(err, "'%s' has %%%c: expected %% and one of the letters %s, or %%%%", text,
                          at[1], letters);
     }
@@ -113,7 +114,8 @@ static int set_range(const char *text, struct duration_range *out, struct error 
     const char *second = text + split + strspn(text + split, " ,");
     struct duration_range range = SET_NO_RANGE;
     if (*second == '\0')
-        return error_set(err, "'%s' is one time: expected two, the least and the most", text);
+        return error_set(err, "'%s' is a single time: expected two, the minimum and the maximum",
+                         text);
     if (parse_duration_ms(first, &range.min_ms, err) < 0 ||
         parse_duration_ms(second, &range.max_ms, err) < 0)
         return -1;

@@ -192,7 +192,7 @@ void events_from_afar(struct server *server, const void *bytes, size_t length)
     struct event *event = mem_alloc(sizeof(*event));
     bool ok = unpack(bytes, length, event);
     if (!ok)
-        server_log(server, LOG_WARNING, "an event of another node cannot be read");
+        server_log(server, LOG_WARNING, "cannot read an event of another node");
     pmix_status_t status = PMIX_ERR_UNPACK_FAILURE;
     if (ok && server->job != NULL && !server->stuck)
         status = PMIx_Notify_event(event->code, &event->source, event->range, event->items,

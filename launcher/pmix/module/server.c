@@ -142,11 +142,11 @@ static int open_descriptors(struct server *server, struct error *err)
     if (bridge < 0 || server->timer_fd < 0 || server->poll_fd < 0 ||
         epoll_ctl(server->poll_fd, EPOLL_CTL_ADD, server->bridge.event_fd, &ready) < 0 ||
         epoll_ctl(server->poll_fd, EPOLL_CTL_ADD, server->timer_fd, &ready) < 0)
-        return error_errno(err, errno, "cannot make the descriptors of the PMIx server");
+        return error_errno(err, errno, "cannot create the descriptors of the PMIx server");
     if (server->poll_fd >= DESCRIPTORS_MAX)
         return error_set(err,
-                         "cannot start the PMIx server: %d descriptors are open already, more "
-                         "than PMIx can stand",
+                         "cannot start the PMIx server: %d descriptors are open already, more than "
+                         "PMIx supports",
                          server->poll_fd);
     return 0;
 }
@@ -167,7 +167,7 @@ static struct server *start(const struct pmix_server_ops *ops, void *context, co
                             const char *hostname, struct error *err)
 {
     if (process.used) {
-        error_set(err, "PMIx was started in this process before, and allows it once");
+        error_set(err, "PMIx was started in this process before, and it can start only once");
         return NULL;
     }
     struct server *server = mem_alloc(sizeof(*server));

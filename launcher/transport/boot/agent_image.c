@@ -18,20 +18,19 @@ int agent_image_open(const char *path, struct agent_image *image, struct error *
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC, 0);
     struct stat info = {.st_size = 0};
     if (fd < 0 || fstat(fd, &info) < 0)
-        return error_errno(err, errno,
-                           "cannot open %s, the part of hvdrun that runs on other hosts: install "
-                           "hvdrun completely",
-                           path);
+        return error_errno(
+            err, errno,
+            "cannot open %s, the part of hvdrun that runs on other hosts: reinstall hvdrun", path);
     size_t length = (size_t)info.st_size;
     void *bytes = length > 0 ? mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     if (bytes == MAP_FAILED)
-        return error_set(err, "cannot read %s: install hvdrun again", path);
+        return error_set(err, "cannot read %s: reinstall hvdrun", path);
     image->bytes = bytes;
     image->length = length;
     struct image_facts facts;
     if (image_facts_read(bytes, length, &facts, err) < 0) {
         agent_image_close(image);
-        return error_wrap(err, "%s cannot be sent to hosts", path);
+        return error_wrap(err, "cannot send %s to hosts", path);
     }
     snprintf(image->machine, sizeof(image->machine), "%s", facts.machine);
     image->glibc_major = facts.glibc_major;

@@ -115,8 +115,8 @@ static bool on_fail(struct boot *boot)
 {
     struct error err = ERROR_INIT;
     error_set(&err,
-              "hvdrun-agent cannot be stored and started on the host: %s; make one of these places "
-              "usable, or name another one there by TMPDIR or XDG_CACHE_HOME",
+              "cannot store and start hvdrun-agent on the host: %s; make one of these folders "
+              "usable, or name another one there with TMPDIR or XDG_CACHE_HOME",
               buf_text(&boot->places));
     fail(boot, &err);
     return false;
@@ -126,7 +126,7 @@ static bool on_terminal(struct boot *boot)
 {
     fail_with_noise(boot,
                     "the command gives the host's shell a terminal instead of a plain stream; "
-                    "leave out its option for that (ssh -tt; -t of kubectl and docker)");
+                    "remove the option that does so (ssh -tt; -t of kubectl and docker)");
     return false;
 }
 
@@ -204,13 +204,13 @@ static void ended(struct boot *boot)
     boot->cut = true;
     add_noise(boot, buf_text(&boot->line), boot->line.length);
     if (!boot->answered)
-        fail_with_noise(boot, "the connection ended before a shell of the host answered");
+        fail_with_noise(boot, "the connection ended before a shell on the host answered");
     else if (boot->stage == STAGE_AGENT)
-        fail_with_noise(boot, "hvdrun-agent ended as soon as it was started");
+        fail_with_noise(boot, "hvdrun-agent ended as soon as it started");
     else if (boot->stage == STAGE_SEND)
-        fail_with_noise(boot, "the connection ended while hvdrun-agent was sent");
+        fail_with_noise(boot, "the connection ended while hvdrun was sending hvdrun-agent");
     else
-        fail_with_noise(boot, "the host's shell ended in the middle of the start");
+        fail_with_noise(boot, "the host's shell ended before it started hvdrun-agent");
 }
 
 /* Takes what there is of a line from the stream. 1: some; 0: nothing yet; -1: the end. */
@@ -246,9 +246,8 @@ static void read_some(struct boot *boot)
         if (whole && !on_line(boot))
             return;
         if (boot->skipped > NOISE_MAX) {
-            fail_with_noise(boot,
-                            "the host prints too much before it does anything: keep its login "
-                            "files quiet for shells without a terminal");
+            fail_with_noise(boot, "the host printed too much before its shell answered: its login "
+                                  "files must print less in shells without a terminal");
             return;
         }
     }
@@ -306,12 +305,12 @@ static void too_late(void *context)
     double seconds = (double)boot->config.limit_ms / 1000;
     char *what AUTO_FREE = NULL;
     if (!boot->answered)
-        what = mem_printf("no shell of the host has answered for %.1f s", seconds);
+        what = mem_printf("no shell on the host has answered for %.1f s", seconds);
     else if (boot->stage == STAGE_SEND)
-        what = mem_printf("the host has taken nothing of hvdrun-agent for %.1f s", seconds);
+        what = mem_printf("the host has not accepted any data of hvdrun-agent for %.1f s", seconds);
     else
         what =
-            mem_printf("%s has said nothing for %.1f s",
+            mem_printf("%s has sent nothing for %.1f s",
                        boot->stage == STAGE_AGENT ? "hvdrun-agent" : "the host's shell", seconds);
     fail_with_noise(boot, what);
 }

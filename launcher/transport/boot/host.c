@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REMEDY                                                     \
-    "install hvdrun " HVDRUN_VERSION                               \
-    " there so that PATH of a plain `sh` finds it: its own agent " \
-    "is then used"
+#define REMEDY                       \
+    "install hvdrun " HVDRUN_VERSION \
+    " there, in the PATH of a plain `sh`, to use the agent of that installation"
 
 /* Copies a word and returns what follows it. */
 static const char *word(const char *text, char *out, size_t room)
@@ -62,7 +61,7 @@ int boot_host_check(const struct boot_host *host, const struct agent_image *imag
     long major, minor;
     if (strcmp(host->kernel, "Linux") != 0)
         return error_set(err, "hvdrun runs on Linux only, and this host runs %s",
-                         host->kernel[0] != '\0' ? host->kernel : "something without a name");
+                         host->kernel[0] != '\0' ? host->kernel : "an unknown system");
     if (!same_machine(host->machine, image->machine))
         return error_set(err, "the %s agent cannot run on this %s host: " REMEDY, image->machine,
                          host->machine);

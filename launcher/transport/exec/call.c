@@ -76,14 +76,14 @@ static void explain_command(struct exec_call *call)
         why = mem_printf("%s (%s: %s)", complaint.why, call->program, complaint.line);
     } else if (clean) {
         stage = STAGE_START;
-        why = mem_printf("%s ended at once without an error and without an answer: it must pass "
-                         "its standard input on to the host (kubectl exec and docker exec do so "
-                         "with -i)%s%s",
-                         call->program, said[0] != '\0' ? "; it said: " : "", said);
+        why = mem_printf(
+            "%s ended with exit status 0 before the host answered: check that it passes its "
+            "standard input on to the host (kubectl exec and docker exec do so with -i)%s%s",
+            call->program, said[0] != '\0' ? "; it said: " : "", said);
     } else if (said[0] != '\0') {
         why = mem_printf("%s: %s", end, said);
     } else {
-        why = mem_printf("%s and said nothing; try the command by hand: %s ... %s", end,
+        why = mem_printf("%s and printed nothing; try the command by hand: %s ... %s", end,
                          call->program, BOOT_COMMAND);
     }
     report_failure(call, stage, why);
@@ -218,7 +218,7 @@ static int start_command(struct exec_call *call, const struct strv *argv, struct
     if (path == NULL)
         return -1;
     if (fd_socketpair(stream) < 0 || fd_pipe(errors) < 0 || fd_nonblock(errors[0]) < 0) {
-        error_errno(err, errno, "cannot make the streams for %s", argv->items[0]);
+        error_errno(err, errno, "cannot create the streams for %s", argv->items[0]);
         call->pid = -1;
     } else {
         struct child_spec spec = {.path = path,

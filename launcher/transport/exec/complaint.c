@@ -15,19 +15,19 @@ static const struct complaint_rule of_ssh[] = {
     {"bad configuration option", STAGE_CONFIG,
      "ssh does not understand its configuration: correct the line that it names"},
     {"bad owner or permissions", STAGE_CONFIG,
-     "ssh refuses a configuration file that others could write: chmod 600 it"},
+     "ssh refuses a configuration file that other users can write: run chmod 600 on it"},
     {"remote host identification has changed", STAGE_HOST_KEY,
-     "the host's key is not the one in known_hosts: if the host was set up anew, remove the old "
-     "key with ssh-keygen -R; if not, somebody may be in between"},
+     "the host's key is not the one in known_hosts: if the host was reinstalled, remove the old "
+     "key with ssh-keygen -R; if not, another machine may pose as the host"},
     {"host key verification failed", STAGE_HOST_KEY,
      "the host's key is not known: check it and add it to known_hosts, by connecting once with ssh "
      "or with ssh-keyscan"},
     {"revoked host key", STAGE_HOST_KEY, "the host's key is marked as revoked in known_hosts"},
     {"too many authentication failures", STAGE_AUTH,
-     "the key agent offers too many wrong keys first: name the right one with "
-     "--ssh-identity-file and IdentitiesOnly yes"},
+     "the key agent offered too many other keys first: name the right one with --ssh-identity-file "
+     "and set IdentitiesOnly yes in ~/.ssh/config"},
     {"permission denied (", STAGE_AUTH,
-     "the host accepts none of our keys for this user: put a public key into its "
+     "the host accepts none of your keys for this user: add a public key to its "
      "~/.ssh/authorized_keys, or name user and key (--ssh-user, --ssh-identity-file)"},
     {"no supported authentication methods", STAGE_AUTH,
      "the host does not accept keys: enable PubkeyAuthentication in its sshd_config"},
@@ -46,24 +46,26 @@ static const struct complaint_rule of_ssh[] = {
      "ssh and the host's sshd have no algorithm in common: update the older one, or allow one in "
      "~/.ssh/config"},
     {"kex_exchange_identification", STAGE_HANDSHAKE,
-     "the host's sshd hung up before the handshake: too many connections at once (raise its "
-     "MaxStartups or lower --ssh-window), or it does not want this machine"},
+     "the host's sshd closed the connection before the handshake: too many connections at once "
+     "(raise its MaxStartups or lower --ssh-window), or it refuses this machine"},
     {"ssh_exchange_identification", STAGE_HANDSHAKE,
-     "the host's sshd hung up before the handshake: too many connections at once (raise its "
-     "MaxStartups or lower --ssh-window), or it does not want this machine"},
-    {"connection reset", STAGE_HANDSHAKE, "the host's sshd broke the connection off: see its log"},
-    {"connection closed by", STAGE_HANDSHAKE, "the host's sshd hung up: see its log"},
+     "the host's sshd closed the connection before the handshake: too many connections at once "
+     "(raise its MaxStartups or lower --ssh-window), or it refuses this machine"},
+    {"connection reset", STAGE_HANDSHAKE, "the host's sshd reset the connection: see its log"},
+    {"connection closed by", STAGE_HANDSHAKE, "the host's sshd closed the connection: see its log"},
 };
 
 static const struct complaint_rule of_all[] = {
     {"\"/bin/sh\": stat", STAGE_START,
-     "there is no /bin/sh in it, which hvdrun needs to start its agent: use an image with a shell"},
+     "the container has no /bin/sh, which hvdrun needs to start its agent: use an image with a "
+     "shell"},
     {"/bin/sh\": executable file not found", STAGE_START,
-     "there is no /bin/sh in it, which hvdrun needs to start its agent: use an image with a shell"},
+     "the container has no /bin/sh, which hvdrun needs to start its agent: use an image with a "
+     "shell"},
     {"/bin/sh: no such file", STAGE_START,
-     "there is no /bin/sh on it, which hvdrun needs to start its agent"},
+     "the host has no /bin/sh, which hvdrun needs to start its agent"},
     {"the input device is not a tty", STAGE_START,
-     "the command wants a terminal: leave out its option for that (-t)"},
+     "the command asks for a terminal: remove its option for that (-t)"},
 };
 
 static const struct complaint_rule *find(const struct complaint_rule *entries, size_t count,

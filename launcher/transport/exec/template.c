@@ -19,9 +19,8 @@ static int check_percents(const char *word, struct error *err)
     for (const char *at = strchr(word, '%'); at != NULL; at = strchr(at + 2, '%')) {
         if (at[1] == '\0' || strchr("hpun%", at[1]) == NULL)
             return error_status(err, STATUS_USAGE,
-                                "%%%.1s in the command '%s' means nothing: %%h is the host, %%p "
-                                "the port, %%u the user, %%n the node's number, %%%% a percent "
-                                "sign",
+                                "unknown %%%.1s in the command '%s': %%h is the host, %%p the "
+                                "port, %%u the user, %%n the node's number, %%%% a percent sign",
                                 at + 1, word);
     }
     return 0;
@@ -52,8 +51,8 @@ static int add_user(const struct transport_target *target, struct buf *out, stru
     const char *user = own != NULL ? own->pw_name : target->user;
     if (user == NULL)
         return error_set(err,
-                         "the name of user %u is not known here, and %%u needs one: name a "
-                         "user with the host (user@host)",
+                         "user %u has no name on this machine, but %%u needs one: name a user with "
+                         "the host (user@host)",
                          (unsigned)geteuid());
     return add_name("user", user, out, err);
 }

@@ -98,9 +98,9 @@ static const struct {
      "the node may not execute hvdrun-agent: is its file system mounted noexec there?"},
     {"execve()", "the node does not have hvdrun-agent: put hvdrun on a file system that the nodes "
                  "share, or let Slurm copy it with --srun-args '--bcast=/tmp/hvdrun-agent'"},
-    {"unable to resolve \"", "srun does not find hvdrun-agent: install hvdrun as a whole"},
-    {"node configuration is not available", "Slurm does not give this node to the job: see what "
-                                            "scontrol show job says about its NodeList"},
+    {"unable to resolve \"", "srun cannot find hvdrun-agent: reinstall hvdrun"},
+    {"node configuration is not available",
+     "Slurm does not give this node to the job: see NodeList in the output of scontrol show job"},
     {"invalid node name", "Slurm has no node of this name: use the names that sinfo prints"},
     {"requested nodes are busy",
      "another step of this job holds the nodes: this Slurm has no --overlap, or the other step "
@@ -110,7 +110,7 @@ static const struct {
     {"expired or invalid job id", "the Slurm job is over (squeue does not know it any more)"},
     {"invalid job id specified", "the Slurm job is over (squeue does not know it any more)"},
     {"job/step already completing or completed", "the Slurm job is ending"},
-    {"job is pending execution", "the Slurm job has not been started yet"},
+    {"job is pending execution", "the Slurm job has not started yet"},
     {"memory required by task is not available",
      "the job has no memory left for the agents: ask for more (--mem)"},
     {"unable to contact slurm controller", "slurmctld does not answer: ask the administrator"},
@@ -118,7 +118,7 @@ static const struct {
     {"authentication", "Slurm's authentication fails here: is munge running?"},
     {"munge", "Slurm's authentication fails here: is munge running?"},
     {"communication connection failure", "slurmd does not answer on the node: is it up?"},
-    {"node failure on", "Slurm takes the node for dead"},
+    {"node failure on", "Slurm reports that the node failed"},
     {"unrecognized option", "srun does not know an option of --srun-args"},
     {"invalid option", "srun does not know an option of --srun-args"},
     {"invalid argument", "srun does not accept an option of --srun-args"},

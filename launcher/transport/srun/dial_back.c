@@ -122,8 +122,8 @@ static void claim_ended(void *context, const char *why)
 /* The claim may be gone after it. */
 static void claim_fail(struct dial_back_claim *claim, const char *cause)
 {
-    char *why AUTO_FREE = mem_printf(
-        "its agent cannot be taken in: %s; raise the limit of open files (ulimit -n)", cause);
+    char *why AUTO_FREE =
+        mem_printf("cannot accept its agent: %s; raise the limit of open files (ulimit -n)", cause);
     claim->has_failed = true;
     claim->events->failed(claim->context, why);
 }
@@ -142,8 +142,8 @@ static void take_in(struct dial_back_guest *guest, struct dial_back_claim *claim
     struct transport_stream stream = {.read_fd = -1};
     if (!welcome(guest)) { /* it will come again */
         tell(dial, LOG_INFO,
-             mem_printf("the agent of %s at %s went away: %s", claim->name, guest->peer,
-                        guest->end.module->problem(guest->end.session)));
+             mem_printf("lost the connection to the agent of %s at %s: %s", claim->name,
+                        guest->peer, guest->end.module->problem(guest->end.session)));
         guest_close(guest);
         return;
     }
@@ -176,14 +176,15 @@ static void check_claim(struct dial_back_guest *guest)
         claim = claim->next;
     if (claim == NULL) {
         tell(dial, dial->gave_up ? LOG_INFO : LOG_WARNING,
-             mem_printf("refused an agent from %s: it says that it is %s, which nobody waits for",
-                        guest->peer, name == NULL ? "of another job" : name));
-        refuse(guest, "nobody waits for an agent of this name");
+             mem_printf("refused an agent from %s: it identifies itself as %s, which hvdrun does "
+                        "not expect",
+                        guest->peer, name == NULL ? "an agent of another job" : name));
+        refuse(guest, "hvdrun does not expect an agent of this name");
     } else if (claim->has_come) {
         tell(dial, LOG_WARNING,
              mem_printf("refused a second agent of %s, from %s: the first came from %s",
                         claim->name, guest->peer, claim->peer));
-        refuse(guest, "an agent of this name is there already");
+        refuse(guest, "an agent of this name is connected already");
     } else {
         take_in(guest, claim);
     }
@@ -212,8 +213,8 @@ static void guest_late(void *context)
 {
     struct dial_back_guest *guest = context;
     tell(guest->dial, LOG_INFO,
-         mem_printf("hung up on %s: it did not say who it is within %d s", guest->peer,
-                    DIAL_BACK_HANDSHAKE_MS / 1000));
+         mem_printf("closed the connection from %s: it did not identify itself within %d s",
+                    guest->peer, DIAL_BACK_HANDSHAKE_MS / 1000));
     guest_close(guest);
 }
 
@@ -222,7 +223,9 @@ static void make_room(struct dial_back *dial)
     if (dial->guests < dial->config.guests)
         return;
     tell(dial, LOG_INFO,
-         mem_printf("hung up on %s: too many that do not say who they are", dial->oldest->peer));
+         mem_printf(
+             "closed the connection from %s: too many connections have not identified themselves",
+             dial->oldest->peer));
     guest_close(dial->oldest);
 }
 
@@ -280,7 +283,7 @@ static void be_full(struct dial_back *dial, const char *cause)
     loop_timer_set(dial->full, FULL_MS);
     if (++dial->full_rounds == 1)
         tell(dial, LOG_WARNING,
-             mem_printf("cannot take in an agent: %s; raise the limit of open files (ulimit -n)",
+             mem_printf("cannot accept an agent: %s; raise the limit of open files (ulimit -n)",
                         cause));
     else if (dial->full_rounds == FULL_ROUNDS)
         fail_all(dial, cause);
@@ -342,7 +345,7 @@ static int make_key(struct dial_back *dial, struct error *err)
 {
     struct tls_party_config party = {.is_server = true};
     if (getrandom(party.key, sizeof(party.key), 0) != (ssize_t)sizeof(party.key))
-        return error_errno(err, errno, "cannot make a key for the job");
+        return error_errno(err, errno, "cannot create a key for the job");
     for (size_t i = 0; i < sizeof(party.key); i++)
         snprintf(&dial->key[2 * i], 3, "%02x", party.key[i]);
     dial->party = dial->config.module->party_create(&party, err);

@@ -84,9 +84,9 @@ static void got_help(void *context, const struct program_result *result)
     bool has_run = result->why == NULL || result->status >= 0;
     if (!has_run || !srun_options_parse(result->text, &srun->options)) {
         /* If it cannot be run at all, the step will say so. */
-        char *line AUTO_FREE = mem_printf("srun --help tells nothing (%s): none of the options "
-                                          "that only some have is used",
-                                          has_run ? result->last_line : result->why);
+        char *line AUTO_FREE =
+            mem_printf("cannot read srun --help (%s): hvdrun uses only options that every srun has",
+                       has_run ? result->last_line : result->why);
         settings->note(settings->context, LOG_INFO, line);
     }
     loop_timer_set(srun->turn, 0);

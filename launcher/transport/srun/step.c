@@ -183,7 +183,7 @@ static void last_words_over(void *context)
     struct srun_call *call = find_doomed(step);
     for (; call != NULL; call = find_doomed(step)) {
         char *otherwise AUTO_FREE =
-            mem_printf("its agent ended before it had dialled back (%s)", call->fate);
+            mem_printf("its agent ended before it dialled back (%s)", call->fate);
         fail(step, call, STAGE_START, otherwise);
     }
     if (step->phase != GONE)
@@ -191,8 +191,8 @@ static void last_words_over(void *context)
     char *end AUTO_FREE = describe_end(step);
     const char *last = step->lines.last;
     char *otherwise AUTO_FREE =
-        mem_printf("%s before the agent had dialled back%s%s%s", end, last[0] == '\0' ? "" : " (",
-                   last, last[0] == '\0' ? "" : ")");
+        mem_printf("%s before the agent dialled back%s%s%s", end, last[0] == '\0' ? "" : " (", last,
+                   last[0] == '\0' ? "" : ")");
     close_stderr(step);
     fail_all(step, STAGE_START, otherwise);
 }
@@ -335,8 +335,8 @@ static pid_t spawn(struct srun_step *step, int err_fd, struct error *err)
                                    .key = dial_back_key(step->config->dial),
                                    .job_id = settings->room->job_id};
     if (path == NULL)
-        return error_set(err, "srun was not found along PATH: add the folder of Slurm's programs "
-                              "to it, or reach the nodes with --transport ssh");
+        return error_set(err, "srun was not found in PATH: add the folder of Slurm's programs to "
+                              "it, or reach the nodes with --transport ssh");
     if (null_fd < 0)
         return error_errno(err, errno, "cannot start srun");
     fill_argv(step, &argv);
@@ -357,7 +357,7 @@ static int start(struct srun_step *step, struct error *err)
     if (fd_pipe(errors) < 0 || fd_nonblock(errors[0]) < 0) {
         fd_close(&errors[0]);
         fd_close(&errors[1]);
-        return error_errno(err, errno, "cannot make a pipe for srun");
+        return error_errno(err, errno, "cannot create a pipe for srun");
     }
     pid_t pid = spawn(step, errors[1], err);
     fd_close(&errors[1]);

@@ -165,7 +165,7 @@ static void start_program(struct ssh_call *call)
 static void fall_back(struct ssh_call *call, const char *why)
 {
     char line[512];
-    snprintf(line, sizeof(line), "the ssh program does this host: %s", why);
+    snprintf(line, sizeof(line), "hvdrun uses the ssh program for this host: %s", why);
     close_connection(call);
     note(call, line);
     if (call->server == NULL) {

@@ -134,7 +134,7 @@ static int set_number(const char *key, const char *value, int64_t min, int64_t m
 {
     int64_t number;
     if (parse_int(value, min, max, &number, err) < 0)
-        return error_wrap(err, "ssh -G printed a strange %s", key);
+        return error_wrap(err, "ssh -G printed an invalid %s", key);
     *out = (int)number;
     return 0;
 }
@@ -216,7 +216,7 @@ int ssh_config_parse(struct ssh_config *config, const char *text, size_t length,
     }
     strv_copy(&config->known_hosts, strv_items(&system_wide));
     if (config->host_name == NULL || config->user == NULL)
-        return error_set(err, "ssh -G did not say host name and user");
+        return error_set(err, "ssh -G did not print the host name and the user");
     return 0;
 }
 

@@ -32,7 +32,7 @@ static int jump_argv(const struct ssh_config *config, const char *config_file, s
     const char *comma = strrchr(jump, ',');
     const char *last = comma == NULL ? jump : comma + 1;
     if (last[0] == '\0' || last[0] == '-' || jump[0] == '-')
-        return error_set(err, "ProxyJump %s cannot be used: it names no host", jump);
+        return error_set(err, "cannot use ProxyJump %s: it names no host", jump);
     strv_add(argv, "ssh");
     if (config_file != NULL) {
         strv_add(argv, "-F");
@@ -128,7 +128,7 @@ struct ssh_proxy *ssh_proxy_start(struct loop *loop, struct helpers *helpers, ch
         return NULL;
     int ends[2] = {-1, -1}, errors[2] = {-1, -1};
     if (fd_socketpair(ends) < 0 || fd_pipe(errors) < 0) {
-        error_errno(err, errno, "cannot make the link to the proxy command");
+        error_errno(err, errno, "cannot create the link to the proxy command");
         fd_close(&ends[0]);
         fd_close(&ends[1]);
         return NULL;

@@ -55,7 +55,7 @@ static void end_session(struct pump *pump, const char *problem)
     stderr_lines_end(&pump->lines, tell_line, pump);
     if (problem != NULL) {
         snprintf(pump->why, sizeof(pump->why), "%s",
-                 problem[0] == '\0' ? "the ssh connection broke" : problem);
+                 problem[0] == '\0' ? "the ssh connection was lost" : problem);
         return;
     }
     int status = pump->module->exit_status(pump->session);

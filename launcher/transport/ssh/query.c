@@ -286,7 +286,7 @@ static char *identity_problem(const struct ssh_queries *queries, const struct ss
     char *public AUTO_FREE = mem_printf("%s.pub", path);
     if (access(public, F_OK) == 0)
         return NULL;
-    return mem_printf("the key file %s (%s) cannot be found: %s", path, wanted->identity_by,
+    return mem_printf("cannot find the key file %s (%s): %s", path, wanted->identity_by,
                       strerrordesc_np(errnum));
 }
 

@@ -44,7 +44,7 @@ static void boot_failed(void *context, enum transport_stage stage, const char *w
     if (cut && last[0] == '\0')
         last = boot_noise(stream->boot);
     AUTO_FREE char *line = mem_printf("%s%s%s", cut ? stream->ended : why,
-                                      last[0] == '\0' ? "" : "; its last words: ", last);
+                                      last[0] == '\0' ? "" : "; its last output: ", last);
     stream->events->failed(stream->context, stage, line);
 }
 
@@ -80,7 +80,7 @@ struct ssh_stream *ssh_stream_create(const struct transport_room *room,
         .stage = boot_stage, .up = boot_up, .failed = boot_failed};
     int ends[2];
     if (fd_socketpair(ends) < 0) {
-        error_errno(err, errno, "cannot make the local end of the connection");
+        error_errno(err, errno, "cannot create the local end of the connection");
         return NULL;
     }
     struct ssh_stream *stream = mem_alloc(sizeof(*stream));

@@ -84,8 +84,8 @@ static void tell_refused(const struct auth *auth, const char *methods, struct bu
 
     (void)buf_printf(text, "Permission denied (%s) for user %s: ", methods, auth->user);
     if (!strstr(methods, "publickey"))
-        (void)buf_puts(text, "the server takes no keys, and nobody is asked for a password here: "
-                             "allow PubkeyAuthentication on it");
+        (void)buf_puts(text, "the server does not accept keys, and hvdrun does not ask for a "
+                             "password: enable PubkeyAuthentication in its sshd_config");
     else if (known == 0)
         (void)buf_printf(text, "there is no key to offer%s%s%s",
                          keys_unusable(auth->keys) ? " (" : ": name one with --ssh-identity-file",
@@ -136,7 +136,9 @@ static enum auth_step give_up(struct auth *auth, struct buf *text)
         methods = "publickey";
     }
     if (left && strstr(methods, "publickey")) {
-        (void)buf_printf(text, "no key that libssh2 can use was accepted, but there is more (%s)",
+        (void)buf_printf(text,
+                         "the server accepted no key that libssh2 can use, but the ssh program can "
+                         "try more (%s)",
                          left);
         return AUTH_FALLBACK;
     }

@@ -108,8 +108,8 @@ static void tell_changed(struct buf *text, const struct known_hosts *known,
 
     (void)buf_printf(text,
                      "the host key has changed: it shows %s, but %.*s %s is known (%s:%d): if the "
-                     "host was set up anew, run: ssh-keygen -f '%s' -R '%s'; if not, somebody may "
-                     "be listening in",
+                     "host was reinstalled, run: ssh-keygen -f '%s' -R '%s'; if not, another "
+                     "machine may pose as the host",
                      shown, (int)type.length, (const char *)type.at, was, answer->file,
                      answer->line, answer->file, known_hosts_name(known));
 }
@@ -135,11 +135,11 @@ static enum host_key_result judge_unknown(struct buf *text, const struct known_h
     const char *file = config->known_hosts ? config->known_hosts[0] : NULL;
 
     if (config->policy == SSH_HOST_STRICT) {
-        (void)buf_printf(text,
-                         "the host key %s is not known: compare it with the host's own, and when "
-                         "it is right add a line for '%s' to %s, or connect once without "
-                         "--ssh-strict",
-                         shown, known_hosts_name(known), file ? file : "~/.ssh/known_hosts");
+        (void)buf_printf(
+            text,
+            "the host key %s is not known: compare it with the host's own key; if they are equal, "
+            "add a line for '%s' to %s, or connect once without --ssh-strict",
+            shown, known_hosts_name(known), file ? file : "~/.ssh/known_hosts");
         return HOST_KEY_REFUSED;
     }
     (void)buf_printf(text, "host key %s", shown);
@@ -155,8 +155,8 @@ static enum host_key_result judge(LIBSSH2_SESSION *session, const struct known_h
 
     if (answer.verdict == KNOWN_REVOKED) {
         (void)buf_printf(text,
-                         "the host key %s is revoked (%s:%d): the host needs a new one, and "
-                         "whoever shows this one may be somebody else",
+                         "the host key %s is revoked (%s:%d): create a new key on the host; "
+                         "another machine with the revoked key may pose as the host",
                          shown, answer.file, answer.line);
         return HOST_KEY_REFUSED;
     }
@@ -196,7 +196,7 @@ enum host_key_result host_key_judge(LIBSSH2_SESSION *session, const struct known
 
     name = bytes ? key_blob_type(key) : key;
     if (!bytes || name.length == 0 || name.length > 64) {
-        (void)buf_puts(text, "libssh2 does not tell the host's key");
+        (void)buf_puts(text, "libssh2 does not return the host's key");
         return HOST_KEY_FALLBACK;
     }
     print = fingerprint_new(bytes, length);

@@ -140,13 +140,14 @@ struct key *key_create_take(EVP_PKEY *private, const char *origin, struct error 
 
     if (!type) {
         EVP_PKEY_free(private);
-        error_set(err, "a key of a kind that SSH does not use here (ed25519, ecdsa and rsa are)");
+        error_set(
+            err, "a key of a type that hvdrun cannot use for SSH (it uses ed25519, ecdsa and rsa)");
         return NULL;
     }
     if (type->nid == NID_rsaEncryption && EVP_PKEY_get_bits(private) < RSA_BITS_MIN) {
         EVP_PKEY_free(private);
         error_set(err,
-                  "an RSA key of less than %d bits, which servers refuse: make a new one with "
+                  "an RSA key of less than %d bits, which servers refuse: create a new one with "
                   "ssh-keygen",
                   RSA_BITS_MIN);
         return NULL;
@@ -154,7 +155,7 @@ struct key *key_create_take(EVP_PKEY *private, const char *origin, struct error 
     key = key_create(type, origin);
     key->private = private;
     if (put_public(&key->blob, type, private) < 0 || put_auth_blob(key) < 0) {
-        error_set(err, "its public half cannot be derived");
+        error_set(err, "cannot derive its public half");
         key_destroy(key);
         return NULL;
     }
@@ -174,7 +175,7 @@ struct key *key_create_public(struct byte_view blob, const char *origin, struct 
     }
     key = key_create(type, origin);
     if (buf_append(&key->blob, blob.at, blob.length) < 0 || put_auth_blob(key) < 0) {
-        error_set(err, "a key larger than any that is in use");
+        error_set(err, "a key that is too large");
         key_destroy(key);
         return NULL;
     }

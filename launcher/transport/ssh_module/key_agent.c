@@ -120,7 +120,8 @@ static int receive(struct key_agent *agent, size_t length, struct buf *out, int6
         ssize_t n;
 
         if (!room)
-            return error_set(err, "the key agent at %s sent too much", agent->path);
+            return error_set(err, "the key agent at %s sent a message that is too long",
+                             agent->path);
         n = recv(agent->fd, room, length, 0);
         if (n > 0) {
             buf_commit(out, (size_t)n);
@@ -225,7 +226,7 @@ int key_agent_sign(struct key_agent *agent, const struct key *key, struct byte_v
     uint8_t type;
 
     if (put_sign_request(&request, key, data) < 0)
-        return error_set(err, "what the key agent is to sign is too large");
+        return error_set(err, "the data for the key agent to sign is too large");
     if (exchange(agent, &request, &reply, err) < 0)
         return -1;
     fields = fields_of(buf_text(&reply), reply.length);

@@ -51,7 +51,7 @@ static void parse_pem(struct key_file *file, const char *path, const char *text,
         set_encrypted(file);
     } else {
         file->kind = KEY_FILE_BAD;
-        error_set(&file->reason, "it is no private key that OpenSSH or OpenSSL would know");
+        error_set(&file->reason, "it is not a private key that OpenSSH or OpenSSL can read");
     }
 }
 
@@ -129,7 +129,7 @@ static ssize_t read_bytes(struct key_file *file, const char *path, char *text)
     if (fd < 0 || fstat(fd, &status) < 0)
         return error_errno(&file->reason, errno, "it cannot be read");
     if (!S_ISREG(status.st_mode) || status.st_size > FILE_MAX)
-        return error_set(&file->reason, "it is no private key");
+        return error_set(&file->reason, "it is not a private key");
     while (length < FILE_MAX) {
         ssize_t got = fd_read(fd, text + length, FILE_MAX - length);
 
@@ -141,8 +141,9 @@ static ssize_t read_bytes(struct key_file *file, const char *path, char *text)
     }
     if (!parse_public(&file->public, text, length) && status.st_uid == getuid() &&
         (status.st_mode & 077) != 0)
-        return error_set(&file->reason, "others may read it, so OpenSSH and we do not use it: "
-                                        "chmod 600 it");
+        return error_set(
+            &file->reason,
+            "other users can read it, so OpenSSH and hvdrun do not use it: run chmod 600 on it");
     return (ssize_t)length;
 }
 

@@ -119,7 +119,7 @@ static void put_in_order(struct loading *loading, const struct ssh_keys_config *
         if (loading->named[i])
             add(keys, loading->named[i]);
         if (loading->files[i].certificate)
-            remember(&keys->left_to_ssh, config->files[i], "a certificate lies beside it");
+            remember(&keys->left_to_ssh, config->files[i], "there is a certificate next to it");
     }
     for (size_t i = 0; i < loading->other_count; i++) {
         if (!add(keys, loading->others[i]))
@@ -150,13 +150,13 @@ struct ssh_keys *keys_create(const struct ssh_keys_config *config, struct strv *
     if (keys->count > 0 || keys->left_to_ssh)
         return keys;
     if (keys->unusable)
-        error_set(err, "no SSH key can be used: %s", keys->unusable);
+        error_set(err, "cannot use any SSH key: %s", keys->unusable);
     else if (file_count == 1) /* one that was named: the usual ones are several */
         error_set(err,
                   "there is no file %s: correct its name, or add a key to an agent with ssh-add",
                   config->files[0]);
     else
-        error_set(err, "there is no SSH key: make one with ssh-keygen, add one to an agent with "
+        error_set(err, "there is no SSH key: create one with ssh-keygen, add one to an agent with "
                        "ssh-add, or name one with --ssh-identity-file");
     keys_destroy(keys);
     return NULL;

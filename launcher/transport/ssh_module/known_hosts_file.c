@@ -51,7 +51,7 @@ int known_hosts_file_append(const struct known_hosts *known, const char *file, s
     if (!ends_with_line_end(fd))
         (void)buf_putc(&line, '\n');
     if (hash_name && RAND_bytes(salt, sizeof salt) != 1)
-        return error_set(err, "no random bytes for the hash of a name");
+        return error_set(err, "cannot get random bytes for the hash of a name");
     if (known_hosts_line(known, key, hash_name ? salt : NULL, &line) < 0)
         return error_set(err, "the host key is too large for a line");
     written = fd_write(fd, line.bytes + line.start, line.length);

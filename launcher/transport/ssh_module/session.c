@@ -46,7 +46,7 @@ struct ssh_session *session_create(const struct ssh_host_config *config)
     session->known = known_hosts_create(config->name, config->port);
     session->libssh2 = libssh2_session_init_ex(NULL, NULL, NULL, &session->socket);
     if (!session->libssh2) {
-        (void)buf_puts(&session->problem, "libssh2 cannot make a session");
+        (void)buf_puts(&session->problem, "libssh2 cannot create a session");
         session->state = SSH_STATE_FAILED;
     } else if (known_files_find(config->known_files, config->known_hosts, session->known, &why) <
                0) {
@@ -102,7 +102,7 @@ static const char *libssh2_words(struct ssh_session *session)
     char *text = NULL;
 
     (void)libssh2_session_last_error(session->libssh2, &text, NULL, 0);
-    return text && text[0] ? text : "no reason is given";
+    return text && text[0] ? text : "libssh2 gives no reason";
 }
 
 static enum ssh_state stop(struct ssh_session *session, enum ssh_state state)
@@ -118,7 +118,7 @@ static enum ssh_state fail(struct ssh_session *session, const char *while_doing)
     const char *cause = socket_cause(&session->socket);
 
     if (session->problem.length == 0 && cause)
-        (void)buf_printf(&session->problem, "the connection broke while %s: %s", while_doing,
+        (void)buf_printf(&session->problem, "the connection was lost while %s: %s", while_doing,
                          cause);
     else if (session->problem.length == 0)
         (void)buf_printf(&session->problem, "%s: %s", while_doing, libssh2_words(session));
@@ -144,21 +144,21 @@ static enum ssh_state handshake_failed(struct ssh_session *session, int rc)
 
     if (session->socket.flooded) {
         (void)buf_printf(&session->problem,
-                         "what answers at port %d sends without end and nothing that SSH begins "
-                         "with: is it the right port, or proxy command?",
+                         "the program at port %d sends data without end, but no SSH banner: is it "
+                         "the right port or proxy command?",
                          session->config.port);
         return stop(session, SSH_STATE_FAILED);
     }
     if (!banner && cause) {
         (void)buf_printf(&session->problem,
-                         "the server ended the connection before its banner (%s): too many "
-                         "connections at a time? raise its MaxStartups or lower --ssh-window",
+                         "the server closed the connection before its banner (%s): too many "
+                         "connections at once? raise its MaxStartups or lower --ssh-window",
                          cause);
         return stop(session, SSH_STATE_AGAIN);
     }
     const char *remedy = banner ? turned_away(banner) : NULL;
     if (remedy) {
-        (void)buf_puts(&session->problem, "the server turned us away (");
+        (void)buf_puts(&session->problem, "the server refused this machine (");
         put_foreign(&session->problem, banner);
         (void)buf_printf(&session->problem, "): %s", remedy);
         return stop(session, SSH_STATE_AGAIN);
@@ -318,7 +318,7 @@ static ssize_t told(struct ssh_session *session, ssize_t rc)
     int cause = errno;
 
     if (rc < 0 && cause != EAGAIN && session->problem.length == 0)
-        (void)buf_printf(&session->problem, "the SSH connection broke: %s",
+        (void)buf_printf(&session->problem, "the SSH connection was lost: %s",
                          socket_cause(&session->socket) ? socket_cause(&session->socket)
                                                         : libssh2_words(session));
     errno = cause;

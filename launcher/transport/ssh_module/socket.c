@@ -108,7 +108,7 @@ int socket_errno(const struct ssh_socket *state)
 const char *socket_cause(const struct ssh_socket *state)
 {
     if (state->flooded)
-        return "the other side sends without end";
+        return "the other side sends data without end";
     if (state->receive_errno != 0)
         return strerror(state->receive_errno);
     if (state->ended)

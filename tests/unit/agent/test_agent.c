@@ -662,7 +662,7 @@ static void test_a_frame_that_only_agents_send(void **state)
         fake_send(&driver, types[i], 1, NULL);
         struct note note = fake_take(&driver, FRAME_LOG, 1, NO_SEAT);
         Hvdrun__Log *log = hvdrun__log__unpack(NULL, note.length, note.body);
-        char *text AUTO_FREE = mem_printf("the launcher broke the protocol: %s is not for an agent",
+        char *text AUTO_FREE = mem_printf("the driver broke the protocol: %s is not for an agent",
                                           frame_name((uint8_t)types[i]));
         assert_non_null(strstr(log->text, text));
         hvdrun__log__free_unpacked(log, NULL);

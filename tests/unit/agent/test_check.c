@@ -123,7 +123,7 @@ static void test_what_cannot_be(void **state)
     struct fake_driver driver;
     (void)state;
     fake_open(&driver);
-    listen_on(&driver, 1, "127.0.0.1", 7, "no token");
+    listen_on(&driver, 1, "127.0.0.1", 7, "a token");
     listen_on(&driver, 2, "not numeric", sizeof(token), "not numeric");
     listen_on(&driver, 3, "192.0.2.77", sizeof(token), "192.0.2.77");
     link_send(driver.link, FRAME_PROBE, 0, "\xff\xff\xff", 3);

@@ -311,7 +311,7 @@ static void test_no_acknowledgement(void **state)
 
 static void test_silent(void **state)
 {
-    expect_failure(*state, SILENT, "within the limit of time");
+    expect_failure(*state, SILENT, "within the time limit");
 }
 
 static void test_refuses(void **state)

@@ -215,9 +215,9 @@ static void test_answers(void **state)
 {
     struct fixture *f = *state;
     static const struct answer answers[] = {
-        {"exit 0", -1, "the preemption probe says so"},
-        {"echo", -1, "the preemption probe says so"},
-        {"echo 0", 0, "the preemption probe says so"},
+        {"exit 0", -1, "the preemption probe reported a notice"},
+        {"echo", -1, "the preemption probe reported a notice"},
+        {"echo 0", 0, "the preemption probe reported a notice"},
         {"printf '15 no newline'", 15000, "no newline"},
         {"printf '7\\tevicted'", 7000, "evicted"},
         {"echo .5 soon", 500, "soon"},
@@ -386,7 +386,7 @@ static void test_not_found(void **state)
     until_warning(f, 1);
     run_turns(f->loop, 100);
     assert_int_equal(f->warning_count, 1);
-    expect_warning(f, "was not found along PATH");
+    expect_warning(f, "was not found in PATH");
 }
 
 static void test_destroy_while_it_runs(void **state)

@@ -234,9 +234,10 @@ static void test_errors(void **state)
                   "--blacklist-cooldown-range needs a value: --blacklist-cooldown-range MIN MAX");
     must_fail_env("--blacklist-cooldown-range 10 5 x", NULL,
                   "--blacklist-cooldown-range: '10 5': the first time is longer than the second");
-    must_fail_env("--blacklist-cooldown-range=10 x", NULL,
-                  "--blacklist-cooldown-range: '10' is one time: expected two, the least and the "
-                  "most");
+    must_fail_env(
+        "--blacklist-cooldown-range=10 x", NULL,
+        "--blacklist-cooldown-range: '10' is a single time: expected two, the minimum and the "
+        "maximum");
     must_fail_env("-np four x", NULL, "-np: 'four' is not a whole number");
     must_fail_env("--num-proc=0 x", NULL, "--num-proc: 0 is out of range: expected 1 to 1000000");
     must_fail_env("-np -1 x", NULL, "-np: -1 is out of range: expected 1 to 1000000");

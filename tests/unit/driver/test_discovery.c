@@ -216,7 +216,7 @@ static void test_no_program(void **state)
     struct fixture *f = *state;
     char *path AUTO_FREE = in_root(f, "script");
     refused(f, path, STATUS_NOT_FOUND, "No such file");
-    refused(f, "hvdrun-no-such-program", STATUS_NOT_FOUND, "along PATH");
+    refused(f, "hvdrun-no-such-program", STATUS_NOT_FOUND, "in PATH");
     write_file(f, "script", "#!/bin/sh\necho a\n", 0644);
     refused(f, path, STATUS_NOT_EXECUTABLE, "chmod +x makes it executable");
     refused(f, f->root, STATUS_NOT_EXECUTABLE, "directory");

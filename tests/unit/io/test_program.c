@@ -169,7 +169,7 @@ static void test_cannot_start(void **state)
     struct program_spec spec = spec_of(f, argv);
     f->program = program_start(&spec, on_done, f);
     run_loop(f->loop);
-    assert_non_null(strstr(f->why, "along PATH"));
+    assert_non_null(strstr(f->why, "in PATH"));
     assert_int_equal(f->status, -1);
     spec.path = "/nowhere/program";
     f->program = program_start(&spec, on_done, f);

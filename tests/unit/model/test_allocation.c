@@ -163,7 +163,7 @@ static void test_check(void **state)
     expect_checked(job, NULL, "node2:3", true, "node2:3");
     expect_checked(job, NULL, "node2:3", false,
                    "node2: 3 slots wanted, but Slurm job 812 (node1, ");
-    expect_checked(job, NULL, "node2:3", false, "has 2 there; ask for fewer");
+    expect_checked(job, NULL, "node2:3", false, "has only 2 there; ask for fewer");
     expect_checked(job, NULL, "node2,node7:1,x", false,
                    "not in Slurm job 812 (node1, node2, node3, node4 and 2 more): node7, x; ");
     expect_checked(job, NULL, "x[1-9]", false, ": x1, x2, x3, x4 and 5 more; ");

@@ -227,7 +227,7 @@ static void test_no_cpu(void **state)
     struct error err = ERROR_INIT;
     const struct binding_request request = {.unit = BIND_CORE, .slots = 2};
     assert_null(binding_create(&topology, &request, &err));
-    assert_non_null(strstr(err.text, "may use none"));
+    assert_non_null(strstr(err.text, "may not use any"));
     topology_add(&topology, (struct topology_cpu){.cpu = 3, .allowed = false});
     topology_add(&topology, (struct topology_cpu){.cpu = -1, .allowed = true});
     assert_int_equal(topology.count, 1);

@@ -58,7 +58,7 @@ static void test_small_machine(void **state)
     report(&topology, (struct binding_request){.unit = BIND_L3, .slots = 2}, "l3", &lines);
     ASSERT_LINES(&lines,
                  "2 packages, 4 memory nodes, 16 cores, 32 CPUs; bound to: l3; B bound, b partly, "
-                 ". free, x not ours",
+                 ". free, x not available",
                  "rank 3  CPUs 0-1,16-17  [BB/..|../..][../..|../.x]",
                  "rank 4  CPUs 2-3,18-19  [../BB|../..][../..|../.x]");
     topology_destroy(&topology);
@@ -76,7 +76,7 @@ static void test_memory_node_of_packages(void **state)
     report(&topology, (struct binding_request){.unit = BIND_CORE, .slots = 1}, "core", &lines);
     ASSERT_LINES(&lines,
                  "4 packages, 1 memory node, 8 cores, 8 CPUs; bound to: core; B bound, b partly, "
-                 ". free, x not ours",
+                 ". free, x not available",
                  "rank 3  CPUs 0  [B.][..][..][..]");
     topology_destroy(&topology);
 }
@@ -120,7 +120,7 @@ static void test_large_machine(void **state)
         "gpu", &lines);
     ASSERT_LINES(&lines,
                  "2 packages, 2 memory nodes, 128 cores, 256 CPUs, 8 GPUs; bound to: gpu; B bound, "
-                 "b partly, . free, x not ours",
+                 "b partly, . free, x not available",
                  "GPU 0 at 0000:10:00.0, memory node 0, near CPUs 0-63,128-191: rank 3",
                  "GPU 1 at 0000:20:00.0, memory node 0, near CPUs 0-63,128-191: rank 4",
                  "GPU 2 at 0000:30:00.0, memory node 0, near CPUs 0-63,128-191: rank 5",

@@ -272,7 +272,7 @@ static void test_a_host_that_cannot_be_prepared(void **state)
     prepare_failed(&s, "b", "no such directory");
     expect(&s, "cancel 1, prepare 2");
     expect_members(&s, "+a0 +a1");
-    expect_said(&s, "b is not used any more: no such directory");
+    expect_said(&s, "b is blacklisted for the rest of the job: no such directory");
     happens(&s, .kind = ELASTIC_PREPARED, .epoch = 1); /* stale */
     expect(&s, "");
     prepared(&s);
@@ -380,7 +380,7 @@ static void test_discovery_fails(void **state)
     for (int i = 0; i < 3; i++)
         happens(&s, .kind = ELASTIC_DISCOVERY_FAILED, .text = "the script ended with 1");
     assert_string_equal(buf_text(&s.said),
-                        "the script ended with 1; the hosts that were found before stay\n");
+                        "the script ended with 1; hvdrun keeps the hosts that it found before\n");
     ignore(&s);
     hosts(&s, "a");
     happens(&s, .kind = ELASTIC_DISCOVERY_FAILED, .text = "the script ended with 1");
@@ -414,14 +414,14 @@ static void test_a_flapping_host(void **state)
             if (i < 2)
                 after(&s, 60000);
         }
-        expect_said(&s, times == 1 ? "a is not used for 100 s: it was lost 3 times"
-                                   : "a is not used for 150 s: it was lost 3 times");
+        expect_said(&s, times == 1 ? "a is blacklisted for 100 s: it was lost 3 times"
+                                   : "a is blacklisted for 150 s: it was lost 3 times");
         ignore(&s);
         after(&s, times == 1 ? 99999 : 149999);
         expect(&s, "");
         after(&s, 1);
         expect(&s, "call a");
-        expect_said(&s, "a is used again");
+        expect_said(&s, "a cooldown on a is over");
     }
     came_as(&s, "a", "another machine");
     for (int i = 0; i < 2; i++) {
@@ -459,7 +459,7 @@ static void test_failures_are_forgotten(void **state)
     came(&s, "a");
     lost(&s, "a");
     assert_true(elastic_host_facts(s.e, 0).blacklisted_until_ms == INT64_MAX); /* no cool-down */
-    expect_said(&s, "a is not used any more: it was lost 3 times");
+    expect_said(&s, "a is blacklisted for the rest of the job: it was lost 3 times");
     hosts(&s, "b");
     ignore(&s);
     hosts(&s, "a,b"); /* somebody has that name now */

@@ -12,7 +12,7 @@ static void test_a_worker_crashes(void **state)
     exited_at(&s, 2, 3, s.now - 40);
     expect(&s, "");
     expect_state(&s, ELASTIC_AGREEING);
-    expect_said(&s, "rank 2 on b ended with 3; the other workers rejoin");
+    expect_said(&s, "rank 2 on b exited with code 3; the other workers rejoin");
     finished(&s, 2);
     after(&s, 100);
     asked(&s, 0);
@@ -31,7 +31,7 @@ static void test_a_worker_crashes(void **state)
     after(&s, 100);
     started(&s);
     expect(&s, "resumed 2");
-    expect_cause(&s, "rank 2 on b ended with 3");
+    expect_cause(&s, "rank 2 on b exited with code 3");
     const struct elastic_facts *facts = elastic_facts(s.e);
     assert_int_equal(facts->mode, ELASTIC_REJOIN);
     assert_int_equal(facts->detected_ms - facts->happened_ms, 40);
@@ -57,7 +57,7 @@ static void test_a_seat_is_not_given_away_before_its_worker_has_finished(void **
     expect(&s, "prepare 2"); /* it has exited, that is enough for the slot */
     expect_members(&s, "a0 +a1");
     assert_int_equal(elastic_plan(s.e)->members[1].seat, 2);
-    expect_said(&s, "rank 1 on a was ended by SIGSEGV");
+    expect_said(&s, "rank 1 on a was killed by SIGSEGV");
     story_end(&s);
 }
 
@@ -129,7 +129,7 @@ static void test_a_survivor_hangs(void **state)
     ignore(&s);
     after(&s, 1);
     expect(&s, "kill 2");
-    expect_said(&s, "rank 2 on b did not rejoin within 60 s: killed and replaced");
+    expect_said(&s, "rank 2 on b did not rejoin within 60 s: killing and replacing it");
     signaled(&s, 2, 9);
     expect(&s, "prepare 2");
     expect_members(&s, "a1 +a0 +b0");
@@ -207,7 +207,7 @@ static void test_the_cause_comes_later(void **state)
     expect(&s, "prepare 2");
     prepared(&s);
     started(&s);
-    expect_cause(&s, "rank 1 on a ended with 7");
+    expect_cause(&s, "rank 1 on a exited with code 7");
     assert_int_equal(elastic_facts(s.e)->crashes, 1);
     story_end(&s);
 }
@@ -366,7 +366,7 @@ static void test_below_the_least(void **state)
     asked(&s, 0);
     expect_state(&s, ELASTIC_WAITING);
     expect(&s, "");
-    expect_said(&s, "waiting for 2 more slots: 1 of at least 3");
+    expect_said(&s, "waiting for 2 more slots: 1 found, at least 3 needed");
     after(&s, 90000);
     expect(&s, "call b");
     expect_silence(&s);
@@ -418,7 +418,7 @@ static void test_every_worker_fails(void **state)
     exited(&s, 2, 1);
     expect(&s, "verdict program fault");
     expect_verdict(&s, ELASTIC_END_FAULT,
-                   "every worker has failed: first, rank 1 on a ended with 42");
+                   "every worker failed; the first failure: rank 1 on a exited with code 42");
     assert_int_equal(elastic_verdict(s.e)->code, 42);
     assert_int_equal(elastic_verdict(s.e)->rank, 1);
     finished(&s, 0);
@@ -451,7 +451,7 @@ static void test_the_host_with_all_workers_is_lost(void **state)
     story_rejoins(&s, "a:2,b:2");
     lost(&s, "a");
     expect(&s, "end all 30000, prepare 2");
-    expect_said(&s, "no worker that holds the job's state is left");
+    expect_said(&s, "no worker that holds the job's state remains");
     prepared(&s);
     started(&s);
     expect_cause(&s, "lost a: no heartbeat; added b");
@@ -470,7 +470,7 @@ static void test_all_survivors_are_on_hosts_that_are_left(void **state)
     drain_by(&s, "a", -1);
     asked(&s, 0);
     expect(&s, "notify 0, end all 30000");
-    expect_said(&s, "no worker that holds the job's state is left");
+    expect_said(&s, "no worker that holds the job's state remains");
     all_end(&s, 15);
     expect(&s, "prepare 2, let go a");
     expect_members(&s, "+b0");
@@ -577,7 +577,7 @@ static void test_a_zero_long_before(void **state)
     expect(&s, "verdict crash");
     expect_verdict(
         &s, ELASTIC_END_CRASH,
-        "rank 1 on a was ended by SIGKILL, when 1 of 3 workers had already ended with 0");
+        "rank 1 on a was killed by SIGKILL, after 1 of 3 workers had exited with code 0");
     assert_true(elastic_verdict(s.e)->signaled);
     assert_int_equal(elastic_verdict(s.e)->code, 9);
     story_end(&s);
@@ -588,7 +588,7 @@ static void test_a_zero_long_before(void **state)
     after(&s, 5001);
     lost(&s, "b");
     expect(&s, "verdict host lost");
-    expect_verdict(&s, ELASTIC_END_HOST_LOST, "lost b: no heartbeat, when 1 of 3 workers");
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "lost b: no heartbeat, after 1 of 3 workers");
     assert_int_equal(elastic_verdict(s.e)->host, 1);
     story_end(&s);
 
@@ -598,7 +598,7 @@ static void test_a_zero_long_before(void **state)
     after(&s, 5001);
     asked(&s, 1);
     expect(&s, "verdict crash");
-    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on b asked to rejoin, when 1 of 2 workers");
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on b asked to rejoin, after 1 of 2 workers");
     assert_int_equal(elastic_verdict(s.e)->rank, 0);
     assert_int_equal(elastic_verdict(s.e)->code, 1);
     story_end(&s);
@@ -633,13 +633,14 @@ static void test_an_early_zero_is_a_crash(void **state)
         assert_int_equal(elastic_facts(s.e)->crashes, times);
         prepared(&s);
         started(&s);
-        expect_cause(&s, "rank 1 on a ended with 0 before its peers");
+        expect_cause(&s, "rank 1 on a exited with code 0 before its peers");
     }
     ignore(&s);
     asked(&s, 0);
     ended(&s, 1, 0); /* the other order */
     expect(&s, "verdict program fault");
-    expect_verdict(&s, ELASTIC_END_FAULT, "crashes on every host: last, rank 1 on a ended with 0");
+    expect_verdict(&s, ELASTIC_END_FAULT,
+                   "crashes on every host; the last crash: rank 1 on a exited with code 0");
     assert_int_equal(elastic_verdict(s.e)->code, 1);
     story_end(&s);
 }
@@ -772,14 +773,14 @@ static void test_draining(void **state)
     story_rejoin(&s);
     prepared(&s);
     expect(&s, "prepare 2, start 2, answer 100:0, answer 101:1, answer 102:-1, resumed 2");
-    expect_cause(&s, "c is to be left: preempted");
+    expect_cause(&s, "draining c: preempted");
     assert_int_equal(elastic_facts(s.e)->preemptions, 1);
     ignore(&s);
     exited(&s, 2, 134);
     expect(&s, ""); /* its last output is still read */
     finished(&s, 2);
     expect(&s, "let go c");
-    expect_said(&s, "c has left");
+    expect_said(&s, "c has left the job");
     expect_host(&s, "c", ELASTIC_HOST_DRAINED);
     hosts(&s, "a,b,c");
     expect(&s, ""); /* it has always been listed */
@@ -860,7 +861,7 @@ static void test_the_time_of_a_drained_host_is_over(void **state)
     after(&s, 20000);
     expect(&s, "kill 2, kill 1");
     expect_state(&s, ELASTIC_AGREEING);
-    expect_said(&s, "the time of b is over; the other workers rejoin");
+    expect_said(&s, "the deadline for draining b has passed; the other workers rejoin");
     asked(&s, 0);
     signaled(&s, 1, 9);
     signaled(&s, 2, 9);
@@ -946,7 +947,7 @@ static void test_a_drain_disturbs_what_is_prepared(void **state)
     expect_members(&s, "a0");
     prepared(&s);
     expect(&s, "start 3, answer 100:0, answer 101:-1, resumed 3");
-    expect_cause(&s, "lost c: no heartbeat; b is to be left: preempted");
+    expect_cause(&s, "lost c: no heartbeat; draining b: preempted");
     story_end(&s);
 }
 
@@ -994,7 +995,7 @@ static void test_reset_limit(void **state)
     exited(&s, 0, 5);
     expect(&s, "verdict reset limit");
     expect_verdict(&s, ELASTIC_END_RESET_LIMIT,
-                   "1 allowed (--reset-limit); the last: rank 0 on a ended with 5");
+                   "1 allowed (--reset-limit); the last: rank 0 on a exited with code 5");
     assert_int_equal(elastic_verdict(s.e)->code, 5);
     story_end(&s);
 
@@ -1034,7 +1035,7 @@ static void test_stop(void **state)
     expect(&s, "call c, notify 0, prepare 2, start 2, answer 100:0, answer 101:1, resumed 2");
     exited(&s, 1, 9);
     expect(&s, "verdict crash");
-    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on b ended with 9");
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on b exited with code 9");
     story_end(&s);
 
     story_config(&s)->np = 2;

@@ -29,7 +29,7 @@ static void test_a_worker_crashes(void **state)
     after(&s, 1000);
     exited_at(&s, 2, 1, s.now - 30);
     expect(&s, "end all 30000");
-    expect_said(&s, "rank 2 on b ended with 1; all workers restart");
+    expect_said(&s, "rank 2 on b exited with code 1; all workers restart");
     expect_state(&s, ELASTIC_STOPPING);
     after(&s, 500);
     signaled(&s, 0, 15);
@@ -48,7 +48,7 @@ static void test_a_worker_crashes(void **state)
     prepared(&s);
     started(&s);
     expect(&s, "start 2, resumed 2");
-    expect_cause(&s, "rank 2 on b ended with 1");
+    expect_cause(&s, "rank 2 on b exited with code 1");
     const struct elastic_facts *facts = elastic_facts(s.e);
     assert_int_equal(facts->mode, ELASTIC_RESTART);
     assert_int_equal(facts->agreed_ms - facts->detected_ms, 500);
@@ -89,7 +89,8 @@ static void test_restarts_after_crashes_are_counted(void **state)
     crash_and_restart(&s, 1);
     exited(&s, 2, 77);
     expect(&s, "verdict crash");
-    expect_verdict(&s, ELASTIC_END_CRASH, "rank 2 on a ended with 77; no more restarts: 2 allowed");
+    expect_verdict(&s, ELASTIC_END_CRASH,
+                   "rank 2 on a exited with code 77; no more restarts: 2 allowed");
     assert_int_equal(elastic_verdict(s.e)->code, 77);
     assert_int_equal(elastic_verdict(s.e)->seat, 2);
     story_end(&s);
@@ -131,7 +132,7 @@ static void test_growing_costs_nothing(void **state)
     expect(&s, "call b");
     after(&s, 1);
     expect(&s, "end all 30000");
-    expect_said(&s, "2 workers can run now instead of 1: all restart");
+    expect_said(&s, "2 workers can run now instead of 1: all workers restart");
     all_end(&s, 15);
     goes_on(&s);
     expect_members(&s, "+a0 +b0");
@@ -157,7 +158,7 @@ static void test_a_crash_just_before_a_restart(void **state)
     expect(&s, "");
     exited_at(&s, 1, 6, s.now - 1);
     expect(&s, "verdict crash");
-    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on a ended with 6");
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on a exited with code 6");
     story_end(&s);
 }
 
@@ -213,7 +214,7 @@ static void test_a_bad_slot(void **state)
     crash_and_restart(&s, 0); /* another slot */
     crash_and_restart(&s, 1);
     exited(&s, 1, 1);
-    expect_said(&s, "slot 1 of a is put aside for 60 s: the program has crashed there 3 times");
+    expect_said(&s, "slot 1 of a is blacklisted for 60 s: the program crashed there 3 times");
     assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 1);
     all_end(&s, 15);
     expect_members(&s, "+a0 +b0");
@@ -221,7 +222,7 @@ static void test_a_bad_slot(void **state)
     after(&s, 59999);
     expect(&s, "");
     after(&s, 1001);
-    expect_said(&s, "a is used again");
+    expect_said(&s, "a cooldown on a is over");
     expect(&s, "end all 30000"); /* it grows again */
     all_end(&s, 15);
     expect_members(&s, "+a0 +a1 +b0");
@@ -229,7 +230,7 @@ static void test_a_bad_slot(void **state)
     for (int i = 0; i < 2; i++)
         crash_and_restart(&s, 1);
     exited(&s, 1, 1);
-    expect_said(&s, "slot 1 of a is put aside for 100 s"); /* doubled, up to the most */
+    expect_said(&s, "slot 1 of a is blacklisted for 100 s"); /* doubled, up to the most */
     story_end(&s);
 }
 
@@ -244,7 +245,7 @@ static void test_waiting_at_the_start_is_told(void **state)
     came(&s, "a");
     expect_silence(&s); /* b may be enough, for all we know */
     came(&s, "b");
-    expect_said(&s, "waiting for 2 more slots: 4 of at least 6");
+    expect_said(&s, "waiting for 2 more slots: 4 found, at least 6 needed");
     hosts(&s, "a:2,b:2,c:1");
     came(&s, "c");
     expect_silence(&s); /* once */
@@ -264,7 +265,8 @@ static void test_a_bad_slot_that_is_needed(void **state)
         crash_and_restart(&s, 1);
     assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 0);
     exited(&s, 1, 77);
-    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on a ended with 77; no more restarts: 4 allowed");
+    expect_verdict(&s, ELASTIC_END_CRASH,
+                   "rank 1 on a exited with code 77; no more restarts: 4 allowed");
     story_end(&s);
 
     story_config(&s)->np = 3;
@@ -289,7 +291,7 @@ static void test_a_bad_slot_without_cool_down(void **state)
     crash_and_restart(&s, 0);
     crash_and_restart(&s, 0);
     exited(&s, 0, 1);
-    expect_said(&s, "slot 0 of a is put aside for the rest of the job");
+    expect_said(&s, "slot 0 of a is blacklisted for the rest of the job");
     all_end(&s, 15);
     expect_members(&s, "+b0");
     goes_on(&s);
@@ -342,8 +344,9 @@ static void test_it_crashes_on_every_host(void **state)
     crash_and_restart(&s, 0);
     exited(&s, 0, 2); /* a's third one, and b has seen one, too */
     expect(&s, "verdict program fault");
-    expect_verdict(&s, ELASTIC_END_FAULT,
-                   "the program crashes on every host: last, rank 0 on a ended with 2");
+    expect_verdict(
+        &s, ELASTIC_END_FAULT,
+        "the program crashes on every host; the last crash: rank 0 on a exited with code 2");
     assert_int_equal(elastic_verdict(s.e)->code, 2);
     story_end(&s);
 
@@ -387,7 +390,7 @@ static void test_no_worker_is_left(void **state)
     story_runs(&s, "a");
     lost(&s, "a");
     expect(&s, "end all 30000");
-    expect_said(&s, "lost a: no heartbeat; no worker is left");
+    expect_said(&s, "lost a: no heartbeat; no worker remains");
     expect_state(&s, ELASTIC_WAITING);
     story_end(&s);
 }
@@ -460,10 +463,10 @@ static void test_a_drain_gives_the_time_that_is_left(void **state)
     all_end(&s, 15);
     expect(&s, "prepare 2, let go b");
     goes_on(&s);
-    expect_cause(&s, "b is to be left: preempted");
+    expect_cause(&s, "draining b: preempted");
     drain_by(&s, "a", 600000);
     expect(&s, "deadline a 600000, verdict host lost");
-    expect_verdict(&s, ELASTIC_END_HOST_LOST, "a is to be left: preempted; no more restarts");
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "draining a: preempted; no more restarts");
     story_end(&s);
 
     story_config(&s)->np = 2;
@@ -537,11 +540,12 @@ static void test_asking_where_all_restart(void **state)
     all_end(&s, 15);
     expect(&s, "prepare 2");
     goes_on(&s);
-    expect_cause(&s, "rank 1 on a ended with 3");
+    expect_cause(&s, "rank 1 on a exited with code 3");
     ended(&s, 1, 0);
     asked(&s, 0);
     expect(&s, "verdict crash");
-    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on a ended with 0 before its peers; no more");
+    expect_verdict(&s, ELASTIC_END_CRASH,
+                   "rank 1 on a exited with code 0 before its peers; no more");
     story_end(&s);
 }
 
@@ -572,7 +576,7 @@ static void test_waiting_between_restarts(void **state)
     all_end(&s, 15);
     expect(&s, "end all 30000");
     expect_state(&s, ELASTIC_WAITING);
-    expect_said(&s, "waiting for 1 more slot: 1 of at least 2");
+    expect_said(&s, "waiting for 1 more slot: 1 found, at least 2 needed");
     after(&s, 1000);
     came(&s, "b");
     expect(&s, "call b, prepare 2");
@@ -590,7 +594,7 @@ static void test_reset_limit(void **state)
     story_runs(&s, "a,b");
     drain_by(&s, "b", -1);
     expect(&s, "verdict reset limit");
-    expect_verdict(&s, ELASTIC_END_RESET_LIMIT, "0 allowed (--reset-limit); the last: b is to be");
+    expect_verdict(&s, ELASTIC_END_RESET_LIMIT, "0 allowed (--reset-limit); the last: draining b");
     assert_int_equal(elastic_verdict(s.e)->seat, -1); /* no worker has done anything */
     assert_int_equal(elastic_verdict(s.e)->rank, -1);
     assert_int_equal(elastic_verdict(s.e)->host, -1);
@@ -614,7 +618,7 @@ static void test_the_lost_time_of_a_failed_restart(void **state)
     after(&s, 1000);
     prepared(&s);
     started(&s);
-    expect_cause(&s, "rank 0 on a ended with 1; rank 1 on a ended with 127");
+    expect_cause(&s, "rank 0 on a exited with code 1; rank 1 on a exited with code 127");
     assert_int_equal(elastic_facts(s.e)->lost_ms, 3000);
     story_end(&s);
 }

@@ -388,7 +388,7 @@ static void test_env_file_errors(void **state)
         {"A B=x\n", "my.env:1: expected NAME=value"},
         {"export\n", "my.env:1: expected NAME=value"},
         {"\n\nA='x' y\n",
-         "my.env:3: there is text behind the value (put the whole value in quotes)"},
+         "my.env:3: there is text after the value (put the whole value in quotes)"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct strv out AUTO_STRV = STRV_INIT;

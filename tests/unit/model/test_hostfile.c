@@ -161,8 +161,8 @@ static void test_contradictions(void **state)
 static void test_sections_behind_lines(void **state)
 {
     (void)state;
-    refuse_file("a\n[host b]\n", "my.hosts:2: ", "a section behind plain host lines");
-    refuse_file("a\n[defaults]\nslots = 4\n", "my.hosts:2: ", "a section behind plain");
+    refuse_file("a\n[host b]\n", "my.hosts:2: ", "a section after plain host lines");
+    refuse_file("a\n[defaults]\nslots = 4\n", "my.hosts:2: ", "a section after plain");
     refuse_file("slots = 4\na\n", "my.hosts:1: ", "no host name in front");
     expect_file("[fe80::1]\n", "fe80::1:1");
     expect_file("[abcd::1]:2\n", "abcd::1:2!");

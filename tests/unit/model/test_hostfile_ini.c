@@ -176,7 +176,7 @@ static void test_many(void **state)
     buf_puts(&text, "[host n[1-100000]]\nslots = 4\nenv.A = 1\n"
                     "[group g]\nhosts = n[1-1000]\nuser = ann\n");
     assert_int_equal(read_group(buf_text(&text), NULL, &list, &err), -1); /* 101000 names */
-    assert_non_null(strstr(err.text, "my.hosts:5: 'n[1-1000]': the ranges stand for too many"));
+    assert_non_null(strstr(err.text, "my.hosts:5: 'n[1-1000]': the ranges expand to too many"));
     hosts_destroy(&list);
     buf_clear(&text);
     for (int i = 0; i < HOSTS_MAX; i++)

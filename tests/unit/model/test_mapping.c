@@ -201,7 +201,7 @@ static void test_seq(void **state)
     expect(SHAPE("seq", NULL, "n[1-3],n2"), "n1 n2 n3 n2");
     expect(SHAPE("seq", NULL, "a,b,a", 7, true), "a b a a b a a");
     expect_refusal(SHAPE("seq", NULL, "a:4,b:4", 3), STATUS_NO_SLOTS,
-                   "3 ranks wanted, and --map-by seq has one for each of the 2 entries");
+                   "3 ranks wanted, but --map-by seq starts one for each of the 2 entries");
 }
 
 static void test_numa(void **state)
@@ -243,10 +243,11 @@ static void test_max_slots(void **state)
     expect(SHAPE(NULL, NULL, "a:2,b:1", 7, true, "a", 3), "a a a b b b b");
     expect(SHAPE(NULL, NULL, "a:1,b:1", 2, true, "b", 1), "a b");
     expect_refusal(SHAPE(NULL, NULL, "a:1", 3, true, "a", 2), STATUS_NO_SLOTS,
-                   "3 ranks wanted, and max_slots lets the hosts have no more than 2 even with");
+                   "3 ranks wanted, but max_slots limits the hosts to 2 even with");
     expect_refusal(SHAPE(NULL, NULL, "a", 3, true, "a", 1), STATUS_NO_SLOTS,
-                   "3 ranks wanted, and max_slots lets the hosts have no more than 1 even with");
-    expect_refusal(SHAPE("node", NULL, "a:1", 3, true, "a", 2), STATUS_NO_SLOTS, "no more than 2");
+                   "3 ranks wanted, but max_slots limits the hosts to 1 even with");
+    expect_refusal(SHAPE("node", NULL, "a:1", 3, true, "a", 2), STATUS_NO_SLOTS,
+                   "limits the hosts to 2");
     expect_refusal(SHAPE("ppr:3:node", NULL, "a:1,b:1", 0, true, "b", 2), STATUS_NO_SLOTS,
                    "puts 3 ranks on b, which has at most 2 slots; use more hosts");
     expect_refusal(SHAPE(NULL, "b,b,b", "a:1,b:1", 0, true, "b", 2), STATUS_NO_SLOTS,

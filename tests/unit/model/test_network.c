@@ -249,9 +249,10 @@ static void test_filter(void **state)
            "127.0.0.1/8, lo ::1/128, docker0 172.17.0.1/16, eno1 10.0.0.2/24, ib0 10.1.0.2/24, ib1 "
            "10.2.0.2/24");
     const struct machine small[] = {{.has = "a 10.0.0.1/8"}, {.has = ""}, {.has = "c 10.0.0.3/8"}};
-    EXPECT(small, "x",
-           "host1 has no network interface that --network-interfaces allows, nor have 2 other "
-           "hosts; it has: a 10.0.0.1/8");
+    EXPECT(
+        small, "x",
+        "host1 has no network interface that --network-interfaces allows, and neither do 2 other "
+        "hosts; it has: a 10.0.0.1/8");
     EXPECT(small, "a,c",
            "host2 has no network interface that --network-interfaces allows; it has: none");
 }

@@ -70,7 +70,7 @@ static void test_bad_rankfiles(void **state)
         {"", "ranks names no rank; expected lines as in 'rank 0=node1 slot=0-3'"},
         {"# nothing\n\n", "names no rank"},
         {"rank 0=a\nnode1 slots=4\n", "ranks:2: 'node1 slots=4': expected 'rank N=HOST slot=CPUS'"},
-        {"rank\n", "ranks:1: 'rank': '' is not a rank; expected a number from 0 on"},
+        {"rank\n", "ranks:1: 'rank': '' is not a rank; expected a whole number, 0 or more"},
         {"rank 0\n", "expected =HOST after the rank"},
         {"rank 0=\n", "'' is not a host"},
         {"rank -1=a\n", "'-1' is not a rank"},

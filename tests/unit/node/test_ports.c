@@ -54,7 +54,7 @@ static void test_held_port(void **state)
 
     assert_int_equal(other(AF_INET, port, false, true), -1); /* a program without the option */
     assert_int_equal(port_hold(port, &again, &err), -1);     /* another launcher */
-    assert_non_null(strstr(err.text, "cannot hold port"));
+    assert_non_null(strstr(err.text, "cannot reserve port"));
     assert_int_equal(err.errnum, EADDRINUSE);
 
     int listener = other(AF_INET, port, true, true); /* the worker that the port is for */

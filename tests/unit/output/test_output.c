@@ -389,9 +389,10 @@ static void a_full_disk_is_said_once(void **state)
     flush(&rig);
     rig_end(&rig);
     expect(&rig, "[0]<stdout>:console\n[0]<stdout>:console\n[0]<stdout>:console\n",
-           "hvdrun: cannot write '/dev/full': No space left on device; files that cannot be "
-           "written stay "
-           "incomplete and the job goes on\n");
+           "hvdrun: cannot write '/dev/full': No space left on device; the job goes on, and files "
+           "that hvdrun "
+           "cannot write stay "
+           "incomplete\n");
 }
 
 /* ---- files ---- */

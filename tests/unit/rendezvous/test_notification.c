@@ -158,7 +158,7 @@ static void test_bad_answers(void **state)
         if (i >= HMAC_SIZE && i < HMAC_SIZE + 4)
             continue;
         bytes[i] ^= 1;
-        assert_int_equal(feed(f, bytes, f->ack_length, 50, "gives an answer with a wrong digest"),
+        assert_int_equal(feed(f, bytes, f->ack_length, 50, "sends an answer with a wrong digest"),
                          NOTIFICATION_BAD);
         bytes[i] ^= 1;
     }
@@ -167,16 +167,16 @@ static void test_bad_answers(void **state)
         memcpy(bytes + HMAC_SIZE, &lengths[i], 4);
         for (size_t step = 1; step < 60; step += 7)
             assert_int_equal(
-                feed(f, bytes, f->ack_length, step, "gives an answer of an impossible length"),
+                feed(f, bytes, f->ack_length, step, "sends an answer with an invalid length"),
                 NOTIFICATION_BAD);
     }
     size_t length = 0;
     uint8_t *ping AUTO_FREE = from_hex(PING_RESPONSE, &length);
     assert_int_equal(length, 184);
-    assert_int_equal(feed(f, ping, length, 9, "gives an answer that is no acknowledgement"),
+    assert_int_equal(feed(f, ping, length, 9, "sends an answer that is not an acknowledgement"),
                      NOTIFICATION_BAD);
     f->key[0] ^= 1;
-    assert_int_equal(feed(f, f->ack, f->ack_length, 200, "gives an answer with a wrong digest"),
+    assert_int_equal(feed(f, f->ack, f->ack_length, 200, "sends an answer with a wrong digest"),
                      NOTIFICATION_BAD);
 }
 

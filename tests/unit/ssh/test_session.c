@@ -568,7 +568,7 @@ static void a_killed_server_is_told_after_its_last_words(void **state)
     program_kill_children(sshd.pid);
     assert_int_equal(talk_finish(&talk), -2);
     assert_string_equal(buf_text(&talk.out), "last words\n");
-    assert_non_null(strstr(session_problem(talk.session), "the SSH connection broke: "));
+    assert_non_null(strstr(session_problem(talk.session), "the SSH connection was lost: "));
     assert_int_equal(session_write(talk.session, &byte, 1), -1);
     assert_int_not_equal(errno, EAGAIN);
     assert_int_equal(session_exit_status(talk.session), -1);

@@ -203,7 +203,7 @@ static void test_a_second_claim(void **state)
     expect_agent(f, "node1", &node1);
     agent_come(f, &first, "hvdrun:job-1:node1", true);
     agent_come(f, &second, "hvdrun:job-1:node1", true);
-    assert_string_equal(second.line, "refused an agent of this name is there already\n");
+    assert_string_equal(second.line, "refused an agent of this name is connected already\n");
     assert_true(noted(f, LOG_WARNING, "second agent of node1, from 127.0.0.1"));
     assert_int_equal(node1.ups, 1);
     fd_nonblock(node1.stream.read_fd);
@@ -213,7 +213,7 @@ static void test_a_second_claim(void **state)
     agent_go(&first);
     run_turns(f->loop, 5);
     agent_come(f, &second, "hvdrun:job-1:node1", true); /* nor when it has gone */
-    assert_string_equal(second.line, "refused an agent of this name is there already\n");
+    assert_string_equal(second.line, "refused an agent of this name is connected already\n");
     agent_go(&second);
     forget(&node1);
     expect_agent(f, "node1", &node1); /* but when the node is called anew */
@@ -234,11 +234,11 @@ static void test_names_that_nobody_waits_for(void **state)
     expect_agent(f, "node1", &node1);
     for (size_t i = 0; i < sizeof(identities) / sizeof(identities[0]); i++) {
         agent_come(f, &agent, identities[i], true);
-        assert_string_equal(agent.line, "refused nobody waits for an agent of this name\n");
+        assert_string_equal(agent.line, "refused hvdrun does not expect an agent of this name\n");
         agent_go(&agent);
     }
     assert_int_equal(node1.ups, 0);
-    assert_true(noted(f, LOG_WARNING, "from 127.0.0.1: it says that it is node2"));
+    assert_true(noted(f, LOG_WARNING, "from 127.0.0.1: it identifies itself as node2"));
     assert_true(noted(f, LOG_WARNING, "another job"));
     forget(&node1);
 }
@@ -280,8 +280,8 @@ static void test_rubbish(void **state)
         assert_true(is_closed(fd));
         close(fd);
     }
-    assert_true(noted(f, LOG_INFO, "127.0.0.1: it is no part of this job"));
-    assert_true(noted(f, LOG_INFO, "::1: it is no part of this job"));
+    assert_true(noted(f, LOG_INFO, "127.0.0.1: the TLS handshake failed"));
+    assert_true(noted(f, LOG_INFO, "::1: the TLS handshake failed"));
 }
 
 /* Whoever says nothing makes room for those that come later. */
@@ -318,7 +318,7 @@ static void test_a_silent_stranger_is_not_kept(void **state)
         usleep(20000);
     }
     assert_true(is_closed(fd));
-    assert_true(noted(f, LOG_INFO, "did not say who it is"));
+    assert_true(noted(f, LOG_INFO, "did not identify itself"));
     close(fd);
 }
 
@@ -370,7 +370,7 @@ static void test_no_descriptor_for_an_agent(void **state)
     assert_non_null(strstr(node1.failed, "ulimit -n"));
     agent_go(&agent);
     agent_come(f, &agent, "hvdrun:job-1:node1", true); /* nobody waits for it any more */
-    assert_string_equal(agent.line, "refused nobody waits for an agent of this name\n");
+    assert_string_equal(agent.line, "refused hvdrun does not expect an agent of this name\n");
     agent_go(&agent);
     forget(&node1);
 }
@@ -391,7 +391,7 @@ static void test_no_descriptor_for_a_connection(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
     assert_non_null(strstr(node1.failed, "Too many open files"));
     assert_non_null(strstr(node2.failed, "Too many open files"));
-    assert_true(noted(f, LOG_WARNING, "cannot take in an agent: Too many open files"));
+    assert_true(noted(f, LOG_WARNING, "cannot accept an agent: Too many open files"));
     close(fd);
     forget(&node1);
     forget(&node2);

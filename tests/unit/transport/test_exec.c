@@ -268,7 +268,7 @@ static void test_other_complaints(void **state)
     peer = fail_with("/nonexistent/rsh", false, 15000);
     assert_non_null(strstr(peer.text, "/nonexistent/rsh"));
     peer = fail_with("no-such-command-at-all %h", false, 15000);
-    assert_non_null(strstr(peer.text, "not found along PATH"));
+    assert_non_null(strstr(peer.text, "not found in PATH"));
     peer = fail_with("sleep 1000 --", false, 15000);
     assert_non_null(strstr(peer.text, "sleep ended with exit status 1"));
 }

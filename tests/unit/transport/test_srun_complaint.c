@@ -40,8 +40,8 @@ static void test_about(void **state)
                  "connection failure",
                  "node3|Task launch for StepId=5.0 failed on node node3: Communication connection "
                  "failure");
-    expect_about("hvdrun-agent: cannot dial back from node3: the launcher cannot be reached",
-                 "node3|the launcher cannot be reached");
+    expect_about("hvdrun-agent: cannot dial back from node3: cannot reach hvdrun",
+                 "node3|cannot reach hvdrun");
     expect_about("hvdrun-agent: cannot dial back from n1: a: b", "n1|a: b");
 }
 
