@@ -306,7 +306,7 @@ static void test_cut(void **state)
 
 static void test_no_acknowledgement(void **state)
 {
-    expect_failure(*state, NO_ACK, "no acknowledgement");
+    expect_failure(*state, NO_ACK, "not an acknowledgement");
 }
 
 static void test_silent(void **state)
