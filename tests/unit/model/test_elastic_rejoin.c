@@ -1166,7 +1166,7 @@ static void test_the_time_of_a_host_with_one_worker_is_over(void **state)
     after(&s, 20000);
     expect(&s, "kill 1");
     expect_state(&s, ELASTIC_AGREEING);
-    expect_said(&s, "the time of b is over; the other workers rejoin");
+    expect_said(&s, "the deadline for draining b has passed; the other workers rejoin");
     story_end(&s);
 }
 
