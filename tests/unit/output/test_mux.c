@@ -18,7 +18,7 @@ static void ignore(void *context)
     (void)context;
 }
 
-static void ignore_failure(void *context, struct target *target, int errnum)
+static void ignore_failure(void *context, struct output_target *target, int errnum)
 {
     (void)context, (void)target, (void)errnum;
 }

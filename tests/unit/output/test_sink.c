@@ -28,7 +28,7 @@ static void on_drained(void *context)
     loop_stop(bench->loop);
 }
 
-static void on_failure(void *context, struct target *target, int errnum)
+static void on_failure(void *context, struct output_target *target, int errnum)
 {
     (void)target, (void)errnum;
     struct bench *bench = context;
@@ -61,7 +61,7 @@ static void settle(struct bench *bench)
     assert_int_equal(sink_queued(bench->sink), 0);
 }
 
-static struct target *file(struct bench *bench, const char *name)
+static struct output_target *file(struct bench *bench, const char *name)
 {
     char path[256];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -69,7 +69,7 @@ static struct target *file(struct bench *bench, const char *name)
 }
 
 /* Does this process have a descriptor of the target's file? */
-static bool is_open(const struct target *target)
+static bool is_open(const struct output_target *target)
 {
     bool found = false;
     DIR *dir = opendir("/proc/self/fd");
@@ -90,7 +90,7 @@ static void targets_in_turns(void **state)
     enum { TURNS = 5000 };
     struct bench bench;
     bench_start(&bench);
-    struct target *files[] = {file(&bench, "even"), file(&bench, "odd")};
+    struct output_target *files[] = {file(&bench, "even"), file(&bench, "odd")};
     char wanted[2][TURNS / 2 + 1] = {"", ""};
     for (int i = 0; i < TURNS; i++) {
         char byte = (char)('a' + i / 2 % 26);
@@ -108,7 +108,7 @@ static void a_descriptor_is_kept_until_it_is_given_back(void **state)
     (void)state;
     struct bench bench;
     bench_start(&bench);
-    struct target *target = file(&bench, "kept");
+    struct output_target *target = file(&bench, "kept");
     settle(&bench);
     assert_int_equal(access(sink_target_name(target), F_OK), -1);
     sink_open(bench.sink, target);
@@ -136,7 +136,7 @@ static void blocks_of_every_fill(void **state)
     (void)state;
     struct bench bench;
     bench_start(&bench);
-    struct target *target = file(&bench, "full"), *other = file(&bench, "other");
+    struct output_target *target = file(&bench, "full"), *other = file(&bench, "other");
     AUTO_BUF struct buf wanted = BUF_INIT(1 << 20);
     for (int i = 0; i < 4; i++) {
         size_t room;
@@ -163,7 +163,7 @@ static void a_wake_up_for_each_question(void **state)
     (void)state;
     struct bench bench;
     bench_start(&bench);
-    struct target *target = file(&bench, "woken");
+    struct output_target *target = file(&bench, "woken");
     for (int i = 1; i <= 3; i++) {
         sink_append(bench.sink, target, "x", 1);
         sink_submit(bench.sink);
@@ -201,7 +201,7 @@ static void not_before_the_ticket_is_reached(void **state)
     bench_start(&bench);
     int ends[2];
     assert_int_equal(fd_pipe(ends), 0);
-    struct target *target = sink_descriptor(bench.sink, ends[1], "a pipe");
+    struct output_target *target = sink_descriptor(bench.sink, ends[1], "a pipe");
     size_t total = 0, first = 0;
     for (int i = 0; i < 8; i++) {
         size_t room;
@@ -237,7 +237,7 @@ static void nobody_is_woken_without_a_question(void **state)
     (void)state;
     struct bench bench;
     bench_start(&bench);
-    struct target *target = file(&bench, "quiet");
+    struct output_target *target = file(&bench, "quiet");
     sink_append(bench.sink, target, "x", 1);
     settle(&bench);
     drained_meanwhile(&bench);
@@ -250,7 +250,7 @@ static void nobody_is_woken_without_a_question(void **state)
     bench_end(&bench);
 }
 
-static void on_told(void *context, struct target *target, int errnum)
+static void on_told(void *context, struct output_target *target, int errnum)
 {
     on_failure(context, target, errnum);
     loop_stop(((struct bench *)context)->loop);
@@ -262,7 +262,7 @@ static void a_failure_is_told_without_a_question(void **state)
     struct bench bench = {.loop = loop_create(NULL)};
     const struct sink_ops ops = {.drained = on_drained, .failed = on_told};
     bench.sink = sink_create(bench.loop, &ops, &bench);
-    struct target *full = sink_file(bench.sink, "/dev/full", true);
+    struct output_target *full = sink_file(bench.sink, "/dev/full", true);
     sink_append(bench.sink, full, "x", 1);
     sink_submit(bench.sink);
     drained_meanwhile(&bench);
