@@ -68,7 +68,7 @@ class FromSlurm(Allocation):
     def test_hosts_that_are_not_its_own(self):
         self.expect_refusal(r"not in Slurm job 812 \(node1, node2\): node3, other;", "--scheduler none",
                             args=("-H", "node1,node3,other:2"), env=SLURM)
-        self.expect_refusal(r"node2: 4 slots wanted, but .* has 3 there", "--oversubscribe",
+        self.expect_refusal(r"node2: 4 slots wanted, but .* has only 3 there", "--oversubscribe",
                             args=("-H", "node2:4"), env=SLURM)
         self.expect_nodes([("node2", 4, 4)], "-H", "node2:4", "--oversubscribe", env=SLURM)
         self.expect_nodes([("node3", 1, 1)], "-H", "node3:1", "--scheduler", "none", env=SLURM)
