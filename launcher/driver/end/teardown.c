@@ -17,16 +17,23 @@ struct teardown {
     int64_t begun_ms;         /* monotonic; 0: not yet */
 };
 
-static void limit_passed(void *context)
+static void give_up(const struct job *job)
 {
-    const struct teardown *teardown = context;
-    const struct job *job = teardown->job;
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state < NODE_ENDED)
             node_link_give_up(job->nodes[i], "its agent did not terminate its workers in time");
         else if (job->nodes[i]->state == NODE_ENDED || job->nodes[i]->state == NODE_CLOSING)
             node_link_give_up(job->nodes[i], "its agent did not exit in time");
     }
+}
+
+static void limit_passed(void *context)
+{
+    const struct teardown *teardown = context;
+    enum job_state before = teardown->job->state;
+    job_advance_now(teardown->job);
+    if (teardown->job->state == before)
+        give_up(teardown->job);
 }
 
 struct teardown *teardown_create(struct job *job)
@@ -131,5 +138,5 @@ void teardown_pause(struct job *job, bool paused)
 
 void teardown_give_up(struct job *job)
 {
-    limit_passed(job->teardown);
+    give_up(job);
 }

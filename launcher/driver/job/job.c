@@ -55,11 +55,17 @@ int64_t job_running_ms(const struct job *job)
     return now - job->stood_still_ms;
 }
 
-static void advance_now(void *context)
+void job_advance_now(struct job *job)
 {
-    struct job *job = context;
+    if (!job->advance_asked)
+        return;
     job->advance_asked = false;
     job->hooks->advance(job);
+}
+
+static void advance_deferred(void *context)
+{
+    job_advance_now(context);
 }
 
 void job_advance(struct job *job)
@@ -67,5 +73,5 @@ void job_advance(struct job *job)
     if (job->advance_asked)
         return;
     job->advance_asked = true;
-    loop_defer(job->loop, advance_now, job);
+    loop_defer(job->loop, advance_deferred, job);
 }

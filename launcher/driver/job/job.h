@@ -181,3 +181,7 @@ int64_t job_running_ms(const struct job *job);
 /* Call it when something may end the present state: hooks->advance runs once after the callbacks
  * of this turn of the loop, however often this was called. */
 void job_advance(struct job *job);
+
+/* Does it now if job_advance() has asked for it: a time limit looks whether it was kept after all.
+ * Only for callbacks of timers, never from within another part. */
+void job_advance_now(struct job *job);

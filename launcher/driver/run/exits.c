@@ -94,7 +94,7 @@ int exits_finished(struct job *job, struct node_link *node, const struct agent_f
     }
     if (message != NULL)
         hvdrun__finished__free_unpacked(message, NULL);
-    if (right)
+    if (first)
         job_advance(job);
     if (right && !first)
         return repeated(job);

@@ -34,7 +34,8 @@ static void end_job(void *context)
 static void passed(void *context)
 {
     struct time_limit *limit = context;
-    const struct job *job = limit->job;
+    struct job *job = limit->job;
+    job_advance_now(job);
     if (job->state != JOB_RUNNING || limit->passed)
         return;
     limit->passed = true;

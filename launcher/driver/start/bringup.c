@@ -77,6 +77,9 @@ static void limit_passed(void *context)
 {
     struct bringup *bringup = context;
     struct job *job = bringup->job;
+    job_advance_now(job);
+    if (job->state >= JOB_RUNNING)
+        return;
     AUTO_BUF struct buf text = BUF_INIT(ERROR_TEXT_MAX / 2);
     buf_printf(
         &text,
