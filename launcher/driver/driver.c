@@ -271,9 +271,6 @@ static void job_close(struct job *job)
     rank_table_destroy(&job->ranks);
     reaper_destroy(job->reaper);
     loop_destroy(job->loop);
-    for (int i = 0; i < job->address_count; i++)
-        free(job->addresses[i]);
-    free(job->addresses);
     free(job->places);
     free(job->nodes);
     free(job->master_addr);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "rendezvous/gate.h"
 #include "rendezvous/http.h"
 #include "rendezvous/table.h"
 
@@ -13,6 +14,8 @@
 enum { KEY_COST = 160, SCOPE_COST = 400 };
 
 enum { HELD_LEAST = 1024 };
+
+enum { GATE_NOTICE_MS = 60 * 1000 }; /* after which the user learns which ranks are missing */
 
 struct entry {
     void *blob; /* NULL when length is 0 */
@@ -25,6 +28,9 @@ struct scope {
     size_t cost;
     int64_t members; /* 0: not one of the plan's */
     int64_t done;    /* entries that are done */
+    int *ranks;      /* by key, of the members; NULL: not one of the plan's */
+    bool complete;   /* all members were done, once */
+    bool doomed;     /* a member has ended and was not done */
 };
 
 struct rendezvous_store {
@@ -36,7 +42,14 @@ struct rendezvous_store {
     size_t held_limit; /* as many as there can be workers that wait, those of an epoch before too */
     bool fixed_limit;
     uint32_t epoch;
-    bool full_said;
+    bool full_said, late_said;
+    struct rendezvous_gate *gate;
+    bool gate_opened;     /* in this epoch */
+    bool gate_broken;     /* a rank has ended before it opened */
+    int64_t gate_said_ms; /* when the user learns which ranks are missing */
+    int incomplete;       /* scopes of the plan */
+    int size;
+    bool *gone; /* by rank */
 };
 
 static void entry_free(void *value)
@@ -50,6 +63,7 @@ static void scope_free(void *value)
 {
     struct scope *scope = value;
     rendezvous_table_destroy(scope->entries, entry_free);
+    free(scope->ranks);
     free(scope);
 }
 
@@ -71,6 +85,7 @@ struct rendezvous_store *rendezvous_store_create(const struct rendezvous_store_o
     set_limits(store, 0);
     store->scopes = rendezvous_table_create();
     store->held = rendezvous_held_create();
+    store->gate = rendezvous_gate_create();
     return store;
 }
 
@@ -80,6 +95,8 @@ void rendezvous_store_destroy(struct rendezvous_store *store)
         return;
     rendezvous_table_destroy(store->scopes, scope_free);
     rendezvous_held_destroy(store->held);
+    rendezvous_gate_destroy(store->gate);
+    free(store->gone);
     free(store);
 }
 
@@ -103,12 +120,20 @@ static struct scope *add_scope(struct rendezvous_store *store, const char *name)
     return scope;
 }
 
-static void add_members(struct rendezvous_store *store, const char *name, int64_t members)
+/* Key `index` of the scope is this rank of the plan. */
+static void add_member(struct rendezvous_store *store, const char *name, int index, int rank)
 {
     struct scope *scope = find_scope(store, name);
-    if (scope == NULL)
+    if (scope == NULL) {
         scope = add_scope(store, name);
-    scope->members += members;
+        store->incomplete++;
+    }
+    if (index >= scope->members) {
+        scope->ranks = mem_resize_array(scope->ranks, (size_t)index + 1, sizeof(*scope->ranks));
+        while (scope->members <= index)
+            scope->ranks[scope->members++] = -1;
+    }
+    scope->ranks[index] = rank;
 }
 
 static void reply(struct rendezvous_store *store, struct rendezvous_source source, int status)
@@ -116,28 +141,45 @@ static void reply(struct rendezvous_store *store, struct rendezvous_source sourc
     store->ops->reply(store->context, source, status, NULL, 0);
 }
 
+static void open_gate(struct rendezvous_store *store, int status)
+{
+    struct rendezvous_source source;
+    store->gate_opened = true;
+    while (rendezvous_gate_take(store->gate, &source, NULL))
+        reply(store, source, status);
+}
+
+static void add_members(struct rendezvous_store *store, const struct plan *plan)
+{
+    for (int rank = 0; rank < plan->size; rank++) {
+        const struct plan_rank *place = &plan->ranks[rank];
+        AUTO_FREE char *local = mem_printf("local_%s", plan->nodes[place->node].name);
+        AUTO_FREE char *cross = mem_printf("cross_%d", place->local_rank);
+        add_member(store, "global", rank, rank);
+        add_member(store, local, place->local_rank, rank);
+        add_member(store, cross, place->cross_rank, rank);
+    }
+}
+
 void rendezvous_store_begin(struct rendezvous_store *store, uint32_t epoch, const struct plan *plan)
 {
     struct rendezvous_source source;
     while (rendezvous_held_take_due(store->held, INT64_MAX, &source))
         reply(store, source, HTTP_NOT_FOUND);
+    open_gate(store, HTTP_NOT_FOUND);
     rendezvous_table_destroy(store->scopes, scope_free);
     store->scopes = rendezvous_table_create();
     store->memory = 0;
     store->epoch = epoch;
-    store->full_said = false;
+    store->full_said = store->late_said = false;
     set_limits(store, plan->size);
-
-    add_members(store, "global", plan->size);
-    for (int i = 0; i < plan->node_count; i++) {
-        AUTO_FREE char *name = mem_printf("local_%s", plan->nodes[i].name);
-        add_members(store, name, plan->nodes[i].local_size);
-    }
-    for (int i = 0; i < plan->size; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "cross_%d", plan->ranks[i].local_rank);
-        add_members(store, name, 1);
-    }
+    rendezvous_gate_reset(store->gate, plan->size);
+    store->gate_opened = store->gate_broken = false;
+    store->incomplete = 0;
+    store->size = plan->size;
+    free(store->gone);
+    store->gone = mem_array((size_t)plan->size + 1, sizeof(*store->gone));
+    add_members(store, plan);
 }
 
 /* Takes one entry's account off; the entry itself is freed by the caller. */
@@ -167,7 +209,39 @@ static void say_full(struct rendezvous_store *store)
     store->ops->problem(store->context, text);
 }
 
-static void do_put(struct rendezvous_store *store, struct rendezvous_source source,
+static void tell_stuck(struct rendezvous_store *store, int rank, bool at_gate)
+{
+    if (store->ops->stuck != NULL && !store->gone[rank])
+        store->ops->stuck(store->context, rank, at_gate);
+}
+
+/* The rank of a PUT for which the gate waits; -1: it is another request. */
+static int comes_to_gate(const struct rendezvous_store *store,
+                         const struct rendezvous_request *request)
+{
+    static const char prefix[] = "rank_";
+    int64_t rank;
+    if (strcmp(request->scope, "global") != 0 ||
+        strncmp(request->key, prefix, sizeof(prefix) - 1) != 0 ||
+        !rendezvous_key_is_index(request->key + sizeof(prefix) - 1, &rank) || rank >= store->size)
+        return -1;
+    return (int)rank;
+}
+
+/* Answers the PUT of this rank, or holds it until all ranks have come. */
+static void hold_at_gate(struct rendezvous_store *store, int64_t now_ms, int rank,
+                         struct rendezvous_source source)
+{
+    if (rendezvous_gate_held(store->gate) == 0)
+        store->gate_said_ms = now_ms + GATE_NOTICE_MS;
+    bool all = rendezvous_gate_come(store->gate, rank, source, now_ms);
+    if (store->gate_broken)
+        tell_stuck(store, rank, true);
+    else if (all)
+        open_gate(store, HTTP_OK);
+}
+
+static void do_put(struct rendezvous_store *store, int64_t now_ms, struct rendezvous_source source,
                    const struct rendezvous_request *request)
 {
     struct scope *scope = find_scope(store, request->scope);
@@ -192,7 +266,14 @@ static void do_put(struct rendezvous_store *store, struct rendezvous_source sour
     old = rendezvous_table_put(scope->entries, request->key, key_length, entry);
     if (old != NULL)
         forget_entry(store, scope, old);
-    reply(store, source, HTTP_OK);
+    int rank = comes_to_gate(store, request);
+    if (rank >= 0)
+        hold_at_gate(store, now_ms, rank, source);
+    else
+        reply(store, source, HTTP_OK);
+    int64_t index;
+    if (scope->doomed && rendezvous_key_is_index(request->key, &index) && index < scope->members)
+        tell_stuck(store, scope->ranks[index], false);
 
     struct rendezvous_source waiter;
     while (rendezvous_held_take(store->held, request->scope, request->key, &waiter))
@@ -226,8 +307,14 @@ static void delete_in_plan(struct rendezvous_store *store, struct scope *scope, 
         return;
     entry->done = true;
     scope->done++;
-    if (scope->done == scope->members)
-        empty_scope(store, scope);
+    if (scope->done < scope->members)
+        return;
+    empty_scope(store, scope);
+    if (scope->complete)
+        return;
+    scope->complete = true;
+    if (--store->incomplete == 0 && store->ops->met != NULL)
+        store->ops->met(store->context);
 }
 
 static void delete_elsewhere(struct rendezvous_store *store, struct scope *scope,
@@ -274,15 +361,74 @@ void rendezvous_store_request(struct rendezvous_store *store, int64_t now_ms, ui
             return;
         }
     }
+    bool first = request->method == RENDEZVOUS_PUT && strcmp(request->scope, "global") == 0;
+    if (first && store->ops->elastic_joins != NULL &&
+        store->ops->elastic_joins(store->context, source, request))
+        return;
     if (epoch != store->epoch) {
         reply(store, source, HTTP_NOT_FOUND);
         return;
     }
     switch (request->method) {
     case RENDEZVOUS_GET: do_get(store, now_ms, source, request); break;
-    case RENDEZVOUS_PUT: do_put(store, source, request); break;
+    case RENDEZVOUS_PUT: do_put(store, now_ms, source, request); break;
     case RENDEZVOUS_DELETE: do_delete(store, source, request); break;
     }
+}
+
+static bool is_done(const struct scope *scope, const char *key)
+{
+    const struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
+    return entry != NULL && entry->done;
+}
+
+/* Nobody can complete the scope any more. Those that are in it wait for the one that has gone. */
+static void doom_scope(struct rendezvous_store *store, struct scope *scope)
+{
+    scope->doomed = true;
+    for (int64_t i = 0; i < scope->members; i++) {
+        char key[24];
+        snprintf(key, sizeof(key), "%lld", (long long)i);
+        const struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
+        if (entry != NULL && !entry->done && scope->ranks[i] >= 0)
+            tell_stuck(store, scope->ranks[i], false);
+    }
+}
+
+static void check_scope(void *context, void *value)
+{
+    struct rendezvous_store *store = context;
+    struct scope *scope = value;
+    for (int64_t i = 0; i < scope->members && !scope->complete && !scope->doomed; i++) {
+        char key[24];
+        snprintf(key, sizeof(key), "%lld", (long long)i);
+        if (scope->ranks[i] >= 0 && store->gone[scope->ranks[i]] && !is_done(scope, key))
+            doom_scope(store, scope);
+    }
+}
+
+void rendezvous_store_rank_gone(struct rendezvous_store *store, int rank)
+{
+    if (rank < 0 || rank >= store->size || store->gone[rank])
+        return;
+    store->gone[rank] = true;
+    rendezvous_gate_leave(store->gate, rank);
+    if (store->gate_opened) {
+        rendezvous_table_each(store->scopes, check_scope, store);
+        return;
+    }
+    store->gate_broken = true;
+    for (int held = 0; held < store->size; held++)
+        if (rendezvous_gate_holds(store->gate, held))
+            tell_stuck(store, held, true);
+}
+
+void rendezvous_store_repair(struct rendezvous_store *store, uint32_t epoch)
+{
+    store->epoch = epoch;
+    store->gate_broken = store->late_said = false;
+    for (int rank = 0; rank < store->size; rank++)
+        store->gone[rank] = false;
 }
 
 void rendezvous_store_drop(struct rendezvous_store *store, struct rendezvous_source source)
@@ -296,9 +442,30 @@ void rendezvous_store_drop_node(struct rendezvous_store *store, uint32_t node)
     rendezvous_held_drop_node(store->held, node);
 }
 
+/* The next time at which the gate has something to say or to do; -1: none. */
+static int64_t gate_deadline(const struct rendezvous_store *store)
+{
+    int64_t deadline = rendezvous_gate_deadline(store->gate);
+    if (deadline < 0 || store->gate_broken)
+        return -1;
+    return store->late_said || store->gate_said_ms > deadline ? deadline : store->gate_said_ms;
+}
+
 int64_t rendezvous_store_next_deadline(const struct rendezvous_store *store)
 {
-    return rendezvous_held_deadline(store->held);
+    int64_t held = rendezvous_held_deadline(store->held), gate = gate_deadline(store);
+    return held < 0 || (gate >= 0 && gate < held) ? gate : held;
+}
+
+static void say_late(struct rendezvous_store *store)
+{
+    AUTO_BUF struct buf missing = BUF_INIT(256);
+    rendezvous_gate_missing(store->gate, &missing);
+    AUTO_FREE char *text = mem_printf(
+        "%d of %d ranks have waited at the rendezvous for %d s; not there yet: rank %s",
+        rendezvous_gate_held(store->gate), store->size, GATE_NOTICE_MS / 1000, buf_text(&missing));
+    store->late_said = true;
+    store->ops->problem(store->context, text);
 }
 
 void rendezvous_store_expire(struct rendezvous_store *store, int64_t now_ms)
@@ -306,4 +473,11 @@ void rendezvous_store_expire(struct rendezvous_store *store, int64_t now_ms)
     struct rendezvous_source source;
     while (rendezvous_held_take_due(store->held, now_ms, &source))
         reply(store, source, HTTP_NOT_FOUND);
+    int64_t gate = gate_deadline(store);
+    if (gate < 0 || gate > now_ms)
+        return;
+    if (!store->late_said)
+        say_late(store);
+    if (rendezvous_gate_deadline(store->gate) <= now_ms)
+        open_gate(store, HTTP_OK);
 }

@@ -123,6 +123,14 @@ void *rendezvous_table_put(struct rendezvous_table *table, const void *key, size
     return NULL;
 }
 
+void rendezvous_table_each(const struct rendezvous_table *table,
+                           void (*visit)(void *context, void *value), void *context)
+{
+    for (size_t i = 0; i < table->bucket_count; i++)
+        for (const struct node *node = table->buckets[i]; node != NULL; node = node->next)
+            visit(context, node->value);
+}
+
 static void *unlink_node(struct rendezvous_table *table, struct node **link)
 {
     struct node *node = *link;

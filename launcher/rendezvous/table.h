@@ -20,5 +20,9 @@ void *rendezvous_table_put(struct rendezvous_table *table, const void *key, size
                            void *value);
 void *rendezvous_table_remove(struct rendezvous_table *table, const void *key, size_t length);
 
+/* Calls `visit` with each value; it must not change the table. */
+void rendezvous_table_each(const struct rendezvous_table *table,
+                           void (*visit)(void *context, void *value), void *context);
+
 /* Removes any one element and returns its value; NULL: the table is empty. */
 void *rendezvous_table_pop(struct rendezvous_table *table);

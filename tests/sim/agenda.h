@@ -23,6 +23,7 @@ enum task_kind {
     /* of a worker; `uid` */
     TASK_SPAWN,
     TASK_REGISTER,
+    TASK_CAN_JOIN,    /* a newcomer has done its imports, and waits at the rendezvous */
     TASK_PEER_FAILED, /* epoch */
     TASK_SETUP_LIMIT, /* epoch */
     TASK_JOIN,        /* an answer has reached it; epoch, or -1 in value: removed */

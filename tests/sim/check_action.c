@@ -4,12 +4,13 @@
 
 #include "sim/world.h"
 
-static void copy_plan(struct world *world, const struct elastic_plan *plan)
+static void copy_plan(const struct world *world, const struct elastic_plan *plan,
+                      struct sim_plan *copy)
 {
-    struct sim_plan *copy = &world->planned;
     copy->epoch = plan->epoch;
     copy->restart_count = plan->restart_count;
     copy->fresh = plan->fresh;
+    copy->repairs = plan->repairs;
     copy->size = plan->size;
     copy->host_count = plan->host_count;
     for (int m = 0; m < plan->size; m++) {
@@ -17,9 +18,43 @@ static void copy_plan(struct world *world, const struct elastic_plan *plan)
         const int seat = plan->members[m].seat;
         const bool survives = !plan->members[m].is_new && seat >= 0 && seat < WORLD_SEATS;
         copy->uids[m] = survives ? world->seats[seat] - 1 : -1;
+        copy->joins[m] = copy->uids[m] >= 0 && world->workers[copy->uids[m]].newcomer;
     }
     for (int i = 0; i < plan->host_count; i++)
         copy->hosts[i] = plan->hosts[i];
+}
+
+/* There is one batch at a time, and its number is as new as that of an epoch. */
+static void prepare_newcomers(struct world *world)
+{
+    const struct elastic_plan *plan = core_newcomers(&world->core);
+    if (plan == NULL || plan->size > CORE_MEMBERS || plan->host_count > CORE_MEMBERS) {
+        world_problem(world, plan == NULL ? INV_PREPARE : INV_WORLD, "newcomers without a plan");
+        return;
+    }
+    if (world->batch_prepare.active)
+        world_problem(world, INV_PREPARE, "newcomers of %u are neither started nor cancelled",
+                      world->batch_prepare.epoch);
+    if (plan->epoch <= world->last_epoch)
+        world_problem(world, INV_EPOCH, "newcomers of %u come after epoch %u", plan->epoch,
+                      world->last_epoch);
+    world->last_epoch = plan->epoch;
+    world->batch_started = false;
+    copy_plan(world, plan, &world->batch);
+    check_newcomers(world, &world->batch);
+}
+
+static void start_newcomers(struct world *world)
+{
+    if (!world->batch_prepare.active || !world->batch_prepare.told_prepared)
+        world_problem(world, INV_PREPARE, "newcomers are started before they are prepared");
+}
+
+static void cancel_newcomers(struct world *world, const struct elastic_action *action)
+{
+    if (!world->batch_prepare.active || action->epoch != world->batch_prepare.epoch)
+        world_problem(world, INV_PREPARE, "newcomers of %u are cancelled, but not prepared",
+                      action->epoch);
 }
 
 static void prepare(struct world *world)
@@ -32,11 +67,13 @@ static void prepare(struct world *world)
     if (world->prepare.active)
         world_problem(world, INV_PREPARE, "PREPARE, but epoch %u is neither started nor cancelled",
                       world->prepare.epoch);
-    if (plan->epoch <= world->last_epoch)
+    const bool theirs = world->batch_started && plan->epoch == world->batch.epoch;
+    if (theirs ? plan->epoch <= world->started.epoch : plan->epoch <= world->last_epoch)
         world_problem(world, INV_EPOCH, "epoch %u comes after epoch %u", plan->epoch,
                       world->last_epoch);
-    world->last_epoch = plan->epoch;
-    copy_plan(world, plan);
+    if (!theirs)
+        world->last_epoch = plan->epoch;
+    copy_plan(world, plan, &world->planned);
     check_plan(world, &world->planned);
 }
 
@@ -128,6 +165,18 @@ static void notify(struct world *world, const struct elastic_action *action)
     else if (!worker->told_registered || worker->kill_sent)
         world_problem(world, INV_NOTIFY, "NOTIFY of seat %d, which %s", action->seat,
                       worker->kill_sent ? "was killed" : "has not registered");
+    /* nothing has come or gone but newcomers: then all of them can join */
+    bool all = !world->batch_started;
+    for (int m = 0; m < world->batch.size && !all; m++) {
+        const int uid = world->batch.members[m].is_new ? world->batch.uids[m] : -1;
+        if (uid < 0)
+            continue;
+        all = world->workers[uid].told_can_join || !world->workers[uid].newcomer;
+        if (!all)
+            break;
+    }
+    if (world->schedule->config.early && !all && !world->leave_told)
+        world_problem(world, INV_QUIET, "NOTIFY, but not all newcomers can join");
 }
 
 static bool in_started(const struct world *world, int seat)
@@ -197,6 +246,8 @@ static bool allowed_after(enum elastic_action_kind kind)
     case ELASTIC_CALL:
     case ELASTIC_PREPARE:
     case ELASTIC_START:
+    case ELASTIC_PREPARE_NEWCOMERS:
+    case ELASTIC_START_NEWCOMERS:
     case ELASTIC_NOTIFY:
     case ELASTIC_DEADLINE:
     case ELASTIC_RESUMED:
@@ -249,6 +300,9 @@ void check_action(struct world *world, const struct elastic_action *action)
     case ELASTIC_PREPARE: prepare(world); break;
     case ELASTIC_CANCEL: cancel(world, action); break;
     case ELASTIC_START: start(world); break;
+    case ELASTIC_PREPARE_NEWCOMERS: prepare_newcomers(world); break;
+    case ELASTIC_CANCEL_NEWCOMERS: cancel_newcomers(world, action); break;
+    case ELASTIC_START_NEWCOMERS: start_newcomers(world); break;
     case ELASTIC_ANSWER: check_answer(world, action); break;
     case ELASTIC_KILL: kill_one(world, action); break;
     case ELASTIC_NOTIFY: notify(world, action); break;

@@ -131,7 +131,8 @@ static void check_limits(struct world *world, const struct elastic_verdict *verd
 {
     const struct elastic_config *config = &world->schedule->config;
     if (verdict->end == ELASTIC_END_RESET_LIMIT &&
-        (config->reset_limit < 0 || world->started_count - 1 < config->reset_limit))
+        (config->reset_limit < 0 ||
+         world->started_count - world->join_count - 1 < config->reset_limit))
         world_problem(world, INV_VERDICT, "reset limit after %d epochs", world->started_count);
     if (verdict->end == ELASTIC_END_HOST_LOST && !world->loss_told && !world->drain_told)
         world_problem(world, INV_VERDICT, "host lost, but none was");

@@ -139,20 +139,28 @@ static void check_survivor(struct world *world, const struct elastic_member *mem
     }
     if (worker->host != world->by_number[member->host] || worker->slot != member->slot)
         world_problem(world, INV_SLOT, "seat %d has moved to another host or slot", member->seat);
+    if (worker->newcomer && !worker->told_can_join)
+        world_problem(world, INV_QUIET, "seat %d joins, but it cannot yet", member->seat);
     if (worker->kill_sent || worker->removed)
         world_problem(world, INV_SEAT, "seat %d survives, but it was ended", member->seat);
     if (facts.state != ELASTIC_HOST_UP)
         world_problem(world, INV_HOST, "a survivor stays on a host that is %s",
                       elastic_host_state_name(facts.state));
-    if (!worker->told_ask)
+    if (!worker->told_ask && !worker->newcomer && !worker->told_held)
         world_problem(world, INV_PREPARE, "seat %d survives, but it has not asked", member->seat);
+}
+
+/* It starts now, or joins. */
+static bool is_new(const struct sim_plan *plan, int m)
+{
+    return plan->members[m].is_new || plan->joins[m];
 }
 
 static void check_order(struct world *world, const struct sim_plan *plan)
 {
     int last_old = -1, survivors = 0;
     for (int m = 0; m < plan->size; m++) {
-        if (plan->members[m].is_new)
+        if (is_new(plan, m))
             continue;
         survivors++;
         const struct elastic_member *before = find(&world->started, plan->members[m].seat);
@@ -166,7 +174,7 @@ static void check_order(struct world *world, const struct sim_plan *plan)
                           before->rank, last_old, plan->epoch);
         last_old = before->rank;
     }
-    if (survivors > 0 && plan->members[0].is_new)
+    if (survivors > 0 && is_new(plan, 0))
         world_problem(world, INV_ZERO, "rank 0 of epoch %u is new, but there are survivors",
                       plan->epoch);
     if (plan->fresh && survivors > 0)
@@ -178,7 +186,7 @@ static void check_placing_among(struct world *world, const struct sim_plan *plan
 {
     bool has_survivor = false, survivor_after = false;
     for (int o = 0; o < plan->size; o++) {
-        const bool survivor = !plan->members[o].is_new;
+        const bool survivor = !is_new(plan, o);
         const bool same_host = plan->members[o].host == plan->members[m].host;
         has_survivor |= survivor && same_host;
         survivor_after |= survivor && o > m;
@@ -190,13 +198,13 @@ static void check_placing_among(struct world *world, const struct sim_plan *plan
         return;
     }
     int at = m - 1;
-    while (at >= 0 && plan->members[at].is_new && plan->members[at].host == plan->members[m].host)
+    while (at >= 0 && is_new(plan, at) && plan->members[at].host == plan->members[m].host)
         at--;
     if (at < 0 || plan->members[at].host != plan->members[m].host)
         world_problem(world, INV_PLACING, "new rank %d of epoch %u is not behind those of its host",
                       m, plan->epoch);
     for (int o = m + 1; o < plan->size; o++) {
-        if (!plan->members[o].is_new && plan->members[o].host == plan->members[m].host)
+        if (!is_new(plan, o) && plan->members[o].host == plan->members[m].host)
             world_problem(world, INV_PLACING, "new rank %d of epoch %u is before a survivor", m,
                           plan->epoch);
     }
@@ -265,8 +273,8 @@ static void check_members(struct world *world, const struct sim_plan *plan)
     if (world->broken != INV_NONE)
         return;
     check_order(world, plan);
-    for (int m = 0; m < plan->size && !all_new; m++) {
-        if (plan->members[m].is_new)
+    for (int m = 0; m < plan->size && !all_new && !plan->repairs; m++) {
+        if (is_new(plan, m))
             check_placing_among(world, plan, m);
     }
     if (all_new)
@@ -290,6 +298,75 @@ static void check_kept(struct world *world, const struct sim_plan *plan)
     }
 }
 
+static bool same_numbers(const struct elastic_member *a, const struct elastic_member *b)
+{
+    return a->seat == b->seat && a->rank == b->rank && a->local_rank == b->local_rank &&
+           a->local_size == b->local_size && a->cross_rank == b->cross_rank &&
+           a->cross_size == b->cross_size;
+}
+
+/* Either all newcomers are in the plan, with the numbers that they were started with, or none. */
+static void check_joining(struct world *world, const struct sim_plan *plan)
+{
+    int joining = 0, batch = 0;
+    for (int m = 0; m < plan->size; m++)
+        joining += plan->joins[m];
+    if (joining == 0)
+        return;
+    for (int m = 0; m < world->batch.size; m++) {
+        const struct elastic_member *newcomer = &world->batch.members[m];
+        if (!newcomer->is_new)
+            continue;
+        batch++;
+        const struct elastic_member *member = find(plan, newcomer->seat);
+        if (member == NULL || plan->size != world->batch.size || !same_numbers(newcomer, member))
+            world_problem(world, INV_TOGETHER, "seat %d joins epoch %u, but not as it was started",
+                          newcomer->seat, plan->epoch);
+    }
+    if (batch != joining)
+        world_problem(world, INV_TOGETHER, "%d of %d newcomers join", joining, batch);
+}
+
+/* Survivors that suffice go on at once. */
+static void check_early(struct world *world, const struct sim_plan *plan)
+{
+    const struct elastic_config *config = &world->schedule->config;
+    int survivors = 0;
+    bool starts = false;
+    for (int m = 0; m < plan->size; m++) {
+        survivors += !is_new(plan, m);
+        starts |= plan->members[m].is_new;
+    }
+    if (config->early && starts && survivors >= config->min_np && !plan->repairs)
+        world_problem(world, INV_EARLY, "%d survivors wait for new workers", survivors);
+}
+
+/* The plan of newcomers counts on the members of the running epoch. */
+void check_newcomers(struct world *world, const struct sim_plan *batch)
+{
+    const struct elastic_config *config = &world->schedule->config;
+    int members = 0;
+    check_numbers(world, batch);
+    check_hosts(world, batch);
+    check_slots(world, batch);
+    if (!config->early)
+        world_problem(world, INV_PREPARE, "newcomers, but the survivors are to wait for them");
+    if (config->max_np > 0 && batch->size > config->max_np)
+        world_problem(world, INV_SIZE, "newcomers for %d workers, at most %d may be", batch->size,
+                      config->max_np);
+    for (int m = 0; m < batch->size && world->broken == INV_NONE; m++) {
+        if (batch->members[m].is_new)
+            check_new(world, &batch->members[m]);
+        else if (members >= world->started.size ||
+                 world->started.members[members++].seat != batch->members[m].seat)
+            world_problem(world, INV_ORDER, "newcomers count on seat %d in another place",
+                          batch->members[m].seat);
+    }
+    if (members != world->started.size || batch->members[0].is_new)
+        world_problem(world, INV_KEEP, "newcomers count on %d of %d members", members,
+                      world->started.size);
+}
+
 void check_plan(struct world *world, const struct sim_plan *plan)
 {
     for (int m = 0; m < plan->size; m++) {
@@ -304,6 +381,8 @@ void check_plan(struct world *world, const struct sim_plan *plan)
     check_numbers(world, plan);
     check_hosts(world, plan);
     check_slots(world, plan);
+    check_joining(world, plan);
+    check_early(world, plan);
     if (world->broken == INV_NONE)
         check_members(world, plan);
 }
@@ -324,7 +403,11 @@ static bool same_plan(const struct sim_plan *plan, const struct elastic_plan *no
 static void check_budgets(struct world *world)
 {
     const struct elastic_config *config = &world->schedule->config;
-    if (config->reset_limit >= 0 && world->started_count > config->reset_limit)
+    bool joins = false;
+    for (int m = 0; m < world->planned.size; m++)
+        joins |= world->planned.joins[m];
+    if (config->reset_limit >= 0 && !joins &&
+        world->started_count - world->join_count > config->reset_limit)
         world_problem(world, INV_BUDGET, "%d changes, %d allowed", world->started_count,
                       config->reset_limit);
     /* all that can have happened is crashes */

@@ -43,8 +43,11 @@ static bool could_grow(struct world *world)
     const struct sim_plan *plan = &world->started;
     if (world->verdict || world->state_before != ELASTIC_RUNNING || !world->resumed ||
         config->spares > 0 || (config->max_np > 0 && plan->size >= config->max_np) ||
-        (config->reset_limit >= 0 && world->started_count > config->reset_limit))
+        (config->reset_limit >= 0 &&
+         world->started_count - world->join_count > config->reset_limit))
         return false;
+    if (core_newcomers(&world->core) != NULL)
+        return false; /* it grows */
     bool registered = false;
     for (int m = 0; m < plan->size; m++) {
         const struct sim_worker *worker = &world->workers[plan->uids[m]];
@@ -191,7 +194,7 @@ static void check_hosts(struct world *world)
                           host->up        ? "a link"
                           : host->calling ? "a call"
                                           : "nothing");
-        const bool reserved = world->prepare.active;
+        const bool reserved = world->prepare.active || world->batch_prepare.active;
         if (facts.workers != live[h] && !reserved)
             world_problem(world, INV_VIEW, "%s has %d workers, the core says %d", host->name,
                           live[h], facts.workers);
@@ -214,7 +217,8 @@ static void check_workers(struct world *world)
              world->by_number[facts.host] != worker->host || facts.slot != worker->slot))
             world_problem(world, INV_VIEW, "seat %d is rank %d/%d, the core says %d/%d", seat,
                           worker->rank, worker->local_rank, facts.rank, facts.local_rank);
-        const bool ended = facts.state == ELASTIC_WORKER_KILLED;
+        const bool ended =
+            facts.state == ELASTIC_WORKER_KILLED || facts.state == ELASTIC_WORKER_DISMISSED;
         if (core_live && worker_is_live(worker) && ended && !worker->kill_sent)
             world_problem(world, INV_VIEW, "seat %d is being ended, but not by the driver", seat);
     }

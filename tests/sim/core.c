@@ -33,6 +33,8 @@ void core_create(struct core *core, const struct elastic_config *config, int64_t
         used.max_restarts = -1;
     if (mutation == MUTATION_LAST)
         used.rejoin_timeout_ms *= 10;
+    if (mutation == MUTATION_WAIT)
+        used.early = false;
     if (mutation == MUTATION_NO_CALL)
         used.reconnect_min_ms = used.reconnect_max_ms = 300000;
     core->elastic = elastic_create(&used, now_ms);
@@ -143,6 +145,15 @@ static void mutate_added(struct core *core, const struct elastic_event *event)
                 facts.local_rank == event->local_rank)
                 append(core, (struct elastic_action){
                                  .kind = ELASTIC_ANSWER, .seat = s, .request = event->request});
+        }
+        break;
+    case MUTATION_HASTY:
+        for (size_t i = 0; plan != NULL && i < core->actions.count; i++) {
+            if (core->actions.items[i].kind == ELASTIC_START_NEWCOMERS) {
+                append(core, (struct elastic_action){.kind = ELASTIC_NOTIFY,
+                                                     .seat = plan->members[0].seat});
+                break;
+            }
         }
         break;
     case MUTATION_REPEAT:
@@ -309,6 +320,16 @@ static void mutate_plan(const struct core *core, struct elastic_plan *plan)
         if (last > 0 && !plan->members[last].is_new)
             plan->size--;
         break;
+    case MUTATION_NUMBERS:
+        for (int m = 1; m < plan->size; m++) {
+            const struct elastic_worker_facts facts =
+                elastic_worker_facts(core->elastic, plan->members[m].seat);
+            if (facts.state == ELASTIC_WORKER_READY) {
+                exchange(plan, m - 1, m);
+                break;
+            }
+        }
+        break;
     case MUTATION_FEWER: plan->size = 0; break;
     case MUTATION_SEAT: plan->members[last].seat = plan->members[0].seat; break;
     case MUTATION_EPOCH: plan->epoch = 1; break;
@@ -326,6 +347,11 @@ const struct elastic_plan *core_plan(struct core *core)
     memcpy(core->members, plan->members, (size_t)plan->size * sizeof(*plan->members));
     mutate_plan(core, &core->plan);
     return &core->plan;
+}
+
+const struct elastic_plan *core_newcomers(const struct core *core)
+{
+    return elastic_newcomers(core->elastic);
 }
 
 const struct elastic_facts *core_facts(struct core *core)

@@ -64,6 +64,9 @@
     X(MUTATION_EARLY_RESUME, INV_RESUMED, "RESUMED with START")                                  \
     X(MUTATION_FACTS, INV_FACTS, "resumed before it was started")                                \
     X(MUTATION_VIEW, INV_VIEW, "a host is up that is not")                                       \
+    X(MUTATION_WAIT, INV_EARLY, "survivors wait for new workers")                                \
+    X(MUTATION_HASTY, INV_QUIET, "rank 0 is notified when newcomers are started")                \
+    X(MUTATION_NUMBERS, INV_TOGETHER, "a newcomer joins as another rank")                        \
     X(MUTATION_REPEAT, INV_REPEAT, "what comes twice is said twice")
 /* clang-format on */
 
@@ -96,5 +99,6 @@ int64_t core_deadline(const struct core *core);
 enum elastic_state core_state(const struct core *core);
 struct elastic_host_facts core_host(const struct core *core, int host);
 const struct elastic_plan *core_plan(struct core *core); /* borrowed until the next call */
+const struct elastic_plan *core_newcomers(const struct core *core);
 const struct elastic_facts *core_facts(struct core *core);
 const struct elastic_verdict *core_verdict(struct core *core);

@@ -19,6 +19,7 @@ static void told_hosts(struct world *world, const struct elastic_event *event)
         world->drain_told |=
             host->told_listed && (entry == NULL || entry->slots < host->told_slots);
         host->told_listed = entry != NULL;
+        world->leave_told |= host->told_slots > (entry != NULL ? entry->slots : 0);
         host->told_slots = entry != NULL ? entry->slots : 0;
         if (again || entry == NULL) {
             host->told_away_ms = -1;
@@ -58,6 +59,9 @@ static void told_lost(struct world *world, struct sim_host *host)
     bool had_member = false;
     for (int seat = 0; seat < WORLD_SEATS; seat++) {
         const struct sim_worker *worker = world_worker(world, seat);
+        if (worker != NULL && worker->host == h && worker_is_live(worker) && !worker->newcomer &&
+            worker->epoch == world->started.epoch)
+            comm_gate_breaks(world);
         had_member |= worker != NULL && worker->host == h && worker_is_live(worker);
     }
     if (had_member && host->told_listed && !host->told_draining && !world->failure_told &&
@@ -74,8 +78,14 @@ static void told_lost(struct world *world, struct sim_host *host)
  */
 static void told_exited(struct world *world, struct sim_worker *worker)
 {
+    if (!worker->newcomer && worker->epoch == world->started.epoch)
+        comm_gate_breaks(world);
     const bool failed = worker->code != 0 && !worker->kill_sent && !worker->removed;
     worker->told_exited = true;
+    if (worker->newcomer) {
+        world->crash_told = true;
+        return; /* a failure of its slot, not of the epoch */
+    }
     if ((!worker->kill_sent || worker->ended_before) && !worker->removed)
         world->crash_told = true;
     const struct sim_host *host = &world->hosts[worker->host];
@@ -93,6 +103,11 @@ static void told_worker(struct world *world, const struct elastic_event *event)
     if (worker == NULL)
         return;
     if (event->kind == ELASTIC_STARTED) {
+        worker->told_started = true;
+    } else if (event->kind == ELASTIC_CAN_JOIN) {
+        worker->told_can_join = true;
+    } else if (event->kind == ELASTIC_STUCK) {
+        worker->told_held = worker_is_live(worker) && !worker->told_ask;
         worker->told_started = true;
     } else if (event->kind == ELASTIC_EXITED) {
         told_exited(world, worker);
@@ -168,7 +183,7 @@ void driver_told(struct world *world, const struct elastic_event *event)
             told_lost(world, host);
         break;
     case ELASTIC_HOST_DRAIN:
-        world->drain_told = true;
+        world->drain_told = world->leave_told = true;
         if (host != NULL && host->told_listed) {
             host->told_draining = true;
             host->told_deadline_ms = event->deadline_ms;
@@ -183,12 +198,16 @@ void driver_told(struct world *world, const struct elastic_event *event)
     case ELASTIC_PREPARED:
         if (world->prepare.active && event->epoch == world->prepare.epoch)
             world->prepare.told_prepared = true;
+        if (world->batch_prepare.active && event->epoch == world->batch_prepare.epoch)
+            world->batch_prepare.told_prepared = true;
         break;
     case ELASTIC_PREPARE_FAILED: world->prepare_failure_told = world->hosts_changed = true; break;
     case ELASTIC_REGISTERED: told_registered(world, event); break;
     case ELASTIC_ASKED:
     case ELASTIC_ASK_DROPPED: told_request(world, event); break;
     case ELASTIC_STARTED:
+    case ELASTIC_CAN_JOIN:
+    case ELASTIC_STUCK:
     case ELASTIC_EXITED:
     case ELASTIC_FINISHED: told_worker(world, event); break;
     case ELASTIC_END: world->end_told = true; break;
@@ -199,19 +218,17 @@ void driver_told(struct world *world, const struct elastic_event *event)
 
 /* Actions. */
 
-static void prepare(struct world *world)
+static void prepare(struct world *world, const struct sim_plan *plan, struct sim_prepare *out)
 {
-    const struct sim_plan *plan = &world->planned;
-    world->prepare =
-        (struct sim_prepare){.active = true, .epoch = plan->epoch, .since_ms = core_now(world)};
+    *out = (struct sim_prepare){.active = true, .epoch = plan->epoch, .since_ms = core_now(world)};
     for (int m = 0; m < plan->size; m++) {
         const int h = world->by_number[plan->members[m].host];
-        if (plan->members[m].is_new && (world->prepare.waiting & (1u << h)) == 0) {
-            world->prepare.waiting |= 1u << h;
+        if (plan->members[m].is_new && (out->waiting & (1u << h)) == 0) {
+            out->waiting |= 1u << h;
             host_receive(world, h, (struct task){.kind = TASK_READY, .epoch = plan->epoch});
         }
     }
-    if (world->prepare.waiting == 0)
+    if (out->waiting == 0)
         world_add(world, &(struct task){.at_ms = world->now_ms,
                                         .kind = TASK_TELL,
                                         .event = {.kind = ELASTIC_PREPARED, .epoch = plan->epoch}});
@@ -222,6 +239,8 @@ void driver_ready(struct world *world, const struct task *task)
 {
     struct sim_host *host = &world->hosts[task->host];
     struct sim_prepare *prepared = &world->prepare;
+    if (world->batch_prepare.active && task->epoch == world->batch_prepare.epoch)
+        prepared = &world->batch_prepare;
     if (!host->agent && task->value == 0)
         return;
     if (task->value == 0 && host->prepare_failures > 0) {
@@ -259,16 +278,41 @@ static void start(struct world *world)
     world->prepare.active = false;
     world->started = *plan;
     world->started_count++;
+    for (int m = 0; m < plan->size; m++) {
+        if (!plan->joins[m])
+            continue;
+        world->join_count++;
+        break;
+    }
     world->resumed = false;
-    world->failure_told = false;
+    world->failure_told = world->leave_told = false;
     comm_start(world, plan->epoch, plan->size);
     for (int i = 0; i < plan->host_count; i++)
         world->hosts[world->by_number[plan->hosts[i]]].stays = true;
     for (int m = 0; m < plan->size && world->broken == INV_NONE; m++) {
         if (plan->members[m].is_new)
             world->started.uids[m] = worker_create(world, &plan->members[m], plan->epoch);
+        else if (plan->repairs)
+            comm_wait_on(world, plan->uids[m], plan->epoch);
+        if (plan->joins[m])
+            worker_joins(world, plan->uids[m], &plan->members[m], plan->epoch);
         if (world->started.uids[m] >= 0)
             world->workers[world->started.uids[m]].told_ask = false;
+    }
+    check_places(world);
+}
+
+static void start_newcomers(struct world *world)
+{
+    struct sim_plan *batch = &world->batch;
+    world->batch_prepare.active = false;
+    world->batch_started = true;
+    for (int m = 0; m < batch->size && world->broken == INV_NONE; m++) {
+        if (!batch->members[m].is_new)
+            continue;
+        batch->uids[m] = worker_create(world, &batch->members[m], batch->epoch);
+        if (batch->uids[m] >= 0)
+            worker_newcomer(world, batch->uids[m]);
     }
     check_places(world);
 }
@@ -342,9 +386,12 @@ void driver_do(struct world *world, const struct elastic_action *action)
         break;
     case ELASTIC_PREPARE:
         world->state_since_ms = world->core_last_ms;
-        prepare(world);
+        prepare(world, &world->planned, &world->prepare);
         break;
     case ELASTIC_CANCEL: world->prepare.active = false; break;
+    case ELASTIC_PREPARE_NEWCOMERS: prepare(world, &world->batch, &world->batch_prepare); break;
+    case ELASTIC_CANCEL_NEWCOMERS: world->batch_prepare.active = false; break;
+    case ELASTIC_START_NEWCOMERS: start_newcomers(world); break;
     case ELASTIC_START: start(world); break;
     case ELASTIC_ANSWER: answer(world, action); break;
     case ELASTIC_KILL: end_worker(world, action->seat, action->grace_ms); break;

@@ -43,6 +43,9 @@
     X(INV_RESUMED, "an epoch resumes once, with all its ranks")                                  \
     X(INV_FACTS, "times and counts are plausible")                                               \
     X(INV_VIEW, "the core's view agrees with what it was told")                                  \
+    X(INV_EARLY, "survivors that suffice do not wait for new workers")                           \
+    X(INV_QUIET, "a newcomer that cannot join yet disturbs nobody")                              \
+    X(INV_TOGETHER, "newcomers of one batch join together, with the numbers that they know")     \
     X(INV_REPEAT, "what does not fit changes nothing")                                           \
     X(INV_WORLD, "the simulated world has room")
 /* clang-format on */

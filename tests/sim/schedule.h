@@ -79,6 +79,7 @@ struct schedule {
     struct elastic_config config;
     enum program program;
     int64_t work_ms; /* of undisturbed training until the job is done */
+    int gate;        /* 1: the rendezvous has one (rendezvous/gate.h) */
     int repeats;     /* percent of events that come twice */
     int fault_count;
     struct fault faults[SCHEDULE_FAULTS]; /* in order of time */

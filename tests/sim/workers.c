@@ -79,6 +79,23 @@ int worker_create(struct world *world, const struct elastic_member *member, uint
     return uid;
 }
 
+void worker_newcomer(struct world *world, int uid)
+{
+    struct sim_worker *worker = &world->workers[uid];
+    worker->newcomer = true;
+    worker->local_rank = -1; /* the core gives it one when it joins */
+}
+
+void worker_joins(struct world *world, int uid, const struct elastic_member *member, uint32_t epoch)
+{
+    struct sim_worker *worker = &world->workers[uid];
+    worker->newcomer = false;
+    worker->epoch = epoch;
+    worker->rank = member->rank;
+    worker->local_rank = member->local_rank;
+    host_receive(world, worker->host, (struct task){.kind = TASK_JOIN, .uid = uid, .epoch = epoch});
+}
+
 static void tell(struct world *world, int uid, enum elastic_event_kind kind, int64_t delay_ms)
 {
     const struct sim_worker *worker = &world->workers[uid];
@@ -118,15 +135,51 @@ static void comm_leave(struct world *world, struct sim_worker *left)
     left->comm = 0;
     if (epoch == 0 || epoch != comm->epoch || comm->broken || comm->done)
         return;
+    const bool steady = comm->steady;
     comm_stop(world);
+    if (world->schedule->gate && !steady)
+        return; /* the others wait at the gate, until the driver knows it */
     for (int uid = 0; uid < world->worker_count; uid++) {
         struct sim_worker *worker = &world->workers[uid];
         if (worker->alive && worker->comm == epoch)
             in_ms(world, uid, TASK_PEER_FAILED,
-                  comm->steady ? rng_between(&worker->rng, 50, 300)
-                               : rng_between(&worker->rng, 500, 8000),
+                  steady ? rng_between(&worker->rng, 50, 300)
+                         : rng_between(&worker->rng, 500, 8000),
                   epoch, 0);
     }
+}
+
+static void tell_stuck(struct world *world, int uid)
+{
+    world_add(world, &(struct task){.at_ms = world->now_ms,
+                                    .kind = TASK_TELL,
+                                    .event = {.kind = ELASTIC_STUCK,
+                                              .seat = world->workers[uid].seat,
+                                              .first = true}});
+}
+
+void comm_gate_breaks(struct world *world)
+{
+    struct sim_comm *comm = &world->comm;
+    if (!world->schedule->gate || comm->steady || comm->gate_broken)
+        return;
+    comm->gate_broken = true;
+    for (int uid = 0; uid < world->worker_count; uid++) {
+        const struct sim_worker *worker = &world->workers[uid];
+        if (worker->alive && worker->comm == comm->epoch && worker_is_live(worker))
+            tell_stuck(world, uid);
+    }
+}
+
+void comm_wait_on(struct world *world, int uid, uint32_t epoch)
+{
+    struct sim_worker *worker = &world->workers[uid];
+    worker->told_held = false;
+    worker->epoch = epoch;
+    if (!worker->alive)
+        return;
+    worker->comm = epoch;
+    world->comm.joined++;
 }
 
 static void comm_commit_later(struct world *world)
@@ -145,7 +198,12 @@ static void comm_join(struct world *world, int uid, uint32_t epoch)
         worker->setup_abort = false;
         in_ms(world, uid, TASK_END, rng_between(&worker->rng, 10, 800), 0, -6);
     }
-    if (epoch != comm->epoch || comm->broken || ++comm->joined < comm->size) {
+    const bool ours = epoch == comm->epoch;
+    if (world->schedule->gate && ours && comm->gate_broken)
+        tell_stuck(world, uid);
+    if (!ours || comm->broken || ++comm->joined < comm->size) {
+        if (world->schedule->gate && ours)
+            return;
         in_ms(world, uid, TASK_SETUP_LIMIT, rng_between(&worker->rng, 4000, 20000), epoch, 0);
         return;
     }
@@ -203,6 +261,17 @@ void worker_end(struct world *world, int uid, int64_t code)
     tell(world, uid, ELASTIC_FINISHED, worker->finish_delay_ms);
 }
 
+/* A newcomer is alone until it comes to the rendezvous. */
+static void import(struct world *world, int uid, enum trap trap)
+{
+    struct sim_worker *worker = &world->workers[uid];
+    const bool slow = trap == TRAP_SLOW || rng_chance(&worker->rng, 20);
+    if (worker->registers)
+        in_ms(world, uid, TASK_CAN_JOIN,
+              slow ? rng_between(&worker->rng, 3000, 40000) : rng_between(&worker->rng, 10, 3000),
+              0, 0);
+}
+
 static void spawn(struct world *world, int uid, uint32_t epoch)
 {
     struct sim_worker *worker = &world->workers[uid];
@@ -222,13 +291,24 @@ static void spawn(struct world *world, int uid, uint32_t epoch)
     spring_trap(world, worker, trap);
     if (world->now_ms < world->crashy_until_ms)
         in_ms(world, uid, TASK_END, rng_between(&worker->rng, 0, 1000), 0, 1);
-    if (worker->registers)
+    if (worker->registers && !worker->newcomer)
         in_ms(world, uid, TASK_REGISTER,
               trap == TRAP_SLOW ? rng_between(&worker->rng, 3000, 20000)
                                 : rng_between(&worker->rng, 10, 1000),
               0, 0);
-    if (!worker->hung)
+    if (worker->newcomer)
+        import(world, uid, trap);
+    else if (!worker->hung)
         comm_join(world, uid, epoch);
+}
+
+static void can_join(struct world *world, int uid)
+{
+    struct sim_worker *worker = &world->workers[uid];
+    if (!worker->alive || worker->hung)
+        return;
+    worker->can_join = true;
+    tell(world, uid, ELASTIC_CAN_JOIN, 0);
 }
 
 static void peer_failed(struct world *world, int uid, uint32_t epoch)
@@ -267,6 +347,8 @@ static void joined(struct world *world, const struct task *task)
     if (!worker->alive || worker->request != task->value)
         return;
     worker->request = 0;
+    if (worker->can_join && worker->registers && !worker->registered)
+        in_ms(world, task->uid, TASK_REGISTER, rng_between(&worker->rng, 10, 1000), 0, 0);
     if (task->epoch == 0)
         in_ms(world, task->uid, TASK_END, rng_between(&worker->rng, 1, 300), 0, -6);
     else if (!worker->hung)
@@ -356,6 +438,7 @@ void workers_task(struct world *world, const struct task *task)
     switch (task->kind) {
     case TASK_SPAWN: spawn(world, uid, task->epoch); break;
     case TASK_REGISTER: register_it(world, uid); break;
+    case TASK_CAN_JOIN: can_join(world, uid); break;
     case TASK_PEER_FAILED: peer_failed(world, uid, task->epoch); break;
     case TASK_SETUP_LIMIT: setup_limit(world, uid, task->epoch); break;
     case TASK_JOIN: joined(world, task); break;

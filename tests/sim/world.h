@@ -73,12 +73,15 @@ struct sim_worker {
     bool registers, hung, stubborn, setup_abort;
     enum reaction reaction;
     int64_t finish_delay_ms;
-    uint32_t comm; /* epoch of the communicator that it is in; 0: none */
-    int request;   /* index + 1 of the one that it waits for */
-    bool leaving;  /* it has reached its commit, or saw a failure, and is about to ask */
+    uint32_t comm;  /* epoch of the communicator that it is in; 0: none */
+    int request;    /* index + 1 of the one that it waits for */
+    bool told_held; /* the core was told that it waits at the gate for one that has ended */
+    bool newcomer;  /* it has not joined yet */
+    bool can_join;  /* it waits at the rendezvous */
+    bool leaving;   /* it has reached its commit, or saw a failure, and is about to ask */
     /* the driver's and the core's view */
     bool gone; /* its host was lost */
-    bool told_started, told_registered, told_exited, told_finished, told_ask;
+    bool told_started, told_registered, told_exited, told_finished, told_ask, told_can_join;
     bool ever_asked, kill_sent, removed, ended_before; /* our signal was sent */
     /* its place, as last told to it */
     uint32_t epoch;
@@ -98,9 +101,10 @@ struct sim_request {
 struct sim_plan {
     uint32_t epoch;
     int restart_count, size, host_count;
-    bool fresh;
+    bool fresh, repairs;
     struct elastic_member members[CORE_MEMBERS];
-    int uids[CORE_MEMBERS]; /* of survivors; -1: new */
+    int uids[CORE_MEMBERS];   /* of survivors and newcomers; -1: new */
+    bool joins[CORE_MEMBERS]; /* a newcomer, which runs already */
     int hosts[CORE_MEMBERS];
 };
 
@@ -116,6 +120,7 @@ struct sim_comm {
     uint32_t epoch;
     int joined, size;
     bool steady, broken, done, notified;
+    bool gate_broken; /* a member has ended before it was steady, and the driver knows */
     int64_t steady_since_ms;
 };
 
@@ -135,11 +140,14 @@ struct world {
     int seats[WORLD_SEATS]; /* uid + 1 of who sits there; 0: nobody */
     struct sim_request requests[WORLD_REQUESTS];
     struct sim_plan planned, started; /* the last one prepared, the last one started */
-    uint32_t last_epoch;              /* highest that was prepared */
+    struct sim_plan batch;            /* of the newcomers */
+    struct sim_prepare batch_prepare;
+    bool batch_started, leave_told; /* a host leaves, since the epoch was started */
+    uint32_t last_epoch;            /* highest that was prepared */
     struct sim_prepare prepare;
     struct sim_comm comm;
     bool resumed; /* the started epoch has */
-    int started_count;
+    int started_count, join_count;
     int64_t lost_ms;
     /* what the core has been told, and has said */
     bool discovery_told, discovery_failed_first, end_told;
@@ -197,15 +205,20 @@ void hosts_watch(struct world *world); /* who could be used, and since when */
 
 /* workers.c */
 int worker_create(struct world *world, const struct elastic_member *member, uint32_t epoch);
+void worker_newcomer(struct world *world, int uid); /* the one that was just created */
+void worker_joins(struct world *world, int uid, const struct elastic_member *member,
+                  uint32_t epoch);
 void workers_fault(struct world *world, const struct fault *fault);
 void workers_task(struct world *world, const struct task *task);
 void worker_end(struct world *world, int uid, int64_t code);  /* exit code, or -signal */
 void worker_answered(struct world *world, int uid, int seat); /* an answer is on its way to it */
 void workers_benign(struct world *world);
 void comm_start(struct world *world, uint32_t epoch, int size);
-bool worker_may_ask(struct world *world, uint64_t number);      /* false: it has ended instead */
-struct sim_worker *world_worker(struct world *world, int seat); /* NULL: nobody sits there */
-bool worker_is_live(const struct sim_worker *worker);           /* as far as the core was told */
+void comm_gate_breaks(struct world *world); /* the driver learns that a member has ended */
+void comm_wait_on(struct world *world, int uid, uint32_t epoch); /* at the gate, for another one */
+bool worker_may_ask(struct world *world, uint64_t number);       /* false: it has ended instead */
+struct sim_worker *world_worker(struct world *world, int seat);  /* NULL: nobody sits there */
+bool worker_is_live(const struct sim_worker *worker);            /* as far as the core was told */
 
 /* driver.c */
 void driver_do(struct world *world, const struct elastic_action *action);
@@ -218,6 +231,7 @@ void stray_fault(struct world *world, const struct fault *fault);
 
 /* check_*.c: called by the driver before an action is done, and after each event. */
 void check_plan(struct world *world, const struct sim_plan *plan);
+void check_newcomers(struct world *world, const struct sim_plan *batch);
 void check_start(struct world *world);
 void check_action(struct world *world, const struct elastic_action *action);
 void check_answer(struct world *world, const struct elastic_action *action);

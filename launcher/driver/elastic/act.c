@@ -111,7 +111,17 @@ void elastic_act(const struct elastic_parts *parts, const struct elastic_action 
         break;
     case ELASTIC_PREPARE: elastic_epoch_prepare(epoch, elastic_plan(core)); break;
     case ELASTIC_CANCEL: elastic_epoch_cancel(epoch); break;
-    case ELASTIC_START: elastic_epoch_start(epoch, elastic_plan(core)); break;
+    case ELASTIC_START:
+        elastic_epoch_start(epoch, elastic_plan(core));
+        elastic_newcomers_admit(parts->newcomers);
+        break;
+    case ELASTIC_PREPARE_NEWCOMERS:
+        elastic_epoch_prepare_newcomers(epoch, elastic_newcomers(core));
+        break;
+    case ELASTIC_CANCEL_NEWCOMERS: elastic_epoch_cancel_newcomers(epoch); break;
+    case ELASTIC_START_NEWCOMERS:
+        elastic_epoch_start_newcomers(epoch, elastic_newcomers(core));
+        break;
     case ELASTIC_ANSWER: answer(parts, action); break;
     case ELASTIC_KILL: elastic_act_kill(job, action->seat, action->grace_ms); break;
     case ELASTIC_END_ALL: end_all(job, action->grace_ms); break;

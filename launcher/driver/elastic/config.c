@@ -50,6 +50,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->np = np_of(job);
     out->min_np = settings->min_np > 0 ? (int)settings->min_np : out->np;
     out->max_np = max_np_of(settings);
+    out->early = settings->rejoin == SET_REJOIN_EARLY;
     out->spares = (int)settings->spares;
     out->reset_limit = (int)settings->reset_limit;
     out->max_restarts = (int)settings->max_restarts;

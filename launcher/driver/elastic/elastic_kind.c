@@ -63,6 +63,61 @@ static void add_hosts(void *context)
     }
 }
 
+/* The rendezvous */
+
+static void ask(void *context, struct rendezvous_source source,
+                const struct rendezvous_request *request)
+{
+    const struct elastic_job *own = context;
+    elastic_rejoin_request(own->parts.rejoin, source, request);
+}
+
+static void dropped(void *context, struct rendezvous_source source)
+{
+    const struct elastic_job *own = context;
+    elastic_rejoin_dropped(own->parts.rejoin, source);
+}
+
+static bool joins(void *context, struct rendezvous_source source,
+                  const struct rendezvous_request *request)
+{
+    const struct elastic_job *own = context;
+    return elastic_newcomers_joins(own->parts.newcomers, source, request);
+}
+
+static void met(void *context)
+{
+    const struct elastic_job *own = context;
+    elastic_story_met(own->parts.story, elastic_facts(elastic_hub_core(own->parts.hub)),
+                      job_running_ms(own->parts.job));
+}
+
+static void stuck(void *context, int rank, bool at_gate)
+{
+    const struct elastic_job *own = context;
+    const struct elastic_plan *plan = elastic_plan(elastic_hub_core(own->parts.hub));
+    if (plan != NULL && rank < plan->size)
+        elastic_hub_feed(own->parts.hub, &(struct elastic_event){.kind = ELASTIC_STUCK,
+                                                                 .seat = plan->members[rank].seat,
+                                                                 .first = at_gate});
+}
+
+/* It was a member of the running epoch: the others cannot meet without it. */
+static void rank_gone(struct elastic_job *own, int seat)
+{
+    struct elastic_worker_facts facts =
+        elastic_worker_facts(elastic_hub_core(own->parts.hub), seat);
+    switch (facts.state) {
+    case ELASTIC_WORKER_STARTING:
+    case ELASTIC_WORKER_RUNNING:
+    case ELASTIC_WORKER_ASKED:
+    case ELASTIC_WORKER_KILLED:
+        job_rendezvous_rank_gone(own->parts.job->rendezvous, facts.rank);
+        break;
+    default: break;
+    }
+}
+
 static int create(struct job *job, struct error *err)
 {
     static const struct elastic_hub_ops ops = {.act = act, .listed = add_hosts};
@@ -75,6 +130,7 @@ static int create(struct job *job, struct error *err)
     parts->hub = elastic_hub_create(job, &config, &ops, own);
     parts->epoch = elastic_epoch_create(parts->hub);
     parts->rejoin = elastic_rejoin_create(parts->hub);
+    parts->newcomers = elastic_newcomers_create(parts->hub);
     parts->story = elastic_story_create(job);
     const char *probe = job->settings->preempt_probe;
     if (probe != NULL && words_split(probe, &own->probe, err) < 0)
@@ -82,9 +138,12 @@ static int create(struct job *job, struct error *err)
     parts->source = elastic_source_create(parts->hub, err);
     if (parts->source == NULL)
         return -1;
-    struct rendezvous_elastic rendezvous = {.request = elastic_rejoin_request,
-                                            .dropped = elastic_rejoin_dropped,
-                                            .context = parts->rejoin};
+    struct rendezvous_elastic rendezvous = {.request = ask,
+                                            .dropped = dropped,
+                                            .joins = joins,
+                                            .met = met,
+                                            .stuck = stuck,
+                                            .context = own};
     job_rendezvous_take_elastic(job->rendezvous, &rendezvous);
     return 0;
 }
@@ -153,6 +212,7 @@ static void destroy(struct job *job)
     close_control(own);
     elastic_source_destroy(own->parts.source);
     elastic_story_destroy(own->parts.story);
+    elastic_newcomers_destroy(own->parts.newcomers);
     elastic_rejoin_destroy(own->parts.rejoin);
     elastic_epoch_destroy(own->parts.epoch);
     elastic_hub_destroy(own->parts.hub);
@@ -210,6 +270,13 @@ static void lost(struct job *job, struct node_link *node, int64_t when_ns, const
     bool silent = node->liveness.state == LIVENESS_LOST;
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
     elastic_rejoin_node_lost(parts->rejoin, node);
+    elastic_newcomers_drop_node(parts->newcomers, node);
+    const struct elastic *core = elastic_hub_core(parts->hub);
+    for (int seat = 0; seat < elastic_seat_count(core); seat++) {
+        struct elastic_worker_facts facts = elastic_worker_facts(core, seat);
+        if (facts.state != ELASTIC_WORKER_FREE && facts.host == node->index)
+            rank_gone(of(job), seat);
+    }
     enum elastic_host_state state =
         elastic_host_facts(elastic_hub_core(parts->hub), node->index).state;
     bool came = state != ELASTIC_HOST_CALLING;
@@ -254,6 +321,8 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .signaled = exit->signaled && !record->aborted,
                                   .since_ms = exit->when_ns / 1000000 - job->stood_still_ms};
     elastic_rejoin_forget(of(job)->parts.rejoin, exit->seat);
+    elastic_newcomers_drop(of(job)->parts.newcomers, exit->seat);
+    rank_gone(of(job), exit->seat); /* before an event that may begin the next epoch */
     feed(job, &event);
 }
 

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start of an epoch: PREPARE to the agents that get new workers, READY from them, START.
- *
- *   IDLE       prepare()                        WANTED
- *   WANTED     every agent concerned is idle    SENT     (PREPARE sent)
- *   SENT       every agent concerned is READY   READY    (the core gets an event)
- *   READY      start()                          IDLE
- *   any        cancel()                         IDLE
- * An agent is idle when it has ended all workers of the epoch before. If the workers rejoin, it is
- * always idle.
+ * The epochs of the job: the next one, from its plan to its start, and the newcomers that start
+ * beside the running one (model/elastic/newcomers.h). Each has a launch (launch.h).
  */
 #pragma once
 
@@ -25,7 +18,11 @@ void elastic_epoch_advance(struct elastic_epoch *epoch); /* an agent has become 
 void elastic_epoch_cancel(struct elastic_epoch *epoch);
 void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan *plan);
 
-/* READY of this epoch, or of an earlier one that was cancelled meanwhile, whose problem is still
- * worth knowing. -1: the node broke the protocol. */
+void elastic_epoch_prepare_newcomers(struct elastic_epoch *epoch, const struct elastic_plan *plan);
+void elastic_epoch_cancel_newcomers(struct elastic_epoch *epoch);
+void elastic_epoch_start_newcomers(struct elastic_epoch *epoch, const struct elastic_plan *plan);
+
+/* READY of one of the two, or of an earlier one that was cancelled meanwhile, whose problem is
+ * still worth knowing. -1: the node broke the protocol. */
 int elastic_epoch_ready(struct elastic_epoch *epoch, struct node_link *node,
                         const struct agent_frame *frame);

@@ -7,6 +7,7 @@
  *   source     the hosts that the job may use
  *   epoch      PREPARE, READY, START of one epoch
  *   rejoin     requests of workers to the rendezvous, and the answers
+ *   newcomers  the first requests of workers that have not joined yet
  *   story      the lines, events and figures about epochs
  *
  * A host has the same number in the core and in job->nodes.
@@ -15,6 +16,7 @@
 
 #include "driver/elastic/epoch.h"
 #include "driver/elastic/hub.h"
+#include "driver/elastic/newcomers.h"
 #include "driver/elastic/rejoin.h"
 #include "driver/elastic/source.h"
 #include "driver/elastic/story.h"
@@ -25,5 +27,6 @@ struct elastic_parts {
     struct elastic_source *source;
     struct elastic_epoch *epoch;
     struct elastic_rejoin *rejoin;
+    struct elastic_newcomers_part *newcomers;
     struct elastic_story *story;
 };

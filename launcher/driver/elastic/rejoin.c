@@ -154,10 +154,9 @@ static void register_worker(struct elastic_rejoin *rejoin, struct rendezvous_sou
                                                           .local_rank = local_rank});
 }
 
-void elastic_rejoin_request(void *context, struct rendezvous_source source,
+void elastic_rejoin_request(struct elastic_rejoin *rejoin, struct rendezvous_source source,
                             const struct rendezvous_request *request)
 {
-    struct elastic_rejoin *rejoin = context;
     int local_rank = 0;
     bool known = parse_key(rejoin, source, request->key, &local_rank) == 0;
     bool registers =
@@ -183,9 +182,8 @@ void elastic_rejoin_request(void *context, struct rendezvous_source source,
     elastic_hub_feed(rejoin->hub, &event);
 }
 
-void elastic_rejoin_dropped(void *context, struct rendezvous_source source)
+void elastic_rejoin_dropped(struct elastic_rejoin *rejoin, struct rendezvous_source source)
 {
-    const struct elastic_rejoin *rejoin = context;
     for (size_t i = 0; i < rejoin->count; i++) {
         struct asker *asker = &rejoin->askers[i];
         if (!asker->waits || asker->source.node != source.node || asker->source.id != source.id)

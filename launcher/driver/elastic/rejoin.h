@@ -14,10 +14,10 @@ struct elastic_rejoin;
 struct elastic_rejoin *elastic_rejoin_create(struct elastic_hub *hub);
 void elastic_rejoin_destroy(struct elastic_rejoin *rejoin); /* accepts NULL */
 
-/* For rendezvous_elastic; the context is the rejoin. */
-void elastic_rejoin_request(void *context, struct rendezvous_source source,
+/* As struct rendezvous_elastic has them. */
+void elastic_rejoin_request(struct elastic_rejoin *rejoin, struct rendezvous_source source,
                             const struct rendezvous_request *request);
-void elastic_rejoin_dropped(void *context, struct rendezvous_source source);
+void elastic_rejoin_dropped(struct elastic_rejoin *rejoin, struct rendezvous_source source);
 
 void elastic_rejoin_node_lost(struct elastic_rejoin *rejoin, const struct node_link *node);
 

@@ -16,9 +16,11 @@
 struct elastic_story {
     struct job *job;
     json_t *epochs;
-    json_t *last; /* lines with their times */
-    int failures; /* before the last epoch */
-    int dropped;  /* epochs that the report does not list */
+    json_t *last;       /* lines with their times */
+    int failures;       /* before the last epoch */
+    json_t *epoch;      /* the last one; NULL: none yet */
+    bool after_failure; /* it came after one */
+    int dropped;        /* epochs that the report does not list */
 };
 
 struct elastic_story *elastic_story_create(struct job *job)
@@ -34,6 +36,7 @@ void elastic_story_destroy(struct elastic_story *story)
         return;
     json_decref(story->epochs);
     json_decref(story->last);
+    json_decref(story->epoch);
     free(story);
 }
 
@@ -108,18 +111,38 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
         json_array_append(story->epochs, object);
     else
         story->dropped++;
-    json_decref(object);
+    json_decref(story->epoch);
+    story->epoch = object;
 
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
     buf_printf(&line, "epoch %u: %d rank%s on %d host%s", facts->epoch, facts->size,
                facts->size == 1 ? "" : "s", facts->host_count, facts->host_count == 1 ? "" : "s");
     bool first = facts->epoch == 1 || facts->cause[0] == '\0';
-    bool failure = facts->crashes + facts->hosts_lost > story->failures;
+    story->after_failure = facts->crashes + facts->hosts_lost > story->failures;
     story->failures = facts->crashes + facts->hosts_lost;
     if (!first)
-        buf_printf(&line, " (%s; %.2f s%s)", facts->cause,
-                   seconds(facts->happened_ms, facts->resumed_ms), failure ? " to recover" : "");
+        buf_printf(&line, " (%s; started after %.2f s)", facts->cause,
+                   seconds(facts->happened_ms, facts->resumed_ms));
     log_print(log, first ? LOG_INFO : LOG_NOTICE, "%s", buf_text(&line));
+    remember(story, buf_text(&line));
+}
+
+void elastic_story_met(struct elastic_story *story, const struct elastic_facts *facts,
+                       int64_t now_ms)
+{
+    if (story->epoch == NULL)
+        return;
+    double met_s = seconds(facts->happened_ms, now_ms);
+    json_t *event = json_pack("{s:i, s:f}", "epoch", (int)facts->epoch, "met_s", met_s);
+    json_object_set_new(story->epoch, "met_s", json_real(met_s)); /* in the report, too */
+    events_object(story->job->events, "epoch_met", event);
+    json_decref(event);
+    if (facts->cause[0] == '\0')
+        return;
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+    buf_printf(&line, "epoch %u: all ranks are connected, %.2f s after the %s", facts->epoch, met_s,
+               story->after_failure ? "failure" : "change");
+    log_print(&story->job->log, LOG_NOTICE, "%s", buf_text(&line));
     remember(story, buf_text(&line));
 }
 

@@ -18,6 +18,10 @@ void elastic_story_destroy(struct elastic_story *story); /* accepts NULL */
 void elastic_story_resumed(struct elastic_story *story, const struct elastic_facts *facts,
                            const struct elastic_plan *plan);
 
+/* All ranks of the epoch have finished their rendezvous, at `now_ms` of the clock of the facts. */
+void elastic_story_met(struct elastic_story *story, const struct elastic_facts *facts,
+                       int64_t now_ms);
+
 /* A line that was printed: an event for --events. The last lines are kept for `hvdrun status`. */
 void elastic_story_note(struct elastic_story *story, const char *line);
 struct json_t *elastic_story_last(const struct elastic_story *story); /* the caller's array */

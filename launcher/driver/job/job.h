@@ -125,8 +125,6 @@ struct job {
     struct credit_budget budget;
     int nodes_up, nodes_ready; /* of a job that waits for all of them */
 
-    int address_count;
-    char **addresses; /* of each place, for the workers' own traffic; since PREPARE */
     char *master_addr;
     uint32_t master_port, jax_port;
 

@@ -6,11 +6,17 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+enum stuck { STUCK_NOT, STUCK_AT_GATE, STUCK_IN_SCOPE };
+
 struct job_rendezvous {
     struct job *job;
     struct rendezvous_store *store; /* made when the first request comes */
     struct loop_timer *expiry;
     struct rendezvous_elastic elastic; /* all NULL: the job is not elastic */
+    /* what the store has said, and the elastic part learns after this turn of the loop */
+    bool met, telling;
+    enum stuck *stuck; /* by rank */
+    int stuck_room;
 };
 
 static void reply(void *context, struct rendezvous_source source, int status, const void *body,
@@ -60,6 +66,7 @@ void job_rendezvous_destroy(struct job_rendezvous *part)
         return;
     loop_timer_destroy(part->expiry);
     rendezvous_store_destroy(part->store);
+    free(part->stuck);
     free(part);
 }
 
@@ -82,26 +89,118 @@ static void elastic_dropped(void *context, struct rendezvous_source source)
     part->elastic.dropped(part->elastic.context, source);
 }
 
+static bool elastic_joins(void *context, struct rendezvous_source source,
+                          const struct rendezvous_request *request)
+{
+    const struct job_rendezvous *part = context;
+    return part->elastic.joins(part->elastic.context, source, request);
+}
+
+static void tell(void *context)
+{
+    struct job_rendezvous *part = context;
+    bool met = part->met;
+    part->telling = part->met = false;
+    if (met)
+        part->elastic.met(part->elastic.context);
+    for (int rank = 0; rank < part->stuck_room; rank++) {
+        enum stuck stuck = part->stuck[rank];
+        part->stuck[rank] = STUCK_NOT;
+        if (stuck != STUCK_NOT)
+            part->elastic.stuck(part->elastic.context, rank, stuck == STUCK_AT_GATE);
+    }
+}
+
+static void tell_later(struct job_rendezvous *part)
+{
+    if (!part->telling)
+        loop_defer(part->job->loop, tell, part);
+    part->telling = true;
+}
+
+static void elastic_met(void *context)
+{
+    struct job_rendezvous *part = context;
+    part->met = true;
+    tell_later(part);
+}
+
+static void elastic_stuck(void *context, int rank, bool at_gate)
+{
+    struct job_rendezvous *part = context;
+    if (rank >= part->stuck_room) {
+        int room = part->job->plan->size > rank ? part->job->plan->size : rank + 1;
+        part->stuck = mem_resize_array(part->stuck, (size_t)room, sizeof(*part->stuck));
+        for (int i = part->stuck_room; i < room; i++)
+            part->stuck[i] = STUCK_NOT;
+        part->stuck_room = room;
+    }
+    part->stuck[rank] = at_gate ? STUCK_AT_GATE : STUCK_IN_SCOPE;
+    tell_later(part);
+}
+
+/* What was said about the epoch before is of no use any more. */
+static void forget_said(struct job_rendezvous *part)
+{
+    part->met = false;
+    for (int rank = 0; rank < part->stuck_room; rank++)
+        part->stuck[rank] = STUCK_NOT;
+}
+
+static void begin(struct job_rendezvous *part)
+{
+    forget_said(part);
+    rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
+}
+
 static void open_store(struct job_rendezvous *part)
 {
     static const struct rendezvous_store_ops static_ops = {.reply = reply, .problem = problem};
     static const struct rendezvous_store_ops elastic_ops = {.reply = reply,
                                                             .problem = problem,
+                                                            .met = elastic_met,
+                                                            .stuck = elastic_stuck,
                                                             .elastic = elastic_request,
-                                                            .elastic_dropped = elastic_dropped};
+                                                            .elastic_dropped = elastic_dropped,
+                                                            .elastic_joins = elastic_joins};
     bool elastic = part->elastic.request != NULL;
     if (part->store != NULL)
         return;
     part->store = rendezvous_store_create(elastic ? &elastic_ops : &static_ops, part, 0);
     part->expiry = loop_timer_create(part->job->loop, expire, part);
-    rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
+    begin(part);
 }
 
 void job_rendezvous_begin(struct job_rendezvous *part)
 {
     if (part->store == NULL)
         return; /* it begins with the first request */
-    rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
+    begin(part);
+    set_expiry(part);
+}
+
+void job_rendezvous_repair(struct job_rendezvous *part)
+{
+    if (part->store == NULL)
+        return;
+    forget_said(part);
+    rendezvous_store_repair(part->store, part->job->epoch);
+    set_expiry(part);
+}
+
+void job_rendezvous_rank_gone(struct job_rendezvous *part, int rank)
+{
+    if (part->store == NULL)
+        return;
+    rendezvous_store_rank_gone(part->store, rank);
+    set_expiry(part);
+}
+
+void job_rendezvous_again(struct job_rendezvous *part, struct rendezvous_source source,
+                          const struct rendezvous_request *request)
+{
+    open_store(part);
+    rendezvous_store_request(part->store, clock_mono_ms(), part->job->epoch, source, request);
     set_expiry(part);
 }
 

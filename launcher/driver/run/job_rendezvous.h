@@ -8,11 +8,16 @@
 
 struct job_rendezvous;
 
-/* Handlers of the requests that only workers of elastic jobs send (rendezvous/store.h). */
+/* What only an elastic job needs of it; see struct rendezvous_store_ops. All but `joins` may use
+ * the store. */
 struct rendezvous_elastic {
     void (*request)(void *context, struct rendezvous_source source,
                     const struct rendezvous_request *request);
     void (*dropped)(void *context, struct rendezvous_source source);
+    bool (*joins)(void *context, struct rendezvous_source source,
+                  const struct rendezvous_request *request);
+    void (*met)(void *context);
+    void (*stuck)(void *context, int rank, bool at_gate);
     void *context;
 };
 
@@ -24,6 +29,14 @@ void job_rendezvous_take_elastic(struct job_rendezvous *part,
                                  const struct rendezvous_elastic *elastic);
 
 void job_rendezvous_begin(struct job_rendezvous *part); /* the job's new epoch */
+/* The same, with the plan of the epoch before: who waits at the gate waits on. */
+void job_rendezvous_repair(struct job_rendezvous *part);
+
+/* A rank of the present epoch has ended. */
+void job_rendezvous_rank_gone(struct job_rendezvous *part, int rank);
+/* A request that `joins` has kept, in the present epoch. */
+void job_rendezvous_again(struct job_rendezvous *part, struct rendezvous_source source,
+                          const struct rendezvous_request *request);
 
 /* KV_REQUEST, KV_DROPPED, of any epoch: a stale request gets an answer too, because its client
  * would wait for ever without one. -1: the frame cannot be decoded. */

@@ -182,8 +182,8 @@ void bringup_hello(struct bringup *bringup, struct node_link *node)
 
 void bringup_prepare(struct bringup *bringup)
 {
-    static const struct prepare_epoch all = {.restart_count = 0};
     struct job *job = bringup->job;
+    struct prepare_epoch all = {.number = job->epoch, .plan = job->plan, .places = job->places};
     if (prepare_send(job, &all))
         job->state = JOB_PREPARING;
 }
@@ -220,6 +220,6 @@ void bringup_start(struct bringup *bringup)
     progress_end(job->progress);
     loop_timer_clear(bringup->limit);
     for (int i = 0; i < job->plan->node_count; i++)
-        handshake_send_start(job, job->places[i]);
+        handshake_send_start(job, job->places[i], job->epoch);
     handshake_running(job);
 }

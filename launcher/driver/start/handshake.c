@@ -74,14 +74,14 @@ void handshake_take_ready(struct job *job, const struct node_link *node, const H
     print_lines(job, node, ready->bindings, ready->n_bindings);
 }
 
-void handshake_send_start(const struct job *job, struct node_link *node)
+void handshake_send_start(const struct job *job, struct node_link *node, uint32_t epoch)
 {
     Hvdrun__Start message = HVDRUN__START__INIT;
     message.master_addr = job->master_addr == NULL ? (char *)"127.0.0.1" : job->master_addr;
     message.master_port = job->master_port;
     message.jax_port = job->jax_port;
     node->state = NODE_RUNNING;
-    node_link_send(node, FRAME_START, job->epoch, &message.base);
+    node_link_send(node, FRAME_START, epoch, &message.base);
 }
 
 void handshake_running(struct job *job)

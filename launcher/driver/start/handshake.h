@@ -21,8 +21,8 @@ void handshake_welcome(struct job *job, struct node_link *node);
 void handshake_take_ready(struct job *job, const struct node_link *node,
                           const Hvdrun__Ready *ready);
 
-/* Sends START; the node is RUNNING. */
-void handshake_send_start(const struct job *job, struct node_link *node);
+/* Sends START to the workers of this epoch; the node is RUNNING. */
+void handshake_send_start(const struct job *job, struct node_link *node, uint32_t epoch);
 
 /* START was sent to all nodes for the first time: the job is RUNNING, and its time limit begins. */
 void handshake_running(struct job *job);

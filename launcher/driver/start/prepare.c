@@ -29,26 +29,26 @@ static void body_add(struct prepare_body *body, const Hvdrun__Prepare *message)
     buf_commit(&body->bytes, length);
 }
 
-static void fill_binding(Hvdrun__Prepare *message, const struct job *job)
+static void fill_binding(Hvdrun__Prepare *message, const struct job *job, const struct plan *plan)
 {
     const struct settings *settings = job->settings;
-    int64_t mapped = job->plan->cpus_per_proc; /* --map-by slot:PE=N */
+    int64_t mapped = plan->cpus_per_proc; /* --map-by slot:PE=N */
     message->bind = (uint32_t)settings->bind_to;
     message->report_bindings = settings->report_bindings;
     message->cpus_per_proc = (uint32_t)(mapped > 0 ? mapped : settings->cpus_per_proc);
-    message->map_unit = job->plan->round_numa ? 1 : 0;
+    message->map_unit = plan->round_numa ? 1 : 0;
     /* a round over the memory nodes means nothing to workers that are not bound to one */
-    if (job->plan->round_numa && !settings_is_set(settings, OPT_bind_to))
+    if (plan->round_numa && !settings_is_set(settings, OPT_bind_to))
         message->bind = BIND_NUMA;
     message->gpus_per_proc = (uint32_t)settings->gpus_per_proc;
     message->nic_hints = settings->nic_hints;
 }
 
 /* The places of all ranks. */
-static void fill_layout(Hvdrun__Prepare *message, const struct job *job,
+static void fill_layout(Hvdrun__Prepare *message, const struct plan *plan,
                         struct prepare_parts *parts)
 {
-    size_t nodes = (size_t)job->plan->node_count, size = (size_t)job->plan->size;
+    size_t nodes = (size_t)plan->node_count, size = (size_t)plan->size;
     message->size = (uint32_t)size;
     message->hosts = parts->hosts;
     message->n_hosts = nodes;
@@ -56,7 +56,7 @@ static void fill_layout(Hvdrun__Prepare *message, const struct job *job,
     message->n_host_ranks = nodes;
     message->hostnames = parts->hostnames;
     message->n_hostnames = parts->hostnames == NULL ? 0 : nodes;
-    message->addresses = job->addresses;
+    message->addresses = parts->addresses;
     message->n_addresses = nodes;
     message->rank_nodes = parts->rank_nodes;
     message->n_rank_nodes = parts->rank_nodes == NULL ? 0 : size;
@@ -71,8 +71,8 @@ static void put_common(struct prepare_body *body, const struct job *job,
     const struct settings *settings = job->settings;
     const struct strv *env = remote ? job->request->away_env : job->request->base_env;
     Hvdrun__Prepare message = HVDRUN__PREPARE__INIT;
-    fill_layout(&message, job, parts);
-    fill_binding(&message, job);
+    fill_layout(&message, epoch->plan, parts);
+    fill_binding(&message, job, epoch->plan);
     message.apps = parts->app_pointers;
     message.n_apps = parts->app_count;
     message.elastic = epoch->members != NULL;
@@ -100,9 +100,9 @@ static void put_common(struct prepare_body *body, const struct job *job,
 /* The settings of its workers in the host list, and the working directory of all. Returns a text
  * that the message borrows; NULL: none. */
 static char *fill_host_traits(Hvdrun__Prepare *message, const struct job *job,
-                              const struct node_link *node, const struct prepare_parts *parts)
+                              const struct node_link *node, const struct host_traits *traits,
+                              const struct prepare_parts *parts)
 {
-    const struct host_traits *traits = &job->plan->nodes[node->place].traits;
     /* even if it lost its name */
     bool is_here = job->settings->wdir == NULL && node->stream.same_machine;
     char *wdir = traits->wdir == NULL ? NULL : prepare_folder(job, traits->wdir);
@@ -113,13 +113,14 @@ static char *fill_host_traits(Hvdrun__Prepare *message, const struct job *job,
 }
 
 static void send_prepare(struct prepare_body *body, const struct job *job,
-                         const struct prepare_epoch *epoch, struct node_link *node,
+                         const struct prepare_epoch *epoch, int index,
                          const struct prepare_parts *parts)
 {
-    const struct plan_node *place = &job->plan->nodes[node->place];
-    const struct node_share *share = &parts->shares[node->place];
+    struct node_link *node = epoch->places[index];
+    const struct plan_node *place = &epoch->plan->nodes[index];
+    const struct node_share *share = &parts->shares[index];
     Hvdrun__Prepare message = HVDRUN__PREPARE__INIT;
-    message.node_index = (uint32_t)node->place;
+    message.node_index = (uint32_t)index;
     message.host = place->name;
     message.local_size = (uint32_t)place->local_size;
     message.workers = parts->worker_pointers + share->first_worker;
@@ -127,10 +128,10 @@ static void send_prepare(struct prepare_body *body, const struct job *job,
     if (parts->stdin_ranks != NULL)
         message.stdin_ranks = parts->stdin_ranks + share->first_stdin;
     message.n_stdin_ranks = share->stdin_count;
-    message.wants_master = !epoch->beside_others && job->plan->ranks[0].node == node->place;
-    char *node_wdir AUTO_FREE = fill_host_traits(&message, job, node, parts);
+    message.wants_master = !epoch->beside_others && epoch->plan->ranks[0].node == index;
+    char *node_wdir AUTO_FREE = fill_host_traits(&message, job, node, &place->traits, parts);
     body_add(body, &message);
-    node_link_send_bytes(node, FRAME_PREPARE, job->epoch, body->bytes.bytes + body->bytes.start,
+    node_link_send_bytes(node, FRAME_PREPARE, epoch->number, body->bytes.bytes + body->bytes.start,
                          body->bytes.length);
     buf_truncate(&body->bytes, body->common);
 }
@@ -149,17 +150,14 @@ static bool others_may_join(const struct job *job)
 }
 
 /* false: the hosts do not share a network that the user allows; the job ends. */
-static bool choose_addresses(struct job *job)
+static bool choose_addresses(struct job *job, const struct prepare_epoch *epoch,
+                             struct prepare_parts *parts)
 {
-    size_t count = (size_t)job->plan->node_count;
+    size_t count = (size_t)epoch->plan->node_count;
     struct network_node *nodes AUTO_FREE = mem_array(count, sizeof(*nodes));
-    for (int i = 0; i < job->address_count; i++)
-        free(job->addresses[i]);
-    free(job->addresses);
-    job->addresses = mem_array(count, sizeof(char *));
-    job->address_count = (int)count;
+    parts->addresses = mem_array(count, sizeof(char *));
     for (size_t i = 0; i < count; i++) {
-        const struct node_link *node = job->places[i];
+        const struct node_link *node = epoch->places[i];
         nodes[i] = (struct network_node){.name = node->host,
                                          .boot_id = node->hello->boot_id,
                                          .interfaces = node->hello->interfaces,
@@ -169,7 +167,7 @@ static bool choose_addresses(struct job *job)
     struct error err = ERROR_INIT;
     const struct strv *allowed = &job->settings->network_interfaces;
     if (network_choose(nodes, (int)count, others_may_join(job),
-                       allowed->count > 0 ? allowed->items : NULL, job->addresses, &err) == 0)
+                       allowed->count > 0 ? allowed->items : NULL, parts->addresses, &err) == 0)
         return true;
     teardown_launcher(job, err.status, err.text);
     return false;
@@ -177,22 +175,21 @@ static bool choose_addresses(struct job *job)
 
 bool prepare_send(struct job *job, const struct prepare_epoch *epoch)
 {
-    if (!choose_addresses(job))
-        return false;
     struct prepare_parts parts = {.app_count = 0};
     prepare_parts_fill(job, epoch, &parts);
+    bool agreed = choose_addresses(job, epoch, &parts);
     struct prepare_body bodies[2] = {{BUF_INIT(PREPARE_MAX), 0}, {BUF_INIT(PREPARE_MAX), 0}};
-    for (int i = 0; i < job->plan->node_count; i++) {
-        if (!prepare_concerns(job, epoch, i))
+    for (int i = 0; agreed && i < epoch->plan->node_count; i++) {
+        if (!prepare_concerns(epoch, i))
             continue;
-        bool remote = !job->places[i]->stream.same_machine;
+        bool remote = !epoch->places[i]->stream.same_machine;
         struct prepare_body *body = &bodies[remote];
         if (body->common == 0)
             put_common(body, job, epoch, &parts, remote);
-        send_prepare(body, job, epoch, job->places[i], &parts);
+        send_prepare(body, job, epoch, i, &parts);
     }
     buf_destroy(&bodies[0].bytes);
     buf_destroy(&bodies[1].bytes);
     prepare_parts_free(&parts);
-    return true;
+    return agreed;
 }

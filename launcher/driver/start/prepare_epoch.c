@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/start/prepare_epoch.h"
 
-bool prepare_concerns(const struct job *job, const struct prepare_epoch *epoch, int place)
+bool prepare_concerns(const struct prepare_epoch *epoch, int place)
 {
-    const struct plan_node *node = &job->plan->nodes[place];
+    const struct plan_node *node = &epoch->plan->nodes[place];
     for (int i = 0; i < node->local_size; i++) {
         if (epoch->members == NULL || epoch->members[node->ranks[i]].is_new)
             return true;

@@ -59,8 +59,8 @@ static void fill_apps(const struct job *job, const struct prepare_epoch *epoch,
         message->mpi = (char *)mpi_kind_name(mpi);
     }
     parts->app_sizes = mem_array(apps->count, sizeof(uint32_t));
-    for (int rank = 0; rank < job->plan->size; rank++)
-        parts->app_sizes[job->plan->ranks[rank].app]++;
+    for (int rank = 0; rank < epoch->plan->size; rank++)
+        parts->app_sizes[epoch->plan->ranks[rank].app]++;
     for (size_t i = 0; i < apps->count; i++)
         parts->apps[i].np = parts->app_sizes[i];
 }
@@ -81,10 +81,9 @@ static void fill_worker(Hvdrun__Worker *message, const struct plan_rank *rank,
         message->cpus = rank->cpus;
 }
 
-static void fill_workers(const struct job *job, const struct prepare_epoch *epoch,
-                         struct prepare_parts *parts)
+static void fill_workers(const struct prepare_epoch *epoch, struct prepare_parts *parts)
 {
-    const struct plan *plan = job->plan;
+    const struct plan *plan = epoch->plan;
     size_t size = (size_t)plan->size, count = 0;
     parts->workers = mem_array(size, sizeof(*parts->workers));
     parts->worker_pointers = mem_array(size, sizeof(Hvdrun__Worker *));
@@ -106,30 +105,30 @@ static void fill_workers(const struct job *job, const struct prepare_epoch *epoc
     }
 }
 
-static void fill_hosts(const struct job *job, struct prepare_parts *parts)
+static void fill_hosts(const struct plan *plan, struct prepare_parts *parts)
 {
-    size_t count = (size_t)job->plan->node_count;
+    size_t count = (size_t)plan->node_count;
+    parts->host_count = count;
     parts->hosts = mem_array(count, sizeof(char *));
     parts->host_ranks = mem_array(count, sizeof(uint32_t));
     for (size_t i = 0; i < count; i++) {
-        parts->hosts[i] = job->plan->nodes[i].name;
-        parts->host_ranks[i] = (uint32_t)job->plan->nodes[i].local_size;
+        parts->hosts[i] = plan->nodes[i].name;
+        parts->host_ranks[i] = (uint32_t)plan->nodes[i].local_size;
     }
 }
 
-static void fill_rank_nodes(const struct job *job, struct prepare_parts *parts)
+static void fill_rank_nodes(const struct plan *plan, struct prepare_parts *parts)
 {
-    if (plan_is_by_blocks(job->plan))
+    if (plan_is_by_blocks(plan))
         return;
-    size_t size = (size_t)job->plan->size;
+    size_t size = (size_t)plan->size;
     parts->rank_nodes = mem_array(size, sizeof(*parts->rank_nodes));
     for (size_t rank = 0; rank < size; rank++)
-        parts->rank_nodes[rank] = (uint32_t)job->plan->ranks[rank].node;
+        parts->rank_nodes[rank] = (uint32_t)plan->ranks[rank].node;
 }
 
-static void fill_stdin(const struct job *job, struct prepare_parts *parts)
+static void fill_stdin(const struct job *job, const struct plan *plan, struct prepare_parts *parts)
 {
-    const struct plan *plan = job->plan;
     int64_t wanted = job_stdin_rank(job);
     size_t count = 0;
     parts->stdin_ranks = mem_array((size_t)plan->size, sizeof(uint32_t));
@@ -162,12 +161,12 @@ static bool all_different(char *const *names, int count)
 
 /* MPI tells nodes apart by their host names, and looks these up in the names of its shared
  * memory. If the names are not different (simulated hosts), it gets ours. */
-static void fill_hostnames(const struct job *job, struct prepare_parts *parts)
+static void fill_hostnames(const struct prepare_epoch *epoch, struct prepare_parts *parts)
 {
-    int count = job->plan->node_count;
+    int count = epoch->plan->node_count;
     char **names = mem_array((size_t)count, sizeof(*names));
     for (int i = 0; i < count; i++)
-        names[i] = job->places[i]->hello->hostname;
+        names[i] = epoch->places[i]->hello->hostname;
     if (all_different(names, count))
         parts->hostnames = names;
     else
@@ -177,20 +176,20 @@ static void fill_hostnames(const struct job *job, struct prepare_parts *parts)
 void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch,
                         struct prepare_parts *parts)
 {
-    parts->shares = mem_array((size_t)job->plan->node_count, sizeof(*parts->shares));
+    parts->shares = mem_array((size_t)epoch->plan->node_count, sizeof(*parts->shares));
     fill_limits(job, parts);
     fill_apps(job, epoch, parts);
-    fill_workers(job, epoch, parts);
-    fill_hosts(job, parts);
-    fill_rank_nodes(job, parts);
-    if (job->epoch == 1) /* what was read cannot be read again */
-        fill_stdin(job, parts);
+    fill_workers(epoch, parts);
+    fill_hosts(epoch->plan, parts);
+    fill_rank_nodes(epoch->plan, parts);
+    if (epoch->number == 1) /* what was read cannot be read again */
+        fill_stdin(job, epoch->plan, parts);
     AUTO_BUF struct buf interfaces = BUF_INIT(4096);
     const struct strv *names = &job->settings->network_interfaces;
     for (size_t i = 0; i < names->count; i++)
         buf_printf(&interfaces, "%s%s", i > 0 ? "," : "", names->items[i]);
     parts->interfaces = mem_strdup(buf_text(&interfaces));
-    fill_hostnames(job, parts);
+    fill_hostnames(epoch, parts);
     parts->wdir = prepare_folder(job, job->settings->wdir == NULL ? "" : job->settings->wdir);
 }
 
@@ -204,6 +203,9 @@ void prepare_parts_free(struct prepare_parts *parts)
     free(parts->envs);
     free(parts->apps);
     free(parts->app_pointers);
+    for (size_t i = 0; parts->addresses != NULL && i < parts->host_count; i++)
+        free(parts->addresses[i]);
+    free(parts->addresses);
     free(parts->hosts);
     free(parts->host_ranks);
     free(parts->rank_nodes);

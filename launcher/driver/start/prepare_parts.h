@@ -27,6 +27,8 @@ struct prepare_parts {
     char **wdirs;      /* by app; "": the job's */
     size_t app_count;
     char **hosts;
+    char **addresses; /* of each host, for the workers' own traffic */
+    size_t host_count;
     uint32_t *host_ranks;
     uint32_t *rank_nodes;    /* NULL: the ranks of each node follow each other */
     Hvdrun__Worker *workers; /* to be started: those of node 0, in the order of their ranks, ... */
@@ -39,7 +41,8 @@ struct prepare_parts {
     char *wdir;       /* of the job, absolute */
 };
 
-/* `parts` is empty. All nodes of the plan have said HELLO. */
+/* `parts` is empty. All nodes of the plan have said HELLO. prepare_send() adds the
+ * addresses. */
 void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch,
                         struct prepare_parts *parts);
 void prepare_parts_free(struct prepare_parts *parts);

@@ -51,6 +51,14 @@ static bool counts(const struct elastic *e, const struct elastic_host *host)
     return host->problem == NULL && e->now_ms < host->called_ms + ELASTIC_SLOW_CALL_MS;
 }
 
+/* The job counts on the slots of a host that it is about to call. A job that waits does not count
+ * on a host that has failed before, so it calls others, too. */
+static bool is_promising(const struct elastic *e, const struct elastic_host *host)
+{
+    bool waits = e->state == ELASTIC_WAITING;
+    return !is_blacklisted(host) && !(waits && host->problem != NULL);
+}
+
 void elastic_calls_make(struct elastic *e)
 {
     int64_t limit = e->config.max_np > 0 ? e->config.max_np : INT64_MAX;
@@ -71,7 +79,7 @@ void elastic_calls_make(struct elastic *e)
         if (!can_be_called(e, host))
             continue;
         if (slots < limit)
-            slots += is_blacklisted(host) ? 0 : host->slots - host->blacklisted_slots;
+            slots += is_promising(e, host) ? host->slots - host->blacklisted_slots : 0;
         else if (extra < e->config.spares)
             extra++;
         else
@@ -174,6 +182,7 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
     bool planned = e->state == ELASTIC_PREPARING && elastic_members_use(e, number);
     set_problem(host, text);
     free_workers(e, number);
+    e->grow_again = true; /* dismissed newcomers may have been among them */
     if (e->now_ms - host->came_ms >= ELASTIC_STABLE_MS)
         host->delay_ms = 0;
     away(e, number);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "model/elastic/newcomers.h"
 #include "model/elastic/verdict.h"
 
 #define TEXT_MAX 500 /* of elastic_facts.cause */
@@ -69,6 +70,11 @@ static enum elastic_mode pick_mode(const struct elastic *e)
     return ELASTIC_RESTART;
 }
 
+bool elastic_change_rejoins(const struct elastic *e)
+{
+    return pick_mode(e) == ELASTIC_REJOIN;
+}
+
 static void open_change(struct elastic *e, int64_t happened_ms)
 {
     struct elastic_change *change = &e->change;
@@ -93,6 +99,7 @@ static void open_change(struct elastic *e, int64_t happened_ms)
 static void stop_all(struct elastic *e, int64_t grace_ms)
 {
     struct elastic_workers *workers = &e->workers;
+    elastic_newcomers_forget(e);
     elastic_emit(e, ELASTIC_END_ALL)->grace_ms = grace_ms;
     for (int seat = 0; seat < workers->count; seat++) {
         const struct elastic_worker *worker = &workers->items[seat];
@@ -109,6 +116,20 @@ static void stop_all(struct elastic *e, int64_t grace_ms)
 void elastic_change_expect(struct elastic *e, int seat)
 {
     elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.rejoin_timeout_ms);
+}
+
+void elastic_change_stuck(struct elastic *e, int seat)
+{
+    if (!e->change.stuck_said)
+        elastic_say(
+            e, ELASTIC_WARNING,
+            "a worker ended while others were about to connect to it: killing and replacing "
+            "those that wait for it");
+    e->change.stuck_said = true;
+    e->change.killed++;
+    elastic_emit(e, ELASTIC_KILL)->seat = seat;
+    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
+    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
 }
 
 /* All survivors are waited for, each with its own limit. */
@@ -202,18 +223,7 @@ static bool count_crash(struct elastic *e, const struct elastic_failure *failure
     }
     elastic_hosts_blacklist_slot(&e->hosts, failure->host, failure->slot, &e->blacklist_rule,
                                  e->now_ms);
-    int64_t until = host->slot_records[failure->slot].blacklisted_until_ms;
-    if (until == ELASTIC_FOR_GOOD)
-        elastic_say(e, ELASTIC_WARNING,
-                    "slot %d of %s is blacklisted for the rest of the job: the program crashed "
-                    "there %d times",
-                    failure->slot, elastic_hosts_name(&e->hosts, failure->host),
-                    e->config.failure_limit);
-    else
-        elastic_say(e, ELASTIC_WARNING,
-                    "slot %d of %s is blacklisted for %lld s: the program crashed there %d times",
-                    failure->slot, elastic_hosts_name(&e->hosts, failure->host),
-                    (long long)((until - e->now_ms + 999) / 1000), e->config.failure_limit);
+    elastic_say_slot_blacklisted(e, failure->host, failure->slot);
     e->call_again = true;
     return true;
 }
@@ -342,6 +352,17 @@ void elastic_change_grow(struct elastic *e, int size)
     elastic_say(e, ELASTIC_NOTICE, "%d workers can run now instead of %d: all workers restart",
                 size, e->plan.size);
     stop_all(e, e->config.orderly_grace_ms);
+}
+
+void elastic_change_withdraw(struct elastic *e)
+{
+    struct elastic_change *change = &e->change;
+    change->grows = false;
+    change->announced = 0;
+    if (change->noticed)
+        return; /* a host drains, too */
+    change->notify = false;
+    elastic_timer_off(e, ELASTIC_TIMER_NOTIFY);
 }
 
 void elastic_change_leave(struct elastic *e, int64_t grace_ms)

@@ -20,7 +20,12 @@ void elastic_change_asked(struct elastic *e, int seat);
 /* A running epoch can become larger, or a host (or some of its slots) drains: rank 0 is notified,
  * or all workers restart. `grace_ms`: for the restart. */
 void elastic_change_grow(struct elastic *e, int size);
+/* The newcomers that rank 0 was notified of have gone: stop notifying it. */
+void elastic_change_withdraw(struct elastic *e);
 void elastic_change_leave(struct elastic *e, int64_t grace_ms);
+
+/* A change now would let the workers rejoin. */
+bool elastic_change_rejoins(const struct elastic *e);
 
 /* Every worker of the epoch has asked or ended: WAITING, STOPPING or a verdict. */
 void elastic_change_agreed(struct elastic *e);
@@ -29,6 +34,9 @@ void elastic_change_nobody_left(struct elastic *e);
 
 /* This survivor has to ask (again) within the limit. */
 void elastic_change_expect(struct elastic *e, int seat);
+
+/* This survivor is in a rendezvous that cannot succeed: kills it. */
+void elastic_change_stuck(struct elastic *e, int seat);
 
 /* Adds a phrase to the text of the cause. */
 void elastic_change_note(struct elastic *e, const char *format, ...)

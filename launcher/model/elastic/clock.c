@@ -6,6 +6,7 @@
 #include "model/elastic/calls.h"
 #include "model/elastic/change.h"
 #include "model/elastic/members.h"
+#include "model/elastic/newcomers.h"
 #include "model/elastic/verdict.h"
 
 static void wait_over(struct elastic *e)
@@ -39,6 +40,15 @@ static void prepare_over(struct elastic *e)
                          (unsigned)e->plan.epoch, (long long)(e->config.prepare_timeout_ms / 1000));
 }
 
+static void newcomers_over(struct elastic *e)
+{
+    elastic_say(e, ELASTIC_WARNING,
+                "could not prepare new workers on all their hosts within %lld s; hvdrun will try "
+                "again",
+                (long long)(e->config.prepare_timeout_ms / 1000));
+    elastic_newcomers_dismiss(e);
+}
+
 /* Gives up the hosts of all workers in this state. */
 static void give_up_hosts(struct elastic *e, enum elastic_worker_state state, const char *why)
 {
@@ -70,11 +80,32 @@ static void end_over(struct elastic *e)
     elastic_timer_set(e, ELASTIC_TIMER_END, e->now_ms + e->config.elastic_timeout_ms);
 }
 
+/* It was not ready in time. Its batch goes with it. */
+static void newcomer_over(struct elastic *e, int seat)
+{
+    const struct elastic_worker *worker = &e->workers.items[seat];
+    struct elastic_failure failure = {.kind = ELASTIC_FAILURE_CRASH,
+                                      .host = worker->host,
+                                      .slot = worker->slot,
+                                      .seat = seat,
+                                      .rank = worker->rank};
+    snprintf(failure.text, sizeof(failure.text),
+             "rank %d on %.200s did not come to the rendezvous within %lld s: killing it",
+             worker->rank, elastic_hosts_name(&e->hosts, worker->host),
+             (long long)(e->config.elastic_timeout_ms / 1000));
+    elastic_newcomers_dismiss(e);
+    elastic_newcomers_failed(e, &failure);
+}
+
 static void worker_over(struct elastic *e, int seat)
 {
     const struct elastic_worker *worker = &e->workers.items[seat];
     const char *host = elastic_hosts_name(&e->hosts, worker->host);
-    if (worker->state == ELASTIC_WORKER_KILLED) {
+    if (worker->state == ELASTIC_WORKER_JOINING) {
+        newcomer_over(e, seat);
+        return;
+    }
+    if (worker->state == ELASTIC_WORKER_KILLED || worker->state == ELASTIC_WORKER_DISMISSED) {
         elastic_calls_give_up(e, worker->host, "its agent did not terminate a worker in time");
         return;
     }
@@ -106,10 +137,15 @@ static void workers_over(struct elastic *e)
 }
 
 static void (*const over[ELASTIC_TIMERS])(struct elastic *e) = {
-    [ELASTIC_TIMER_WAIT] = wait_over,       [ELASTIC_TIMER_GATHER] = gather_over,
-    [ELASTIC_TIMER_GROW] = grow_over,       [ELASTIC_TIMER_NOTIFY] = notify_again,
-    [ELASTIC_TIMER_PREPARE] = prepare_over, [ELASTIC_TIMER_START] = start_over,
-    [ELASTIC_TIMER_STOP] = stop_over,       [ELASTIC_TIMER_END] = end_over,
+    [ELASTIC_TIMER_WAIT] = wait_over,
+    [ELASTIC_TIMER_GATHER] = gather_over,
+    [ELASTIC_TIMER_GROW] = grow_over,
+    [ELASTIC_TIMER_NOTIFY] = notify_again,
+    [ELASTIC_TIMER_PREPARE] = prepare_over,
+    [ELASTIC_TIMER_START] = start_over,
+    [ELASTIC_TIMER_NEWCOMERS] = newcomers_over,
+    [ELASTIC_TIMER_STOP] = stop_over,
+    [ELASTIC_TIMER_END] = end_over,
 };
 
 /* The earliest timer, or -1. */

@@ -29,8 +29,8 @@ void elastic_departures_shrink(struct elastic *e, int number, const char *text)
     const struct elastic_host *host = &e->hosts.items[number];
     if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
         elastic_members_cancel(e);
-    if (host->live == 0)
-        return;
+    if (host->live == host->newcomers)
+        return; /* newcomers are dismissed without a change */
     elastic_change_note(e, "%s", text);
     e->facts.preemptions++;
     if (host->drain_deadline_ms >= 0)
@@ -126,8 +126,9 @@ void elastic_departures_expire(struct elastic *e, int number)
              name_of(e, number));
     for (int seat = host->first_seat; seat >= 0; seat = e->workers.items[seat].next) {
         const struct elastic_worker *worker = &e->workers.items[seat];
-        if (!elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_KILLED)
-            continue;
+        if (!elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_KILLED ||
+            elastic_worker_is_newcomer(worker))
+            continue; /* newcomers were dismissed when the host began to drain */
         elastic_emit(e, ELASTIC_KILL)->seat = seat;
         elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
         elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);

@@ -13,6 +13,7 @@
 #include "model/elastic/job.h"
 #include "model/elastic/listing.h"
 #include "model/elastic/members.h"
+#include "model/elastic/newcomers.h"
 #include "model/elastic/steps.h"
 #include "model/elastic/verdict.h"
 
@@ -47,6 +48,8 @@ void elastic_destroy(struct elastic *e)
     free(e->discovery_problem);
     free(e->plan.members);
     free(e->plan.hosts);
+    free(e->newcomers.plan.members);
+    free(e->newcomers.plan.hosts);
     elastic_workers_destroy(&e->workers);
     elastic_hosts_destroy(&e->hosts);
     free(e);
@@ -138,17 +141,28 @@ static void on_undrain(struct elastic *e, const struct elastic_event *event)
 
 static void on_prepared(struct elastic *e, const struct elastic_event *event)
 {
-    if (event->epoch == e->plan.epoch)
+    const struct elastic_newcomers *newcomers = &e->newcomers;
+    if (e->state == ELASTIC_PREPARING && event->epoch == e->plan.epoch)
         elastic_members_start(e);
+    else if (newcomers->stage == ELASTIC_NEWCOMERS_PREPARING &&
+             event->epoch == newcomers->plan.epoch)
+        elastic_newcomers_start(e);
 }
 
 /* Also of an epoch that was cancelled for another host's failure: what one host cannot do it cannot
  * do in the next epoch either. */
 static void on_prepare_failed(struct elastic *e, const struct elastic_event *event)
 {
-    const struct elastic_host *host = host_of(e, event);
-    if (has_agent(e, event) && !host->prepare_failed && event->epoch > 0 &&
-        event->epoch == host->prepared_epoch && event->epoch != host->member_epoch)
+    struct elastic_host *host = host_of(e, event);
+    if (!has_agent(e, event) || host->prepare_failed || event->epoch == 0)
+        return;
+    bool newcomers = event->epoch == host->newcomers_epoch;
+    if (newcomers)
+        host->newcomers_epoch = 0;
+    if (newcomers && host->staying > 0)
+        elastic_newcomers_prepare_failed(e, event->host, event->text);
+    else if (newcomers ||
+             (event->epoch == host->prepared_epoch && event->epoch != host->member_epoch))
         elastic_calls_prepare_failed(e, event->host, event->text, event->code);
 }
 
@@ -196,11 +210,39 @@ static void on_ask_dropped(struct elastic *e, const struct elastic_event *event)
 static void on_started(struct elastic *e, const struct elastic_event *event)
 {
     const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
+    if (worker != NULL && worker->state == ELASTIC_WORKER_JOINING)
+        elastic_newcomers_started(e, event->seat);
     if (worker == NULL || worker->state != ELASTIC_WORKER_STARTING)
         return;
     int64_t due = worker->due_ms;
     elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_RUNNING);
     elastic_workers_expect(&e->workers, event->seat, due);
+}
+
+static void on_can_join(struct elastic *e, const struct elastic_event *event)
+{
+    elastic_newcomers_can_join(e, event->seat);
+}
+
+/* It cannot be told. At the gate it can wait for another worker with the same rank. Behind the gate
+ * it would wait for several time-outs of Gloo, and abort. */
+static void on_stuck(struct elastic *e, const struct elastic_event *event)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
+    if (worker == NULL || !elastic_worker_stays(worker) || worker->state == ELASTIC_WORKER_ASKED)
+        return;
+    if (e->state == ELASTIC_RUNNING && e->done > 0) {
+        struct elastic_failure early = e->first_done; /* that it waits for */
+        elastic_change_fail(e, &early);
+    }
+    if (e->state != ELASTIC_AGREEING || worker->state == ELASTIC_WORKER_HELD)
+        return;
+    if (worker->state == ELASTIC_WORKER_STARTING)
+        elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_RUNNING);
+    if (event->first)
+        elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_HELD);
+    else
+        elastic_change_stuck(e, event->seat);
 }
 
 static void on_finished(struct elastic *e, const struct elastic_event *event)
@@ -221,25 +263,24 @@ static void on_end(struct elastic *e, const struct elastic_event *event)
 }
 
 /* Events without a handler do not fit the state and change nothing. */
-#define DECIDING                                                                        \
-    [ELASTIC_TICK] = on_tick, [ELASTIC_HOSTS] = on_hosts,                               \
-    [ELASTIC_DISCOVERY_FAILED] = on_discovery_failed, [ELASTIC_HOST_CAME] = on_came,    \
-    [ELASTIC_HOST_UNREACHED] = on_unreached, [ELASTIC_HOST_LOST] = on_lost,             \
-    [ELASTIC_HOST_DRAIN] = on_drain, [ELASTIC_HOST_UNDRAIN] = on_undrain,               \
-    [ELASTIC_PREPARE_FAILED] = on_prepare_failed, [ELASTIC_REGISTERED] = on_registered, \
-    [ELASTIC_ASKED] = on_asked, [ELASTIC_FINISHED] = on_finished, [ELASTIC_END] = on_end
+#define DECIDING                                                                                  \
+    [ELASTIC_TICK] = on_tick, [ELASTIC_HOSTS] = on_hosts,                                         \
+    [ELASTIC_DISCOVERY_FAILED] = on_discovery_failed, [ELASTIC_HOST_CAME] = on_came,              \
+    [ELASTIC_HOST_UNREACHED] = on_unreached, [ELASTIC_HOST_LOST] = on_lost,                       \
+    [ELASTIC_HOST_DRAIN] = on_drain, [ELASTIC_HOST_UNDRAIN] = on_undrain,                         \
+    [ELASTIC_PREPARE_FAILED] = on_prepare_failed, [ELASTIC_REGISTERED] = on_registered,           \
+    [ELASTIC_ASKED] = on_asked, [ELASTIC_PREPARED] = on_prepared, [ELASTIC_STARTED] = on_started, \
+    [ELASTIC_CAN_JOIN] = on_can_join, [ELASTIC_STUCK] = on_stuck,                                 \
+    [ELASTIC_FINISHED] = on_finished, [ELASTIC_END] = on_end
 
 static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
     [ELASTIC_WAITING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
                          [ELASTIC_EXITED] = elastic_exits_changing},
-    [ELASTIC_PREPARING] =
-        {DECIDING, [ELASTIC_PREPARED] = on_prepared, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
-         [ELASTIC_EXITED] = elastic_exits_changing},
-    [ELASTIC_RUNNING] =
-        {DECIDING, [ELASTIC_STARTED] = on_started, [ELASTIC_EXITED] = elastic_exits_running},
-    [ELASTIC_AGREEING] =
-        {DECIDING, [ELASTIC_STARTED] = on_started, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
-         [ELASTIC_EXITED] = elastic_exits_changing},
+    [ELASTIC_PREPARING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
+                           [ELASTIC_EXITED] = elastic_exits_changing},
+    [ELASTIC_RUNNING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_running},
+    [ELASTIC_AGREEING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
+                          [ELASTIC_EXITED] = elastic_exits_changing},
     [ELASTIC_STOPPING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_stopping},
     [ELASTIC_ENDING] = {[ELASTIC_TICK] = on_tick,
                         [ELASTIC_HOST_LOST] = lost_ending,

@@ -7,6 +7,7 @@
 
 #include "model/elastic/change.h"
 #include "model/elastic/members.h"
+#include "model/elastic/newcomers.h"
 
 int64_t elastic_exits_happened(const struct elastic *e, const struct elastic_event *event)
 {
@@ -57,11 +58,29 @@ static bool is_abort(const struct elastic_failure *failure)
     return failure->signaled ? failure->code == SIGABRT : failure->code == 128 + SIGABRT;
 }
 
+/* True: it was a newcomer, and its end is dealt with. */
+static bool newcomer_exited(struct elastic *e, const struct elastic_worker *worker, int seat,
+                            const struct elastic_failure *failure)
+{
+    if (!elastic_worker_is_newcomer(worker))
+        return false;
+    bool dismissed = worker->state == ELASTIC_WORKER_DISMISSED;
+    bool joins = e->state == ELASTIC_PREPARING && worker->placed;
+    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_EXITED);
+    e->grow_again = true;
+    if (dismissed)
+        return true;
+    elastic_newcomers_failed(e, failure);
+    if (joins)
+        elastic_members_cancel(e);
+    return true;
+}
+
 void elastic_exits_running(struct elastic *e, const struct elastic_event *event)
 {
     struct elastic_failure failure;
     const struct elastic_worker *worker = exited(e, event, &failure);
-    if (worker == NULL)
+    if (worker == NULL || newcomer_exited(e, worker, event->seat, &failure))
         return;
     bool member = elastic_worker_stays(worker);
     elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
@@ -80,7 +99,7 @@ void elastic_exits_changing(struct elastic *e, const struct elastic_event *event
 {
     struct elastic_failure failure;
     const struct elastic_worker *worker = exited(e, event, &failure);
-    if (worker == NULL)
+    if (worker == NULL || newcomer_exited(e, worker, event->seat, &failure))
         return;
     bool member = elastic_worker_stays(worker);
     bool placed = worker->placed;

@@ -46,6 +46,11 @@ struct elastic_host_facts elastic_host_facts(const struct elastic *e, int number
     };
 }
 
+const struct elastic_plan *elastic_newcomers(const struct elastic *e)
+{
+    return e->newcomers.stage == ELASTIC_NEWCOMERS_NONE ? NULL : &e->newcomers.plan;
+}
+
 const struct elastic_plan *elastic_plan(const struct elastic *e)
 {
     return e->plan.epoch > 0 ? &e->plan : NULL;

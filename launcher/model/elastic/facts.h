@@ -34,6 +34,11 @@ struct elastic_host_facts elastic_host_facts(const struct elastic *elastic, int 
  * until the next event. */
 const struct elastic_plan *elastic_plan(const struct elastic *elastic);
 
+/* The plan for which newcomers are prepared or started, beside the epoch of elastic_plan(); NULL:
+ * there are none. Its members without `is_new` are those of the running epoch, as they were when
+ * it was made. Borrowed until the next event. */
+const struct elastic_plan *elastic_newcomers(const struct elastic *elastic);
+
 /* About a live worker. */
 struct elastic_worker_facts {
     enum elastic_worker_state state; /* FREE: the seat has no worker */

@@ -128,16 +128,21 @@ void elastic_hosts_set_slots(struct elastic_host *host, int slots)
     count_blacklisted(host);
 }
 
+void elastic_hosts_need_record(struct elastic_host *host, int slot)
+{
+    if (slot < host->slot_room)
+        return;
+    host->slot_records =
+        mem_resize_array(host->slot_records, (size_t)slot + 1, sizeof(*host->slot_records));
+    for (int s = host->slot_room; s <= slot; s++)
+        host->slot_records[s] = (struct elastic_record){.failures = 0};
+    host->slot_room = slot + 1;
+}
+
 bool elastic_hosts_slot_failed(struct elastic_host *host, int slot,
                                const struct elastic_blacklist_rule *rule, int64_t now_ms)
 {
-    if (slot >= host->slot_room) {
-        host->slot_records =
-            mem_resize_array(host->slot_records, (size_t)slot + 1, sizeof(*host->slot_records));
-        for (int s = host->slot_room; s <= slot; s++)
-            host->slot_records[s] = (struct elastic_record){.failures = 0};
-        host->slot_room = slot + 1;
-    }
+    elastic_hosts_need_record(host, slot);
     host->has_crashes = true;
     host->crashed_ms = now_ms;
     return elastic_record_failure(&host->slot_records[slot], rule, now_ms);

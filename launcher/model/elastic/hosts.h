@@ -41,11 +41,14 @@ struct elastic_host {
     int64_t delay_ms, call_due_ms;                  /* of the next call after a loss */
     int64_t called_ms;                              /* when the last call began */
     unsigned seen;                                  /* serial of the last listing with it */
-    uint32_t prepared_epoch; /* the last one that its agent was asked to prepare */
-    uint32_t member_epoch;   /* the last one that ran there */
+    uint32_t prepared_epoch;  /* the last one that its agent was asked to prepare */
+    uint32_t member_epoch;    /* the last one that ran there */
+    uint32_t newcomers_epoch; /* of the last newcomers that its agent was asked to prepare; 0: none,
+                                 or they have failed */
     /* kept by elastic_workers */
     int first_seat;           /* -1: none */
-    int seats, live, staying; /* taken; not EXITED; STARTING, RUNNING or ASKED */
+    int seats, live, staying; /* taken; not EXITED; STARTING, RUNNING, ASKED or HELD */
+    int newcomers;            /* JOINING, READY or DISMISSED */
 };
 
 struct elastic_hosts {
@@ -75,6 +78,7 @@ bool elastic_hosts_slot_usable(const struct elastic_host *host, int slot);
 bool elastic_hosts_blacklisted(const struct elastic_host *host);
 
 void elastic_hosts_set_slots(struct elastic_host *host, int slots);
+void elastic_hosts_need_record(struct elastic_host *host, int slot); /* there is one from now on */
 /* The program has crashed there. True: the slot has reached the limit. */
 bool elastic_hosts_slot_failed(struct elastic_host *host, int slot,
                                const struct elastic_blacklist_rule *rule, int64_t now_ms);

@@ -39,6 +39,22 @@ void elastic_say(struct elastic *e, int level, const char *format, ...)
     action->text = e->texts[e->text_count - 1];
 }
 
+void elastic_say_slot_blacklisted(struct elastic *e, int host, int slot)
+{
+    int64_t until = e->hosts.items[host].slot_records[slot].blacklisted_until_ms;
+    const char *name = elastic_hosts_name(&e->hosts, host);
+    if (until == ELASTIC_FOR_GOOD)
+        elastic_say(e, ELASTIC_WARNING,
+                    "slot %d of %s is blacklisted for the rest of the job: the program crashed "
+                    "there %d times",
+                    slot, name, e->config.failure_limit);
+    else
+        elastic_say(e, ELASTIC_WARNING,
+                    "slot %d of %s is blacklisted for %lld s: the program crashed there %d times",
+                    slot, name, (long long)((until - e->now_ms + 999) / 1000),
+                    e->config.failure_limit);
+}
+
 void elastic_forget_texts(struct elastic *e)
 {
     for (size_t i = 0; i < e->text_count; i++)

@@ -15,14 +15,15 @@
 enum { ELASTIC_WARNING = 1, ELASTIC_NOTICE = 2 };
 
 enum elastic_timer {
-    ELASTIC_TIMER_WAIT,    /* enough slots must be there */
-    ELASTIC_TIMER_GATHER,  /* the first epoch stops waiting for more hosts than it needs */
-    ELASTIC_TIMER_GROW,    /* hosts that have come become a change */
-    ELASTIC_TIMER_NOTIFY,  /* notify rank 0 again */
-    ELASTIC_TIMER_PREPARE, /* PREPARED must have come */
-    ELASTIC_TIMER_START,   /* every new worker must have STARTED */
-    ELASTIC_TIMER_STOP,    /* every worker must have FINISHED */
-    ELASTIC_TIMER_END,     /* the same after the verdict */
+    ELASTIC_TIMER_WAIT,      /* enough slots must be there */
+    ELASTIC_TIMER_GATHER,    /* the first epoch stops waiting for more hosts than it needs */
+    ELASTIC_TIMER_GROW,      /* hosts that have come become a change */
+    ELASTIC_TIMER_NOTIFY,    /* notify rank 0 again */
+    ELASTIC_TIMER_PREPARE,   /* PREPARED must have come */
+    ELASTIC_TIMER_START,     /* every new worker must have STARTED */
+    ELASTIC_TIMER_NEWCOMERS, /* PREPARED must have come for the newcomers */
+    ELASTIC_TIMER_STOP,      /* every worker must have FINISHED */
+    ELASTIC_TIMER_END,       /* the same after the verdict */
     ELASTIC_TIMERS
 };
 
@@ -53,6 +54,7 @@ struct elastic_change {
     bool noticed;                   /* a host is draining */
     bool grows;                     /* it was opened, or is announced, for new hosts */
     bool notify;                    /* rank 0 must be notified, as soon as it has registered */
+    bool stuck_said;                /* why workers in a rendezvous are killed */
     int announced;                  /* the size of which rank 0 was notified */
     int killed, lost;               /* workers that we killed and hosts lost since it was opened */
     int aborted;                    /* members that ended by SIGABRT after the cause */
@@ -61,6 +63,18 @@ struct elastic_change {
     struct elastic_failure asker;   /* the worker that opened it by asking; kind NONE, no seat */
     int64_t happened_ms, detected_ms, stopped_ms, agreed_ms, planned_ms;
     struct buf text;
+};
+
+enum elastic_newcomer_stage {
+    ELASTIC_NEWCOMERS_NONE,
+    ELASTIC_NEWCOMERS_PREPARING,
+    ELASTIC_NEWCOMERS_STARTED
+};
+
+/* model/elastic/newcomers.h */
+struct elastic_newcomers {
+    enum elastic_newcomer_stage stage;
+    struct elastic_plan plan; /* the members that it counts on, and the newcomers (is_new) */
 };
 
 struct elastic {
@@ -72,6 +86,8 @@ struct elastic {
     struct elastic_hosts hosts;
     struct elastic_workers workers;
     struct elastic_plan plan;
+    uint32_t last_epoch; /* the highest number that a plan has got */
+    struct elastic_newcomers newcomers;
     struct elastic_change change;
     struct elastic_facts facts;  /* of the last epoch that resumed; the sums are kept up to date */
     struct elastic_facts coming; /* of the epoch that was started and has not resumed */
@@ -83,8 +99,10 @@ struct elastic {
     unsigned listing;        /* serial of the last HOSTS */
     char *discovery_problem; /* owned; NULL: the last one was fine */
     int started;             /* epochs */
+    int joins;               /* of them, those that newcomers have begun */
     int fresh_started;       /* of them, those in which all workers were new */
     bool resumed;            /* the running epoch has */
+    bool shrunk;             /* it has fewer members than the one before: grow without a delay */
     int done;                /* its members that ended with 0 */
     struct elastic_failure first_done;
     int restarts, preemptions; /* budgets used */
@@ -100,6 +118,7 @@ struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind 
 void elastic_say(struct elastic *e, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void elastic_forget_texts(struct elastic *e);
+void elastic_say_slot_blacklisted(struct elastic *e, int host, int slot);
 
 void elastic_timer_set(struct elastic *e, enum elastic_timer timer, int64_t due_ms);
 void elastic_timer_off(struct elastic *e, enum elastic_timer timer);

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "model/elastic/change.h"
+#include "model/elastic/newcomers.h"
 #include "model/elastic/placement.h"
 #include "model/plan/mapping.h"
 
@@ -152,13 +153,14 @@ static void take_places(struct elastic *e)
     }
 }
 
-static void take_plan(struct elastic *e, struct elastic_placement *placement, bool fresh)
+static void take_plan(struct elastic *e, struct elastic_placement *placement, uint32_t epoch,
+                      bool fresh)
 {
     struct elastic_plan *plan = &e->plan;
     free(plan->members);
     free(plan->hosts);
     *plan = (struct elastic_plan){
-        .epoch = plan->epoch + 1,
+        .epoch = epoch,
         .restart_count = fresh ? e->fresh_started : e->fresh_started - 1,
         .fresh = fresh,
         .size = placement->size,
@@ -178,31 +180,115 @@ static void take_plan(struct elastic *e, struct elastic_placement *placement, bo
     }
 }
 
-void elastic_members_prepare(struct elastic *e, const struct elastic_choice *choice)
+void elastic_members_place(const struct elastic *e, const struct elastic_choice *choice,
+                           const struct elastic_survivor *survivors, int count,
+                           struct elastic_placement *out)
 {
-    int survivor_count = 0;
-    struct elastic_survivor *survivors AUTO_FREE = list_survivors(e, &survivor_count);
     struct elastic_offer *offers AUTO_FREE = NULL;
     int *slots AUTO_FREE = NULL;
     make_offers(e, choice, &offers, &slots);
-    struct elastic_placement placement;
     elastic_placement_make(
         &(struct elastic_placement_request){
             .offers = offers,
             .offer_count = choice->count,
             .survivors = survivors,
-            .survivor_count = survivor_count,
+            .survivor_count = count,
             .size = choice->size,
             .host_total = e->hosts.count,
         },
-        &placement);
-    take_plan(e, &placement, survivor_count == 0);
-    note_places(e, choice, &placement);
-    elastic_placement_clear(&placement);
+        out);
+}
+
+static void begin_preparing(struct elastic *e)
+{
     e->change.planned_ms = e->now_ms;
     elastic_timer_set(e, ELASTIC_TIMER_PREPARE, e->now_ms + e->config.prepare_timeout_ms);
     e->state = ELASTIC_PREPARING;
     elastic_emit(e, ELASTIC_PREPARE)->epoch = e->plan.epoch;
+}
+
+void elastic_members_prepare(struct elastic *e, const struct elastic_choice *choice)
+{
+    int survivor_count = 0;
+    struct elastic_survivor *survivors AUTO_FREE = list_survivors(e, &survivor_count);
+    struct elastic_placement placement;
+    elastic_members_place(e, choice, survivors, survivor_count, &placement);
+    take_plan(e, &placement, ++e->last_epoch, survivor_count == 0);
+    note_places(e, choice, &placement);
+    elastic_placement_clear(&placement);
+    begin_preparing(e);
+}
+
+bool elastic_members_can_join(const struct elastic *e)
+{
+    if (!elastic_newcomers_complete(e))
+        return false;
+    int count = 0;
+    struct elastic_survivor *survivors AUTO_FREE = list_survivors(e, &count);
+    return elastic_newcomers_expect(e, survivors, count);
+}
+
+/* The plan keeps the number that the newcomers know, unless another epoch has come after it. */
+void elastic_members_join(struct elastic *e)
+{
+    const struct elastic_plan *theirs = &e->newcomers.plan;
+    uint32_t epoch = theirs->epoch > e->plan.epoch ? theirs->epoch : ++e->last_epoch;
+    struct elastic_placement placement = {.size = theirs->size, .host_count = theirs->host_count};
+    placement.members = mem_array((size_t)theirs->size, sizeof(*placement.members));
+    placement.hosts = mem_array((size_t)theirs->host_count, sizeof(*placement.hosts));
+    for (int r = 0; r < theirs->size; r++) {
+        placement.members[r] = theirs->members[r];
+        placement.members[r].is_new = false; /* its process runs */
+    }
+    for (int h = 0; h < theirs->host_count; h++)
+        placement.hosts[h] = theirs->hosts[h];
+    take_plan(e, &placement, epoch, false);
+    for (int h = 0; h < e->plan.host_count; h++)
+        e->hosts.items[e->plan.hosts[h]].prepared_epoch = epoch;
+    begin_preparing(e);
+}
+
+static bool is_held(const struct elastic *e, const struct elastic_member *member)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, member->seat);
+    return worker != NULL && worker->state == ELASTIC_WORKER_HELD && worker->host == member->host &&
+           worker->slot == member->slot;
+}
+
+bool elastic_members_can_repair(const struct elastic *e)
+{
+    const int *in = e->workers.in_state;
+    int held = 0;
+    if (in[ELASTIC_WORKER_ASKED] > 0)
+        return false;
+    for (int r = 0; r < e->plan.size; r++) {
+        const struct elastic_member *member = &e->plan.members[r];
+        const struct elastic_host *host = &e->hosts.items[member->host];
+        if (elastic_hosts_usable(host) == 0 || !elastic_hosts_slot_usable(host, member->slot))
+            return false;
+        held += is_held(e, member);
+    }
+    const struct elastic_member *first = &e->plan.members[0];
+    return held == in[ELASTIC_WORKER_HELD] && is_held(e, first) &&
+           e->workers.items[first->seat].rejoins;
+}
+
+void elastic_members_repair(struct elastic *e)
+{
+    struct elastic_placement placement = {.size = e->plan.size, .host_count = e->plan.host_count};
+    placement.members = mem_array((size_t)e->plan.size, sizeof(*placement.members));
+    placement.hosts = mem_array((size_t)e->plan.host_count, sizeof(*placement.hosts));
+    for (int r = 0; r < e->plan.size; r++) {
+        placement.members[r] = e->plan.members[r];
+        placement.members[r].is_new = !is_held(e, &e->plan.members[r]);
+    }
+    for (int h = 0; h < e->plan.host_count; h++)
+        placement.hosts[h] = e->plan.hosts[h];
+    take_plan(e, &placement, ++e->last_epoch, false);
+    e->plan.repairs = true;
+    for (int h = 0; h < e->plan.host_count; h++)
+        e->hosts.items[e->plan.hosts[h]].prepared_epoch = e->plan.epoch;
+    begin_preparing(e);
 }
 
 bool elastic_members_use(const struct elastic *e, int host)
@@ -280,13 +366,27 @@ static void note_coming(struct elastic *e)
     snprintf(e->coming.cause, sizeof(e->coming.cause), "%s", buf_text(&change->text));
 }
 
+static bool takes_newcomers(const struct elastic *e)
+{
+    for (int r = 0; r < e->plan.size; r++)
+        if (e->workers.items[e->plan.members[r].seat].state == ELASTIC_WORKER_READY)
+            return true;
+    return false;
+}
+
 void elastic_members_start(struct elastic *e)
 {
     for (int t = 0; t < ELASTIC_TIMERS; t++)
-        elastic_timer_off(e, (enum elastic_timer)t);
+        if (t != ELASTIC_TIMER_NEWCOMERS) /* they are prepared beside every epoch */
+            elastic_timer_off(e, (enum elastic_timer)t);
+    if (elastic_newcomers_complete(e) && takes_newcomers(e)) {
+        elastic_newcomers_forget(e); /* they have joined */
+        e->joins++;
+    }
     elastic_emit(e, ELASTIC_START)->epoch = e->plan.epoch;
     start_members(e);
     remove_others(e);
+    e->shrunk = e->plan.size < e->coming.size;
     note_coming(e);
     take_places(e);
     elastic_change_close(e);

@@ -5,6 +5,8 @@
 #include "model/elastic/change.h"
 #include "model/elastic/departures.h"
 #include "model/elastic/members.h"
+#include "model/elastic/newcomers.h"
+#include "model/elastic/recruit.h"
 #include "model/elastic/verdict.h"
 
 /* Every worker has asked or ended. */
@@ -35,21 +37,61 @@ static int wanted(const struct elastic *e)
     return e->config.max_np > 0 && e->config.max_np < least ? e->config.max_np : least;
 }
 
+/* The survivors suffice: they go on at once, without new workers. */
+static bool goes_on(const struct elastic *e)
+{
+    return e->config.early && elastic_members_survivors(e) >= wanted(e);
+}
+
+/* False: there were newcomers, for a plan that cannot come true. They end first. */
+static bool has_no_newcomers(struct elastic *e)
+{
+    if (elastic_newcomers_any(e))
+        elastic_newcomers_dismiss(e);
+    return e->workers.in_state[ELASTIC_WORKER_DISMISSED] == 0;
+}
+
+/* Those that wait at the rendezvous keep their memory, if others can take the places of those that
+ * have ended. Else nobody can come to them. */
+static void step_held(struct elastic *e)
+{
+    if (!elastic_members_can_repair(e)) {
+        for (int seat = 0; seat < e->workers.count; seat++)
+            if (e->workers.items[seat].state == ELASTIC_WORKER_HELD)
+                elastic_change_stuck(e, seat);
+        e->state = ELASTIC_AGREEING; /* until they have ended */
+    } else if (has_no_newcomers(e) && !elastic_verdict_reset_limit(e)) {
+        elastic_members_repair(e);
+    }
+}
+
 static void step_waiting(struct elastic *e)
 {
     bool rejoins = e->change.open && e->change.mode == ELASTIC_REJOIN;
+    if (e->workers.in_state[ELASTIC_WORKER_HELD] > 0) {
+        step_held(e);
+        return;
+    }
     if (rejoins && e->workers.in_state[ELASTIC_WORKER_ASKED] == 0) {
         elastic_change_nobody_left(e);
         return;
     }
+    bool early = rejoins && goes_on(e);
+    bool join = early && elastic_members_can_join(e);
+    if (!early && !has_no_newcomers(e))
+        return;
     struct elastic_choice choice;
     elastic_members_choose(e, &choice);
+    if (early)
+        choice.size = elastic_members_survivors(e);
     if (choice.size < wanted(e)) {
         e->gather_until_ms = -1;
         elastic_timer_off(e, ELASTIC_TIMER_GATHER);
-    } else if (!must_gather(e, &choice) && !elastic_verdict_reset_limit(e)) {
+    } else if (!must_gather(e, &choice) && (join || !elastic_verdict_reset_limit(e))) {
         if (rejoins && elastic_members_survivors(e) == 0)
             elastic_change_nobody_left(e);
+        else if (join)
+            elastic_members_join(e);
         else
             elastic_members_prepare(e, &choice);
     }
@@ -99,32 +141,57 @@ static void (*const steps[ELASTIC_STATES])(struct elastic *e) = {
     [ELASTIC_STOPPING] = step_stopping, [ELASTIC_ENDING] = step_ending,
 };
 
+/* Slots that a failure has left free are filled at once. */
+static void grow_when_due(struct elastic *e, const struct elastic_choice *choice)
+{
+    if (e->grow_due_ms < 0) {
+        e->grow_due_ms = e->now_ms + (e->shrunk && e->config.early ? 0 : e->config.grow_delay_ms);
+        elastic_timer_set(e, ELASTIC_TIMER_GROW, e->grow_due_ms);
+    }
+    if (e->now_ms < e->grow_due_ms)
+        return;
+    bool beside = e->config.early && elastic_change_rejoins(e);
+    elastic_timer_off(e, ELASTIC_TIMER_GROW);
+    if (beside && !elastic_recruit_may(e))
+        return; /* what is missing brings us back */
+    e->grow_due_ms = -1;
+    e->shrunk = false;
+    if (beside)
+        elastic_recruit_make(e, choice);
+    else
+        elastic_change_grow(e, choice->size);
+}
+
 /* Whether more workers could run than do, or than rank 0 was notified of. */
 static void look_for_growth(struct elastic *e)
 {
     e->grow_again = false;
-    bool limit = e->config.reset_limit >= 0 && e->started > e->config.reset_limit;
+    bool beside = e->config.early && elastic_change_rejoins(e);
+    bool limit = e->config.reset_limit >= 0 && e->started - e->joins > e->config.reset_limit;
     bool full = e->config.max_np > 0 && e->plan.size >= e->config.max_np;
-    if (!e->resumed || e->done > 0 || limit || full)
+    if (!e->resumed || e->done > 0 || (limit && !beside) || full || elastic_newcomers_any(e))
         return;
     struct elastic_choice choice;
     elastic_members_choose(e, &choice);
-    int size = choice.size;
-    elastic_members_choice_clear(&choice);
-    if (size <= e->plan.size || size <= e->change.announced) {
+    if (choice.size <= e->plan.size || choice.size <= e->change.announced) {
         e->grow_due_ms = -1; /* what had come has gone again */
+        e->shrunk = false;
         elastic_timer_off(e, ELASTIC_TIMER_GROW);
-        return;
+    } else {
+        grow_when_due(e, &choice);
     }
-    if (e->grow_due_ms < 0) {
-        e->grow_due_ms = e->now_ms + e->config.grow_delay_ms;
-        elastic_timer_set(e, ELASTIC_TIMER_GROW, e->grow_due_ms);
-    }
-    if (e->now_ms >= e->grow_due_ms) {
-        e->grow_due_ms = -1;
-        elastic_timer_off(e, ELASTIC_TIMER_GROW);
-        elastic_change_grow(e, size);
-    }
+    elastic_members_choice_clear(&choice);
+}
+
+/* Rank 0 is notified only when all newcomers can join. */
+static void announce_newcomers(struct elastic *e)
+{
+    bool complete = elastic_newcomers_complete(e);
+    bool may = e->config.early && e->resumed && e->done == 0 && elastic_change_rejoins(e);
+    if (may && complete && !e->change.grows)
+        elastic_change_grow(e, e->newcomers.plan.size);
+    else if (may && !complete && e->change.grows)
+        elastic_change_withdraw(e);
 }
 
 static void notify_rank_0(struct elastic *e)
@@ -166,11 +233,14 @@ void elastic_steps_settle(struct elastic *e)
 {
     enum elastic_state before;
     do {
+        elastic_newcomers_check(e);
         do {
             before = e->state;
             if (steps[before] != NULL)
                 steps[before](e);
         } while (e->state != before);
+        if (e->state == ELASTIC_RUNNING)
+            announce_newcomers(e);
         if (e->state == ELASTIC_RUNNING && e->grow_again)
             look_for_growth(e); /* may stop the workers for a restart */
     } while (e->state != before);

@@ -67,7 +67,7 @@ void elastic_config_init(struct elastic_config *config)
         .failure_decay_ms = 600000,
         .suspect_ms = 5000,
         .patience_ms = 10000,
-        .renotify_ms = 5000,
+        .renotify_ms = 500,
         .failure_limit = 3,
     };
 }

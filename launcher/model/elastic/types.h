@@ -37,7 +37,7 @@
     X(ELASTIC_HOST_AWAY, "lost")
 
 /*           START       STARTED    asks     answered              kill      exited    finished
- * PLANNED   -> STARTING
+ * PLANNED   -> STARTING, JOINING (a newcomer)
  * STARTING              -> RUNNING                                -> KILLED -> EXITED
  * RUNNING                          -> ASKED                       -> KILLED -> EXITED
  * ASKED                                     -> RUNNING (a place)  -> KILLED -> EXITED
@@ -45,14 +45,28 @@
  * REMOVED                                                         -> KILLED -> EXITED
  * KILLED                                                                    -> EXITED
  * EXITED                                                                              -> FREE
+ *
+ * A member that waits at the gate of the rendezvous (rendezvous/gate.h) for one that has ended:
+ *           stuck     repaired    kill
+ * RUNNING   -> HELD
+ * HELD                -> RUNNING  -> KILLED -> EXITED
+ *
+ * A newcomer starts beside the running epoch (model/elastic/newcomers.h):
+ *           ready       joins       kill
+ * JOINING   -> READY                -> DISMISSED, KILLED -> EXITED
+ * READY                 -> RUNNING  -> DISMISSED, KILLED -> EXITED
+ * DISMISSED                         -> KILLED            -> EXITED
+ *
  * ASKED -> RUNNING also when its last request is dropped: it has to ask again. A worker of a lost
  * host becomes FREE at once, from any state, and so does a planned one that is cancelled. END_ALL
- * and KILL both lead to KILLED. */
+ * and KILL both lead to KILLED, but KILL of a newcomer leads to DISMISSED: nobody waits for it. */
 #define ELASTIC_WORKER_LIST(X)                                                                   \
     X(ELASTIC_WORKER_FREE, "none") X(ELASTIC_WORKER_PLANNED, "planned")                          \
     X(ELASTIC_WORKER_STARTING, "starting") X(ELASTIC_WORKER_RUNNING, "running")                  \
     X(ELASTIC_WORKER_ASKED, "rejoining") X(ELASTIC_WORKER_REMOVED, "removed")                    \
-    X(ELASTIC_WORKER_KILLED, "being ended") X(ELASTIC_WORKER_EXITED, "exited")
+    X(ELASTIC_WORKER_KILLED, "being ended") X(ELASTIC_WORKER_EXITED, "exited")                   \
+    X(ELASTIC_WORKER_JOINING, "joining") X(ELASTIC_WORKER_READY, "ready to join")                \
+    X(ELASTIC_WORKER_DISMISSED, "dismissed") X(ELASTIC_WORKER_HELD, "held")
 
 #define ELASTIC_MODE_LIST(X)                                                                     \
     X(ELASTIC_AUTO, "auto") X(ELASTIC_REJOIN, "rejoin") X(ELASTIC_RESTART, "restart")            \
@@ -75,6 +89,9 @@
     X(ELASTIC_ASKED, "asked")                  /* `host`, `local_rank`, `request` */             \
     X(ELASTIC_ASK_DROPPED, "ask dropped")      /* `request`: its asker has hung up */            \
     X(ELASTIC_STARTED, "started")              /* `seat` */                                      \
+    X(ELASTIC_CAN_JOIN, "can join")            /* `seat`: a newcomer waits at the rendezvous */  \
+    X(ELASTIC_STUCK, "stuck")                  /* `seat`: a member that waits at the rendezvous   \
+                                                  for one that has ended; `first`: at its gate */ \
     X(ELASTIC_EXITED, "exited")                /* `seat`, `code`, `signaled`, `since_ms` */      \
     X(ELASTIC_FINISHED, "finished")            /* `seat`: nothing more comes from it */          \
     X(ELASTIC_END, "end")                      /* the driver ends the job for a reason of its own */
@@ -87,6 +104,10 @@
     X(ELASTIC_PREPARE, "prepare")       /* elastic_plan() */                                     \
     X(ELASTIC_CANCEL, "cancel")         /* what was prepared and not started, `epoch` */         \
     X(ELASTIC_START, "start")           /* the new workers of elastic_plan() */                  \
+    X(ELASTIC_PREPARE_NEWCOMERS, "prepare newcomers") /* the new ones of                         \
+                                           elastic_newcomers(); PREPARED with its epoch */       \
+    X(ELASTIC_CANCEL_NEWCOMERS, "cancel newcomers") /* `epoch`: prepared and not started */      \
+    X(ELASTIC_START_NEWCOMERS, "start newcomers")   /* those that were prepared */               \
     X(ELASTIC_ANSWER, "answer")         /* `request` with the place of `seat`; -1: removed */    \
     X(ELASTIC_KILL, "kill")             /* `seat`, `grace_ms`; 0: at once */                     \
     X(ELASTIC_END_ALL, "end all")       /* every worker, `grace_ms` */                           \
@@ -132,7 +153,7 @@ struct elastic_config {
     enum elastic_mode mode; /* ELASTIC_AUTO: by what the workers support */
     int np, min_np, max_np; /* to start; to go on; at most, 0: all slots. np, min_np >= 1 */
     int spares;             /* hosts that are kept up without workers while np is reached */
-    int reset_limit;        /* epochs after the first; -1: no limit */
+    int reset_limit;        /* changes; -1: no limit. Newcomers that join are none */
     int max_restarts;       /* after crashes; -1: no limit */
     int max_preemptions;    /* restarts after lost hosts and drains; -1: no limit */
     int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms;
@@ -144,6 +165,7 @@ struct elastic_config {
     int64_t patience_ms; /* after the grace, until a host whose worker has not ended is given up */
     int64_t renotify_ms; /* between two notices of a change to rank 0, until a worker asks */
     int failure_limit;   /* failures until the blacklist; 0: nothing is blacklisted */
+    bool early;          /* survivors go on without newcomers, which join when they are ready */
 };
 void elastic_config_init(struct elastic_config *config); /* the defaults; np and min_np are 1 */
 
@@ -188,6 +210,8 @@ struct elastic_member {
 struct elastic_plan {
     uint32_t epoch;
     int restart_count; /* how often all workers have started anew */
+    bool repairs;      /* the same members as before, but new workers for those that have ended: the
+                          others wait at the rendezvous, and keep their places */
     bool fresh;        /* every member is new, seat == rank; no worker of earlier epochs runs */
     int size;
     struct elastic_member *members; /* in rank order */

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "model/elastic/newcomers.h"
+
 #define SHOWN_PROBLEMS_MAX 5
 
 static void end_decisions(struct elastic *e)
@@ -11,6 +13,7 @@ static void end_decisions(struct elastic *e)
     for (int t = 0; t < ELASTIC_TIMERS; t++)
         elastic_timer_off(e, (enum elastic_timer)t);
     elastic_workers_forget_planned(&e->workers);
+    elastic_newcomers_forget(e);
     elastic_timer_set(e, ELASTIC_TIMER_END, e->now_ms + e->config.grace_ms + e->config.patience_ms);
     e->state = ELASTIC_ENDING;
 }
@@ -87,7 +90,7 @@ void elastic_verdict_no_hosts(struct elastic *e, int wanted, int64_t found)
 
 bool elastic_verdict_reset_limit(struct elastic *e)
 {
-    if (e->config.reset_limit < 0 || e->started <= e->config.reset_limit)
+    if (e->config.reset_limit < 0 || e->started - e->joins <= e->config.reset_limit)
         return false;
     const char *cause = buf_text(&e->change.text);
     if (cause[0] == '\0')

@@ -12,16 +12,23 @@
  * always. */
 static const unsigned allowed[ELASTIC_WORKER_STATES] = {
     [ELASTIC_WORKER_FREE] = TO(ELASTIC_WORKER_PLANNED),
-    [ELASTIC_WORKER_PLANNED] = TO(ELASTIC_WORKER_STARTING),
+    [ELASTIC_WORKER_PLANNED] = TO(ELASTIC_WORKER_STARTING) | TO(ELASTIC_WORKER_JOINING),
     [ELASTIC_WORKER_STARTING] =
         TO(ELASTIC_WORKER_RUNNING) | TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
-    [ELASTIC_WORKER_RUNNING] =
-        TO(ELASTIC_WORKER_ASKED) | TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
+    [ELASTIC_WORKER_RUNNING] = TO(ELASTIC_WORKER_ASKED) | TO(ELASTIC_WORKER_HELD) |
+                               TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
+    [ELASTIC_WORKER_HELD] =
+        TO(ELASTIC_WORKER_RUNNING) | TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
     [ELASTIC_WORKER_ASKED] = TO(ELASTIC_WORKER_RUNNING) | TO(ELASTIC_WORKER_REMOVED) |
                              TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
     [ELASTIC_WORKER_REMOVED] = TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
     [ELASTIC_WORKER_KILLED] = TO(ELASTIC_WORKER_EXITED),
     [ELASTIC_WORKER_EXITED] = 0,
+    [ELASTIC_WORKER_JOINING] = TO(ELASTIC_WORKER_READY) | TO(ELASTIC_WORKER_DISMISSED) |
+                               TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
+    [ELASTIC_WORKER_READY] = TO(ELASTIC_WORKER_RUNNING) | TO(ELASTIC_WORKER_DISMISSED) |
+                             TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
+    [ELASTIC_WORKER_DISMISSED] = TO(ELASTIC_WORKER_KILLED) | TO(ELASTIC_WORKER_EXITED),
 };
 
 void elastic_workers_destroy(struct elastic_workers *workers)
@@ -41,12 +48,18 @@ struct elastic_worker *elastic_workers_at(const struct elastic_workers *workers,
 bool elastic_worker_stays(const struct elastic_worker *worker)
 {
     return worker->state == ELASTIC_WORKER_STARTING || worker->state == ELASTIC_WORKER_RUNNING ||
-           worker->state == ELASTIC_WORKER_ASKED;
+           worker->state == ELASTIC_WORKER_ASKED || worker->state == ELASTIC_WORKER_HELD;
 }
 
 bool elastic_worker_lives(const struct elastic_worker *worker)
 {
     return worker->state != ELASTIC_WORKER_FREE && worker->state != ELASTIC_WORKER_EXITED;
+}
+
+bool elastic_worker_is_newcomer(const struct elastic_worker *worker)
+{
+    return worker->state == ELASTIC_WORKER_JOINING || worker->state == ELASTIC_WORKER_READY ||
+           worker->state == ELASTIC_WORKER_DISMISSED;
 }
 
 /* Counts the worker in its present state, or takes it out of the counts. */
@@ -62,6 +75,8 @@ static void tally(struct elastic_workers *workers, const struct elastic_worker *
         host->live += step;
     if (elastic_worker_stays(worker))
         host->staying += step;
+    if (elastic_worker_is_newcomer(worker))
+        host->newcomers += step;
 }
 
 static void set_state(struct elastic_workers *workers, struct elastic_worker *worker,
@@ -151,9 +166,11 @@ void elastic_workers_forget_planned(struct elastic_workers *workers)
 {
     if (workers->in_state[ELASTIC_WORKER_PLANNED] == 0)
         return;
-    for (int seat = 0; seat < workers->count; seat++)
-        if (workers->items[seat].state == ELASTIC_WORKER_PLANNED)
+    for (int seat = 0; seat < workers->count; seat++) {
+        const struct elastic_worker *worker = &workers->items[seat];
+        if (worker->state == ELASTIC_WORKER_PLANNED && worker->placed)
             elastic_workers_free(workers, seat);
+    }
 }
 
 void elastic_workers_expect(struct elastic_workers *workers, int seat, int64_t due_ms)

@@ -43,7 +43,8 @@ int elastic_workers_seat(struct elastic_workers *workers, int host, int slot);
 void elastic_workers_move(struct elastic_workers *workers, int seat, enum elastic_worker_state to);
 /* To FREE, from any state: the worker has finished, or its host is lost. */
 void elastic_workers_free(struct elastic_workers *workers, int seat);
-void elastic_workers_forget_planned(struct elastic_workers *workers); /* frees their seats */
+/* Frees the seats of the planned workers of the latest plan; newcomers are not in it. */
+void elastic_workers_forget_planned(struct elastic_workers *workers);
 /* Limits the time until the worker takes its next step; what is due then depends on its state. */
 void elastic_workers_expect(struct elastic_workers *workers, int seat, int64_t due_ms);
 void elastic_workers_find_due(struct elastic_workers *workers);
@@ -51,9 +52,11 @@ void elastic_workers_find_due(struct elastic_workers *workers);
 /* The seat of the worker of this host that last had this local rank and was not removed since. A
  * worker that stays goes before one that is being killed. -1: none. */
 int elastic_workers_find(const struct elastic_workers *workers, int host, int local_rank);
-/* It holds the job's state or will soon: STARTING, RUNNING, ASKED. */
+/* It holds the job's state or will soon: STARTING, RUNNING, ASKED, HELD. */
 bool elastic_worker_stays(const struct elastic_worker *worker);
 bool elastic_worker_lives(const struct elastic_worker *worker); /* not EXITED */
+/* It was started beside the running epoch and has not joined: JOINING, READY, DISMISSED. */
+bool elastic_worker_is_newcomer(const struct elastic_worker *worker);
 
 void elastic_workers_hold(struct elastic_workers *workers, int seat, uint64_t request);
 /* Forgets the request, and returns the seat that held it; -1: none. */

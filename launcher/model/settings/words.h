@@ -40,6 +40,9 @@
     X(SET_ON_FAILURE_REJOIN, "rejoin")   \
     X(SET_ON_FAILURE_RESTART, "restart") \
     X(SET_ON_FAILURE_STOP, "stop")
+#define REJOIN_WORDS(X)          \
+    X(SET_REJOIN_EARLY, "early") \
+    X(SET_REJOIN_TOGETHER, "together")
 #define LOG_LEVEL_WORDS(X)        \
     X(SET_LOG_TRACE, "TRACE")     \
     X(SET_LOG_DEBUG, "DEBUG")     \
@@ -72,6 +75,7 @@ enum set_transport { TRANSPORT_WORDS(WORD_ENUM) };
 enum set_scheduler { SCHEDULER_WORDS(WORD_ENUM) };
 enum set_controller { CONTROLLER_WORDS(WORD_ENUM) };
 enum set_on_failure { ON_FAILURE_WORDS(WORD_ENUM) };
+enum set_rejoin { REJOIN_WORDS(WORD_ENUM) };
 enum set_log_level { LOG_LEVEL_WORDS(WORD_ENUM) };
 enum mpi_kind { MPI_KIND_WORDS(WORD_ENUM) };
 enum bind_unit { BIND_UNIT_WORDS(WORD_ENUM) };

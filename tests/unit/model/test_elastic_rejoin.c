@@ -650,6 +650,7 @@ static void test_growing(void **state)
     (void)state;
     struct story s;
     story_config(&s)->np = 1;
+    s.config.renotify_ms = 5000;
     story_rejoins(&s, "a");
     hosts(&s, "a,b,c");
     came(&s, "b");

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "rendezvous/gate.h"
 #include "rendezvous/store.h"
 
 enum { ANSWERS = 8192, NOTHING = -1 };
@@ -23,7 +24,8 @@ struct fixture {
     int answers[ANSWERS];
     uint64_t last_id;
     uint32_t epoch;
-    int problems, elastic, elastic_dropped;
+    int problems, elastic, elastic_dropped, met;
+    char stuck[32]; /* ranks, in the order in which they were reported; "!": not at the gate */
     char problem[256];
 };
 
@@ -58,9 +60,23 @@ static void on_elastic_dropped(void *context, struct rendezvous_source source)
     ((struct fixture *)context)->elastic_dropped++;
 }
 
+static void on_met(void *context)
+{
+    ((struct fixture *)context)->met++;
+}
+
+static void on_stuck(void *context, int rank, bool at_gate)
+{
+    struct fixture *f = context;
+    size_t length = strlen(f->stuck);
+    snprintf(f->stuck + length, sizeof(f->stuck) - length, "%d%s ", rank, at_gate ? "" : "!");
+}
+
 static const struct rendezvous_store_ops static_ops = {.reply = on_reply, .problem = on_problem};
 static const struct rendezvous_store_ops elastic_ops = {.reply = on_reply,
                                                         .problem = on_problem,
+                                                        .met = on_met,
+                                                        .stuck = on_stuck,
                                                         .elastic = on_elastic,
                                                         .elastic_dropped = on_elastic_dropped};
 
@@ -141,16 +157,16 @@ static bool present(struct fixture *f, const char *scope, const char *key)
 static void test_put_get(void **state)
 {
     struct fixture *f = *state;
-    assert_int_equal(put(f, "global", "rank_0", "vm"), 200);
+    assert_int_equal(put(f, "local_a", "rank_0", "vm"), 200);
     assert_int_equal(put(f, "global", "0", ""), 200);
     assert_int_equal(put(f, "scope", "x", "1"), 200);
-    assert_string_equal(f->body[get(f, "global", "rank_0")], "vm");
+    assert_string_equal(f->body[get(f, "local_a", "rank_0")], "vm");
     uint64_t empty = get(f, "global", "0"); /* an empty blob is a blob */
     assert_int_equal(f->status[empty], 200);
     assert_string_equal(f->body[empty], "");
-    assert_int_equal(put(f, "global", "rank_0", "other"), 200);
-    assert_string_equal(f->body[get(f, "global", "rank_0")], "other");
-    assert_int_equal(f->status[get(f, "global", "rank_1")], 404);
+    assert_int_equal(put(f, "local_a", "rank_0", "other"), 200);
+    assert_string_equal(f->body[get(f, "local_a", "rank_0")], "other");
+    assert_int_equal(f->status[get(f, "local_a", "rank_1")], 404);
     assert_int_equal(f->status[get(f, "nowhere", "rank_0")], 404);
 }
 
@@ -507,6 +523,160 @@ static void test_dropped_from_the_store_itself(void **state)
     teardown(&handle);
 }
 
+static uint64_t come(struct fixture *f, int64_t now, const char *rank)
+{
+    return send_at(f, now, RENDEZVOUS_PUT, "global", rank, "vm");
+}
+
+/* Nobody begins to connect before all are there, however long one takes. */
+static void test_the_gate(void **state)
+{
+    struct fixture *f = *state;
+    for (int round = 0; round < 2; round++) { /* a program may begin anew */
+        uint64_t first = come(f, 0, "rank_2"), second = come(f, 90000, "rank_0");
+        assert_int_equal(f->status[first], NOTHING);
+        assert_int_equal(f->status[second], NOTHING);
+        assert_string_equal(f->body[get(f, "global", "rank_2")], "vm"); /* but it is stored */
+        uint64_t again = come(f, 95000, "rank_2"); /* its client has sent it once more */
+        uint64_t last = come(f, 99000, "rank_1");
+        assert_int_equal(f->status[second], 200);
+        assert_int_equal(f->status[again], 200);
+        assert_int_equal(f->status[last], 200);
+    }
+    assert_int_equal(put(f, "global", "rank_3", "vm"), 200); /* there is no such rank */
+    assert_int_equal(put(f, "global_process_set_hash_1f", "rank_0", "vm"), 200);
+}
+
+static void test_the_gate_names_who_is_missing(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first = come(f, 0, "rank_1");
+    assert_int_equal(rendezvous_store_next_deadline(f->store), 60000);
+    rendezvous_store_expire(f->store, 60000);
+    assert_string_equal(f->problem,
+                        "1 of 3 ranks have waited at the rendezvous for 60 s; not there yet: "
+                        "rank 0, 2");
+    assert_int_equal(rendezvous_store_next_deadline(f->store), RENDEZVOUS_GATE_MS);
+    rendezvous_store_expire(f->store, RENDEZVOUS_GATE_MS); /* as if there were no gate */
+    assert_int_equal(f->status[first], 200);
+    assert_int_equal(f->problems, 1);
+    assert_int_equal(rendezvous_store_next_deadline(f->store), -1);
+}
+
+static void test_the_next_epoch_opens_the_gate(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t held = come(f, 0, "rank_0");
+    begin(f, 2);
+    assert_int_equal(f->status[held], 404);
+    come(f, 0, "rank_1");
+    come(f, 0, "rank_2");
+    assert_int_equal(f->status[come(f, 0, "rank_0")], 200);
+}
+
+static void test_met(void **state)
+{
+    (void)state;
+    struct fixture *f = create(&elastic_ops, 0);
+    const char *const done[][2] = {{"global", "0"},  {"global", "1"},  {"global", "2"},
+                                   {"local_a", "0"}, {"local_a", "1"}, {"local_b", "0"},
+                                   {"cross_0", "0"}, {"cross_0", "1"}, {"cross_1", "0"}};
+    for (int round = 0; round < 2; round++) /* once in an epoch */
+        for (size_t i = 0; i < sizeof(done) / sizeof(done[0]); i++) {
+            assert_int_equal(f->met, round);
+            put(f, done[i][0], done[i][1], "");
+            del(f, done[i][0], done[i][1]);
+            if (round == 1)
+                break;
+        }
+    assert_int_equal(f->met, 1);
+    void *fixture = f;
+    teardown(&fixture);
+}
+
+static void test_stuck_at_the_gate(void **state)
+{
+    (void)state;
+    struct fixture *f = create(&elastic_ops, 0);
+    uint64_t held = come(f, 0, "rank_0");
+    rendezvous_store_rank_gone(f->store, 2);
+    assert_string_equal(f->stuck, "0 ");
+    come(f, 0, "rank_1");
+    assert_string_equal(f->stuck, "0 1 ");
+    assert_int_equal(f->status[held], NOTHING);
+    assert_int_equal(rendezvous_store_next_deadline(f->store), -1);
+    void *fixture = f;
+    teardown(&fixture);
+}
+
+/* Another worker comes for the rank that has gone; the others have waited on. */
+static void test_the_gate_is_repaired(void **state)
+{
+    (void)state;
+    struct fixture *f = create(&elastic_ops, 0);
+    uint64_t first = come(f, 0, "rank_0"), gone = come(f, 0, "rank_2");
+    rendezvous_store_rank_gone(f->store, 2);
+    uint64_t late = come(f, 5, "rank_1"); /* it was on its way */
+    assert_string_equal(f->stuck, "0 1 ");
+    rendezvous_store_repair(f->store, 2);
+    f->epoch = 2;
+    assert_int_equal(f->status[first], NOTHING);
+    uint64_t other = come(f, 9, "rank_2");
+    assert_int_equal(f->status[first], 200);
+    assert_int_equal(f->status[late], 200);
+    assert_int_equal(f->status[other], 200);
+    assert_int_equal(f->status[gone], NOTHING); /* nobody is there to hear it */
+    void *fixture = f;
+    teardown(&fixture);
+}
+
+/* Behind the gate: those that are in a scope with the one that has gone, unless it was done. */
+static void test_stuck_in_a_scope(void **state)
+{
+    (void)state;
+    struct fixture *f = create(&elastic_ops, 0);
+    come(f, 0, "rank_0");
+    come(f, 0, "rank_1");
+    come(f, 0, "rank_2");
+    put(f, "global", "0", "");
+    put(f, "global", "1", "");
+    put(f, "global", "2", "");
+    del(f, "global", "2");
+    rendezvous_store_rank_gone(f->store, 2); /* rank 0 will miss it in cross_0 */
+    assert_string_equal(f->stuck, "");
+    del(f, "global", "0");
+    put(f, "local_a", "0", "");
+    assert_string_equal(f->stuck, "");
+    put(f, "cross_0", "0", "");
+    assert_string_equal(f->stuck, "0! ");
+    rendezvous_store_rank_gone(f->store, 1); /* rank 0 was done with global, not with local_a */
+    assert_string_equal(f->stuck, "0! 0! ");
+    void *fixture = f;
+    teardown(&fixture);
+}
+
+/* A worker that ends long after the rendezvous holds nobody up. */
+static void test_nobody_is_stuck_in_training(void **state)
+{
+    (void)state;
+    struct fixture *f = create(&elastic_ops, 0);
+    const char *const done[][2] = {{"global", "0"},  {"global", "1"},  {"global", "2"},
+                                   {"local_a", "0"}, {"local_a", "1"}, {"local_b", "0"},
+                                   {"cross_0", "0"}, {"cross_0", "1"}, {"cross_1", "0"}};
+    come(f, 0, "rank_0");
+    come(f, 0, "rank_1");
+    come(f, 0, "rank_2");
+    for (size_t i = 0; i < sizeof(done) / sizeof(done[0]); i++)
+        put(f, done[i][0], done[i][1], "");
+    for (size_t i = 0; i < sizeof(done) / sizeof(done[0]); i++)
+        del(f, done[i][0], done[i][1]);
+    rendezvous_store_rank_gone(f->store, 1);
+    put(f, "global_process_set_hash_1f", "0", "");
+    assert_string_equal(f->stuck, "");
+    void *fixture = f;
+    teardown(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,6 +699,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_limit_of_the_held, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_scope_waits_for_each_member, setup, teardown),
         cmocka_unit_test(test_dropped_from_the_store_itself),
+        cmocka_unit_test_setup_teardown(test_the_gate, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_gate_names_who_is_missing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_next_epoch_opens_the_gate, setup, teardown),
+        cmocka_unit_test(test_met),
+        cmocka_unit_test(test_stuck_at_the_gate),
+        cmocka_unit_test(test_the_gate_is_repaired),
+        cmocka_unit_test(test_stuck_in_a_scope),
+        cmocka_unit_test(test_nobody_is_stuck_in_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/elastic/newcomers.h"
+
+#include <stdlib.h>
+
+bool elastic_newcomers_any(const struct elastic *e)
+{
+    return e->newcomers.stage != ELASTIC_NEWCOMERS_NONE;
+}
+
+void elastic_newcomers_begin(struct elastic *e, struct elastic_placement *placement)
+{
+    struct elastic_plan *plan = &e->newcomers.plan;
+    free(plan->members);
+    free(plan->hosts);
+    *plan = (struct elastic_plan){
+        .epoch = ++e->last_epoch,
+        .restart_count = e->fresh_started - 1,
+        .size = placement->size,
+        .members = placement->members,
+        .host_count = placement->host_count,
+        .hosts = placement->hosts,
+    };
+    placement->members = NULL;
+    placement->hosts = NULL;
+    for (int r = 0; r < plan->size; r++) {
+        struct elastic_member *member = &plan->members[r];
+        if (!member->is_new)
+            continue;
+        member->seat = elastic_workers_seat(&e->workers, member->host, member->slot);
+        e->hosts.items[member->host].newcomers_epoch = plan->epoch;
+    }
+    e->newcomers.stage = ELASTIC_NEWCOMERS_PREPARING;
+    elastic_timer_set(e, ELASTIC_TIMER_NEWCOMERS, e->now_ms + e->config.prepare_timeout_ms);
+    elastic_emit(e, ELASTIC_PREPARE_NEWCOMERS)->epoch = plan->epoch;
+}
+
+void elastic_newcomers_start(struct elastic *e)
+{
+    const struct elastic_plan *plan = &e->newcomers.plan;
+    elastic_timer_off(e, ELASTIC_TIMER_NEWCOMERS);
+    elastic_emit(e, ELASTIC_START_NEWCOMERS)->epoch = plan->epoch;
+    for (int r = 0; r < plan->size; r++) {
+        const struct elastic_member *member = &plan->members[r];
+        if (!member->is_new)
+            continue;
+        elastic_workers_move(&e->workers, member->seat, ELASTIC_WORKER_JOINING);
+        e->workers.items[member->seat].rank = member->rank; /* the local rank comes with joining */
+        elastic_workers_expect(&e->workers, member->seat, e->now_ms + e->config.prepare_timeout_ms);
+    }
+    e->newcomers.stage = ELASTIC_NEWCOMERS_STARTED;
+}
+
+void elastic_newcomers_started(struct elastic *e, int seat)
+{
+    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.elastic_timeout_ms);
+}
+
+void elastic_newcomers_can_join(struct elastic *e, int seat)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, seat);
+    if (worker != NULL && worker->state == ELASTIC_WORKER_JOINING)
+        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_READY);
+}
+
+static void blacklist(struct elastic *e, int host, int slot)
+{
+    elastic_hosts_blacklist_slot(&e->hosts, host, slot, &e->blacklist_rule, e->now_ms);
+    e->call_again = true;
+}
+
+void elastic_newcomers_prepare_failed(struct elastic *e, int host, const char *why)
+{
+    const struct elastic_plan *plan = &e->newcomers.plan;
+    if (!elastic_newcomers_any(e))
+        return;
+    elastic_say(e, ELASTIC_WARNING, "could not start new workers on %s: %s",
+                elastic_hosts_name(&e->hosts, host), why != NULL ? why : "unknown cause");
+    for (int r = 0; r < plan->size; r++) {
+        const struct elastic_member *member = &plan->members[r];
+        if (!member->is_new || member->host != host)
+            continue;
+        elastic_hosts_need_record(&e->hosts.items[host], member->slot);
+        blacklist(e, host, member->slot);
+    }
+}
+
+void elastic_newcomers_failed(struct elastic *e, const struct elastic_failure *failure)
+{
+    struct elastic_host *host = &e->hosts.items[failure->host];
+    elastic_say(e, ELASTIC_WARNING, "%s; it had not joined the job yet", failure->text);
+    if (failure->kind != ELASTIC_FAILURE_CRASH)
+        return;
+    e->facts.crashes++;
+    if (!elastic_hosts_slot_failed(host, failure->slot, &e->blacklist_rule, e->now_ms))
+        return;
+    blacklist(e, failure->host, failure->slot);
+    elastic_say_slot_blacklisted(e, failure->host, failure->slot);
+}
+
+bool elastic_newcomers_complete(const struct elastic *e)
+{
+    const struct elastic_plan *plan = &e->newcomers.plan;
+    if (e->newcomers.stage != ELASTIC_NEWCOMERS_STARTED)
+        return false;
+    for (int r = 0; r < plan->size; r++) {
+        const struct elastic_member *member = &plan->members[r];
+        if (member->is_new && e->workers.items[member->seat].state != ELASTIC_WORKER_READY)
+            return false;
+    }
+    return true;
+}
+
+bool elastic_newcomers_expect(const struct elastic *e, const struct elastic_survivor *survivors,
+                              int count)
+{
+    const struct elastic_plan *plan = &e->newcomers.plan;
+    int found = 0;
+    for (int r = 0; r < plan->size; r++) {
+        if (plan->members[r].is_new)
+            continue;
+        if (found == count || survivors[found].seat != plan->members[r].seat)
+            return false;
+        found++;
+    }
+    return found == count;
+}
+
+void elastic_newcomers_forget(struct elastic *e)
+{
+    struct elastic_newcomers *newcomers = &e->newcomers;
+    const struct elastic_plan *plan = &newcomers->plan;
+    bool planned = newcomers->stage == ELASTIC_NEWCOMERS_PREPARING;
+    elastic_timer_off(e, ELASTIC_TIMER_NEWCOMERS);
+    newcomers->stage = ELASTIC_NEWCOMERS_NONE;
+    if (!planned)
+        return;
+    elastic_emit(e, ELASTIC_CANCEL_NEWCOMERS)->epoch = plan->epoch;
+    for (int r = 0; r < plan->size; r++) {
+        const struct elastic_worker *worker =
+            plan->members[r].is_new ? elastic_workers_at(&e->workers, plan->members[r].seat) : NULL;
+        if (worker != NULL && worker->state == ELASTIC_WORKER_PLANNED)
+            elastic_workers_free(&e->workers, plan->members[r].seat);
+    }
+    e->release_again = true;
+}
+
+void elastic_newcomers_dismiss(struct elastic *e)
+{
+    const struct elastic_plan *plan = &e->newcomers.plan;
+    bool started = e->newcomers.stage == ELASTIC_NEWCOMERS_STARTED;
+    elastic_newcomers_forget(e);
+    e->grow_again = true;
+    for (int r = 0; started && r < plan->size; r++) {
+        int seat = plan->members[r].seat;
+        const struct elastic_worker *worker =
+            plan->members[r].is_new ? elastic_workers_at(&e->workers, seat) : NULL;
+        bool waits = worker != NULL && (worker->state == ELASTIC_WORKER_JOINING ||
+                                        worker->state == ELASTIC_WORKER_READY);
+        if (!waits)
+            continue;
+        elastic_emit(e, ELASTIC_KILL)->seat = seat;
+        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_DISMISSED);
+        elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+    }
+}
+
+/* The seat may have been freed and taken again since. */
+static bool is_there(const struct elastic *e, const struct elastic_member *member)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, member->seat);
+    const struct elastic_host *host = &e->hosts.items[member->host];
+    if (worker == NULL || worker->host != member->host || worker->slot != member->slot ||
+        elastic_hosts_usable(host) == 0 || !elastic_hosts_slot_usable(host, member->slot))
+        return false;
+    if (e->newcomers.stage == ELASTIC_NEWCOMERS_PREPARING)
+        return worker->state == ELASTIC_WORKER_PLANNED && !worker->placed;
+    return worker->state == ELASTIC_WORKER_JOINING || worker->state == ELASTIC_WORKER_READY;
+}
+
+/* The running epoch has the members that the plan counts on, in the same order. */
+static bool members_fit(const struct elastic *e)
+{
+    const struct elastic_plan *plan = &e->newcomers.plan;
+    int found = 0;
+    for (int r = 0; r < plan->size; r++) {
+        if (plan->members[r].is_new)
+            continue;
+        if (found == e->plan.size || e->plan.members[found].seat != plan->members[r].seat)
+            return false;
+        found++;
+    }
+    return found == e->plan.size;
+}
+
+void elastic_newcomers_check(struct elastic *e)
+{
+    const struct elastic_plan *plan = &e->newcomers.plan;
+    if (!elastic_newcomers_any(e))
+        return;
+    bool fits = e->state != ELASTIC_RUNNING || members_fit(e);
+    for (int r = 0; r < plan->size && fits; r++)
+        fits = !plan->members[r].is_new || is_there(e, &plan->members[r]);
+    if (!fits)
+        elastic_newcomers_dismiss(e);
+}
