@@ -14,8 +14,8 @@ docgen_function *docgen_find(const char *name)
         const char *name;
         docgen_function *function;
     } known[] = {
-        {"man", docgen_man}, {"table", docgen_table}, {"bash", docgen_bash},
-        {"zsh", docgen_zsh}, {"fish", docgen_fish},
+        {"man", docgen_man},   {"table", docgen_table}, {"coming-from", docgen_coming_from},
+        {"bash", docgen_bash}, {"zsh", docgen_zsh},     {"fish", docgen_fish},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(known[i].name, name) == 0)
@@ -135,7 +135,8 @@ void docgen_table(struct buf *out)
              "If a worker runs hvdrun itself, that hvdrun does not inherit these options:\n\n"
              "- Workers do not get the `HVDRUN_` variables of options, unless you pass one on with "
              "`-x HVDRUN_TIMEOUT`.\n"
-             "- A variable that hvdrun sets for workers never has the name of an option.\n");
+             "- A variable that hvdrun sets for workers never has the name of an option.\n\n"
+             "For the options of other launchers, see [coming from](coming-from.md).\n");
     for (int i = 0; i < GROUP_TOTAL; i++)
         put_group_table((enum option_group)i, out);
     put_other_names(out);

@@ -8,7 +8,10 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "cli/foreign.h"
 #include "cli/spelling.h"
+
+#define VALUE_MAX ((size_t)1 << 20)
 
 struct scan {
     char *const *words;
@@ -54,7 +57,8 @@ static void warn_about(struct scan *scan, const struct spelling *spelling, const
         warn_once(scan, mem_printf("%s is deprecated: use %s", typed, spelling->instead));
 }
 
-/* The next word as a value. NULL: there is none, or it is another option. */
+/* The next word as a value. NULL: there is none, or it is another option. An option of another
+ * launcher can be a value: --srun-args --exclusive. */
 static const char *next_value(struct scan *scan)
 {
     struct spelling other;
@@ -69,6 +73,16 @@ static const char *next_value(struct scan *scan)
     return word;
 }
 
+static int missing_value(const char *typed, const char *arg, struct error *err)
+{
+    return error_status(err, STATUS_USAGE, "%s needs a value: %s %s", typed, typed, arg);
+}
+
+static int unwanted_value(const char *typed, const char *value, struct error *err)
+{
+    return error_status(err, STATUS_USAGE, "%s takes no value ('%s' was given)", typed, value);
+}
+
 /* Takes the value from the words after the option. */
 static int take_value(struct scan *scan, enum option_id id, char *typed_take, struct error *err)
 {
@@ -77,7 +91,7 @@ static int take_value(struct scan *scan, enum option_id id, char *typed_take, st
     const char *first = next_value(scan);
     const char *second = first != NULL && info->type == OPTION_RANGE ? next_value(scan) : NULL;
     if (first == NULL || (info->type == OPTION_RANGE && second == NULL))
-        return error_status(err, STATUS_USAGE, "%s needs a value: %s %s", typed, typed, info->arg);
+        return missing_value(typed, info->arg, err);
     char *both AUTO_FREE = second == NULL ? NULL : mem_printf("%s %s", first, second);
     flag_add(scan, id, both == NULL ? first : both, mem_strdup(typed));
     return 0;
@@ -93,6 +107,60 @@ static int unknown_option(const char *word, size_t length, struct error *err)
                         buf_text(&hint));
 }
 
+/* Options of other launchers */
+
+static int set_foreign(struct scan *scan, const struct foreign *foreign, const char *typed,
+                       const char *const values[2], struct error *err)
+{
+    struct buf text AUTO_BUF = BUF_INIT(VALUE_MAX);
+    if (foreign_value(foreign, values, &text, err) < 0) {
+        if (err != NULL)
+            err->status = STATUS_USAGE;
+        return error_wrap(err, "%s", typed);
+    }
+    flag_add(scan, foreign->id, buf_text(&text), mem_strdup(typed));
+    return 0;
+}
+
+/* `value`: that of WORD=VALUE or of -n4; NULL: the values are the next words. */
+static int take_foreign(struct scan *scan, const struct foreign *foreign, const char *typed,
+                        const char *value, struct error *err)
+{
+    int wanted = foreign_values(foreign), got = value != NULL;
+    const char *values[2] = {value, NULL};
+    bool fixed = foreign->arg[0] == '[';
+    while (got < wanted && (value == NULL || got > 0)) {
+        values[got] = next_value(scan);
+        if (values[got] == NULL)
+            break;
+        got++;
+    }
+    if (foreign->kind == FOREIGN_HINT)
+        return foreign_refuse(foreign, typed, values, err);
+    if (got < wanted)
+        return missing_value(typed, foreign->arg, err);
+    if (got > wanted && !(fixed && strncmp(foreign->arg + 2, value, strlen(value)) == 0))
+        return unwanted_value(typed, value, err);
+    return foreign->kind == FOREIGN_SETS ? set_foreign(scan, foreign, typed, values, err) : 0;
+}
+
+/* The length of the option in "-n4": one dash, letters, and a number, which is its value. 0: it is
+ * another word. */
+static size_t attached_number(const char *word)
+{
+    struct spelling spelling;
+    size_t length = strcspn(word, "0123456789");
+    size_t digits = strspn(word + length, "0123456789");
+    if (word[0] != '-' || word[1] == '-' || length < 2 || digits == 0 ||
+        word[length + digits] != '\0')
+        return 0;
+    const struct foreign *foreign = foreign_find(word, length);
+    if (foreign != NULL)
+        return strcmp(foreign->arg, "N") == 0 ? length : 0;
+    bool known = spelling_find(word, length, false, &spelling);
+    return known && option_info(spelling.id)->type == OPTION_INT ? length : 0;
+}
+
 /* The number of letters in "-vvv". 0: it is another word. */
 static size_t count_v(const char *word)
 {
@@ -100,27 +168,37 @@ static size_t count_v(const char *word)
     return word[1 + letters] == '\0' ? letters : 0;
 }
 
-static int scan_option(struct scan *scan, struct error *err)
+/* The option that is the first `length` bytes of `word`, with what follows a '=' or is attached. */
+static int scan_named(struct scan *scan, const char *word, size_t length, const char *value,
+                      struct error *err)
 {
-    const char *word = scan->words[scan->at++];
-    size_t length = strcspn(word, "=");
-    const char *value = word[length] == '=' ? word + length + 1 : NULL;
     struct spelling spelling;
-    size_t letters = count_v(word);
-    for (size_t i = 0; i < letters; i++)
-        flag_add(scan, OPT_verbose, "yes", mem_strdup("-v"));
-    if (letters > 0)
-        return 0;
-    if (!spelling_find(word, length, value != NULL, &spelling))
-        return unknown_option(word, length, err);
     char *typed AUTO_FREE = mem_strndup(word, length);
+    if (!spelling_find(word, length, value != NULL, &spelling)) {
+        const struct foreign *foreign = foreign_find(word, length);
+        return foreign != NULL ? take_foreign(scan, foreign, typed, value, err)
+                               : unknown_option(word, length, err);
+    }
     warn_about(scan, &spelling, typed);
     if (value != NULL && !spelling.takes_value)
-        return error_status(err, STATUS_USAGE, "%s takes no value ('%s' was given)", typed, value);
+        return unwanted_value(typed, value, err);
     if (value == NULL && spelling.fixed == NULL)
         return take_value(scan, spelling.id, mem_strdup(typed), err);
     flag_add(scan, spelling.id, value != NULL ? value : spelling.fixed, mem_strdup(typed));
     return 0;
+}
+
+static int scan_option(struct scan *scan, struct error *err)
+{
+    const char *word = scan->words[scan->at++];
+    size_t length = strcspn(word, "="), attached = attached_number(word), letters = count_v(word);
+    for (size_t i = 0; i < letters; i++)
+        flag_add(scan, OPT_verbose, "yes", mem_strdup("-v"));
+    if (letters > 0)
+        return 0;
+    if (attached > 0)
+        return scan_named(scan, word, attached, word + attached, err);
+    return scan_named(scan, word, length, word[length] == '=' ? word + length + 1 : NULL, err);
 }
 
 /* Reads flags up to the program. */

@@ -11,7 +11,7 @@ int main(int argc, char **argv)
     struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
     docgen_function *generate = argc == 2 ? docgen_find(argv[1]) : NULL;
     if (generate == NULL) {
-        fputs("usage: hvdrun-docgen man|table|bash|zsh|fish\n", stderr);
+        fputs("usage: hvdrun-docgen man|table|coming-from|bash|zsh|fish\n", stderr);
         return 2;
     }
     generate(&text);

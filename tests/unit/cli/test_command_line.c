@@ -157,6 +157,99 @@ static const struct {
     {"-np 2 -np 5", OPT_np, "5"},
 };
 
+/* Accepted options of other launchers: cli/foreign.def. */
+static const struct {
+    const char *words;
+    enum option_id id;
+    const char *value;
+} foreign_flags[] = {
+    {"-n2", OPT_np, "2"},
+    {"-np2", OPT_np, "2"},
+    {"-p2222", OPT_ssh_port, "2222"},
+    {"--n 2", OPT_np, "2"},
+    {"--ntasks 2", OPT_np, "2"},
+    {"--ntasks=2", OPT_np, "2"},
+    {"-npernode 3", OPT_map_by, "ppr:3:node"},
+    {"--npernode=3", OPT_map_by, "ppr:3:node"},
+    {"--pernode", OPT_map_by, "ppr:1:node"},
+    {"-ppn 3", OPT_map_by, "ppr:3:node"},
+    {"-ppn3", OPT_map_by, "ppr:3:node"},
+    {"--ntasks-per-node 3", OPT_map_by, "ppr:3:node"},
+    {"--nproc_per_node=3", OPT_map_by, "ppr:3:node"},
+    {"--nproc-per-node 3", OPT_map_by, "ppr:3:node"},
+    {"-hosts a,b", OPT_hosts, "a,b"},
+    {"--tag-output", OPT_label, "[%r]<%s>:"},
+    {"-l", OPT_label, "[%r]<%s>:"},
+    {"--no-label -l", OPT_label, "[%r]<%s>:"},
+    {"--timestamp-output", OPT_prefix_output_with_timestamp, "yes"},
+    {"--chdir /tmp", OPT_wdir, "/tmp"},
+    {"-D /tmp", OPT_wdir, "/tmp"},
+    {"-genv A 1 -genv B |two words|", OPT_env, "A=1,B=two words"},
+    {"-Q", OPT_quiet, "yes"},
+    {"--max_restarts 2", OPT_max_restarts, "2"},
+    {"--master_port 29500", OPT_master_port, "29500"},
+    {"-np 2 --allow-run-as-root -u --kill-on-bad-exit=1 -K --no_python", OPT_np, "2"},
+};
+
+static void test_foreign_flags(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(foreign_flags) / sizeof(foreign_flags[0]); i++) {
+        struct command_line line;
+        char *text = mem_printf("%s prog -N 4", foreign_flags[i].words);
+        must_parse(text, NULL, &line);
+        value_is(&line.settings, foreign_flags[i].id, foreign_flags[i].value);
+        assert_int_equal(line.warnings.count, 0);
+        assert_int_equal(line.apps.items[0].argv.count, 3);
+        command_line_destroy(&line);
+        free(text);
+    }
+    struct command_line line; /* a message names the option as it was typed */
+    must_parse("-ppn 2 prog", NULL, &line);
+    assert_string_equal(settings_place(&line.settings, OPT_map_by), "-ppn");
+    command_line_destroy(&line);
+    must_parse("--srun-args --exclusive prog", NULL, &line); /* a value */
+    assert_string_equal(line.settings.srun_args, "--exclusive");
+    command_line_destroy(&line);
+}
+
+/* Those with another meaning, or none, here: what to write instead. */
+static void test_foreign_hints(void **state)
+{
+    (void)state;
+    must_fail_env("--mca pml ob1 x", NULL,
+                  "--mca is an option of mpirun: write -x OMPI_MCA_pml=ob1; leave out parameters "
+                  "of mpirun itself (plm, oob, ras, rmaps)");
+    must_fail_env("-mca pml", NULL,
+                  "-mca is an option of mpirun: write -x OMPI_MCA_pml=VALUE; leave out parameters "
+                  "of mpirun itself (plm, oob, ras, rmaps)");
+    must_fail_env("-N 4 x", NULL,
+                  "-N is an option of mpirun and srun: mpirun means ranks on each host and srun "
+                  "means nodes; write --map-by ppr:4:node for 4 ranks on each host");
+    must_fail_env("-N4 x", NULL,
+                  "-N is an option of mpirun and srun: mpirun means ranks on each host and srun "
+                  "means nodes; write --map-by ppr:4:node for 4 ranks on each host");
+    must_fail_env("-c 2 x", NULL,
+                  "-c is an option of mpirun and srun: mpirun means ranks and srun means CPUs of "
+                  "each rank; write -np 2, or --cpus-per-proc 2 --bind-to core");
+    must_fail_env("--nodes=2 x", NULL,
+                  "--nodes is an option of srun: name the hosts with -H; without it, hvdrun uses "
+                  "all nodes of the allocation");
+    must_fail_env("--standalone x", NULL,
+                  "--standalone is an option of torchrun: leave it out; without -H, hvdrun runs "
+                  "the workers on this machine");
+    must_fail_env("--nproc_per_node gpu x", NULL, "--nproc_per_node: 'gpu' is not a whole number");
+    must_fail_env("-ppn", NULL, "-ppn needs a value: -ppn N");
+    must_fail_env("-genv A", NULL, "-genv needs a value: -genv NAME VALUE");
+    must_fail_env("-ppn --tcp x", NULL, "-ppn needs a value: -ppn N");
+    must_fail_env("-l=2 x", NULL, "-l takes no value ('2' was given)");
+    must_fail_env("--kill-on-bad-exit=0 x", NULL,
+                  "--kill-on-bad-exit takes no value ('0' was given)");
+    must_fail_env("-n4x prog", NULL, "unknown option '-n4x'; 'hvdrun --help' lists the options");
+    must_fail_env("-np 1 a : -ppn 2 b", NULL,
+                  "-ppn applies to the whole job: put it before the first program");
+}
+
 static void test_other_flags(void **state)
 {
     (void)state;
@@ -474,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_dashes),        cmocka_unit_test(test_dashes_of_program),
         cmocka_unit_test(test_questions),     cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_precedence),    cmocka_unit_test(test_env_file),
+        cmocka_unit_test(test_foreign_flags), cmocka_unit_test(test_foreign_hints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/foreign.h"
+
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/status.h"
+
+#define TEXT_MAX 1024
+
+static const struct foreign table[] = {
+#define FOREIGN_SET(who, spellings, values, field, template, note) \
+    {.kind = FOREIGN_SETS,                                         \
+     .launchers = (who),                                           \
+     .words = (spellings),                                         \
+     .arg = (values),                                              \
+     .id = OPT_##field,                                            \
+     .value = (template),                                          \
+     .text = (note)},
+#define FOREIGN_ROW(which, who, spellings, values, about) \
+    {.kind = (which),                                     \
+     .launchers = (who),                                  \
+     .words = (spellings),                                \
+     .arg = (values),                                     \
+     .id = OPT_TOTAL,                                     \
+     .text = (about)},
+#define FOREIGN_DONE(who, spellings, values, why) \
+    FOREIGN_ROW(FOREIGN_DONE, who, spellings, values, why)
+#define FOREIGN_HINT(who, spellings, values, advice) \
+    FOREIGN_ROW(FOREIGN_HINT, who, spellings, values, advice)
+#define FOREIGN_SAME(who, spellings) FOREIGN_ROW(FOREIGN_SAME, who, spellings, "", "")
+#define FOREIGN_OTHER(who, spellings, values, meaning) \
+    FOREIGN_ROW(FOREIGN_OTHER, who, spellings, values, meaning)
+#include "cli/foreign.def"
+};
+
+const struct foreign *foreign_at(size_t index)
+{
+    return index < sizeof(table) / sizeof(table[0]) ? &table[index] : NULL;
+}
+
+int foreign_each_word(const struct foreign *foreign,
+                      int (*each)(void *context, const char *word, size_t length), void *context)
+{
+    int rc = 0;
+    for (const char *at = foreign->words; *at != '\0' && rc == 0;) {
+        size_t length = strcspn(at, " ");
+        rc = each(context, at, length);
+        at += length + (at[length] == ' ');
+    }
+    return rc;
+}
+
+struct wanted {
+    const char *word;
+    size_t length;
+};
+
+static int is_wanted(void *context, const char *word, size_t length)
+{
+    const struct wanted *wanted = context;
+    return length == wanted->length && memcmp(word, wanted->word, length) == 0;
+}
+
+const struct foreign *foreign_find(const char *word, size_t length)
+{
+    struct wanted wanted = {word, length};
+    const struct foreign *foreign = foreign_at(0);
+    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
+        bool ours = foreign->kind == FOREIGN_SAME || foreign->kind == FOREIGN_OTHER;
+        if (!ours && foreign_each_word(foreign, is_wanted, &wanted) != 0)
+            return foreign;
+    }
+    return NULL;
+}
+
+int foreign_values(const struct foreign *foreign)
+{
+    if (foreign->arg[0] == '\0' || foreign->arg[0] == '[')
+        return 0;
+    return strchr(foreign->arg, ' ') == NULL ? 1 : 2;
+}
+
+/* The name of value 1 or 2 in `arg`. */
+static void put_name(const struct foreign *foreign, int number, struct buf *out)
+{
+    const char *name = foreign->arg + (number == 2 ? strcspn(foreign->arg, " ") + 1 : 0);
+    (void)buf_append(out, name, strcspn(name, " "));
+}
+
+void foreign_fill(const struct foreign *foreign, const char *template, const char *const values[2],
+                  struct buf *out)
+{
+    for (; *template != '\0'; template ++) {
+        bool place = template[0] == '$' && (template[1] == '1' || template[1] == '2');
+        if (!place) {
+            (void)buf_putc(out, *template);
+            continue;
+        }
+        template ++;
+        int number = *template - '0';
+        if (values[number - 1] != NULL)
+            (void)buf_puts(out, values[number - 1]);
+        else
+            put_name(foreign, number, out);
+    }
+}
+
+int foreign_value(const struct foreign *foreign, const char *const values[2], struct buf *out,
+                  struct error *err)
+{
+    int64_t number;
+    bool inside = strcmp(foreign->arg, "N") == 0 && strcmp(foreign->value, "$1") != 0;
+    if (inside && parse_int(values[0], 1, INT32_MAX, &number, err) < 0)
+        return -1;
+    foreign_fill(foreign, foreign->value, values, out);
+    return 0;
+}
+
+/* "mpirun and srun" */
+static void put_launchers(unsigned launchers, struct buf *out)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } names[] = {{MPIRUN, "mpirun"}, {MPIEXEC, "mpiexec"}, {SRUN, "srun"}, {TORCHRUN, "torchrun"}};
+    const char *between = "";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if ((launchers & names[i].bit) == 0)
+            continue;
+        (void)buf_printf(out, "%s%s", between, names[i].name);
+        between = " and ";
+    }
+}
+
+int foreign_refuse(const struct foreign *foreign, const char *typed, const char *const values[2],
+                   struct error *err)
+{
+    struct buf who AUTO_BUF = BUF_INIT(TEXT_MAX), advice AUTO_BUF = BUF_INIT(TEXT_MAX);
+    struct buf plain AUTO_BUF = BUF_INIT(TEXT_MAX);
+    put_launchers(foreign->launchers, &who);
+    for (const char *at = foreign->text; *at != '\0'; at++) {
+        if (*at != '`')
+            (void)buf_putc(&plain, *at);
+    }
+    foreign_fill(foreign, buf_text(&plain), values, &advice);
+    return error_status(err, STATUS_USAGE, "%s is an option of %s: %s", typed, buf_text(&who),
+                        buf_text(&advice));
+}

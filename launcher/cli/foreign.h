@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What hvdrun does with the options of other launchers that are not options of its own: it accepts
+ * those with a plain meaning, and says for the others what to write instead. cli/foreign.def is the
+ * list. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "model/settings/option.h"
+
+enum foreign_launcher { MPIRUN = 1, MPIEXEC = 2, SRUN = 4, TORCHRUN = 8 }; /* bits */
+
+enum foreign_kind {
+    FOREIGN_SETS,  /* accepted: sets an option */
+    FOREIGN_DONE,  /* accepted: hvdrun always does that */
+    FOREIGN_HINT,  /* refused: `text` says what to write instead */
+    FOREIGN_SAME,  /* an option of hvdrun with the same meaning */
+    FOREIGN_OTHER, /* an option of hvdrun with another meaning, which `text` gives */
+};
+
+struct foreign {
+    enum foreign_kind kind;
+    unsigned launchers; /* enum foreign_launcher */
+    const char *words;  /* its spellings, separated by blanks */
+    const char *arg;    /* what its manual calls the value or the two values */
+    enum option_id id;  /* FOREIGN_SETS */
+    const char *value;  /* FOREIGN_SETS: a template with $1 and $2 */
+    const char *text;   /* a sentence or a part of one, with `code` */
+};
+
+const struct foreign *foreign_at(size_t index); /* NULL past the end */
+
+/* Calls `each` for every spelling until it returns a value other than 0. Returns that value. */
+int foreign_each_word(const struct foreign *foreign,
+                      int (*each)(void *context, const char *word, size_t length), void *context);
+
+/* The entry that the first `length` bytes of `word` spell, if hvdrun itself does not have that
+ * spelling. NULL: there is none. */
+const struct foreign *foreign_find(const char *word, size_t length);
+
+/* How many words after the option are its values: 0, 1 or 2. */
+int foreign_values(const struct foreign *foreign);
+
+/* Appends the template with the values in the place of $1 and $2. A missing value (NULL) becomes
+ * what `arg` calls it. */
+void foreign_fill(const struct foreign *foreign, const char *template, const char *const values[2],
+                  struct buf *out);
+
+/* FOREIGN_SETS: appends the text for settings_set(). -1: the value is not a number and must be one.
+ */
+int foreign_value(const struct foreign *foreign, const char *const values[2], struct buf *out,
+                  struct error *err);
+
+/* FOREIGN_HINT: fills the error with the advice. Returns -1. */
+int foreign_refuse(const struct foreign *foreign, const char *typed, const char *const values[2],
+                   struct error *err);

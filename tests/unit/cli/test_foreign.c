@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of the options of other launchers, and its page. */
+#include "cli/foreign.h"
+
+#include "base/fd.h"
+#include "cli/docgen.h"
+#include "cli/spelling.h"
+#include "cli_fixture.h"
+
+#define TEXT_LIMIT ((size_t)1 << 20)
+
+static int must_be_a_word(void *context, const char *word, size_t length)
+{
+    const struct foreign *foreign = context;
+    struct spelling spelling;
+    bool ours = spelling_find(word, length, false, &spelling);
+    bool must = foreign->kind == FOREIGN_SAME || foreign->kind == FOREIGN_OTHER;
+    if (word[0] != '-' || length < 2)
+        fail_msg("'%.*s' is not an option", (int)length, word);
+    if (ours != must)
+        fail_msg("%.*s is%s an option of hvdrun", (int)length, word, ours ? "" : " not");
+    if (!ours && foreign_find(word, length) != foreign)
+        fail_msg("%.*s is there twice", (int)length, word);
+    return 0;
+}
+
+/* No spelling is there twice, and none hides an option of hvdrun. */
+static void test_words(void **state)
+{
+    (void)state;
+    const struct foreign *foreign = foreign_at(0);
+    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i))
+        foreign_each_word(foreign, must_be_a_word, (void *)(uintptr_t)foreign);
+    assert_null(foreign_find("-np", 3));
+    assert_null(foreign_find("--no-such", 9));
+    assert_non_null(foreign_find("--mca=x", 5));
+}
+
+/* Every accepted option gives a value that the option takes. */
+static void test_values(void **state)
+{
+    (void)state;
+    static const char *const numbers[2] = {"3", "4"}, *const words[2] = {"a", "b"};
+    const struct foreign *foreign = foreign_at(0);
+    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
+        struct settings settings;
+        struct error err = ERROR_INIT;
+        struct buf text AUTO_BUF = BUF_INIT(4096);
+        if (foreign->kind != FOREIGN_SETS)
+            continue;
+        enum option_type type = option_info(foreign->id)->type;
+        bool number = type == OPTION_INT || strcmp(foreign->arg, "N") == 0;
+        settings_init(&settings);
+        if (foreign_value(foreign, number ? numbers : words, &text, &err) < 0 ||
+            settings_set(&settings, foreign->id, buf_text(&text), SOURCE_FLAG, "x", &err) < 0)
+            fail_msg("%s: %s", foreign->words, err.text);
+        settings_destroy(&settings);
+    }
+}
+
+/* The part of docs/coming-from.md that the list makes. */
+static void test_page_is_current(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT), file AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    struct error err = ERROR_INIT;
+    const char *source = getenv("HVDRUN_SOURCE");
+    assert_non_null(source);
+    char *path AUTO_FREE = mem_printf("%s/docs/coming-from.md", source);
+    if (fd_read_file(path, &file, &err) < 0)
+        fail_msg("%s", err.text);
+    docgen_find("coming-from")(&text);
+    const char *made = strstr(buf_text(&file), "<!-- Generated ");
+    assert_non_null(made);
+    if (strcmp(made, buf_text(&text)) != 0)
+        fail_msg("docs/coming-from.md is not what foreign.def says: build the target "
+                 "coming_from_tables");
+    assert_non_null(strstr(made, "| `-ppn, -perhost N` | the same as `--map-by ppr:N:node` |"));
+    assert_non_null(strstr(made, "| write `-x OMPI_MCA_NAME=VALUE`; "));
+    assert_non_null(strstr(made, "`--mpi-args ARGS`"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_page_is_current),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
