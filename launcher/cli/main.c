@@ -21,6 +21,7 @@
 #include "cli/check_words.h"
 #include "cli/command_line.h"
 #include "cli/control_command.h"
+#include "cli/first_word.h"
 #include "cli/help.h"
 #include "cli/place.h"
 #include "driver/check/check.h"
@@ -238,7 +239,8 @@ static int check_signals(const struct settings *settings, const struct place *pl
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
-    if (command_line_parse(argc, argv, environ, line, err) < 0)
+    if (first_word_check(argc, argv, getenv("PATH"), err) < 0 ||
+        command_line_parse(argc, argv, environ, line, err) < 0)
         return -1;
     int result = about(line);
     if (result >= 0)

@@ -216,8 +216,13 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
     }
     if (denied != NULL)
         return not_executable(denied, denied_errnum, err);
-    error_status(err, STATUS_NOT_FOUND,
-                 "'%s' was not found in PATH (use ./%s for a file in this folder)", command,
-                 command);
+    char *near AUTO_FREE = path_of(".", 1, command, wdir);
+    int errnum = check_executable(near);
+    if (errnum != 0 && errnum != EACCES)
+        error_status(err, STATUS_NOT_FOUND, "'%s' was not found in PATH", command);
+    else
+        error_status(err, STATUS_NOT_FOUND,
+                     "'%s' was not found in PATH; write ./%s for the file in this folder", command,
+                     command);
     return NULL;
 }

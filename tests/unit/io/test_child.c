@@ -504,7 +504,10 @@ static void test_find(void **state)
     finds_not(denied, NULL, NULL, STATUS_NOT_EXECUTABLE, "denied");
     finds_not("folder", bin, NULL, STATUS_NOT_FOUND, "'folder'");
     finds_not(bin, NULL, NULL, STATUS_NOT_EXECUTABLE, bin);
-    finds_not("tool", "", "/", STATUS_NOT_FOUND, "./tool");
+    finds_not("tool", "/nonexistent", "/", STATUS_NOT_FOUND, "'tool' was not found in PATH");
+    finds_not("tool", "/nonexistent", bin, STATUS_NOT_FOUND, "write ./tool for the file in this");
+    finds_not("denied", "/nonexistent", bin, STATUS_NOT_FOUND, "write ./denied for the file in");
+    finds_not("folder", "/nonexistent", bin, STATUS_NOT_FOUND, "not found in PATH");
     finds_not("", list, NULL, STATUS_NOT_FOUND, "PATH");
     finds_not("/nonexistent/x", NULL, NULL, STATUS_NOT_FOUND, "/nonexistent/x");
     char *under AUTO_FREE = mem_printf("%s/x", own); /* a file is no folder */
