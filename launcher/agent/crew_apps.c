@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/program_advice.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -128,8 +129,10 @@ static int fill_app(struct filling *filling, size_t index, struct error *err)
     if (check_wdir(app->wdir, err) < 0)
         return -1;
     app->path = child_find(message->argv[0], crew_apps_getenv(apps, index, "PATH"), app->wdir, err);
-    if (app->path == NULL)
+    if (app->path == NULL) {
+        program_advice(message->argv[0], app->wdir, err);
         return -1;
+    }
     make_absolute(&app->path);
     return choose_kind(filling, index, err);
 }

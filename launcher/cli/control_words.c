@@ -113,7 +113,10 @@ int control_words_parse(int argc, char *const *argv, struct control_words *out, 
         if (argv[i][0] == '-') {
             if (take_option(out, argc, argv, &i, err) < 0)
                 return -1;
-        } else if (*operand == NULL && argv[i][0] != '\0') {
+        } else if (argv[i][0] == '\0') {
+            wrong(out, err);
+            return error_wrap(err, "an argument is empty");
+        } else if (*operand == NULL) {
             *operand = argv[i];
         } else {
             wrong(out, err);

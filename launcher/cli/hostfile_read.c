@@ -10,7 +10,8 @@
 
 #define HOSTFILE_MAX ((size_t)128 << 20)
 
-int hostfile_read(const char *place, int64_t limit_ms, struct host_list *hosts, struct error *err)
+int hostfile_read(const char *place, const char *option, int64_t limit_ms, struct host_list *hosts,
+                  struct error *err)
 {
     struct buf bytes AUTO_BUF = BUF_INIT(HOSTFILE_MAX);
     char *path AUTO_FREE = mem_strdup(place);
@@ -21,7 +22,7 @@ int hostfile_read(const char *place, int64_t limit_ms, struct host_list *hosts, 
         group = mark + 1;
     }
     if (text_file_read(path, limit_ms, &bytes, err) < 0)
-        return -1;
+        return error_wrap(err, "%s", option);
     const struct hostfile file = {
         .bytes = buf_text(&bytes), .length = bytes.length, .name = path, .group = group};
     return hostfile_parse(&file, hosts, err);

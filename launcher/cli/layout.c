@@ -13,7 +13,7 @@ static int read_rankfile(const struct settings *settings, struct mapping *out, s
     const char *path = settings->rankfile;
     AUTO_BUF struct buf bytes = BUF_INIT(RANKFILE_MAX);
     if (text_file_read(path, settings->start_timeout, &bytes, err) < 0)
-        return -1;
+        return error_wrap(err, "%s", settings_place(settings, OPT_rankfile));
     return rankfile_parse(buf_text(&bytes), bytes.length, path, &out->list, err);
 }
 

@@ -40,7 +40,8 @@ int place_open(const struct command_line *line, char *const *env, struct place *
     if (settings->hosts != NULL && hosts_parse(settings->hosts, &place->hosts, err) < 0)
         return -1;
     if (settings->hostfile != NULL &&
-        hostfile_read(settings->hostfile, settings->start_timeout, &place->hosts, err) < 0)
+        hostfile_read(settings->hostfile, settings_place(settings, OPT_hostfile),
+                      settings->start_timeout, &place->hosts, err) < 0)
         return -1;
     hosts_settle_slots(&place->hosts);
     bool allocated = place->allocation.kind != ALLOCATION_NONE;

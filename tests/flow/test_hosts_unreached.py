@@ -6,6 +6,7 @@
 import os
 import re
 import socket
+import tempfile
 
 from ground import worker
 from hosts import Hosts, main, network, ssh_files
@@ -105,6 +106,10 @@ class Unreached(Lines):
         result = self.ssh_job("-H", "node1:1,node2:1", "/no/such/program")
         self.expect(result, 127)
         self.expect_said(result, r"node[12].*/no/such/program|/no/such/program.*node[12]")
+        with tempfile.NamedTemporaryFile(dir="/tmp", prefix="only-here-") as only_here:  # each host has its own /tmp
+            os.fchmod(only_here.fileno(), 0o755)
+            result = self.expect(self.ssh_job("-H", "node1:1", only_here.name), 127)
+            self.expect_said(result, rf"this machine has {only_here.name}, but it must be at the same path on every host")
 
     def test_a_program_that_one_host_may_not_execute(self):
         self.addCleanup(lambda: [self.host(number).run("rm", "-f", "/run/program") for number in (1, 2)])

@@ -2,6 +2,7 @@
 #include "driver/check/judge.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,19 +20,30 @@
 
 /* One host */
 
+/* "is full", or "has only 3.0M left". Returns `out`. */
+static const char *room_text(uint64_t free_bytes, char out[40])
+{
+    char size[16];
+    check_size_text(free_bytes, size);
+    if (free_bytes == 0)
+        snprintf(out, 40, "is full");
+    else
+        snprintf(out, 40, "has only %s left", size);
+    return out;
+}
+
 static void judge_tmp(const struct check_host *host, int number, struct check_findings *out)
 {
     const Hvdrun__CheckFolder *tmp = check_host_folder(host, "tmp");
-    char text[16];
+    char room[40];
     if (tmp == NULL)
         return;
-    check_size_text(tmp->free_bytes, text);
     if (tmp->problem[0] != '\0')
         check_findings_add(out, number, true, "%s", tmp->problem);
     else if (tmp->free_bytes < TMP_FREE_LOW)
         check_findings_add(out, number, false,
-                           "%s has only %s left: free some space, or set TMPDIR to another folder",
-                           tmp->path, text);
+                           "%s %s: free some space, or set TMPDIR to another folder", tmp->path,
+                           room_text(tmp->free_bytes, room));
     if (tmp->noexec)
         check_findings_add(out, number, false,
                            "%s is mounted noexec, so no program can run from it: set TMPDIR to a "
@@ -42,11 +54,11 @@ static void judge_tmp(const struct check_host *host, int number, struct check_fi
 static void judge_shm(const struct check_host *host, int number, struct check_findings *out)
 {
     const Hvdrun__CheckFolder *shm = check_host_folder(host, "shm");
-    char text[16];
+    char text[16], room[40];
     if (shm == NULL)
         return;
     bool small = shm->total_bytes <= SHM_SMALL;
-    check_size_text(small ? shm->total_bytes : shm->free_bytes, text);
+    check_size_text(shm->total_bytes, text);
     if (shm->problem[0] != '\0')
         check_findings_add(out, number, false,
                            "%s; MPI, NCCL and PyTorch's data loaders need it to share memory",
@@ -57,9 +69,8 @@ static void judge_shm(const struct check_host *host, int number, struct check_fi
                            "container: --shm-size=8g)",
                            shm->path, text);
     else if (shm->free_bytes < SHM_FREE_LOW)
-        check_findings_add(out, number, false,
-                           "%s has only %s left: remove the files of programs that have died",
-                           shm->path, text);
+        check_findings_add(out, number, false, "%s %s: remove the files of programs that have died",
+                           shm->path, room_text(shm->free_bytes, room));
 }
 
 static void judge_limits(const struct check_result *result, int number, struct check_findings *out)

@@ -11,6 +11,7 @@
 #include "driver/reach/progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/exits.h"
+#include "driver/run/program_here.h"
 #include "driver/start/handshake.h"
 #include "driver/start/prepare.h"
 #include "driver/tell/events.h"
@@ -156,7 +157,7 @@ static bool accept_problem(struct job *job, const struct node_link *node, const 
     struct rank_record *record = &job->ranks.records[rank];
     if (rank_exited(&job->ranks, (int)rank, clock_mono_ns())) {
         record->exec_failed = true;
-        record->text = mem_strdup(problem);
+        record->text = program_here_problem(job, node, (int)rank, (int)status, problem);
     }
     kind_exited(job, &event);
     return false;

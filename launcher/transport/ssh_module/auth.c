@@ -59,10 +59,10 @@ static void tell_ended(const struct auth *auth, struct buf *text)
 {
     if (auth->next > 0)
         (void)buf_printf(text,
-                         "the server closed the connection after %zu keys (its MaxAuthTries?): "
+                         "the server closed the connection after %zu key%s (its MaxAuthTries?): "
                          "name the right key with --ssh-identity-file and set IdentitiesOnly yes "
                          "in ~/.ssh/config",
-                         auth->next);
+                         auth->next, auth->next == 1 ? "" : "s");
 }
 
 /* Methods that need no answer from the user, and that only the ssh program knows. */

@@ -103,6 +103,8 @@ static void test_refusals(void **state)
     refuse("hvdrun drain -c", "-c: expected");
     refuse("hvdrun add", "expected: hvdrun add HOSTS");
     refuse("hvdrun add d:x", "slot count");
+    refuse("hvdrun add  --job j", "an argument is empty: expected: hvdrun add HOSTS [--job JOB]");
+    refuse("hvdrun drain  x", "an argument is empty: expected: hvdrun drain HOST");
     refuse("hvdrun add --job a --job b d", "--job: expected");
 }
 

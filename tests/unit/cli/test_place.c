@@ -75,6 +75,9 @@ static void test_refusals(void **state)
     expect("-H n1:9 x", slurm, "2 n1: 9 slots wanted");
     expect("--scheduler lsf x", slurm, "2 --scheduler: hvdrun does not run in a job of LSF");
     expect("--scheduler slurm x", bare, "2 --scheduler: hvdrun does not run in a job of Slurm");
+    expect("-f /nope x", bare, "2 -f: cannot open /nope: No such file or directory");
+    expect("--rankfile /nope x", bare,
+           "2 --rankfile: cannot open /nope: No such file or directory");
     expect("--stdin 7 x", slurm, "2 --stdin: rank 7 does not exist; the job has ranks 0 to 6");
 }
 

@@ -113,6 +113,8 @@ static void test_temporary_folder(void **state)
     Hvdrun__CheckFolder *tmp = facts_of(bench, 0)->folders[0];
     tmp->free_bytes = (uint64_t)3 << 20;
     expect_one(bench, 0, false, "/tmp has only 3.0M left: free some");
+    tmp->free_bytes = 0;
+    expect_one(bench, 0, false, "/tmp is full: free some");
     tmp->free_bytes = GIB;
     tmp->noexec = true;
     expect_one(bench, 0, false, "mounted noexec");
@@ -130,6 +132,8 @@ static void test_shared_memory(void **state)
     shm->total_bytes = 8 * GIB;
     shm->free_bytes = 4096;
     expect_one(bench, 0, false, "/dev/shm has only 4.0K left");
+    shm->free_bytes = 0;
+    expect_one(bench, 0, false, "/dev/shm is full: remove");
     world_set(&shm->problem, "cannot make it");
     expect_one(bench, 0, false, "cannot make it; MPI");
 }
