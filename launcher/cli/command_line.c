@@ -191,6 +191,8 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
     if (apply_sources(&first->flags, envp, out, err) < 0 ||
         apply_flags(&first->flags, &out->settings, err) < 0)
         return -1;
+    if (out->settings.show_config)
+        return choose_hosts(&out->settings, err) < 0 ? -1 : check_numbers(&out->settings, err);
     if (out->check.wanted && first->argv.count > 0)
         return check_words_refuse(first->argv.items[0], err);
     if (out->check.wanted)

@@ -20,8 +20,9 @@
 
 struct command_line {
     struct settings settings; /* np: the sum of all programs, 0: not given;
-                                 env: every entry is NAME=VALUE, also those of --env-file */
-    struct app_list apps;     /* empty only if help, version, check_build or check is set */
+                                 env: every entry is NAME=VALUE, also those of --env-file; but as
+                                 given if show_config is set */
+    struct app_list apps;     /* empty if help, version, check_build, show_config or check is set */
     struct strv warnings;     /* one line each, to print unless --quiet */
     struct check_words check; /* `hvdrun check`: there must not be a program */
 };

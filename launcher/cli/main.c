@@ -24,6 +24,7 @@
 #include "cli/first_word.h"
 #include "cli/help.h"
 #include "cli/place.h"
+#include "cli/show_config.h"
 #include "driver/check/check.h"
 #include "driver/driver.h"
 #include "driver/reach/reach.h"
@@ -170,7 +171,16 @@ static void put_version(struct buf *text)
     version_text(module_dir, text);
 }
 
-/* Prints --help, --version or --check-build. -1: the command line has none of them. */
+/* The warnings may explain why an option does not have the value that the user expects. */
+static void put_config(const struct command_line *line, struct buf *text)
+{
+    for (size_t i = 0; i < line->warnings.count; i++)
+        fprintf(stderr, "hvdrun: %s\n", line->warnings.items[i]);
+    show_config_text(&line->settings, text);
+}
+
+/* Prints --help, --version, --check-build or --show-config. -1: the command line has none of them.
+ */
 static int about(const struct command_line *line)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
@@ -180,6 +190,8 @@ static int about(const struct command_line *line)
         help_text(&text);
     else if (line->settings.check_build)
         check_build_text(&text);
+    else if (line->settings.show_config)
+        put_config(line, &text);
     else if (line->settings.version || (line->apps.count == 0 && !line->check.wanted))
         put_version(&text);
     else

@@ -46,7 +46,27 @@ static void origin_set(struct setting_origin *origin, enum setting_source source
 {
     char *copy = mem_strdup(place); /* `place` may be the old one */
     free(origin->place);
-    *origin = (struct setting_origin){.source = source, .place = copy};
+    origin->source = source;
+    origin->place = copy;
+}
+
+/* Items that have come since the last call are from there. */
+static void origin_add_items(struct setting_origin *origin, size_t count,
+                             enum setting_source source, const char *place)
+{
+    origin->items = mem_resize_array(origin->items, count, sizeof(*origin->items));
+    for (; origin->count < count; origin->count++)
+        origin->items[origin->count] =
+            (struct setting_origin){.source = source, .place = mem_strdup(place)};
+}
+
+static void origin_clear(struct setting_origin *origin)
+{
+    for (size_t i = 0; i < origin->count; i++)
+        free(origin->items[i].place);
+    free(origin->items);
+    free(origin->place);
+    *origin = (struct setting_origin){.source = SOURCE_DEFAULT};
 }
 
 void settings_destroy(struct settings *settings)
@@ -54,7 +74,7 @@ void settings_destroy(struct settings *settings)
     for (int i = 0; i < OPT_TOTAL; i++) {
         enum option_id id = (enum option_id)i;
         setting_value_release(option_info(id)->type, field_of(settings, id));
-        origin_set(&settings->origins[id], SOURCE_DEFAULT, NULL);
+        origin_clear(&settings->origins[id]);
     }
 }
 
@@ -62,7 +82,7 @@ void settings_reset(struct settings *settings, enum option_id id)
 {
     setting_value_release(option_info(id)->type, field_of(settings, id));
     field_init(settings, id);
-    origin_set(&settings->origins[id], SOURCE_DEFAULT, NULL);
+    origin_clear(&settings->origins[id]);
 }
 
 /* A list or a count starts anew when another source speaks. */
@@ -82,6 +102,8 @@ int settings_set(struct settings *settings, enum option_id id, const char *text,
     if (setting_value_parse(id, field_of(settings, id), text, err) < 0)
         return error_wrap(err, "%s", place);
     origin_set(&settings->origins[id], source, place);
+    if (option_info(id)->type == OPTION_LIST)
+        origin_add_items(&settings->origins[id], field_of(settings, id).list->count, source, place);
     return 0;
 }
 
@@ -99,6 +121,17 @@ const char *settings_place(const struct settings *settings, enum option_id id)
 {
     const char *place = settings->origins[id].place;
     return place == NULL ? "default" : place;
+}
+
+const struct setting_origin *settings_item_origin(const struct settings *settings,
+                                                  enum option_id id, size_t index)
+{
+    return &settings->origins[id].items[index];
+}
+
+const struct strv *settings_list(const struct settings *settings, enum option_id id)
+{
+    return field_of(settings, id).list;
 }
 
 int settings_format(const struct settings *settings, enum option_id id, struct buf *out)

@@ -31,7 +31,9 @@ enum setting_source {
 
 struct setting_origin {
     enum setting_source source;
-    char *place; /* owned; NULL for defaults */
+    char *place;                  /* owned; NULL for defaults */
+    struct setting_origin *items; /* LIST: of each of its items; owned */
+    size_t count;
 };
 
 #define SETTING_C_STRING char *
@@ -72,6 +74,12 @@ void settings_reset(struct settings *settings, enum option_id id);
 bool settings_is_set(const struct settings *settings, enum option_id id); /* not the default */
 enum setting_source settings_source(const struct settings *settings, enum option_id id);
 const char *settings_place(const struct settings *settings, enum option_id id); /* never NULL */
+
+/* Where item `index` of a LIST comes from. Borrowed until the next change. */
+const struct setting_origin *settings_item_origin(const struct settings *settings,
+                                                  enum option_id id, size_t index);
+const struct strv *settings_list(const struct settings *settings,
+                                 enum option_id id); /* of a LIST */
 
 /* Appends the value as settings_set() would take it (lists: joined with commas). Returns -1 and
  * appends nothing when there is no value. */
