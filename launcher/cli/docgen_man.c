@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manual page, with only those man macros that both groff and mandoc understand. */
+#include <stdbool.h>
 #include <string.h>
 
-#include "base/status.h"
 #include "cli/describe.h"
 #include "cli/docgen.h"
 #include "cli/docgen_control.h"
+#include "cli/docgen_man_job.h"
 #include "model/settings/option.h"
 
 /* Appends text for troff, so that no character of it is a command. */
@@ -72,16 +73,43 @@ static void put_options(struct buf *out)
     }
 }
 
+static bool has_keys(enum option_group group)
+{
+    return option_group_section(group) != NULL && group != GROUP_FOREIGN;
+}
+
+static bool same_section(enum option_group a, enum option_group b)
+{
+    return has_keys(a) && has_keys(b) &&
+           strcmp(option_group_section(a), option_group_section(b)) == 0;
+}
+
+/* Several groups of options can share a section. */
+static bool is_first_of_section(enum option_group group)
+{
+    for (int i = 0; i < (int)group; i++) {
+        if (same_section((enum option_group)i, group))
+            return false;
+    }
+    return has_keys(group);
+}
+
+static void put_section(enum option_group first, struct buf *out)
+{
+    buf_printf(out, ".TP\n\\fB[%s]\\fR\n", option_group_section(first));
+    for (int i = (int)first; i < GROUP_TOTAL; i++) {
+        if (same_section((enum option_group)i, first))
+            buf_printf(out, "%s.\n", option_group_title((enum option_group)i));
+    }
+}
+
 static void put_configuration(struct buf *out)
 {
     buf_puts(out, ".SH CONFIGURATION\n"
                   "INI files can also set options, under their long name, in these sections:\n");
     for (int i = 0; i < GROUP_TOTAL; i++) {
-        const char *section = option_group_section((enum option_group)i);
-        if (section == NULL || i == GROUP_FOREIGN)
-            continue;
-        buf_printf(out, ".TP\n\\fB[%s]\\fR\n%s.\n", section,
-                   option_group_title((enum option_group)i));
+        if (is_first_of_section((enum option_group)i))
+            put_section((enum option_group)i, out);
     }
     buf_puts(out, ".TP\n\\fB[env]\\fR\nVariables for the workers, NAME = VALUE.\n"
                   ".PP\n.RS 4\n.nf\n[launch]\ntimeout = 2h\n\n[output]\nlabel = %h:%r\n\n"
@@ -90,7 +118,8 @@ static void put_configuration(struct buf *out)
                   "An unknown key or a wrong value is an error that names file and line.\n"
                   ".PP\nPrecedence, lowest first: built\\-in defaults, "
                   "\\(ti/.config/hvdrun/config.ini,\n"
-                  "\\fB\\-\\-config\\-file\\fR, HVDRUN_* variables, flags.\n");
+                  "\\fB\\-\\-config\\-file\\fR, HVDRUN_* variables, flags.\n"
+                  "\\fB\\-\\-show\\-config\\fR prints the result.\n");
 }
 
 static void put_environment(struct buf *out)
@@ -112,25 +141,6 @@ static void put_environment(struct buf *out)
         buf_puts(out, "\\-\\-");
         put_text(option_name(other->id, name), out);
         buf_puts(out, "\\fR).\n");
-    }
-}
-
-static void put_status(struct buf *out)
-{
-    static const struct {
-        int value;
-        const char *text;
-    } statuses[] = {
-#define STATUS_ROW(name, number, meaning) {number, meaning},
-        STATUS_LIST(STATUS_ROW)
-#undef STATUS_ROW
-    };
-    buf_puts(out, ".SH \"EXIT STATUS\"\n"
-                  "0 if all workers succeeded. Otherwise that of the worker that failed first, or "
-                  "128 + N if signal N\nended it. Reserved for hvdrun itself:\n");
-    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-        buf_printf(out, ".TP\n\\fB%d\\fR\n", statuses[i].value);
-        put_line(statuses[i].text, out);
     }
 }
 
@@ -157,7 +167,7 @@ void docgen_man(struct buf *out)
     put_options(out);
     put_configuration(out);
     put_environment(out);
-    put_status(out);
+    docgen_man_job(out);
     buf_puts(out, ".SH FILES\n.TP\n.I \\(ti/.config/hvdrun/config.ini\n"
                   "Your options; below \\fB$XDG_CONFIG_HOME\\fR instead if that is set.\n"
                   ".SH EXAMPLES\n"

@@ -128,6 +128,74 @@ static void test_man(void **state)
     assert_null(strstr(buf_text(&text), "\n\n.")); /* no blank lines before requests */
 }
 
+/* A man page says what docs/exit-status.md says. */
+static void test_man_has_every_status(void **state)
+{
+    (void)state;
+    struct buf man AUTO_BUF = BUF_INIT(TEXT_LIMIT), page AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    struct error err = ERROR_INIT;
+    char *path AUTO_FREE = mem_printf("%s/docs/exit-status.md", getenv("HVDRUN_SOURCE"));
+    if (fd_read_file(path, &page, &err) < 0)
+        fail_msg("%s", err.text);
+    docgen_man(&man);
+    const char *section = strstr(buf_text(&man), ".SH \"EXIT STATUS\"\n");
+    const char *row = strstr(buf_text(&page), "|---|---|\n");
+    assert_non_null(section);
+    assert_non_null(row);
+    int rows = 0;
+    for (row += strcspn(row, "\n") + 1; *row == '|'; row += strcspn(row, "\n") + 1) {
+        size_t length = strcspn(row + 2, " ");
+        bool sum = strncmp(row + 2, "128 + n ", 8) == 0;
+        char *head AUTO_FREE =
+            mem_printf("\\fB%.*s%s", (int)length, row + 2, sum ? " + n" : "\\fR");
+        if (strstr(section, head) == NULL)
+            fail_msg("EXIT STATUS has no %s", head);
+        rows++;
+    }
+    assert_true(rows > 10);
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+static void test_man_sections(void **state)
+{
+    (void)state;
+    static const char *const variables[] = {
+#define WORKER_VAR(name, value, when) name,
+#include "model/env/worker_vars.def"
+        "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"};
+    struct buf man AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    docgen_man(&man);
+    const char *text = buf_text(&man);
+    assert_int_equal(count_of(text, "\n\\fB[launch]\\fR\n"), 1);
+    assert_int_equal(count_of(text, "\n\\fB[output]\\fR\n"), 1);
+    assert_non_null(strstr(text, "\nTime limits and the end of a job.\n"));
+    assert_non_null(strstr(text, ".SH SIGNALS\n"));
+    const char *section = strstr(text, ".SH \"VARIABLES OF THE WORKERS\"\n");
+    assert_non_null(section);
+    size_t found = 0;
+    for (const char *at = strstr(section, "\\fB");
+         at != NULL && at < strstr(section, ".SH SIGNALS"); at = strstr(at + 1, "\\fB")) {
+        size_t length = strspn(at + 3, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+        if (length < 4)
+            continue;
+        bool known = false;
+        for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+            known = known ||
+                    (strlen(variables[i]) == length && memcmp(variables[i], at + 3, length) == 0);
+        if (!known)
+            fail_msg("no worker gets %.*s", (int)length, at + 3);
+        found++;
+    }
+    assert_true(found > 15);
+}
+
 static void expect_parts(const char *document, const char *text, const char *const *parts)
 {
     for (; *parts != NULL; parts++) {
@@ -213,10 +281,11 @@ static void test_library_versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),        cmocka_unit_test(test_table_is_current),
-        cmocka_unit_test(test_table_cells), cmocka_unit_test(test_completions),
-        cmocka_unit_test(test_man),         cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_about),       cmocka_unit_test(test_library_versions),
+        cmocka_unit_test(test_help),         cmocka_unit_test(test_table_is_current),
+        cmocka_unit_test(test_table_cells),  cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_man),          cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_about),        cmocka_unit_test(test_library_versions),
+        cmocka_unit_test(test_man_sections), cmocka_unit_test(test_man_has_every_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
