@@ -24,6 +24,7 @@
 #include "cli/first_word.h"
 #include "cli/help.h"
 #include "cli/place.h"
+#include "cli/process_title.h"
 #include "cli/show_config.h"
 #include "driver/check/check.h"
 #include "driver/driver.h"
@@ -82,11 +83,15 @@ static int dry_run_plan(const struct command_line *line, struct place *place, st
 struct agent_start {
     char *module_dir;
     const sigset_t *mask;
+    struct process_title title;
 };
 
-static int agent_main(void *context, int fd)
+/* Without a title of its own, ps shows the agent as a second launcher. */
+static int agent_main(void *context, const char *host, int fd)
 {
     const struct agent_start *start = context;
+    char *title AUTO_FREE = mem_printf("hvdrun: agent of %s", host);
+    process_title_set(&start->title, title);
     struct agent_config config = {.read_fd = fd,
                                   .write_fd = fd,
                                   .module_dir = start->module_dir,
@@ -124,7 +129,7 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     const struct allocation *allocation = allocated ? &place->allocation : NULL;
     sigset_t mask;
     sigprocmask(SIG_SETMASK, NULL, &mask);
-    struct agent_start start = {module_dir, &mask};
+    struct agent_start start = {module_dir, &mask, process_title_of(argv, environ)};
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent, for all of them (D6) */
     /* Before everything that only the driver needs, so that the agents start meanwhile. */
     if (plan != NULL && start_agents(&line->settings, allocation, plan, &start, streams, err) < 0)

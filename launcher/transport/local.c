@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 
-static int agent_process(const struct local_agent *agent, int fd)
+static int agent_process(const struct local_agent *agent, const char *host, int fd)
 {
     setsid();
     fd_close_others(fd);
@@ -21,7 +21,7 @@ static int agent_process(const struct local_agent *agent, int fd)
         fd_dup2(null_fd, STDOUT_FILENO);
         close(null_fd);
     }
-    return agent->run(agent->context, fd);
+    return agent->run(agent->context, host, fd);
 }
 
 int local_fork(const struct local_agent *agent, const char *host, struct transport_stream *stream,
@@ -32,7 +32,7 @@ int local_fork(const struct local_agent *agent, const char *host, struct transpo
         return error_errno(err, errno, "cannot create the link to the agent of %s", host);
     pid_t pid = fork();
     if (pid == 0)
-        exit(agent_process(agent, ends[1]));
+        exit(agent_process(agent, host, ends[1]));
     int errnum = errno;
     fd_close(&ends[1]);
     if (pid < 0) {

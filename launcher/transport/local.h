@@ -14,7 +14,7 @@
 
 struct local_agent {
     /* The agent's main function, from the caller; returns the child's exit status. */
-    int (*run)(void *context, int fd);
+    int (*run)(void *context, const char *host, int fd);
     void *context;
 };
 

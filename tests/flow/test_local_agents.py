@@ -20,6 +20,8 @@ class LocalAgents(Flow):
         self.assertEqual(parents[2], parents[3])
         self.assertNotEqual(parents[0], parents[2])
         self.assertEqual({agent.pid for agent in agents}, set(parents))
+        self.assertEqual({agent.read("cmdline").rstrip(b" \0") for agent in agents},
+                         {b"hvdrun: agent of a", b"hvdrun: agent of b"}, "ps shows what they are")
         let_go()
         self.expect(job.wait(), 0)
 
