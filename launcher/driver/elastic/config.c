@@ -52,6 +52,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->max_np = max_np_of(settings);
     out->early = settings->rejoin == SET_REJOIN_EARLY;
     out->spares = (int)settings->spares;
+    out->failure_limit = (int)settings->blacklist_after;
     out->reset_limit = (int)settings->reset_limit;
     out->max_restarts = (int)settings->max_restarts;
     out->max_preemptions = (int)settings->max_preemptions;

@@ -155,6 +155,7 @@ static const struct {
     {"--no-port-hold", OPT_port_hold, "no"},
     {"--no-stack-traces", OPT_stack_traces, "no"},
     {"-np 2 -np 5", OPT_np, "5"},
+    {"--blacklist-after 1", OPT_blacklist_after, "1"},
 };
 
 /* Accepted options of other launchers: cli/foreign.def. */
@@ -331,6 +332,8 @@ static void test_errors(void **state)
         "--blacklist-cooldown-range=10 x", NULL,
         "--blacklist-cooldown-range: '10' is a single time: expected two, the minimum and the "
         "maximum");
+    must_fail_env("--blacklist-after 0 x", NULL,
+                  "--blacklist-after: 0 is out of range: expected 1 to 1000000");
     must_fail_env("-np four x", NULL, "-np: 'four' is not a whole number");
     must_fail_env("--num-proc=0 x", NULL, "--num-proc: 0 is out of range: expected 1 to 1000000");
     must_fail_env("-np -1 x", NULL, "-np: -1 is out of range: expected 1 to 1000000");
