@@ -83,6 +83,16 @@ static bool find_option(const char *key, enum option_id *id)
     return (option_info(spelling.id)->flags & FLAG_CLI) == 0;
 }
 
+static int no_section(const struct reading *reading, const char *key)
+{
+    enum option_id id = OPT_TOTAL;
+    const char *home = find_option(key, &id) ? option_group_section(option_info(id)->group) : NULL;
+    char *text AUTO_FREE =
+        mem_printf("'%s' is not below a section: put it below %s[%s]", key,
+                   home == NULL ? "one such as " : "", home == NULL ? "launch" : home);
+    return fail(reading, text);
+}
+
 static bool is_variable_name(const char *name)
 {
     if (isdigit((unsigned char)name[0]))
@@ -129,6 +139,8 @@ static int take_pair(void *context, const struct ini_place *place, const char *s
     reading->err = err;
     if (strlen(section) >= NAME_LONGEST || strlen(key) >= NAME_LONGEST)
         return fail(reading, "the name is too long");
+    if (section[0] == '\0')
+        return no_section(reading, key);
     if (!is_section(section))
         return unknown_section(reading, section);
     char *where AUTO_FREE = mem_printf("%s:%d", place->file, place->line);

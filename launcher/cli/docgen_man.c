@@ -114,6 +114,8 @@ static void put_configuration(struct buf *out)
     buf_puts(out, ".TP\n\\fB[env]\\fR\nVariables for the workers, NAME = VALUE.\n"
                   ".PP\n.RS 4\n.nf\n[launch]\ntimeout = 2h\n\n[output]\nlabel = %h:%r\n\n"
                   "[env]\nNCCL_DEBUG = WARN\n.fi\n.RE\n.PP\n"
+                  "If quotes enclose a whole value, hvdrun removes them and keeps the blanks and "
+                  "semicolons inside.\n"
                   "\\fB\\-\\-config\\-file\\fR also accepts a YAML file written for horovodrun.\n"
                   "An unknown key or a wrong value is an error that names file and line.\n"
                   ".PP\nPrecedence, lowest first: built\\-in defaults, "

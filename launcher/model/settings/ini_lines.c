@@ -20,9 +20,9 @@ static const char stand_in[] = "[section]"; /* what inih sees of every section *
 struct reading {
     const char *rest; /* of the text */
     struct ini_place place;
-    char *section;    /* owned */
-    char *long_value; /* owned; the value of the current line when that line is long */
-    bool failed;      /* err is filled */
+    char *section;   /* owned */
+    char *own_value; /* owned; the value of the current line when that line is long or quoted */
+    bool failed;     /* err is filled */
     const struct ini_reader *reader;
     void *context;
     struct error *err;
@@ -60,25 +60,54 @@ static bool take_section(struct reading *reading, const char *line, size_t lengt
     return true;
 }
 
-/* Writes the line to `out`, or "key=" and the rest to long_value. Returns the bytes written. */
+/* The text between the quotes of a value that is quoted as a whole; only blanks and a comment may
+ * follow. The caller's. NULL: it is another value. */
+static char *quoted(const char *value, size_t length)
+{
+    size_t blanks = 0;
+    while (blanks < length && isspace((unsigned char)value[blanks]))
+        blanks++;
+    const char *open = value + blanks, *end = value + length;
+    if (open == end || (*open != '"' && *open != '\''))
+        return NULL;
+    const char *close = memchr(open + 1, *open, (size_t)(end - open - 1));
+    if (close == NULL)
+        return NULL;
+    char *rest AUTO_FREE = trimmed(close, (size_t)(end - close), ";");
+    return rest[1] == '\0' ? mem_strndup(open + 1, (size_t)(close - open - 1)) : NULL;
+}
+
+/* The value of "key = 'text'". NULL: the line is another one. A comment may begin in the key. */
+static char *quoted_value(const char *line, size_t length, size_t key)
+{
+    if (key >= length || memchr(line, ';', key) != NULL)
+        return NULL;
+    return quoted(line + key + 1, length - key - 1);
+}
+
+/* Writes the line to `out`, or "key=" and the rest to own_value. Returns the bytes written. */
 static size_t put_line(struct reading *reading, const char *line, size_t length, char *out,
                        size_t room)
 {
-    mem_free_at(&reading->long_value);
+    mem_free_at(&reading->own_value);
     if (*line == '[') {
         size_t used = take_section(reading, line, length) ? strlen(stand_in) : 1;
         memcpy(out, stand_in, used); /* a bracket alone: what inih cannot read */
         return used;
     }
-    if (length + 2 > room) {
-        size_t key = strcspn(line, "=:\n");
+    size_t key = strcspn(line, "=:\n");
+    if (key + 3 <= room)
+        reading->own_value = quoted_value(line, length, key);
+    if (reading->own_value != NULL) {
+        length = key + 1;
+    } else if (length + 2 > room) {
         if (key + 3 > room || key >= length) {
             error_status(reading->err, STATUS_USAGE, "%s:%d: the line is too long",
                          reading->place.file, reading->place.line);
             reading->failed = true;
             return 0;
         }
-        reading->long_value = trimmed(line + key + 1, length - key - 1, ";");
+        reading->own_value = trimmed(line + key + 1, length - key - 1, ";");
         length = key + 1;
     }
     memcpy(out, line, length);
@@ -111,8 +140,8 @@ static int take_pair(void *context, const char *section, const char *key, const 
     (void)section;
     if (reading->failed)
         return 0;
-    if (reading->long_value != NULL)
-        value = reading->long_value;
+    if (reading->own_value != NULL)
+        value = reading->own_value;
     const char *name = reading->section == NULL ? "" : reading->section;
     reading->failed = reading->reader->pair(reading->context, &reading->place, name, key, value,
                                             reading->err) < 0;
@@ -143,7 +172,7 @@ int ini_lines_read(const char *text, const char *file, const struct ini_reader *
         reading.rest += 3;
     int line = ini_parse_stream(next_line, &reading, take_pair, &reading);
     free(reading.section);
-    free(reading.long_value);
+    free(reading.own_value);
     /* inih goes on after a line that it cannot read, so something behind it may have failed too */
     bool unreadable = line > 0 && (!reading.failed || line < reading.place.line);
     if (unreadable)

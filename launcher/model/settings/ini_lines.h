@@ -5,7 +5,9 @@
  * inih reads the lines. This file adds what inih lacks: line numbers, sections without keys, and
  * long lines and names, which inih cuts. It also keeps inih from joining an indented line to the
  * one before. Comments start with # or ; at the beginning of a line, with ; after a blank, or with
- * # after a section. CRLF and a byte order mark are fine.
+ * # after a section. A value that is in quotes as a whole, "..." or '...', is the text between
+ * them, with its blanks and semicolons; nothing inside is special. CRLF and a byte order mark are
+ * fine.
  */
 #pragma once
 

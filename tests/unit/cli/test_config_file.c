@@ -51,7 +51,7 @@ static const char good_ini[] = "\xef\xbb\xbf; comment\n"
                                "START_timeout: 1m\n"
                                "\n"
                                "[output]\n"
-                               "label = %h:%r\n"
+                               "label = \"%h:%r \" ; as in a terminal\n"
                                "no-label-at-all\n"
                                "[tune]\n"
                                "fusion_threshold_mb = 32\n"
@@ -64,7 +64,8 @@ static const char good_ini[] = "\xef\xbb\xbf; comment\n"
                                "[env]\n"
                                "A = 1\n"
                                "EMPTY =\n"
-                               "URL = http://h:80/?a=b\n";
+                               "URL = http://h:80/?a=b\n"
+                               "QUOTED = 'a b'\n";
 
 static void test_ini_good(void **state)
 {
@@ -81,7 +82,7 @@ static void test_ini_good(void **state)
     assert_string_equal(settings.hosts, "a:2,[fe80::1]:2");
     assert_string_equal(settings_place(&settings, OPT_hosts), "f.ini:5: hosts");
     assert_int_equal(settings.start_timeout, 60000);
-    assert_string_equal(settings.label, "%h:%r");
+    assert_string_equal(settings.label, "%h:%r ");
     assert_int_equal(settings.fusion_threshold_mb, 32);
     assert_int_equal(settings.autotune, 1);
     assert_int_equal(settings.min_np, 2);
@@ -90,6 +91,7 @@ static void test_ini_good(void **state)
     assert_string_equal(strv_env_get(&settings.env, "A"), "1");
     assert_string_equal(strv_env_get(&settings.env, "EMPTY"), "");
     assert_string_equal(strv_env_get(&settings.env, "URL"), "http://h:80/?a=b");
+    assert_string_equal(strv_env_get(&settings.env, "QUOTED"), "a b");
     settings_destroy(&settings);
     free(text);
 }
@@ -128,7 +130,9 @@ static void test_ini_bad(void **state)
     ini_fails("[launch]\nzzz = a\n", "f.ini:2: unknown key 'zzz' in section [launch]");
     ini_fails("[lunch]\nnp = 2\n", "f.ini:2: unknown section [lunch]: did you mean 'launch'?");
     ini_fails("[output]\nnp = 2\n", "f.ini:2: 'np' belongs in section [launch]");
-    ini_fails("np = 2\n", "f.ini:1: unknown section []");
+    ini_fails("np = 2\n", "f.ini:1: 'np' is not below a section: put it below [launch]");
+    ini_fails("num_porc = 2\n[launch]\n",
+              "f.ini:1: 'num_porc' is not below a section: put it below one such as [launch]");
     ini_fails("[launch]\nnp = two\n", "f.ini:2: np: 'two' is not a whole number");
     ini_fails("[launch]\nnp =\n", "f.ini:2: np: '' is not a whole number");
     ini_fails("[launch]\nhelp = yes\n", "f.ini:2: unknown key 'help' in section [launch]");

@@ -78,6 +78,24 @@ static void test_names_with_brackets(void **state)
     expect("[host [fe80::1]]\n[]\n", "1:[host [fe80::1]]|2:[]|");
 }
 
+/* Quotes around a whole value go, and keep the blanks and semicolons inside. */
+static void test_quotes(void **state)
+{
+    (void)state;
+    expect("[s]\na = \"%r> \"\nb: ' x' \r\n", "1:[s]|2:s/a=%r> |3:s/b= x|");
+    expect("a = \"p ; q\" ; comment\nb = ''\nc=\"it's\"\n", "1:/a=p ; q|2:/b=|3:/c=it's|");
+    expect("a = \"x\" y\nb = \"open\nc = x \"y\"\nd = \"\n",
+           "1:/a=\"x\" y|2:/b=\"open|3:/c=x \"y\"|4:/d=\"|");
+    expect("a = \"x\" \"y\"\nb = \"x\";y\n", "1:/a=\"x\" \"y\"|2:/b=\"x\";y|");
+    expect("a b = \"x \"\nNEXT = 1\n", "1:/a b=x |2:/NEXT=1|");
+    refuse("a ; b = \"x\"\n", "f:1: 'a ; b = \"x\"': expected [section] or key = value");
+    char *word AUTO_FREE = mem_alloc(401);
+    memset(word, 'w', 400);
+    char *text AUTO_FREE = mem_printf("k = \"%s \" ; c\n", word);
+    char *expected AUTO_FREE = mem_printf("1:/k=%s |", word);
+    expect(text, expected);
+}
+
 /* inih cuts lines at 200 bytes and sections at 50. */
 static void test_long(void **state)
 {
@@ -123,6 +141,7 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_comments),
         cmocka_unit_test(test_names_with_brackets),
+        cmocka_unit_test(test_quotes),
         cmocka_unit_test(test_long),
         cmocka_unit_test(test_neither),
         cmocka_unit_test(test_only_pairs),
