@@ -10,7 +10,6 @@
 #include "output/console.h"
 #include "output/mux.h"
 #include "output/sink.h"
-#include "output/tail.h"
 
 /* Raw bytes become lines in slices of this size, so that the queue passes its limit by little even
  * when the lines are short and the labels long. */
@@ -37,13 +36,11 @@ struct output {
     struct loop *loop;
     struct output_ops ops;
     void *context;
-    int seats, raw_seat;
+    int seats;
     enum log_level level;
     struct sink *sink;
     struct console *console;
     struct mux *mux;
-    struct tail *tails; /* by seat, as far as one of them has said something on stderr */
-    int tail_count;
     uint8_t *fresh; /* by seat, a bit per stream: bytes have come since it was shown */
     int fresh_count;
     struct backlog backlog;
@@ -217,7 +214,6 @@ struct output *output_create(struct loop *loop, const struct output_config *conf
     output->ops = *ops;
     output->context = context;
     output->seats = config->ranks;
-    output->raw_seat = config->raw_rank;
     output->level = config->quiet ? LOG_ERROR : config->verbose ? LOG_DEBUG : LOG_NOTICE;
     output->sink = sink_create(loop, &sink_ops, output);
     output->mux = mux_create(output->sink, config, err);
@@ -242,9 +238,6 @@ static void free_lists(struct output *output)
     }
     while (output->files != NULL)
         output_file_close(output->files);
-    for (int seat = 0; seat < output->tail_count; seat++)
-        tail_destroy(&output->tails[seat]);
-    free(output->tails);
     free(output->fresh);
 }
 
@@ -275,28 +268,11 @@ void output_seat(struct output *output, int seat, const struct output_seat *who)
         return;
     if (seat >= output->seats)
         output->seats = seat + 1;
-    if (seat < output->tail_count)
-        tail_destroy(&output->tails[seat]);
     if (output->backlog.first != NULL)
         backlog_put_seat(&output->backlog, seat, who);
     else
         mux_seat(output->mux, seat, who);
     arm(output);
-}
-
-static void remember(struct output *output, int seat, enum output_stream stream, const void *bytes,
-                     size_t length)
-{
-    if (stream != OUTPUT_STDERR && seat != output->raw_seat)
-        return;
-    if (seat >= output->tail_count) {
-        output->tails =
-            mem_resize_array(output->tails, (size_t)output->seats, sizeof(*output->tails));
-        memset(output->tails + output->tail_count, 0,
-               (size_t)(output->seats - output->tail_count) * sizeof(*output->tails));
-        output->tail_count = output->seats;
-    }
-    tail_add(&output->tails[seat], bytes, length);
 }
 
 /* Returns what it was. */
@@ -318,7 +294,6 @@ void output_bytes(struct output *output, int seat, enum output_stream stream, co
 {
     if (seat < 0 || seat >= output->seats || length == 0)
         return;
-    remember(output, seat, stream, bytes, length);
     set_fresh(output, seat, stream, true);
     const char *at = bytes;
     size_t taken = 0;
@@ -362,13 +337,6 @@ void output_end(struct output *output, int seat, enum output_stream stream)
     else
         mux_end(output->mux, seat, stream);
     arm(output);
-}
-
-const char *output_tail(struct output *output, int seat)
-{
-    if (seat < 0 || seat >= output->tail_count)
-        return "";
-    return tail_text(&output->tails[seat]);
 }
 
 /* ---- the launcher's own messages ---- */

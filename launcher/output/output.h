@@ -45,7 +45,7 @@ bool output_destroy(struct output *output, int64_t wait_ms);
  * The first argument of all other calls is a seat; in a static job seat and rank are equal. In an
  * elastic job workers take a seat one after the other. output_seat() says which worker has it from
  * now on, and makes room for a new seat. Both streams of the worker before should have ended: their
- * last text goes out under that worker's label, and its tail is forgotten.
+ * last text goes out under that worker's label.
  *
  * Labels, --ranks and files go by the rank of that moment. Files of a rank that had some before are
  * continued. From the first call on a file gets whole lines, since two workers can share it.
@@ -67,10 +67,6 @@ void output_block(struct output *output, const char *text);    /* many lines, to
 void output_print(struct output *output, const char *text);    /* many lines, to stdout */
 void output_progress(struct output *output, const char *text); /* one live line on a terminal's
                                                                   stderr; NULL removes it */
-
-/* The last lines of this seat's stderr (of its terminal for raw_rank): tail.h. Borrowed until the
- * next call for this seat. */
-const char *output_tail(struct output *output, int seat);
 
 /* Calls done(context) from the loop when everything so far has been written or dropped, except
  * unfinished lines of streams that have not ended. */

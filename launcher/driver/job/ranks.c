@@ -11,10 +11,16 @@ void rank_table_init(struct rank_table *table, int size)
                                  .size = size};
 }
 
+static void clear(struct rank_record *record)
+{
+    free(record->text);
+    tail_destroy(&record->tail);
+}
+
 void rank_table_destroy(struct rank_table *table)
 {
     for (int i = 0; i < table->size; i++)
-        free(table->records[i].text);
+        clear(&table->records[i]);
     free(table->records);
     *table = (struct rank_table){.size = 0};
 }
@@ -32,7 +38,7 @@ struct rank_record *rank_table_seat(struct rank_table *table, int seat)
     table->running -= record->state == RANK_RUNNING;
     table->exited -= record->state >= RANK_EXITED;
     table->finished -= record->state == RANK_FINISHED;
-    free(record->text);
+    clear(record);
     *record = (struct rank_record){.state = RANK_PLANNED};
     return record;
 }

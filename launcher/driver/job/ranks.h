@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "model/exit/tail.h"
 #include "model/plan/plan.h"
 
 #define RANK_STATE_LIST(X)         \
@@ -38,6 +39,7 @@ struct rank_record {
     bool aborted;     /* it aborted the job (MPI_Abort) */
     int abort_status; /* 1 to 255 */
     uint8_t ended;    /* a bit for each stream whose end of file has come */
+    struct tail tail; /* of its stderr, or of the stream that its stderr is merged into */
     char *text;       /* exec_failed: the reason; else the program's own error file; or NULL */
     uint64_t user_us, system_us, max_rss_kb;
 };

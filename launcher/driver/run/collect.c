@@ -99,6 +99,17 @@ int collect_show(struct job *job, struct node_link *node, const struct agent_fra
     return 0;
 }
 
+/* With one pipe or terminal for both streams, stderr comes as stdout. */
+static void remember(struct job *job, uint32_t seat, enum output_stream stream, const void *bytes,
+                     size_t length, int64_t when_ns)
+{
+    struct tail *tail = &job->ranks.records[seat].tail;
+    if (stream == OUTPUT_STDERR || job->settings->merge_stderr || job->settings->pty == seat)
+        tail_add(tail, bytes, length, when_ns);
+    else
+        tail_elsewhere(tail, when_ns);
+}
+
 int collect_bytes(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct collect *collect = job->collect;
@@ -112,10 +123,13 @@ int collect_bytes(struct job *job, struct node_link *node, const struct agent_fr
     if (!credit_received(&node->credit, bytes))
         return -1;
     owe(collect, data.seat, node, bytes);
-    int64_t age = clock_mono_ns() - node_link_time(node, data.when_ns);
+    const uint8_t *body = frame->body + FRAME_DATA_PREFIX;
+    int64_t when = node_link_time(node, data.when_ns);
+    remember(job, data.seat, stream, body, bytes, when);
+    int64_t age = clock_mono_ns() - when;
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
     collect->direct = true;
-    output_bytes(job->output, (int)data.seat, stream, frame->body + FRAME_DATA_PREFIX, bytes, wall);
+    output_bytes(job->output, (int)data.seat, stream, body, bytes, wall);
     collect->direct = false;
     return 0;
 }

@@ -112,11 +112,14 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
         return; /* a check has printed its findings */
     buf_printf(out, "hvdrun: %s\n", verdict->explanation);
     if (verdict->seat >= 0) {
-        const struct rank_record *record = &job->ranks.records[verdict->seat];
+        struct rank_record *record = &job->ranks.records[verdict->seat];
         describe_rank(job, verdict, out);
         bool was_shown = job->settings->pty == verdict->seat; /* its terminal was the user's */
         if (!record->exec_failed && !was_shown)
-            quote(out, "last lines of its stderr", output_tail(job->output, verdict->seat));
+            quote(out,
+                  job->settings->merge_stderr ? "last lines of its output"
+                                              : "last lines of its stderr",
+                  tail_text(&record->tail));
         quote_account(out, record);
     }
     if (verdict->cause == CAUSE_REQUEUED)

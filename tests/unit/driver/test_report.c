@@ -146,7 +146,7 @@ static void test_exit_code(void **state)
 {
     struct fixture *f = *state;
     static const char said[] = "one\ntwo\n";
-    output_bytes(f->job.output, 1, OUTPUT_STDERR, said, strlen(said), 0);
+    tail_add(&f->job.ranks.records[1].tail, said, strlen(said), 0);
     exits(f, 1, false, 3, 7500000000LL);
     exit_policy_killed(f->policy, 0, 8 * SECOND);
     exit_policy_killed(f->policy, 1, 8 * SECOND);
@@ -185,7 +185,7 @@ static void test_terminal_is_not_repeated(void **state)
 {
     struct fixture *f = *state;
     f->settings.pty = 1;
-    output_bytes(f->job.output, 1, OUTPUT_STDERR, "a session\n", 10, 0);
+    tail_add(&f->job.ranks.records[1].tail, "a session\n", 10, 0);
     exits(f, 1, false, 3, 6 * SECOND);
     const char *text = block(f);
     says(text, "exit code 3");

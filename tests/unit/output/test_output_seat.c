@@ -33,7 +33,6 @@ static void growing_from_nothing(void **state)
     rig_start(&rig, (struct output_config){.ranks = -1, .label = "%r %h.%l %s: "});
     rig_read(&rig);
     say(&rig, 0, OUTPUT_STDOUT, "nobody sits there yet\n");
-    assert_string_equal(output_tail(rig.output, 0), "");
     char host[] = "a";
     take(&rig, 0, 0, 0, host);
     take(&rig, 1, 1, 1, host);
@@ -44,8 +43,6 @@ static void growing_from_nothing(void **state)
     say(&rig, 0, OUTPUT_STDOUT, "x\n");
     say(&rig, 40, OUTPUT_STDERR, "y\n");
     say(&rig, 41, OUTPUT_STDOUT, "z\n");
-    assert_string_equal(output_tail(rig.output, 1), "tail");
-    assert_string_equal(output_tail(rig.output, 40), "y");
     output_seat(rig.output, -1, &(struct output_seat){0});
     flush(&rig);
     assert_int_equal(rig.consumed[0], 2);
@@ -63,12 +60,9 @@ static void a_seat_is_taken_again(void **state)
     say(&rig, 2, OUTPUT_STDOUT, "whole\nthe last li");
     say(&rig, 2, OUTPUT_STDERR, "failed\n");
     leave(&rig, 2);
-    assert_string_equal(output_tail(rig.output, 2), "failed");
     take(&rig, 2, 5, 1, "b");
-    assert_string_equal(output_tail(rig.output, 2), "");
     say(&rig, 2, OUTPUT_STDOUT, "new\n");
     say(&rig, 2, OUTPUT_STDERR, "second\n");
-    assert_string_equal(output_tail(rig.output, 2), "second");
     say(&rig, 2, OUTPUT_STDOUT, "unfinished");
     take(&rig, 2, 3, 0, "c"); /* its ends have never come */
     say(&rig, 2, OUTPUT_STDOUT, "third\n");
@@ -191,7 +185,6 @@ static void a_raw_seat_stays_raw(void **state)
     take(&rig, 0, 3, 0, "a");
     take(&rig, 1, 0, 0, "a");
     say(&rig, 0, OUTPUT_STDOUT, "(pdb) ");
-    assert_string_equal(output_tail(rig.output, 0), "(pdb) ");
     say(&rig, 1, OUTPUT_STDOUT, "x\n");
     flush(&rig);
     rig_end(&rig);
