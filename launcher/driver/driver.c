@@ -224,7 +224,7 @@ static void tell(struct job *job)
     AUTO_BUF struct buf block = BUF_INIT((size_t)1 << 20);
     if (job->settings->report != NULL)
         write_file(job, job->settings->report, report_json(job, &job->verdict));
-    events_end(job->events, &job->verdict);
+    events_end(job->events, job, &job->verdict);
     if (!job->gone)
         report_failure(job, &job->verdict, &block);
     if (block.length > 0)

@@ -251,6 +251,30 @@ class Torch(Restart):
         result = self.expect(job.wait(), 137)
         self.expect_said(result, r"rank 0: host a, pid \d+, signal 9 \(SIGKILL\)")
 
+    @nightly("as test_exit.py, which needs no torch")
+    def test_the_cause_and_not_the_first_to_exit(self):
+        # rank 1 leaves the group after its exception and then waits, as a library's shutdown may
+        script = self.write("ddp.py", """if True:
+            import sys, time, torch, torch.distributed as dist
+            dist.init_process_group("gloo")
+            dist.all_reduce(torch.ones(4))
+            if dist.get_rank() == 1 and sys.argv[1] == "exit":
+                import os
+                os._exit(0)
+            if dist.get_rank() == 1:
+                import atexit
+                atexit.register(time.sleep, 60)
+                atexit.register(dist.destroy_process_group)
+                raise ValueError("row 7 is broken")
+            dist.all_reduce(torch.ones(4))
+            dist.all_reduce(torch.ones(4))
+        """)
+        for how, why in (("raise", "ValueError: row 7 is broken"), ("exit", "it exited with code 0 before its peers")):
+            with self.subTest(how=how):
+                result = self.run_job("-np", 3, self.python, "-B", script, how, env={"OMP_NUM_THREADS": "1"})
+                self.assertEqual(result.status, 1, result.describe())
+                self.expect_said(result, f"rank 1 is most likely the cause: {why}; rank [02] exited with code 1")
+
 
 if __name__ == "__main__":
     main()

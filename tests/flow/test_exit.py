@@ -2,12 +2,56 @@
 """The exit status tells the truth (D7): codes, signals, causes and consequences, exec failures."""
 # ctest waits
 
+import json
 import os
 import signal
+import sys
 import time
 
 from rig import Flow, main, state, wait_until, worker
 
+# Every rank is connected with rank 0. Rank 1 ends its part as the first argument says.
+CONNECTED = """
+import atexit, os, socket, sys, time
+
+rank, size, how = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), sys.argv[1]
+path = "connected-" + os.environ["TORCHELASTIC_RESTART_COUNT"]
+peers = [socket.socket(socket.AF_UNIX)]
+if rank == 0:
+    peers[0].bind(path + ".new")
+    peers[0].listen(size)
+    os.rename(path + ".new", path)
+    peers = [peers[0].accept()[0] for _ in range(size - 1)]
+else:
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    peers[0].connect(path)
+
+def shutdown():
+    time.sleep(0.2)
+    for peer in peers:
+        peer.shutdown(socket.SHUT_RDWR)
+    time.sleep(60)
+
+def exchange():
+    for peer in peers:
+        peer.sendall(b"x")
+    for peer in peers:
+        if not peer.recv(1):
+            raise RuntimeError("Connection closed by peer")
+
+exchange()
+if rank == 1 and how == "exit":
+    os._exit(0)
+elif rank == 1 and how == "silent":
+    shutdown()
+elif rank == 1 and path in how.split(","):
+    atexit.register(shutdown)
+    raise ValueError("row 7 is broken")
+if path in how or how in ("exit", "silent"):
+    exchange()
+    exchange()
+"""
 
 class Exit(Flow):
 
@@ -178,6 +222,40 @@ class Exit(Flow):
         result = self.expect(self.run_job("-np", 2, worker("error_file"), "--rank", 1), 1)
         self.expect_blame(result, 1, code=1)
         self.expect_said(result, r"ValueError: the .?.?loss.?.? is not a number")
+
+    def connected(self, how, *args):
+        script = self.write("connected.py", CONNECTED)
+        return self.run_job("-np", 2, *args, sys.executable, "-B", script, how)
+
+    def test_the_cause_and_not_the_first_to_exit(self):
+        for args in ([], ["--merge-stderr"]):
+            with self.subTest(args=args):
+                events = self.box.path("events")
+                result = self.expect(self.connected("connected-0", "--events", events, *args), 1)
+                os.unlink(self.box.path("connected-0"))
+                self.expect_blame(result, 1)
+                self.expect_said(result, "rank 1 is most likely the cause: ValueError: row 7 is broken; rank 0 exited")
+                self.expect_said(result, r"rank 1: .*terminated by hvdrun.*\n    ValueError: row 7 .*rank 0: .*exit code 1")
+                with open(events, encoding="utf-8") as file:
+                    last = json.loads(file.read().splitlines()[-1])
+                self.assertEqual((last["event"], last["rank"], last["first_rank"]), ("job_end", 1, 0))
+
+    def test_the_cause_is_an_early_exit_with_0(self):
+        result = self.expect(self.connected("exit"), 1)
+        self.expect_blame(result, 1, code=0)
+        self.expect_said(result, "rank 1 is most likely the cause: it exited with code 0 before its peers; rank 0 exited")
+
+    def test_no_cause_is_guessed(self):
+        result = self.expect(self.connected("silent"), 1)
+        self.expect_blame(result, 0, code=1)
+        self.expect_not_said(result, "most likely")
+
+    def test_the_cause_in_an_elastic_job(self):
+        elastic = ["-H", "localhost:2", "--min-np", 2, "--on-failure", "restart"]
+        result = self.expect(self.connected("connected-0,connected-1", *elastic, "--max-restarts", 1), 1)
+        cause = "rank 1 is most likely the cause: ValueError: row 7 is broken"
+        self.expect_said(result, f"all workers restart\n.*{cause}\n.*epoch 2")
+        self.expect_said(result, f"{cause}; rank 0 on localhost exited with code 1; no more restarts")
 
     def test_usage_errors_have_status_2_and_one_line(self):
         for args in (["--no-such-option", "true"], ["-np", "0", "true"], ["-np", "four", "true"],

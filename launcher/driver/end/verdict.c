@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "driver/end/blame.h"
 #include "driver/end/warning.h"
 #include "driver/job/job_kind.h"
 #include "model/allocation/allocation.h"
@@ -39,6 +40,7 @@ void verdict_make(struct job *job)
 {
     struct verdict *verdict = &job->verdict;
     kind_verdict(job, verdict);
+    blame_refine(job, verdict);
     warning_verdict(job->warning, verdict);
     if (job->requeue_refused != NULL)
         blame_queue(job, verdict);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The only writer of job->verdict. The kind of the job judges its workers and hosts. Three things
+ * The only writer of job->verdict. The kind of the job judges its workers and hosts. If the first
+ * failure is a consequence, blame.h names the worker that is most likely the cause. Three things
  * override that: a warning of the scheduler, a queue that refused the job, and output that could
  * not be delivered.
  */

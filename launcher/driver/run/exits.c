@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "driver/end/blame.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/events.h"
 
@@ -90,6 +91,7 @@ int exits_finished(struct job *job, struct node_link *node, const struct agent_f
     if (first) {
         job->ranks.records[message->seat].cut = message->cut;
         events_rank(job->events, "worker_finished", job, (int)message->seat);
+        blame_say(job, (int)message->seat);
         kind_finished(job, (int)message->seat);
     }
     if (message != NULL)

@@ -96,7 +96,24 @@ void events_rank(struct events *events, const char *event, const struct job *job
     emit(events, object);
 }
 
-void events_end(struct events *events, const struct verdict *verdict)
+static void set_rank(json_t *object, const char *key, const struct job *job, int seat)
+{
+    json_object_set_new(object, key, json_integer(job_seat_rank(job, seat)));
+}
+
+void events_likely_cause(struct events *events, const struct job *job, int seat, int first,
+                         const char *text)
+{
+    if (events == NULL)
+        return;
+    json_t *object = begin("likely_cause");
+    set_rank(object, "rank", job, seat);
+    set_rank(object, "first_rank", job, first);
+    set_text(object, "text", text);
+    emit(events, object);
+}
+
+void events_end(struct events *events, const struct job *job, const struct verdict *verdict)
 {
     if (events == NULL)
         return;
@@ -104,6 +121,10 @@ void events_end(struct events *events, const struct verdict *verdict)
     json_object_set_new(object, "status", json_integer(verdict->status));
     set_text(object, "cause", exit_cause_name(verdict->cause));
     set_text(object, "text", verdict->explanation);
+    if (verdict->seat >= 0)
+        set_rank(object, "rank", job, verdict->seat);
+    if (verdict->likely)
+        set_rank(object, "first_rank", job, verdict->first_seat);
     emit(events, object);
 }
 

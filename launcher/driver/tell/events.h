@@ -19,4 +19,7 @@ void events_node(struct events *events, const char *event, const struct node_lin
                  const char *text);
 void events_rank(struct events *events, const char *event, const struct job *job, int seat);
 void events_object(struct events *events, const char *event, struct json_t *fields); /* borrowed */
-void events_end(struct events *events, const struct verdict *verdict);
+/* The failure on the seat `first` is most likely a consequence of the worker on `seat`. */
+void events_likely_cause(struct events *events, const struct job *job, int seat, int first,
+                         const char *text);
+void events_end(struct events *events, const struct job *job, const struct verdict *verdict);

@@ -17,6 +17,10 @@ char *report_trace(const struct job *job);
 /* The host that the verdict names; NULL: none. */
 const char *report_verdict_host(const struct job *job, const struct verdict *verdict);
 
+/* The role of the last worker on this seat in the verdict. With a likely cause, the first failure
+ * is a consequence. */
+enum exit_role report_role(const struct job *job, const struct verdict *verdict, int seat);
+
 /* The block about a failed job: lines that begin with "hvdrun: ", and quoted ones that begin with
  * four spaces. Empty on success. */
 void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out);

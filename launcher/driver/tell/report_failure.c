@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/report.h"
+#include "model/exit/symptom.h"
 
 #define ACCOUNT_MAX 2000 /* bytes of the program's error file that are shown */
 
@@ -57,22 +59,51 @@ const char *report_verdict_host(const struct job *job, const struct verdict *ver
     return verdict->node < 0 ? NULL : job->nodes[verdict->node]->host;
 }
 
-static int count_role(const struct job *job, enum exit_role role)
+enum exit_role report_role(const struct job *job, const struct verdict *verdict, int seat)
+{
+    if (!verdict->likely)
+        return kind_role(job, seat);
+    if (seat == verdict->seat)
+        return ROLE_CAUSE;
+    return seat == verdict->first_seat ? ROLE_CONSEQUENCE : kind_role(job, seat);
+}
+
+static bool is_named(const struct verdict *verdict, int seat)
+{
+    return seat == verdict->seat || (verdict->likely && seat == verdict->first_seat);
+}
+
+/* Of the ranks that the report does not name. */
+static int count_role(const struct job *job, const struct verdict *verdict, enum exit_role role)
 {
     int count = 0;
     for (int seat = 0; seat < job->ranks.size; seat++)
-        count += kind_role(job, seat) == role;
+        count += !is_named(verdict, seat) && kind_role(job, seat) == role;
     return count;
 }
 
-static void describe_rank(const struct job *job, const struct verdict *verdict, struct buf *out)
+/* A likely cause that outlived the first failure: then hvdrun ended it with the others. */
+static bool ended_by_us(const struct job *job, const struct verdict *verdict,
+                        const struct rank_record *record)
 {
-    const struct rank_record *record = &job->ranks.records[verdict->seat];
+    return verdict->likely && record->signaled &&
+           (record->code == SIGTERM || record->code == SIGKILL) &&
+           record->ended_ns > job->ranks.records[verdict->first_seat].ended_ns;
+}
+
+static void describe_rank(const struct job *job, const struct verdict *verdict, int seat,
+                          struct buf *out)
+{
+    const struct rank_record *record = &job->ranks.records[seat];
     buf_printf(out, "hvdrun: rank %d", record->rank);
-    buf_printf(out, ": host %s", job_seat_host(job, verdict->seat));
+    buf_printf(out, ": host %s", job_seat_host(job, seat));
     if (record->pid > 0)
         buf_printf(out, ", pid %d", (int)record->pid);
-    if (record->state >= RANK_EXITED && !record->exec_failed) {
+    bool ended = record->state >= RANK_EXITED && !record->exec_failed;
+    if (ended && ended_by_us(job, verdict, record)) {
+        buf_printf(out, ", terminated by hvdrun after %.2f s",
+                   (double)(record->ended_ns - record->started_ns) / 1e9);
+    } else if (ended) {
         if (record->signaled) {
             buf_printf(out, ", signal %d (", record->code);
             exit_signal_name(record->code, out);
@@ -86,19 +117,30 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
     if (record->oom)
         buf_printf(out,
                    "hvdrun: out of memory: the kernel killed processes on %s while the rank ran\n",
-                   job_seat_host(job, verdict->seat));
+                   job_seat_host(job, seat));
+}
+
+/* The first failure, which is a consequence: one line with what it said about its peer. */
+static void describe_first(const struct job *job, const struct verdict *verdict, struct buf *out)
+{
+    const struct rank_record *record = &job->ranks.records[verdict->first_seat];
+    struct symptom symptom;
+    symptom_read(&record->tail, INT64_MAX, &symptom);
+    describe_rank(job, verdict, verdict->first_seat, out);
+    quote(out, "its error, most likely a consequence", symptom.line);
 }
 
 static void describe_terminated(const struct job *job, const struct verdict *verdict,
                                 struct buf *out)
 {
-    int count = count_role(job, ROLE_CONSEQUENCE);
+    int count = count_role(job, verdict, ROLE_CONSEQUENCE);
+    int named = verdict->likely ? 2 : 1;
     const char *plural = count == 1 ? "" : "s";
     if (count == 0)
         return;
     if (verdict->seat < 0)
         buf_printf(out, "hvdrun: terminated %d rank%s\n", count, plural);
-    else if (count + 1 < job->ranks.size)
+    else if (count + named < job->ranks.size)
         buf_printf(out, "hvdrun: terminated %d other rank%s\n", count, plural);
     else if (count == 1)
         buf_puts(out, "hvdrun: terminated the other rank\n");
@@ -113,7 +155,7 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
     buf_printf(out, "hvdrun: %s\n", verdict->explanation);
     if (verdict->seat >= 0) {
         struct rank_record *record = &job->ranks.records[verdict->seat];
-        describe_rank(job, verdict, out);
+        describe_rank(job, verdict, verdict->seat, out);
         bool was_shown = job->settings->pty == verdict->seat; /* its terminal was the user's */
         if (!record->exec_failed && !was_shown)
             quote(out,
@@ -122,10 +164,15 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
                   tail_text(&record->tail));
         quote_account(out, record);
     }
+    if (verdict->likely)
+        describe_first(job, verdict, out);
     if (verdict->cause == CAUSE_REQUEUED)
         return;
-    int failed = count_role(job, ROLE_FAILED);
-    if (failed > 0)
+    int failed = count_role(job, verdict, ROLE_FAILED);
+    if (failed > 0 && verdict->likely)
+        buf_printf(out, "hvdrun: %d other rank%s failed after it\n", failed,
+                   failed == 1 ? "" : "s");
+    else if (failed > 0)
         buf_printf(out, "hvdrun: %d other rank%s failed on %s own\n", failed,
                    failed == 1 ? "" : "s", failed == 1 ? "its" : "their");
     describe_terminated(job, verdict, out);

@@ -25,7 +25,7 @@ static json_t *wall_time(const struct job *job, int64_t mono_ns)
     return json_real((double)(wall / 1000) / 1e6);
 }
 
-static json_t *rank_json(const struct job *job, int seat)
+static json_t *rank_json(const struct job *job, const struct verdict *verdict, int seat)
 {
     const struct rank_record *record = &job->ranks.records[seat];
     bool ended = record->state >= RANK_EXITED && !record->exec_failed;
@@ -49,7 +49,8 @@ static json_t *rank_json(const struct job *job, int seat)
     json_object_set_new(object, "system_seconds", json_real((double)record->system_us / 1e6));
     json_object_set_new(object, "max_rss_kib", json_integer((json_int_t)record->max_rss_kb));
     json_object_set_new(object, "text", text_or_null(record->text));
-    json_object_set_new(object, "role", json_string(exit_role_name(kind_role(job, seat))));
+    json_object_set_new(object, "role",
+                        json_string(exit_role_name(report_role(job, verdict, seat))));
     return object;
 }
 
@@ -63,6 +64,10 @@ static json_t *cause_json(const struct job *job, const struct verdict *verdict)
                                            : json_null());
     json_object_set_new(object, "host", text_or_null(host));
     json_object_set_new(object, "tie", json_boolean(verdict->tie));
+    json_object_set_new(object, "likely", json_boolean(verdict->likely));
+    json_object_set_new(object, "first_rank",
+                        verdict->likely ? json_integer(job_seat_rank(job, verdict->first_seat))
+                                        : json_null());
     json_object_set_new(object, "text", text_or_null(verdict->explanation));
     return object;
 }
@@ -124,7 +129,7 @@ char *report_json(const struct job *job, const struct verdict *verdict)
     json_t *ranks = json_array();
     for (int seat = 0; seat < job->ranks.size; seat++) {
         if (job->ranks.records[seat].epoch != 0)
-            json_array_append_new(ranks, rank_json(job, seat));
+            json_array_append_new(ranks, rank_json(job, verdict, seat));
     }
     json_t *root = json_object();
     json_object_set_new(root, "version", json_integer(REPORT_VERSION));

@@ -165,7 +165,7 @@ static void explain_tie(const struct exit_policy *p, const struct exit_tie *tie,
         buf_puts(text, " failed at the same moment");
     else
         buf_printf(text, " failed within %.1f ms of each other", (double)tie->span_ns / 1e6);
-    buf_printf(text, "; hvdrun names rank %d, because %s", tie->named,
+    buf_printf(text, "; hvdrun takes rank %d as the first, because %s", tie->named,
                tie->by_grade ? exit_record_grade_reason(&p->facts.ranks[tie->named])
                              : "it is the lowest rank");
 }

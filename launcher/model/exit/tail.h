@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The last bytes that a worker wrote to its stderr, with the times at which its agent read them.
- * The report shows the last lines. Pure; allocated with the first byte.
+ * The report shows the last lines, and symptom.h looks for errors in all of it. Pure; allocated
+ * with the first byte.
  *
  * Output is a hot path. Adding bytes never looks at them, and costs one copy of at most TAIL_KEPT
  * bytes.

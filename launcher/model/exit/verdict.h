@@ -41,6 +41,8 @@ struct verdict {
     int seat;               /* of the causal worker, in a static job its rank; -1: none */
     int node;               /* that worker's node or the lost node; -1: none */
     bool tie;               /* others failed at the same moment, as far as clocks can tell */
+    bool likely;            /* `seat` is most likely the cause, and `first_seat` ended first */
+    int first_seat;         /* with `likely` */
     char explanation[1280]; /* one line */
 };
 

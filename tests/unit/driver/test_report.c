@@ -251,14 +251,50 @@ static void test_own_account(void **state)
     }
 }
 
-static json_t *loaded(struct fixture *f)
+/* Rank 2 raised an error and was ended by hvdrun; rank 0 failed because of it, and rank 1, too. */
+static void likely_cause(struct fixture *f)
 {
+    static const char error[] = "ValueError: bad row\n", closed[] = "Connection closed by peer\n";
+    tail_add(&f->job.ranks.records[2].tail, error, strlen(error), 6 * SECOND);
+    tail_add(&f->job.ranks.records[0].tail, closed, strlen(closed), 7 * SECOND);
+    exits(f, 0, false, 1, 7 * SECOND);
+    exits(f, 1, false, 1, 7500000000LL);
+    exit_policy_killed(f->policy, 1, 8 * SECOND);
+    exits(f, 2, true, SIGTERM, 9 * SECOND);
     exit_policy_verdict(f->policy, &f->verdict);
+    f->verdict.likely = true;
+    f->verdict.first_seat = f->verdict.seat;
+    f->verdict.seat = 2;
+    f->verdict.node = 1;
+}
+
+static void test_likely_cause(void **state)
+{
+    struct fixture *f = *state;
+    likely_cause(f);
+    report_failure(&f->job, &f->verdict, &f->block);
+    const char *text = buf_text(&f->block);
+    says(text, "hvdrun: rank 2: host b, pid 102, terminated by hvdrun after 4.00 s\n"
+               "hvdrun: last lines of its stderr:\n    ValueError: bad row\n"
+               "hvdrun: rank 0: host a, pid 100, exit code 1, after 2.00 s\n"
+               "hvdrun: its error, most likely a consequence:\n    Connection closed by peer\n"
+               "hvdrun: 1 other rank failed after it\n");
+    assert_null(strstr(text, "terminated the other"));
+}
+
+static json_t *loaded_as_it_is(struct fixture *f)
+{
     char *text AUTO_FREE = report_json(&f->job, &f->verdict);
     json_t *root = json_loads(text, 0, NULL);
     assert_non_null(root);
     assert_int_equal(text[strlen(text) - 1], '\n');
     return root;
+}
+
+static json_t *loaded(struct fixture *f)
+{
+    exit_policy_verdict(f->policy, &f->verdict);
+    return loaded_as_it_is(f);
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -291,6 +327,8 @@ static void test_json(void **state)
     assert_string_equal(text_of(cause, "kind"), "signal");
     assert_int_equal(json_integer_value(json_object_get(cause, "rank")), 1);
     assert_string_equal(text_of(cause, "host"), "a");
+    assert_true(json_is_false(json_object_get(cause, "likely")));
+    assert_true(json_is_null(json_object_get(cause, "first_rank")));
     const json_t *ranks = json_object_get(root, "ranks"), *nodes = json_object_get(root, "nodes");
     assert_int_equal(json_array_size(ranks), 3);
     assert_int_equal(json_array_size(nodes), 2);
@@ -313,6 +351,23 @@ static void test_json(void **state)
     const json_t *node = json_array_get(nodes, 0); /* it never said HELLO */
     assert_true(json_is_null(json_object_get(node, "agent_pid")));
     assert_string_equal(text_of(node, "host"), "a");
+    json_decref(root);
+}
+
+static void test_json_of_a_likely_cause(void **state)
+{
+    struct fixture *f = *state;
+    likely_cause(f);
+    json_t *root = loaded_as_it_is(f);
+    const json_t *cause = json_object_get(json_object_get(root, "job"), "cause");
+    assert_true(json_is_true(json_object_get(cause, "likely")));
+    assert_int_equal(json_integer_value(json_object_get(cause, "rank")), 2);
+    assert_int_equal(json_integer_value(json_object_get(cause, "first_rank")), 0);
+    assert_string_equal(text_of(cause, "host"), "b");
+    static const char *const roles[] = {"consequence", "failed", "cause"};
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(text_of(json_array_get(json_object_get(root, "ranks"), i), "role"),
+                            roles[i]);
     json_decref(root);
 }
 
@@ -361,7 +416,9 @@ int main(void)
         TEST(test_terminal_is_not_repeated),
         TEST(test_not_executed),
         TEST(test_own_account),
+        TEST(test_likely_cause),
         TEST(test_json),
+        TEST(test_json_of_a_likely_cause),
         TEST(test_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,7 +240,7 @@ static void test_tie_crash_beats_exit(void **state)
     rest_exit(&f, 0, 20);
     expect(&f, 139, CAUSE_SIGNAL, 5,
            "rank 5 was killed by SIGSEGV; ranks 2 and 5 failed within 0.3 ms of each other; hvdrun "
-           "names rank 5, "
+           "takes rank 5 as the first, "
            "because it crashed");
     assert_true(f.verdict.tie);
     assert_int_equal(exit_policy_role(f.policy, 2), ROLE_FAILED);
@@ -257,7 +257,7 @@ static void test_tie_lowest_rank(void **state)
     rest_exit(&f, 0, 20);
     expect(&f, 1, CAUSE_EXIT, 0,
            "rank 0 exited with code 1; ranks 0, 5 and 7 failed within 0.9 ms of each other; hvdrun "
-           "names rank 0, "
+           "takes rank 0 as the first, "
            "because it is the lowest rank");
     end(&f);
     f = begin(EXIT_FIRST); /* two crashes: the lower one */
@@ -265,8 +265,8 @@ static void test_tie_lowest_rank(void **state)
     ends_about(&f, 4, 0, SIGSEGV, 10.0);
     rest_exit(&f, 0, 20);
     expect(&f, 139, CAUSE_SIGNAL, 4,
-           "rank 4 was killed by SIGSEGV; ranks 4 and 6 failed at the same moment; hvdrun names "
-           "rank 4, because "
+           "rank 4 was killed by SIGSEGV; ranks 4 and 6 failed at the same moment; hvdrun takes "
+           "rank 4 as the first, because "
            "it is the lowest rank");
     end(&f);
 }
@@ -301,7 +301,7 @@ static void test_exits_of_one_node_are_compared_exactly(void **state)
     rest_exit(&f, 0, 20);
     expect(&f, 1, CAUSE_EXIT, 0,
            "rank 0 exited with code 1; ranks 0 and 5 failed within 0.1 ms of each other; hvdrun "
-           "names rank 0, "
+           "takes rank 0 as the first, "
            "because it is the lowest rank");
     end(&f);
     /* stamped alike: collected in one turn */
@@ -350,7 +350,7 @@ static void test_killed_from_outside_is_said(void **state)
     rest_exit(&f, 0, 20);
     expect(&f, 137, CAUSE_SIGNAL, 2,
            "rank 2 was killed by SIGKILL; ranks 0 and 2 failed within 0.2 ms of each other; hvdrun "
-           "names rank 2, "
+           "takes rank 2 as the first, "
            "because it was killed from outside");
     end(&f);
 }
@@ -363,8 +363,8 @@ static void test_many_in_a_tie(void **state)
         ends_about(&f, r, 1, 0, 10.0);
     expect(&f, 1, CAUSE_EXIT, 0,
            "rank 0 exited with code 1; ranks 0, 1, 2, 3 and 4 more failed at the same moment; "
-           "hvdrun names "
-           "rank 0, because it is the lowest rank");
+           "hvdrun takes "
+           "rank 0 as the first, because it is the lowest rank");
     end(&f);
 }
 

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "driver/end/blame.h"
+#include "driver/job/job_kind.h"
+
+#define SECOND INT64_C(1000000000)
+#define CLOSED "RuntimeError: Connection closed by peer\n"
+#define BROKEN "Fatal Python error: row 7 is broken\n"
+
+/* A job of three ranks on this machine. Rank 0 failed first. */
+struct fixture {
+    struct settings settings;
+    struct job_kind kind;
+    struct node_link node, *nodes[1];
+    struct job job;
+    struct verdict verdict;
+};
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    f = (struct fixture){.node = {.same_clock = true}};
+    f.nodes[0] = &f.node;
+    settings_init(&f.settings);
+    f.job = (struct job){.settings = &f.settings,
+                         .kind = &f.kind,
+                         .nodes = f.nodes,
+                         .node_count = 1,
+                         .started_ns = SECOND};
+    rank_table_init(&f.job.ranks, 3);
+    for (int rank = 0; rank < 3; rank++) {
+        f.job.ranks.records[rank].epoch = 1;
+        f.job.ranks.records[rank].rank = rank;
+        rank_started(&f.job.ranks, rank, 100 + rank, SECOND);
+    }
+    f.verdict = (struct verdict){.status = 1, .cause = CAUSE_EXIT};
+    snprintf(f.verdict.explanation, sizeof(f.verdict.explanation), "rank 0 exited with code 1");
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    rank_table_destroy(&f->job.ranks);
+    settings_destroy(&f->settings);
+    return 0;
+}
+
+static void says(struct fixture *f, int rank, const char *text, int64_t when_ns)
+{
+    tail_add(&f->job.ranks.records[rank].tail, text, strlen(text), when_ns);
+}
+
+static struct rank_record *ends(struct fixture *f, int rank, int code, int64_t when_ns)
+{
+    assert_true(rank_exited(&f->job.ranks, rank, when_ns));
+    f->job.ranks.records[rank].code = code;
+    return &f->job.ranks.records[rank];
+}
+
+static void expect(struct fixture *f, int seat, int status, const char *explanation)
+{
+    blame_refine(&f->job, &f->verdict);
+    assert_string_equal(f->verdict.explanation, explanation);
+    assert_int_equal(f->verdict.likely, seat != 0);
+    assert_int_equal(f->verdict.seat, seat);
+    assert_int_equal(f->verdict.first_seat, 0);
+    assert_int_equal(f->verdict.status, status);
+}
+
+#define NAMED                                                                       \
+    "rank 2 is most likely the cause: Fatal Python error: row 7 is broken; rank 0 " \
+    "exited with code 1"
+
+static void test_the_rank_that_wrote_an_error(void **state)
+{
+    struct fixture *f = *state;
+    says(f, 2, BROKEN, 2 * SECOND);
+    says(f, 0, CLOSED, 3 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    ends(f, 2, SIGTERM, 5 * SECOND)->signaled = true;
+    expect(f, 2, 1, NAMED);
+}
+
+static void code_of_the_cause(struct fixture *f, int code, int status)
+{
+    says(f, 2, BROKEN, 2 * SECOND);
+    says(f, 0, CLOSED, 3 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    ends(f, 2, code, 5 * SECOND);
+    expect(f, 2, status, NAMED);
+}
+
+static void test_status_of_the_cause(void **state)
+{
+    code_of_the_cause(*state, 7, 7);
+}
+
+static void test_code_that_says_terminated(void **state)
+{
+    code_of_the_cause(*state, 128 + SIGTERM, 1);
+}
+
+static void test_status_that_was_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    f->settings.exit_policy = EXIT_MAX;
+    code_of_the_cause(f, 7, 1);
+}
+
+static void test_early_exit(void **state)
+{
+    struct fixture *f = *state;
+    ends(f, 1, 0, 2 * SECOND);
+    says(f, 0, CLOSED, 3 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    expect(f, 1, 1,
+           "rank 1 is most likely the cause: it exited with code 0 before its peers; rank 0 exited "
+           "with code 1");
+}
+
+/* Only an exit that can follow from a peer's end is looked at. */
+static void test_crashes_are_causes(void **state)
+{
+    struct fixture *f = *state;
+    says(f, 2, BROKEN, 2 * SECOND);
+    says(f, 0, CLOSED, 3 * SECOND);
+    struct rank_record *first = ends(f, 0, SIGSEGV, 4 * SECOND);
+    first->signaled = true;
+    expect(f, 0, 1, "rank 0 exited with code 1");
+    first->code = SIGABRT;
+    f->verdict.cause = CAUSE_NODE_LOST;
+    expect(f, 0, 1, "rank 0 exited with code 1");
+    f->verdict.cause = CAUSE_SIGNAL;
+    expect(f, 2, 1, NAMED);
+}
+
+static void test_workers_of_an_earlier_epoch(void **state)
+{
+    struct fixture *f = *state;
+    says(f, 2, BROKEN, 2 * SECOND);
+    ends(f, 2, 0, 2 * SECOND);
+    f->job.started_ns = 2 * SECOND + 1;
+    says(f, 0, CLOSED, 3 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    expect(f, 0, 1, "rank 0 exited with code 1");
+}
+
+static void test_a_long_explanation(void **state)
+{
+    struct fixture *f = *state;
+    memset(f->verdict.explanation, 'x', sizeof(f->verdict.explanation) - 1);
+    says(f, 2, BROKEN, 2 * SECOND);
+    says(f, 0, CLOSED, 3 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    blame_refine(&f->job, &f->verdict);
+    assert_int_equal(strlen(f->verdict.explanation), sizeof(f->verdict.explanation) - 1);
+    assert_memory_equal(f->verdict.explanation, "rank 2 is", 9);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_rank_that_wrote_an_error),
+        TEST(test_status_of_the_cause),
+        TEST(test_code_that_says_terminated),
+        TEST(test_status_that_was_asked_for),
+        TEST(test_early_exit),
+        TEST(test_crashes_are_causes),
+        TEST(test_workers_of_an_earlier_epoch),
+        TEST(test_a_long_explanation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
