@@ -26,9 +26,15 @@
  * and its seats are its ranks.
  *
  * Rejoin: the survivors keep their processes and their memory. Each asks for its next place. When
- * every worker of the epoch has asked or has ended, the next epoch is prepared and the new workers
- * are started. Only then does the core answer the survivors. A worker that does not ask within
- * rejoin_timeout_ms after a failure is killed and replaced.
+ * every worker of the epoch has asked or has ended, the next epoch begins. If the survivors suffice
+ * (`early`), it is theirs alone, and they are answered at once; new workers start beside it and join
+ * later (model/elastic/newcomers.h). Else it is prepared and the new workers are started before the
+ * core answers the survivors. A worker that does not ask within rejoin_timeout_ms after a failure
+ * is killed and replaced.
+ *
+ * A member that ends during a rendezvous leaves others stuck. At the gate (rendezvous/gate.h) they
+ * can wait for another worker, so the epoch is repaired: the same plan, with a new worker for each
+ * one that has ended. Behind the gate, or if rank 0 is the one that has ended, they are killed.
  *
  * Restart: all workers are ended, then all start anew.
  *
