@@ -11,7 +11,7 @@ import signal
 from elastic import Elastic
 from rig import Flow, main, nightly, wait_until, worker
 
-DRAWN = "the simulator draws such losses and hosts 50,000 times"
+DRAWN = "the simulator draws such losses and hosts 100,000 times"
 
 
 class Rejoin(Elastic, Flow):

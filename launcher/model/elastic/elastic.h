@@ -27,10 +27,10 @@
  *
  * Rejoin: the survivors keep their processes and their memory. Each asks for its next place. When
  * every worker of the epoch has asked or has ended, the next epoch begins. If the survivors suffice
- * (`early`), it is theirs alone, and they are answered at once; new workers start beside it and join
- * later (model/elastic/newcomers.h). Else it is prepared and the new workers are started before the
- * core answers the survivors. A worker that does not ask within rejoin_timeout_ms after a failure
- * is killed and replaced.
+ * (`early`), it is theirs alone, and they are answered at once; new workers start beside it and
+ * join later (model/elastic/newcomers.h). Else it is prepared and the new workers are started
+ * before the core answers the survivors. A worker that does not ask within rejoin_timeout_ms after
+ * a failure is killed and replaced.
  *
  * A member that ends during a rendezvous leaves others stuck. At the gate (rendezvous/gate.h) they
  * can wait for another worker, so the epoch is repaired: the same plan, with a new worker for each

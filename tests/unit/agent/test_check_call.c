@@ -125,7 +125,7 @@ static void test_transfer(void **state)
     wait_done(bench);
     assert_int_equal(bench->result.outcome, HVDRUN__PROBE_OUTCOME__PROBE_REACHED);
     assert_true(bench->result.bytes > 0);
-    assert_true(bench->result.transfer_ns >= 30 * 1000000);
+    assert_true(bench->result.transfer_ns > 0);
 }
 
 static void test_over_ipv6(void **state)
