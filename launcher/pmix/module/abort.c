@@ -2,9 +2,13 @@
 /* PMIx_Abort, and so MPI_Abort. The worker waits until the agent knows, then exits, so
  * that the exit status is the one it chose. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "pmix/module/server.h"
+
+/* What Open MPI says where it has nothing to say. */
+#define NO_MESSAGE "N/A"
 
 struct abort_request {
     struct request base;
@@ -52,12 +56,14 @@ pmix_status_t up_abort(const pmix_proc_t *proc, void *object, int status, const 
     bool whole_job = procs == NULL || nprocs == 0;
     for (size_t i = 0; i < nprocs && !whole_job; i++)
         whole_job = procs[i].rank == PMIX_RANK_WILDCARD;
+    if (message == NULL || strcmp(message, NO_MESSAGE) == 0)
+        message = "";
     struct abort_request *request = mem_alloc(sizeof(*request));
     *request = (struct abort_request){.base = {.kind = &abort_kind},
                                       .rank = (int)proc->rank,
                                       .status = status,
                                       .whole_job = whole_job,
-                                      .message = mem_strdup(message != NULL ? message : ""),
+                                      .message = mem_strdup(message),
                                       .done = done,
                                       .done_data = done_data};
     bridge_push(&server->bridge, &request->base);

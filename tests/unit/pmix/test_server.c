@@ -337,6 +337,7 @@ static void test_abort(void **state)
     run_worker(3, "mpi_abort.openmpi", "1", "7", true);
     assert_int_equal(world.aborted_rank, 1);
     assert_int_equal(world.aborted_status, 7);
+    assert_string_equal(world.abort_message, ""); /* MPI_Abort has none: Open MPI says "N/A" */
     assert_int_equal(world.codes[1], 7);
     assert_int_equal(world.states[1], PMIX_WORKER_ABORTED);
     run_worker(2, "mpi_pmix", "abort", NULL, false);
