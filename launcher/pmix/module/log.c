@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PMIx_Log: a worker's text for the launcher's own output. Other destinations (syslog, e-mail, a
- * data base) are not ours to write to and are refused. */
+ * data base) are not ours to write to and are refused. The library's own help texts come this way
+ * too, from the namespace of the server. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 struct log_request {
     struct request base;
     int rank;
+    bool library; /* no worker says it */
     struct strv lines;
     pmix_op_cbfunc_t done;
     void *done_data;
@@ -26,8 +28,13 @@ static void finish(struct log_request *request, pmix_status_t status)
 static void run(struct server *server, struct request *base)
 {
     struct log_request *request = (struct log_request *)base;
-    for (size_t i = 0; i < request->lines.count; i++)
-        server_log(server, LOG_NOTICE, "rank %d: %s", request->rank, request->lines.items[i]);
+    for (size_t i = 0; i < request->lines.count; i++) {
+        const char *line = request->lines.items[i];
+        if (request->library)
+            server_complain(server, line, strlen(line));
+        else
+            server_log(server, LOG_NOTICE, "rank %d: %s", request->rank, line);
+    }
     finish(request, request->lines.count > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED);
 }
 
@@ -51,6 +58,7 @@ void up_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
     struct log_request *request = mem_alloc(sizeof(*request));
     *request = (struct log_request){.base = {.kind = &log_kind},
                                     .rank = (int)client->rank,
+                                    .library = strcmp(client->nspace, server->nspace) == 0,
                                     .done = done,
                                     .done_data = done_data};
     for (size_t i = 0; i < ndata; i++) {

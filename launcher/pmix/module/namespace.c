@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "pmix/module/batch.h"
+#include "pmix/module/complaints.h"
 #include "pmix/module/server.h"
 
 #define MAP_MAX ((size_t)16 << 20)
@@ -222,9 +223,12 @@ int namespace_register(struct server *server, const struct pmix_job *from, struc
     add_apps(job, &list);
     add_nodes(job, from, &list);
     add_ranks(job, &list);
+    struct complaints complaints;
+    complaints_begin(&complaints);
     pmix_status_t status = register_nspace(job, &list);
     if (server_ok(status) && job->local_count > 0)
         status = register_clients(job);
+    complaints_end(&complaints, server_complain, server);
     if (status == PMIX_ERR_TIMEOUT) {
         server->stuck = true;
         list = (struct infos){0}; /* PMIx may still read it */

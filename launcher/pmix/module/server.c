@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "pmix/module/complaints.h"
 #include "pmix/module/server.h"
 
 /* PMIx's listener uses select(), which ends the process beyond this; some room for its own. */
@@ -40,8 +41,8 @@ bool server_ok(pmix_status_t status)
 
 int server_error(struct error *err, pmix_status_t status, const char *what)
 {
-    return error_set(err, "cannot %s: %s (status %d of the PMIx library)", what,
-                     PMIx_Error_string(status), status);
+    return error_set(err, "cannot %s: %s (status %d of the PMIx library; -v shows what it says)",
+                     what, PMIx_Error_string(status), status);
 }
 
 void server_log(const struct server *server, enum log_level level, const char *format, ...)
@@ -52,6 +53,12 @@ void server_log(const struct server *server, enum log_level level, const char *f
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     server->ops.log(server->context, level, line);
+}
+
+void server_complain(const struct server *server, const char *line, size_t length)
+{
+    if (length > 0)
+        server_log(server, LOG_INFO, "PMIx: %.*s", (int)length, line);
 }
 
 struct local *server_local(const struct server *server, int rank)
@@ -105,8 +112,7 @@ static int init_library(const struct server *server, struct error *err)
 {
     struct infos list AUTO_INFOS = {0};
     bool no = false;
-    char *nspace AUTO_FREE = mem_printf("hvdrun-agent-%d", (int)getpid());
-    infos_add_text(&list, PMIX_SERVER_NSPACE, nspace);
+    infos_add_text(&list, PMIX_SERVER_NSPACE, server->nspace);
     infos_add_rank(&list, PMIX_SERVER_RANK, 0);
     infos_add_text(&list, PMIX_SERVER_TMPDIR, server->tmpdir);
     infos_add_text(&list, PMIX_SYSTEM_TMPDIR, server->tmpdir);
@@ -124,7 +130,10 @@ static int init_library(const struct server *server, struct error *err)
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
+    struct complaints complaints;
+    complaints_begin(&complaints);
     pmix_status_t status = PMIx_server_init(&operations, list.items, list.count);
+    complaints_end(&complaints, server_complain, server);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < SETTINGS; i++) {
         if (lent[i])
@@ -158,6 +167,7 @@ static void server_free(struct server *server)
     fd_close(&server->timer_fd);
     group_destroy_all(server);
     publish_store_destroy(server->store);
+    free(server->nspace);
     free(server->tmpdir);
     free(server->hostname);
     free(server);
@@ -175,6 +185,7 @@ static struct server *start(const struct pmix_server_ops *ops, void *context, co
                               .context = context,
                               .poll_fd = -1,
                               .timer_fd = -1,
+                              .nspace = mem_printf("hvdrun-agent-%d", (int)getpid()),
                               .tmpdir = mem_strdup(tmpdir),
                               .hostname = mem_strdup(hostname),
                               .store = publish_store_create()};

@@ -52,6 +52,7 @@ struct server {
     void *context;
     struct bridge bridge;
     int poll_fd, timer_fd;
+    char *nspace; /* of the server itself */
     char *tmpdir, *hostname;
     struct job *job; /* NULL between epochs */
     bool stuck;      /* PMIx's thread does not answer (batch.h): it gets no further request */
@@ -67,6 +68,8 @@ struct local *server_local(const struct server *server, int rank); /* NULL: not 
 bool server_is_alone(const struct server *server);                 /* the job has one node */
 void server_log(const struct server *server, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A line of the library itself, for -v; an empty one is left out. */
+void server_complain(const struct server *server, const char *line, size_t length);
 /* Fills `err` with "cannot <what>: <PMIx's text>". Returns -1. */
 int server_error(struct error *err, pmix_status_t status, const char *what);
 bool server_ok(pmix_status_t status);
