@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/crew_apps.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/program_advice.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "io/child.h"
 #include "model/env/scrub.h"
 #include "node/mpi_detect.h"
@@ -52,20 +49,6 @@ const char *crew_apps_getenv(const struct crew_apps *apps, size_t app, const cha
 {
     const char *value = strv_env_get(&apps->items[app].env, name);
     return value != NULL ? value : strv_env_get(&apps->base_env, name);
-}
-
-static int check_wdir(const char *wdir, struct error *err)
-{
-    struct stat info;
-    if (wdir == NULL)
-        return 0;
-    int errnum = stat(wdir, &info) < 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
-    if (errnum == 0)
-        return 0;
-    error_errno(err, errnum,
-                "cannot enter the working directory %s (choose another one with --wdir)", wdir);
-    err->status = STATUS_LAUNCHER;
-    return -1;
 }
 
 /* Offering a kind by force, or by looking at the program. */
@@ -126,7 +109,7 @@ static int fill_app(struct filling *filling, size_t index, struct error *err)
     apps->np[index] =
         (int)(index < filling->prepare->n_app_sizes ? filling->prepare->app_sizes[index]
                                                     : message->np);
-    if (check_wdir(app->wdir, err) < 0)
+    if (child_check_wdir(app->wdir, err) < 0)
         return -1;
     app->path = child_find(message->argv[0], crew_apps_getenv(apps, index, "PATH"), app->wdir, err);
     if (app->path == NULL) {

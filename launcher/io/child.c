@@ -32,7 +32,6 @@ static const char *const step_names[] = {
     [STEP_FDS] = "set up its descriptors",
     [STEP_LIMIT] = "set a limit",
     [STEP_CPUS] = "bind to its CPUs",
-    [STEP_WDIR] = "enter",
     [STEP_EXEC] = "execute",
 };
 
@@ -128,6 +127,29 @@ static void child_main(const struct child_spec *spec, pid_t parent,
     child_exec(spec, failure);
 }
 
+static int cannot_enter(const char *wdir, int errnum, struct error *err)
+{
+    error_errno(err, errnum,
+                "cannot enter the working directory %s (choose another one with --wdir)", wdir);
+    if (err != NULL)
+        err->status = STATUS_LAUNCHER;
+    return -1;
+}
+
+int child_check_wdir(const char *wdir, struct error *err)
+{
+    struct stat info;
+    if (wdir == NULL)
+        return 0;
+    if (stat(wdir, &info) < 0)
+        return cannot_enter(wdir, errno, err);
+    if (!S_ISDIR(info.st_mode))
+        return cannot_enter(wdir, ENOTDIR, err);
+    if (faccessat(AT_FDCWD, wdir, X_OK, AT_EACCESS) < 0)
+        return cannot_enter(wdir, errno, err);
+    return 0;
+}
+
 pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *err)
 {
     volatile struct failure failure = {STEP_NONE, 0};
@@ -140,10 +162,10 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
     if (pid > 0 && failure.step == STEP_NONE)
         return pid;
     int errnum = pid < 0 ? errno : failure.errnum;
-    const char *object = failure.step == STEP_WDIR ? spec->wdir : spec->path;
+    if (failure.step == STEP_WDIR) /* it has changed since child_check_wdir() */
+        return cannot_enter(spec->wdir, errnum, err);
     bool too_many = pid < 0 && errnum == EAGAIN;
-    error_errno(err, errnum, "cannot %s%s%s%s", step_names[failure.step], object == NULL ? "" : " ",
-                object == NULL ? "" : object,
+    error_errno(err, errnum, "cannot %s %s%s", step_names[failure.step], spec->path,
                 too_many ? " (check the limit of processes: ulimit -u, and that of the container)"
                          : "");
     if (err != NULL)

@@ -42,6 +42,10 @@ struct child_spec {
     const char *script_shell; /* runs the file when the kernel says ENOEXEC, as execvp(3) does */
 };
 
+/* Can a child begin in this folder? 0, also for NULL; or -1 with STATUS_LAUNCHER, as child_spawn()
+ * says it of a folder that the child cannot enter. */
+int child_check_wdir(const char *wdir, struct error *err);
+
 /* The pid, or -1: err->errnum says why and the text which step failed. `*in_exec` (may be NULL)
  * tells whether it was the exec itself. */
 pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *err);

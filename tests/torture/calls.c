@@ -129,6 +129,8 @@ CALL(int, GLOB_NOSPACE, glob,
      (pattern, flags, error, found), FAULT_NOMEM)
 CALL(struct passwd *, NULL, getpwuid, (uid_t uid), (uid), LOOKUP | NEW_FD)
 CALL(int, -1, access, (const char *path, int mode), (path, mode), LOOKUP)
+CALL(int, -1, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags),
+     LOOKUP)
 CALL(ssize_t, -1, readlink, (const char *path, char *text, size_t room), (path, text, room), LOOKUP)
 CALL(char *, NULL, realpath, (const char *path, char *resolved), (path, resolved), LOOKUP)
 CALL(char *, NULL, getcwd, (char *text, size_t room), (text, room), FAULT_NOMEM)

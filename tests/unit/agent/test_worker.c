@@ -250,7 +250,7 @@ static void test_no_working_directory(void **state)
     f->spec.wdir = "/nonexistent/folder";
     f->shared.merge_stderr = true;
     assert_int_equal(worker_spawn(&f->worker, &f->spec, WORKER_STDIN_NULL), -1);
-    not_executed(f, STATUS_NOT_EXECUTABLE, "/nonexistent/folder");
+    not_executed(f, STATUS_LAUNCHER, "/nonexistent/folder");
 }
 
 static void test_fail(void **state)

@@ -359,9 +359,6 @@ static void test_exec_failures(void **state)
 static void test_failures_before_exec(void **state)
 {
     struct fixture *f = *state;
-    f->spec.wdir = "/nonexistent/folder";
-    fails(f, false, ENOENT, STATUS_NOT_EXECUTABLE, "enter", "/nonexistent/folder");
-    f->spec.wdir = NULL;
     f->spec.fds[0] = 1000;
     fails(f, false, EBADF, STATUS_NOT_EXECUTABLE, "descriptors", SELF);
     f->spec.fds[0] = f->null_fd;
@@ -456,6 +453,50 @@ static void test_dies_with_its_parent(void **state)
 }
 
 /* Found at folder/name. */
+/* As root everything is allowed: another user is not. */
+static void as_somebody(bool begin)
+{
+    if (geteuid() == 0 || getuid() == 0)
+        assert_int_equal(seteuid(begin ? 65534 : 0), 0);
+}
+
+static void no_entry(struct fixture *f, const char *wdir, const char *why)
+{
+    struct error found = ERROR_INIT, spawned = ERROR_INIT;
+    char *text AUTO_FREE = mem_printf(
+        "cannot enter the working directory %s (choose another one with --wdir): %s", wdir, why);
+    f->spec.wdir = wdir;
+    as_somebody(true);
+    int result = child_check_wdir(wdir, &found);
+    pid_t pid = child_spawn(&f->spec, NULL, &spawned);
+    as_somebody(false);
+    f->spec.wdir = NULL;
+    assert_int_equal(result, -1);
+    assert_int_equal(pid, -1);
+    assert_true(waitpid(-1, NULL, 0) > 0);
+    assert_string_equal(found.text, text);
+    assert_string_equal(spawned.text, text);
+    assert_int_equal(found.status, STATUS_LAUNCHER);
+    assert_int_equal(spawned.status, STATUS_LAUNCHER);
+}
+
+/* Whatever keeps the worker out of its folder, and whenever: one text and one status. */
+static void test_working_directory_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    char *closed AUTO_FREE = mem_printf("%s/closed", f->folder);
+    char *file AUTO_FREE = mem_printf("%s/file", f->folder);
+    put_file(f, "file", "", 0644);
+    assert_int_equal(chmod(f->folder, 0755), 0);
+    assert_int_equal(mkdir(closed, 0), 0);
+    no_entry(f, "/nonexistent/folder", "No such file or directory");
+    no_entry(f, file, "Not a directory");
+    no_entry(f, closed, "Permission denied");
+    assert_int_equal(child_check_wdir(f->folder, &err), 0);
+    assert_int_equal(child_check_wdir(NULL, &err), 0);
+}
+
 static void finds(const char *command, const char *search, const char *wdir, const char *wanted)
 {
     struct error err = ERROR_INIT;
@@ -557,6 +598,7 @@ int main(void)
         TEST(test_limits),
         TEST(test_limit_above_the_hard_one),
         TEST(test_working_directory),
+        TEST(test_working_directory_refused),
         TEST(test_exec_failures),
         TEST(test_failures_before_exec),
         TEST(test_script_without_interpreter),
