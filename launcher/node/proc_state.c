@@ -28,54 +28,137 @@ const char *proc_state_word(char letter)
     }
 }
 
-/* Where programs usually hang; other calls are shown by number. */
-static const char *syscall_name(long number)
-{
-    static const struct {
-        long number;
-        const char *name;
-    } known[] = {
-        {SYS_read, "read"},
-        {SYS_write, "write"},
-        {SYS_readv, "readv"},
-        {SYS_writev, "writev"},
-        {SYS_ioctl, "ioctl"},
-        {SYS_futex, "futex"},
-        {SYS_ppoll, "ppoll"},
-        {SYS_pselect6, "pselect6"},
-        {SYS_epoll_pwait, "epoll_pwait"},
-#ifdef SYS_poll
-        {SYS_poll, "poll"},
-        {SYS_select, "select"},
-        {SYS_epoll_wait, "epoll_wait"},
-        {SYS_pause, "pause"},
-        {SYS_open, "open"},
+/* Where programs spend their time, or hang. */
+#define CALL_LIST(X)     \
+    X(read)              \
+    X(write)             \
+    X(pread64)           \
+    X(pwrite64)          \
+    X(readv)             \
+    X(writev)            \
+    X(preadv)            \
+    X(pwritev)           \
+    X(sendfile)          \
+    X(splice)            \
+    X(copy_file_range)   \
+    X(lseek)             \
+    X(ioctl)             \
+    X(close)             \
+    X(futex)             \
+    X(ppoll)             \
+    X(pselect6)          \
+    X(epoll_pwait)       \
+    X(sched_yield)       \
+    X(nanosleep)         \
+    X(clock_nanosleep)   \
+    X(wait4)             \
+    X(waitid)            \
+    X(rt_sigsuspend)     \
+    X(rt_sigtimedwait)   \
+    X(rt_sigprocmask)    \
+    X(kill)              \
+    X(tgkill)            \
+    X(exit_group)        \
+    X(execve)            \
+    X(clone)             \
+    X(recvfrom)          \
+    X(recvmsg)           \
+    X(recvmmsg)          \
+    X(sendto)            \
+    X(sendmsg)           \
+    X(sendmmsg)          \
+    X(accept)            \
+    X(accept4)           \
+    X(connect)           \
+    X(shutdown)          \
+    X(openat)            \
+    X(newfstatat)        \
+    X(statx)             \
+    X(statfs)            \
+    X(fstatfs)           \
+    X(getdents64)        \
+    X(readlinkat)        \
+    X(faccessat)         \
+    X(unlinkat)          \
+    X(mkdirat)           \
+    X(flock)             \
+    X(fcntl)             \
+    X(fsync)             \
+    X(fdatasync)         \
+    X(sync)              \
+    X(syncfs)            \
+    X(fallocate)         \
+    X(ftruncate)         \
+    X(truncate)          \
+    X(mount)             \
+    X(umount2)           \
+    X(mmap)              \
+    X(munmap)            \
+    X(mremap)            \
+    X(mprotect)          \
+    X(madvise)           \
+    X(msync)             \
+    X(brk)               \
+    X(mlock)             \
+    X(mlockall)          \
+    X(mbind)             \
+    X(move_pages)        \
+    X(semop)             \
+    X(semtimedop)        \
+    X(semget)            \
+    X(msgrcv)            \
+    X(msgsnd)            \
+    X(shmat)             \
+    X(shmdt)             \
+    X(mq_timedreceive)   \
+    X(mq_timedsend)      \
+    X(io_getevents)      \
+    X(io_uring_enter)    \
+    X(process_vm_readv)  \
+    X(process_vm_writev) \
+    X(sched_setaffinity) \
+    X(sched_getaffinity) \
+    X(getrandom)         \
+    X(restart_syscall)
+
+#ifdef SYS_poll /* older calls, which newer machines lack */
+#define OLDER_CALL_LIST(X) \
+    X(poll)                \
+    X(select)              \
+    X(epoll_wait)          \
+    X(pause)               \
+    X(open)                \
+    X(stat)                \
+    X(lstat)               \
+    X(access)              \
+    X(unlink)              \
+    X(rename)              \
+    X(mkdir)               \
+    X(rmdir)               \
+    X(readlink)            \
+    X(vfork)               \
+    X(fork)
+#else
+#define OLDER_CALL_LIST(X)
 #endif
-        {SYS_nanosleep, "nanosleep"},
-        {SYS_clock_nanosleep, "clock_nanosleep"},
-        {SYS_wait4, "wait4"},
-        {SYS_waitid, "waitid"},
-        {SYS_rt_sigsuspend, "rt_sigsuspend"},
-        {SYS_rt_sigtimedwait, "rt_sigtimedwait"},
-        {SYS_recvfrom, "recvfrom"},
-        {SYS_recvmsg, "recvmsg"},
-        {SYS_sendto, "sendto"},
-        {SYS_sendmsg, "sendmsg"},
-        {SYS_accept, "accept"},
-        {SYS_accept4, "accept4"},
-        {SYS_connect, "connect"},
-        {SYS_openat, "openat"},
-        {SYS_flock, "flock"},
-        {SYS_fcntl, "fcntl"},
-        {SYS_fsync, "fsync"},
-        {SYS_munmap, "munmap"},
-        {SYS_restart_syscall, "restart_syscall"},
-    };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (known[i].number == number)
-            return known[i].name;
+
+static const char *call_name(long number)
+{
+#define CALL_CASE(name) \
+    case SYS_##name: return #name;
+    switch (number) {
+        CALL_LIST(CALL_CASE)
+        OLDER_CALL_LIST(CALL_CASE)
+    default: return NULL;
     }
-    return NULL;
+}
+
+char *proc_state_call(long number)
+{
+    const char *name = call_name(number);
+    if (name != NULL)
+        return mem_printf("calls %s", name);
+    return mem_printf("is in system call number %ld", number);
 }
 
 static bool read_proc(pid_t pid, const char *file, struct buf *out)
@@ -85,15 +168,13 @@ static bool read_proc(pid_t pid, const char *file, struct buf *out)
     return fd_read_file(path, out, NULL) == 0 && out->length > 0;
 }
 
-/* "futex" or "system call 202"; NULL: not readable, running, or not in one. Freed by the caller. */
+/* What the process calls; NULL: not readable, running, or in no call. Freed by the caller. */
 static char *current_call(pid_t pid)
 {
     struct buf text AUTO_BUF = BUF_INIT(1024);
     if (!read_proc(pid, "syscall", &text) || !isdigit((unsigned char)*buf_text(&text)))
         return NULL;
-    long number = strtol(buf_text(&text), NULL, 10);
-    const char *name = syscall_name(number);
-    return name != NULL ? mem_strdup(name) : mem_printf("system call %ld", number);
+    return proc_state_call(strtol(buf_text(&text), NULL, 10));
 }
 
 static void append_stack(pid_t pid, struct buf *out)
@@ -134,7 +215,7 @@ static bool describe(pid_t pid, struct buf *out)
         buf_printf(out, ", waits in %s", buf_text(&wait));
     char *call AUTO_FREE = current_call(pid);
     if (call != NULL)
-        buf_printf(out, ", calls %s", call);
+        buf_printf(out, ", %s", call);
     struct buf status AUTO_BUF = BUF_INIT(1 << 16);
     const char *threads =
         read_proc(pid, "status", &status) ? strstr(buf_text(&status), "\nThreads:") : NULL;

@@ -15,5 +15,8 @@
  * Stops quietly at the limit of `out`. Returns the number of processes described. */
 size_t proc_state_report(pid_t pid, size_t max, struct buf *out);
 
+/* "calls futex"; a call that is not in our list appears by its number. The caller's. */
+char *proc_state_call(long number);
+
 /* The word for a state letter of /proc/PID/stat: 'D' is "uninterruptible wait". Static. */
 const char *proc_state_word(char letter);
