@@ -12,7 +12,7 @@
  *
  * A keeper that was itself stalled (its waits took much too long) restarts all clocks. When the
  * keeper is killed, the line between it and the agent closes. The agent then ends its workers as if
- * the driver were lost.
+ * the driver were lost. An agent that ends sends SIGCONT to its keeper, which may be stopped.
  */
 #pragma once
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/keeper_line.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
@@ -35,10 +37,21 @@ struct keeper_line *keeper_line_create(struct loop *loop, int fd, void (*lost)(v
     return line;
 }
 
+/* The process that made the line; it is still ours to signal if it is our parent. */
+static void wake_keeper(const struct keeper_line *line)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t length = sizeof(peer);
+    if (getsockopt(line->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid > 0 &&
+        peer.pid == getppid())
+        kill(peer.pid, SIGCONT);
+}
+
 void keeper_line_destroy(struct keeper_line *line)
 {
     if (line == NULL)
         return;
+    wake_keeper(line);
     loop_fd_destroy(line->watch);
     fd_close(&line->fd);
     free(line);

@@ -11,5 +11,7 @@ struct keeper_line;
  * `fd` is -1: there is no keeper. */
 struct keeper_line *keeper_line_create(struct loop *loop, int fd, void (*lost)(void *context),
                                        void *context);
-void keeper_line_destroy(struct keeper_line *line); /* accepts NULL */
+/* The agent is about to end. SIGCONT goes to the keeper: one that was stopped must end with its
+ * agent, and nobody else on its host would let it go on. Accepts NULL. */
+void keeper_line_destroy(struct keeper_line *line);
 void keeper_line_beat(struct keeper_line *line, int64_t silence_ms, int64_t grace_ms);

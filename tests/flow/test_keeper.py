@@ -150,6 +150,14 @@ class Keeper(Flow):
         os.kill(self.agent, signal.SIGSTOP)
         self.expect_gone(job, 121)
 
+    def test_keeper_stopped(self):
+        gate, let_go = self.box.gate()
+        job = self.begin(worker("hang"), "--until", gate)
+        os.kill(self.keeper, signal.SIGSTOP)
+        let_go()
+        self.assertEqual(job.wait(60).status, 0)
+        self.expect_gone(job)
+
     def test_orphans_of_a_killed_agent(self):
         gate, _ = self.box.gate()
         job = self.start("--launch-agent", f"{sys.executable} {self.relay} {self.host.path} %h", "-H", "far:2",

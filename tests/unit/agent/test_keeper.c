@@ -18,13 +18,14 @@
 #include <cmocka.h>
 
 #include "agent/keeper.h"
+#include "agent/keeper_line.h"
 #include "base/fd.h"
 
 /* What the agent does once it has started a worker and a daemon. */
 struct play {
     int report_fd; /* the pids: agent, daemon */
     int stream_fd;
-    bool silent, ends, heeds_term;
+    bool silent, ends, leaves, heeds_term;
     int64_t silence_ms, grace_ms;
 };
 
@@ -60,8 +61,30 @@ static pid_t start_daemon(void)
     return pid;
 }
 
+static void keeper_is_lost(void *context)
+{
+    (void)context;
+    _exit(99);
+}
+
+/* At SIGUSR1, as an agent does it whose job is over. */
+static void leave(int line_fd, const sigset_t *awaited)
+{
+    struct error err = ERROR_INIT;
+    int signal;
+    struct loop *loop = loop_create(&err);
+    struct keeper_line *line = keeper_line_create(loop, line_fd, keeper_is_lost, NULL);
+    sigwait(awaited, &signal);
+    keeper_line_destroy(line);
+    _exit(7);
+}
+
 static int play_agent(void *context, int line_fd)
 {
+    sigset_t awaited;
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &awaited, NULL);
     const struct play *play = context;
     struct keeper_beat beat = {play->silence_ms, play->grace_ms};
     if (fork() == 0)
@@ -76,6 +99,8 @@ static int play_agent(void *context, int line_fd)
         _exit(99);
     if (play->ends)
         _exit(7);
+    if (play->leaves)
+        leave(line_fd, &awaited);
     while (!play->silent) {
         send(line_fd, &beat, sizeof(beat), MSG_DONTWAIT | MSG_NOSIGNAL);
         usleep(100000);
@@ -205,6 +230,30 @@ static void test_stalled_keeper_starts_over(void **state)
     assert_int_equal(end(&kept), 128 + SIGKILL); /* and then it is as strict as ever */
 }
 
+/* Someone has stopped the keeper: who else would end it after the job? */
+static void test_stopped_keeper_ends_with_its_agent(void **state)
+{
+    (void)state;
+    struct play play = {.leaves = true, .silence_ms = 60000, .grace_ms = 60000};
+    struct kept kept = keep(&play);
+    int wait_status;
+    kill(kept.keeper, SIGSTOP);
+    assert_int_equal(waitpid(kept.keeper, &wait_status, WUNTRACED), kept.keeper);
+    assert_true(WIFSTOPPED(wait_status));
+    kill(kept.agent, SIGUSR1);
+    bool over = false;
+    for (int i = 0; i < 2000 && !over; i++) {
+        siginfo_t info = {.si_pid = 0};
+        waitid(P_PID, (id_t)kept.keeper, &info, WEXITED | WNOHANG | WNOWAIT);
+        over = info.si_pid == kept.keeper;
+        usleep(over ? 0 : 5000);
+    }
+    if (!over)
+        kill(kept.keeper, SIGCONT); /* it may not outlive this test */
+    assert_int_equal(end(&kept), 7);
+    assert_true(over);
+}
+
 int main(void)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -216,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_beats_keep_it_alive),
         cmocka_unit_test(test_signals_are_passed_on),
         cmocka_unit_test(test_stalled_keeper_starts_over),
+        cmocka_unit_test(test_stopped_keeper_ends_with_its_agent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
