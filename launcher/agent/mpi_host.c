@@ -2,6 +2,7 @@
 #include "agent/mpi_host.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/mpi_relay.h"
@@ -210,19 +211,32 @@ static bool has_spoken(const struct mpi_host *host, int index)
     }
 }
 
+static void warn_of_kind(const struct mpi_host *host, int index, pid_t pid,
+                         const struct mpi_finding *finding)
+{
+    const Hvdrun__Prepare *prepare = host->job.prepare;
+    const Hvdrun__Worker *worker = prepare->workers[index];
+    bool chosen = strcmp(prepare->apps[worker->app]->mpi, mpi_kind_name(MPI_AUTO)) == 0;
+    const char *given = mpi_kind_name(kind_of(host, index));
+    const char *needed = mpi_kind_name(finding->kind);
+    char *why AUTO_FREE = chosen ? mem_printf("hvdrun chose --mpi=%s for it", given)
+                                 : mem_printf("was started with --mpi=%s", given);
+    log_warning(&host->post->log,
+                "rank %u uses MPI (process %d %s) but %s, so most likely each of its processes is "
+                "a world of its own; start the job with --mpi=%s",
+                worker->rank, (int)pid, finding->what, why, needed);
+}
+
 /* true: a warning was due. */
 static bool look_at(struct mpi_host *host, int index, pid_t pid)
 {
     struct mpi_finding finding;
     enum mpi_kind given = kind_of(host, index);
     mpi_detect_process(pid, &finding);
-    if (finding.kind == MPI_NONE || finding.kind == given)
+    if (finding.kind == MPI_NONE || finding.kind == given ||
+        mpi_process_launched_by_other(pid, given, host->nspace == NULL ? "" : host->nspace))
         return false;
-    log_warning(&host->post->log,
-                "rank %u uses MPI (process %d %s) but was started with --mpi=%s, so each of its "
-                "processes is a world of its own; start the job with --mpi=%s",
-                host->job.prepare->workers[index]->rank, (int)pid, finding.what,
-                mpi_kind_name(given), mpi_kind_name(finding.kind));
+    warn_of_kind(host, index, pid, &finding);
     return true;
 }
 

@@ -7,7 +7,8 @@
  *
  * A wrong kind of MPI fails silently: every process becomes a world of one. So the host looks at
  * the workers 1, 5 and 20 seconds after their start. If a process has an MPI library mapped and its
- * rank never spoke to its server, a warning names the right --mpi.
+ * rank never spoke to its server, a warning names the right --mpi, unless another launcher started
+ * that process.
  */
 #pragma once
 

@@ -90,6 +90,20 @@ static bool is_interpreter(const char *path)
     return false;
 }
 
+/* Programs that start MPI programs with a server of their own; "mpirun.openmpi" counts too. */
+static bool is_launcher(const char *path)
+{
+    static const char *const names[] = {"mpirun", "mpiexec", "orterun",    "prterun", "prun",
+                                        "prte",   "hvdrun",  "horovodrun", "srun"};
+    const char *name = base_name(path);
+    size_t length = strcspn(name, ".");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strlen(names[i]) == length && strncmp(name, names[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void say(struct mpi_finding *out, enum mpi_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -232,6 +246,10 @@ static int look_at(const char *path, const char *library_path, struct mpi_findin
     ssize_t got = fd < 0 ? -1 : fd_pread(fd, magic, 2, 0);
     if (got != 2)
         return got < 0 && library_is_trouble(errno) ? errno : 0;
+    if (is_launcher(path)) {
+        say(out, MPI_NONE, "is a launcher (%.80s), which serves its own workers", base_name(path));
+        return 0;
+    }
     if (magic[0] == '#' && magic[1] == '!') {
         say(out, MPI_PMIX, "is a script");
         return 0;
@@ -260,6 +278,12 @@ int mpi_detect(const char *path, const char *library_path, struct mpi_finding *o
         err, trouble, "cannot find out which MPI %s or its libraries need (--mpi= names it)", path);
 }
 
+/* Open MPI's launchers have these too, and PMI libraries belong to servers as well. */
+static bool is_companion(const char *name)
+{
+    return begins(name, "libpmi") || begins(name, "libopen-");
+}
+
 void mpi_detect_process(pid_t pid, struct mpi_finding *out)
 {
     say(out, MPI_NONE, "has no MPI library mapped");
@@ -272,11 +296,45 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
         snprintf(line, sizeof(line), "%.*s", (int)(length < 511 ? length : 511), at);
         const char *name = strchr(line, '/') != NULL ? base_name(line) : "";
         enum mpi_kind kind = mpi_kind_of_library(name);
-        /* libpmi alone does not make an MPI program */
-        if (kind != MPI_NONE && !begins(name, "libpmi")) {
+        if (kind != MPI_NONE && !is_companion(name)) {
             say(out, kind, "has %.80s mapped (%s)", name, family_of(name, kind));
             return;
         }
         at += length + (at[length] == '\n');
     }
+}
+
+static bool is_other_server(const char *pair, enum mpi_kind given, const char *nspace)
+{
+    static const char space[] = "PMIX_NAMESPACE=";
+    static const char *const pmi1[] = {"PMI_FD=", "PMI_PORT=", "PMI_RANK=", "PMI_SIZE=", "PMI_ID="};
+    if (begins(pair, space))
+        return given != MPI_PMIX || strcmp(pair + sizeof(space) - 1, nspace) != 0;
+    for (size_t i = 0; given != MPI_PMI1 && i < sizeof(pmi1) / sizeof(pmi1[0]); i++) {
+        if (begins(pair, pmi1[i]))
+            return true;
+    }
+    return false;
+}
+
+bool mpi_launched_by_other(const char *environment, size_t length, enum mpi_kind given,
+                           const char *nspace)
+{
+    for (size_t at = 0; at < length;) {
+        const char *end = memchr(environment + at, '\0', length - at);
+        if (end == NULL)
+            return false;
+        if (is_other_server(environment + at, given, nspace))
+            return true;
+        at = (size_t)(end - environment) + 1;
+    }
+    return false;
+}
+
+bool mpi_process_launched_by_other(pid_t pid, enum mpi_kind given, const char *nspace)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/environ", (int)pid);
+    struct buf text AUTO_BUF = BUF_INIT(4 << 20);
+    (void)fd_read_file(path, &text, NULL);
+    return mpi_launched_by_other(buf_text(&text), text.length, given, nspace);
 }

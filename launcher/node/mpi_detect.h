@@ -5,7 +5,7 @@
  * It reads a program and never runs it. For an ELF file it looks at the libraries that it needs,
  * and those that they need. A script or an interpreter can load any library, so it gets PMIx. A
  * statically linked or unreadable program gets nothing. An ordinary program costs a few small
- * reads.
+ * reads. A launcher of MPI programs gets nothing either, since it has a server of its own.
  */
 #pragma once
 
@@ -28,8 +28,16 @@ int mpi_detect(const char *path, const char *library_path, struct mpi_finding *o
                struct error *err);
 
 /* Looks at the libraries that a running process has mapped; MPI_NONE when none is of MPI or when
- * the process cannot be looked at. */
+ * the process cannot be looked at. Libraries that launchers of MPI have too do not count. */
 void mpi_detect_process(pid_t pid, struct mpi_finding *out);
+
+/* Was a process that runs below a worker started by another launcher, as ranks of an mpirun inside
+ * a worker are? Then its environment names a server that is not ours. `given`: what the worker got
+ * from us. `nspace`: our PMIx namespace, "" without one. `environment`: NUL-ended pairs, as in
+ * /proc/PID/environ. false when the process cannot be looked at. */
+bool mpi_process_launched_by_other(pid_t pid, enum mpi_kind given, const char *nspace);
+bool mpi_launched_by_other(const char *environment, size_t length, enum mpi_kind given,
+                           const char *nspace);
 
 /* By the file name of a library; MPI_NONE when the name does not say. */
 enum mpi_kind mpi_kind_of_library(const char *name);

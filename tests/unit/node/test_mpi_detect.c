@@ -231,6 +231,46 @@ static void test_not_elf(void **state)
                    "needs no MPI");
 }
 
+/* It brings a server of its own, whatever it is made of. */
+static void test_launchers(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"mpirun", "mpiexec.openmpi", "orterun", "prterun",
+                                        "hvdrun"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        assert_finding(
+            write_elf(f, names[i], EM_X86_64, NULL, NEEDS("libopen-rte.so.40", "libpmix.so.2")),
+            NULL, MPI_NONE, "launcher");
+    assert_finding(write_file(f, "mpirun", "#!/bin/sh\n", 10), NULL, MPI_NONE, "launcher");
+    assert_finding(write_elf(f, "mpirunner", EM_X86_64, NULL, NEEDS("libmpi.so.40")), NULL,
+                   MPI_PMIX, "libmpi.so.40");
+}
+
+static void expect_launched(const char *environment, size_t length, enum mpi_kind given,
+                            bool by_other)
+{
+    assert_int_equal(mpi_launched_by_other(environment, length, given, "job@1"), by_other);
+}
+
+#define ENVIRONMENT(text) text, sizeof(text) /* with the last NUL */
+
+/* A process that was started by another launcher, somewhere below a worker. */
+static void test_other_launchers(void **state)
+{
+    (void)state;
+    expect_launched(ENVIRONMENT("A=1\0B=2"), MPI_NONE, false);
+    expect_launched(ENVIRONMENT("A=1\0PMIX_NAMESPACE=x\0B=2"), MPI_NONE, true);
+    expect_launched(ENVIRONMENT("PMIX_NAMESPACE=job@1"), MPI_PMIX, false);
+    expect_launched(ENVIRONMENT("PMIX_NAMESPACE=job@11"), MPI_PMIX, true);
+    expect_launched(ENVIRONMENT("PMIX_NAMESPACE=job@1"), MPI_PMI1, true);
+    expect_launched(ENVIRONMENT("PMI_RANK=0\0PMI_FD=5"), MPI_PMI1, false);
+    expect_launched(ENVIRONMENT("PMI_RANK=0\0PMI_FD=5"), MPI_PMIX, true);
+    expect_launched(ENVIRONMENT("PMI_PORT=h:1"), MPI_NONE, true);
+    expect_launched(ENVIRONMENT("XPMI_RANK=0\0PMI_RANKS=1\0PMIX_NAMESPACES="), MPI_NONE, false);
+    expect_launched("PMI_RANK=0", 3, MPI_NONE, false); /* cut by a limit */
+    expect_launched("", 0, MPI_NONE, false);
+}
+
 static void test_programs_of_this_machine(void **state)
 {
     (void)state;
@@ -252,6 +292,9 @@ static void test_mapped_library(void **state)
         const char *name;
         enum mpi_kind kind;
     } cases[] = {{"libpmi.so.0", MPI_NONE}, /* alone it is no MPI program yet */
+                 {"libpmix.so.2", MPI_NONE},
+                 {"libopen-rte.so.40", MPI_NONE}, /* alone: Open MPI's mpirun */
+                 {"libopen-pal.so.40", MPI_NONE},
                  {"libmpi.so.40.30.4", MPI_PMIX},
                  {"libmpich.so.12.2.1", MPI_PMI1}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -309,6 +352,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_mpich_with_pmix, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_not_elf, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_descriptors_is_not_no_mpi, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_launchers, set_up, tear_down),
+        cmocka_unit_test(test_other_launchers),
         cmocka_unit_test(test_programs_of_this_machine),
         cmocka_unit_test_setup_teardown(test_mapped_library, set_up, tear_down),
     };
