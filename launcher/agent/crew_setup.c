@@ -125,8 +125,9 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, voi
         needed = needed || setup->apps.items[i].requires_mpi;
     if (result == 0 || needed)
         return result;
-    log_info(&config->post->log, "%s; hvdrun continues without PMIx, which a script may not need",
-             err->text);
+    /* That a host has no PMIx library is no trouble of the user; a place without space is. */
+    log_print(&config->post->log, err->errnum != 0 ? LOG_WARNING : LOG_INFO,
+              "%s; hvdrun continues without PMIx, which a script may not need", err->text);
     mpi_host_finish(setup->mpi);
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
         setup->apps.kinds[i] = MPI_NONE;

@@ -325,7 +325,9 @@ bool mpi_host_has_thread(const struct mpi_host *host)
     return host != NULL && host->pmix != NULL;
 }
 
-static int start_pmix(struct mpi_host *host, struct error *err)
+/* Loads the module and starts the library, if there is room for its files. */
+static struct pmix_server *open_pmix(struct mpi_host *host, const char *module_path,
+                                     const char *hostname, struct error *err)
 {
     static const struct pmix_server_ops ops = {.connected = pmix_connected,
                                                .finalized = pmix_connected,
@@ -338,30 +340,37 @@ static int start_pmix(struct mpi_host *host, struct error *err)
                                                .store = pmix_store,
                                                .event = pmix_event};
     host->dir = runtime_dir_create(err);
-    if (host->dir == NULL)
-        return -1;
-    struct pmix_server *pmix = pmix_server_load(host->job.module_path, &ops, host, err);
+    struct pmix_server *pmix =
+        host->dir == NULL ? NULL : pmix_server_load(module_path, &ops, host, err);
     if (pmix == NULL)
+        return NULL;
+    if (runtime_dir_room(host->dir, pmix_server_space(pmix), "PMIx", err) == 0 &&
+        pmix_server_start(pmix, runtime_dir_path(host->dir), hostname, err) == 0)
+        return pmix;
+    pmix_server_stop(pmix);
+    return NULL;
+}
+
+static int start_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
+                      struct error *err)
+{
+    host->pmix = open_pmix(host, module_path, hostname, err);
+    if (host->pmix == NULL)
         return -1;
-    if (pmix_server_start(pmix, runtime_dir_path(host->dir), pmix_register_name(&host->job), err) <
-        0) {
-        pmix_server_stop(pmix);
-        return -1;
-    }
-    host->pmix = pmix;
     host->pmix_watch = loop_fd_create(host->loop, pmix_server_fd(host->pmix), pmix_ready, host);
     loop_fd_watch(host->pmix_watch, LOOP_READ);
     return 0;
 }
 
 /* PMIx, which a process can start only once. */
-static int need_pmix(struct mpi_host *host, struct error *err)
+static int need_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
+                     struct error *err)
 {
     if (host->pmix != NULL)
         return 0;
     if (host->pmix_problem != NULL)
         return error_set(err, "%s", host->pmix_problem);
-    int result = start_pmix(host, err);
+    int result = start_pmix(host, module_path, hostname, err);
     if (result < 0)
         host->pmix_problem = mem_strdup(err->text);
     return result;
@@ -405,7 +414,9 @@ int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct er
     host->post = job->post;
     if (check_workers(job, err) < 0)
         return -1;
-    if (wants(host, MPI_PMIX) && (need_pmix(host, err) < 0 || register_job(host, err) < 0))
+    if (wants(host, MPI_PMIX) &&
+        (need_pmix(host, job->module_path, pmix_register_name(job), err) < 0 ||
+         register_job(host, err) < 0))
         return -1;
     if (wants(host, MPI_PMI1)) {
         char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, host->post->epoch);
@@ -414,6 +425,29 @@ int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct er
     /* Workers that may rejoin others have no MPI, whatever their libraries map. */
     if (!job->prepare->elastic || wants(host, MPI_PMIX) || wants(host, MPI_PMI1))
         loop_timer_set(host->look, look_at_ms[0]);
+    return 0;
+}
+
+int mpi_host_try_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
+                      struct error *err)
+{
+    const int rank = 0;
+    char *argv[] = {NULL};
+    struct pmix_job_node node = {hostname, &rank, 1};
+    struct pmix_job_app app = {.argv = argv, .np = 1};
+    struct pmix_job job = {.nspace = "hvdrun-check",
+                           .size = 1,
+                           .nodes = &node,
+                           .node_count = 1,
+                           .apps = &app,
+                           .app_count = 1,
+                           .uid = getuid(),
+                           .gid = getgid(),
+                           .wdir = "/"};
+    if (need_pmix(host, module_path, hostname, err) < 0 ||
+        pmix_server_job(host->pmix, &job, err) < 0)
+        return -1;
+    pmix_server_job_end(host->pmix);
     return 0;
 }
 

@@ -34,9 +34,15 @@ void mpi_host_abandon(struct mpi_host *host);
 /* PMIx's thread runs: the process must end without running exit handlers. */
 bool mpi_host_has_thread(const struct mpi_host *host);
 
-/* Starts the servers that these kinds need. Call mpi_host_finish() in any case. */
+/* Starts the servers that these kinds need. -1: with an errnum, this machine refused a folder or
+ * space. Call mpi_host_finish() in any case. */
 int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct error *err);
 void mpi_host_finish(struct mpi_host *host);
+
+/* For `hvdrun check`: does what a job of one rank would need of PMIx here, without a rank. Only
+ * while no epoch is prepared. */
+int mpi_host_try_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
+                      struct error *err);
 
 /* Adds to `env` what a worker needs to find its server, and to `hints` the settings of its MPI that
  * the user's settings override. `*keep_fd`: a descriptor that the worker inherits under its own

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,9 +19,10 @@
 #define DEPTH_MAX 32 /* of a tree that we remove */
 #define TRIES 100
 #define REMOVE_TRIES 3
+#define MIB (1 << 20)
 
 struct runtime_dir {
-    char *path;
+    char *path, *place;
     int fd; /* holds the lock */
 };
 
@@ -75,6 +77,39 @@ void runtime_dir_remove(const char *path)
     remove_parent(parent);
 }
 
+static const char *temporary_place(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    return tmp == NULL || tmp[0] != '/' ? "/tmp" : tmp;
+}
+
+static bool is_full(int errnum)
+{
+    return errnum == ENOSPC || errnum == EDQUOT;
+}
+
+/* How the user can choose another place; only the temporary folder can be another one. */
+static const char *remedy(const char *place)
+{
+    return strcmp(place, RUNTIME_DIR_SHARED_MEMORY) == 0 ? "" : " (TMPDIR names the place)";
+}
+
+static int no_space(const char *place, struct error *err)
+{
+    error_set(err, "no space left in %s%s", place, remedy(place));
+    if (err != NULL)
+        err->errnum = ENOSPC;
+    return -1;
+}
+
+static int refuse(const char *what, const char *path, const char *place, int errnum,
+                  struct error *err)
+{
+    if (is_full(errnum))
+        return no_space(place, err);
+    return error_errno(err, errnum, "%s %s%s", what, path, remedy(place));
+}
+
 static bool is_ours_alone(int fd)
 {
     struct stat info;
@@ -83,7 +118,7 @@ static bool is_ours_alone(int fd)
 }
 
 /* The folder of all jobs of this user: ours alone, or an error (another user made it first). */
-static int open_parent(const char *path, struct error *err)
+static int open_parent(const char *path, const char *place, struct error *err)
 {
     int fd = -1;
     bool made = false;
@@ -91,9 +126,7 @@ static int open_parent(const char *path, struct error *err)
     for (int i = 0; fd < 0 && i < TRIES; i++) {
         made = mkdir(path, 0700) == 0;
         if (!made && errno != EEXIST)
-            return error_errno(
-                err, errno, "cannot create the runtime folder %s (set TMPDIR to use another place)",
-                path);
+            return refuse("cannot create the runtime folder", path, place, errno, err);
         fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd < 0 && errno != ENOENT)
             break;
@@ -104,10 +137,10 @@ static int open_parent(const char *path, struct error *err)
     fd_close(&fd);
     if (made) {
         remove_parent(path);
-        return error_errno(err, errnum, "cannot open the runtime folder %s", path);
+        return refuse("cannot open the runtime folder", path, place, errnum, err);
     }
-    return error_set(
-        err, "%s is not a folder of this user alone (mode 0700); remove it or set TMPDIR", path);
+    return error_set(err, "%s is not a folder of this user alone (mode 0700): remove it%s", path,
+                     remedy(place));
 }
 
 static int lock(int fd)
@@ -162,12 +195,6 @@ static int make_locked(int parent, const char *name)
     return -1;
 }
 
-static const char *temporary_place(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    return tmp == NULL || tmp[0] != '/' ? "/tmp" : tmp;
-}
-
 char *runtime_dir_base(void)
 {
     return mem_printf("%s/hvdrun-%u", temporary_place(), (unsigned)geteuid());
@@ -197,7 +224,7 @@ struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)
     int errnum = 0;
     for (int i = 0; i < TRIES; i++) {
         /* The last job to end removes the parent, perhaps while we are in between: start over. */
-        int parent AUTO_FD = open_parent(parent_path, err);
+        int parent AUTO_FD = open_parent(parent_path, place, err);
         if (parent < 0)
             return NULL;
         if (i == 0)
@@ -207,17 +234,36 @@ struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)
         errnum = errno;
         if (fd >= 0) {
             struct runtime_dir *dir = mem_alloc(sizeof(*dir));
-            *dir = (struct runtime_dir){mem_printf("%s/%s", parent_path, name), fd};
+            *dir = (struct runtime_dir){.path = mem_printf("%s/%s", parent_path, name),
+                                        .place = mem_strdup(place),
+                                        .fd = fd};
             return dir;
         }
         if (errnum != EEXIST && errnum != ENOENT)
             break;
     }
     remove_parent(parent_path);
-    error_errno(err, errnum,
-                "cannot create a runtime folder in %s (set TMPDIR to use another place)",
-                parent_path);
+    refuse("cannot create a runtime folder in", parent_path, place, errnum, err);
     return NULL;
+}
+
+int runtime_dir_room(const struct runtime_dir *dir, uint64_t bytes, const char *user,
+                     struct error *err)
+{
+    struct statvfs info;
+    /* Some file systems do not know their size. */
+    if (statvfs(dir->path, &info) < 0 || info.f_blocks == 0)
+        return 0;
+    uint64_t left = (uint64_t)info.f_bavail * info.f_frsize;
+    if (left >= bytes)
+        return 0;
+    if (left < MIB)
+        return no_space(dir->place, err);
+    error_set(err, "only %.1f MiB left in %s%s, but %s needs %.1f MiB", (double)left / MIB,
+              dir->place, remedy(dir->place), user, (double)bytes / MIB);
+    if (err != NULL)
+        err->errnum = ENOSPC;
+    return -1;
 }
 
 const char *runtime_dir_path(const struct runtime_dir *dir)
@@ -232,5 +278,6 @@ void runtime_dir_destroy(struct runtime_dir *dir)
     runtime_dir_remove(dir->path);
     fd_close(&dir->fd);
     free(dir->path);
+    free(dir->place);
     free(dir);
 }

@@ -5,12 +5,15 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 #define RUNTIME_DIR_SHARED_MEMORY "/dev/shm"
 
 struct runtime_dir;
 
+/* NULL: `err` says why, with its errnum, which is ENOSPC also when a quota is used up. */
 struct runtime_dir *runtime_dir_create(struct error *err);
 
 /* The folder of all runtime folders of this user, which need not exist; the caller frees it. */
@@ -19,6 +22,12 @@ char *runtime_dir_base(void);
 /* The same below another place than the temporary folder: RUNTIME_DIR_SHARED_MEMORY. */
 struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err);
 const char *runtime_dir_path(const struct runtime_dir *dir);
+
+/* Are `bytes` left where the folder is? -1 with errnum ENOSPC; the text says that `user` ("PMIx")
+ * needs them. 0 also when the file system does not say. */
+int runtime_dir_room(const struct runtime_dir *dir, uint64_t bytes, const char *user,
+                     struct error *err);
+
 void runtime_dir_destroy(struct runtime_dir *dir); /* removes it with all that is in it */
 
 /* Removes the folders that dead agents of this user left behind, in all places where agents keep

@@ -11,13 +11,14 @@
 #include "pmix/pmix_types.h"
 
 #define PMIX_MODULE_SYMBOL "hvdrun_pmix_module"
-#define PMIX_MODULE_VERSION 3
+#define PMIX_MODULE_VERSION 4
 
 struct server; /* the module's own */
 
 struct pmix_module {
     uint32_t version;
     const char *hvdrun_version;
+    uint64_t (*space)(void);
     struct server *(*start)(const struct pmix_server_ops *ops, void *context, const char *tmpdir,
                             const char *hostname, struct error *err);
     void (*stop)(struct server *server);

@@ -89,6 +89,11 @@ int pmix_server_version(const char *module_path, char **version, char **file, st
     return 0;
 }
 
+uint64_t pmix_server_space(const struct pmix_server *server)
+{
+    return server->module->space();
+}
+
 int pmix_server_start(struct pmix_server *server, const char *tmpdir, const char *hostname,
                       struct error *err)
 {

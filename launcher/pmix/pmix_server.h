@@ -36,6 +36,9 @@ int pmix_server_version(const char *module_path, char **version, char **file, st
 struct pmix_server *pmix_server_load(const char *module_path, const struct pmix_server_ops *ops,
                                      void *context, struct error *err);
 
+/* How many bytes the library needs for its files where it starts. */
+uint64_t pmix_server_space(const struct pmix_server *server);
+
 /* Starts the library: its files go into `tmpdir`, which exists and is removed by the caller after
  * pmix_server_stop(). Costs about 20 ms. -1 when PMIx was started in this process before. */
 int pmix_server_start(struct pmix_server *server, const char *tmpdir, const char *hostname,

@@ -22,6 +22,9 @@
 /* PMIx's listener uses select(), which ends the process beyond this; some room for its own. */
 #define DESCRIPTORS_MAX 960
 
+#define SPACE ((uint64_t)256 << 10) /* for the topology and small files */
+#define SPACE_SHARED (((uint64_t)8 << 20) + SPACE)
+
 /* PMIx calls back without a context, and a second PMIx_server_init ends the process, so these two
  * are the process's. Callbacks run between init and finalize, where `active` does not change. */
 static struct {
@@ -142,6 +145,15 @@ static int init_library(const struct server *server, struct error *err)
     return status == PMIX_SUCCESS ? 0 : server_error(err, status, "start the PMIx server");
 }
 
+/* Version 4 and older share the job's data through two files of 4 MiB. They ask for the space when
+ * the first worker connects, which is too late. Of a choice of the user we know nothing. */
+static uint64_t space(void)
+{
+    const char *version = PMIx_Get_version();
+    long major = strtol(version + strcspn(version, "0123456789"), NULL, 10);
+    return major > 0 && major < 5 && getenv("PMIX_MCA_gds") == NULL ? SPACE_SHARED : SPACE;
+}
+
 static int open_descriptors(struct server *server, struct error *err)
 {
     int bridge = bridge_open(&server->bridge);
@@ -257,6 +269,7 @@ __attribute__((visibility("default"))) extern const struct pmix_module hvdrun_pm
 const struct pmix_module hvdrun_pmix_module = {
     .version = PMIX_MODULE_VERSION,
     .hvdrun_version = HVDRUN_VERSION,
+    .space = space,
     .start = start,
     .stop = stop,
     .fd = descriptor,

@@ -109,6 +109,20 @@ static void test_in_another_place(void **state)
     runtime_dir_destroy(dir);
 }
 
+static void test_room(void **state)
+{
+    const struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    struct runtime_dir *dir = runtime_dir_create(&err);
+    assert_int_equal(runtime_dir_room(dir, 1, "PMIx", &err), 0);
+    assert_int_equal(runtime_dir_room(dir, UINT64_MAX, "PMIx", &err), -1);
+    assert_int_equal(err.errnum, ENOSPC);
+    char *part AUTO_FREE =
+        mem_printf(" MiB left in %s (TMPDIR names the place), but PMIx needs ", f->place);
+    assert_non_null(strstr(err.text, part));
+    runtime_dir_destroy(dir);
+}
+
 /* While its owner lives it is locked, and nobody sweeps it. */
 static void test_living_ones_stay(void **state)
 {
@@ -315,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_create_and_destroy),
         TEST(test_in_another_place),
+        TEST(test_room),
         TEST(test_living_ones_stay),
         TEST(test_stale_ones_are_swept),
         TEST(test_links_are_not_followed),
