@@ -28,6 +28,7 @@ struct check {
     const struct post *post;
     const struct node_facts *facts;
     struct modules *modules;
+    struct mpi_host *mpi;
     struct check_door *door;
     uint32_t step;
     struct errand *errands; /* of the step */
@@ -36,12 +37,14 @@ struct check {
 
 /* Facts */
 
+/* The library, and whether it would serve a job. */
 static void fill_pmix(struct check *check, Hvdrun__Checked *message)
 {
     struct error err = ERROR_INIT;
     char *version = NULL, *file = NULL;
     const char *module = modules_find(check->modules, "hvdrun-pmix.so", &err);
-    if (module == NULL || pmix_server_version(module, &version, &file, &err) < 0)
+    if (module == NULL || pmix_server_version(module, &version, &file, &err) < 0 ||
+        mpi_host_try_pmix(check->mpi, module, check->facts->hostname, &err) < 0)
         message->pmix_problem = mem_strdup(err.text);
     else
         message->pmix_problem = mem_strdup("");
@@ -215,10 +218,12 @@ static void on_probe(struct check *check, const uint8_t *body, size_t length)
 }
 
 struct check *check_create(struct loop *loop, const struct post *post,
-                           const struct node_facts *facts, struct modules *modules)
+                           const struct node_facts *facts, struct modules *modules,
+                           struct mpi_host *mpi)
 {
     struct check *check = mem_alloc(sizeof(*check));
-    *check = (struct check){.loop = loop, .post = post, .facts = facts, .modules = modules};
+    *check =
+        (struct check){.loop = loop, .post = post, .facts = facts, .modules = modules, .mpi = mpi};
     return check;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "agent/modules.h"
+#include "agent/mpi_host.h"
 #include "agent/post.h"
 #include "node/facts.h"
 
@@ -13,7 +14,8 @@ struct check;
 
 /* All are borrowed. */
 struct check *check_create(struct loop *loop, const struct post *post,
-                           const struct node_facts *facts, struct modules *modules);
+                           const struct node_facts *facts, struct modules *modules,
+                           struct mpi_host *mpi);
 void check_destroy(struct check *check); /* accepts NULL */
 
 /* CHECK or PROBE; a frame that cannot be read is ignored. Asking file systems can take long. */

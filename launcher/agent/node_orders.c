@@ -155,7 +155,8 @@ void node_orders_notify(struct agent *agent, const struct frame_header *header, 
 void node_orders_check(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
     if (agent->check == NULL)
-        agent->check = check_create(agent->loop, &agent->post, agent->facts, agent->modules);
+        agent->check =
+            check_create(agent->loop, &agent->post, agent->facts, agent->modules, agent->mpi);
     check_frame(agent->check, header->type, body, header->length);
 }
 

@@ -129,11 +129,13 @@ class Here(Checks):
         self.assertEqual(report["hosts"][0]["folders"]["tmp"]["path"], self.box.environment()["TMPDIR"])
 
     def test_a_temporary_folder_that_is_none(self):
-        report = self.report(status=125, env={"TMPDIR": self.write("file", "")})
-        host = report["hosts"][0]
-        self.assertEqual(host["state"], "problem")
-        self.assertRegex(host["folders"]["tmp"]["problem"], r"cannot create.*TMPDIR")
-        self.assertTrue([one for one in report["findings"] if one["fatal"] and one["host"] == "localhost"])
+        for args, status, state in (((), 0, "warning"), (("--mpi=pmix",), 125, "problem")):
+            report = self.report(*args, status=status, env={"TMPDIR": self.write("file", "")})
+            host = report["hosts"][0]
+            self.assertEqual(host["state"], state)
+            self.assertRegex(host["folders"]["tmp"]["problem"], r"cannot create.*TMPDIR")
+            self.assertEqual([(one["fatal"], one["host"]) for one in report["findings"]],
+                             [(status == 125, "localhost")])
 
     def test_limits_of_this_shell_count(self):
         result = self.check("--json", limits={resource.RLIMIT_NOFILE: (512, 4096)})

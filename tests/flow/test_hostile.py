@@ -331,17 +331,32 @@ class Places(Hostile, Flow):
                                env={"OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
         self.expect_lines(self.expect(result, 0), [f"[{r}]<stdout>:rank {r} of 2 sum 1" for r in (0, 1)])
 
+    def expect_without_pmix(self, script, folder, why):
+        """Only programs that surely use PMIx need the folder. The check says what a job then does."""
+        env = {"TMPDIR": folder, "XDG_RUNTIME_DIR": None}
+        can = ((["-np", 2, worker("hello")], ""), (["-np", 2, mpi_worker("mpi_hello", "mpich")], ""),
+               (["-np", 2, "sh", "-c", f"exec {worker('hello')}"], f"localhost: {why}; hvdrun continues without PMIx"),
+               (["check", "-q"], rf"warning: localhost: {why}: programs that use PMIx"))
+        for args, said in can:
+            result = self.expect(self.in_place(script, *args, env=env), 0)
+            self.assertRegex(result.stderr + (result.stdout if args[0] == "check" else ""), f"^(hvdrun: )?{said}")
+            self.assertEqual(len(result.lines), 1 if args[0] == "check" else 2)
+            self.assertLessEqual(result.stderr.count("\n"), 1 if said else 0, result.describe())
+        for args in ((mpi_worker("mpi_hello", "openmpi"),), ("check", "-q", "--mpi=pmix")):
+            result = self.expect(self.in_place(script, *args, env=env), 125)
+            text = (result.stdout + result.stderr).strip()
+            self.assertRegex(text, rf"^(hvdrun|problem): localhost: {why}$")
+
     def test_read_only_temporary_folder(self):
         mount, folder = self.small_folder()
-        script = f"{mount} && mount -o remount,ro '{folder}'"
-        env = {"TMPDIR": folder, "XDG_RUNTIME_DIR": None}
-        for program in ([worker("hello")], ["sh", "-c", f"exec {worker('hello')}"]):
-            result = self.expect(self.in_place(script, "-np", 2, *program, env=env), 0)
-            self.assertEqual(len(result.lines), 2)
-        # what cannot do without says so, and names the variable
-        result = self.expect(self.in_place(script, "-np", 2, mpi_worker("mpi_hello", "openmpi"), env=env), 125)
-        self.expect_said(result, r"TMPDIR.*read-only file system")
-        self.assertEqual(len(result.said.strip().split("\n")), 1, result.describe())
+        self.expect_without_pmix(f"{mount} && mount -o remount,ro '{folder}'", folder,
+                                 rf"cannot create the runtime folder {folder}/\S+ \(TMPDIR names the place\): "
+                                 "Read-only file system")
+
+    def test_full_temporary_folder(self):
+        mount, folder = self.small_folder("full")
+        self.expect_without_pmix(f"{mount} && {{ cat /dev/zero >'{folder}/f' 2>&- || true; }}", folder,
+                                 rf"no space left in {folder} \(TMPDIR names the place\)")
 
     def test_few_open_files(self):
         few = {resource.RLIMIT_NOFILE: (64, 64)}

@@ -244,6 +244,7 @@ static int create(struct job *job, struct error *err)
         (struct check_result){.count = (int)hosts->count,
                               .hosts = mem_array(hosts->count, sizeof(struct check_host)),
                               .simulated = job->settings->transport == SET_TRANSPORT_LOCAL,
+                              .needs_pmix = job->settings->mpi == MPI_PMIX,
                               .net = check->request->net,
                               .nofile = job->open_files,
                               .nproc = soft_limit(RLIMIT_NPROC),

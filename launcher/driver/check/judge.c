@@ -32,15 +32,34 @@ static const char *room_text(uint64_t free_bytes, char out[40])
     return out;
 }
 
+/* A library that cannot serve a job: mostly for lack of a temporary folder, so the text of the
+ * agent is about that. Which jobs would fail depends on --mpi. */
+static bool has_bad_pmix(const struct check_host *host)
+{
+    return host->facts->pmix[0] != '\0' && host->facts->pmix_problem[0] != '\0';
+}
+
+static void judge_pmix(const struct check_result *result, int number, struct check_findings *out)
+{
+    const struct check_host *host = &result->hosts[number];
+    if (result->needs_pmix && host->facts->pmix_problem[0] != '\0')
+        check_findings_add(out, number, true, "%s", host->facts->pmix_problem);
+    else if (has_bad_pmix(host))
+        check_findings_add(out, number, false,
+                           "%s: programs that use PMIx, such as those of Open MPI, would not run",
+                           host->facts->pmix_problem);
+}
+
 static void judge_tmp(const struct check_host *host, int number, struct check_findings *out)
 {
     const Hvdrun__CheckFolder *tmp = check_host_folder(host, "tmp");
     char room[40];
     if (tmp == NULL)
         return;
-    if (tmp->problem[0] != '\0')
-        check_findings_add(out, number, true, "%s", tmp->problem);
-    else if (tmp->free_bytes < TMP_FREE_LOW)
+    bool said = has_bad_pmix(host); /* by judge_pmix() */
+    if (tmp->problem[0] != '\0' && !said)
+        check_findings_add(out, number, false, "%s", tmp->problem);
+    else if (tmp->free_bytes < TMP_FREE_LOW && !said)
         check_findings_add(out, number, false,
                            "%s %s: free some space, or set TMPDIR to another folder", tmp->path,
                            room_text(tmp->free_bytes, room));
@@ -113,6 +132,7 @@ void check_judge_host(const struct check_result *result, int number, struct chec
         check_findings_add(out, number, true, "%s: %s", host->stage, host->why);
     if (host->facts == NULL)
         return;
+    judge_pmix(result, number, out);
     judge_tmp(host, number, out);
     judge_shm(host, number, out);
     judge_limits(result, number, out);

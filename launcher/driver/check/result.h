@@ -43,6 +43,7 @@ struct check_result {
     struct check_link *links; /* ordered by `from`, then `to` */
     size_t link_count;
     bool simulated;        /* simulated hosts (--transport local): all of them are this machine */
+    bool needs_pmix;       /* --mpi=pmix: no job without it */
     bool net;              /* transfers were asked for */
     int silence_s;         /* limit of each connection */
     char *network_problem; /* the hosts have no network that a job could use; NULL */

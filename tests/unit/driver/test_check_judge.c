@@ -120,7 +120,34 @@ static void test_temporary_folder(void **state)
     expect_one(bench, 0, false, "mounted noexec");
     tmp->noexec = false;
     world_set(&tmp->problem, "cannot make it (TMPDIR names the place)");
-    expect_one(bench, 0, true, "cannot make it");
+    expect_one(bench, 0, false, "cannot make it"); /* most programs run without one */
+}
+
+/* Only some programs need PMIx, unless --mpi=pmix makes it a condition. */
+static void test_pmix(void **state)
+{
+    struct bench *bench = *state;
+    Hvdrun__Checked *facts = facts_of(bench, 0);
+    Hvdrun__CheckFolder *tmp = facts->folders[0];
+    tmp->free_bytes = 0;
+    world_set(&facts->pmix_problem, "no space left in /tmp (TMPDIR names the place)");
+    expect_one(bench, 0, false,
+               "no space left in /tmp (TMPDIR names the place): programs that use");
+    world_set(&tmp->problem, "cannot make it (TMPDIR names the place)");
+    expect_one(bench, 0, false, "no space left in /tmp");
+    bench->world.result.needs_pmix = true;
+    expect_one(bench, 0, true, "no space left in /tmp (TMPDIR names the place)");
+    tmp->free_bytes = GIB;
+    world_set(&tmp->problem, "");
+    for (int i = 0; i < bench->world.result.count; i++) {
+        world_set(&facts_of(bench, i)->pmix, "");
+        world_set(&facts_of(bench, i)->pmix_problem, "");
+    }
+    world_set(&facts->pmix_problem, "install the package libpmix2");
+    expect_one(bench, 0, true, "libpmix2");
+    bench->world.result.needs_pmix = false;
+    judge(bench);
+    expect_count(bench, 0, 0); /* the table shows it */
 }
 
 static void test_shared_memory(void **state)
@@ -367,6 +394,7 @@ int main(void)
         TEST(test_unreached),
         TEST(test_clock),
         TEST(test_temporary_folder),
+        TEST(test_pmix),
         TEST(test_shared_memory),
         TEST(test_limits),
         TEST(test_locked_memory),
