@@ -209,8 +209,8 @@ static int spawn_one(struct crew *crew, int index)
         worker_fail(worker, &err);
         return -1;
     }
-    crew_binding_env(&setup->binding, crew->config.facts->cpu_quota,
-                     (int)setup->prepare->local_size, message, &hints);
+    crew_binding_env(&setup->binding, crew->config.facts->cpu_quota, setup->cpu_ranks, message,
+                     &hints);
     crew_gpus_env(setup->binding.gpus, message, &extra, &hints);
     struct worker_env_rank rank = {.rank = (int)message->rank,
                                    .local_rank = (int)message->local_rank,

@@ -147,13 +147,13 @@ void crew_binding_destroy(struct crew_binding *binding)
     *binding = (struct crew_binding){.cpus = NULL};
 }
 
-void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int local_size,
+void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int cpu_ranks,
                       const Hvdrun__Worker *worker, struct strv *hints)
 {
     if (binding->cpus == NULL)
         return;
     int threads = binding->cpus->threads[worker->slot];
-    if (cpu_quota > 0 && local_size > 0 && cpu_quota / local_size < threads)
-        threads = cpu_quota / local_size > 0 ? cpu_quota / local_size : 1;
+    if (cpu_quota > 0 && cpu_ranks > 0 && cpu_quota / cpu_ranks < threads)
+        threads = cpu_quota / cpu_ranks > 0 ? cpu_quota / cpu_ranks : 1;
     strv_printf(hints, "OMP_NUM_THREADS=%d", threads);
 }

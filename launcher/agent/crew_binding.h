@@ -30,6 +30,6 @@ int crew_binding_fill(struct crew_binding *out, const struct crew_binding_reques
 void crew_binding_destroy(struct crew_binding *binding);
 
 /* Appends OMP_NUM_THREADS of a worker that is bound: its share of its cores, unless the name is set
- * already. `cpu_quota` is that of the node, shared by `local_size` workers. */
-void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int local_size,
+ * already. `cpu_quota` is that of the node, shared by `cpu_ranks` ranks. */
+void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int cpu_ranks,
                       const Hvdrun__Worker *worker, struct strv *hints);

@@ -117,7 +117,7 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, voi
                           .hostname = config->facts->hostname,
                           .job_id = config->job_id,
                           .binding = setup->binding.cpus,
-                          .cpus = node_facts_cpus(config->facts)};
+                          .oversubscribed = setup->cpu_ranks > node_facts_cpus(config->facts)};
     setup->mpi = config->mpi;
     int result = uses && module == NULL ? -1 : mpi_host_prepare(setup->mpi, &job, err);
     bool needed = false;
@@ -190,6 +190,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     }
     if (rank_places_read(prepare, &setup->places, err) < 0)
         return -1;
+    setup->cpu_ranks =
+        (int)(prepare->cpu_ranks > prepare->local_size ? prepare->cpu_ranks : prepare->local_size);
     copy_lists(setup);
     copy_limits(setup);
     setup->runtime_dir = runtime_dir_create(&no_dir);
@@ -248,7 +250,8 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .deadline_file = setup->deadline_file,
         .cpus_allowed = cpus,
         .bound = setup->binding.cpus != NULL,
-        .yield_when_idle = (int)prepare->local_size > cpus,
+        .cpu_ranks = setup->cpu_ranks,
+        .yield_when_idle = setup->cpu_ranks > cpus,
         .base = &setup->apps.base_env,
         .knobs = &setup->knobs,
         .app_count = (int)prepare->n_apps,

@@ -17,6 +17,7 @@ struct crew_setup {
     const struct crew_config *config;
     Hvdrun__Prepare *prepare;
     struct rank_places places;
+    int cpu_ranks;                   /* ranks of the job that use the CPUs of this machine */
     struct runtime_dir *runtime_dir; /* NULL: none could be made */
     char *deadline_file;             /* in it (deadline.h); NULL likewise */
     struct runtime_dir *shm_dir;     /* for the memory that MPI ranks share; NULL: none */

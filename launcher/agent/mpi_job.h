@@ -28,5 +28,5 @@ struct mpi_job {
     const char *module_path, *shm_dir, *job_id;
     const char *hostname;          /* gethostname(), for a job of one node */
     const struct binding *binding; /* by slot; NULL: not bound */
-    int cpus;
+    bool oversubscribed;           /* more ranks than CPUs on this machine */
 };

@@ -84,7 +84,7 @@ int pmix_register(struct pmix_server *pmix, const struct mpi_job *from, const ch
                            .gid = getgid(),
                            .wdir = prepare->wdir[0] == '\0' ? wdir : prepare->wdir,
                            .shm_dir = from->shm_dir,
-                           .oversubscribed = (int)prepare->n_workers > from->cpus,
+                           .oversubscribed = from->oversubscribed,
                            .cpusets = (const char *const *)cpusets};
     int result = pmix_server_job(pmix, &job, err);
     free_texts(cpusets);

@@ -92,7 +92,7 @@ struct pmix_job {
      * it. Each node needs one: Open MPI names the files after gethostname(), so simulated hosts on
      * one machine would collide. It is emptied when the job ends; the caller removes it. */
     const char *shm_dir;
-    bool oversubscribed;        /* more local ranks than CPUs: workers yield while they wait */
+    bool oversubscribed;        /* more ranks than CPUs: workers yield while they wait */
     const char *const *cpusets; /* "0-3" for each local rank; NULL: not bound or not known */
 };
 

@@ -236,6 +236,16 @@ class Environment(WithEnvironment):
         env, = self.environments("-np", 1, env={"OMP_NUM_THREADS": "5"})
         self.has(env, OMP_NUM_THREADS="5")
 
+    def test_hosts_that_are_one_machine_share_its_cpus(self):
+        cpus = len(os.sched_getaffinity(0))
+        local = "--transport", "local"
+        for env in self.environments("-H", f"a:{cpus},b:1", "-np", cpus + 1, *local, size=cpus + 1):
+            self.has(env, OMP_NUM_THREADS="1", OMPI_MCA_mpi_yield_when_idle="1")
+        self.expect_not_said(self.result, "same machine")
+        for env in self.environments("-H", "localhost:1,127.0.0.1:1", size=2):
+            self.has(env, OMP_NUM_THREADS=max(1, cpus // 2))
+        self.expect_said(self.result, "127.0.0.1 is the same machine as localhost: the job uses its CPUs")
+
 
 class Knobs(WithEnvironment):
 

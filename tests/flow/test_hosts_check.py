@@ -186,6 +186,9 @@ class State(Checks):
         result = self.check("node1,other1,node2")
         self.expect_warning(result, "other1", "it is the same machine as node1")
         self.assertNotRegex(result.stdout, r"warning: node2[^\n]*same machine")
+        result = self.expect(self.ssh_job("-H", "node1,other1,node2", "true"), 0)
+        self.expect_said(result, "other1 is the same machine as node1: the job uses its CPUs")
+        self.expect_not_said(result, "node2 is")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/strv.h"
+#include "driver/start/machines.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define MIB ((uint64_t)1 << 20)
@@ -210,35 +211,20 @@ static void judge_values(const struct check_result *result, struct check_finding
     judge_odd(result, driver, "GPU driver", "install the same version on all hosts", out);
 }
 
-static bool same_interfaces(const Hvdrun__AgentHello *one, const Hvdrun__AgentHello *other)
-{
-    size_t i = 0;
-    if (one->n_interfaces != other->n_interfaces)
-        return false;
-    while (i < one->n_interfaces && strcmp(one->interfaces[i], other->interfaces[i]) == 0)
-        i++;
-    return i == one->n_interfaces;
-}
-
-static bool same_machine(const struct check_host *one, const struct check_host *other)
-{
-    return one->hello != NULL && other->hello != NULL && one->hello->boot_id[0] != '\0' &&
-           strcmp(one->hello->boot_id, other->hello->boot_id) == 0 &&
-           strcmp(one->hello->hostname, other->hello->hostname) == 0 &&
-           same_interfaces(one->hello, other->hello);
-}
-
 static void judge_twins(const struct check_result *result, struct check_findings *out)
 {
+    size_t count = (size_t)result->count;
+    struct machine *machines AUTO_FREE = mem_array(count, sizeof(*machines));
+    int *first AUTO_FREE = mem_array(count, sizeof(*first));
+    for (size_t i = 0; i < count; i++)
+        machines[i] = machine_of(result->hosts[i].hello);
+    machine_find_first(machines, result->count, first);
     for (int i = 0; i < result->count && !result->simulated; i++) {
-        int j = 0;
-        while (j < i && !same_machine(&result->hosts[j], &result->hosts[i]))
-            j++;
-        if (j < i)
+        if (first[i] != i)
             check_findings_add(out, i, false,
                                "it is the same machine as %s: a job would use its CPUs and GPUs "
                                "twice; name it once",
-                               result->hosts[j].name);
+                               result->hosts[first[i]].name);
     }
 }
 

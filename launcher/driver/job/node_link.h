@@ -70,6 +70,7 @@ struct node_link {
     bool suspect;
     bool doubted; /* a second look at its host precedes a loss */
     struct second_look *look;
+    bool twin_told;  /* the user knows that it is the machine of another node */
     bool same_clock; /* same kernel, so the same monotonic clock */
     struct clock_offset clock;
     Hvdrun__AgentHello *hello;

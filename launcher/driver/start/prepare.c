@@ -7,6 +7,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/reach/reach.h"
+#include "driver/start/machines.h"
 #include "driver/start/prepare_parts.h"
 #include "model/net/network.h"
 #include "output/terminal.h"
@@ -123,6 +124,7 @@ static void send_prepare(struct prepare_body *body, const struct job *job,
     message.node_index = (uint32_t)index;
     message.host = place->name;
     message.local_size = (uint32_t)place->local_size;
+    message.cpu_ranks = (uint32_t)parts->cpu_ranks[index];
     message.workers = parts->worker_pointers + share->first_worker;
     message.n_workers = share->workers;
     if (parts->stdin_ranks != NULL)
@@ -178,6 +180,8 @@ bool prepare_send(struct job *job, const struct prepare_epoch *epoch)
     struct prepare_parts parts = {.app_count = 0};
     prepare_parts_fill(job, epoch, &parts);
     bool agreed = choose_addresses(job, epoch, &parts);
+    if (agreed)
+        machines_warn(job, epoch);
     struct prepare_body bodies[2] = {{BUF_INIT(PREPARE_MAX), 0}, {BUF_INIT(PREPARE_MAX), 0}};
     for (int i = 0; agreed && i < epoch->plan->node_count; i++) {
         if (!prepare_concerns(epoch, i))

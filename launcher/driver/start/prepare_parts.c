@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
+#include "driver/start/machines.h"
 
 static void fill_limits(const struct job *job, struct prepare_parts *parts)
 {
@@ -181,6 +182,7 @@ void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch
     fill_apps(job, epoch, parts);
     fill_workers(epoch, parts);
     fill_hosts(epoch->plan, parts);
+    parts->cpu_ranks = machines_count_ranks(epoch);
     fill_rank_nodes(epoch->plan, parts);
     if (epoch->number == 1) /* what was read cannot be read again */
         fill_stdin(job, epoch->plan, parts);
@@ -208,6 +210,7 @@ void prepare_parts_free(struct prepare_parts *parts)
     free(parts->addresses);
     free(parts->hosts);
     free(parts->host_ranks);
+    free(parts->cpu_ranks);
     free(parts->rank_nodes);
     free(parts->workers);
     free(parts->worker_pointers);

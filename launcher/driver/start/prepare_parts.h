@@ -30,6 +30,7 @@ struct prepare_parts {
     char **addresses; /* of each host, for the workers' own traffic */
     size_t host_count;
     uint32_t *host_ranks;
+    int *cpu_ranks;          /* by node: ranks that use its CPUs, those of its twins too */
     uint32_t *rank_nodes;    /* NULL: the ranks of each node follow each other */
     Hvdrun__Worker *workers; /* to be started: those of node 0, in the order of their ranks, ... */
     Hvdrun__Worker **worker_pointers;

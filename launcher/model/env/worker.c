@@ -246,8 +246,8 @@ static void put_defaults(struct worker_env *env)
     struct env_table *table = &env->table;
     env_table_default(table, "PYTHONUNBUFFERED=1");
     env_table_default(table, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1");
-    if (job->cpus_allowed > 0 && job->local_size > 0 && !job->bound) {
-        int threads = job->cpus_allowed / job->local_size;
+    if (job->cpus_allowed > 0 && job->cpu_ranks > 0 && !job->bound) {
+        int threads = job->cpus_allowed / job->cpu_ranks;
         env_table_default(table, keep(env, "OMP_NUM_THREADS=%d", threads > 0 ? threads : 1));
     }
     if (job->yield_when_idle)

@@ -46,8 +46,9 @@ struct worker_env_job {
     const char *runtime_dir;   /* NULL: none */
     const char *deadline_file; /* with the deadline of the node; NULL: none */
     int cpus_allowed;          /* 0: unknown */
-    bool bound;                /* the hints of each rank have OMP_NUM_THREADS */
-    bool yield_when_idle;      /* more ranks than CPUs here */
+    int cpu_ranks;        /* of the job, on these CPUs: those of other nodes on this machine too */
+    bool bound;           /* the hints of each rank have OMP_NUM_THREADS */
+    bool yield_when_idle; /* more ranks than CPUs */
 
     const struct strv *base;  /* the scrubbed environment that is passed on (env_scrub) */
     const struct strv *knobs; /* from flags (horovod_env) */

@@ -272,6 +272,27 @@ static void test_a_worker_that_joins(void **state)
     bench_close(&bench);
 }
 
+/* Two nodes of the job are one machine with 4 CPUs. */
+static void test_ranks_of_other_nodes_use_the_cpus_too(void **state)
+{
+    (void)state;
+    static const struct worker_env_rank rank = {.rank = 1, .cross_rank = 1, .cross_size = 3};
+    static const struct {
+        uint32_t cpu_ranks;
+        const char *threads, *yields;
+    } cases[] = {{0, "4", NULL}, {1, "4", NULL}, {2, "2", NULL}, {4, "1", NULL}, {5, "1", "1"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct bench bench;
+        Hvdrun__Prepare *prepare = prepare_of("", true, false);
+        prepare->cpu_ranks = cases[i].cpu_ranks;
+        bench_prepare(&bench);
+        bench_fill(&bench, prepare, &rank);
+        expect(&bench, "OMP_NUM_THREADS", cases[i].threads);
+        expect(&bench, "OMPI_MCA_mpi_yield_when_idle", cases[i].yields);
+        bench_close(&bench);
+    }
+}
+
 static Hvdrun__Limit *limit_of(int resource, uint64_t soft)
 {
     Hvdrun__Limit *limit = mem_alloc(sizeof(*limit));
@@ -314,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_environment_of_the_host),
         cmocka_unit_test(test_a_worker_that_joins),
+        cmocka_unit_test(test_ranks_of_other_nodes_use_the_cpus_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

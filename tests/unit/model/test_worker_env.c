@@ -39,6 +39,7 @@ static struct worker_env_job job_of_node_b(const struct strv *base, const struct
                                    .node_index = 1,
                                    .node_ranks = node_ranks,
                                    .local_size = 4,
+                                   .cpu_ranks = 4,
                                    .hostname = "b",
                                    .machine = "x86_64",
                                    .node_sizes = sizes,
@@ -214,7 +215,7 @@ static void test_small_node(void **state)
     struct worker_env_job job = job_of_node_b(NULL, NULL);
     job.node_index = 2;
     job.node_ranks = node_ranks_of_c;
-    job.local_size = 2;
+    job.local_size = job.cpu_ranks = 2;
     job.hostname = "c";
     job.cpus_allowed = 1;
     struct worker_env *env = worker_env_create(&job);
