@@ -2,22 +2,17 @@
 #include "agent/mpi_host.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "agent/mpi_look.h"
 #include "agent/mpi_relay.h"
 #include "agent/pmi1_wire.h"
 #include "agent/pmix_register.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "node/descendants.h"
-#include "node/mpi_detect.h"
 #include "node/runtime_dir.h"
 #include "pmix/pmix_server.h"
-
-#define LOOKS 3
-static const int64_t look_at_ms[LOOKS] = {1000, 5000, 20000};
 
 struct mpi_host {
     struct loop *loop;
@@ -28,10 +23,7 @@ struct mpi_host {
     struct loop_fd *pmix_watch;
     struct pmi1_wire *pmi1;
     char *nspace; /* of the present epoch */
-    struct loop_timer *look;
-    int looked;
-    bool warned;
-    int early;               /* index of one that ended well but without MPI_Finalize; -1: none */
+    struct mpi_look *look;
     struct runtime_dir *dir; /* PMIx's own, since it outlives the epochs */
     char *pmix_problem;      /* PMIx is tried once in the life of the process; NULL: none so far */
     bool registered;         /* the present epoch's namespace is known to PMIx */
@@ -199,8 +191,9 @@ static void pmix_ready(void *context, int what)
 }
 
 /* Did this local rank ever speak to the server it was given? */
-static bool has_spoken(const struct mpi_host *host, int index)
+static bool has_spoken(const void *context, int index)
 {
+    const struct mpi_host *host = context;
     int rank = (int)host->job.prepare->workers[index]->rank;
     switch (kind_of(host, index)) {
     case MPI_PMIX:
@@ -211,86 +204,17 @@ static bool has_spoken(const struct mpi_host *host, int index)
     }
 }
 
-static void warn_of_kind(const struct mpi_host *host, int index, pid_t pid,
-                         const struct mpi_finding *finding)
-{
-    const Hvdrun__Prepare *prepare = host->job.prepare;
-    const Hvdrun__Worker *worker = prepare->workers[index];
-    bool chosen = strcmp(prepare->apps[worker->app]->mpi, mpi_kind_name(MPI_AUTO)) == 0;
-    const char *given = mpi_kind_name(kind_of(host, index));
-    const char *needed = mpi_kind_name(finding->kind);
-    char *why AUTO_FREE = chosen ? mem_printf("hvdrun chose --mpi=%s for it", given)
-                                 : mem_printf("was started with --mpi=%s", given);
-    log_warning(&host->post->log,
-                "rank %u uses MPI (process %d %s) but %s, so most likely each of its processes is "
-                "a world of its own; start the job with --mpi=%s",
-                worker->rank, (int)pid, finding->what, why, needed);
-}
-
-/* true: a warning was due. */
-static bool look_at(struct mpi_host *host, int index, pid_t pid)
-{
-    struct mpi_finding finding;
-    enum mpi_kind given = kind_of(host, index);
-    mpi_detect_process(pid, &finding);
-    if (finding.kind == MPI_NONE || finding.kind == given ||
-        mpi_process_launched_by_other(pid, given, host->nspace == NULL ? "" : host->nspace))
-        return false;
-    warn_of_kind(host, index, pid, &finding);
-    return true;
-}
-
-/* A clean exit ends nothing, but the others may wait in a collective call for a rank that is gone.
- */
-static bool look_for_waiting(const struct mpi_host *host)
-{
-    const Hvdrun__Prepare *prepare = host->job.prepare;
-    for (size_t i = 0; i < prepare->n_workers && host->early >= 0; i++) {
-        if (host->job.ops->pid(host->job.context, (int)i) == 0 || !has_spoken(host, (int)i))
-            continue;
-        log_warning(&host->post->log,
-                    "rank %u has exited without MPI_Finalize; rank %u and others that use MPI may "
-                    "wait for it forever",
-                    prepare->workers[host->early]->rank, prepare->workers[i]->rank);
-        return true;
-    }
-    return false;
-}
-
-static void look_around(void *context)
-{
-    struct mpi_host *host = context;
-    size_t count = host->job.prepare->n_workers;
-    host->warned = look_for_waiting(host);
-    for (size_t i = 0; i < count && !host->warned; i++) {
-        pid_t pid = host->job.ops->pid(host->job.context, (int)i);
-        if (pid == 0 || has_spoken(host, (int)i))
-            continue;
-        host->warned = look_at(host, (int)i, pid);
-        pid_t *below AUTO_FREE = NULL;
-        size_t below_count = host->warned ? 0 : descendants_list(pid, &below);
-        for (size_t j = 0; j < below_count && !host->warned; j++)
-            host->warned = look_at(host, (int)i, below[j]);
-    }
-    host->looked++;
-    if (!host->warned && host->looked < LOOKS)
-        loop_timer_set(host->look, look_at_ms[host->looked] - look_at_ms[host->looked - 1]);
-}
-
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post)
 {
     struct mpi_host *host = mem_alloc(sizeof(*host));
-    *host = (struct mpi_host){.loop = loop, .whole = post, .post = post, .early = -1};
-    host->look = loop_timer_create(loop, look_around, host);
+    *host = (struct mpi_host){.loop = loop, .whole = post, .post = post};
+    host->look = mpi_look_create(loop, has_spoken, host);
     return host;
 }
 
 void mpi_host_finish(struct mpi_host *host)
 {
-    loop_timer_clear(host->look);
-    host->looked = 0;
-    host->warned = false;
-    host->early = -1;
+    mpi_look_end(host->look);
     if (host->registered)
         pmix_server_job_end(host->pmix);
     host->registered = false;
@@ -306,7 +230,7 @@ void mpi_host_destroy(struct mpi_host *host)
 {
     if (host == NULL)
         return;
-    loop_timer_destroy(host->look);
+    mpi_look_destroy(host->look);
     loop_fd_destroy(host->pmix_watch);
     pmix_server_leave(host->pmix);
     runtime_dir_destroy(host->dir);
@@ -424,7 +348,7 @@ int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct er
     }
     /* Workers that may rejoin others have no MPI, whatever their libraries map. */
     if (!job->prepare->elastic || wants(host, MPI_PMIX) || wants(host, MPI_PMI1))
-        loop_timer_set(host->look, look_at_ms[0]);
+        mpi_look_begin(host->look, &host->job, host->nspace);
     return 0;
 }
 
@@ -492,8 +416,8 @@ static bool has_finalized(const struct mpi_host *host, int index)
 
 void mpi_host_exited(struct mpi_host *host, int index, int code, int signal)
 {
-    if (code == 0 && signal == 0 && host->early < 0 && !has_finalized(host, index))
-        host->early = index;
+    if (code == 0 && signal == 0 && !has_finalized(host, index))
+        mpi_look_left(host->look, index);
     if (kind_of(host, index) != MPI_PMIX)
         return;
     int rank = (int)host->job.prepare->workers[index]->rank;

@@ -4,11 +4,6 @@
  * socketpair per worker. Messages from and to other nodes go through the driver (mpi_relay.h). One
  * host lives as long as its agent, since PMIx can be started only once in a process. Epochs with
  * MPI are prepared and finished one at a time.
- *
- * A wrong kind of MPI fails silently: every process becomes a world of one. So the host looks at
- * the workers 1, 5 and 20 seconds after their start. If a process has an MPI library mapped and its
- * rank never spoke to its server, a warning names the right --mpi, unless another launcher started
- * that process.
  */
 #pragma once
 

@@ -246,31 +246,6 @@ static void test_launchers(void **state)
                    MPI_PMIX, "libmpi.so.40");
 }
 
-static void expect_launched(const char *environment, size_t length, enum mpi_kind given,
-                            bool by_other)
-{
-    assert_int_equal(mpi_launched_by_other(environment, length, given, "job@1"), by_other);
-}
-
-#define ENVIRONMENT(text) text, sizeof(text) /* with the last NUL */
-
-/* A process that was started by another launcher, somewhere below a worker. */
-static void test_other_launchers(void **state)
-{
-    (void)state;
-    expect_launched(ENVIRONMENT("A=1\0B=2"), MPI_NONE, false);
-    expect_launched(ENVIRONMENT("A=1\0PMIX_NAMESPACE=x\0B=2"), MPI_NONE, true);
-    expect_launched(ENVIRONMENT("PMIX_NAMESPACE=job@1"), MPI_PMIX, false);
-    expect_launched(ENVIRONMENT("PMIX_NAMESPACE=job@11"), MPI_PMIX, true);
-    expect_launched(ENVIRONMENT("PMIX_NAMESPACE=job@1"), MPI_PMI1, true);
-    expect_launched(ENVIRONMENT("PMI_RANK=0\0PMI_FD=5"), MPI_PMI1, false);
-    expect_launched(ENVIRONMENT("PMI_RANK=0\0PMI_FD=5"), MPI_PMIX, true);
-    expect_launched(ENVIRONMENT("PMI_PORT=h:1"), MPI_NONE, true);
-    expect_launched(ENVIRONMENT("XPMI_RANK=0\0PMI_RANKS=1\0PMIX_NAMESPACES="), MPI_NONE, false);
-    expect_launched("PMI_RANK=0", 3, MPI_NONE, false); /* cut by a limit */
-    expect_launched("", 0, MPI_NONE, false);
-}
-
 static void test_programs_of_this_machine(void **state)
 {
     (void)state;
@@ -353,7 +328,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_not_elf, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_descriptors_is_not_no_mpi, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_launchers, set_up, tear_down),
-        cmocka_unit_test(test_other_launchers),
         cmocka_unit_test(test_programs_of_this_machine),
         cmocka_unit_test_setup_teardown(test_mapped_library, set_up, tear_down),
     };
