@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "io/stderr_lines.h"
 #include "transport/boot/boot.h"
+#include "transport/boot/login_end.h"
 #include "transport/exec/complaint.h"
 #include "transport/exec/template.h"
 
@@ -69,12 +70,14 @@ static void explain_command(struct exec_call *call)
     char *end AUTO_FREE = describe_end(call);
     char *why AUTO_FREE = NULL;
     enum transport_stage stage = STAGE_CONNECT;
-    bool clean =
-        call->exited && WIFEXITED(call->wait_status) && WEXITSTATUS(call->wait_status) == 0;
+    int status = call->exited && WIFEXITED(call->wait_status) ? WEXITSTATUS(call->wait_status) : -1;
     if (exec_complaint_find(buf_text(&call->complaints), call->command.is_ssh, &complaint)) {
         stage = complaint.stage;
         why = mem_printf("%s (%s: %s)", complaint.why, call->program, complaint.line);
-    } else if (clean) {
+    } else if (call->command.is_ssh && login_end_is_plain(status)) {
+        stage = STAGE_START;
+        why = login_end_text(status, said);
+    } else if (status == 0) {
         stage = STAGE_START;
         why = mem_printf(
             "%s ended with exit status 0 before the host answered: check that it passes its "

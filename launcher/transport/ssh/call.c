@@ -31,7 +31,8 @@ struct ssh_call {
     const struct ssh_config *config; /* borrowed from the queries; NULL: not known yet */
     bool has_keys;                   /* they have been looked for; `keys` can still be NULL */
     struct ssh_keys *keys;
-    char *no_keys; /* why there are none */
+    char *no_keys;       /* why there are none */
+    char *strict_remedy; /* NULL: unknown host keys are accepted */
     struct resolve_request *resolving;
     struct resolve_result *addresses;
     char *server; /* what the window counts it under */
@@ -65,6 +66,21 @@ static void note(struct ssh_call *call, const char *line)
 static enum ssh_host_policy policy(const struct ssh_call *call)
 {
     return call->shared->settings->strict ? SSH_HOST_STRICT : call->config->policy;
+}
+
+/* What makes hvdrun refuse unknown keys, and how to change it: an option, the configuration, or
+ * both. */
+static char *strict_remedy(const struct ssh_call *call)
+{
+    const struct ssh_settings *settings = call->shared->settings;
+    const char *file = settings->config_file != NULL
+                           ? settings->config_file
+                           : "your ssh configuration (~/.ssh/config or /etc/ssh/ssh_config)";
+    bool configured = call->config->policy == SSH_HOST_STRICT;
+    if (settings->strict && !configured)
+        return mem_strdup("connect once without --ssh-strict");
+    return mem_printf("change StrictHostKeyChecking yes to accept-new in %s%s", file,
+                      settings->strict ? " and leave out --ssh-strict" : "");
 }
 
 static int64_t silence_ms(const struct ssh_call *call)
@@ -264,9 +280,7 @@ static void login_failed(struct ssh_call *call, const char *why)
 {
     const struct ssh_module *module = call->shared->module;
     enum transport_stage stage = ssh_login_stage(module->reached(ssh_login_session(call->login)));
-    bool keyless = stage == STAGE_AUTH && call->no_keys != NULL;
-    AUTO_FREE char *line = keyless ? mem_printf("%s (%s)", why, call->no_keys) : mem_strdup(why);
-    fail(call, stage, line);
+    fail(call, stage, why);
 }
 
 static void login_done(void *context, enum ssh_state state, const char *why)
@@ -294,6 +308,8 @@ static void log_in(struct ssh_call *call, int fd)
     static const struct ssh_login_events events = {.state = login_state, .done = login_done};
     const struct ssh_config *config = call->config;
     bool alias = config->host_key_alias != NULL;
+    if (call->strict_remedy == NULL && policy(call) == SSH_HOST_STRICT)
+        call->strict_remedy = strict_remedy(call);
     call->host = (struct ssh_host_config){
         .fd = fd,
         .name = alias ? config->host_key_alias : config->host_name,
@@ -301,9 +317,11 @@ static void log_in(struct ssh_call *call, int fd)
         .port = alias ? 22 : config->port,
         .user = config->user,
         .keys = call->keys,
+        .no_keys = call->no_keys,
         .known_files = call->shared->known_files,
         .known_hosts = strv_items(&config->known_hosts),
         .policy = policy(call),
+        .strict_remedy = call->strict_remedy,
         .hash_names = config->hash_names,
         .command = BOOT_COMMAND,
     };
@@ -480,6 +498,7 @@ void ssh_call_destroy(struct ssh_call *call)
     free(call->addresses);
     free(call->server);
     free(call->no_keys);
+    free(call->strict_remedy);
     free(call);
 }
 

@@ -33,6 +33,7 @@ struct pump {
     bool local_broken;                        /* its reader is gone */
     bool local_empty, local_full, host_empty; /* until the loop says otherwise */
     bool eof_sent, output_ended, session_ended, told;
+    int exit_status; /* -1: not known */
     char why[320];
     struct pump_events events;
     void *context;
@@ -59,6 +60,7 @@ static void end_session(struct pump *pump, const char *problem)
         return;
     }
     int status = pump->module->exit_status(pump->session);
+    pump->exit_status = status;
     const char *last = pump->lines.last;
     char code[48] = "";
     if (status >= 0)
@@ -265,6 +267,7 @@ struct pump *pump_create(struct loop *loop, const struct ssh_module *module,
                           .session = session,
                           .local_fd = local_fd,
                           .read_size = READ_SIZE,
+                          .exit_status = -1,
                           .events = *events,
                           .context = context};
     fd_nonblock(local_fd);
@@ -290,6 +293,11 @@ void pump_destroy(struct pump *pump)
     buf_destroy(&pump->to_host);
     buf_destroy(&pump->from_host);
     free(pump);
+}
+
+int pump_exit_status(const struct pump *pump)
+{
+    return pump->exit_status;
 }
 
 const char *pump_last_line(const struct pump *pump)

@@ -33,4 +33,6 @@ struct pump *pump_create(struct loop *loop, const struct ssh_module *module,
                          const struct pump_events *events, void *context);
 void pump_destroy(struct pump *pump); /* closes the local end; accepts NULL */
 
+/* Of the command, as the session ended: 0 to 255, 128 + N for signal N; -1: not known. */
+int pump_exit_status(const struct pump *pump);
 const char *pump_last_line(const struct pump *pump); /* of stderr; "" when there was none */

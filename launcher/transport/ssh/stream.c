@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "transport/boot/boot.h"
+#include "transport/boot/login_end.h"
 #include "transport/ssh/pump.h"
 
 struct ssh_stream {
@@ -15,7 +16,9 @@ struct ssh_stream {
     struct boot *boot; /* NULL: the agent is up */
     int far_fd;        /* of the pump; until the agent is up */
     char *unique;
-    char *ended; /* why the session ended before the agent was up */
+    char *ended; /* why the session ended before the agent was up; NULL: it has not */
+    int status;  /* of the command then; -1: not known */
+    char *said;  /* the last line of its stderr then */
     const struct ssh_stream_events *events;
     void *context;
 };
@@ -43,8 +46,12 @@ static void boot_failed(void *context, enum transport_stage stage, const char *w
     const char *last = stream->pump == NULL ? "" : pump_last_line(stream->pump);
     if (cut && last[0] == '\0')
         last = boot_noise(stream->boot);
-    AUTO_FREE char *line = mem_printf("%s%s%s", cut ? stream->ended : why,
-                                      last[0] == '\0' ? "" : "; its last output: ", last);
+    AUTO_FREE char *line = NULL;
+    if (cut && !boot_has_answered(stream->boot) && login_end_is_plain(stream->status))
+        line = login_end_text(stream->status, stream->said[0] == '\0' ? last : stream->said);
+    else
+        line = mem_printf("%s%s%s", cut ? stream->ended : why,
+                          last[0] == '\0' ? "" : "; its last output: ", last);
     stream->events->failed(stream->context, stage, line);
 }
 
@@ -64,8 +71,9 @@ static void pump_ended(void *context, const char *why)
     if (stream->boot == NULL) {
         stream->events->lost(stream->context, why);
     } else {
-        free(stream->ended);
-        stream->ended = mem_strdup(why);
+        stream->ended = mem_strdup(why); /* it ends once */
+        stream->status = pump_exit_status(pump);
+        stream->said = mem_strdup(pump_last_line(pump));
     }
     pump_destroy(pump);
 }
@@ -107,5 +115,6 @@ void ssh_stream_destroy(struct ssh_stream *stream)
     fd_close(&stream->far_fd);
     free(stream->unique);
     free(stream->ended);
+    free(stream->said);
     free(stream);
 }

@@ -13,18 +13,21 @@ struct auth {
     LIBSSH2_SESSION *session;
     const char *user; /* borrowed */
     struct ssh_keys *keys;
-    size_t next; /* the key that is being tried */
+    const char *no_keys; /* borrowed; why `keys` is NULL */
+    size_t next;         /* the key that is being tried */
     bool rsa_refused;
     struct error sign_error; /* of the last signature that failed */
 };
 
-struct auth *auth_create(LIBSSH2_SESSION *session, const char *user, struct ssh_keys *keys)
+struct auth *auth_create(LIBSSH2_SESSION *session, const char *user, struct ssh_keys *keys,
+                         const char *no_keys)
 {
     struct auth *auth = mem_alloc(sizeof *auth);
 
     auth->session = session;
     auth->user = user;
     auth->keys = keys;
+    auth->no_keys = no_keys;
     return auth;
 }
 
@@ -87,10 +90,7 @@ static void tell_refused(const struct auth *auth, const char *methods, struct bu
         (void)buf_puts(text, "the server does not accept keys, and hvdrun does not ask for a "
                              "password: enable PubkeyAuthentication in its sshd_config");
     else if (known == 0)
-        (void)buf_printf(text, "there is no key to offer%s%s%s",
-                         keys_unusable(auth->keys) ? " (" : ": name one with --ssh-identity-file",
-                         keys_unusable(auth->keys) ? keys_unusable(auth->keys) : "",
-                         keys_unusable(auth->keys) ? ")" : "");
+        (void)buf_puts(text, auth->no_keys ? auth->no_keys : "there is no key to offer");
     else if (auth->sign_error.text[0])
         (void)buf_printf(text, "none of %zu keys was accepted; %s", auth->next,
                          auth->sign_error.text);

@@ -138,8 +138,9 @@ static enum host_key_result judge_unknown(struct buf *text, const struct known_h
         (void)buf_printf(
             text,
             "the host key %s is not known: compare it with the host's own key; if they are equal, "
-            "add a line for '%s' to %s, or connect once without --ssh-strict",
-            shown, known_hosts_name(known), file ? file : "~/.ssh/known_hosts");
+            "add a line for '%s' to %s, or %s",
+            shown, known_hosts_name(known), file ? file : "~/.ssh/known_hosts",
+            config->strict_remedy);
         return HOST_KEY_REFUSED;
     }
     (void)buf_printf(text, "host key %s", shown);

@@ -198,8 +198,3 @@ const char *keys_left_to_ssh(const struct ssh_keys *keys)
 {
     return keys ? keys->left_to_ssh : NULL;
 }
-
-const char *keys_unusable(const struct ssh_keys *keys)
-{
-    return keys ? keys->unusable : NULL;
-}

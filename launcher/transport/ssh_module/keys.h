@@ -24,7 +24,3 @@ int keys_sign(struct ssh_keys *keys, const struct key *key, struct byte_view dat
 /* What only the ssh program could still log in with ("a certificate, FILE-cert.pub"); NULL:
  * nothing. Borrowed. */
 const char *keys_left_to_ssh(const struct ssh_keys *keys);
-
-/* What was there and cannot be used ("FILE: it is encrypted: ..."), for the message when nothing
- * else helped; NULL: nothing. Borrowed. */
-const char *keys_unusable(const struct ssh_keys *keys);

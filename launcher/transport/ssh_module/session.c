@@ -57,7 +57,7 @@ struct ssh_session *session_create(const struct ssh_host_config *config)
         socket_attach(session->libssh2);
         host_key_prefer(session->libssh2, session->known);
         cipher_prefer(session->libssh2);
-        session->auth = auth_create(session->libssh2, config->user, config->keys);
+        session->auth = auth_create(session->libssh2, config->user, config->keys, config->no_keys);
     }
     return session;
 }

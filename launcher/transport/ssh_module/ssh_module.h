@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/strv.h"
 
-#define SSH_MODULE_VERSION 3
+#define SSH_MODULE_VERSION 4
 #define SSH_MODULE_SYMBOL "hvdrun_ssh_module"
 #define SSH_AGENT_WAIT_MS 2000
 
@@ -52,10 +52,12 @@ struct ssh_host_config {
     int port;            /* that known_hosts lists it with; 22 when `name` is a HostKeyAlias */
     const char *user;
     struct ssh_keys *keys; /* NULL: none */
+    const char *no_keys;   /* why, with the remedy; NULL: there are keys */
     struct ssh_known_files *known_files;
     char *const *known_hosts; /* NULL-ended; new keys are appended to the first */
     enum ssh_host_policy policy;
-    bool hash_names; /* of hosts that are appended */
+    const char *strict_remedy; /* "do this" to accept an unknown key; for SSH_HOST_STRICT only */
+    bool hash_names;           /* of hosts that are appended */
     const char *command;
 };
 

@@ -189,6 +189,8 @@ static void test_strict_and_changed_key(void **state)
     rig.settings.strict = true;
     rig_call_one(&rig, &heard, "127.0.0.1");
     assert_int_equal(heard.failed, 1);
+    assert_has(heard.why, "or connect once without --ssh-strict");
+    assert_null(strstr(heard.why, "StrictHostKeyChecking"));
     heard_hang_up(&heard);
     rig.settings.strict = false;
     rig_key(&rig, "other", "ed25519", "");
@@ -199,6 +201,76 @@ static void test_strict_and_changed_key(void **state)
     assert_int_equal(heard.failed, 1);
     assert_has(heard.why, "SHA256:");
     heard_hang_up(&heard);
+    rig_close(&rig);
+}
+
+/* The remedy names what refuses unknown keys: the configuration, not an option that nobody gave. */
+static void test_strict_by_configuration(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct heard heard;
+    OPEN_OR_SKIP(rig, "10:30:100");
+    rig_configure(&rig, "StrictHostKeyChecking yes\n");
+    rig_call_one(&rig, &heard, "127.0.0.1");
+    assert_int_equal(heard.failed, 1);
+    assert_int_equal(heard.stage, STAGE_HOST_KEY);
+    assert_has(heard.why, "StrictHostKeyChecking yes");
+    assert_has(heard.why, rig.config);
+    assert_null(strstr(heard.why, "--ssh-strict"));
+    heard_hang_up(&heard);
+    rig.settings.strict = true;
+    rig_call_one(&rig, &heard, "127.0.0.1");
+    assert_has(heard.why, "--ssh-strict");
+    assert_has(heard.why, rig.config);
+    heard_hang_up(&heard);
+    rig_close(&rig);
+}
+
+static const char *second(const char *text, const char *part)
+{
+    const char *first = strstr(text, part);
+    return first == NULL ? NULL : strstr(first + 1, part);
+}
+
+static void test_no_key(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct heard heard;
+    OPEN_OR_SKIP(rig, "10:30:100");
+    rig_configure(&rig, "IdentityFile /nonexistent/other\n");
+    char *key AUTO_FREE = rig_path(&rig, "user");
+    assert_int_equal(unlink(key), 0);
+    rig_call_one(&rig, &heard, "127.0.0.1");
+    assert_int_equal(heard.failed, 1);
+    assert_has(heard.why, "Permission denied (publickey) for user");
+    assert_has(heard.why, "there is no SSH key: create one");
+    assert_null(second(heard.why, "--ssh-identity-file"));
+    heard_hang_up(&heard);
+    rig_close(&rig);
+}
+
+/* As `exit 3` in a login file of the host does. */
+static void test_login_that_exits(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct heard heard;
+    OPEN_OR_SKIP(rig, "10:30:100");
+    char *public AUTO_FREE = rig_read(&rig, "user.pub");
+    char *line AUTO_FREE = mem_printf("command=\"echo closed >&2; exit 3\" %s", public);
+    rig_write(&rig, "authorized", line);
+    for (int i = 0; i < 2; i++) {
+        rig.settings.program_only = i == 1;
+        rig_call_one(&rig, &heard, "127.0.0.1");
+        assert_int_equal(heard.failed, 1);
+        assert_int_equal(heard.stage, STAGE_START);
+        assert_has(heard.why, "the login ended with exit status 3 before the host ran /bin/sh");
+        assert_has(heard.why, ".bashrc");
+        assert_has(heard.why, "closed");
+        heard_hang_up(&heard);
+    }
     rig_close(&rig);
 }
 
@@ -332,6 +404,9 @@ int main(void)
         cmocka_unit_test(test_dropped_come_again),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_strict_and_changed_key),
+        cmocka_unit_test(test_strict_by_configuration),
+        cmocka_unit_test(test_no_key),
+        cmocka_unit_test(test_login_that_exits),
         cmocka_unit_test(test_wrong_key),
         cmocka_unit_test(test_jump),
         cmocka_unit_test(test_program_instead),
