@@ -343,17 +343,63 @@ static void test_exec_failures(void **state)
 {
     struct fixture *f = *state;
     put_file(f, "plain", "text", 0644);
-    put_file(f, "lost_interpreter", "#!/nonexistent/interpreter\n", 0755);
     char *plain AUTO_FREE = mem_printf("%s/plain", f->folder);
-    char *lost AUTO_FREE = mem_printf("%s/lost_interpreter", f->folder);
     f->spec.path = "/nonexistent/program";
     fails(f, true, ENOENT, STATUS_NOT_FOUND, "execute", "/nonexistent/program");
     f->spec.path = plain;
     fails(f, true, EACCES, STATUS_NOT_EXECUTABLE, "execute", plain);
     f->spec.path = f->folder;
     fails(f, true, EACCES, STATUS_NOT_EXECUTABLE, "execute", f->folder);
-    f->spec.path = lost;
-    fails(f, true, ENOENT, STATUS_NOT_FOUND, "execute", lost);
+}
+
+/* A program that exists, and names an interpreter that cannot be executed. */
+static void test_interpreters(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *text;
+        int errnum, status;
+        const char *said;
+    } cases[] = {
+        {"#!/nonexistent/python3\n", ENOENT, STATUS_NOT_FOUND,
+         "its first line names the interpreter /nonexistent/python3: No such file or directory"},
+        {"#! \t/nonexistent/python3 -u\n", ENOENT, STATUS_NOT_FOUND,
+         "names the interpreter /nonexistent/python3: No such"},
+        {"#!venv/python", ENOENT, STATUS_NOT_FOUND, "names the interpreter venv/python: No such"},
+        {"#!/dev/null\n", EACCES, STATUS_NOT_EXECUTABLE,
+         "names the interpreter /dev/null: Permission denied"},
+        {"#!/bin/sh\r\necho\r\n", ENOENT, STATUS_NOT_FOUND,
+         "looks for '/bin/sh\\r' instead of /bin/sh; remove the carriage returns with sed"},
+    };
+    char *script AUTO_FREE = mem_printf("%s/script", f->folder);
+    f->spec.path = script;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        put_file(f, "script", cases[i].text, 0755);
+        fails(f, true, cases[i].errnum, cases[i].status, script, cases[i].said);
+        assert_int_equal(unlink(script), 0);
+    }
+    put_file(f, "python", "", 0755); /* a relative one is looked for where the child is */
+    put_file(f, "script", "#!./python\n", 0755);
+    f->spec.wdir = f->folder;
+    fails(f, true, ENOEXEC, STATUS_NOT_EXECUTABLE, "execute", script);
+}
+
+/* This program with another name of its loader. */
+static void test_missing_loader(void **state)
+{
+    struct fixture *f = *state;
+    struct buf bytes AUTO_BUF = BUF_INIT(64 << 20);
+    assert_int_equal(fd_read_file(SELF, &bytes, NULL), 0);
+    char *name = memmem(buf_text(&bytes), bytes.length, "/ld-", 4);
+    if (name == NULL)
+        skip();
+    name[1] = 'X';
+    char *program AUTO_FREE = mem_printf("%s/program", f->folder);
+    int fd AUTO_FD = open(program, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+    assert_int_equal(fd_write_all(fd, buf_text(&bytes), bytes.length), 0);
+    fd_close(&fd);
+    f->spec.path = program;
+    fails(f, true, ENOENT, STATUS_NOT_FOUND, "it was built for another system", "/Xd-");
 }
 
 static void test_failures_before_exec(void **state)
@@ -600,6 +646,8 @@ int main(void)
         TEST(test_working_directory),
         TEST(test_working_directory_refused),
         TEST(test_exec_failures),
+        TEST(test_interpreters),
+        TEST(test_missing_loader),
         TEST(test_failures_before_exec),
         TEST(test_script_without_interpreter),
         TEST(test_controlling_terminal),

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The interpreter that a program names: of a script the one behind "#!" (execve(2)), of an ELF
+ * program its dynamic loader. The system answers ENOENT or EACCES for a program whose interpreter
+ * it cannot execute, although the program itself exists. Only after such an answer it is looked at
+ * here: before, a handler of binfmt_misc could still execute the program without it.
+ */
+#pragma once
+
+#include "base/error.h"
+
+/* execve() of `path` has failed with `errnum`, in the folder `wdir` (NULL: the present one).
+ * -1: the interpreter is the reason, and `err` says so. 0: it is not, or cannot be read; `err` is
+ * unchanged. */
+int interpreter_explain(const char *path, const char *wdir, int errnum, struct error *err);
