@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "driver/end/teardown.h"
 #include "driver/run/exits.h"
+#include "driver/run/rank_states.h"
 
 #define WAIT_MS 2000
 #define TEXT_MAX ((size_t)1 << 20)
@@ -17,6 +18,7 @@ struct time_limit {
     struct loop_timer *wait;  /* for the answers after it */
     int64_t begun_ms;         /* as job_running_ms() counts */
     int wanted;               /* nodes whose answer is awaited */
+    struct rank_states *states;
     bool passed;
 };
 
@@ -26,6 +28,10 @@ static void end_job(void *context)
     struct job *job = limit->job;
     limit->wanted = 0;
     loop_timer_clear(limit->wait);
+    AUTO_BUF struct buf states = BUF_INIT(TEXT_MAX);
+    rank_states_text(limit->states, &states);
+    if (states.length > 0)
+        output_block(job->output, buf_text(&states));
     char *text AUTO_FREE = mem_printf("the job ran longer than --timeout %.1f s",
                                       (double)job->settings->timeout / 1000);
     teardown_launcher(job, STATUS_TIMEOUT, text);
@@ -51,7 +57,7 @@ static void passed(void *context)
 struct time_limit *time_limit_create(struct job *job)
 {
     struct time_limit *limit = mem_alloc(sizeof(*limit));
-    *limit = (struct time_limit){.job = job};
+    *limit = (struct time_limit){.job = job, .states = rank_states_create()};
     limit->timer = loop_timer_create(job->loop, passed, limit);
     limit->wait = loop_timer_create(job->loop, end_job, limit);
     return limit;
@@ -63,6 +69,7 @@ void time_limit_destroy(struct time_limit *limit)
         return;
     loop_timer_destroy(limit->timer);
     loop_timer_destroy(limit->wait);
+    rank_states_destroy(limit->states);
     free(limit);
 }
 
@@ -101,13 +108,11 @@ int time_limit_state(struct job *job, struct node_link *node, const struct agent
             hvdrun__state_report__free_unpacked(message, NULL);
         return -1;
     }
-    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
     for (size_t i = 0; i < message->n_seats; i++) {
         if (exits_seat_of(job, node, message->seats[i]))
-            buf_printf(&text, "hvdrun: rank %d on %s: %s\n",
-                       job_seat_rank(job, (int)message->seats[i]), node->host, message->texts[i]);
+            rank_states_add(limit->states, job_seat_rank(job, (int)message->seats[i]), node->host,
+                            message->texts[i]);
     }
-    output_block(job->output, buf_text(&text));
     hvdrun__state_report__free_unpacked(message, NULL);
     if (--limit->wanted == 0)
         end_job(limit);

@@ -6,8 +6,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-
-#define SHOWN_RANGES_MAX 8 /* in the description of a node's ranks */
+#include "model/plan/rank_ranges.h"
 
 /* How many ranks are wanted, at least 1, or -1. `usual`: when -np is not given. */
 static int64_t wanted_ranks(const struct plan_request *request, int64_t usual, struct error *err)
@@ -175,17 +174,5 @@ bool plan_is_by_blocks(const struct plan *plan)
 
 void plan_node_describe(const struct plan_node *node, struct buf *out)
 {
-    buf_puts(out, node->local_size == 1 ? "rank " : "ranks ");
-    for (int first = 0, shown = 0; first < node->local_size; shown++) {
-        int last = first;
-        while (last + 1 < node->local_size && node->ranks[last + 1] == node->ranks[last] + 1)
-            last++;
-        if (shown == SHOWN_RANGES_MAX) {
-            buf_puts(out, ",...");
-            return;
-        }
-        buf_printf(out, last > first ? "%s%d-%d" : "%s%d", shown > 0 ? "," : "", node->ranks[first],
-                   node->ranks[last]);
-        first = last + 1;
-    }
+    rank_ranges(node->ranks, node->local_size, out);
 }
