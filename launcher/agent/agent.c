@@ -101,7 +101,7 @@ static void on_tick(void *context)
     if (driver > 0 && getppid() == driver)
         liveness_heard(&agent->liveness, now); /* it may be stopped (a debugger), but it is there */
     if (liveness_tick(&agent->liveness, now) == LIVENESS_LOST) {
-        agent_end_driver_lost(agent);
+        agent_end_driver_silent(agent, liveness_silence_ms(&agent->liveness, now));
         return;
     }
     Hvdrun__Heartbeat beat = HVDRUN__HEARTBEAT__INIT;

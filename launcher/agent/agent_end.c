@@ -52,6 +52,17 @@ void agent_end_driver_lost(struct agent *agent)
     ending_begin(agent->ending, SIGTERM, agent->grace_ms);
 }
 
+void agent_end_driver_silent(struct agent *agent, int64_t silence_ms)
+{
+    if (agent->link == NULL)
+        return;
+    Hvdrun__Farewell message = HVDRUN__FAREWELL__INIT;
+    message.silence_ms = silence_ms < UINT32_MAX ? (uint32_t)silence_ms : UINT32_MAX;
+    post_message(&agent->post, FRAME_FAREWELL, &message.base);
+    link_flush(agent->link);
+    agent_end_driver_lost(agent);
+}
+
 void agent_end_breach(struct agent *agent, const char *what)
 {
     log_error(&agent->post.log, "the driver broke the protocol: %s", what);

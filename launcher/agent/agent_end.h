@@ -16,6 +16,10 @@ void agent_end_anew(struct agent *agent);
 /* The driver or the keeper is lost: ends the workers, then the agent. */
 void agent_end_driver_lost(struct agent *agent);
 
+/* The same for a driver that was silent for too long, after a FAREWELL. It may only be stopped, and
+ * read that later. */
+void agent_end_driver_silent(struct agent *agent, int64_t silence_ms);
+
 /* The driver broke the protocol: reports `what`, then ends as if the driver were lost. */
 void agent_end_breach(struct agent *agent, const char *what);
 

@@ -54,7 +54,8 @@ static void node_lost(struct job *job, struct node_link *node, const char *why)
      * we can tell: peers may notice the crash of a host before we do. But about an agent on this
      * machine nobody knows earlier than we do. */
     bool since_heard = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
-    int64_t when = since_heard ? (node->liveness.heard_ms + 1) * 1000000 : clock_mono_ns();
+    int64_t noticed = node->ended_ns != 0 ? node->ended_ns : clock_mono_ns();
+    int64_t when = since_heard ? (node->liveness.heard_ms + 1) * 1000000 : noticed;
     events_node(job->events, "node_lost", node, why);
     job_rendezvous_node_lost(job->rendezvous, node);
     job_mpi_node_lost(job->mpi, node);
@@ -159,13 +160,13 @@ static void agent_reaped(struct job *job, const struct reaper_exit *exit)
 {
     for (int i = 0; i < job->node_count; i++) {
         int at = (job->node_reaped + i) % job->node_count;
-        struct transport_stream *stream = &job->nodes[at]->stream;
-        if (stream->pid != exit->pid)
+        struct node_link *node = job->nodes[at];
+        if (node->stream.pid != exit->pid)
             continue;
-        stream->pid = 0; /* from now on another process may have this number */
         /* nobody misses an agent that fails at the very end, but its folder may remain */
-        job->lost_here |= stream->same_machine && exit->wait_status != 0;
+        job->lost_here |= node->stream.same_machine && exit->wait_status != 0;
         job->node_reaped = at + 1;
+        node_link_exited(node, exit->wait_status);
         break;
     }
 }
@@ -173,8 +174,8 @@ static void agent_reaped(struct job *job, const struct reaper_exit *exit)
 static void reaped(void *context, const struct reaper_exit *exit)
 {
     struct job *job = context;
+    helpers_exited(job->helpers, exit); /* first: the transport can explain the end */
     agent_reaped(job, exit);
-    helpers_exited(job->helpers, exit);
     log_debug(&job->log, "process %d has ended (wait status %#x)", (int)exit->pid,
               (unsigned)exit->wait_status);
 }

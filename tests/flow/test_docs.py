@@ -25,8 +25,6 @@ BLOCK = re.compile(r"^```(?:console|sh)[ \t]*\n(.*?)^```[ \t]*$", re.M | re.S)
 HOSTS_BLOCK = re.compile(BLOCK.pattern.replace("(?:console|sh)", "console hosts"), re.M | re.S)
 STATUS = re.compile(r"#\s*status (\d+)\s*$")
 VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\d+\.\d+"), "N.N"),
-           # which of the two is told depends on what the driver hears first
-           (re.compile(r"hvdrun-agent ended with exit status \d+"), "the connection to its agent ended"),
            (re.compile(r"\bhvdrun-\S+-\d+:"), "JOB:"), (re.compile(r"\bup \d+ s\b"), "up N s"),
            (re.compile(r"^\d\d:\d\d:\d\d\b"), "TIME")]
 

@@ -241,6 +241,15 @@ class Driver(Failure):
         job.signal(signal.SIGTERM)
         self.expect(job.wait(), 143)
 
+    def test_frozen_for_too_long_blames_itself(self):
+        job = self.train()
+        job.signal(signal.SIGSTOP)
+        self.wait_no_workers(timeout=self.timeout + 10)
+        job.signal(signal.SIGCONT)
+        result = self.expect(job.wait(), LOST)
+        self.expect_said(result, r"node[12] was lost: hvdrun itself stood still for \d+\.\d s, and its agent there gave up")
+        self.expect_not_said(result, "ssh session")
+
     def test_frozen_for_ever(self):
         job = self.train()
         job.signal(signal.SIGSTOP)

@@ -23,7 +23,7 @@ SEED = int(os.environ.get("HVDRUN_SECURITY_SEED") or random.randrange(1 << 32))
 (STDIN, STDIN_CREDIT, SIGNAL, END, KILLING, ENDED, QUIT, HEARTBEAT, HEARTBEAT_REPLY, SUSPEND) = range(11, 21)
 SUSPENDED, RESUME, LOG, KV_REQUEST, KV_REPLY, KV_DROPPED, ABORT = 21, 22, 23, 24, 25, 26, 28
 STATE_REPORT, TERMINATE, PART, MPI_COLLECT, MPI_MODEX, MPI_MODEX_DATA, MPI_STORE = 30, 32, 33, 34, 36, 37, 38
-MPI_SIGNAL, END_WORKER, CANCEL, EPOCH, NOTIFIED, CHECKED, PROBED, OUTPUT_SHOW = 41, 42, 43, 44, 46, 50, 52, 53
+MPI_SIGNAL, END_WORKER, CANCEL, EPOCH, NOTIFIED, CHECKED, PROBED, OUTPUT_SHOW, FAREWELL = 41, 42, 43, 44, 46, 50, 52, 53, 54
 
 
 def number(field, value):
@@ -105,6 +105,8 @@ AGENTS = {
     "unasked answers": (STARTED_ALL, frame(CHECKED), BROKE),
     "unasked probe": (STARTED_ALL, frame(PROBED), BROKE),
     "notified of nobody": (STARTED_ALL, frame(NOTIFIED), BROKE),
+    "farewell": (STARTED_ALL, frame(FAREWELL, number(1, 4000)), r"its agent gave up, since it heard nothing from hvdrun for 4\.0 s"),
+    "farewell unreadable": (STARTED_ALL, frame(FAREWELL, b"\xff"), BROKE),
     "a driver's frame": (STARTED_ALL, frame(PREPARE), BROKE),
     "parts without end": (STARTED_ALL, frame(PART, b"z" * BODY_MAX) * 70, "message that is too large"),
 }

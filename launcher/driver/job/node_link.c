@@ -7,7 +7,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/job/node_end.h"
 #include "driver/job/second_look.h"
+
+#define LAST_WORDS_MS 300 /* for the exit of a process whose stream has ended */
 
 const char *node_state_name(enum node_state state)
 {
@@ -19,8 +22,18 @@ const char *node_state_name(enum node_state state)
     return names[state];
 }
 
+static void forget_end(struct node_link *node)
+{
+    loop_timer_destroy(node->last_words);
+    node->last_words = NULL;
+    mem_free_at(&node->lost_why);
+    mem_free_at(&node->end_reason);
+}
+
 static void close_link(struct node_link *node)
 {
+    loop_timer_destroy(node->last_words);
+    node->last_words = NULL;
     second_look_end(node->look);
     node->look = NULL;
     loop_timer_destroy(node->tick);
@@ -44,20 +57,46 @@ void node_link_give_up(struct node_link *node, const char *why)
     node_closed(node, why);
 }
 
+/* The link has ended, and what can be known about it is. */
+static void end_explained(void *context)
+{
+    struct node_link *node = context;
+    AUTO_FREE char *why = mem_strdup(node->lost_why != NULL ? node->lost_why : node->end_reason);
+    forget_end(node);
+    node_closed(node, why);
+}
+
+/* The kernel closes the descriptors of a process before it reports its exit, so the end of the link
+ * comes first. The exit knows more: it is awaited for a moment. */
 static void link_closed(void *context, const char *reason)
 {
     struct node_link *node = context;
-    AUTO_FREE char *why = node->lost_why;
-    node->lost_why = NULL;
-    if (why == NULL)
-        why = mem_strdup(reason == NULL ? "the connection to its agent ended" : reason);
-    node_closed(node, why);
+    node->ended_ns = clock_mono_ns();
+    node->end_reason = mem_strdup(reason == NULL ? "the connection to its agent ended" : reason);
+    if (node->stream.pid <= 0 || node->lost_why != NULL || node->state >= NODE_CLOSING) {
+        end_explained(node);
+        return;
+    }
+    loop_timer_clear(node->tick);
+    node->last_words = loop_timer_create(node->loop, end_explained, node);
+    loop_timer_set(node->last_words, LAST_WORDS_MS);
 }
 
 void node_link_explain(struct node_link *node, const char *why)
 {
     free(node->lost_why);
     node->lost_why = mem_strdup(why);
+}
+
+void node_link_exited(struct node_link *node, int wait_status)
+{
+    AUTO_BUF struct buf why = BUF_INIT(128);
+    node->stream.pid = 0; /* from now on another process may have this number */
+    node_end_of_exit(wait_status, &why);
+    if (why.length > 0 && node->lost_why == NULL)
+        node_link_explain(node, buf_text(&why));
+    if (node->last_words != NULL)
+        end_explained(node);
 }
 
 void node_link_unreached(struct node_link *node)
@@ -109,6 +148,20 @@ static void on_log(struct node_link *node, const uint8_t *body, size_t length)
         hvdrun__log__free_unpacked(message, NULL);
 }
 
+/* The agent knows that it gave us up, and we know whether we stood still. */
+static void on_farewell(struct node_link *node, const uint8_t *body, size_t length)
+{
+    AUTO_BUF struct buf why = BUF_INIT(1024);
+    Hvdrun__Farewell *message = hvdrun__farewell__unpack(NULL, length, body);
+    if (message == NULL) {
+        node_link_give_up(node, "its agent broke the protocol");
+        return;
+    }
+    node_end_of_farewell(message, liveness_stall_ms(&node->liveness, clock_mono_ms()), &why);
+    hvdrun__farewell__free_unpacked(message, NULL);
+    node_link_give_up(node, buf_text(&why));
+}
+
 /* Takes the agent's facts. -1: the node was given up. */
 static int on_hello(struct node_link *node, const uint8_t *body, size_t length)
 {
@@ -144,6 +197,7 @@ static void link_frame(void *context, const struct frame_header *header, const u
     case FRAME_HEARTBEAT:
     case FRAME_HEARTBEAT_REPLY: on_heartbeat(node, header->type, body, header->length); return;
     case FRAME_LOG: on_log(node, body, header->length); return;
+    case FRAME_FAREWELL: on_farewell(node, body, header->length); return;
     case FRAME_HELLO:
         if (on_hello(node, body, header->length) < 0)
             return;
@@ -221,8 +275,8 @@ int node_link_connect(struct node_link *node, const struct transport_stream *str
 
 static void forget_agent(struct node_link *node)
 {
-    free(node->lost_why);
-    node->lost_why = NULL;
+    forget_end(node);
+    node->ended_ns = 0;
     if (node->hello != NULL)
         hvdrun__agent_hello__free_unpacked(node->hello, NULL);
     node->hello = NULL;

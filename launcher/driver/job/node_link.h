@@ -76,7 +76,10 @@ struct node_link {
     Hvdrun__AgentHello *hello;
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
     bool call_again;            /* the core wants the node again before its last agent has exited */
-    char *lost_why;             /* what the transport reported about the end of the stream; NULL */
+    char *lost_why;   /* what the transport or the agent's exit says about the end; NULL */
+    char *end_reason; /* of the link, which has ended, while the exit is awaited; NULL */
+    int64_t ended_ns; /* when the link ended, on our clock; 0: it has not */
+    struct loop_timer *last_words; /* until the exit of its process is not awaited any more */
 
     struct loop *loop;
     struct loop_timer *tick;
@@ -109,6 +112,9 @@ void node_link_unreached(struct node_link *node);
 
 /* The transport knows why the stream will end. */
 void node_link_explain(struct node_link *node, const char *why);
+/* The process of the stream has ended; `wait_status` as waitpid(2) gives it. For a process that
+ * ends badly this is the reason, unless node_link_explain() has given one. */
+void node_link_exited(struct node_link *node, int wait_status);
 void node_link_suspend(struct node_link *node, bool suspended);
 
 /* The agent's time on our clock, and the possible error. */

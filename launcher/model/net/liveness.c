@@ -28,16 +28,32 @@ static int64_t limit_ms(const struct liveness *l)
     return l->host_answers ? 2 * l->lost_ms : l->lost_ms;
 }
 
+/* A tick that is late by more than half the suspicion time says that we did not look, not that the
+ * peer was silent. */
+static bool is_stalled(const struct liveness *l, int64_t now_ms)
+{
+    return now_ms - l->ticked_ms > LIVENESS_PERIOD_MS + l->suspect_ms / 2;
+}
+
+int64_t liveness_stall_ms(const struct liveness *l, int64_t now_ms)
+{
+    if (!l->suspended && is_stalled(l, now_ms))
+        return now_ms - l->ticked_ms;
+    return now_ms - l->stall_ended_ms < l->suspect_ms ? l->stalled_ms : 0;
+}
+
 enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms)
 {
-    /* A tick that is late by more than half the suspicion time says that we did not look, not that
-     * the peer was silent. */
-    bool stalled = now_ms - l->ticked_ms > LIVENESS_PERIOD_MS + l->suspect_ms / 2;
+    bool stalled = is_stalled(l, now_ms);
+    int64_t since_ms = now_ms - l->ticked_ms;
     l->ticked_ms = now_ms;
     if (l->suspended || l->state == LIVENESS_LOST)
         return l->state;
-    if (stalled)
+    if (stalled) {
+        l->stalled_ms = since_ms;
+        l->stall_ended_ms = now_ms;
         liveness_heard(l, now_ms);
+    }
     int64_t silence = now_ms - l->heard_ms;
     if (silence >= limit_ms(l))
         l->state = LIVENESS_LOST;

@@ -22,6 +22,7 @@ struct liveness {
     int64_t suspect_ms, lost_ms;
     int64_t heard_ms; /* when the peer was last heard */
     int64_t ticked_ms;
+    int64_t stalled_ms, stall_ended_ms; /* our own last stall; 0: none yet */
     enum liveness_state state;
     bool suspended, host_answers;
 };
@@ -34,4 +35,7 @@ enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms);
 /* Until the next tick is due: a period, or less when the state may change before. */
 int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms);
 void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms);
+/* The length of the stall of our own that explains what happens now; 0: there is none. Either no
+ * tick has noticed it yet, or it ended less than the time of suspicion ago. */
+int64_t liveness_stall_ms(const struct liveness *l, int64_t now_ms);
 int64_t liveness_silence_ms(const struct liveness *l, int64_t now_ms);

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/stderr_lines.h"
+#include "model/exit/status_text.h"
 #include "transport/boot/boot.h"
 #include "transport/boot/login_end.h"
 #include "transport/exec/complaint.h"
@@ -57,8 +58,9 @@ static char *describe_end(const struct exec_call *call)
     if (WIFSIGNALED(call->wait_status))
         return mem_printf("%s was killed by signal %d (%s)", call->program,
                           WTERMSIG(call->wait_status), strsignal(WTERMSIG(call->wait_status)));
-    return mem_printf("%s ended with exit status %d", call->program,
-                      WEXITSTATUS(call->wait_status));
+    AUTO_BUF struct buf code = BUF_INIT(64);
+    status_text(WEXITSTATUS(call->wait_status), &code);
+    return mem_printf("%s ended with %s", call->program, buf_text(&code));
 }
 
 /* The stream has ended before any shell said a word: the command's own failure. */

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/stderr_lines.h"
+#include "model/exit/status_text.h"
 
 enum {
     PASSES_PER_TURN = 16, /* then others have their turn */
@@ -62,10 +63,12 @@ static void end_session(struct pump *pump, const char *problem)
     int status = pump->module->exit_status(pump->session);
     pump->exit_status = status;
     const char *last = pump->lines.last;
-    char code[48] = "";
-    if (status >= 0)
-        snprintf(code, sizeof(code), " with exit status %d", status);
-    snprintf(pump->why, sizeof(pump->why), "the agent's ssh session ended%s%s%s", code,
+    AUTO_BUF struct buf code = BUF_INIT(64);
+    if (status >= 0) {
+        buf_puts(&code, " with ");
+        status_text(status, &code);
+    }
+    snprintf(pump->why, sizeof(pump->why), "the agent's ssh session ended%s%s%s", buf_text(&code),
              last[0] == '\0' ? "" : ": ", last);
 }
 

@@ -38,6 +38,7 @@ struct fake_driver {
     struct link *link;
     pid_t agent;
     bool closed;
+    bool silent;        /* it answers no heartbeat */
     struct note *notes; /* all frames that were heard, but not heartbeats and output */
     size_t count;
     struct buf output; /* of all workers, "EPOCH.SEAT:bytes" */
@@ -107,6 +108,8 @@ static inline void fake_frame(void *context, const struct frame_header *header, 
     struct fake_driver *driver = context;
     if (header->type == FRAME_HEARTBEAT) {
         driver->beats++;
+        if (driver->silent)
+            return;
         link_send(driver->link, FRAME_HEARTBEAT_REPLY, header->epoch, body, header->length);
     } else if (header->type == FRAME_OUTPUT) {
         fake_output(driver, header->epoch, body, header->length);
@@ -241,8 +244,9 @@ static inline _Noreturn void fake_agent(int read_fd, int write_fd)
     _exit(FAKE_LEAKS() ? 99 : status);
 }
 
-/* `probe`: words of --preempt-probe, asked every 100 ms; NULL: none. */
-static inline void fake_open_probe(struct fake_driver *driver, char **probe, size_t words)
+/* `probe`: words of --preempt-probe, asked every 100 ms; NULL: none. `timeout_ms`: of silence. */
+static inline void fake_open_as(struct fake_driver *driver, char **probe, size_t words,
+                                uint32_t timeout_ms)
 {
     static const struct link_ops ops = {.frame = fake_frame, .closed = fake_closed};
     int pair[2];
@@ -265,7 +269,7 @@ static inline void fake_open_probe(struct fake_driver *driver, char **probe, siz
     Hvdrun__Credit credit = HVDRUN__CREDIT__INIT;
     welcome.job_id = (char *)"job";
     welcome.log_level = LOG_WARNING;
-    welcome.node_timeout_ms = 60000;
+    welcome.node_timeout_ms = timeout_ms;
     welcome.grace_ms = 500;
     welcome.drain_ms = 200;
     welcome.preempt_probe = probe;
@@ -274,6 +278,11 @@ static inline void fake_open_probe(struct fake_driver *driver, char **probe, siz
     credit.bytes = UINT32_MAX;
     fake_send(driver, FRAME_WELCOME, 0, &welcome.base);
     fake_send(driver, FRAME_OUTPUT_CREDIT, 0, &credit.base);
+}
+
+static inline void fake_open_probe(struct fake_driver *driver, char **probe, size_t words)
+{
+    fake_open_as(driver, probe, words, 60000);
 }
 
 static inline void fake_open(struct fake_driver *driver)

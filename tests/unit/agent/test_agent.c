@@ -648,6 +648,24 @@ static void test_driver_lost(void **state)
     free(folder);
 }
 
+/* A driver that was stopped reads afterwards why its agent has gone. */
+static void test_farewell(void **state)
+{
+    (void)state;
+    struct fake_driver driver;
+    fake_open_as(&driver, NULL, 0, 400);
+    driver.silent = true;
+    struct note note = fake_take(&driver, FRAME_FAREWELL, 0, NO_SEAT);
+    Hvdrun__Farewell *farewell = hvdrun__farewell__unpack(NULL, note.length, note.body);
+    assert_true(farewell->silence_ms >= 400);
+    hvdrun__farewell__free_unpacked(farewell, NULL);
+    free(note.body);
+    while (!driver.closed)
+        run_loop(driver.loop);
+    assert_int_equal(fake_wait(&driver), 0);
+    fake_close(&driver);
+}
+
 /* The agent says which frame it was, ends its workers, and then itself. */
 static void test_a_frame_that_only_agents_send(void **state)
 {
@@ -694,6 +712,7 @@ int main(void)
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_end_while_probe_runs),
         cmocka_unit_test(test_driver_lost),
+        cmocka_unit_test(test_farewell),
         cmocka_unit_test(test_a_frame_that_only_agents_send),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,28 @@ static void test_own_stall(void **state)
     assert_int_equal(liveness_tick(&l, at), LIVENESS_SUSPECT); /* 6 s, in two late ticks */
 }
 
+/* The stall explains what happens while nobody has noticed it, and shortly after it. */
+static void test_length_of_a_stall(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 30000, BEGUN);
+    assert_int_equal(tick_until(&l, &at, 4000), LIVENESS_ALIVE);
+    assert_int_equal(liveness_stall_ms(&l, at + 3000), 0);
+    at += 7000;
+    assert_int_equal(liveness_stall_ms(&l, at), 7000);
+    liveness_heard(&l, at);
+    assert_int_equal(liveness_stall_ms(&l, at), 7000);
+    liveness_tick(&l, at);
+    assert_int_equal(liveness_stall_ms(&l, at + 300), 7000);
+    for (int i = 0; i < 5; i++)
+        liveness_tick(&l, at += 1000);
+    assert_int_equal(liveness_stall_ms(&l, at), 0);
+    liveness_suspend(&l, true, at);
+    assert_int_equal(liveness_stall_ms(&l, at + 60000), 0); /* then nobody is late */
+}
+
 static void test_suspend(void **state)
 {
     (void)state;
@@ -158,6 +180,7 @@ int main(void)
         cmocka_unit_test(test_regular_frames_keep_it_alive),
         cmocka_unit_test(test_lost_before_suspect),
         cmocka_unit_test(test_own_stall),
+        cmocka_unit_test(test_length_of_a_stall),
         cmocka_unit_test(test_suspend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

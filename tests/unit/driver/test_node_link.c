@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the link to an agent ends, and what the driver then knows about the reason. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "driver/job/node_link.h"
+#include "loop_fixture.h"
+
+#define AGENT_PID 4711
+#define KILLED_BY(signal) (signal) /* wait statuses, as waitpid(2) gives them */
+#define EXITED_WITH(code) ((code) << 8)
+
+struct fixture {
+    struct loop *loop;
+    struct node_link *node;
+    struct link *agent; /* the other end */
+    struct log log;
+    int closed;
+    char why[256];
+};
+
+static void ignore_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    (void)context, (void)header, (void)body;
+}
+
+static void ignore_end(void *context, const char *reason)
+{
+    (void)context, (void)reason;
+}
+
+static void node_frame(void *context, struct node_link *node, const struct frame_header *header,
+                       const uint8_t *body)
+{
+    (void)context, (void)node, (void)header, (void)body;
+}
+
+static void node_closed(void *context, struct node_link *node, const char *why)
+{
+    struct fixture *f = context;
+    assert_false(node_link_alive(node));
+    f->closed++;
+    snprintf(f->why, sizeof(f->why), "%s", why);
+    loop_stop(f->loop);
+}
+
+static void node_suspect(void *context, struct node_link *node, bool silent, int64_t silence_ms)
+{
+    (void)context, (void)node, (void)silent, (void)silence_ms;
+}
+
+static int setup(void **state)
+{
+    static const struct node_link_ops ops = {node_frame, node_closed, node_suspect};
+    static const struct link_ops agent_ops = {.frame = ignore_frame, .closed = ignore_end};
+    static struct fixture f;
+    int ends[2];
+    f = (struct fixture){.loop = loop_create(NULL), .node = mem_alloc(sizeof(*f.node))};
+    f.node->host = mem_strdup("c12");
+    if (f.loop == NULL || fd_socketpair(ends) < 0)
+        return -1;
+    node_link_init(f.node, f.loop, 30000, &f.log, &ops, &f);
+    f.agent = link_create(f.loop, ends[1], ends[1], &agent_ops, NULL, NULL);
+    const struct transport_stream stream = {
+        .read_fd = ends[0], .write_fd = ends[0], .pid = AGENT_PID, .same_machine = true};
+    *state = &f;
+    return node_link_connect(f.node, &stream, NULL);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    node_link_destroy(f->node);
+    link_destroy(f->agent);
+    run_turns(f->loop, 1);
+    loop_destroy(f->loop);
+    return 0;
+}
+
+/* The agent's end is closed, and the driver sees it. */
+static void hang_up(struct fixture *f)
+{
+    link_destroy(f->agent);
+    f->agent = NULL;
+    run_turns(f->loop, 3);
+}
+
+static void expect_end(struct fixture *f, const char *why)
+{
+    if (f->closed == 0)
+        run_loop(f->loop);
+    assert_int_equal(f->closed, 1);
+    assert_string_equal(f->why, why);
+    assert_int_equal(f->node->state, NODE_LOST);
+}
+
+static void test_the_exit_comes_after_the_end(void **state)
+{
+    struct fixture *f = *state;
+    int64_t before = clock_mono_ns();
+    hang_up(f);
+    assert_int_equal(f->closed, 0);
+    node_link_exited(f->node, KILLED_BY(SIGXFSZ));
+    expect_end(f, "its agent was killed by SIGXFSZ (the limit of ulimit -f)");
+    assert_true(f->node->ended_ns >= before && f->node->ended_ns <= clock_mono_ns());
+    assert_int_equal(f->node->stream.pid, 0);
+}
+
+static void test_the_exit_comes_before_the_end(void **state)
+{
+    struct fixture *f = *state;
+    node_link_exited(f->node, EXITED_WITH(125));
+    assert_int_equal(f->closed, 0); /* there may be more to read */
+    hang_up(f);
+    expect_end(f, "its agent ended with exit status 125");
+}
+
+static void test_a_status_that_means_a_signal(void **state)
+{
+    struct fixture *f = *state;
+    hang_up(f);
+    node_link_exited(f->node, EXITED_WITH(128 + SIGKILL));
+    expect_end(f, "its agent ended with exit status 137 (SIGKILL)");
+}
+
+static void test_an_exit_that_says_nothing(void **state)
+{
+    struct fixture *f = *state;
+    hang_up(f);
+    node_link_exited(f->node, EXITED_WITH(0));
+    expect_end(f, "the connection to its agent ended");
+}
+
+/* A process that closes its stream and goes on. */
+static void test_an_exit_that_does_not_come(void **state)
+{
+    struct fixture *f = *state;
+    hang_up(f);
+    assert_int_equal(f->closed, 0);
+    expect_end(f, "the connection to its agent ended");
+}
+
+static void test_the_transport_knows_more(void **state)
+{
+    struct fixture *f = *state;
+    hang_up(f);
+    node_link_explain(f->node, "ssh ended with exit status 255: Broken pipe");
+    node_link_exited(f->node, EXITED_WITH(255));
+    expect_end(f, "ssh ended with exit status 255: Broken pipe");
+}
+
+static void say_farewell(struct fixture *f, uint32_t silence_ms)
+{
+    Hvdrun__Farewell message = HVDRUN__FAREWELL__INIT;
+    message.silence_ms = silence_ms;
+    link_send_message(f->agent, FRAME_FAREWELL, 0, &message.base);
+    link_flush(f->agent);
+}
+
+static void test_an_agent_that_heard_nothing(void **state)
+{
+    struct fixture *f = *state;
+    say_farewell(f, 4000);
+    hang_up(f);
+    expect_end(f,
+               "its agent gave up, since it heard nothing from hvdrun for 4.0 s (--node-timeout)");
+}
+
+/* The driver knows that it was late itself: it does not blame the host. */
+static void test_a_driver_that_stood_still(void **state)
+{
+    struct fixture *f = *state;
+    f->node->liveness.ticked_ms -= 7000;
+    say_farewell(f, 4000);
+    expect_end(f, "hvdrun itself stood still for 7.0 s, and its agent there gave up after 4.0 s "
+                  "(--node-timeout)");
+}
+
+static void test_a_farewell_that_cannot_be_read(void **state)
+{
+    struct fixture *f = *state;
+    link_send(f->agent, FRAME_FAREWELL, 0, "\377", 1);
+    link_flush(f->agent);
+    expect_end(f, "its agent broke the protocol");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_exit_comes_after_the_end),   TEST(test_the_exit_comes_before_the_end),
+        TEST(test_a_status_that_means_a_signal),   TEST(test_an_exit_that_says_nothing),
+        TEST(test_an_exit_that_does_not_come),     TEST(test_the_transport_knows_more),
+        TEST(test_an_agent_that_heard_nothing),    TEST(test_a_driver_that_stood_still),
+        TEST(test_a_farewell_that_cannot_be_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
