@@ -23,6 +23,7 @@
 #include "cli/control_command.h"
 #include "cli/first_word.h"
 #include "cli/help.h"
+#include "cli/job_files.h"
 #include "cli/place.h"
 #include "cli/process_title.h"
 #include "cli/show_config.h"
@@ -122,6 +123,9 @@ static int start_agents(const struct settings *settings, const struct allocation
 static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
                    const struct place *place, const struct plan *plan, bool late, struct error *err)
 {
+    int lock_fd AUTO_FD = -1;
+    if (job_files_open(&line->settings, !line->check.wanted, &lock_fd, err) < 0)
+        return -1;
     char *module_dir AUTO_FREE = place_modules();
     struct transport_stream *streams AUTO_FREE =
         mem_array(plan == NULL ? 0 : (size_t)plan->node_count, sizeof(*streams));
@@ -214,8 +218,6 @@ static int run_elastic(int64_t begun_ns, char *const *argv, const struct command
                             settings_place(&line->settings, OPT_dry_run));
     if (line->settings.dry_run != SET_DRY_RUN_NO) /* the plan with all hosts up */
         return dry_run_plan(line, place, err);
-    if (place_output_folder(&line->settings, err) < 0)
-        return -1;
     return run_job(begun_ns, argv, line, place, NULL, false, err);
 }
 
@@ -238,7 +240,7 @@ static int run_static(int64_t begun_ns, char *const *argv, const struct command_
     bool late = place_is_vague(place);
     int result = -1;
     struct plan *plan = place_plan(line, place, late, err);
-    if (plan != NULL && place_output_folder(&line->settings, err) == 0)
+    if (plan != NULL)
         result = run_job(begun_ns, argv, line, place, plan, late, err);
     plan_destroy(plan);
     return result;

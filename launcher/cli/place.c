@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/place.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -144,33 +143,6 @@ int place_check_elastic(const struct command_line *line, struct error *err)
             "%s: the workers of an elastic job come and go, so none of them can have the terminal",
             settings_place(settings, OPT_pty));
     return layout_check_elastic(settings, err);
-}
-
-int place_output_folder(const struct settings *settings, struct error *err)
-{
-    if (settings->output_filename == NULL)
-        return 0;
-    char *path AUTO_FREE = mem_strdup(settings->output_filename);
-    char *pattern = strchr(path, '%');
-    if (pattern != NULL) { /* a pattern: the part before its first % */
-        *pattern = '\0';
-        char *slash = strrchr(path, '/');
-        path[slash == NULL ? 0 : slash - path] = '\0';
-    }
-    for (char *end = path; *end != '\0';) {
-        end += strspn(end, "/");
-        end += strcspn(end, "/");
-        char kept = *end;
-        *end = '\0';
-        int errnum = mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : errno;
-        if (errnum != 0) {
-            error_errno(err, errnum, "cannot create the folder %s for --output-filename", path);
-            err->status = STATUS_USAGE;
-            return -1;
-        }
-        *end = kept;
-    }
-    return 0;
 }
 
 char *place_modules(void)

@@ -38,9 +38,6 @@ bool place_is_vague(const struct place *place);
 /* -1: an option is set that an elastic job does not support. */
 int place_check_elastic(const struct command_line *line, struct error *err);
 
-/* Makes the folder that --output-filename needs. */
-int place_output_folder(const struct settings *settings, struct error *err);
-
 /* The folder of hvdrun-agent and hvdrun-*.so: lib/hvdrun in the folder of this executable, or in
  * the folder above. The caller owns the results of these three functions. */
 char *place_modules(void);

@@ -124,7 +124,7 @@ static struct copy *make(struct copies *copies, const char *path, uint64_t hash)
         grow_buckets(copies);
     struct copy *copy = mem_alloc(sizeof(*copy));
     copy->hash = hash;
-    copy->target = sink_file(copies->sink, path, copies->append);
+    copy->target = sink_file(copies->sink, path, copies->append, true);
     sink_open(copies->sink, copy->target);
     put_in_bucket(copies, copy);
     copies->count++;

@@ -388,7 +388,7 @@ struct output_file *output_file_open(struct output *output, const char *path, bo
 {
     struct output_file *file = mem_alloc(sizeof(*file));
     file->output = output;
-    file->target = sink_file(output->sink, path, append);
+    file->target = sink_file(output->sink, path, append, false);
     sink_open(output->sink, file->target);
     file->next = output->files;
     output->files = file;

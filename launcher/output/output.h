@@ -73,8 +73,8 @@ void output_progress(struct output *output, const char *text); /* one live line 
 void output_flush(struct output *output, void (*done)(void *context), void *context);
 
 /* Files of other rooms, written in the same order by the same thread. Opening cannot fail here: a
- * warning names once a file that cannot be created or written, and its bytes are dropped. A file
- * that you do not close is closed by output_destroy(). */
+ * warning names once a file that cannot be created or written, and its bytes are dropped. Folders
+ * are not made. A file that you do not close is closed by output_destroy(). */
 struct output_file *output_file_open(struct output *output, const char *path, bool append);
 void output_file_write(struct output_file *file, const void *bytes, size_t length);
 void output_file_close(struct output_file *file); /* accepts NULL; `file` is gone */

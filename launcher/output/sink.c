@@ -287,9 +287,9 @@ struct output_target *sink_descriptor(struct sink *sink, int fd, const char *nam
     return keep(sink, target_descriptor(fd, name));
 }
 
-struct output_target *sink_file(struct sink *sink, const char *path, bool append)
+struct output_target *sink_file(struct sink *sink, const char *path, bool append, bool folders)
 {
-    return keep(sink, target_file(path, append));
+    return keep(sink, target_file(path, append, folders));
 }
 
 const char *sink_target_name(const struct output_target *target)

@@ -34,7 +34,8 @@ bool sink_destroy(struct sink *sink, int64_t wait_ms);
 
 /* Targets live as long as the sink. Neither of these calls touches the file or descriptor. */
 struct output_target *sink_descriptor(struct sink *sink, int fd, const char *name);
-struct output_target *sink_file(struct sink *sink, const char *path, bool append);
+struct output_target *sink_file(struct sink *sink, const char *path, bool append,
+                                bool folders);                    /* makes missing ones */
 const char *sink_target_name(const struct output_target *target); /* its path */
 
 void sink_append(struct sink *sink, struct output_target *target, const void *bytes, size_t length);

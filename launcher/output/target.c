@@ -24,11 +24,12 @@ struct output_target *target_descriptor(int fd, const char *name)
     return target;
 }
 
-struct output_target *target_file(const char *path, bool append)
+struct output_target *target_file(const char *path, bool append, bool folders)
 {
     struct output_target *target = target_descriptor(-1, path);
     target->is_file = true;
     target->append = append;
+    target->folders = folders;
     return target;
 }
 
@@ -98,7 +99,7 @@ static int open_file(struct output_target_set *set, struct output_target *target
     if (set->open >= set->open_max && set->oldest != NULL)
         shut(set, set->oldest);
     target->fd = try_open(target);
-    if (target->fd < 0 && errno == ENOENT && strchr(target->path, '/') != NULL) {
+    if (target->fd < 0 && errno == ENOENT && target->folders) {
         make_folders(target->path);
         target->fd = try_open(target);
     }

@@ -3,9 +3,9 @@
  * What the sink writes to: a descriptor that the caller gave us, or a file by its path. Everything
  * here can block, so only the sink thread calls target_write() and target_close().
  *
- * A file is created (with its folders) at the first write. At most `open_max` files of a set are
- * open. The one that was used longest ago is closed for a new one, and opened again for appending.
- * A target that has failed drops everything after that.
+ * A file is created (if wanted with its folders) at the first write. At most `open_max` files of a
+ * set are open. The one that was used longest ago is closed for a new one, and opened again for
+ * appending. A target that has failed drops everything after that.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct output_target {
     char *path;                          /* or the name of the descriptor */
     int fd;
     int errnum; /* why it has failed; 0: it works */
-    bool is_file, append, closed;
+    bool is_file, append, folders, closed;
     bool reported; /* that it has failed */
     bool wide;     /* a pipe that was enlarged, or cannot be */
 };
@@ -32,7 +32,8 @@ struct output_target_set {
 };
 
 struct output_target *target_descriptor(int fd, const char *name); /* `fd` is never closed */
-struct output_target *target_file(const char *path, bool append);
+/* `folders`: makes the folders of the path that do not exist. */
+struct output_target *target_file(const char *path, bool append, bool folders);
 void target_destroy(struct output_target *target); /* closes nothing: target_close() first */
 
 /* Writes everything; zero bytes only create the file. -1: it has failed, see target->errnum. It

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -253,8 +254,19 @@ class Files(Flow):
     def test_folder_that_cannot_be_made(self):
         self.write("file", "")
         result = self.run_job("-np", 2, "--output-filename", "file/out", worker("hello"))
-        self.assertNotEqual(result.status, 0, result.describe())
+        self.expect(result, 2)
         self.expect_said(result, "file/out.*not a directory")
+
+    def test_one_job_at_a_time(self):
+        job = self.start("-np", 1, "--output-filename", "out", worker("hang"))
+        job.wait_output("ready")
+        result = self.expect(self.run_job("-np", 1, "--output-filename", "out", worker("hello")), 2)
+        self.expect_said(result, "another job writes to the folder out now")
+        # neither agents nor what a worker leaves behind hold the lock
+        job.signal(signal.SIGKILL)
+        job.wait()
+        self.expect(self.run_job("-np", 1, "--output-filename", "out", worker("hello")), 0)
+        self.assertEqual(self.read("out/rank.0/stdout"), b"hello from rank 0 of 1\n")
 
     def test_full_disk(self):
         place = self.box.path("small")

@@ -101,8 +101,11 @@ class Report(Flow):
 
     def test_report_that_cannot_be_written(self):
         self.write("file", "")
-        result = self.run_job("--report", "file/report.json", "-np", 1, worker("hello"))
-        self.expect_said(result, "file/report.json.*not a directory")
+        result = self.run_job("--report", "file/report.json", "--events", "no/events", "-np", 1, worker("hello"))
+        self.expect(result, 2)
+        self.expect_said(result, "--report: cannot write file/report.json: not a directory; "
+                                 "--events: cannot write no/events: its folder does not exist")
+        self.assertEqual(result.stdout, "")
         result = self.run_job("--report", "/dev/full", "-np", 1, worker("hello"))
         self.expect_said(result, "/dev/full.*no space")
         self.assertIn("hello from rank 0", result.stdout)

@@ -52,7 +52,9 @@ enum option_flag {
     FLAG_FILE = 64,    /* the value is a path of a file (completion) */
     FLAG_DIR = 128,    /* the value is a path of a folder (completion) */
     FLAG_EQUALS = 256, /* a value only as --NAME=VALUE; the bare form is a FIXED entry */
-    FLAG_HOSTS = 512,  /* where the hosts come from: of those given by one source only one */
+    FLAG_WRITES =
+        1024,         /* FLAG_FILE: hvdrun writes the file, and looks at the start whether it can */
+    FLAG_HOSTS = 512, /* where the hosts come from: of those given by one source only one */
 };
 
 struct option_info {

@@ -442,7 +442,7 @@ static void files_of_other_rooms(void **state)
 {
     (void)state;
     char path[256];
-    snprintf(path, sizeof(path), "%s/reports/events", folder);
+    snprintf(path, sizeof(path), "%s/events", folder);
     struct rig rig;
     for (int i = 0; i < 2; i++) {
         rig_start(&rig, (struct output_config){0});
@@ -453,7 +453,7 @@ static void files_of_other_rooms(void **state)
         rig_end(&rig);
     }
     output_file_close(NULL);
-    expect_file("reports/events", "event\nevent\n");
+    expect_file("events", "event\nevent\n");
 }
 
 /* ---- more ---- */
@@ -558,7 +558,7 @@ static void several_files_of_other_rooms(void **state)
     struct output_file *files[3];
     for (int i = 0; i < 3; i++) {
         char path[256];
-        snprintf(path, sizeof(path), "%s/several/%d", folder, i);
+        snprintf(path, sizeof(path), "%s/several.%d", folder, i);
         files[i] = output_file_open(rig.output, path, false);
         if (i < 2)
             output_file_write(files[i], i == 0 ? "0\n" : "1\n", 2);
@@ -567,9 +567,9 @@ static void several_files_of_other_rooms(void **state)
     output_file_close(files[2]);
     output_file_write(files[1], "more\n", 5);
     rig_end(&rig);
-    expect_file("several/0", "0\n");
-    expect_file("several/1", "1\nmore\n");
-    expect_file("several/2", "");
+    expect_file("several.0", "0\n");
+    expect_file("several.1", "1\nmore\n");
+    expect_file("several.2", "");
 }
 
 static void collapsed_lines_have_the_time(void **state)

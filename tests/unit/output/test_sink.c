@@ -65,7 +65,7 @@ static struct output_target *file(struct bench *bench, const char *name)
 {
     char path[256];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return sink_file(bench->sink, path, false);
+    return sink_file(bench->sink, path, false, false);
 }
 
 /* Does this process have a descriptor of the target's file? */
@@ -262,7 +262,7 @@ static void a_failure_is_told_without_a_question(void **state)
     struct bench bench = {.loop = loop_create(NULL)};
     const struct sink_ops ops = {.drained = on_drained, .failed = on_told};
     bench.sink = sink_create(bench.loop, &ops, &bench);
-    struct output_target *full = sink_file(bench.sink, "/dev/full", true);
+    struct output_target *full = sink_file(bench.sink, "/dev/full", true, false);
     sink_append(bench.sink, full, "x", 1);
     sink_submit(bench.sink);
     drained_meanwhile(&bench);

@@ -47,7 +47,7 @@ static struct output_target *file(const char *name, bool append)
 {
     char path[256];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return target_file(path, append);
+    return target_file(path, append, true);
 }
 
 static void expect(const struct output_target *target, const char *text)
@@ -90,6 +90,22 @@ static void folders_are_made(void **state)
     target_write(&set, target, "new", 3);
     target_close(&set, target);
     expect(target, "new");
+    target_destroy(target);
+}
+
+/* A path that does not exist is a mistyped one, unless folders are wanted. */
+static void folders_are_not_made(void **state)
+{
+    (void)state;
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    char path[256], parent[256];
+    snprintf(parent, sizeof(parent), "%s/mistyped", folder);
+    snprintf(path, sizeof(path), "%s/mistyped/report", folder);
+    struct output_target *target = target_file(path, false, false);
+    assert_int_equal(target_write(&set, target, "x", 1), -1);
+    assert_int_equal(target->errnum, ENOENT);
+    assert_int_equal(access(parent, F_OK), -1);
+    target_close(&set, target);
     target_destroy(target);
 }
 
@@ -149,7 +165,7 @@ static void failures_are_told_once(void **state)
 {
     (void)state;
     struct output_target_set set = {.open_max = 4, .give_up = &give_up};
-    struct output_target *full = target_file("/dev/full", true);
+    struct output_target *full = target_file("/dev/full", true, false);
     assert_int_equal(target_write(&set, full, "x", 1), -1);
     assert_int_equal(full->errnum, ENOSPC);
     assert_int_equal(target_write(&set, full, "x", 1), 0);
@@ -356,6 +372,7 @@ int main(void)
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_are_made),
+        cmocka_unit_test(folders_are_not_made),
         cmocka_unit_test(few_descriptors_for_many_files),
         cmocka_unit_test(failures_are_told_once),
         cmocka_unit_test(a_closed_pipe_is_a_failure),

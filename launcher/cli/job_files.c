@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/job_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+
+#define PATH_TEXT_MAX 8192
+
+static void add_problem(struct buf *problems, const char *what)
+{
+    buf_printf(problems, "%s%s", problems->length > 0 ? "; " : "", what);
+}
+
+/* 0, or the errno of what keeps us from making this file. */
+static int try_making(const char *path)
+{
+    int fd AUTO_FD = fd_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd >= 0)
+        return unlink(path) == 0 ? 0 : errno;
+    return errno == EEXIST ? 0 : errno; /* a link that leads nowhere: the job makes what it names */
+}
+
+/* 0, or why the file cannot be written. To open a pipe would wait for its reader, or end it. */
+static int try_writing(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return errno == ENOENT ? try_making(path) : errno;
+    if (S_ISDIR(info.st_mode))
+        return EISDIR;
+    if (!S_ISREG(info.st_mode))
+        return access(path, W_OK) == 0 ? 0 : errno;
+    int fd AUTO_FD = fd_open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY, 0);
+    return fd >= 0 ? 0 : errno;
+}
+
+static void check_file(const struct settings *settings, enum option_id id, struct buf *problems)
+{
+    AUTO_BUF struct buf path = BUF_INIT(PATH_TEXT_MAX);
+    if (settings_format(settings, id, &path) < 0)
+        return;
+    int errnum = try_writing(buf_text(&path));
+    if (errnum == 0)
+        return;
+    AUTO_FREE char *what =
+        mem_printf("%s: cannot write %s: %s", settings_place(settings, id), buf_text(&path),
+                   errnum == ENOENT ? "its folder does not exist" : strerrordesc_np(errnum));
+    add_problem(problems, what);
+}
+
+/* Makes the folder and all above it. 0, or errno; `path` then ends with the folder that failed. */
+static int make_folders(char *path)
+{
+    for (char *end = path; *end != '\0';) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        char kept = *end;
+        *end = '\0';
+        if (mkdir(path, 0777) < 0 && errno != EEXIST)
+            return errno;
+        *end = kept;
+    }
+    return 0;
+}
+
+/* The folder that --output-filename names; of a pattern, the part before its first %. */
+static char *folder_of(const char *value, bool *pattern)
+{
+    const char *percent = strchr(value, '%');
+    *pattern = percent != NULL;
+    if (percent == NULL)
+        return mem_strdup(value);
+    const char *slash = memrchr(value, '/', (size_t)(percent - value));
+    if (slash == NULL)
+        return mem_strdup(".");
+    return mem_strndup(value, slash > value ? (size_t)(slash - value) : 1);
+}
+
+/* False: another job has locked it. */
+static bool lock_folder(const char *path, int *lock_fd)
+{
+    *lock_fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    return *lock_fd < 0 || flock(*lock_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+static void open_folder(const struct settings *settings, int *lock_fd, struct buf *problems)
+{
+    bool pattern = false;
+    const char *place = settings_place(settings, OPT_output_filename);
+    AUTO_FREE char *path = folder_of(settings->output_filename, &pattern), *what = NULL;
+    AUTO_FREE char *inside = mem_printf("%s/.", path); /* only a folder has this */
+    int errnum = make_folders(path);
+    if (errnum != 0) {
+        what =
+            mem_printf("%s: cannot create the folder %s: %s", place, path, strerrordesc_np(errnum));
+    } else if (access(inside, W_OK | X_OK) < 0) {
+        what = mem_printf("%s: cannot write to the folder %s: %s", place, path,
+                          strerrordesc_np(errno));
+    } else if (!pattern && !lock_folder(path, lock_fd)) {
+        what = mem_printf("%s: another job writes to the folder %s now; wait for its end, or name "
+                          "another folder",
+                          place, path);
+    }
+    if (what != NULL)
+        add_problem(problems, what);
+}
+
+int job_files_open(const struct settings *settings, bool has_workers, int *lock_fd,
+                   struct error *err)
+{
+    AUTO_BUF struct buf problems = BUF_INIT(ERROR_TEXT_MAX);
+    *lock_fd = -1;
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        enum option_id id = (enum option_id)i;
+        if ((option_info(id)->flags & FLAG_WRITES) != 0 && settings_is_set(settings, id))
+            check_file(settings, id, &problems);
+    }
+    if (has_workers && settings->output_filename != NULL && settings->output_filename[0] != '\0')
+        open_folder(settings, lock_fd, &problems);
+    if (problems.length == 0)
+        return 0;
+    fd_close(lock_fd);
+    return error_status(err, STATUS_USAGE, "%s", buf_text(&problems));
+}

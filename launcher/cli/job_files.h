@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that hvdrun itself writes during a job, looked at before anything starts: those of the
+ * options with FLAG_WRITES, and the folder of --output-filename.
+ *
+ * Only the folder of --output-filename is made with all its folders. The folder of a single file
+ * has to be there, because a path that does not exist is a mistyped one, mostly. What a file holds
+ * stays as it is until the job writes to it, and a file that does not exist yet does not appear.
+ *
+ * One job at a time writes to the folder of --output-filename. The folder is locked with flock(2),
+ * and the kernel unlocks it when the process ends, however it ends. Some file systems cannot lock a
+ * folder (NFS), and a pattern has no folder of its own. Then two jobs are not noticed.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "model/settings/settings.h"
+
+/* -1 and STATUS_USAGE: some cannot be written, or another job writes there; the text names them
+ * all. `has_workers`: the job needs the folder of --output-filename. `*lock_fd` locks it until the
+ * caller closes it; -1: nothing is locked. */
+int job_files_open(const struct settings *settings, bool has_workers, int *lock_fd,
+                   struct error *err);
