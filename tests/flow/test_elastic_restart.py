@@ -2,12 +2,13 @@
 """Elastic jobs whose workers start anew: MPI programs (another PMIx namespace, another PMI-1 key value
 space), as many workers as -np says, time for those that are asked to end, and how such a job ends."""
 
+import os
 import re
 import signal
 import subprocess
 
 from elastic import Elastic
-from rig import HVDRUN, Flow, main, mpi_worker
+from rig import HVDRUN, Flow, is_alive, main, mpi_worker, wait_until
 
 QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 
@@ -113,6 +114,21 @@ class End(Restart):
         self.expect_said(result, "interrupted \\(SIGTERM\\)")
         self.expect_not_said(result, "succeeded")
         self.assertEqual(self.read_json(self.box.path("report"))["job"]["cause"]["kind"], "interrupted")
+
+    def test_what_failed_on_its_own_was_not_terminated(self):
+        gate, let_go = self.box.gate()
+        script = ('echo "agent $PPID rank $RANK pid $$"; [ $RANK != 0 ] || exec sleep 60; '
+                  'while [ ! -e "$0" ]; do sleep 0.02; done; exit 3')
+        job = self.start_elastic("-np", 3, "--min-np", 3, "-H", "a:3", "--max-restarts", 0, "sh", "-c", script, gate)
+        job.wait_output("agent", count=3)
+        said = re.findall(r"agent (\d+) rank (\d) pid (\d+)", job.output())
+        agent, pids = int(said[0][0]), [int(pid) for _, rank, pid in said if rank != "0"]
+        os.kill(agent, signal.SIGSTOP)  # it learns of both exits at once
+        let_go()
+        wait_until(lambda: not any(map(is_alive, pids)), "two exits")
+        os.kill(agent, signal.SIGCONT)
+        result = self.expect(job.wait(), 3)
+        self.expect_said(result, r"1 other rank failed on its own\nhvdrun: terminated 1 other rank\n")
 
     def test_reset_limit_reached_by_a_lost_host(self):
         crash = '[ $RANK = 0 ] || kill -9 $PPID; sleep 60'

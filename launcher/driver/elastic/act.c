@@ -50,7 +50,8 @@ void elastic_act_kill(struct job *job, int seat, int64_t grace_ms)
     message.seat = (uint32_t)seat;
     message.signal = grace_ms > 0 ? SIGTERM : SIGKILL;
     message.grace_ms = (uint32_t)grace_ms;
-    const struct rank_record *record = &job->ranks.records[seat];
+    struct rank_record *record = &job->ranks.records[seat];
+    record->ended_by_us |= record->state < RANK_EXITED;
     node_link_send(job->nodes[record->node], FRAME_END_WORKER, record->epoch, &message.base);
 }
 

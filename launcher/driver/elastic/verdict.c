@@ -54,11 +54,23 @@ void elastic_verdict_of(const struct job *job, const struct elastic *core, struc
     }
 }
 
+/* The user's signal reached the workers too. */
+static bool is_after_interruption(const struct job *job, const struct rank_record *record)
+{
+    const struct exit_outside *outside = &job->outside;
+    int64_t since = outside->interrupted.when_ns - outside->interrupted.round_ns;
+    return outside->interrupted.signal != 0 && record->ended_ns > since;
+}
+
 enum exit_role elastic_role_of(const struct job *job, int seat)
 {
     const struct rank_record *record = &job->ranks.records[seat];
     if (record->state < RANK_EXITED)
         return ROLE_NONE;
-    bool well = !record->signaled && record->code == 0;
-    return well ? ROLE_OK : seat == job->verdict.seat ? ROLE_CAUSE : ROLE_CONSEQUENCE;
+    if (!record->signaled && record->code == 0)
+        return ROLE_OK;
+    if (seat == job->verdict.seat)
+        return ROLE_CAUSE;
+    bool by_us = record->ended_by_us || is_after_interruption(job, record);
+    return by_us && !record->aborted ? ROLE_CONSEQUENCE : ROLE_FAILED;
 }

@@ -288,7 +288,7 @@ void node_link_renew(struct node_link *node)
     node->state = NODE_CALLING;
     node->stage = STAGE_WAITING;
     memset(node->stage_ns, 0, sizeof(node->stage_ns));
-    node->hello_ns = node->ready_ns = 0;
+    node->hello_ns = node->ready_ns = node->killed_ns = 0;
     node->suspect = node->same_clock = false;
 }
 

@@ -39,6 +39,12 @@ int exits_started(struct job *job, struct node_link *node, const struct agent_fr
     return result;
 }
 
+/* The kill and the exit are times of one clock. A later epoch may have begun after the kill. */
+static bool is_after_kill(const struct node_link *node, const struct rank_record *record)
+{
+    return node->killed_ns >= record->started_ns && record->ended_ns > node->killed_ns;
+}
+
 static void record_exit(struct rank_record *record, const Hvdrun__Exited *message)
 {
     record->signaled = message->signaled;
@@ -75,7 +81,9 @@ int exits_exited(struct job *job, struct node_link *node, const struct agent_fra
                                .uncertainty_ns = node_link_uncertainty(node)};
     bool first = rank_exited(&job->ranks, seat, event.when_ns);
     if (first) {
-        record_exit(&job->ranks.records[seat], message);
+        struct rank_record *record = &job->ranks.records[seat];
+        record_exit(record, message);
+        record->ended_by_us |= node->killed_ns != 0 && is_after_kill(node, record);
         events_rank(job->events, "worker_exit", job, seat);
         kind_exited(job, &event);
     }
@@ -128,7 +136,8 @@ int exits_killing(struct job *job, struct node_link *node, const struct agent_fr
     Hvdrun__Killing *message = hvdrun__killing__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
-    kind_killed(job, node, node_link_time(node, message->when_ns));
+    node->killed_ns = node_link_time(node, message->when_ns);
+    kind_killed(job, node, node->killed_ns);
     hvdrun__killing__free_unpacked(message, NULL);
     return 0;
 }
