@@ -167,9 +167,10 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
         return cannot_enter(spec->wdir, errnum, err);
     bool too_many = pid < 0 && errnum == EAGAIN;
     if (failure.step != STEP_EXEC || interpreter_explain(spec->path, spec->wdir, errnum, err) == 0)
-        error_errno(
-            err, errnum, "cannot %s %s%s", step_names[failure.step], spec->path,
-            too_many ? " (check the limit of processes: ulimit -u, and that of the container)" : "");
+        error_errno(err, errnum, "cannot %s %s%s", step_names[failure.step], spec->path,
+                    too_many
+                        ? " (check the limit of processes: ulimit -u, and that of the container)"
+                        : "");
     if (err != NULL)
         err->status = errnum == ENOENT && failure.step == STEP_EXEC ? STATUS_NOT_FOUND
                                                                     : STATUS_NOT_EXECUTABLE;
