@@ -45,8 +45,10 @@ static struct {
     bool on;
     atomic_ulong *count; /* shared by all processes of the run */
     char failed[PATH_MAX];
-    const char *self;   /* this library */
-    const void *origin; /* where it is mapped */
+    const char *argv0;      /* the loader's name of the program, which a title for ps overwrites */
+    char program[PATH_MAX]; /* its path */
+    const char *self;       /* this library */
+    const void *origin;     /* where it is mapped */
 } plan;
 
 /* What is called from here is not to be counted. */
@@ -143,7 +145,8 @@ static void record(const char *call, unsigned long number, void *const *frames, 
         Dl_info info;
         if (dladdr(frames[i], &info) == 0 || info.dli_fbase == plan.origin)
             continue;
-        used += snprintf(line + used, sizeof(line) - (size_t)used, " %.200s+%#lx", info.dli_fname,
+        used += snprintf(line + used, sizeof(line) - (size_t)used, " %.200s+%#lx",
+                         info.dli_fname == plan.argv0 ? plan.program : info.dli_fname,
                          (unsigned long)((uintptr_t)frames[i] - (uintptr_t)info.dli_fbase));
     }
     line[used++] = '\n';
@@ -189,13 +192,13 @@ static void watch_crashes(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-    char program[PATH_MAX];
     const char *text = getenv("TORTURE"), *folder = getenv("TORTURE_FOLDER");
     inside = true;
-    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    ssize_t length = readlink("/proc/self/exe", plan.program, sizeof(plan.program) - 1);
     if (text != NULL && folder != NULL && length > 0) {
-        program[length] = '\0';
-        enum role role = role_of(program);
+        plan.program[length] = '\0';
+        plan.argv0 = program_invocation_name;
+        enum role role = role_of(plan.program);
         void *frames[2];
         Dl_info info = {0};
         backtrace(frames, 2); /* loads what it needs now, and not inside malloc() */
