@@ -6,18 +6,21 @@
  * is in it.
  *
  *   elastic_horovod [--steps N] [--step-ms MS] [--commit N] [--until FILE] [--progress [K]]
- *                   [--stamp FILE] [--alarm SECONDS] [--once FOLDER] [faults]
+ *                   [--stamp FILE] [--alarm SECONDS] [--once FOLDER] [--import-ms LOW[:HIGH]]
+ *                   [--import-until FILE] [faults]
  *
  * The training sums numbers that are dealt out among the ranks; its result depends on nothing but
  * the number of steps, whatever happens on the way: rank 0 prints "final steps=N checksum=X". With
- * --until it goes on with idle steps (and commits) after the last one until the file exists.
+ * --until it goes on with idle steps (and commits) after the last one until the file exists. The
+ * imports of a new process: see import_modules().
  *
  * Faults, each RANK@STEP, by the present rank (or `all`), before that step's collective:
  *   --crash R@S[:TIMES]   SIGKILL to itself
  *   --exit R@S:CODE       exits so; --exit0 R@S with 0, long before the end
  *   --hang R@S            never takes part in that collective; its connections stay open
  *   --never-ask R@S       from then on, after the next failure, does not ask for its new place
- *   --crash-rejoin R@S[:TIMES]  after step S, given rank R again, dies before it stores an address
+ *   --crash-answer R@S[:TIMES]  after step S, given rank R again, dies before the rendezvous
+ *   --crash-rejoin R@S[:TIMES]  the same, but in the rendezvous, before it stores an address
  *
  * Lines on stdout: "epoch-round K rank R/N host H local L step S pid P" whenever a round begins,
  * and every K steps with --progress; the same with "lost", "updated" or "updated skip_sync" when
@@ -106,6 +109,9 @@ static void reset(struct elastic *e)
         wait_for_ever();
     }
     ask_for_place(e);
+    if (fault_due(e->argc, e->argv, "--crash-answer", e->worker.global.rank, e->state.step, true,
+                  &fault))
+        raise(SIGKILL);
     if (fault_due(e->argc, e->argv, "--crash-rejoin", e->worker.global.rank, e->state.step, true,
                   &fault))
         e->worker.die_before_put = e->worker.global.rank;
@@ -186,6 +192,8 @@ int main(int argc, char **argv)
     e->argc = argc;
     e->argv = argv;
     set_up(e);
+    now_doing = "import";
+    import_modules(&e->worker, argc, argv);
     join(e);
     now_doing = "register";
     notices_start(&e->notices, e->worker.global.rank);

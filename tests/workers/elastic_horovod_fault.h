@@ -56,7 +56,7 @@ static bool fault_due(int argc, char **argv, const char *name, int rank, int64_t
                       bool late, struct fault *due)
 {
     const char *folder = option(argc, argv, "--once", NULL);
-    bool repeats = strcmp(name, "--crash") == 0 || strcmp(name, "--crash-rejoin") == 0;
+    bool repeats = strncmp(name, "--crash", strlen("--crash")) == 0;
     for (int i = 1; i + 1 < argc; i++) {
         if (strcmp(argv[i], name) != 0)
             continue;

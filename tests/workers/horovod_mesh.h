@@ -18,6 +18,8 @@ enum {
     POLL_MS = 10,
     LISTEN_BACKLOG = 4096,
     CONTEXTS = 6,
+    PEER_TIMEOUTS =
+        5, /* so many time-outs pass until a peer that has stored its address is given up */
 };
 
 /* One peer's part of a blob. The filling makes a cut or shifted blob visible. */
@@ -179,7 +181,20 @@ static struct entry fetch_entry(struct worker *worker, const struct context *con
     return entry;
 }
 
-/* The higher rank connects. */
+/* The connection with the greeting sent; -1: the peer does not take it. */
+static int try_connect(struct worker *worker, const struct sockaddr_in *address,
+                       const struct greeting *greeting)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    tune(fd, worker->timeout_ms);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
+        send(fd, greeting, sizeof(*greeting), MSG_NOSIGNAL) == (ssize_t)sizeof(*greeting))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* The higher rank connects, and tries again for a long time when the peer has gone. */
 static void connect_to(struct worker *worker, struct context *context, int to,
                        const struct entry *entry)
 {
@@ -187,19 +202,21 @@ static void connect_to(struct worker *worker, struct context *context, int to,
     address.sin_addr.s_addr = entry->address;
     struct greeting greeting = {MAGIC, worker->init, (uint32_t)context->place.rank, (uint32_t)to,
                                 entry->nonce};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    tune(fd, worker->timeout_ms);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-        send(fd, &greeting, sizeof(greeting), MSG_NOSIGNAL) != (ssize_t)sizeof(greeting))
-        give_up(worker->global.rank, "cannot connect to rank %d of %s: %s", to, context->scope,
-                strerror(errno));
+    int64_t deadline = now_ms() + PEER_TIMEOUTS * worker->timeout_ms;
+    int fd = try_connect(worker, &address, &greeting);
+    while (fd < 0) {
+        if (now_ms() >= deadline)
+            give_up(worker->global.rank, "cannot connect to rank %d of %s", to, context->scope);
+        pause_ms(POLL_MS);
+        fd = try_connect(worker, &address, &greeting);
+    }
     context->peers[to] = fd;
 }
 
 /* Takes connections until the one of this peer is there; others that come first are kept. */
 static void accept_from(struct worker *worker, struct context *context, int from)
 {
-    int64_t deadline = now_ms() + worker->timeout_ms;
+    int64_t deadline = now_ms() + PEER_TIMEOUTS * worker->timeout_ms;
     while (context->peers[from] < 0) {
         struct pollfd watch = {.fd = context->listener, .events = POLLIN};
         int64_t left = deadline - now_ms();
@@ -259,7 +276,7 @@ static void context_open(struct worker *worker, struct context *context, const c
             accept_from(worker, context, i);
     }
     int64_t sum;
-    if (!exchange(context, 1, 5 * worker->timeout_ms, &sum) || sum != place.size)
+    if (!exchange(context, 1, PEER_TIMEOUTS * worker->timeout_ms, &sum) || sum != place.size)
         give_up(worker->global.rank, "the barrier of %s failed", context->scope);
     snprintf(key, sizeof(key), "%d", place.rank);
     free(client_request(&worker->client, "DELETE", context->scope, key, NULL, 0).body);
@@ -310,6 +327,23 @@ static void worker_read(struct worker *worker, const char *host, const char *por
         exit(2);
     }
     client_init(&worker->client, worker->global.rank, host, port);
+}
+
+/* What a Python program does before it speaks to the launcher for the first time:
+ *   --import-ms LOW[:HIGH]  takes so long: LOW in rank 0, HIGH in the last rank, evenly between
+ *   --import-until FILE     says "imports ..." and takes until the file exists */
+static void import_modules(const struct worker *worker, int argc, char **argv)
+{
+    const char *range = option(argc, argv, "--import-ms", "0"), *colon = strchr(range, ':');
+    const char *file = option(argc, argv, "--import-until", NULL);
+    const struct place *place = &worker->global;
+    long low = strtol(range, NULL, 10), high = colon != NULL ? to_number(colon + 1) : low;
+    pause_ms(low + (high - low) * place->rank / (place->size > 1 ? place->size - 1 : 1));
+    if (file == NULL)
+        return;
+    dprintf(1, "imports rank %d/%d host %s pid %d\n", place->rank, place->size, worker->hostname,
+            getpid());
+    wait_for_file(file);
 }
 
 /* A mesh needs a descriptor per peer and context. */

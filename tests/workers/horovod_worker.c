@@ -6,13 +6,13 @@
  * Horovod is in it.
  *
  *   horovod_worker [--steps N] [--reinit K] [--exit-rank R [--exit-code C]] [--die-before-put R]
- *                  [--verbose]
+ *                  [--verbose] [--import-ms LOW[:HIGH]] [--import-until FILE]
  *
  * Each init sets up six contexts (global, local, cross, and the same for the first process set),
  * then N allreduces of the rank numbers, then prints "rank R of N: sum S". --reinit K shuts down
  * and inits again K times. --exit-rank R exits after its first init with status C.
  * --die-before-put R kills itself before its first address is stored. --verbose prints the number
- * of requests and the milliseconds of each init on stderr.
+ * of requests and the milliseconds of each init on stderr. The imports: see import_modules().
  *
  * A protocol error, a time-out or a peer that vanishes during init: abort(). A peer that vanishes
  * later: exit 1, as the Python exception does. Without a rendezvous address: a world of one, and it
@@ -119,6 +119,7 @@ int main(int argc, char **argv)
     worker_read(&worker, host, port);
     worker.die_before_put = (int)to_number(option(argc, argv, "--die-before-put", "-1"));
     raise_descriptor_limit();
+    import_modules(&worker, argc, argv);
     int64_t rounds = 1 + to_number(option(argc, argv, "--reinit", "0"));
     for (int64_t i = 0; i < rounds; i++)
         one_round(&worker, argc, argv);
