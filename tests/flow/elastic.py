@@ -27,6 +27,7 @@ from ground import patient, wait_until, worker
 ITEMS, MASK = 97, (1 << 64) - 1
 ROUND = re.compile(r"^(?:\[[\d,-]+\]<stdout>:)?epoch-round (\d+) rank (\d+)/(\d+) host (\S+) local (\d+) step (\d+) pid (\d+)$",
                    re.M)
+IMPORTS = re.compile(r"^(?:\[[\d,-]+\]<stdout>:)?imports rank (\d+)/(\d+) host (\S+) pid (\d+)$", re.M)
 
 Member = collections.namedtuple("Member", "round rank size host local step pid")
 
@@ -91,6 +92,12 @@ class Training:
             return wait_until(there, f"{size} ranks that train together", timeout)
         except AssertionError as error:
             raise AssertionError(f"{error}{self.job.describe()}") from None
+
+    def imports(self, count):
+        """Waits for the process that was the count-th to begin with its imports: see Elastic.held_imports()."""
+        found = wait_until(lambda: IMPORTS.findall(self.job.output())[count - 1:], f"{count} processes that import")
+        rank, size, host, pid = found[0]
+        return Member(0, int(rank), int(size), host, -1, 0, int(pid))
 
     def trains(self, seconds=1.0):
         """Nothing changes for so long."""
@@ -190,6 +197,14 @@ class Elastic:
         self.set_hosts(*hosts)
         script = self.write("discover.sh", f"#!/bin/sh\nexec cat '{self.box.path('hosts')}'\n", 0o755)
         return ["--host-discovery-script", script, "--discovery-period", "200ms"]
+
+    # the imports of new processes
+
+    def held_imports(self):
+        """The words for a worker that has to import, and two functions: from hold() to let_go(), no import ends."""
+        gate, let_go = self.box.gate("imported")
+        let_go()
+        return ["--import-until", gate], lambda: os.remove(gate), let_go
 
     # the job
 

@@ -97,11 +97,12 @@ class Status(Control):
                          [("a", 2, [0, 1]), ("b", 2, [2, 3])])
         job.kill(before[3])
         job.members(4, but=before)
-        job.wait_epoch(2)
+        job.wait_event("epoch_met", epoch=3)
         status = self.job_status()
-        self.assertEqual(status["epoch"], 2)
-        self.assertRegex(status["events"][-1]["text"], r"epoch 2: 4 ranks on 2 hosts \(.*to recover\)")
-        self.assertRegex(self.ask("status").stdout, r"(?m)^\d\d:\d\d:\d\d  epoch 2: 4 ranks on 2 hosts")
+        self.assertEqual(status["epoch"], 3)
+        self.assertRegex(status["events"][-2]["text"], r"epoch 3: 4 ranks on 2 hosts \(.*; started after .*\)")
+        self.assertRegex(status["events"][-1]["text"], r"epoch 3: all ranks are connected, \S+ s after the change")
+        self.assertRegex(self.ask("status").stdout, r"(?m)^\d\d:\d\d:\d\d  epoch 2: 3 ranks on 2 hosts")
         job.finish()
 
     def test_spare_host(self):

@@ -9,7 +9,7 @@ import re
 import signal
 
 from elastic import Elastic
-from rig import Flow, main, nightly, wait_until, worker
+from rig import Flow, is_alive, main, nightly, patient, wait_until, worker
 
 DRAWN = "the simulator draws such losses and hosts 100,000 times"
 
@@ -58,11 +58,16 @@ class Workers(Rejoin):
         after = job.members(4, but=before)
         self.expect_survivors(before, after, (0, 1, 2))
         self.assertEqual((after[3].host, after[3].local), ("b", before[3].local), "the new one takes the slot")
-        event = job.wait_epoch(2, size=4)
+        event = job.wait_epoch(2, size=3)
         for phase in ("detect_s", "agree_s", "plan_s", "start_s", "resumed_s"):
             self.assertIn(phase, event["phases"])
+        job.wait_epoch(3, size=4)
         result = job.finish()
-        self.expect_said(result, r"epoch 2: 4 ranks on 2 hosts \(.*\bto recover\)")
+        self.expect_said(result, r"epoch 2: 3 ranks on 2 hosts \(rank 3 on b was killed by SIGKILL; started after .*"
+                                 r"epoch 2: all ranks are connected, \S+ s after the failure\n.*"
+                                 r"epoch 3: 4 ranks on 2 hosts .*"
+                                 r"epoch 3: all ranks are connected, \S+ s after the change\n")
+        self.assertEqual([one["epoch"] for one in job.events("epoch_met")], [1, 2, 3])
 
     def test_rank_0_killed(self):
         # whoever is rank 0 next must have the state
@@ -97,21 +102,36 @@ class Workers(Rejoin):
         for rank in (1, 3, 0):
             job.kill(members[rank])
             members = job.members(4, but=members)
-        job.wait_epoch(4)
+        job.wait_epoch(7)  # each one costs two
         job.finish()
 
     def test_exit_with_a_status_is_a_failure_too(self):
         job = self.train("-H", "a:2,b:2", "--min-np", 2, faults=("--exit", "2@20:9"))
         job.members(4, since=2)
-        job.wait_epoch(2, size=4)
+        job.wait_epoch(2, size=3)
         job.finish()
 
-    def test_dies_while_it_rejoins(self):
-        # the others are in the rendezvous with it and abort, as real ones do
-        self.gloo_timeout = 2
+    def test_dies_before_it_comes_to_the_rendezvous(self):
+        # the others wait at its gate: another worker takes the place of the one that died
+        job = self.train("-H", "a:2,b:2", "--min-np", 1, faults=("--crash", "3@20", "--crash-answer", "1@1"))
+        after, before = job.members(4, since=2), job.round(1)
+        self.expect_survivors(before, after, (0, 2))
+        self.assertNotIn(before[1].pid, [one.pid for one in after.values()])
+        job.finish()
+
+    def test_rank_0_dies_before_it_comes_to_the_rendezvous(self):
+        # nobody else can be rank 0 of those that wait: they are ended, and start anew from what they have saved
+        job = self.train("-H", "a:2,b:2", "--min-np", 1, faults=("--crash", "3@20", "--crash-answer", "0@1"))
+        job.wait_event("epoch", mode="restart", size=4)
+        self.expect_said(job.finish(), "no worker that holds the job's state remains")
+
+    def test_dies_in_the_rendezvous(self):
+        # the others would wait for it, and abort after five time-outs: they are ended before, and count for nothing
         job = self.train("-H", "a:2,b:2", "--min-np", 1, faults=("--crash", "3@20", "--crash-rejoin", "1@1"))
-        job.wait_event("epoch", epoch=3, timeout=60)
-        job.finish(aborts=True)
+        job.wait_event("epoch", mode="restart", size=4)
+        result = job.finish()
+        self.expect_said(result, "no worker that holds the job's state remains")
+        self.expect_not_said(result, "blacklist")
 
     def test_exit_0_right_after_a_failure_is_not_believed(self):
         job = self.train("-H", "a:2,b:2", "--min-np", 2, faults=("--crash", "1@20", "--exit0", "2@20"))
@@ -123,6 +143,88 @@ class Workers(Rejoin):
         job = self.train("-H", "a:2,b:1", "--min-np", 1, faults=("--exit0", "2@20"))
         job.members(3, since=2)
         job.finish()
+
+
+class Imports(Rejoin):
+    """Nobody waits for the imports of a new process, however long they take, and nobody fails because of them."""
+
+    gloo_timeout = 1
+
+    def train(self, *args, **options):
+        words, self.hold, self.let_go = self.held_imports()
+        return super().train(*args, faults=words, **options)
+
+    def outlast(self, job):
+        """A while that is longer than any worker waits for another."""
+        job.trains(int(patient(self.gloo_timeout)) + 0.3)
+
+    def test_of_a_replacement(self):
+        job = self.train("-H", "a:2,b:2", "--min-np", 2)
+        before = job.members(4)
+        self.hold()
+        job.kill(before[3])
+        three = job.members(3, but=before)
+        self.expect_survivors(before, three, (0, 1, 2))
+        job.imports(5)
+        self.outlast(job)
+        self.let_go()
+        after = job.members(4, but=three)
+        self.expect_survivors(before, after, (0, 1, 2))
+        self.assertGreater(after[0].step, three[0].step, "they went on")
+        self.assertNotRegex(job.finish().stdout, r"\blost rank ./3")
+
+    def test_of_a_replacement_that_all_wait_for(self):
+        job = self.train("-H", "a:2,b:2", "--min-np", 2, "--rejoin", "together")
+        before = job.members(4)
+        self.hold()
+        job.kill(before[3])
+        job.imports(5)
+        self.outlast(job)
+        self.let_go()
+        self.expect_survivors(before, job.members(4, but=before), (0, 1, 2))
+        job.finish()
+        self.assertEqual([one["size"] for one in job.events("epoch")], [4, 4])
+
+    def test_of_a_new_host(self):
+        job = self.train("-np", 2, "--min-np", 2, "--max-np", 4, *self.discover("a:2"))
+        before = job.members(2)
+        self.hold()
+        self.set_hosts("a:2", "b:2")
+        job.imports(4)
+        self.outlast(job)
+        self.let_go()
+        self.expect_survivors(before, job.members(4), (0, 1))
+        self.assertNotRegex(job.finish().stdout, r"\blost rank")
+
+    def test_of_a_replacement_whose_host_leaves(self):
+        job = self.train("-np", 2, "--min-np", 1, *self.discover("a:1", "b:1"))
+        before = job.members(2)
+        self.hold()
+        job.kill(before[1])
+        newcomer = job.imports(3)
+        self.set_hosts("a:1")
+        wait_until(lambda: not is_alive(newcomer.pid), "the end of the newcomer")
+        self.expect_survivors(before, job.members(1), (0,))
+        job.trains()
+        self.let_go()
+        job.finish()
+        self.assertEqual([one["hosts"] for one in job.events("epoch")], [["a", "b"], ["a"]])
+
+    def test_that_fail(self):
+        # they count against their slot, and for nobody else
+        job = self.train("-H", "a:2,b:2", "--min-np", 2)
+        before = job.members(4)
+        self.hold()
+        job.kill(before[3])
+        three = job.members(3, but=before)
+        for count in (5, 6):
+            job.kill(job.imports(count))
+        job.wait_output("blacklist", name="stderr")
+        job.trains()
+        self.expect_survivors(before, three, (0, 1, 2))
+        result = job.finish()
+        self.assertEqual([one["size"] for one in job.events("epoch")], [4, 3])
+        self.expect_said(result, "it had not joined the job yet")
 
 
 class Hung(Rejoin):
@@ -395,7 +497,8 @@ class Ends(Rejoin):
         self.expect_blame(result, 2, signal_number=signal.SIGKILL)
 
     def test_host_put_aside_is_not_used_again(self):
-        job = self.train("-H", "a:1,b:1", "--min-np", 1, faults=("--crash", "1@10:1000"))
+        # together: the new worker begins at the step that kills it
+        job = self.train("-H", "a:1,b:1", "--min-np", 1, "--rejoin", "together", faults=("--crash", "1@10:1000"))
         members = job.members(1, timeout=60)
         self.assertEqual(members[0].host, "a")
         job.trains()
@@ -404,7 +507,7 @@ class Ends(Rejoin):
         self.expect_said(result, r"\bb\b[^\n]*(aside|blacklist)")
 
     def test_cooldown(self):
-        job = self.train("-H", "a:1,b:1", "--min-np", 1, "--blacklist-cooldown-range", "1", "2",
+        job = self.train("-H", "a:1,b:1", "--min-np", 1, "--blacklist-cooldown-range", "1", "2", "--rejoin", "together",
                          faults=("--crash", "1@10:3"))
         alone = job.members(1, timeout=60)
         job.members(2, but=alone, timeout=60)

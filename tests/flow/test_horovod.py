@@ -48,6 +48,11 @@ class Horovod(Flow):
     def test_by_name_and_with_a_proxy_set(self):
         self.train(2, env={"http_proxy": "http://192.0.2.1:3128", "HTTP_PROXY": "http://192.0.2.1:3128"})
 
+    def test_a_rank_that_comes_late(self):
+        # later than the other one would wait for it, once it has begun to connect
+        late = "0:1700"  # ms of imports, from the first rank to the last
+        self.train(2, "--import-ms", late, env={"HOROVOD_GLOO_TIMEOUT_SECONDS": "1"})
+
     def test_death_after_init(self):
         result = self.run_job("-np", 4, worker("horovod_worker"), "--exit-rank", 2, "--exit-code", 9)
         self.expect(result, 9)

@@ -58,7 +58,7 @@ class Loss(ElasticHosts):
         self.host(2).power_on()
         self.expect_survivors(before, job.members(4, but=two, timeout=90), self.on(before, 1))
         result = job.finish()
-        self.expect_said(result, r"epoch 2: 2 ranks on 1 host \(lost node2\b.*to recover\)")
+        self.expect_said(result, r"epoch 2: 2 ranks on 1 host \(lost node2\b.*; started after .*\)")
 
     def test_power_cut(self):
         job = self.train("-H", "node1:2,node2:2", "--min-np", 2)
