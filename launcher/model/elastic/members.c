@@ -332,19 +332,45 @@ static void start_members(struct elastic *e)
     }
 }
 
+static void remove_asked(struct elastic *e, int seat)
+{
+    answer(e, &e->workers.items[seat], -1);
+    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_REMOVED);
+    elastic_workers_expect(&e->workers, seat,
+                           e->now_ms + e->config.grace_ms + e->config.patience_ms);
+}
+
 static void remove_others(struct elastic *e)
 {
     if (e->workers.in_state[ELASTIC_WORKER_ASKED] == 0)
         return;
-    for (int seat = 0; seat < e->workers.count; seat++) {
-        struct elastic_worker *worker = &e->workers.items[seat];
-        if (worker->state != ELASTIC_WORKER_ASKED)
-            continue;
-        answer(e, worker, -1);
-        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_REMOVED);
-        elastic_workers_expect(&e->workers, seat,
-                               e->now_ms + e->config.grace_ms + e->config.patience_ms);
-    }
+    for (int seat = 0; seat < e->workers.count; seat++)
+        if (e->workers.items[seat].state == ELASTIC_WORKER_ASKED)
+            remove_asked(e, seat);
+}
+
+static bool holds_up(const struct elastic *e, const struct elastic_worker *worker)
+{
+    const struct elastic_host *host = &e->hosts.items[worker->host];
+    return worker->state == ELASTIC_WORKER_ASKED && host->state == ELASTIC_HOST_DRAINING &&
+           host->listed && host->relisted;
+}
+
+bool elastic_members_hold_up(const struct elastic *e)
+{
+    if (e->hosts.in_state[ELASTIC_HOST_DRAINING] == 0)
+        return false;
+    for (int seat = 0; seat < e->workers.count; seat++)
+        if (holds_up(e, &e->workers.items[seat]))
+            return true;
+    return false;
+}
+
+void elastic_members_let_leave(struct elastic *e)
+{
+    for (int seat = 0; seat < e->workers.count; seat++)
+        if (holds_up(e, &e->workers.items[seat]))
+            remove_asked(e, seat);
 }
 
 /* What the change was about, for the facts of the epoch that it led to. */

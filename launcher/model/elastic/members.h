@@ -21,6 +21,10 @@ void elastic_members_choice_clear(struct elastic_choice *choice);
 /* How many workers that have asked can keep their slots. */
 int elastic_members_survivors(const struct elastic *e);
 
+/* Some that have asked cannot stay, and hold up the next machine of their host's name. */
+bool elastic_members_hold_up(const struct elastic *e);
+void elastic_members_let_leave(struct elastic *e); /* answers them: they are not needed */
+
 /* Gives the survivors, and new workers up to the size of the choice, their ranks. */
 void elastic_members_place(const struct elastic *e, const struct elastic_choice *choice,
                            const struct elastic_survivor *survivors, int count,

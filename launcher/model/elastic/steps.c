@@ -65,6 +65,15 @@ static void step_held(struct elastic *e)
     }
 }
 
+/* The next machine of a host's name can come when those that cannot stay there have gone. */
+static void let_leave(struct elastic *e)
+{
+    if (elastic_members_survivors(e) == 0)
+        elastic_change_nobody_left(e);
+    else
+        elastic_members_let_leave(e);
+}
+
 static void step_waiting(struct elastic *e)
 {
     bool rejoins = e->change.open && e->change.mode == ELASTIC_REJOIN;
@@ -87,6 +96,8 @@ static void step_waiting(struct elastic *e)
     if (choice.size < wanted(e)) {
         e->gather_until_ms = -1;
         elastic_timer_off(e, ELASTIC_TIMER_GATHER);
+        if (rejoins && elastic_members_hold_up(e))
+            let_leave(e);
     } else if (!must_gather(e, &choice) && (join || !elastic_verdict_reset_limit(e))) {
         if (rejoins && elastic_members_survivors(e) == 0)
             elastic_change_nobody_left(e);

@@ -848,6 +848,46 @@ static void test_a_drain_is_taken_back(void **state)
     story_end(&s);
 }
 
+/* Its name is listed for another machine, for which the job waits: its workers must go first. */
+static void test_a_drained_host_is_listed_again(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 2;
+    story_rejoins(&s, "a,b");
+    drain_by(&s, "b", -1);
+    story_rejoin(&s);
+    expect(&s, "notify 0");
+    expect_state(&s, ELASTIC_WAITING);
+    hosts(&s, "a");
+    hosts(&s, "a,b");
+    expect(&s, "answer 101:-1");
+    exited(&s, 1, 134);
+    finished(&s, 1);
+    expect(&s, "let go b, call b");
+    came(&s, "b");
+    expect(&s, "prepare 2");
+    expect_members(&s, "a0 +b0");
+    story_end(&s);
+
+    story_config(&s)->np = 2; /* nobody else has the state */
+    s.config.min_np = 1;
+    story_rejoins(&s, "a:2");
+    drain_by(&s, "a", -1);
+    hosts(&s, "");
+    hosts(&s, "a:2");
+    ignore(&s);
+    ended(&s, 0, 1);
+    asked(&s, 1);
+    expect_said(&s, "no worker that holds the job's state remains");
+    expect_state(&s, ELASTIC_STOPPING);
+    all_end(&s, 15);
+    came(&s, "a");
+    expect(&s, "end all 30000, let go a, call a, prepare 2");
+    story_end(&s);
+}
+
 /* No commit comes before the machine goes: its workers do not hold up the others. */
 static void test_the_time_of_a_drained_host_is_over(void **state)
 {
@@ -1160,7 +1200,7 @@ static void test_the_time_of_a_host_with_one_worker_is_over(void **state)
     struct story s;
     story_config(&s)->np = 2;
     s.config.min_np = 1;
-    s.config.renotify_ms = 100000;
+    s.config.renotify_ms = 1000000;
     story_rejoins(&s, "a,b");
     drain_by(&s, "b", 20000);
     expect(&s, "deadline b 20000, notify 0");
