@@ -44,7 +44,8 @@ void elastic_change_note_added(struct elastic *e)
     else if (added > 0)
         elastic_change_note(e, "added %s", buf_text(&names));
     else if (change->text.length == 0 && change->grows)
-        elastic_change_note(e, "more slots");
+        elastic_change_note(e, "%d more worker%s", e->plan.size - e->coming.size,
+                            elastic_plural(e->plan.size - e->coming.size));
     if (change->grows && change->cause.kind == ELASTIC_FAILURE_NONE &&
         e->plan.size > e->coming.size)
         e->facts.grown++;

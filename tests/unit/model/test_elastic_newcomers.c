@@ -66,7 +66,7 @@ static void test_survivors_go_on_at_once(void **state)
     prepared(&s);
     expect(&s, "start 3, answer 200:0, answer 202:2, answer 203:3, resumed 3");
     expect_members(&s, "a0 a1 b0 b1");
-    expect_cause(&s, "more slots");
+    expect_cause(&s, "1 more worker");
     assert_int_equal(elastic_facts(s.e)->grown, 1);
     story_end(&s);
 }

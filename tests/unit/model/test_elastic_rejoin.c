@@ -328,7 +328,7 @@ static void test_fewer_slots(void **state)
     expect_members(&s, "a0 a1 b0 +b1 +b2");
     prepared(&s);
     started(&s);
-    expect_cause(&s, "more slots");
+    expect_cause(&s, "2 more workers");
     story_end(&s);
 }
 
