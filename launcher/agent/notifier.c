@@ -244,9 +244,19 @@ static void timer_fire(void *context)
     }
 }
 
+static bool in_progress(const struct notifier *notifier, uint32_t seat)
+{
+    for (const struct errand *errand = notifier->first; errand != NULL; errand = errand->next)
+        if (errand->seat == seat)
+            return true;
+    return false;
+}
+
 void notifier_send(struct notifier *notifier, uint32_t seat, uint64_t timestamp, int result,
                    const uint8_t *registration, size_t length)
 {
+    if (in_progress(notifier, seat))
+        return;
     struct errand *errand = mem_alloc(sizeof(*errand));
     *errand = (struct errand){.notifier = notifier,
                               .next = notifier->first,

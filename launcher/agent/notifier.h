@@ -20,8 +20,8 @@ enum { NOTIFIER_TRIES = 3 };
 
 struct notifier;
 
-/* `done` is called once for each notifier_send(), from the loop: `problem` is NULL, or one line
- * that is borrowed for the call. It may send again and destroy the notifier. */
+/* `done` is called once for each notification that is not dropped, from the loop: `problem` is
+ * NULL, or one line that is borrowed for the call. It may send again and destroy the notifier. */
 struct notifier *notifier_create(struct loop *loop,
                                  void (*done)(void *context, uint32_t seat, uint64_t timestamp,
                                               const char *problem),
@@ -33,6 +33,7 @@ void notifier_set_limits(struct notifier *notifier, int64_t connect_ms, int64_t 
                          int64_t pause_ms);
 
 /* `result`: enum notification_result. `registration`: the body that the worker registered with,
- * borrowed for the call. Several notifications can be in progress, also for one worker. */
+ * borrowed for the call. Several notifications can be in progress, but one for each worker: while
+ * it is, further ones are dropped without `done`. They would say the same, and not later. */
 void notifier_send(struct notifier *notifier, uint32_t seat, uint64_t timestamp, int result,
                    const uint8_t *registration, size_t length);

@@ -347,6 +347,7 @@ void elastic_change_grow(struct elastic *e, int size)
     change->announced = size;
     if (pick_mode(e) == ELASTIC_REJOIN) {
         change->notify = true;
+        change->pause_ms = 0;
         return;
     }
     open_change(e, e->now_ms);
@@ -372,6 +373,7 @@ void elastic_change_leave(struct elastic *e, int64_t grace_ms)
     change->noticed = true;
     if (pick_mode(e) == ELASTIC_REJOIN) {
         change->notify = true;
+        change->pause_ms = 0;
         return;
     }
     open_change(e, e->now_ms);

@@ -56,6 +56,7 @@ struct elastic_change {
     bool notify;                    /* rank 0 must be notified, as soon as it has registered */
     bool stuck_said;                /* why workers in a rendezvous are killed */
     int announced;                  /* the size of which rank 0 was notified */
+    int64_t pause_ms;               /* until it is notified again; 0: it was not notified yet */
     int killed, lost;               /* workers that we killed and hosts lost since it was opened */
     int aborted;                    /* members that ended by SIGABRT after the cause */
     struct elastic_failure cause;   /* the first failure */

@@ -211,9 +211,13 @@ static void notify_rank_0(struct elastic *e)
     if (worker == NULL || worker->rank != 0 || worker->state != ELASTIC_WORKER_RUNNING ||
         !worker->registered)
         return; /* its REGISTERED brings us back */
-    e->change.notify = false;
+    struct elastic_change *change = &e->change;
+    change->notify = false;
+    change->pause_ms = change->pause_ms == 0 ? e->config.renotify_ms / 10 : 2 * change->pause_ms;
+    if (change->pause_ms > e->config.renotify_ms)
+        change->pause_ms = e->config.renotify_ms;
     elastic_emit(e, ELASTIC_NOTIFY)->seat = e->plan.members[0].seat;
-    elastic_timer_set(e, ELASTIC_TIMER_NOTIFY, e->now_ms + e->config.renotify_ms);
+    elastic_timer_set(e, ELASTIC_TIMER_NOTIFY, e->now_ms + change->pause_ms);
 }
 
 static void wait_for_slots(struct elastic *e)

@@ -163,9 +163,11 @@ struct elastic_config {
     int64_t reconnect_min_ms, reconnect_max_ms; /* doubling, from a loss to the next call */
     int64_t failure_decay_ms, suspect_ms;
     int64_t patience_ms; /* after the grace, until a host whose worker has not ended is given up */
-    int64_t renotify_ms; /* between two notices of a change to rank 0, until a worker asks */
-    int failure_limit;   /* failures until the blacklist; 0: nothing is blacklisted */
-    bool early;          /* survivors go on without newcomers, which join when they are ready */
+    /* at most so long between two notices of a change to rank 0, until a worker asks; it begins
+     * with a tenth, and doubles */
+    int64_t renotify_ms;
+    int failure_limit; /* failures until the blacklist; 0: nothing is blacklisted */
+    bool early;        /* survivors go on without newcomers, which join when they are ready */
 };
 void elastic_config_init(struct elastic_config *config); /* the defaults; np and min_np are 1 */
 

@@ -363,6 +363,24 @@ static void test_several_at_once(void **state)
     assert_int_equal(f->requests, PEERS);
 }
 
+/* The worker is slow, and gets the first one later than it would have got the second. */
+static void test_another_for_the_same_worker(void **state)
+{
+    struct fixture *f = *state;
+    listen_at(f, "0.0.0.0");
+    f->manners[0] = SLOW;
+    send_to(f, 1, 1, here);
+    send_to(f, 1, 2, here);
+    f->expected = 1;
+    run_loop(f->loop);
+    run_turns(f->loop, 20);
+    assert_int_equal(f->timestamp, 1);
+    assert_int_equal(f->accepted, 1);
+    send_to(f, 1, 3, here); /* its turn again */
+    run_loop(f->loop);
+    assert_int_equal(f->timestamp, 3);
+}
+
 static void test_destroy(void **state)
 {
     struct fixture *f = *state;
@@ -394,6 +412,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_other_address, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
         cmocka_unit_test_setup_teardown(test_several_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_another_for_the_same_worker, setup, teardown),
         cmocka_unit_test_setup_teardown(test_destroy, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

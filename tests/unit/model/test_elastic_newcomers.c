@@ -10,7 +10,7 @@ static struct elastic_config *early(struct story *s)
     config->early = true;
     config->np = 4;
     config->min_np = 2;
-    config->renotify_ms = 100000;
+    config->renotify_ms = 1000000;
     return config;
 }
 
