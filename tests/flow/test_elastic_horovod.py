@@ -52,7 +52,8 @@ class Undisturbed(Rejoin):
 class Workers(Rejoin):
 
     def test_killed(self):
-        job = self.train("-H", "a:2,b:2", "--min-np", 2)
+        report = self.box.path("report")
+        job = self.train("-H", "a:2,b:2", "--min-np", 2, "--report", report)
         before = job.members(4)
         job.kill(before[3])
         after = job.members(4, but=before)
@@ -67,7 +68,10 @@ class Workers(Rejoin):
                                  r"epoch 2: all ranks are connected, \S+ s after the failure\n.*"
                                  r"epoch 3: 4 ranks on 2 hosts .*"
                                  r"epoch 3: all ranks are connected, \S+ s after the change\n")
-        self.assertEqual([one["epoch"] for one in job.events("epoch_met")], [1, 2, 3])
+        met = {one["epoch"]: one["met_s"] for one in job.events("epoch_met")}
+        told = self.read_json(report)["elastic"]
+        self.assertEqual({one["epoch"]: one["lost_s"] for one in told["list"]}, {1: 0, 2: met[2], 3: met[3]})
+        self.assertAlmostEqual(told["lost_s"], met[2] + met[3])
 
     def test_rank_0_killed(self):
         # whoever is rank 0 next must have the state

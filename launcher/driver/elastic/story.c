@@ -21,6 +21,7 @@ struct elastic_story {
     json_t *epoch;      /* the last one; NULL: none yet */
     bool after_failure; /* it came after one */
     int dropped;        /* epochs that the report does not list */
+    int64_t meeting_ms; /* from when the ranks ran until they were connected, in all epochs */
 };
 
 struct elastic_story *elastic_story_create(struct job *job)
@@ -135,6 +136,9 @@ void elastic_story_met(struct elastic_story *story, const struct elastic_facts *
     double met_s = seconds(facts->happened_ms, now_ms);
     json_t *event = json_pack("{s:i, s:f}", "epoch", (int)facts->epoch, "met_s", met_s);
     json_object_set_new(story->epoch, "met_s", json_real(met_s)); /* in the report, too */
+    json_object_set_new(story->epoch, "lost_s", json_real(met_s));
+    if (facts->happened_ms != 0)
+        story->meeting_ms += now_ms - facts->resumed_ms;
     events_object(story->job->events, "epoch_met", event);
     json_decref(event);
     if (facts->cause[0] == '\0')
@@ -146,6 +150,12 @@ void elastic_story_met(struct elastic_story *story, const struct elastic_facts *
     remember(story, buf_text(&line));
 }
 
+/* What the changes have taken, as a training sees it. */
+static int64_t lost_ms(const struct elastic_story *story, const struct elastic_facts *facts)
+{
+    return facts->lost_ms + story->meeting_ms;
+}
+
 void elastic_story_end(const struct elastic_story *story, const struct elastic_facts *facts)
 {
     if (facts->epochs < 2)
@@ -155,7 +165,7 @@ void elastic_story_end(const struct elastic_story *story, const struct elastic_f
                "%.2f s in total",
                facts->epochs, facts->crashes, facts->crashes == 1 ? "" : "es", facts->hosts_lost,
                facts->hosts_lost == 1 ? "" : "s", facts->preemptions, facts->grown,
-               (double)facts->lost_ms / 1000);
+               (double)lost_ms(story, facts) / 1000);
 }
 
 void elastic_story_report(const struct elastic_story *story, const struct elastic_facts *facts,
@@ -164,7 +174,7 @@ void elastic_story_report(const struct elastic_story *story, const struct elasti
     json_t *part = json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:O, s:i}", "epochs", facts->epochs,
                              "crashes", facts->crashes, "hosts_lost", facts->hosts_lost,
                              "preemptions", facts->preemptions, "grown", facts->grown, "lost_s",
-                             (double)facts->lost_ms / 1000, "list", story->epochs, "not_listed",
-                             story->dropped);
+                             (double)lost_ms(story, facts) / 1000, "list", story->epochs,
+                             "not_listed", story->dropped);
     json_object_set_new(root, "elastic", part);
 }
