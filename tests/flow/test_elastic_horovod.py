@@ -177,6 +177,15 @@ class Imports(Rejoin):
         self.assertGreater(after[0].step, three[0].step, "they went on")
         self.assertNotRegex(job.finish().stdout, r"\blost rank ./3")
 
+    @nightly("34 ranks, which an old version of Horovod takes")
+    def test_of_a_replacement_with_an_old_gloo(self):
+        # its first request has its addresses, of 136 bytes for each peer
+        job = super().train("-np", 34, "-H", "a:17,b:17", "--min-np", 2, faults=("--old-gloo",), steps=5)
+        before = job.members(34, timeout=60)
+        job.kill(before[33])
+        self.expect_survivors(before, job.members(34, but=before, timeout=60), range(33))
+        job.finish()
+
     def test_of_a_replacement_that_all_wait_for(self):
         job = self.train("-H", "a:2,b:2", "--min-np", 2, "--rejoin", "together")
         before = job.members(4)

@@ -7,7 +7,7 @@ import re
 import signal
 import socket
 
-from rig import Flow, main, plain, sanitized, tcp_listeners, wait_until, worker
+from rig import Flow, main, nightly, plain, sanitized, tcp_listeners, wait_until, worker
 
 LOOPBACK = ("0100007F", "00000000000000000000000001000000")
 
@@ -52,6 +52,14 @@ class Horovod(Flow):
         # later than the other one would wait for it, once it has begun to connect
         late = "0:1700"  # ms of imports, from the first rank to the last
         self.train(2, "--import-ms", late, env={"HOROVOD_GLOO_TIMEOUT_SECONDS": "1"})
+
+    @plain
+    @nightly("takes 100 s; test_a_rank_that_comes_late shows the same")
+    def test_64_ranks_that_come_within_90_s(self):
+        if sanitized():
+            self.skipTest("64 ranks are too many under sanitizers")
+        # three times as long as the first would wait for the last; in one rendezvous
+        self.train(64, "--import-ms", "1000:90000", timeout=200)
 
     def test_death_after_init(self):
         result = self.run_job("-np", 4, worker("horovod_worker"), "--exit-rank", 2, "--exit-code", 9)

@@ -7,12 +7,13 @@
  *
  *   elastic_horovod [--steps N] [--step-ms MS] [--commit N] [--until FILE] [--progress [K]]
  *                   [--stamp FILE] [--alarm SECONDS] [--once FOLDER] [--import-ms LOW[:HIGH]]
- *                   [--import-until FILE] [faults]
+ *                   [--import-until FILE] [--stamp-steps] [--old-gloo] [faults]
  *
  * The training sums numbers that are dealt out among the ranks; its result depends on nothing but
  * the number of steps, whatever happens on the way: rank 0 prints "final steps=N checksum=X". With
  * --until it goes on with idle steps (and commits) after the last one until the file exists. The
- * imports of a new process: see import_modules().
+ * imports of a new process: see import_modules(). --old-gloo leaves out what old versions do not
+ * do.
  *
  * Faults, each RANK@STEP, by the present rank (or `all`), before that step's collective:
  *   --crash R@S[:TIMES]   SIGKILL to itself
@@ -28,7 +29,8 @@
  * K is counted over the whole job as long as somebody survives. On stderr "VIOLATION: ..." when the
  * launcher breaks the protocol and "ABORT: ..." where the original would abort for other reasons;
  * both end with abort(). --stamp appends "asked|answered|first-step SECONDS PID RANK" lines,
- * CLOCK_MONOTONIC. After --alarm seconds (120) it says where it is and aborts.
+ * CLOCK_MONOTONIC; with --stamp-steps also "step ..." for every other step. After --alarm seconds
+ * (120) it says where it is and aborts.
  */
 #include "elastic_horovod_training.h"
 
@@ -179,6 +181,7 @@ static void set_up(struct elastic *e)
     const char *every = option(e->argc, e->argv, "--progress", "");
     if (flag(e->argc, e->argv, "--progress"))
         e->progress = every[0] >= '1' && every[0] <= '9' ? to_number(every) : 1;
+    e->worker.old = flag(e->argc, e->argv, "--old-gloo");
     e->fresh = true;
     setrlimit(RLIMIT_CORE, &no_core);
     raise_descriptor_limit();

@@ -208,8 +208,8 @@ static enum outcome train_step(struct elastic *e)
                   (long long)e->state.step);
     e->state.step++;
     e->state.checksum = mix(e->state.checksum ^ (uint64_t)sum);
-    if (e->first_step)
-        stamp(e, "first-step");
+    if (e->first_step || flag(e->argc, e->argv, "--stamp-steps"))
+        stamp(e, e->first_step ? "first-step" : "step");
     e->first_step = false;
     if (e->progress > 0 && e->state.step % e->progress == 0)
         say_round(e);

@@ -45,6 +45,7 @@ struct worker {
     struct client client;
     int64_t timeout_ms;
     uint32_t init;      /* stored with each address: the same in all workers of one init */
+    bool old;           /* a Gloo that does not say who it is before it stores its address */
     int die_before_put; /* this rank kills itself before its first address is stored; -1: none */
 };
 
@@ -242,8 +243,9 @@ static void context_announce(struct worker *worker, struct context *context)
     char key[32], name[256] = "";
     gethostname(name, sizeof(name) - 1);
     snprintf(key, sizeof(key), "rank_%d", context->place.rank);
-    put(worker, context, key, name, strlen(name));
-    for (int i = 0; i < context->place.rank; i++) {
+    if (!worker->old)
+        put(worker, context, key, name, strlen(name));
+    for (int i = 0; i < context->place.rank && !worker->old; i++) {
         snprintf(key, sizeof(key), "rank_%d", i);
         free(client_request(&worker->client, "GET", context->scope, key, NULL, 0).body);
     }

@@ -7,7 +7,8 @@
 #include "base/mem.h"
 #include "driver/run/job_rendezvous.h"
 
-#define BODY_MAX 4096 /* a host name, or the addresses of a small job */
+/* Bytes of a body: a host name, or the addresses for each peer, of which Gloo needs 136 bytes. */
+enum { BODY_LEAST = 4096, BODY_OF_PEER = 256 };
 
 struct kept_request {
     int seat; /* -1: free */
@@ -112,8 +113,11 @@ bool elastic_newcomers_joins(void *context, struct rendezvous_source source,
                              const struct rendezvous_request *request)
 {
     struct elastic_newcomers_part *part = context;
-    int seat = seat_of(elastic_hub_core(part->hub), rank_of(request), (int)source.node);
-    if (seat < 0 || request->length > BODY_MAX)
+    const struct elastic *core = elastic_hub_core(part->hub);
+    int seat = seat_of(core, rank_of(request), (int)source.node);
+    if (seat < 0)
+        return false;
+    if (request->length > BODY_LEAST + BODY_OF_PEER * (size_t)elastic_newcomers(core)->size)
         return false;
     struct kept_request *kept = place_for(part, seat);
     bool told = kept->seat == seat && kept->told; /* its client has sent it again */
