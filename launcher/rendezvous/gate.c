@@ -45,7 +45,7 @@ bool rendezvous_gate_come(struct rendezvous_gate *gate, int rank, struct rendezv
     struct place *place = &gate->places[rank];
     if (gate->held == 0)
         gate->deadline_ms = now_ms + RENDEZVOUS_GATE_MS;
-    gate->held += !place->here;
+    gate->held++;
     *place = (struct place){true, source};
     if (rank < gate->taken_below)
         gate->taken_below = rank;
@@ -68,10 +68,16 @@ bool rendezvous_gate_take(struct rendezvous_gate *gate, struct rendezvous_source
     return true;
 }
 
-void rendezvous_gate_leave(struct rendezvous_gate *gate, int rank)
+bool rendezvous_gate_leave(struct rendezvous_gate *gate, int rank, struct rendezvous_source *source)
 {
-    gate->held -= gate->places[rank].here;
-    gate->places[rank].here = false;
+    struct place *place = &gate->places[rank];
+    if (!place->here)
+        return false;
+    place->here = false;
+    gate->held--;
+    if (source != NULL)
+        *source = place->source;
+    return true;
 }
 
 bool rendezvous_gate_holds(const struct rendezvous_gate *gate, int rank)

@@ -27,15 +27,18 @@ void rendezvous_gate_destroy(struct rendezvous_gate *gate);
 /* Forgets whom it holds, and waits for ranks 0 to `ranks` - 1; 0: it holds nobody. */
 void rendezvous_gate_reset(struct rendezvous_gate *gate, int ranks);
 
-/* A rank below `ranks` has come. Its earlier request, which its client has given up, is forgotten.
- * True: all are there. Then, or whenever the gate is to open, take all that it holds. */
+/* A rank below `ranks`, which the gate does not hold, has come. True: all are there. Then, or
+ * whenever the gate is to open, take all that it holds. */
 bool rendezvous_gate_come(struct rendezvous_gate *gate, int rank, struct rendezvous_source source,
                           int64_t now_ms);
 /* Each call removes one that is held; false: there is none. `rank` may be NULL. */
 bool rendezvous_gate_take(struct rendezvous_gate *gate, struct rendezvous_source *source,
                           int *rank);
 
-void rendezvous_gate_leave(struct rendezvous_gate *gate, int rank); /* its client has ended */
+/* The gate forgets the rank: it has ended, or comes again. False: it was not held. `source` may be
+ * NULL. */
+bool rendezvous_gate_leave(struct rendezvous_gate *gate, int rank,
+                           struct rendezvous_source *source);
 bool rendezvous_gate_holds(const struct rendezvous_gate *gate, int rank);
 int rendezvous_gate_held(const struct rendezvous_gate *gate);
 int64_t rendezvous_gate_deadline(const struct rendezvous_gate *gate); /* -1: it holds nobody */

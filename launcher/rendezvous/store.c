@@ -45,7 +45,7 @@ struct rendezvous_store {
     bool full_said, late_said;
     struct rendezvous_gate *gate;
     bool gate_opened;     /* in this epoch */
-    bool gate_broken;     /* a rank has ended before it opened */
+    bool gate_broken;     /* a rank has ended: not all can come any more */
     int64_t gate_said_ms; /* when the user learns which ranks are missing */
     int incomplete;       /* scopes of the plan */
     int size;
@@ -232,12 +232,15 @@ static int comes_to_gate(const struct rendezvous_store *store,
 static void hold_at_gate(struct rendezvous_store *store, int64_t now_ms, int rank,
                          struct rendezvous_source source)
 {
+    struct rendezvous_source earlier;
+    if (rendezvous_gate_leave(store->gate, rank, &earlier))
+        reply(store, earlier, HTTP_OK); /* mostly nobody is there to hear it */
     if (rendezvous_gate_held(store->gate) == 0)
         store->gate_said_ms = now_ms + GATE_NOTICE_MS;
     bool all = rendezvous_gate_come(store->gate, rank, source, now_ms);
-    if (store->gate_broken)
+    if (store->gate_broken && store->ops->stuck != NULL)
         tell_stuck(store, rank, true);
-    else if (all)
+    else if (all || store->gate_broken)
         open_gate(store, HTTP_OK);
 }
 
@@ -412,12 +415,12 @@ void rendezvous_store_rank_gone(struct rendezvous_store *store, int rank)
     if (rank < 0 || rank >= store->size || store->gone[rank])
         return;
     store->gone[rank] = true;
-    rendezvous_gate_leave(store->gate, rank);
-    if (store->gate_opened) {
+    rendezvous_gate_leave(store->gate, rank, NULL);
+    if (store->gate_opened)
         rendezvous_table_each(store->scopes, check_scope, store);
-        return;
-    }
     store->gate_broken = true;
+    if (store->ops->stuck == NULL)
+        open_gate(store, HTTP_OK);
     for (int held = 0; held < store->size; held++)
         if (rendezvous_gate_holds(store->gate, held))
             tell_stuck(store, held, true);

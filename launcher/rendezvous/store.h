@@ -14,7 +14,8 @@
  *           scope has members, the whole scope is emptied. In any other scope the key is removed.
  *
  * When a rank has ended, the others cannot complete a scope of the plan in which it was not done.
- * They are stuck: in Gloo's connect, which gives up after several time-outs, or at the gate.
+ * They are stuck: in Gloo's connect, which gives up after several time-outs, or at the gate. In a
+ * static job nobody comes in its place, so the gate opens, and Gloo gives up.
  *
  * Each scope counts on its own, and each key once, however often its DELETE is repeated. A DELETE
  * of a missing key does not count. So one that is repeated after the scope was emptied cannot
@@ -44,7 +45,7 @@ struct rendezvous_store_ops {
     void (*met)(void *context);
     /* A rank of the epoch that waits for one that has ended: at the gate, where it can wait for
      * another worker, or in a scope, which it cannot complete. More than once perhaps. Must not
-     * call the store. NULL in a static job, which ends with the rank that has gone. */
+     * call the store. NULL in a static job: there the gate opens. */
     void (*stuck)(void *context, int rank, bool at_gate);
 
     /* The elastic part, both NULL in a static job. `elastic` gets every request to rank_and_size

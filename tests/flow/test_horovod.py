@@ -72,6 +72,12 @@ class Horovod(Flow):
         self.assertGreater(result.status, 0, result.describe())
         self.expect_blame(result, 1)
 
+    def test_early_end_before_the_rendezvous(self):
+        # with 0 it is no failure, but the others must not wait for it
+        result = self.run_job("--gloo-timeout-seconds", 1, "-np", 1, "true", ":", "-np", 2, worker("horovod_worker"))
+        self.assertGreater(result.status, 0, result.describe())
+        self.assertIn("timed out waiting for /global/0", result.stderr)
+
     def test_death_by_kill_while_others_wait(self):
         gate, let_go = self.box.gate()
         job = self.start("-np", 1, worker("hang"), "--until", gate, ":", "-np", 2, worker("horovod_worker"))

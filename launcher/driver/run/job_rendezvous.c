@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/job/job_kind.h"
 
 enum stuck { STUCK_NOT, STUCK_AT_GATE, STUCK_IN_SCOPE };
 
@@ -153,6 +154,15 @@ static void begin(struct job_rendezvous *part)
     rendezvous_store_begin(part->store, part->job->epoch, part->job->plan);
 }
 
+/* In a static job, some may have ended before the first request came. */
+static void note_gone(const struct job_rendezvous *part)
+{
+    const struct job *job = part->job;
+    for (int seat = 0; !job->kind->many_epochs && seat < job->ranks.size; seat++)
+        if (job->ranks.records[seat].state >= RANK_EXITED)
+            rendezvous_store_rank_gone(part->store, seat);
+}
+
 static void open_store(struct job_rendezvous *part)
 {
     static const struct rendezvous_store_ops static_ops = {.reply = reply, .problem = problem};
@@ -169,6 +179,7 @@ static void open_store(struct job_rendezvous *part)
     part->store = rendezvous_store_create(elastic ? &elastic_ops : &static_ops, part, 0);
     part->expiry = loop_timer_create(part->job->loop, expire, part);
     begin(part);
+    note_gone(part);
 }
 
 void job_rendezvous_begin(struct job_rendezvous *part)

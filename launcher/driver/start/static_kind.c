@@ -8,6 +8,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
+#include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/user_signals.h"
 #include "driver/start/bringup.h"
@@ -159,6 +160,7 @@ static void exited(struct job *job, const struct exit_event *event)
 {
     struct exit_policy *policy = of(job)->policy;
     const struct rank_record *record = &job->ranks.records[event->seat];
+    job_rendezvous_rank_gone(job->rendezvous, event->seat);
     end_if(job, record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
                                     : exit_policy_exited(policy, event));
 }

@@ -538,6 +538,8 @@ static void test_the_gate(void **state)
         assert_int_equal(f->status[second], NOTHING);
         assert_string_equal(f->body[get(f, "global", "rank_2")], "vm"); /* but it is stored */
         uint64_t again = come(f, 95000, "rank_2"); /* its client has sent it once more */
+        assert_int_equal(f->status[first], 200);   /* nobody waits for ever */
+        assert_int_equal(f->status[again], NOTHING);
         uint64_t last = come(f, 99000, "rank_1");
         assert_int_equal(f->status[second], 200);
         assert_int_equal(f->status[again], 200);
@@ -574,6 +576,16 @@ static void test_the_next_epoch_opens_the_gate(void **state)
     assert_int_equal(f->status[come(f, 0, "rank_0")], 200);
 }
 
+/* Nobody comes in the place of a rank that has ended: the others must not wait for it. */
+static void test_a_static_gate_opens_for_the_end_of_a_rank(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t held = come(f, 0, "rank_0");
+    rendezvous_store_rank_gone(f->store, 1);
+    assert_int_equal(f->status[held], 200);
+    assert_int_equal(f->status[come(f, 0, "rank_2")], 200);
+}
+
 static void test_met(void **state)
 {
     (void)state;
@@ -605,6 +617,21 @@ static void test_stuck_at_the_gate(void **state)
     assert_string_equal(f->stuck, "0 1 ");
     assert_int_equal(f->status[held], NOTHING);
     assert_int_equal(rendezvous_store_next_deadline(f->store), -1);
+    void *fixture = f;
+    teardown(&fixture);
+}
+
+/* A program begins anew after a rank has ended. */
+static void test_stuck_at_the_second_gate(void **state)
+{
+    (void)state;
+    struct fixture *f = create(&elastic_ops, 0);
+    come(f, 0, "rank_0"), come(f, 0, "rank_1"), come(f, 0, "rank_2");
+    come(f, 0, "rank_0");
+    rendezvous_store_rank_gone(f->store, 2);
+    assert_string_equal(f->stuck, "0 ");
+    come(f, 0, "rank_1");
+    assert_string_equal(f->stuck, "0 1 ");
     void *fixture = f;
     teardown(&fixture);
 }
@@ -702,8 +729,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_gate, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_gate_names_who_is_missing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_next_epoch_opens_the_gate, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_static_gate_opens_for_the_end_of_a_rank, setup,
+                                        teardown),
         cmocka_unit_test(test_met),
         cmocka_unit_test(test_stuck_at_the_gate),
+        cmocka_unit_test(test_stuck_at_the_second_gate),
         cmocka_unit_test(test_the_gate_is_repaired),
         cmocka_unit_test(test_stuck_in_a_scope),
         cmocka_unit_test(test_nobody_is_stuck_in_training),
