@@ -102,20 +102,12 @@ static void stuck(void *context, int rank, bool at_gate)
                                                                  .first = at_gate});
 }
 
-/* It was a member of the running epoch: the others cannot meet without it. */
 static void rank_gone(struct elastic_job *own, int seat)
 {
     struct elastic_worker_facts facts =
         elastic_worker_facts(elastic_hub_core(own->parts.hub), seat);
-    switch (facts.state) {
-    case ELASTIC_WORKER_STARTING:
-    case ELASTIC_WORKER_RUNNING:
-    case ELASTIC_WORKER_ASKED:
-    case ELASTIC_WORKER_KILLED:
+    if (facts.member)
         job_rendezvous_rank_gone(own->parts.job->rendezvous, facts.rank);
-        break;
-    default: break;
-    }
 }
 
 static int create(struct job *job, struct error *err)

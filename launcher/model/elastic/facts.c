@@ -69,6 +69,8 @@ struct elastic_worker_facts elastic_worker_facts(const struct elastic *e, int se
         .rank = worker->rank,
         .local_rank = worker->local_rank,
         .registered = worker->registered,
+        .member = worker->placed &&
+                  (elastic_worker_stays(worker) || worker->state == ELASTIC_WORKER_KILLED),
     };
 }
 

@@ -45,6 +45,7 @@ struct elastic_worker_facts {
     int host, slot;
     int rank, local_rank; /* of the last epoch that it was in; -1: none yet */
     bool registered;
+    bool member; /* of the epoch of elastic_plan(): the others cannot meet without it */
 };
 struct elastic_worker_facts elastic_worker_facts(const struct elastic *elastic, int seat);
 int elastic_seat_count(const struct elastic *elastic); /* highest seat ever taken + 1 */

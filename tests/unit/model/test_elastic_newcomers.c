@@ -317,7 +317,9 @@ static void test_survivors_at_the_gate_keep_their_memory(void **state)
         if (seat != 1)
             happens(&s, .kind = ELASTIC_STUCK, .seat = seat, .first = true);
     expect(&s, "prepare 3");
+    assert_true(elastic_worker_facts(s.e, 2).member);
     exited(&s, 2, 0); /* one of those that wait */
+    assert_false(elastic_worker_facts(s.e, 2).member);
     expect(&s, "cancel 3, prepare 4");
     expect_members(&s, "a0 +a1 +b0 b1");
     story_end(&s);

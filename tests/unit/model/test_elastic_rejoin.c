@@ -347,6 +347,8 @@ static void test_a_removed_worker_lingers(void **state)
     expect(&s, "");
     after(&s, 1); /* grace and patience */
     expect(&s, "kill 1");
+    assert_true(elastic_worker_facts(s.e, 0).member);
+    assert_false(elastic_worker_facts(s.e, 1).member); /* its rank has another worker now */
     after(&s, 10000);
     expect(&s, "give up b");
     expect_state(&s, ELASTIC_RUNNING);
