@@ -66,6 +66,8 @@ void elastic_epoch_prepare(struct elastic_epoch *epoch, const struct elastic_pla
 
 void elastic_epoch_prepare_newcomers(struct elastic_epoch *epoch, const struct elastic_plan *plan)
 {
+    if (plan == NULL)
+        return; /* dismissed by another timer that was due at the same time */
     elastic_launch_take(&epoch->newcomers, epoch->job, plan);
     advance(epoch, &epoch->newcomers);
 }
