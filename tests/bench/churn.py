@@ -169,7 +169,7 @@ def main():
         churn = Churn(run, options)
         churn.list()
         run.start(["--hosts-watch", "LIST", "-np", churn.size, "--min-np", 1, "--max-np", churn.size, "--grow-delay", "100ms",
-                   "--rejoin-timeout", "300s"], ["--steps", 1, "--step-ms", 300, "--commit", 1], gloo_timeout=240)
+                   "--rejoin", "together", "--rejoin-timeout", "300s"], ["--steps", 1, "--step-ms", 300, "--commit", 1], gloo_timeout=240)
         try:
             churn.go()
         except AssertionError as error:  # still report what was measured until then
