@@ -26,7 +26,7 @@ LAYERS = {
         {"model"},
         {"wire"},
         {"io"},
-        {"node", "transport", "output", "rendezvous", "pmix", "pmi1"},
+        {"node", "stacks", "transport", "output", "rendezvous", "pmix", "pmi1"},
         {"agent", "driver"},
         {"cli", "agent_main"},
     ],

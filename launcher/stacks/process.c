@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "stacks/python.h"
+#include "stacks/tasks.h"
+
+#define OUTER_FRAMES 20 /* of a stack that is too long, at its outer end */
+
+struct access {
+    int fd;
+    int64_t deadline_ns;
+    bool late;
+};
+
+static int read_access(void *context, uint64_t address, void *out, size_t length)
+{
+    struct access *access = context;
+    access->late = access->late || clock_mono_ns() > access->deadline_ns;
+    if (access->late)
+        return -1;
+    return fd_pread(access->fd, out, length, (off_t)address) == (ssize_t)length ? 0 : -1;
+}
+
+static void add_frame(struct process_thread *thread, const char *function, const char *file,
+                      int line)
+{
+    thread->frames[thread->count++] = (struct process_frame){
+        .function = mem_strdup(function), .file = mem_strdup(file), .line = line};
+}
+
+/* Takes the frames with the outermost first. Of a long stack, both ends. */
+static void take_frames(const struct python_stack *stack, struct process_thread *out)
+{
+    size_t left_out = stack->count > PROCESS_FRAMES_MAX ? stack->count - PROCESS_FRAMES_MAX : 0;
+    out->frames = mem_array(PROCESS_FRAMES_MAX + 2, sizeof(*out->frames));
+    if (stack->cut)
+        add_frame(out, "(more frames)", "", 0);
+    for (size_t i = 0; i < stack->count; i++) {
+        if (left_out > 0 && i == OUTER_FRAMES) {
+            char *text AUTO_FREE = mem_printf("(%zu frames)", left_out);
+            add_frame(out, text, "", 0);
+            i += left_out;
+        }
+        const struct python_frame *frame = &stack->frames[stack->count - 1 - i];
+        add_frame(out, frame->function, frame->file, frame->line);
+    }
+}
+
+static void read_thread(struct python *python, pid_t pid, const struct task *leader,
+                        const struct python_thread *source, struct process_thread *out)
+{
+    struct task before = {.runs = true}, after = {.runs = true};
+    struct python_stack stack;
+    *out = (struct process_thread){.call = -1, .holds_gil = source->holds_gil};
+    if (source->native > 0 && source->native <= INT32_MAX)
+        out->tid = task_find(pid, (pid_t)source->native);
+    out->main = out->tid == pid;
+    if (out->tid != 0 && task_read(pid, out->tid, &before) == 0) {
+        out->call = task_call(pid, out->tid, &out->running);
+        if (strcmp(before.name, leader->name) != 0)
+            memcpy(out->name, before.name, sizeof(out->name));
+    }
+    if (python_stack_read(python, source, &stack) == 0)
+        take_frames(&stack, out);
+    python_stack_destroy(&stack);
+    bool known = out->tid != 0 && task_read(pid, out->tid, &after) == 0;
+    if (known && (before.runs || after.runs || before.switches != after.switches)) {
+        out->running = true;
+        out->call = -1;
+    }
+}
+
+static void read_threads(struct python *python, pid_t pid, struct process_stacks *out)
+{
+    struct python_thread *threads = NULL;
+    struct task leader;
+    size_t count = 0, stacks = 0;
+    if (task_read(pid, pid, &leader) < 0 || python_threads(python, &threads, &count) < 0) {
+        out->trouble = mem_strdup("the list of its threads cannot be read");
+        return;
+    }
+    out->threads = mem_array(count + 1, sizeof(*out->threads));
+    for (size_t i = 0; i < count && out->count < PROCESS_THREADS_MAX; i++) {
+        struct process_thread *thread = &out->threads[out->count++];
+        read_thread(python, pid, &leader, &threads[i], thread);
+        stacks += thread->frames != NULL ? 1 : 0;
+    }
+    free(threads);
+    if (count == 0)
+        out->trouble = mem_strdup("its interpreter has not started, or has ended");
+    else if (stacks == 0)
+        out->trouble = mem_strdup("its frames cannot be read");
+}
+
+/* Why the memory cannot be opened; the setting is that of the Yama security module. */
+static char *refusal(int error)
+{
+    struct buf scope AUTO_BUF = BUF_INIT(16);
+    bool refused = error == EACCES || error == EPERM;
+    if (refused && fd_read_file("/proc/sys/kernel/yama/ptrace_scope", &scope, NULL) == 0 &&
+        *buf_text(&scope) > '0')
+        return mem_printf("its memory cannot be read: %s (kernel.yama.ptrace_scope is %c)",
+                          strerror(error), *buf_text(&scope));
+    return mem_printf("its memory cannot be read: %s", strerror(error));
+}
+
+/* A process that hides its files may be Python all the same: its name says so. */
+static bool named_python(pid_t pid)
+{
+    struct task leader;
+    return task_read(pid, pid, &leader) == 0 && strncmp(leader.name, "python", 6) == 0;
+}
+
+static void read_python(pid_t pid, struct memory *memory, const struct runtime *runtime,
+                        struct process_stacks *out)
+{
+    struct python python;
+    out->minor = runtime->minor;
+    if (python_init(&python, memory, runtime->address, runtime->minor) == 0)
+        read_threads(&python, pid, out);
+    else if (runtime->minor >= LAYOUT_OLDEST && runtime->minor <= LAYOUT_NEWEST)
+        out->trouble = mem_printf("this build of Python 3.%d is unknown to hvdrun", runtime->minor);
+    else
+        out->trouble =
+            mem_printf("hvdrun knows only Python 3.%d to 3.%d", LAYOUT_OLDEST, LAYOUT_NEWEST);
+    python_destroy(&python);
+}
+
+static void drop_threads(struct process_stacks *stacks)
+{
+    for (size_t i = 0; i < stacks->count; i++) {
+        for (size_t j = 0; j < stacks->threads[i].count; j++) {
+            free(stacks->threads[i].frames[j].function);
+            free(stacks->threads[i].frames[j].file);
+        }
+        free(stacks->threads[i].frames);
+    }
+    free(stacks->threads);
+    stacks->threads = NULL;
+    stacks->count = 0;
+}
+
+int process_stacks_read(struct runtime_files *files, pid_t pid, int64_t deadline_ns,
+                        struct process_stacks *out)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid);
+    int fd AUTO_FD = fd_open(path, O_RDONLY, 0), error = errno;
+    struct access access = {.fd = fd, .deadline_ns = deadline_ns};
+    struct memory memory = {read_access, &access, MEMORY_BUDGET};
+    struct runtime runtime;
+    *out = (struct process_stacks){.minor = -1};
+    if (fd < 0) {
+        bool hidden = (error == EACCES || error == EPERM) && named_python(pid);
+        out->trouble = hidden ? refusal(error) : NULL;
+        return hidden ? 1 : 0;
+    }
+    if (runtime_find(files, pid, &memory, &runtime) == 0)
+        return 0;
+    read_python(pid, &memory, &runtime, out);
+    if (access.late) {
+        free(out->trouble);
+        out->trouble = mem_strdup("there was not enough time to read its stacks");
+    }
+    if (out->trouble != NULL)
+        drop_threads(out);
+    return 1;
+}
+
+void process_stacks_destroy(struct process_stacks *stacks)
+{
+    drop_threads(stacks);
+    free(stacks->trouble);
+    *stacks = (struct process_stacks){.threads = NULL};
+}

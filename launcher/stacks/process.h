@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Python stacks of another process, which goes on meanwhile. It needs the right to read its
+ * memory (PTRACE_MODE_ATTACH): that of an ancestor with the same user is enough, unless the kernel
+ * is told otherwise.
+ *
+ * A call can wait for the kernel, which holds the process's memory map for other work (a thread in
+ * mmap() on a file system that hangs). So call it in a thread that you can leave behind.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "stacks/runtime.h"
+
+#define PROCESS_FRAMES_MAX 60 /* of one thread; the ones between the ends are left out */
+#define PROCESS_THREADS_MAX 256
+
+struct process_frame {
+    char *function, *file;
+    int line; /* 0: unknown */
+};
+
+struct process_thread {
+    pid_t tid;                    /* 0: unknown */
+    char name[32];                /* "" when it is that of the process */
+    bool main;                    /* the process's first thread */
+    bool holds_gil;               /* it may use the interpreter now; all others wait */
+    bool running;                 /* it ran while it was read, or would if there was a processor */
+    long call;                    /* the system call that it is in; -1: none, or unknown */
+    struct process_frame *frames; /* the outermost first; none: it changes too fast to be read */
+    size_t count;
+};
+
+struct process_stacks {
+    int minor;     /* of Python 3 */
+    char *trouble; /* NULL, or why there are no threads: "its memory cannot be read: ..." */
+    struct process_thread *threads;
+    size_t count;
+};
+
+/* Call it with the same `files` for many processes. Reads until `deadline_ns`, of clock_mono_ns(),
+ * at the latest. 0: that process is not Python, or has ended. 1: it is; the caller destroys `out`
+ * in any case. */
+int process_stacks_read(struct runtime_files *files, pid_t pid, int64_t deadline_ns,
+                        struct process_stacks *out);
+void process_stacks_destroy(struct process_stacks *stacks);

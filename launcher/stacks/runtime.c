@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/runtime.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "stacks/maps.h"
+#include "stacks/symbols.h"
+
+#define FILES_MAX 32
+#define MAPS_FIRST ((size_t)16 << 10) /* has the program, which comes first */
+#define MAPS_MAX ((size_t)4 << 20)
+#define OLDEST_WITH_VERSION 11
+
+struct known_file {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+    struct symbols symbols;
+};
+
+struct runtime_files {
+    struct known_file items[FILES_MAX];
+    size_t count, next;
+};
+
+struct runtime_files *runtime_files_create(void)
+{
+    return mem_alloc(sizeof(struct runtime_files));
+}
+
+void runtime_files_destroy(struct runtime_files *files)
+{
+    free(files);
+}
+
+static size_t read_file(void *context, uint64_t offset, void *out, size_t length)
+{
+    const int *fd = context;
+    if (offset > INT64_MAX)
+        return 0;
+    ssize_t got = fd_pread(*fd, out, length, (off_t)offset);
+    return got > 0 ? (size_t)got : 0;
+}
+
+static const struct symbols *symbols_of(struct runtime_files *files, int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return NULL;
+    for (size_t i = 0; i < files->count; i++) {
+        const struct known_file *known = &files->items[i];
+        if (known->device == info.st_dev && known->inode == info.st_ino &&
+            known->size == info.st_size && known->changed.tv_sec == info.st_mtim.tv_sec &&
+            known->changed.tv_nsec == info.st_mtim.tv_nsec)
+            return &known->symbols;
+    }
+    const struct elf_source source = {read_file, &fd};
+    struct known_file *place = &files->items[files->next];
+    files->next = (files->next + 1) % FILES_MAX;
+    files->count += files->count < FILES_MAX ? 1 : 0;
+    *place = (struct known_file){
+        .device = info.st_dev, .inode = info.st_ino, .size = info.st_size, .changed = info.st_mtim};
+    (void)symbols_read(&source, &place->symbols);
+    return &place->symbols;
+}
+
+static int open_mapped(pid_t pid, const struct mapped_file *file, const char *program)
+{
+    char *exe AUTO_FREE = mem_printf("/proc/%d/exe", (int)pid);
+    if (strcmp(file->path, program) == 0)
+        return fd_open(exe, O_RDONLY, 0);
+    char *inside AUTO_FREE = mem_printf("/proc/%d/root%s", (int)pid, file->path);
+    int fd = fd_open(inside, O_RDONLY | O_NONBLOCK, 0);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    char *mapped AUTO_FREE =
+        mem_printf("/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)file->start,
+                   (unsigned long long)file->end);
+    return fd_open(mapped, O_RDONLY, 0);
+}
+
+/* Is it the file that the process has mapped? Numbers of devices differ on some file systems. */
+static bool same_file(int fd, const struct mapped_file *file, struct memory *memory)
+{
+    unsigned char there[sizeof(Elf64_Ehdr)], here[sizeof(Elf64_Ehdr)];
+    return file->offset != 0 || (memory_read(memory, file->start, there, sizeof(there)) == 0 &&
+                                 fd_pread(fd, here, sizeof(here), 0) == (ssize_t)sizeof(here) &&
+                                 memcmp(there, here, sizeof(here)) == 0);
+}
+
+static int minor_of(const struct symbols *symbols, uint64_t bias, struct memory *memory,
+                    const char *path)
+{
+    uint32_t version = 0;
+    if (symbols->version == 0) {
+        int minor = mapped_minor_version(path);
+        return minor < OLDEST_WITH_VERSION ? minor : -1;
+    }
+    if (memory_read(memory, symbols->version + bias, &version, sizeof(version)) < 0 ||
+        version >> 24 != 3)
+        return -1;
+    return (int)(version >> 16 & 255);
+}
+
+static int look_in(struct runtime_files *files, pid_t pid, const struct mapped_file *file,
+                   const char *program, struct memory *memory, struct runtime *out)
+{
+    int fd AUTO_FD = open_mapped(pid, file, program);
+    const struct symbols *symbols =
+        fd >= 0 && same_file(fd, file, memory) ? symbols_of(files, fd) : NULL;
+    uint64_t bias = 0;
+    if (symbols == NULL || symbols->runtime == 0 ||
+        symbols_bias(symbols, file->offset, file->start, &bias) < 0)
+        return 0;
+    *out = (struct runtime){.address = symbols->runtime + bias,
+                            .minor = minor_of(symbols, bias, memory, file->path)};
+    return 1;
+}
+
+/* Up to `limit` bytes of maps, cut after a line. The kernel makes them while we read. */
+static int read_maps(pid_t pid, size_t limit, struct buf *out)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/maps", (int)pid);
+    int fd AUTO_FD = fd_open(path, O_RDONLY, 0);
+    ssize_t got = fd >= 0 ? 1 : -1;
+    buf_clear(out);
+    while (got > 0 && out->length < limit) {
+        void *room = buf_reserve(out, 4096);
+        got = room != NULL ? fd_read(fd, room, 4096) : -1;
+        buf_commit(out, got > 0 ? (size_t)got : 0);
+    }
+    const char *text = buf_text(out), *last = strrchr(text, '\n');
+    buf_truncate(out, last != NULL ? (size_t)(last - text) + 1 : 0);
+    return fd >= 0 ? 0 : -1;
+}
+
+int runtime_find(struct runtime_files *files, pid_t pid, struct memory *memory, struct runtime *out)
+{
+    static const size_t limits[] = {MAPS_FIRST, MAPS_MAX};
+    char *exe AUTO_FREE = mem_printf("/proc/%d/exe", (int)pid), program[PATH_MAX];
+    ssize_t length = readlink(exe, program, sizeof(program) - 1);
+    struct buf text AUTO_BUF = BUF_INIT(MAPS_MAX + 8192);
+    int found = 0;
+    if (length <= 0)
+        return 0;
+    program[length] = '\0';
+    for (size_t i = 0; found == 0 && i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct mapped_files mapped;
+        if (read_maps(pid, limits[i], &text) < 0)
+            return 0;
+        mapped_files_read(buf_text(&text), program, &mapped);
+        for (size_t j = 0; found == 0 && j < mapped.count; j++)
+            found = look_in(files, pid, &mapped.items[j], program, memory, out);
+        mapped_files_destroy(&mapped);
+        if (text.length < limits[i])
+            break;
+    }
+    return found;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One stack, as a stack tree takes it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* X(role, word, heading): in the order in which they are shown. */
+#define STACK_ROLE_LIST(X)                   \
+    X(STACK_MAIN, "main", "main threads")    \
+    X(STACK_OTHER, "other", "other threads") \
+    X(STACK_CHILD, "child", "child processes")
+
+enum stack_role {
+#define STACK_ROLE_ENUM(name, word, heading) name,
+    STACK_ROLE_LIST(STACK_ROLE_ENUM)
+#undef STACK_ROLE_ENUM
+        STACK_ROLES
+};
+
+struct stack_frame {
+    const char *function, *file;
+    int line; /* 0: unknown */
+};
+
+struct stack {
+    int rank;
+    enum stack_role role;
+    bool holds_gil;
+    const char *doing;                /* "calls futex"; "" */
+    const struct stack_frame *frames; /* the outermost first */
+    size_t count;
+    const char *trouble; /* why there are no frames; "" */
+};

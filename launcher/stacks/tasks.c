@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/tasks.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define STATUS_MAX (1 << 16)
+
+static bool read_task(pid_t pid, pid_t tid, const char *file, struct buf *out)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
+    return fd_read_file(path, out, NULL) == 0 && out->length > 0;
+}
+
+/* The value after "\nNAME:\t"; NULL: none. */
+static const char *field(const char *status, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = status; at != NULL; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (strncmp(at, name, length) == 0 && at[length] == ':')
+            return at + length + 1 + strspn(at + length + 1, " \t");
+    }
+    return NULL;
+}
+
+static unsigned long long number(const char *status, const char *name)
+{
+    const char *at = field(status, name);
+    return at != NULL ? strtoull(at, NULL, 10) : 0;
+}
+
+int task_read(pid_t pid, pid_t tid, struct task *out)
+{
+    struct buf text AUTO_BUF = BUF_INIT(STATUS_MAX);
+    *out = (struct task){.inner = tid};
+    if (!read_task(pid, tid, "status", &text))
+        return -1;
+    const char *status = buf_text(&text);
+    const char *name = field(status, "Name"), *state = field(status, "State");
+    const char *inner = field(status, "NSpid");
+    for (size_t i = 0; name != NULL && name[i] != '\n' && i + 1 < sizeof(out->name); i++)
+        out->name[i] = name[i];
+    log_make_plain(out->name);
+    out->runs = state != NULL && *state == 'R';
+    out->switches =
+        number(status, "voluntary_ctxt_switches") + number(status, "nonvoluntary_ctxt_switches");
+    while (inner != NULL && isdigit((unsigned char)*inner)) {
+        char *end = NULL;
+        long value = strtol(inner, &end, 10);
+        out->nested = out->inner != (pid_t)value || out->nested;
+        out->inner = (pid_t)value;
+        inner = end + strspn(end, "\t ");
+    }
+    return 0;
+}
+
+pid_t task_find(pid_t pid, pid_t inner)
+{
+    struct task task;
+    if (inner <= 0 || task_read(pid, pid, &task) < 0)
+        return 0;
+    if (!task.nested)
+        return task_read(pid, inner, &task) == 0 ? inner : 0;
+    char *path AUTO_FREE = mem_printf("/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    pid_t found = 0;
+    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
+         entry != NULL && found == 0; entry = readdir(folder)) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (tid > 0 && task_read(pid, tid, &task) == 0 && task.inner == inner)
+            found = tid;
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return found;
+}
+
+long task_call(pid_t pid, pid_t tid, bool *running)
+{
+    struct buf text AUTO_BUF = BUF_INIT(1024);
+    *running = false;
+    if (!read_task(pid, tid, "syscall", &text))
+        return -1;
+    *running = strncmp(buf_text(&text), "running", 7) == 0;
+    return isdigit((unsigned char)*buf_text(&text)) ? strtol(buf_text(&text), NULL, 10) : -1;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "stacks/tree_node.h"
+
+/* A job has far fewer; an agent that lies must not cost more. */
+#define NODES_MAX 50000
+#define CHILDREN_MAX 256
+#define DEPTH_MAX 128
+#define DOINGS_MAX 16
+#define TEXT_MAX 300 /* bytes of a name */
+
+struct stack_tree *stack_tree_create(void)
+{
+    struct stack_tree *tree = mem_alloc(sizeof(*tree));
+    for (int i = 0; i < STACK_ROLES; i++)
+        tree->roots[i] = mem_alloc(sizeof(struct tree_node));
+    return tree;
+}
+
+void stack_tree_destroy(struct stack_tree *tree)
+{
+    for (int i = 0; tree != NULL && i < STACK_ROLES; i++)
+        tree_node_destroy(tree->roots[i]);
+    free(tree);
+}
+
+static char *plain(const char *text)
+{
+    char *copy = mem_strndup(text, TEXT_MAX);
+    log_make_plain(copy);
+    for (char *at = copy; *at != '\0'; at++)
+        *at = *at == '\n' || *at == '\t' ? '?' : *at;
+    return copy;
+}
+
+static struct tree_node *find_child(const struct tree_node *parent, const struct stack_frame *frame)
+{
+    for (size_t i = 0; i < parent->count; i++) {
+        struct tree_node *child = parent->children[i];
+        if (child->trouble == NULL && child->line == frame->line &&
+            strcmp(child->function, frame->function) == 0 &&
+            strcmp(tree_base_name(child->file), tree_base_name(frame->file)) == 0)
+            return child;
+    }
+    return NULL;
+}
+
+static struct tree_node *new_child(struct stack_tree *tree, struct tree_node *parent)
+{
+    if (tree->nodes == NODES_MAX || parent->count == CHILDREN_MAX)
+        return NULL;
+    tree->nodes++;
+    parent->children =
+        mem_resize_array(parent->children, parent->count + 1, sizeof(struct tree_node *));
+    return parent->children[parent->count++] = mem_alloc(sizeof(struct tree_node));
+}
+
+/* NULL: there are too many. */
+static struct tree_node *child_of(struct stack_tree *tree, struct tree_node *parent,
+                                  const struct stack_frame *frame)
+{
+    struct tree_node *child = find_child(parent, frame);
+    if (child != NULL)
+        return child;
+    size_t length = strlen(frame->file); /* of a long path, the end */
+    char *function = plain(frame->function);
+    char *file = plain(frame->file + (length > TEXT_MAX ? length - TEXT_MAX : 0));
+    child = find_child(parent, &(struct stack_frame){function, file, frame->line});
+    struct tree_node *made = child == NULL ? new_child(tree, parent) : NULL;
+    if (made == NULL) {
+        free(function);
+        free(file);
+        return child;
+    }
+    *made = (struct tree_node){.function = function, .file = file, .line = frame->line};
+    return made;
+}
+
+static struct tree_node *trouble_of(struct stack_tree *tree, struct tree_node *parent,
+                                    const char *trouble)
+{
+    char *text = plain(trouble);
+    for (size_t i = 0; i < parent->count; i++) {
+        struct tree_node *child = parent->children[i];
+        if (child->trouble != NULL && strcmp(child->trouble, text) == 0) {
+            free(text);
+            return child;
+        }
+    }
+    struct tree_node *child = new_child(tree, parent);
+    if (child == NULL)
+        free(text);
+    else
+        child->trouble = text;
+    return child;
+}
+
+static void add_doing(struct tree_leaf *leaf, const char *word, int rank)
+{
+    if (word[0] == '\0')
+        return;
+    char *text = plain(word);
+    size_t i = 0;
+    while (i < leaf->doing_count && strcmp(leaf->doings[i].word, text) != 0)
+        i++;
+    if (i == leaf->doing_count && i < DOINGS_MAX) {
+        leaf->doings = mem_resize_array(leaf->doings, i + 1, sizeof(*leaf->doings));
+        leaf->doings[leaf->doing_count++] = (struct leaf_doing){.word = mem_strdup(text)};
+    }
+    if (i < leaf->doing_count)
+        rank_set_add(&leaf->doings[i].ranks, rank);
+    free(text);
+}
+
+void stack_tree_add(struct stack_tree *tree, const struct stack *stack)
+{
+    struct tree_node *node = tree->roots[stack->role < STACK_ROLES ? stack->role : STACK_OTHER];
+    rank_set_add(&node->ranks, stack->rank);
+    struct tree_node *next = node;
+    if (stack->count == 0)
+        next = trouble_of(tree, node, stack->trouble);
+    for (size_t i = 0; i < stack->count && i < DEPTH_MAX && next != NULL; i++) {
+        next = child_of(tree, node, &stack->frames[i]);
+        node = next != NULL ? next : node;
+        if (next != NULL)
+            rank_set_add(&node->ranks, stack->rank);
+    }
+    if (stack->count == 0 && next != NULL) {
+        node = next;
+        rank_set_add(&node->ranks, stack->rank);
+    }
+    rank_set_add(&node->leaf.ranks, stack->rank);
+    if (stack->holds_gil)
+        rank_set_add(&node->leaf.gil, stack->rank);
+    node->leaf.stacks++;
+    add_doing(&node->leaf, stack->doing, stack->rank);
+}
+
+bool stack_tree_is_empty(const struct stack_tree *tree)
+{
+    for (int i = 0; i < STACK_ROLES; i++) {
+        if (tree->roots[i]->ranks.count > 0)
+            return false;
+    }
+    return true;
+}
+
+struct visit {
+    void (*leaf)(void *context, const struct stack_leaf *leaf);
+    void *context;
+    enum stack_role role;
+    struct stack_frame frames[DEPTH_MAX];
+};
+
+static void visit_node(struct visit *visit, const struct tree_node *node, size_t depth)
+{
+    const struct tree_leaf *leaf = &node->leaf;
+    if (leaf->ranks.count > 0) {
+        struct buf doing AUTO_BUF = BUF_INIT(4096);
+        tree_leaf_doing(leaf, &doing);
+        visit->leaf(visit->context,
+                    &(struct stack_leaf){.role = visit->role,
+                                         .frames = visit->frames,
+                                         .count = depth,
+                                         .ranks = leaf->ranks.ranks,
+                                         .rank_count = leaf->ranks.count,
+                                         .gil_ranks = leaf->gil.ranks,
+                                         .gil_count = leaf->gil.count,
+                                         .stacks = leaf->stacks,
+                                         .doing = buf_text(&doing),
+                                         .trouble = node->trouble != NULL ? node->trouble : ""});
+    }
+    for (size_t i = 0; i < node->count; i++) {
+        const struct tree_node *child = node->children[i];
+        bool framed = child->trouble == NULL;
+        if (framed)
+            visit->frames[depth] = (struct stack_frame){child->function, child->file, child->line};
+        visit_node(visit, child, depth + (framed ? 1 : 0));
+    }
+}
+
+void stack_tree_visit(struct stack_tree *tree,
+                      void (*leaf)(void *context, const struct stack_leaf *leaf), void *context)
+{
+    struct visit visit = {.leaf = leaf, .context = context};
+    tree_sort(tree);
+    for (int i = 0; i < STACK_ROLES; i++) {
+        visit.role = (enum stack_role)i;
+        visit_node(&visit, tree->roots[i], 0);
+    }
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/tree_node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/plan/rank_ranges.h"
+
+#define DOINGS_SHOWN 3
+
+void tree_node_destroy(struct tree_node *node)
+{
+    for (size_t i = 0; i < node->count; i++)
+        tree_node_destroy(node->children[i]);
+    for (size_t i = 0; i < node->leaf.doing_count; i++) {
+        free(node->leaf.doings[i].word);
+        rank_set_destroy(&node->leaf.doings[i].ranks);
+    }
+    rank_set_destroy(&node->ranks);
+    rank_set_destroy(&node->leaf.ranks);
+    rank_set_destroy(&node->leaf.gil);
+    free(node->leaf.doings);
+    free(node->children);
+    free(node->function);
+    free(node->file);
+    free(node->trouble);
+    free(node);
+}
+
+const char *tree_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+static int odd_first(const void *a, const void *b)
+{
+    const struct tree_node *const *first = a, *const *second = b;
+    return rank_set_compare(&(*first)->ranks, &(*second)->ranks);
+}
+
+static int most_first(const void *a, const void *b)
+{
+    const struct leaf_doing *first = a, *second = b;
+    return rank_set_compare(&second->ranks, &first->ranks);
+}
+
+static void sort_node(struct tree_node *node)
+{
+    rank_set_sort(&node->ranks);
+    rank_set_sort(&node->leaf.ranks);
+    rank_set_sort(&node->leaf.gil);
+    for (size_t i = 0; i < node->leaf.doing_count; i++)
+        rank_set_sort(&node->leaf.doings[i].ranks);
+    if (node->leaf.doing_count > 1)
+        qsort(node->leaf.doings, node->leaf.doing_count, sizeof(*node->leaf.doings), most_first);
+    for (size_t i = 0; i < node->count; i++)
+        sort_node(node->children[i]);
+    if (node->count > 1)
+        qsort(node->children, node->count, sizeof(struct tree_node *), odd_first);
+}
+
+void tree_sort(struct stack_tree *tree)
+{
+    for (int i = 0; i < STACK_ROLES; i++)
+        sort_node(tree->roots[i]);
+}
+
+void tree_leaf_doing(const struct tree_leaf *leaf, struct buf *out)
+{
+    for (size_t i = 0; i < leaf->doing_count && i < DOINGS_SHOWN; i++) {
+        const struct leaf_doing *doing = &leaf->doings[i];
+        buf_printf(out, "%s%s", i > 0 ? ", " : "", doing->word);
+        if (leaf->doing_count > 1) {
+            buf_puts(out, " (");
+            rank_ranges_bare(doing->ranks.ranks, (int)doing->ranks.count, out);
+            buf_putc(out, ')');
+        }
+    }
+    if (leaf->doing_count > DOINGS_SHOWN)
+        buf_puts(out, ", ...");
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The branches of a stack tree: for tree.c, which builds them, and tree_text.c, which prints them.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "stacks/rank_set.h"
+#include "stacks/stack.h"
+
+/* What the ranks of one leaf do: a word, and who does it. */
+struct leaf_doing {
+    char *word;
+    struct rank_set ranks;
+};
+
+struct tree_leaf {
+    struct rank_set ranks, gil;
+    size_t stacks;
+    struct leaf_doing *doings;
+    size_t doing_count;
+};
+
+/* A frame below its caller. The roots of a tree have no frame. */
+struct tree_node {
+    char *function, *file; /* the whole path, as the first rank has it */
+    int line;
+    char *trouble; /* instead of a frame, at a root's child; NULL */
+    struct rank_set ranks;
+    struct tree_leaf leaf; /* of the stacks that end here; without ranks: none */
+    struct tree_node **children;
+    size_t count;
+};
+
+struct stack_tree {
+    struct tree_node *roots[STACK_ROLES];
+    size_t nodes;
+};
+
+void tree_node_destroy(struct tree_node *node); /* and all below it */
+void tree_sort(struct stack_tree *tree);
+/* "calls futex", "calls futex (0-2), running (3)". Appends nothing if nothing is known. */
+void tree_leaf_doing(const struct tree_leaf *leaf, struct buf *out);
+const char *tree_base_name(const char *path);

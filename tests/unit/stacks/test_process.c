@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stacks of processes that run here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "python_child.h"
+#include "stacks/process.h"
+
+#define SECOND ((int64_t)1000000000)
+
+static int read_now(pid_t pid, struct process_stacks *out)
+{
+    struct runtime_files *files = runtime_files_create();
+    int result = process_stacks_read(files, pid, clock_mono_ns() + 10 * SECOND, out);
+    runtime_files_destroy(files);
+    return result;
+}
+
+static pid_t start(const char *source, bool sleeps)
+{
+    const char *python = python_program();
+    return python != NULL ? python_child(python, source, sleeps) : -1;
+}
+
+static void test_a_python_that_waits(void **state)
+{
+    (void)state;
+    struct process_stacks stacks;
+    pid_t pid = start(PYTHON_PROGRAM, true);
+    if (pid < 0)
+        skip();
+    assert_int_equal(read_now(pid, &stacks), 1);
+    assert_null(stacks.trouble);
+    assert_int_equal(stacks.count, 2);
+    const struct process_thread *first = &stacks.threads[0], *second = &stacks.threads[1];
+    assert_true(first->main && !second->main);
+    assert_int_equal(first->tid, pid);
+    assert_true(second->tid > 0 && second->tid != pid);
+    assert_false(first->running || second->running);
+    assert_true(first->call >= 0);
+    assert_int_equal(second->call, SYS_futex);
+    assert_int_equal(first->count, 4);
+    assert_string_equal(first->frames[3].function, "inner");
+    assert_string_equal(first->frames[1].file, "/app/train.py");
+    assert_int_equal(first->frames[3].line, 8);
+    assert_string_equal(second->frames[second->count - 1].function, "wait");
+    process_stacks_destroy(&stacks);
+    python_child_end(pid);
+    assert_int_equal(read_now(pid, &stacks), 0); /* it has ended */
+    process_stacks_destroy(&stacks);
+}
+
+/* Reads until the first thread is in this function, and has the GIL. A busy machine takes its time.
+ */
+static bool read_until_held(pid_t pid, const char *function, struct process_stacks *out)
+{
+    for (int i = 0; i < 500; i++) {
+        const struct process_thread *first = read_now(pid, out) == 1 ? out->threads : NULL;
+        if (out->count > 0 && first->count > 0 && first->holds_gil &&
+            strcmp(first->frames[first->count - 1].function, function) == 0)
+            return true;
+        process_stacks_destroy(out);
+        usleep(20000);
+    }
+    return false;
+}
+
+/* C code that does not let go of the GIL: one sum, for days. */
+static void test_the_holder_of_the_gil(void **state)
+{
+    (void)state;
+    struct process_stacks stacks;
+    pid_t pid = start("import _thread, os\n"
+                      "lock = _thread.allocate_lock()\n"
+                      "def other():\n"
+                      "    lock.release()\n"
+                      "    while True: pass\n"
+                      "def spin():\n"
+                      "    lock.acquire()\n"
+                      "    return sum(range(10 ** 15))\n"
+                      "lock.acquire()\n"
+                      "_thread.start_new_thread(other, ())\n"
+                      "os.write(1, b'.')\n"
+                      "spin()\n",
+                      false);
+    if (pid < 0)
+        skip();
+    assert_true(read_until_held(pid, "spin", &stacks));
+    const struct process_thread *spins = &stacks.threads[0];
+    assert_int_equal(stacks.count, 2);
+    assert_int_equal(spins->frames[spins->count - 1].line, 8);
+    assert_true(spins->running && !stacks.threads[1].holds_gil);
+    assert_string_equal(stacks.threads[1].frames[stacks.threads[1].count - 1].function, "other");
+    process_stacks_destroy(&stacks);
+    python_child_end(pid);
+}
+
+/* Threads that start, call, and end as fast as they can: what comes out is never wrong. */
+static void test_a_python_that_runs(void **state)
+{
+    (void)state;
+    pid_t pid = start("import os, threading\n"
+                      "def a(n): return b(n - 1) if n else 0\n"
+                      "def b(n): return a(n - 1) if n else 0\n"
+                      "def gen(n):\n"
+                      "    for i in range(n): yield a(i)\n"
+                      "def work():\n"
+                      "    for i in range(50): sum(gen(9))\n"
+                      "os.write(1, b'.')\n"
+                      "while True:\n"
+                      "    threads = [threading.Thread(target=work) for i in range(4)]\n"
+                      "    for t in threads: t.start()\n"
+                      "    for t in threads: t.join()\n",
+                      false);
+    if (pid < 0)
+        skip();
+    struct runtime_files *files = runtime_files_create();
+    for (int round = 0; round < 50; round++) {
+        struct process_stacks stacks;
+        int64_t deadline_ns = clock_mono_ns() + 10 * SECOND;
+        assert_int_equal(process_stacks_read(files, pid, deadline_ns, &stacks), 1);
+        for (size_t i = 0; i < stacks.count; i++) {
+            const struct process_thread *thread = &stacks.threads[i];
+            bool below = false; /* a() and b() call each other, and nothing else */
+            for (size_t j = 0; j < thread->count; j++) {
+                const char *name = thread->frames[j].function;
+                bool own = strcmp(name, "a") == 0 || strcmp(name, "b") == 0;
+                assert_true(!below || own);
+                below = own;
+                assert_true(thread->frames[j].line >= 0 && thread->frames[j].line < 5000);
+            }
+        }
+        process_stacks_destroy(&stacks);
+    }
+    runtime_files_destroy(files);
+    python_child_end(pid);
+}
+
+static void test_a_deep_stack(void **state)
+{
+    (void)state;
+    struct process_stacks stacks;
+    pid_t pid = start("import os, time\n"
+                      "def down(n):\n"
+                      "    if n: down(n - 1)\n"
+                      "    else: os.write(1, b'.'); time.sleep(1000)\n"
+                      "down(200)\n",
+                      true);
+    if (pid < 0)
+        skip();
+    assert_int_equal(read_now(pid, &stacks), 1);
+    const struct process_thread *thread = &stacks.threads[0];
+    assert_int_equal(thread->count, PROCESS_FRAMES_MAX + 1);
+    assert_string_equal(thread->frames[20].function, "(143 frames)"); /* of 203 */
+    assert_string_equal(thread->frames[1].function, "<module>");
+    assert_int_equal(thread->frames[PROCESS_FRAMES_MAX].line, 4);
+    process_stacks_destroy(&stacks);
+    python_child_end(pid);
+}
+
+static void test_no_python(void **state)
+{
+    (void)state;
+    struct process_stacks stacks;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/bin/sleep", "sleep", "1000", (char *)NULL);
+        _exit(127);
+    }
+    usleep(50000);
+    assert_int_equal(read_now(pid, &stacks), 0);
+    process_stacks_destroy(&stacks);
+    python_child_end(pid);
+}
+
+static void test_too_late(void **state)
+{
+    (void)state;
+    struct process_stacks stacks;
+    pid_t pid = start(PYTHON_PROGRAM, true);
+    if (pid < 0)
+        skip();
+    struct runtime_files *files = runtime_files_create();
+    (void)process_stacks_read(files, pid, clock_mono_ns() - 1, &stacks);
+    assert_int_equal(stacks.count, 0);
+    process_stacks_destroy(&stacks);
+    runtime_files_destroy(files);
+    python_child_end(pid);
+}
+
+/* A process can forbid that its memory is read, by anybody but root. */
+static void test_a_process_that_hides(void **state)
+{
+    (void)state;
+    int ends[2];
+    char answer = '?';
+    if (python_program() == NULL)
+        skip();
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t reader = fork();
+    if (reader == 0) { /* without privileges, both */
+        struct process_stacks stacks;
+        if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+            _exit(1);
+        prctl(PR_SET_DUMPABLE, 1);
+        pid_t pid = start("import ctypes, os, time\n"
+                          "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+                          "os.write(1, b'.')\n"
+                          "time.sleep(1000)\n",
+                          true);
+        bool hidden = pid > 0 && read_now(pid, &stacks) == 1 && stacks.trouble != NULL &&
+                      strstr(stacks.trouble, "its memory cannot be read: ") != NULL;
+        python_child_end(pid);
+        pid = start(PYTHON_PROGRAM, true);
+        bool shown = pid > 0 && read_now(pid, &stacks) == 1 && stacks.trouble == NULL &&
+                     stacks.count == 2 && stacks.threads[0].count == 4;
+        python_child_end(pid);
+        answer = hidden && shown ? 'y' : hidden ? 'h' : shown ? 's' : 'n';
+        _exit(write(ends[1], &answer, 1) == 1 ? 0 : 1);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &answer, 1), 1);
+    close(ends[0]);
+    waitpid(reader, NULL, 0);
+    assert_int_equal(answer, 'y');
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_python_that_waits),
+        cmocka_unit_test(test_the_holder_of_the_gil),
+        cmocka_unit_test(test_a_python_that_runs),
+        cmocka_unit_test(test_a_deep_stack),
+        cmocka_unit_test(test_no_python),
+        cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_a_process_that_hides),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
