@@ -57,7 +57,8 @@ class Environment(WithEnvironment):
             rank, local, locals_, node = fact["rank"], fact["local"], fact["locals"], fact["node"]
             self.has(env, HOROVOD_RANK=rank, HOROVOD_SIZE=3, HOROVOD_LOCAL_RANK=local, HOROVOD_LOCAL_SIZE=locals_,
                      HOROVOD_CROSS_RANK=fact["cross"], HOROVOD_CROSS_SIZE=fact["crosses"], HOROVOD_HOSTNAME=fact["host"],
-                     HOROVOD_CONTROLLER="gloo", HOROVOD_CPU_OPERATIONS="gloo", PYTHONUNBUFFERED=1)
+                     HOROVOD_CONTROLLER="gloo", HOROVOD_CPU_OPERATIONS="gloo", PYTHONUNBUFFERED=1,
+                     PYTHONFAULTHANDLER=1)
             self.has(env, RANK=rank, WORLD_SIZE=3, LOCAL_RANK=local, LOCAL_WORLD_SIZE=locals_, GROUP_RANK=node,
                      GROUP_WORLD_SIZE=2, ROLE_RANK=rank, ROLE_WORLD_SIZE=3, TORCHELASTIC_RESTART_COUNT=0,
                      TORCHELASTIC_MAX_RESTARTS=0)
@@ -190,8 +191,8 @@ class Environment(WithEnvironment):
 
     def test_x_wins_over_what_is_only_a_default(self):
         env, = self.environments("-np", 1, "-x", "OMP_NUM_THREADS=3", "-x", "PYTHONUNBUFFERED=0",
-                                 "-x", "HOROVOD_CYCLE_TIME=9", "--cycle-time-ms", "2")
-        self.has(env, OMP_NUM_THREADS="3", PYTHONUNBUFFERED="0", HOROVOD_CYCLE_TIME="9")
+                                 "-x", "PYTHONFAULTHANDLER=", "-x", "HOROVOD_CYCLE_TIME=9", "--cycle-time-ms", "2")
+        self.has(env, OMP_NUM_THREADS="3", PYTHONUNBUFFERED="0", PYTHONFAULTHANDLER="", HOROVOD_CYCLE_TIME="9")
 
     def test_x_cannot_lie_about_the_rank(self):
         found = self.environments("-np", 2, "-x", "RANK=9", "-x", "HOROVOD_SIZE=9", size=2)

@@ -244,6 +244,7 @@ static void put_defaults(struct worker_env *env)
 {
     const struct worker_env_job *job = &env->job;
     struct env_table *table = &env->table;
+    env_table_default(table, "PYTHONFAULTHANDLER=1");
     env_table_default(table, "PYTHONUNBUFFERED=1");
     env_table_default(table, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1");
     if (job->cpus_allowed > 0 && job->cpu_ranks > 0 && !job->bound) {

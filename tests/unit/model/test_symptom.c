@@ -75,6 +75,7 @@ static void errors_of_its_own(void **state)
         {SYMPTOM_OWN, "Fatal Python error: Segmentation fault",
          "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n"
          "  File \"x.py\", line 3 in <module>\n"},
+        {SYMPTOM_OWN, "Fatal Python error: Aborted", "Fatal Python error: Aborted\n"},
         {SYMPTOM_OWN, "terminate called after throwing an instance of 'std::runtime_error'",
          "terminate called after throwing an instance of 'std::runtime_error'\n"
          "  what():  no such file\n"},
@@ -96,6 +97,11 @@ static void errors_from_a_peer(void **state)
 {
     (void)state;
     static const struct example examples[] = {
+        /* a library reports a peer and calls abort(), which Python's fault handler reports too */
+        {SYMPTOM_LOST, NULL,
+         "terminate called after throwing an instance of 'c10::Error'\n  what():  " CLOSED
+         "\nFatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call first):\n"
+         "  File \"x.py\", line 3 in <module>\n"},
         {SYMPTOM_LOST, "RuntimeError: " CLOSED, TRACE "RuntimeError: " CLOSED "\n"},
         {SYMPTOM_LOST, NULL, TRACE "ConnectionResetError: [Errno 104] Connection reset by peer\n"},
         {SYMPTOM_LOST, NULL, TRACE "BrokenPipeError: [Errno 32] Broken pipe\n"},

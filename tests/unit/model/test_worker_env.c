@@ -146,6 +146,7 @@ static const struct expected everybody[] = {
     {"GLOO_SOCKET_IFNAME", "eth0"},
     {"NCCL_SOCKET_IFNAME", "eth0,eth1"},
     {"PYTHONUNBUFFERED", "1"},
+    {"PYTHONFAULTHANDLER", "1"},
     {"RANK", "6"},
     {"WORLD_SIZE", "10"},
     {"LOCAL_RANK", "2"},
