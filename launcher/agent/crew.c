@@ -398,11 +398,14 @@ void crew_states(const struct crew *crew, bool finished, struct crew_states *sta
     size_t count = states->texts.count;
     states->seats =
         mem_resize_array(states->seats, count + (size_t)crew->count + 1, sizeof(*states->seats));
+    states->pids =
+        mem_resize_array(states->pids, count + (size_t)crew->count + 1, sizeof(*states->pids));
     for (int i = 0; i < crew->count; i++) {
         const struct worker *worker = &crew->workers[i];
         if (worker->state == WORKER_FINISHED && !finished)
             continue;
         states->seats[states->texts.count] = worker->seat;
+        states->pids[states->texts.count] = worker->state == WORKER_RUNNING ? worker->pid : 0;
         strv_add_take(&states->texts, state_of(worker));
     }
 }

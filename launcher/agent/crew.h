@@ -33,10 +33,11 @@ void crew_end_worker(struct crew *crew, uint32_t seat, int signal, int64_t grace
 void crew_pause(struct crew *crew, bool paused); /* the job is suspended: no grace passes */
 void crew_mpi_frame(struct crew *crew, uint8_t type, const uint8_t *body, size_t length);
 
-/* What the workers are doing: seats and texts, appended. `finished`: also workers that have
+/* What the workers are doing: seats, pids and texts, appended. `finished`: also workers that have
  * finished. */
 struct crew_states {
     uint32_t *seats; /* as many as texts */
+    pid_t *pids;     /* likewise; 0: its process does not run */
     struct strv texts;
 };
 void crew_states(const struct crew *crew, bool finished, struct crew_states *states);

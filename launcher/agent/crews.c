@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/rank_stacks.h"
 #include "base/mem.h"
 
 struct crews {
@@ -154,15 +155,18 @@ void crews_write_deadline(const struct crews *crews, const struct deadline *dead
 void crews_report_states(const struct crews *crews, const struct post *post)
 {
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
-    struct crew_states states = {NULL, STRV_INIT};
+    struct crew_states states = {NULL, NULL, STRV_INIT};
     /* Seats of older crews whose workers have ended may be others' now. */
     for (size_t i = 0; i < crews->count; i++)
         crew_states(crews->list[i], i + 1 == crews->count, &states);
     message.seats = states.seats;
     message.texts = states.texts.items;
     message.n_seats = message.n_texts = states.texts.count;
+    rank_stacks_fill(states.pids, &message);
     post_message(post, FRAME_STATE_REPORT, &message.base);
+    rank_stacks_free(&message);
     free(states.seats);
+    free(states.pids);
     strv_destroy(&states.texts);
 }
 

@@ -53,6 +53,7 @@ struct orphans;
 struct progress;
 struct reach;
 struct job_rendezvous;
+struct stack_tree;
 struct stdin_feed;
 struct suspension;
 struct teardown;
@@ -151,6 +152,7 @@ struct job {
     struct job_rendezvous *rendezvous;
     struct user_signals *signals;
     struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */
+    struct stack_tree *stacks;     /* of the ranks, when --timeout ended the job; or empty */
     struct suspension *suspension;
     struct teardown *teardown;
     struct terminal *terminal; /* in raw mode for --pty; NULL */

@@ -10,6 +10,10 @@
 /* The report as JSON text; the caller frees it. */
 char *report_json(const struct job *job, const struct verdict *verdict);
 
+/* The Python stacks of the ranks when --timeout ended the job, as a value of jansson that the
+ * caller owns; null: there are none. */
+struct json_t *report_stacks(const struct job *job);
+
 /* The start in the trace event format of Chrome: a row for each node and each rank. The caller
  * frees it. */
 char *report_trace(const struct job *job);

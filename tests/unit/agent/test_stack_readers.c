@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../stacks/python_child.h"
+#include "agent/rank_stacks.h"
+#include "agent/stack_readers.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "stacks/stack.h"
+
+#define SECOND ((int64_t)1000000000)
+#define MANY 200
+
+static void test_many_processes(void **state)
+{
+    (void)state;
+    const char *python = python_program();
+    pid_t pid = python != NULL ? python_child(python, PYTHON_PROGRAM, true) : -1;
+    if (pid < 0)
+        skip();
+    struct stack_item items[MANY];
+    for (size_t i = 0; i < MANY; i++)
+        items[i] = (struct stack_item){.rank = i, .pid = i % 2 == 0 ? pid : getpid()};
+    stack_readers_run(items, MANY, clock_mono_ns() + 30 * SECOND);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_true(items[i].done);
+        assert_int_equal(items[i].rank, i);
+        assert_int_equal(items[i].python, i % 2 == 0);
+        assert_int_equal(items[i].stacks.count, i % 2 == 0 ? 2 : 0);
+        process_stacks_destroy(&items[i].stacks);
+    }
+    python_child_end(pid);
+}
+
+static void test_nothing_and_too_late(void **state)
+{
+    (void)state;
+    struct stack_item items[MANY] = {{.pid = 0}};
+    stack_readers_run(NULL, 0, 0);
+    for (size_t i = 0; i < MANY; i++)
+        items[i].pid = getpid();
+    stack_readers_run(items, MANY, clock_mono_ns() - SECOND);
+    for (size_t i = 0; i < MANY; i++)
+        assert_false(items[i].done);
+}
+
+/* Seat 7 runs Python below a shell, seat 8 is no Python, seat 9 has ended. */
+static void test_a_message(void **state)
+{
+    (void)state;
+    const char *python = python_program();
+    if (python == NULL)
+        skip();
+    char *command AUTO_FREE =
+        mem_printf("%s -I -c \"$1\" & echo; wait", python); /* `sh` stays above it */
+    pid_t shell = python_child_run("/bin/sh", "-c", command, PYTHON_PROGRAM);
+    pid_t sleeper = python_child_run("/bin/sh", "-c", "echo; exec sleep 1000", "");
+    assert_true(shell > 0 && sleeper > 0);
+    uint32_t seats[] = {7, 8, 9};
+    const pid_t pids[] = {shell, sleeper, 0};
+    Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
+    message.seats = seats;
+    message.n_seats = 3;
+    for (int i = 0; i < 500 && message.n_stacks < 2; i++) { /* until it has its two threads */
+        rank_stacks_free(&message);
+        rank_stacks_fill(pids, &message);
+        usleep(20000);
+    }
+    assert_int_equal(message.n_stacks, 2);
+    assert_int_equal(message.stacks[0]->seat, 7);
+    assert_int_equal(message.stacks[0]->role, STACK_MAIN);
+    assert_int_equal(message.stacks[1]->role, STACK_OTHER);
+    assert_string_equal(message.stacks[1]->doing, "calls futex");
+    assert_string_equal(message.stacks[1]->frames[0]->function, "wait");
+    assert_string_equal(message.stacks[1]->trouble, "");
+    rank_stacks_free(&message);
+    assert_int_equal(message.n_stacks, 0);
+    kill(-shell, SIGKILL);
+    python_child_end(shell);
+    python_child_end(sleeper);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_processes),
+        cmocka_unit_test(test_nothing_and_too_late),
+        cmocka_unit_test(test_a_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
