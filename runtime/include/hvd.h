@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libhvd: collective operations for the workers of a distributed job, after the model of Horovod.
+ *
+ * Ranks submit named tensors in any order. The library matches them by name, fuses small ones, and
+ * runs each operation when all ranks of the process set have submitted it.
+ *
+ * Results: unless its comment says otherwise, a function returns HVD_OK (0) or an HVD_ERR_ code,
+ * which is negative. hvd_error_text() explains the last failure in the calling thread.
+ *
+ * Threads: you may call every function from any thread, also at the same time. Only the callback of
+ * a submission has limits: see hvd_callback. A forked child must not use the library: there, every
+ * function reports HVD_ERR_NOT_INITIALIZED.
+ *
+ * Ownership: the library copies names, shapes, splits and lists of ranks before a call returns. It
+ * borrows the tensors' memory until the handle is complete.
+ *
+ * ABI: values of enums never change. Structs that may grow begin with their own size, which the
+ * INIT macros fill in. A member that your size does not reach has its default.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HVD_API __attribute__((visibility("default")))
+
+/* Limits. */
+#define HVD_NAME_MAX 1023 /* bytes of a tensor's name, without the NUL */
+#define HVD_DIMS_MAX 32   /* dimensions of a shape */
+
+/* X(name, value, bytes of an element, text). Values 0 to 9 are those of Horovod. */
+/* clang-format off */
+#define HVD_TYPE_LIST(X)              \
+    X(HVD_UINT8, 0, 1, "uint8")       \
+    X(HVD_INT8, 1, 1, "int8")         \
+    X(HVD_UINT16, 2, 2, "uint16")     \
+    X(HVD_INT16, 3, 2, "int16")       \
+    X(HVD_INT32, 4, 4, "int32")       \
+    X(HVD_INT64, 5, 8, "int64")       \
+    X(HVD_FLOAT16, 6, 2, "float16")   \
+    X(HVD_FLOAT32, 7, 4, "float32")   \
+    X(HVD_FLOAT64, 8, 8, "float64")   \
+    X(HVD_BOOL, 9, 1, "bool")         \
+    X(HVD_BFLOAT16, 10, 2, "bfloat16") \
+    X(HVD_UINT32, 11, 4, "uint32")    \
+    X(HVD_UINT64, 12, 8, "uint64")
+
+/* X(name, value, text): how allreduce and reducescatter combine elements. Values are those of
+ * Horovod; 2 is reserved. For HVD_BOOL, sum and max mean "or", product and min mean "and". */
+#define HVD_OP_LIST(X)             \
+    X(HVD_AVERAGE, 0, "average")   \
+    X(HVD_SUM, 1, "sum")           \
+    X(HVD_MIN, 3, "min")           \
+    X(HVD_MAX, 4, "max")           \
+    X(HVD_PRODUCT, 5, "product")
+
+/* X(name, value, text). */
+#define HVD_STATUS_LIST(X)                                                                       \
+    X(HVD_OK, 0, "success")                                                                      \
+    X(HVD_IN_PROGRESS, 1, "the operation is not complete")                                       \
+    X(HVD_ERR_NOT_INITIALIZED, -1, "the library is not initialized")                             \
+    X(HVD_ERR_ARGUMENT, -2, "an argument is not valid")                                          \
+    X(HVD_ERR_DUPLICATE_NAME, -3, "this rank has already submitted a tensor of this name")       \
+    X(HVD_ERR_UNKNOWN_SET, -4, "there is not a process set with this number")                    \
+    X(HVD_ERR_NOT_MEMBER, -5, "this rank is not a member of the process set")                    \
+    X(HVD_ERR_SET_EXISTS, -6, "a process set with these ranks exists")                           \
+    X(HVD_ERR_UNKNOWN_HANDLE, -7, "there is not a handle with this number")                      \
+    X(HVD_ERR_MISMATCH, -8, "the ranks submitted different tensors under one name")              \
+    X(HVD_ERR_SHUT_DOWN, -9, "the library was shut down")                                        \
+    X(HVD_ERR_PEER_LOST, -10, "another rank was lost")                                           \
+    X(HVD_ERR_TIMEOUT, -11, "the time limit is over")                                            \
+    X(HVD_ERR_UNSUPPORTED, -12, "this build or this engine does not support the operation")      \
+    X(HVD_ERR_MEMORY, -13, "there is not enough memory")                                         \
+    X(HVD_ERR_ENGINE, -14, "the engine reported an error")                                       \
+    X(HVD_ERR_BUSY, -15, "another rank or thread uses it")
+/* clang-format on */
+
+#define HVD_TYPE_ENUM(name, value, bytes, text) name = value,
+enum hvd_type { HVD_TYPE_LIST(HVD_TYPE_ENUM) };
+#undef HVD_TYPE_ENUM
+
+#define HVD_VALUE_ENUM(name, value, text) name = value,
+enum hvd_op { HVD_OP_LIST(HVD_VALUE_ENUM) };
+enum hvd_status { HVD_STATUS_LIST(HVD_VALUE_ENUM) };
+#undef HVD_VALUE_ENUM
+
+/* ---- Errors and types ------------------------------------------------------------------------ */
+
+/* What the last failed call of this thread reported: one line with the cause. Never NULL. Borrowed
+ * until this thread calls the library again. */
+HVD_API const char *hvd_error_text(void);
+
+/* The general text of an hvd_status. Never NULL; static. */
+HVD_API const char *hvd_status_text(int status);
+
+/* Bytes of one element; 0 if `type` is not an hvd_type. */
+HVD_API size_t hvd_type_bytes(int type);
+
+/* The name of a type, such as "float32"; NULL if `type` is not an hvd_type. Static. */
+HVD_API const char *hvd_type_name(int type);
+
+/* ---- Start and end --------------------------------------------------------------------------- */
+
+/* A process set that exists from the start. */
+struct hvd_ranks {
+    const int32_t *ranks; /* global ranks, each at most once, in any order */
+    int32_t count;
+};
+
+struct hvd_init_options {
+    size_t size;                  /* sizeof(struct hvd_init_options) */
+    const struct hvd_ranks *sets; /* static process sets; they get the numbers 1, 2, ... */
+    int32_t set_count;
+};
+
+#define HVD_INIT_OPTIONS_INIT                                           \
+    {                                                                   \
+        sizeof(struct hvd_init_options), (const struct hvd_ranks *)0, 0 \
+    }
+
+/* Connects to the other ranks, and starts the library's threads. The launcher's environment says
+ * how; without one, the job has one rank. Collective over all ranks of the job: each must pass the
+ * same sets in the same order. `options` may be NULL. A second call while the library is up does
+ * nothing and returns HVD_OK. You may call it again after hvd_shutdown(), if the engine allows. */
+HVD_API int hvd_init(const struct hvd_init_options *options);
+
+/* Ends the library. Handles that are pending, here and on other ranks, fail with HVD_ERR_SHUT_DOWN.
+ * Waits until the library's threads have ended. Handles of before become unknown. Without
+ * hvd_init() it does nothing and returns HVD_OK. Do not call it in a callback. */
+HVD_API int hvd_shutdown(void);
+
+/* From hvd_init() to hvd_shutdown() in this process, even if another rank has shut the job down. */
+HVD_API bool hvd_is_initialized(void);
+
+/* ---- Places ---------------------------------------------------------------------------------- */
+
+/* Numbers from 0, and counts: in the job, on this host, and among the hosts for this local rank.
+ * -1: the library is not initialized. */
+HVD_API int hvd_rank(void);
+HVD_API int hvd_size(void);
+HVD_API int hvd_local_rank(void);
+HVD_API int hvd_local_size(void);
+HVD_API int hvd_cross_rank(void);
+HVD_API int hvd_cross_size(void);
+
+/* Whether all hosts have the same number of ranks; false: not, or not initialized. */
+HVD_API bool hvd_is_homogeneous(void);
+
+/* ---- What was built in ------------------------------------------------------------------------
+ */
+
+/* Whether this library contains the engine: "self", "mpi", "gloo" or "nccl". Needs no hvd_init().
+ */
+HVD_API bool hvd_engine_built(const char *engine);
+
+/* The engine that this job uses; "" if the library is not initialized. Static. */
+HVD_API const char *hvd_engine(void);
+
+/* ---- Tensors and handles ----------------------------------------------------------------------
+ */
+
+/* A dense tensor in row-major order. Memory must be aligned for the element type. */
+struct hvd_tensor {
+    size_t size;          /* sizeof(struct hvd_tensor) */
+    const char *name;     /* 1 to HVD_NAME_MAX bytes; the same on all ranks */
+    const int64_t *shape; /* `dims` lengths, each >= 0; NULL if dims is 0 */
+    int32_t dims;         /* 0 (a scalar) to HVD_DIMS_MAX */
+    int32_t type;         /* enum hvd_type */
+    const void *input;    /* may be NULL if the tensor has no elements */
+    void *output;         /* which functions use it: see there; may equal `input` (in place) */
+};
+
+#define HVD_TENSOR_INIT                                                                 \
+    {                                                                                   \
+        sizeof(struct hvd_tensor), (const char *)0, (const int64_t *)0, 0, HVD_FLOAT32, \
+            (const void *)0, (void *)0                                                  \
+    }
+
+/* Names an operation in flight. 0 is never a handle. */
+typedef int64_t hvd_handle;
+
+/* The library calls it once, in a thread of its own, when the operation is complete. Then `status`
+ * is final. It must return soon. It may submit operations, but must not wait for one, and must not
+ * call hvd_shutdown(), hvd_add_process_set() or hvd_remove_process_set(). */
+typedef void (*hvd_callback)(void *context, hvd_handle handle, int status);
+
+struct hvd_options {
+    size_t size;           /* sizeof(struct hvd_options) */
+    int32_t set;           /* process set; 0: all ranks */
+    int32_t op;            /* enum hvd_op; allreduce and reducescatter use it */
+    double prescale;       /* allreduce and reducescatter multiply each input by it */
+    double postscale;      /* and each result by this */
+    hvd_callback callback; /* NULL: none */
+    void *context;         /* for `callback` */
+};
+
+#define HVD_OPTIONS_INIT                                                                 \
+    {                                                                                    \
+        sizeof(struct hvd_options), 0, HVD_AVERAGE, 1.0, 1.0, (hvd_callback)0, (void *)0 \
+    }
+
+/* What an operation returns besides the caller's own buffers. */
+struct hvd_result {
+    size_t size;         /* sizeof(struct hvd_result) */
+    void *data;          /* allgather, alltoall: the output, owned by you; NULL: no elements */
+    int64_t rows;        /* allgather, alltoall: first dimension of `data` */
+    int64_t *splits;     /* allgather, alltoall: rows from each rank of the set, owned by you */
+    int32_t split_count; /* the size of the set */
+    int32_t last_joined; /* join: the global rank that joined last */
+};
+
+#define HVD_RESULT_INIT                                              \
+    {                                                                \
+        sizeof(struct hvd_result), (void *)0, 0, (int64_t *)0, 0, -1 \
+    }
+
+/* Frees `data` and `splits`, and sets them to NULL. NULL is accepted. */
+HVD_API void hvd_result_free(struct hvd_result *result);
+
+/* HVD_OK: complete and successful. HVD_IN_PROGRESS: not complete. Otherwise the error of the
+ * operation, or HVD_ERR_UNKNOWN_HANDLE. Does not release the handle. */
+HVD_API int hvd_poll(hvd_handle handle);
+
+/* Waits until the operation is complete, at most `timeout_ms` milliseconds (negative: no limit).
+ * HVD_ERR_TIMEOUT leaves the handle as it is. Every other return releases the handle: then it is
+ * unknown. `result` may be NULL; otherwise it receives what the operation returned, on success.
+ * Only one thread may wait for a handle: another gets HVD_ERR_BUSY. */
+HVD_API int hvd_wait(hvd_handle handle, int64_t timeout_ms, struct hvd_result *result);
+
+/* ---- Collectives -------------------------------------------------------------------------------
+ */
+
+/*
+ * Rules for all of them:
+ * - All ranks of the process set must submit the operation under the same name. A rank that is not
+ *   a member gets HVD_ERR_NOT_MEMBER.
+ * - `options` may be NULL for the defaults of HVD_OPTIONS_INIT.
+ * - `handle` receives the handle, which you must release with hvd_wait(). It may be NULL if
+ *   `options` has a callback: then the library releases the handle after the callback.
+ * - What only this rank can get wrong fails at once, with HVD_ERR_ARGUMENT, HVD_ERR_DUPLICATE_NAME,
+ *   HVD_ERR_UNKNOWN_SET, HVD_ERR_NOT_MEMBER, HVD_ERR_SHUT_DOWN or HVD_ERR_PEER_LOST.
+ * - If ranks differ in type, operation, shape, op, scale or root, the handles of all ranks fail
+ *   with HVD_ERR_MISMATCH. The text names the tensor, the ranks and both values. The library stays
+ *   usable.
+ * - If a rank is lost, all handles that are pending fail with HVD_ERR_PEER_LOST. So do later calls.
+ * - The forms without `_async` submit, wait without a limit, and release the handle.
+ */
+
+/* Combines `input` of all ranks element by element into `output`, which has the same shape.
+ * HVD_AVERAGE divides the sum by the size of the set. Scales multiply in the element type for
+ * float32 and float64, and in float32 for float16 and bfloat16. They multiply in float64 for
+ * integers, and then truncate toward zero. HVD_BOOL allows no average and no scale. */
+HVD_API int hvd_allreduce_async(const struct hvd_tensor *tensor, const struct hvd_options *options,
+                                hvd_handle *handle);
+HVD_API int hvd_allreduce(const struct hvd_tensor *tensor, const struct hvd_options *options);
+
+/* The same for `count` tensors with different names, submitted at once, with one handle. The handle
+ * is complete when all are, and reports the first error in their order. */
+HVD_API int hvd_grouped_allreduce_async(const struct hvd_tensor *tensors, size_t count,
+                                        const struct hvd_options *options, hvd_handle *handle);
+HVD_API int hvd_grouped_allreduce(const struct hvd_tensor *tensors, size_t count,
+                                  const struct hvd_options *options);
+
+/* Concatenates `input` of all ranks along the first dimension, in the order of set ranks. First
+ * dimensions may differ, also be 0; the others must be equal. Scalars are not allowed. The result
+ * has the output; `output` of the tensor is not used. */
+HVD_API int hvd_allgather_async(const struct hvd_tensor *tensor, const struct hvd_options *options,
+                                hvd_handle *handle);
+HVD_API int hvd_allgather(const struct hvd_tensor *tensor, const struct hvd_options *options,
+                          struct hvd_result *result);
+
+/* Copies `input` of the global rank `root` to `output` of all ranks of the set. Other ranks' input
+ * is not used. On the root, `output` may be NULL. */
+HVD_API int hvd_broadcast_async(const struct hvd_tensor *tensor, int root,
+                                const struct hvd_options *options, hvd_handle *handle);
+HVD_API int hvd_broadcast(const struct hvd_tensor *tensor, int root,
+                          const struct hvd_options *options);
+
+/* Sends `splits[i]` rows of `input` to set rank i. `splits` has one entry >= 0 for each rank of the
+ * set. Their sum is at most the first dimension; rows after that are not sent. NULL: equal parts,
+ * and the first dimension must be a multiple of the set's size. Scalars are not allowed. The result
+ * has the output and the rows from each rank; `output` of the tensor is not used. */
+HVD_API int hvd_alltoall_async(const struct hvd_tensor *tensor, const int64_t *splits,
+                               const struct hvd_options *options, hvd_handle *handle);
+HVD_API int hvd_alltoall(const struct hvd_tensor *tensor, const int64_t *splits,
+                         const struct hvd_options *options, struct hvd_result *result);
+
+/* Combines like allreduce, and gives each rank its part of the rows in `output`. Op: HVD_SUM or
+ * HVD_AVERAGE. Of `rows` in the first dimension, each of n ranks gets rows / n, and the first
+ * rows % n ranks get one more. Scalars are not allowed. */
+HVD_API int hvd_reducescatter_async(const struct hvd_tensor *tensor,
+                                    const struct hvd_options *options, hvd_handle *handle);
+HVD_API int hvd_reducescatter(const struct hvd_tensor *tensor, const struct hvd_options *options);
+
+/* Complete when all ranks of the set have submitted it. A set has one barrier at a time: another
+ * gets HVD_ERR_DUPLICATE_NAME. `options` gives the set and the callback. */
+HVD_API int hvd_barrier_async(const struct hvd_options *options, hvd_handle *handle);
+HVD_API int hvd_barrier(const struct hvd_options *options);
+
+/* This rank has no more tensors for the set. Until all ranks have joined, it takes part with zeros
+ * in the allreduces of the others. Their other operations, but for barriers, then fail with
+ * HVD_ERR_MISMATCH. This rank must not submit to the set before the handle is complete. The result
+ * has `last_joined`, which is the same on all ranks. */
+HVD_API int hvd_join_async(const struct hvd_options *options, hvd_handle *handle);
+HVD_API int hvd_join(const struct hvd_options *options, int *last_joined);
+
+/* ---- Process sets ------------------------------------------------------------------------------
+ */
+
+/* The set 0 has all ranks. Operations of different sets proceed at the same time. */
+
+/* Adds a set of global ranks, in any order, each at most once. Every rank of the job must call it
+ * with the same ranks, and all wait until all have. `*set` receives its number, the same on all
+ * ranks. HVD_ERR_SET_EXISTS: a set has these ranks already, and `*set` is its number.
+ * HVD_ERR_MISMATCH: the ranks of the job passed different lists. */
+HVD_API int hvd_add_process_set(const int32_t *ranks, int32_t count, int32_t *set);
+
+/* Removes a set other than 0. Every rank of the job must call it, and all wait until all have.
+ * Operations that are pending in the set fail with HVD_ERR_UNKNOWN_SET. */
+HVD_API int hvd_remove_process_set(int32_t set);
+
+/* The number of members, or this rank's number in the set. HVD_ERR_... (negative) on failure;
+ * HVD_ERR_NOT_MEMBER: this rank has no number. */
+HVD_API int hvd_process_set_size(int32_t set);
+HVD_API int hvd_process_set_rank(int32_t set);
+
+/* Writes the global ranks of the set, ascending, to `ranks`, which has room for `room` entries.
+ * Returns their number, which may be more than `room`; then it wrote only `room`. */
+HVD_API int hvd_process_set_ranks(int32_t set, int32_t *ranks, int32_t room);
+
+/* The same for the numbers of all sets, ascending. */
+HVD_API int hvd_process_set_ids(int32_t *sets, int32_t room);
+
+/* ---- Timeline -----------------------------------------------------------------------------------
+ */
+
+/* Writes what the library does to the file `path`, as Chrome trace JSON. Only the rank 0 of the job
+ * writes; on other ranks the calls do nothing. `mark_cycles` marks each agreement of the ranks. A
+ * file that is already open for another path is closed. HVD_ERR_ARGUMENT: it cannot be created. */
+HVD_API int hvd_timeline_start(const char *path, bool mark_cycles);
+HVD_API int hvd_timeline_stop(void);
+
+#ifdef __cplusplus
+}
+#endif
