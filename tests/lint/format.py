@@ -46,7 +46,7 @@ if __name__ == "__main__":
     if formatter is None:
         print(f"skipped: clang-format {VERSION} is not installed")
         sys.exit(tree.SKIPPED)
-    names = source.matching((".c", ".h"))
+    names = source.matching((".c", ".cc", ".h"))
     findings = tree.Findings()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         batches = [names[start:start + BATCH] for start in range(0, len(names), BATCH)]

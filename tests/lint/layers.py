@@ -50,6 +50,7 @@ FOLDERS = {
     "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
     "driver": ["job", "tell", "end", {"reach", "mpi", "run", "control"}, "start", {"elastic", "check"}, "."],
     "cli": [".", "tools"],
+    "engine": [".", {"mpi", "gloo"}],
 }
 
 # Includes that break the order of folders or close a circle: "node -> node". What is not needed any
@@ -143,7 +144,7 @@ class Layers:
         self.source = source
         self.findings = tree.Findings()
         self.files = {}  # "room/file.h" -> its path in the tree
-        for path in source.matching((".c", ".h", ".def"), ("launcher/", "runtime/")):
+        for path in source.matching((".c", ".cc", ".h", ".def"), ("launcher/", "runtime/")):
             _, _, short = path.partition("/")
             if "/" in short:
                 self.files[short] = path

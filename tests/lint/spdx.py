@@ -6,8 +6,8 @@ import re
 import tree
 
 IDENTIFIER = "SPDX-License-Identifier: Apache-2.0"
-SUFFIXES = (".c", ".h", ".def", ".proto", ".py", ".sh", ".cmake", "CMakeLists.txt", ".ci/run", ".in")
-C_SUFFIXES = (".c", ".h", ".def")
+SUFFIXES = (".c", ".cc", ".h", ".def", ".proto", ".py", ".sh", ".cmake", "CMakeLists.txt", ".ci/run", ".in")
+C_SUFFIXES = (".c", ".cc", ".h", ".def")
 
 
 def licence_line(name, lines):

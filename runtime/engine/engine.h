@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An engine moves and reduces data between the ranks of a job. Each engine is one const table of
+ * functions: self (size 1), mpi (Open MPI), gloo. engine/choose.h finds the table for a job.
+ *
+ * World. open() makes the world: all ranks of the job. A process has at most one world of each
+ * engine at a time. All other objects belong to their world.
+ *
+ * Communicator. It is one process set. Its members are numbered from 0, in the order of the list of
+ * world ranks that made it: this number is the *set rank*. Set rank 0 is the root of messages.
+ *
+ * Blocking. Every call blocks until this rank's part is done. All members of a set must make the
+ * same calls in the same order, with the same count, type, operation and root. An engine does not
+ * compare them.
+ *
+ * Threads. One communicator is used by one thread at a time. Different threads may use different
+ * communicators at the same time, and none of them waits for another. Only one thread at a time may
+ * open or close a world, or create or destroy its communicators. Other communicators may be in use
+ * then. Any thread may call abort() at any time from the return of open() until the call of
+ * close().
+ *
+ * Buffers are the caller's and must be aligned for their type. The engine uses them only during the
+ * call. There is one exception, described at abort().
+ *
+ * Errors. A call returns HVD_OK, or another status and one line of text in `err`:
+ * - HVD_ERR_PEER_LOST: another rank has ended, did not answer within the time-out, or abort() was
+ *   called. The communicator cannot be used any more, only destroyed. The members that wait for
+ *   this rank in that communicator learn of it too.
+ * - HVD_ERR_ARGUMENT: the call or a setting is wrong, and nothing was sent.
+ * - HVD_ERR_UNSUPPORTED: this engine does not have it, and nothing was sent.
+ * - HVD_ERR_ENGINE: the library below failed in another way. The communicator cannot be used.
+ * After any error, the contents of the output buffers are undefined.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "include/hvd.h"
+
+/* A module says with this number which version of this file it was built with. */
+#define ENGINE_VERSION 1
+
+struct engine_world; /* both are defined by each engine */
+struct engine_comm;
+
+/* Where this process is. The local numbers count the ranks of one host. The cross numbers count the
+ * hosts that have this local rank. */
+struct engine_place {
+    int rank, size;
+    int local_rank, local_size;
+    int cross_rank, cross_size;
+};
+
+/* What the launcher says about the job (engine/setup.h reads it from the environment). */
+struct engine_setup {
+    struct engine_place place; /* size 0: not given. mpi asks MPI instead. */
+    const char *address;       /* of the launcher's HTTP store; NULL: none */
+    int port;
+    const char *interface; /* network interface for gloo; NULL: that of this host's name */
+    int64_t timeout_ms;    /* for a connection, and for each wait for another rank; > 0 */
+    size_t piece;          /* largest part of one MPI message, in bytes; 0: 1 GiB */
+};
+
+struct engine {
+    int version; /* ENGINE_VERSION */
+    const char *name;
+
+    /* Waits until all ranks of the job have opened their world. */
+    enum hvd_status (*open)(const struct engine_setup *setup, struct engine_world **world,
+                            struct error *err);
+    /* Destroy all communicators before. Accepts NULL. It does not wait for other ranks, except that
+     * mpi waits in MPI_Finalize if open() initialized MPI and abort() was not called. */
+    void (*close)(struct engine_world *world);
+    /* Wakes every blocked call of this world. These calls, and all later calls except close() and
+     * comm_destroy(), fail with HVD_ERR_PEER_LOST. Does not block. May be called twice.
+     *
+     * With mpi, a call that was woken leaves its request in MPI, because MPI cannot cancel a
+     * collective operation. This engine then makes no MPI call any more. But another rank may still
+     * write into the buffers of that call, if the network writes into memory without the help of
+     * this process. Keep these buffers until the process ends. A call inside MPI_Init cannot be
+     * woken. */
+    void (*abort)(struct engine_world *world);
+    void (*place)(const struct engine_world *world, struct engine_place *place);
+
+    /* Whether allreduce() and reducescatter() accept this pair. No engine accepts HVD_AVERAGE: use
+     * HVD_SUM and divide. For HVD_BOOL, sum and max are "or", product and min are "and". */
+    bool (*reduces)(enum hvd_type type, enum hvd_op op);
+
+    /* A new communicator of the `count` different world ranks in `ranks`, which include this rank.
+     * All its members call this, and nobody else has to. `id` is the same on all of them, and no
+     * other communicator of this world that exists has it. */
+    enum hvd_status (*comm_create)(struct engine_world *world, uint64_t id, const int *ranks,
+                                   int count, struct engine_comm **comm, struct error *err);
+    void (*comm_destroy)(struct engine_comm *comm); /* accepts NULL; waits for no other rank */
+
+    /* In place. */
+    enum hvd_status (*allreduce)(struct engine_comm *comm, void *data, size_t count,
+                                 enum hvd_type type, enum hvd_op op, struct error *err);
+    /* `out` receives bytes[0] bytes from set rank 0, bytes[1] from set rank 1, and so on, back to
+     * back. `in` may be the place in `out` that is this rank's own. */
+    enum hvd_status (*allgatherv)(struct engine_comm *comm, const void *in, void *out,
+                                  const size_t *bytes, struct error *err);
+    enum hvd_status (*broadcast)(struct engine_comm *comm, void *data, size_t bytes, int root,
+                                 struct error *err);
+    /* Sends send_bytes[i] bytes to set rank i and receives receive_bytes[i] bytes from it. Parts
+     * are back to back in both buffers, which must not overlap. */
+    enum hvd_status (*alltoallv)(struct engine_comm *comm, const void *in, const size_t *send_bytes,
+                                 void *out, const size_t *receive_bytes, struct error *err);
+    /* `in` has counts[0] + counts[1] + ... elements. `out` receives the reduced part of this rank,
+     * counts[set rank] elements. They must not overlap. */
+    enum hvd_status (*reducescatter)(struct engine_comm *comm, const void *in, void *out,
+                                     const size_t *counts, enum hvd_type type, enum hvd_op op,
+                                     struct error *err);
+    enum hvd_status (*barrier)(struct engine_comm *comm, struct error *err);
+
+    /* Control messages. A wait in them may last longer than the time-out of the world, because a
+     * rank may have nothing to say. So each call has its own: `timeout_ms`, or 0 for no limit. The
+     * end of another process is noticed anyway, if the engine can notice it (gloo can). */
+
+    /* Set rank 0 receives the messages of all members. They replace the content of `all`, back to
+     * back in the order of set ranks. lengths[0] to lengths[size - 1] receive their sizes. The
+     * other members pass NULL for both. */
+    enum hvd_status (*gather_messages)(struct engine_comm *comm, const void *message, size_t length,
+                                       struct buf *all, size_t *lengths, int64_t timeout_ms,
+                                       struct error *err);
+    /* Replaces the content of `message` by that of set rank 0. */
+    enum hvd_status (*broadcast_message)(struct engine_comm *comm, struct buf *message,
+                                         int64_t timeout_ms, struct error *err);
+    /* Each word becomes the bitwise "and" of that word on all members. */
+    enum hvd_status (*and_words)(struct engine_comm *comm, uint64_t *words, size_t count,
+                                 int64_t timeout_ms, struct error *err);
+};
+
+/* A module exports this function, under this name. */
+const struct engine *hvd_engine_module(void);
+#define ENGINE_MODULE_SYMBOL "hvd_engine_module"
