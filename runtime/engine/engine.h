@@ -28,6 +28,7 @@
  *   this rank in that communicator learn of it too.
  * - HVD_ERR_ARGUMENT: the call or a setting is wrong, and nothing was sent.
  * - HVD_ERR_UNSUPPORTED: this engine does not have it, and nothing was sent.
+ * - HVD_ERR_MEMORY: there is not enough memory, and nothing was sent.
  * - HVD_ERR_ENGINE: the library below failed in another way. The communicator cannot be used.
  * After any error, the contents of the output buffers are undefined.
  */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of engine/reduce.h for fp16 and bf16. */
+#pragma once
+
+#include "engine/reduce_loop.h"
+#include "include/hvd.h"
+
+reduce_function *reduce_find_fp16(enum hvd_op op);
+reduce_function *reduce_find_bf16(enum hvd_op op);
+
+/* The same without the instructions that not every processor has. For tests. */
+reduce_function *reduce_find_fp16_portable(enum hvd_op op);
+reduce_function *reduce_find_bf16_portable(enum hvd_op op);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/self.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/reduce.h"
+
+struct engine_world {
+    atomic_bool aborted;
+};
+
+struct engine_comm {
+    struct engine_world *world;
+};
+
+static enum hvd_status self_open(const struct engine_setup *setup, struct engine_world **world,
+                                 struct error *err)
+{
+    if (setup->place.size > 1) {
+        error_set(err, "the job has %d ranks, and the engine 'self' is for one", setup->place.size);
+        return HVD_ERR_ARGUMENT;
+    }
+    *world = mem_alloc(sizeof **world);
+    atomic_init(&(*world)->aborted, false);
+    return HVD_OK;
+}
+
+static void self_close(struct engine_world *world)
+{
+    free(world);
+}
+
+static void self_abort(struct engine_world *world)
+{
+    atomic_store(&world->aborted, true);
+}
+
+static void self_place(const struct engine_world *world, struct engine_place *place)
+{
+    (void)world;
+    *place = (struct engine_place){.size = 1, .local_size = 1, .cross_size = 1};
+}
+
+static bool self_reduces(enum hvd_type type, enum hvd_op op)
+{
+    return reduce_find(type, op) != NULL;
+}
+
+static enum hvd_status usable(const struct engine_world *world, struct error *err)
+{
+    if (!atomic_load(&world->aborted))
+        return HVD_OK;
+    error_set(err, "the engine was aborted");
+    return HVD_ERR_PEER_LOST;
+}
+
+static enum hvd_status self_comm_create(struct engine_world *world, uint64_t id, const int *ranks,
+                                        int count, struct engine_comm **comm, struct error *err)
+{
+    (void)id;
+    if (count != 1 || ranks[0] != 0) {
+        error_set(err, "a process set of a job with one rank has only rank 0");
+        return HVD_ERR_ARGUMENT;
+    }
+    enum hvd_status status = usable(world, err);
+    if (status == HVD_OK) {
+        *comm = mem_alloc(sizeof **comm);
+        (*comm)->world = world;
+    }
+    return status;
+}
+
+static void self_comm_destroy(struct engine_comm *comm)
+{
+    free(comm);
+}
+
+static enum hvd_status copy(const struct engine_comm *comm, void *to, const void *from,
+                            size_t bytes, struct error *err)
+{
+    enum hvd_status status = usable(comm->world, err);
+    if (status == HVD_OK && bytes > 0 && to != from)
+        memcpy(to, from, bytes);
+    return status;
+}
+
+static enum hvd_status self_allreduce(struct engine_comm *comm, void *data, size_t count,
+                                      enum hvd_type type, enum hvd_op op, struct error *err)
+{
+    (void)data, (void)count;
+    if (!self_reduces(type, op)) {
+        error_set(err, "the engine 'self' does not have this type or operation");
+        return HVD_ERR_UNSUPPORTED;
+    }
+    return usable(comm->world, err);
+}
+
+static enum hvd_status self_allgatherv(struct engine_comm *comm, const void *in, void *out,
+                                       const size_t *bytes, struct error *err)
+{
+    return copy(comm, out, in, bytes[0], err);
+}
+
+static enum hvd_status self_broadcast(struct engine_comm *comm, void *data, size_t bytes, int root,
+                                      struct error *err)
+{
+    (void)data, (void)bytes, (void)root;
+    return usable(comm->world, err);
+}
+
+static enum hvd_status self_alltoallv(struct engine_comm *comm, const void *in,
+                                      const size_t *send_bytes, void *out,
+                                      const size_t *receive_bytes, struct error *err)
+{
+    (void)receive_bytes;
+    return copy(comm, out, in, send_bytes[0], err);
+}
+
+static enum hvd_status self_reducescatter(struct engine_comm *comm, const void *in, void *out,
+                                          const size_t *counts, enum hvd_type type, enum hvd_op op,
+                                          struct error *err)
+{
+    enum hvd_status status = self_allreduce(comm, NULL, 0, type, op, err);
+    return status == HVD_OK ? copy(comm, out, in, counts[0] * reduce_type_bytes(type), err)
+                            : status;
+}
+
+static enum hvd_status self_barrier(struct engine_comm *comm, struct error *err)
+{
+    return usable(comm->world, err);
+}
+
+static enum hvd_status self_gather_messages(struct engine_comm *comm, const void *message,
+                                            size_t length, struct buf *all, size_t *lengths,
+                                            int64_t timeout_ms, struct error *err)
+{
+    (void)timeout_ms;
+    enum hvd_status status = usable(comm->world, err);
+    if (status != HVD_OK)
+        return status;
+    buf_clear(all);
+    if (buf_append(all, message, length) != 0) {
+        error_set(err, "a message of %zu bytes is above the limit of %zu", length, all->limit);
+        return HVD_ERR_ARGUMENT;
+    }
+    lengths[0] = length;
+    return HVD_OK;
+}
+
+static enum hvd_status self_broadcast_message(struct engine_comm *comm, struct buf *message,
+                                              int64_t timeout_ms, struct error *err)
+{
+    (void)message, (void)timeout_ms;
+    return usable(comm->world, err);
+}
+
+static enum hvd_status self_and_words(struct engine_comm *comm, uint64_t *words, size_t count,
+                                      int64_t timeout_ms, struct error *err)
+{
+    (void)words, (void)count, (void)timeout_ms;
+    return usable(comm->world, err);
+}
+
+const struct engine engine_self = {
+    .version = ENGINE_VERSION,
+    .name = "self",
+    .open = self_open,
+    .close = self_close,
+    .abort = self_abort,
+    .place = self_place,
+    .reduces = self_reduces,
+    .comm_create = self_comm_create,
+    .comm_destroy = self_comm_destroy,
+    .allreduce = self_allreduce,
+    .allgatherv = self_allgatherv,
+    .broadcast = self_broadcast,
+    .alltoallv = self_alltoallv,
+    .reducescatter = self_reducescatter,
+    .barrier = self_barrier,
+    .gather_messages = self_gather_messages,
+    .broadcast_message = self_broadcast_message,
+    .and_words = self_and_words,
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/setup.h"
+
+#include "base/parse.h"
+
+#define RANKS_MAX (1 << 24)
+#define TIMEOUT_SECONDS 30 /* as in Horovod */
+
+/* An empty variable counts as one that is not set. */
+static const char *value_of(setup_get *get, const char *name)
+{
+    const char *text = get(name);
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+static int read_number(setup_get *get, const char *name, int64_t min, int64_t max, int *out,
+                       struct error *err)
+{
+    const char *text = value_of(get, name);
+    if (text == NULL)
+        return 0;
+    int64_t value;
+    if (parse_int(text, min, max, &value, err) != 0)
+        return error_wrap(err, "%s", name);
+    *out = (int)value;
+    return 0;
+}
+
+/* A rank and the size that it must be below, as in HOROVOD_RANK and HOROVOD_SIZE. */
+static int read_pair(setup_get *get, const char *rank_name, const char *size_name, int *rank,
+                     int *size, struct error *err)
+{
+    *rank = -1;
+    *size = 0;
+    if (read_number(get, rank_name, 0, RANKS_MAX - 1, rank, err) != 0 ||
+        read_number(get, size_name, 1, RANKS_MAX, size, err) != 0)
+        return -1;
+    if ((*rank >= 0) != (*size > 0))
+        return error_set(err, "%s is set and %s is not: set both, or neither",
+                         *size > 0 ? size_name : rank_name, *size > 0 ? rank_name : size_name);
+    if (*rank >= *size && *size > 0)
+        return error_set(err, "%s is %d, and must be less than %s, which is %d", rank_name, *rank,
+                         size_name, *size);
+    return 0;
+}
+
+/* Without them, all ranks count as one host. */
+static void complete_place(struct engine_place *place)
+{
+    if (place->local_size == 0) {
+        place->local_rank = place->rank;
+        place->local_size = place->size;
+    }
+    if (place->cross_size == 0) {
+        place->cross_rank = 0;
+        place->cross_size = 1;
+    }
+}
+
+static int read_place(struct engine_place *place, setup_get *get, struct error *err)
+{
+    if (read_pair(get, "HOROVOD_RANK", "HOROVOD_SIZE", &place->rank, &place->size, err) != 0 ||
+        read_pair(get, "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", &place->local_rank,
+                  &place->local_size, err) != 0 ||
+        read_pair(get, "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", &place->cross_rank,
+                  &place->cross_size, err) != 0)
+        return -1;
+    if (place->size == 0)
+        *place = (struct engine_place){0};
+    else
+        complete_place(place);
+    return 0;
+}
+
+enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct error *err)
+{
+    *setup = (struct engine_setup){
+        .address = value_of(get, "HOROVOD_GLOO_RENDEZVOUS_ADDR"),
+        .interface = value_of(get, "HOROVOD_GLOO_IFACE"),
+    };
+    int seconds = TIMEOUT_SECONDS;
+    if (read_place(&setup->place, get, err) != 0 ||
+        read_number(get, "HOROVOD_GLOO_RENDEZVOUS_PORT", 1, 65535, &setup->port, err) != 0 ||
+        read_number(get, "HOROVOD_GLOO_TIMEOUT_SECONDS", 1, 1000000, &seconds, err) != 0)
+        return HVD_ERR_ARGUMENT;
+    setup->timeout_ms = (int64_t)seconds * 1000;
+    if (setup->address != NULL && setup->port == 0) {
+        error_set(err,
+                  "HOROVOD_GLOO_RENDEZVOUS_ADDR is set and HOROVOD_GLOO_RENDEZVOUS_PORT is not: "
+                  "set both, or neither");
+        return HVD_ERR_ARGUMENT;
+    }
+    return HVD_OK;
+}

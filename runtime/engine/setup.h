@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads what the launcher says about the job from the worker's environment. The names are those of
+ * Horovod: HOROVOD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE, _CROSS_RANK and _CROSS_SIZE,
+ * HOROVOD_GLOO_RENDEZVOUS_ADDR and _PORT, HOROVOD_GLOO_IFACE, and HOROVOD_GLOO_TIMEOUT_SECONDS
+ * (30 if it is not set). Other variables are not read.
+ */
+#pragma once
+
+#include "engine/engine.h"
+
+/* The value of a variable, or NULL. getenv() is one. */
+typedef char *setup_get(const char *name);
+
+/* Fills `setup`, whose texts are borrowed from `get`. HVD_ERR_ARGUMENT: a variable is wrong, and
+ * the error names it. Without HOROVOD_SIZE, the place has size 0. */
+enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct error *err);

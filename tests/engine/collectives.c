@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Property tests of an engine: each collective with each type, operation and size is compared with
+ * a serial result. Integers must be equal. Floating-point results are compared with one in long
+ * double, and may differ by one rounding for each rank.
+ *
+ * Every rank knows the input of all ranks: element i of rank r is a function of both.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/half.h"
+#include "engine/reduce.h"
+#include "worker.h"
+
+static const enum hvd_op ops[] = {HVD_SUM, HVD_MIN, HVD_MAX, HVD_PRODUCT};
+static const size_t sizes[] = {0, 1, 1001, 50001};
+#define TYPE(name, value, bytes, text) name,
+static const enum hvd_type types[] = {HVD_TYPE_LIST(TYPE)};
+#undef TYPE
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= 0x7fb5d329728ea185u;
+    x ^= x >> 27;
+    x *= 0x81dadef4bc2dd44du;
+    return x ^ x >> 33;
+}
+
+static uint64_t seed(int rank, size_t i)
+{
+    return mix(mix((uint64_t)rank + 1) + i);
+}
+
+/* Magnitudes of 0.5 to 2, so that neither sums nor products of a few ranks overflow in fp16. */
+static double real_value(int rank, size_t i)
+{
+    uint64_t bits = seed(rank, i);
+    double size = 0.5 + (double)(bits >> 12) * 0x1.8p-52;
+    return bits & 1 ? -size : size;
+}
+
+static bool is_real(enum hvd_type type)
+{
+    return type == HVD_FLOAT16 || type == HVD_BFLOAT16 || type == HVD_FLOAT32 ||
+           type == HVD_FLOAT64;
+}
+
+static void write_input(enum hvd_type type, int rank, size_t first, size_t count, void *to)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = seed(rank, first + i);
+        double value = real_value(rank, first + i);
+        switch (type) {
+        case HVD_UINT8:
+        case HVD_INT8: ((uint8_t *)to)[i] = (uint8_t)bits; break;
+        case HVD_UINT16:
+        case HVD_INT16: ((uint16_t *)to)[i] = (uint16_t)bits; break;
+        case HVD_UINT32:
+        case HVD_INT32: ((uint32_t *)to)[i] = (uint32_t)bits; break;
+        case HVD_UINT64:
+        case HVD_INT64: ((uint64_t *)to)[i] = bits; break;
+        case HVD_BOOL: ((uint8_t *)to)[i] = bits % 3 == 0; break;
+        case HVD_FLOAT16: ((uint16_t *)to)[i] = fp16_of_float((float)value); break;
+        case HVD_BFLOAT16: ((uint16_t *)to)[i] = bf16_of_float((float)value); break;
+        case HVD_FLOAT32: ((float *)to)[i] = (float)value; break;
+        case HVD_FLOAT64: ((double *)to)[i] = value; break;
+        }
+    }
+}
+
+/* Only for floating-point types. */
+static long double element(enum hvd_type type, const void *data, size_t i)
+{
+    switch (type) {
+    case HVD_FLOAT16: return float_of_fp16(((const uint16_t *)data)[i]);
+    case HVD_BFLOAT16: return float_of_bf16(((const uint16_t *)data)[i]);
+    case HVD_FLOAT32: return ((const float *)data)[i];
+    default: return ((const double *)data)[i];
+    }
+}
+
+static int64_t integer(enum hvd_type type, const void *data, size_t i)
+{
+    switch (type) {
+    case HVD_UINT8:
+    case HVD_BOOL: return ((const uint8_t *)data)[i];
+    case HVD_INT8: return ((const int8_t *)data)[i];
+    case HVD_UINT16: return ((const uint16_t *)data)[i];
+    case HVD_INT16: return ((const int16_t *)data)[i];
+    case HVD_UINT32: return ((const uint32_t *)data)[i];
+    case HVD_INT32: return ((const int32_t *)data)[i];
+    default: return ((const int64_t *)data)[i];
+    }
+}
+
+static bool less(enum hvd_type type, int64_t x, int64_t y)
+{
+    return type == HVD_UINT64 ? (uint64_t)x < (uint64_t)y : x < y;
+}
+
+static int64_t combine_integers(enum hvd_type type, enum hvd_op op, int64_t x, int64_t y)
+{
+    if (type == HVD_BOOL)
+        return op == HVD_SUM || op == HVD_MAX ? x | y : x & y;
+    switch (op) {
+    case HVD_SUM: return (int64_t)((uint64_t)x + (uint64_t)y);
+    case HVD_MIN: return less(type, x, y) ? x : y;
+    case HVD_MAX: return less(type, x, y) ? y : x;
+    default: return (int64_t)((uint64_t)x * (uint64_t)y);
+    }
+}
+
+static long double combine_reals(enum hvd_op op, long double x, long double y)
+{
+    switch (op) {
+    case HVD_SUM: return x + y;
+    case HVD_MIN: return fminl(x, y);
+    case HVD_MAX: return fmaxl(x, y);
+    default: return x * y;
+    }
+}
+
+/* Half of the last bit of a number from 1 to 2. */
+static long double rounding(enum hvd_type type)
+{
+    switch (type) {
+    case HVD_FLOAT16: return 0x1p-11L;
+    case HVD_BFLOAT16: return 0x1p-8L;
+    case HVD_FLOAT32: return 0x1p-24L;
+    default: return 0x1p-53L;
+    }
+}
+
+/* Elements first to first + count of the reduction, which `result` must have. */
+static void check_reduced(const char *what, enum hvd_type type, enum hvd_op op, int size,
+                          size_t first, size_t count, const void *result)
+{
+    size_t bytes = reduce_type_bytes(type);
+    char *inputs AUTO_FREE = mem_array((size_t)size, count * bytes);
+    for (int rank = 0; rank < size; rank++)
+        write_input(type, rank, first, count, inputs + (size_t)rank * count * bytes);
+    for (size_t i = 0; i < count; i++) {
+        long double real = 0, scale = 0;
+        int64_t whole = 0;
+        for (int rank = 0; rank < size; rank++) {
+            const void *input = inputs + (size_t)rank * count * bytes;
+            long double value = is_real(type) ? element(type, input, i) : 0;
+            real = rank == 0 ? value : combine_reals(op, real, value);
+            scale = op == HVD_SUM ? scale + fabsl(value) : fabsl(real);
+            int64_t number = is_real(type) ? 0 : integer(type, input, i);
+            whole = rank == 0 ? number : combine_integers(type, op, whole, number);
+        }
+        int64_t wrapped = 0;
+        memcpy(&wrapped, &whole, bytes); /* little-endian, as all systems that this runs on */
+        bool exact = op == HVD_MIN || op == HVD_MAX;
+        bool right = is_real(type) ? fabsl(element(type, result, i) - real) <=
+                                         (exact ? 0 : scale * rounding(type) * (size + 1))
+                                   : integer(type, result, i) == integer(type, &wrapped, 0);
+        if (!right)
+            worker_fail("%s: type %d, op %d, element %zu of %zu is wrong", what, type, op, i,
+                        count);
+    }
+}
+
+static void try_allreduce(const struct worker *w, struct engine_comm *comm, enum hvd_type type,
+                          enum hvd_op op, size_t count)
+{
+    struct error err = ERROR_INIT;
+    void *data AUTO_FREE = mem_array(count, reduce_type_bytes(type));
+    write_input(type, w->place.rank, 0, count, data);
+    worker_check(w->engine->allreduce(comm, data, count, type, op, &err), &err, "allreduce");
+    check_reduced("allreduce", type, op, w->place.size, 0, count, data);
+}
+
+/* Uneven: rank r gets more than r - 1, and the middle one gets nothing. */
+static void try_reducescatter(const struct worker *w, struct engine_comm *comm, enum hvd_type type,
+                              enum hvd_op op, size_t count)
+{
+    struct error err = ERROR_INIT;
+    size_t counts[16] = {0}, total = 0, before = 0, bytes = reduce_type_bytes(type);
+    for (int i = 0; i < w->place.size; i++) {
+        counts[i] = w->place.size > 1 && i == w->place.size / 2 ? 0 : count / 2 + (size_t)i;
+        before += i < w->place.rank ? counts[i] : 0;
+        total += counts[i];
+    }
+    size_t mine = counts[w->place.rank];
+    void *in AUTO_FREE = mem_array(total, bytes), *out AUTO_FREE = mem_array(mine, bytes);
+    write_input(type, w->place.rank, 0, total, in);
+    worker_check(w->engine->reducescatter(comm, in, out, counts, type, op, &err), &err,
+                 "reducescatter");
+    check_reduced("reducescatter", type, op, w->place.size, before, mine, out);
+}
+
+static void test_reductions(const struct worker *w, struct engine_comm *comm)
+{
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (size_t o = 0; o < COUNT(ops); o++)
+            for (size_t s = 0; s < COUNT(sizes); s++) {
+                if (!w->engine->reduces(types[t], ops[o]))
+                    worker_fail("type %d is not reduced with op %d", types[t], ops[o]);
+                try_allreduce(w, comm, types[t], ops[o], sizes[s]);
+                try_reducescatter(w, comm, types[t], ops[o], sizes[s] / 4);
+            }
+}
+
+static unsigned char byte_of(int from, int to, size_t i)
+{
+    return (unsigned char)seed(100 * from + to, i);
+}
+
+/* Bytes from rank `from` to rank `to`: some are 0. */
+static size_t part(int from, int to, size_t count)
+{
+    return (size_t)((from * 7 + to * 3) % 4) * count / 2 + (count > 0 ? (size_t)from : 0);
+}
+
+static void try_alltoallv(const struct worker *w, struct engine_comm *comm, size_t count)
+{
+    struct error err = ERROR_INIT;
+    size_t send[16], receive[16], out_total = 0, in_total = 0, me = 0;
+    for (int i = 0; i < w->place.size; i++) {
+        send[i] = part(w->place.rank, i, count);
+        receive[i] = part(i, w->place.rank, count);
+        in_total += send[i];
+        out_total += receive[i];
+    }
+    unsigned char *in AUTO_FREE = mem_alloc(in_total), *out AUTO_FREE = mem_alloc(out_total);
+    for (int to = 0; to < w->place.size; to++)
+        for (size_t i = 0; i < send[to]; i++)
+            in[me++] = byte_of(w->place.rank, to, i);
+    worker_check(w->engine->alltoallv(comm, in, send, out, receive, &err), &err, "alltoallv");
+    size_t at = 0;
+    for (int from = 0; from < w->place.size; from++)
+        for (size_t i = 0; i < receive[from]; i++)
+            if (out[at++] != byte_of(from, w->place.rank, i))
+                worker_fail("alltoallv: byte %zu from rank %d is wrong", i, from);
+}
+
+static void try_allgatherv(const struct worker *w, struct engine_comm *comm, size_t count,
+                           bool in_place)
+{
+    struct error err = ERROR_INIT;
+    size_t bytes[16], total = 0, before = 0, at = 0;
+    for (int i = 0; i < w->place.size; i++) {
+        bytes[i] = part(i, 1, count);
+        before += i < w->place.rank ? bytes[i] : 0;
+        total += bytes[i];
+    }
+    size_t mine = bytes[w->place.rank];
+    unsigned char *out AUTO_FREE = mem_alloc(total), *own AUTO_FREE = mem_alloc(mine);
+    unsigned char *in = in_place ? out + before : own;
+    for (size_t i = 0; i < mine; i++)
+        in[i] = byte_of(w->place.rank, 1, i);
+    worker_check(w->engine->allgatherv(comm, in, out, bytes, &err), &err, "allgatherv");
+    for (int from = 0; from < w->place.size; from++)
+        for (size_t i = 0; i < bytes[from]; i++)
+            if (out[at++] != byte_of(from, 1, i))
+                worker_fail("allgatherv: byte %zu of rank %d is wrong", i, from);
+}
+
+static void try_broadcast(const struct worker *w, struct engine_comm *comm, size_t count, int root)
+{
+    struct error err = ERROR_INIT;
+    unsigned char *data AUTO_FREE = mem_alloc(count);
+    for (size_t i = 0; i < count; i++)
+        data[i] = w->place.rank == root ? byte_of(root, 5, i) : 0;
+    worker_check(w->engine->broadcast(comm, data, count, root, &err), &err, "broadcast");
+    for (size_t i = 0; i < count; i++)
+        if (data[i] != byte_of(root, 5, i))
+            worker_fail("broadcast from rank %d: byte %zu of %zu is wrong", root, i, count);
+}
+
+static void test_moves(const struct worker *w, struct engine_comm *comm)
+{
+    struct error err = ERROR_INIT;
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        try_alltoallv(w, comm, sizes[s]);
+        try_allgatherv(w, comm, sizes[s], false);
+        try_allgatherv(w, comm, sizes[s], true);
+        for (int root = 0; root < w->place.size; root++)
+            try_broadcast(w, comm, sizes[s], root);
+        worker_check(w->engine->barrier(comm, &err), &err, "barrier");
+    }
+}
+
+static size_t message_length(int rank, size_t count)
+{
+    return rank % 2 == 1 ? 0 : count / (size_t)(rank + 1);
+}
+
+static void try_messages(const struct worker *w, struct engine_comm *comm, size_t count)
+{
+    struct error err = ERROR_INIT;
+    AUTO_BUF struct buf message = BUF_INIT(1 << 20), all = BUF_INIT(1 << 24);
+    bool root = w->place.rank == 0;
+    size_t lengths[16], at = 0, length = message_length(w->place.rank + 2, count);
+    for (size_t i = 0; i < length; i++)
+        buf_putc(&message, (char)byte_of(w->place.rank, 9, i));
+    worker_check(w->engine->gather_messages(comm, buf_text(&message), length, root ? &all : NULL,
+                                            root ? lengths : NULL, 20000, &err),
+                 &err, "gather_messages");
+    for (int from = 0; root && from < w->place.size; from++) {
+        if (lengths[from] != message_length(from + 2, count))
+            worker_fail("gather_messages: rank %d sent %zu bytes", from, lengths[from]);
+        for (size_t i = 0; i < lengths[from]; i++)
+            if ((unsigned char)buf_text(&all)[at++] != byte_of(from, 9, i))
+                worker_fail("gather_messages: byte %zu of rank %d is wrong", i, from);
+    }
+    buf_clear(&message);
+    for (size_t i = 0; root && i < count; i++)
+        buf_putc(&message, (char)byte_of(0, 8, i));
+    worker_check(w->engine->broadcast_message(comm, &message, 0, &err), &err, "broadcast_message");
+    if (message.length != count)
+        worker_fail("broadcast_message: %zu bytes came, not %zu", message.length, count);
+    for (size_t i = 0; i < count; i++)
+        if ((unsigned char)buf_text(&message)[i] != byte_of(0, 8, i))
+            worker_fail("broadcast_message: byte %zu is wrong", i);
+}
+
+static void try_words(const struct worker *w, struct engine_comm *comm, size_t count)
+{
+    struct error err = ERROR_INIT;
+    uint64_t *words AUTO_FREE = mem_array(count, sizeof *words);
+    for (size_t i = 0; i < count; i++)
+        words[i] = seed(w->place.rank, i);
+    worker_check(w->engine->and_words(comm, words, count, 20000, &err), &err, "and_words");
+    for (size_t i = 0; i < count; i++) {
+        uint64_t expected = UINT64_MAX;
+        for (int rank = 0; rank < w->place.size; rank++)
+            expected &= seed(rank, i);
+        if (words[i] != expected)
+            worker_fail("and_words: word %zu of %zu is wrong", i, count);
+    }
+}
+
+static void test_control(const struct worker *w, struct engine_comm *comm)
+{
+    static const size_t lengths[] = {0, 1, 247, 248, 249, 5000, 100000};
+    for (size_t i = 0; i < COUNT(lengths); i++)
+        try_messages(w, comm, lengths[i]);
+    for (size_t i = 0; i < 6; i++)
+        try_words(w, comm, i * i * i);
+}
+
+/* Sets of some ranks, in another order than the world's: their numbers are those of the list. */
+static void test_sets(const struct worker *w)
+{
+    struct error err = ERROR_INIT;
+    for (int first = 0; first < w->place.size; first++) {
+        int ranks[16], count = 0, own = -1;
+        for (int rank = w->place.size - 1; rank >= first; rank--) {
+            own = rank == w->place.rank ? count : own;
+            ranks[count++] = rank;
+        }
+        if (own < 0)
+            continue;
+        struct engine_comm *comm = NULL;
+        worker_check(
+            w->engine->comm_create(w->world, 100 + (uint64_t)first, ranks, count, &comm, &err),
+            &err, "comm_create");
+        uint32_t value = (uint32_t)ranks[own];
+        worker_check(w->engine->broadcast(comm, &value, sizeof value, count - 1, &err), &err,
+                     "broadcast in a set");
+        if (value != (uint32_t)first)
+            worker_fail("broadcast in a set: %u came, not %d", value, first);
+        w->engine->comm_destroy(comm);
+    }
+}
+
+/* The same number may be used again when the first communicator is gone. */
+static void test_again(const struct worker *w)
+{
+    struct error err = ERROR_INIT;
+    for (int round = 0; round < 3; round++) {
+        struct engine_comm *comm = worker_comm(w, 7);
+        worker_check(w->engine->barrier(comm, &err), &err, "barrier");
+        w->engine->comm_destroy(comm);
+    }
+}
+
+static void test_what_is_refused(const struct worker *w, struct engine_comm *comm)
+{
+    struct error err = ERROR_INIT;
+    float value = 1;
+    struct engine_comm *none = NULL;
+    const int wrong = w->place.size;
+    if (w->engine->reduces(HVD_FLOAT32, HVD_AVERAGE))
+        worker_fail("no engine has the average");
+    if (w->engine->allreduce(comm, &value, 1, HVD_FLOAT32, HVD_AVERAGE, &err) !=
+        HVD_ERR_UNSUPPORTED)
+        worker_fail("the average was not refused");
+    if (w->engine->comm_create(w->world, 9, &wrong, 1, &none, &err) != HVD_ERR_ARGUMENT)
+        worker_fail("a rank beyond the job was not refused");
+}
+
+int main(void)
+{
+    struct worker w;
+    worker_open(&w);
+    struct engine_comm *comm = worker_comm(&w, 0);
+    test_reductions(&w, comm);
+    test_moves(&w, comm);
+    test_control(&w, comm);
+    test_sets(&w);
+    test_again(&w);
+    test_what_is_refused(&w, comm);
+    w.engine->comm_destroy(comm);
+    worker_close(&w);
+    printf("rank %d of %d: all right\n", w.place.rank, w.place.size);
+    return 0;
+}
