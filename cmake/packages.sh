@@ -11,6 +11,10 @@ packages_to_build=(
     openmpi-bin libopenmpi-dev # for the examples
 )
 
+# Optional: without one of them, the build omits a part. libgloo-dev is for libhvd's engine gloo.
+# shellcheck disable=SC2034
+packages_to_build_if_any=(g++ libgloo-dev)
+
 # shellcheck disable=SC2034
 packages_to_test=(
     libcmocka-dev mpich libmpich-dev python3 git procps openssh-server openssh-client

@@ -28,6 +28,7 @@ build_is_elsewhere() {
 }
 
 packages_install "${packages_to_build[@]}"
+packages_install_if_any "${packages_to_build_if_any[@]}"
 
 cd "$root"
 echo "quickstart: building hvdrun in build/"

@@ -91,7 +91,7 @@ fi
 
 if [[ $install == true ]]; then
     packages_install "${packages_to_build[@]}" "${packages_to_test[@]}"
-    packages_install_if_any "${packages_to_test_if_any[@]}"
+    packages_install_if_any "${packages_to_build_if_any[@]}" "${packages_to_test_if_any[@]}"
 fi
 
 # Memory that libraries never give back is not ours to fix; the list of them is.

@@ -62,7 +62,7 @@ struct engine_setup {
     const char *address;       /* of the launcher's HTTP store; NULL: none */
     int port;
     const char *interface; /* network interface for gloo; NULL: that of this host's name */
-    int64_t timeout_ms;    /* for a connection, and for each wait for another rank; > 0 */
+    int64_t timeout_ms;    /* gloo: for a connection, and for each wait for another rank; > 0 */
     size_t piece;          /* largest part of one MPI message, in bytes; 0: 1 GiB */
 };
 
@@ -80,10 +80,11 @@ struct engine {
      * comm_destroy(), fail with HVD_ERR_PEER_LOST. Does not block. May be called twice.
      *
      * With mpi, a call that was woken leaves its request in MPI, because MPI cannot cancel a
-     * collective operation. This engine then makes no MPI call any more. But another rank may still
-     * write into the buffers of that call, if the network writes into memory without the help of
-     * this process. Keep these buffers until the process ends. A call inside MPI_Init cannot be
-     * woken. */
+     * collective operation. This engine then makes no MPI call any more, and the program must not
+     * make one either. Another rank may still write into the buffers of that call, if the network
+     * writes into memory without the help of this process. So keep these buffers until the process
+     * ends. open() and comm_create() of mpi cannot be woken. A time-out of a message with mpi has
+     * the effect of abort(). */
     void (*abort)(struct engine_world *world);
     void (*place)(const struct engine_world *world, struct engine_place *place);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engines of libhvd: tests/engine/*.c under hvdrun, with 1 to 4 ranks."""
-# ctest each HVD_ENGINE: self gloo
+# ctest each HVD_ENGINE: self mpi gloo
 
 import os
 import signal
@@ -39,6 +39,17 @@ class Engines(Flow):
         for size in (1,) if ENGINE == "self" else (1, 2, 3, 4):
             with self.subTest(size=size):
                 self.every(size, "collectives")
+
+    def test_in_pieces(self):
+        if ENGINE == "mpi":
+            self.every(3, "collectives", env={"HVD_PIECE": "4000"})
+
+    def test_without_the_launchers_help_mpi_says_so(self):
+        if ENGINE == "mpi":
+            own = {"HVD_ENGINE": ENGINE, "HVD_MODULES": MODULES}
+            result = self.run_job("--mpi=none", "-np", 2, program("collectives"), env=own)
+            self.expect(result, 1)
+            self.assertIn("MPI says that this is rank 0 of 1", result.stderr)
 
     def test_sets_at_the_same_time(self):
         if ENGINE != "self":

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine gloo: TCP between all members of a process set, without MPI. Ranks find each other
+ * through the launcher's HTTP store, as Horovod's workers do. The scopes in the store are named
+ * hvd_set_ID, and Horovod never uses such names. A job with Horovod and libhvd does not mix them
+ * up.
+ *
+ * Each communicator has connections of its own, so process sets do not delay each other. The end of
+ * a process breaks its connections: the others notice it at once. If a host vanishes, they notice
+ * it after the time-out.
+ *
+ * abort() wakes every blocked call. Gloo has operations for what a collective needs, except an
+ * uneven reducescatter, which here is an alltoall and then a reduction on each rank.
+ *
+ * This file has worlds and communicators. Operations are in gloo/operations.c.
+ */
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/gloo/comm.h"
+#include "engine/gloo/operations.h"
+#include "engine/gloo/store.h"
+#include "engine/ranks.h"
+#include "engine/reduce.h"
+
+enum { ADDRESSES_MAX = 64 * 1024 * 1024 };
+
+struct engine_world {
+    struct engine_place place;
+    char *host; /* of the store */
+    int port;
+    int64_t timeout_ms;
+    struct device *device;
+    atomic_bool aborted;
+    pthread_mutex_t lock; /* guards the list of communicators, against abort() only */
+    struct engine_comm *first;
+};
+
+static enum hvd_status check_setup(const struct engine_setup *setup, struct error *err)
+{
+    if (setup->place.size == 0)
+        error_set(err, "the engine 'gloo' needs HOROVOD_RANK and HOROVOD_SIZE: start the program "
+                       "with hvdrun");
+    else if (setup->place.size > 1 && setup->address == NULL)
+        error_set(err, "the engine 'gloo' needs HOROVOD_GLOO_RENDEZVOUS_ADDR and _PORT: start the "
+                       "program with hvdrun");
+    else
+        return HVD_OK;
+    return HVD_ERR_ARGUMENT;
+}
+
+static enum hvd_status gloo_open(const struct engine_setup *setup, struct engine_world **world,
+                                 struct error *err)
+{
+    enum hvd_status status = check_setup(setup, err);
+    struct device *device = NULL;
+    if (status == HVD_OK)
+        status = device_create(setup->interface, &device, err);
+    if (status != HVD_OK)
+        return status;
+    struct engine_world *made = mem_alloc(sizeof *made);
+    made->place = setup->place;
+    made->host = mem_strdup(setup->address);
+    made->port = setup->port;
+    made->timeout_ms = setup->timeout_ms;
+    made->device = device;
+    atomic_init(&made->aborted, false);
+    pthread_mutex_init(&made->lock, NULL);
+    *world = made;
+    return HVD_OK;
+}
+
+static void gloo_close(struct engine_world *world)
+{
+    if (world == NULL)
+        return;
+    device_destroy(world->device);
+    pthread_mutex_destroy(&world->lock);
+    free(world->host);
+    free(world);
+}
+
+static void gloo_abort(struct engine_world *world)
+{
+    atomic_store(&world->aborted, true);
+    pthread_mutex_lock(&world->lock);
+    for (struct engine_comm *comm = world->first; comm != NULL; comm = comm->next)
+        mesh_wake(comm->mesh);
+    pthread_mutex_unlock(&world->lock);
+}
+
+static void gloo_place(const struct engine_world *world, struct engine_place *place)
+{
+    *place = world->place;
+}
+
+static bool gloo_reduces(enum hvd_type type, enum hvd_op op)
+{
+    return reduce_find(type, op) != NULL;
+}
+
+/* From then on abort() finds it. */
+static enum hvd_status join(struct engine_world *world, struct engine_comm *comm, struct error *err)
+{
+    pthread_mutex_lock(&world->lock);
+    bool aborted = atomic_load(&world->aborted);
+    if (!aborted) {
+        comm->world = world;
+        comm->next = world->first;
+        world->first = comm;
+    }
+    pthread_mutex_unlock(&world->lock);
+    if (!aborted)
+        return HVD_OK;
+    error_set(err, "the engine was aborted");
+    return HVD_ERR_PEER_LOST;
+}
+
+static void leave(struct engine_comm *comm)
+{
+    if (comm->world == NULL)
+        return;
+    pthread_mutex_lock(&comm->world->lock);
+    struct engine_comm **at = &comm->world->first;
+    while (*at != comm)
+        at = &(*at)->next;
+    *at = comm->next;
+    pthread_mutex_unlock(&comm->world->lock);
+}
+
+static void gloo_comm_destroy(struct engine_comm *comm)
+{
+    if (comm == NULL)
+        return;
+    leave(comm);
+    mesh_destroy(comm->mesh);
+    free(comm);
+}
+
+static enum hvd_status meet(struct engine_comm *comm, const struct store *store, const char *scope,
+                            struct error *err)
+{
+    size_t length;
+    const void *own = mesh_addresses(comm->mesh, &length);
+    char *key AUTO_FREE = mem_printf("%d", comm->rank);
+    enum hvd_status status = store_put(store, scope, key, own, length, err);
+    AUTO_BUF struct buf addresses = BUF_INIT(ADDRESSES_MAX);
+    for (int peer = 0; peer < comm->size && status == HVD_OK; peer++) {
+        if (peer == comm->rank)
+            continue;
+        char *other AUTO_FREE = mem_printf("%d", peer);
+        status = store_wait(store, scope, other, &addresses, err);
+        if (status == HVD_OK)
+            status = mesh_connect(comm->mesh, peer, buf_text(&addresses), addresses.length, err);
+    }
+    /* Another communicator of this name must not find these addresses. So they go when all ranks
+     * have read them, and nobody returns before they have gone. */
+    if (status == HVD_OK)
+        status = mesh_barrier(comm->mesh, err);
+    if (status == HVD_OK)
+        status = store_delete(store, scope, key, err);
+    return status == HVD_OK ? mesh_barrier(comm->mesh, err) : status;
+}
+
+static enum hvd_status gloo_comm_create(struct engine_world *world, uint64_t id, const int *ranks,
+                                        int count, struct engine_comm **comm, struct error *err)
+{
+    int own;
+    enum hvd_status status = ranks_find(&world->place, ranks, count, &own, err);
+    if (status != HVD_OK)
+        return status;
+    struct engine_comm *made = mem_alloc(sizeof *made);
+    made->rank = own;
+    made->size = count;
+    made->timeout_ms = world->timeout_ms;
+    status = mesh_create(world->device, own, count, world->timeout_ms, &made->mesh, err);
+    if (status == HVD_OK)
+        status = join(world, made, err);
+    if (status == HVD_OK && count > 1) {
+        struct store store = {world->host, world->port, world->timeout_ms, &world->aborted};
+        char *scope AUTO_FREE = mem_printf("hvd_set_%llx", (unsigned long long)id);
+        status = meet(made, &store, scope, err);
+        if (status == HVD_ERR_TIMEOUT)
+            status = HVD_ERR_PEER_LOST;
+    }
+    if (status == HVD_OK)
+        *comm = made;
+    else
+        gloo_comm_destroy(made);
+    return status;
+}
+
+static const struct engine engine_gloo = {
+    .version = ENGINE_VERSION,
+    .name = "gloo",
+    .open = gloo_open,
+    .close = gloo_close,
+    .abort = gloo_abort,
+    .place = gloo_place,
+    .reduces = gloo_reduces,
+    .comm_create = gloo_comm_create,
+    .comm_destroy = gloo_comm_destroy,
+    .allreduce = gloo_allreduce,
+    .allgatherv = gloo_allgatherv,
+    .broadcast = gloo_broadcast,
+    .alltoallv = gloo_alltoallv,
+    .reducescatter = gloo_reducescatter,
+    .barrier = gloo_barrier,
+    .gather_messages = gloo_gather_messages,
+    .broadcast_message = gloo_broadcast_message,
+    .and_words = gloo_and_words,
+};
+
+__attribute__((visibility("default"))) const struct engine *hvd_engine_module(void)
+{
+    return &engine_gloo;
+}

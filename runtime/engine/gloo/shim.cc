@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/gloo/shim.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include <gloo/allgatherv.h>
+#include <gloo/allreduce.h>
+#include <gloo/alltoallv.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/common/error.h>
+#include <gloo/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/tcp/device.h>
+
+namespace
+{
+
+using Milliseconds = std::chrono::milliseconds;
+using Buffer = gloo::transport::UnboundBuffer;
+
+class WakeContext;
+
+/* A buffer of Gloo whose waits can be woken. Gloo's collectives ignore that a wait was aborted, so
+ * that is an exception here. */
+class WakeBuffer final : public Buffer
+{
+  public:
+    WakeBuffer(std::shared_ptr<WakeContext> context, std::unique_ptr<Buffer> inner);
+    ~WakeBuffer() override;
+
+    bool waitRecv(int *rank, Milliseconds timeout) override;
+    bool waitSend(int *rank, Milliseconds timeout) override;
+    void abortWaitRecv() override
+    {
+        inner_->abortWaitRecv();
+    }
+    void abortWaitSend() override
+    {
+        inner_->abortWaitSend();
+    }
+    void send(int to, uint64_t slot, size_t offset, size_t bytes) override
+    {
+        inner_->send(to, slot, offset, bytes);
+    }
+    void recv(int from, uint64_t slot, size_t offset, size_t bytes) override
+    {
+        inner_->recv(from, slot, offset, bytes);
+    }
+    void recv(std::vector<int> from, uint64_t slot, size_t offset, size_t bytes) override
+    {
+        inner_->recv(std::move(from), slot, offset, bytes);
+    }
+
+  private:
+    std::shared_ptr<WakeContext> context_;
+    std::unique_ptr<Buffer> inner_;
+};
+
+/* Knows all buffers that exist, so that another thread can wake those that wait. */
+class WakeContext final : public gloo::transport::Context,
+                          public std::enable_shared_from_this<WakeContext>
+{
+  public:
+    WakeContext(std::shared_ptr<gloo::transport::Context> inner)
+        : gloo::transport::Context(inner->rank, inner->size), inner_(std::move(inner))
+    {
+    }
+
+    std::unique_ptr<gloo::transport::Pair> &getPair(int peer) override
+    {
+        return inner_->getPair(peer);
+    }
+    std::unique_ptr<gloo::transport::Pair> &createPair(int peer) override
+    {
+        return inner_->createPair(peer);
+    }
+    std::unique_ptr<Buffer> createUnboundBuffer(void *data, size_t bytes) override
+    {
+        return std::make_unique<WakeBuffer>(shared_from_this(),
+                                            inner_->createUnboundBuffer(data, bytes));
+    }
+
+    void add(WakeBuffer *buffer)
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        check();
+        buffers_.insert(buffer);
+    }
+    void remove(WakeBuffer *buffer)
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        buffers_.erase(buffer);
+    }
+    void check() const
+    {
+        if (woken_)
+            throw gloo::IoException("the engine was aborted");
+    }
+    bool woken() const
+    {
+        return woken_;
+    }
+    void wake()
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        woken_ = true;
+        for (WakeBuffer *buffer : buffers_) {
+            buffer->abortWaitRecv();
+            buffer->abortWaitSend();
+        }
+    }
+
+  private:
+    std::shared_ptr<gloo::transport::Context> inner_;
+    std::mutex mutex_;
+    std::set<WakeBuffer *> buffers_;
+    std::atomic<bool> woken_{false};
+};
+
+WakeBuffer::WakeBuffer(std::shared_ptr<WakeContext> context, std::unique_ptr<Buffer> inner)
+    : Buffer(inner->ptr, inner->size), context_(std::move(context)), inner_(std::move(inner))
+{
+    context_->add(this);
+}
+
+WakeBuffer::~WakeBuffer()
+{
+    context_->remove(this);
+}
+
+bool WakeBuffer::waitRecv(int *rank, Milliseconds timeout)
+{
+    context_->check();
+    if (!inner_->waitRecv(rank, timeout))
+        throw gloo::IoException("the engine was aborted");
+    return true;
+}
+
+bool WakeBuffer::waitSend(int *rank, Milliseconds timeout)
+{
+    context_->check();
+    if (!inner_->waitSend(rank, timeout))
+        throw gloo::IoException("the engine was aborted");
+    return true;
+}
+
+/* Gloo's context makes its transport only in its own rendezvous, which cannot be stopped. */
+class MeshContext final : public gloo::Context
+{
+  public:
+    MeshContext(int own_rank, int ranks) : gloo::Context(own_rank, ranks)
+    {
+    }
+    void use(std::shared_ptr<gloo::transport::Device> device,
+             std::shared_ptr<gloo::transport::Context> transport)
+    {
+        device_ = std::move(device);
+        transportContext_ = std::move(transport);
+    }
+};
+
+/* Gloo waits five of its time-outs for a connection. */
+constexpr int64_t connect_factor = 5;
+constexpr int64_t no_limit_ms = int64_t{365} * 24 * 3600 * 1000;
+constexpr uint64_t message_slot = uint64_t{0x70} << 56; /* Gloo's own begin with 0x01 to 0x08 */
+
+Milliseconds limit(int64_t timeout_ms)
+{
+    return Milliseconds(timeout_ms > 0 && timeout_ms < no_limit_ms ? timeout_ms : no_limit_ms);
+}
+
+/* Gloo's messages begin with "[file:line] ", and may end with a newline. */
+std::string plain(const char *what)
+{
+    std::string text(what);
+    if (text.rfind('[', 0) == 0 && text.find("] ") != std::string::npos)
+        text.erase(0, text.find("] ") + 2);
+    while (!text.empty() && text.back() == '\n')
+        text.pop_back();
+    return text;
+}
+
+} // namespace
+
+struct device {
+    std::shared_ptr<gloo::transport::Device> device;
+};
+
+struct mesh {
+    std::shared_ptr<gloo::transport::Device> device;
+    std::shared_ptr<gloo::transport::Context> sockets;
+    std::shared_ptr<WakeContext> transport;
+    std::shared_ptr<MeshContext> context;
+    std::vector<char> addresses;
+    Milliseconds timeout;
+    std::atomic<bool> broken{false};
+};
+
+namespace
+{
+
+/* Each peer that waits for this rank then fails, too. */
+void close_all(struct mesh *mesh)
+{
+    for (int i = 0; i < mesh->transport->size; i++) {
+        auto &pair = mesh->sockets->getPair(i);
+        try {
+            if (pair)
+                pair->close();
+        } catch (const std::exception &) { /* it is closed already */
+        }
+    }
+}
+
+/* Gloo writes to sockets in a way that raises SIGPIPE if the other end has gone, and the default of
+ * that signal ends the program. The signal goes to the thread that writes. So this blocks it there
+ * while Gloo runs, and then discards the one that came. The rest of the program is not affected. */
+class WithoutPipeSignal
+{
+  public:
+    WithoutPipeSignal()
+    {
+        sigset_t pending;
+        sigemptyset(&pipe_);
+        sigaddset(&pipe_, SIGPIPE);
+        sigpending(&pending);
+        was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~WithoutPipeSignal()
+    {
+        const struct timespec at_once = {};
+        if (!was_pending_)
+            while (sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+            }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+  private:
+    sigset_t pipe_, before_;
+    bool was_pending_;
+};
+
+/* Gloo's thread inherits this: it must not run the program's signal handlers. */
+class WithoutSignals
+{
+  public:
+    WithoutSignals()
+    {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~WithoutSignals()
+    {
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+  private:
+    sigset_t before_;
+};
+
+template <typename Function> enum hvd_status guard(struct error *err, Function function)
+{
+    try {
+        function();
+        return HVD_OK;
+    } catch (const gloo::IoException &problem) {
+        error_set(err, "gloo: %s", plain(problem.what()).c_str());
+        return HVD_ERR_PEER_LOST;
+    } catch (const std::exception &problem) {
+        error_set(err, "gloo: %s", plain(problem.what()).c_str());
+    } catch (...) {
+        error_set(err, "gloo failed, and did not say why");
+    }
+    return HVD_ERR_ENGINE;
+}
+
+template <typename Function>
+enum hvd_status run(struct mesh *mesh, struct error *err, Function function)
+{
+    if (mesh->broken) {
+        error_set(err, mesh->transport->woken()
+                           ? "the engine was aborted"
+                           : "an earlier operation of this process set failed");
+        return HVD_ERR_PEER_LOST;
+    }
+    WithoutPipeSignal quiet;
+    enum hvd_status status = guard(err, [&] {
+        mesh->transport->check();
+        function();
+    });
+    if (status != HVD_OK) {
+        mesh->broken = true;
+        close_all(mesh);
+    }
+    return status;
+}
+
+char *bytes_of(const void *data)
+{
+    static char nothing;
+    return data == nullptr ? &nothing : static_cast<char *>(const_cast<void *>(data));
+}
+
+template <typename Element>
+void allreduce(struct mesh *mesh, void *data, size_t count, mesh_reduce *reduce, int64_t timeout_ms)
+{
+    gloo::AllreduceOptions options(mesh->context);
+    options.setOutput(static_cast<Element *>(data), count);
+    options.setReduceFunction(reduce);
+    options.setTimeout(limit(timeout_ms));
+    gloo::allreduce(options);
+}
+
+} // namespace
+
+enum hvd_status device_create(const char *interface, struct device **device, struct error *err)
+{
+    enum hvd_status status = guard(err, [&] {
+        gloo::transport::tcp::attr attributes;
+        if (interface != nullptr)
+            attributes.iface = interface;
+        auto made = std::make_unique<struct device>();
+        WithoutSignals inherited;
+        made->device = gloo::transport::tcp::CreateDevice(attributes);
+        *device = made.release();
+    });
+    if (status == HVD_OK)
+        return status;
+    if (interface != nullptr)
+        error_wrap(err, "cannot use the network interface '%s' of HOROVOD_GLOO_IFACE", interface);
+    else
+        error_wrap(err,
+                   "cannot find a network interface by this host's name: set HOROVOD_GLOO_IFACE");
+    return HVD_ERR_ARGUMENT;
+}
+
+void device_destroy(struct device *device)
+{
+    delete device;
+}
+
+enum hvd_status mesh_create(struct device *device, int rank, int size, int64_t timeout_ms,
+                            struct mesh **mesh, struct error *err)
+{
+    return guard(err, [&] {
+        auto made = std::make_unique<struct mesh>();
+        made->device = device->device;
+        made->timeout = limit(timeout_ms);
+        made->sockets = device->device->createContext(rank, size);
+        made->sockets->setTimeout(std::max(made->timeout / connect_factor, Milliseconds(1)));
+        made->transport = std::make_shared<WakeContext>(made->sockets);
+        for (int i = 0; i < size; i++) {
+            if (i == rank)
+                continue;
+            std::vector<char> address = made->sockets->createPair(i)->address().bytes();
+            const size_t part = address.size();
+            made->addresses.resize(part * static_cast<size_t>(size));
+            std::copy(address.begin(), address.end(),
+                      made->addresses.begin() + static_cast<ptrdiff_t>(part) * i);
+        }
+        made->sockets->setTimeout(made->timeout);
+        made->transport->setTimeout(made->timeout);
+        made->context = std::make_shared<MeshContext>(rank, size);
+        made->context->use(made->device, made->transport);
+        made->context->setTimeout(made->timeout);
+        *mesh = made.release();
+    });
+}
+
+void mesh_destroy(struct mesh *mesh)
+{
+    delete mesh;
+}
+
+void mesh_wake(struct mesh *mesh)
+{
+    mesh->transport->wake();
+    close_all(mesh);
+}
+
+const void *mesh_addresses(const struct mesh *mesh, size_t *length)
+{
+    *length = mesh->addresses.size();
+    return mesh->addresses.data();
+}
+
+enum hvd_status mesh_connect(struct mesh *mesh, int peer, const void *addresses, size_t length,
+                             struct error *err)
+{
+    const size_t part = mesh->addresses.size() / static_cast<size_t>(mesh->transport->size);
+    const size_t mine = static_cast<size_t>(mesh->transport->rank) * part;
+    if (length != mesh->addresses.size()) {
+        error_set(err, "rank %d published addresses of another size: is it the same version?",
+                  peer);
+        return HVD_ERR_ENGINE;
+    }
+    return run(mesh, err, [&] {
+        const char *from = static_cast<const char *>(addresses) + mine;
+        mesh->sockets->getPair(peer)->connect(std::vector<char>(from, from + part));
+        mesh->transport->check(); /* a wait that was woken looks like a success */
+    });
+}
+
+enum hvd_status mesh_allreduce(struct mesh *mesh, void *data, size_t count, size_t element_bytes,
+                               mesh_reduce *reduce, int64_t timeout_ms, struct error *err)
+{
+    return run(mesh, err, [&] {
+        if (count == 0)
+            return;
+        switch (element_bytes) {
+        case 1: return allreduce<uint8_t>(mesh, data, count, reduce, timeout_ms);
+        case 2: return allreduce<uint16_t>(mesh, data, count, reduce, timeout_ms);
+        case 4: return allreduce<uint32_t>(mesh, data, count, reduce, timeout_ms);
+        default: return allreduce<uint64_t>(mesh, data, count, reduce, timeout_ms);
+        }
+    });
+}
+
+enum hvd_status mesh_allgatherv(struct mesh *mesh, const void *in, void *out, const size_t *bytes,
+                                struct error *err)
+{
+    const auto rank = static_cast<size_t>(mesh->transport->rank);
+    const auto size = static_cast<size_t>(mesh->transport->size);
+    return run(mesh, err, [&] {
+        size_t before = 0;
+        for (size_t i = 0; i < rank; i++)
+            before += bytes[i];
+        gloo::AllgathervOptions options(mesh->context);
+        if (bytes[rank] > 0 && in != static_cast<char *>(out) + before)
+            options.setInput(bytes_of(in), bytes[rank]);
+        options.setOutput(bytes_of(out), std::vector<size_t>(bytes, bytes + size));
+        gloo::allgatherv(options);
+    });
+}
+
+enum hvd_status mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root,
+                               int64_t timeout_ms, struct error *err)
+{
+    return run(mesh, err, [&] {
+        if (bytes == 0)
+            return;
+        gloo::BroadcastOptions options(mesh->context);
+        options.setOutput(bytes_of(data), bytes);
+        options.setRoot(root);
+        options.setTimeout(limit(timeout_ms));
+        gloo::broadcast(options);
+    });
+}
+
+enum hvd_status mesh_alltoallv(struct mesh *mesh, const void *in, const size_t *send_bytes,
+                               void *out, const size_t *receive_bytes, struct error *err)
+{
+    const auto size = static_cast<size_t>(mesh->transport->size);
+    return run(mesh, err, [&] {
+        gloo::AlltoallvOptions options(mesh->context);
+        options.setInput(bytes_of(in), std::vector<int64_t>(send_bytes, send_bytes + size));
+        options.setOutput(bytes_of(out), std::vector<int64_t>(receive_bytes, receive_bytes + size));
+        gloo::alltoallv(options);
+    });
+}
+
+enum hvd_status mesh_barrier(struct mesh *mesh, struct error *err)
+{
+    return run(mesh, err, [&] {
+        gloo::BarrierOptions options(mesh->context);
+        gloo::barrier(options);
+    });
+}
+
+enum hvd_status mesh_send(struct mesh *mesh, int to, const void *bytes, size_t length,
+                          int64_t timeout_ms, struct error *err)
+{
+    return run(mesh, err, [&] {
+        auto buffer = mesh->context->createUnboundBuffer(bytes_of(bytes), length);
+        buffer->send(to, message_slot);
+        buffer->waitSend(limit(timeout_ms));
+    });
+}
+
+enum hvd_status mesh_receive_all(struct mesh *mesh, void *base, size_t length,
+                                 const size_t *offsets, const size_t *rooms, int64_t timeout_ms,
+                                 struct error *err)
+{
+    return run(mesh, err, [&] {
+        auto buffer = mesh->context->createUnboundBuffer(bytes_of(base), length);
+        int pending = 0;
+        for (int i = 0; i < mesh->transport->size; i++) {
+            if (i == mesh->transport->rank || rooms[i] == 0)
+                continue;
+            buffer->recv(i, message_slot, offsets[i], rooms[i]);
+            pending++;
+        }
+        for (; pending > 0; pending--)
+            buffer->waitRecv(limit(timeout_ms));
+    });
+}
