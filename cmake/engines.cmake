@@ -33,3 +33,8 @@ else()
   set(HVD_WITH_GLOO OFF)
   message(STATUS "libhvd: the engine gloo is omitted, because libgloo-dev or g++ is not installed")
 endif()
+
+pkg_check_modules(dep_ompi QUIET IMPORTED_TARGET ompi-c)
+if(NOT dep_ompi_FOUND)
+  message(STATUS "libhvd: the engine mpi is omitted, because pkg-config does not find Open MPI (ompi-c)")
+endif()
