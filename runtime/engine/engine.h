@@ -61,9 +61,10 @@ struct engine_setup {
     struct engine_place place; /* size 0: not given. mpi asks MPI instead. */
     const char *address;       /* of the launcher's HTTP store; NULL: none */
     int port;
-    const char *interface; /* network interface for gloo; NULL: that of this host's name */
-    int64_t timeout_ms;    /* gloo: for a connection, and for each wait for another rank; > 0 */
-    size_t piece;          /* largest part of one MPI message, in bytes; 0: 1 GiB */
+    const char *interface;     /* network interface for gloo; NULL: that of this host's name */
+    int64_t timeout_ms;        /* gloo: for a connection, and for each wait for another rank; > 0 */
+    bool mpi_threads_disabled; /* mpi: make one call of MPI at a time */
+    size_t piece;              /* largest part of one MPI message, in bytes; 0: 1 GiB */
 };
 
 struct engine {
@@ -83,8 +84,8 @@ struct engine {
      * collective operation. This engine then makes no MPI call any more, and the program must not
      * make one either. Another rank may still write into the buffers of that call, if the network
      * writes into memory without the help of this process. So keep these buffers until the process
-     * ends. open() and comm_create() of mpi cannot be woken. A time-out of a message with mpi has
-     * the effect of abort(). */
+     * ends. open(), comm_create() and most data operations of mpi cannot be woken: see mpi/mpi.c.
+     * A time-out of a message with mpi has the effect of abort(). */
     void (*abort)(struct engine_world *world);
     void (*place)(const struct engine_world *world, struct engine_place *place);
 

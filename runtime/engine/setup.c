@@ -78,11 +78,13 @@ enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct er
         .address = value_of(get, "HOROVOD_GLOO_RENDEZVOUS_ADDR"),
         .interface = value_of(get, "HOROVOD_GLOO_IFACE"),
     };
-    int seconds = TIMEOUT_SECONDS;
+    int seconds = TIMEOUT_SECONDS, no_threads = 0;
     if (read_place(&setup->place, get, err) != 0 ||
         read_number(get, "HOROVOD_GLOO_RENDEZVOUS_PORT", 1, 65535, &setup->port, err) != 0 ||
-        read_number(get, "HOROVOD_GLOO_TIMEOUT_SECONDS", 1, 1000000, &seconds, err) != 0)
+        read_number(get, "HOROVOD_GLOO_TIMEOUT_SECONDS", 1, 1000000, &seconds, err) != 0 ||
+        read_number(get, "HOROVOD_MPI_THREADS_DISABLE", 0, 1, &no_threads, err) != 0)
         return HVD_ERR_ARGUMENT;
+    setup->mpi_threads_disabled = no_threads != 0;
     setup->timeout_ms = (int64_t)seconds * 1000;
     if (setup->address != NULL && setup->port == 0) {
         error_set(err,

@@ -4,7 +4,8 @@
  * never for a time, so a case that does not work hangs, and the test's limit ends it.
  *
  *   sets    two process sets at the same time: one waits for the other on each rank
- *   abort   a call that cannot end is woken from another thread, in a collective and in comm_create
+ *   abort, abort_message, abort_create
+ *           a call that cannot end is woken from another thread
  *   killed  rank 1 is killed in the middle of an allreduce
  *   silent  rank 1 does not take part, so that the others wait until the time-out
  */
@@ -74,8 +75,9 @@ static void expect_lost(enum hvd_status status, const struct error *err, const c
 }
 
 /* Rank 0 never comes, and ends when the others have closed. */
-static void run_abort(const struct worker *w)
+static void run_abort_of(const struct worker *w, bool collective)
 {
+    uint64_t word = 1;
     struct error err = ERROR_INIT;
     struct engine_comm *comm = worker_comm(w, 0), *never = NULL;
     float *data AUTO_FREE = mem_array(ELEMENTS, sizeof *data);
@@ -84,8 +86,10 @@ static void run_abort(const struct worker *w)
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     } else {
         pthread_create(&thread, NULL, abort_soon, (void *)w);
-        expect_lost(w->engine->allreduce(comm, data, ELEMENTS, HVD_FLOAT32, HVD_SUM, &err), &err,
-                    "a call that was woken");
+        expect_lost(collective
+                        ? w->engine->allreduce(comm, data, ELEMENTS, HVD_FLOAT32, HVD_SUM, &err)
+                        : w->engine->and_words(comm, &word, 1, 0, &err),
+                    &err, "a call that was woken");
         pthread_join(thread, NULL);
         expect_lost(w->engine->barrier(comm, &err), &err, "a call after abort");
         int rank = w->place.rank;
@@ -93,6 +97,16 @@ static void run_abort(const struct worker *w)
                     "comm_create after abort");
     }
     w->engine->comm_destroy(comm);
+}
+
+static void run_abort(const struct worker *w)
+{
+    run_abort_of(w, true);
+}
+
+static void run_abort_message(const struct worker *w)
+{
+    run_abort_of(w, false);
 }
 
 static void run_abort_create(const struct worker *w)
@@ -150,8 +164,12 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(const struct worker *w);
     } cases[] = {
-        {"sets", run_sets},     {"abort", run_abort},   {"abort_create", run_abort_create},
-        {"killed", run_killed}, {"silent", run_silent},
+        {"sets", run_sets},
+        {"abort", run_abort},
+        {"abort_message", run_abort_message},
+        {"abort_create", run_abort_create},
+        {"killed", run_killed},
+        {"silent", run_silent},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc != 2 || strcmp(argv[1], cases[i].name) != 0)

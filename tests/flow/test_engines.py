@@ -11,6 +11,8 @@ ENGINE = os.environ["HVD_ENGINE"]
 MODULES = os.path.join(BUILD, "lib/hvd")
 LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
 
+ONE_AT_A_TIME = {"HOROVOD_MPI_THREADS_DISABLE": "1"}  # what --mpi-threads-disable sets; only mpi reads it
+
 
 def program(name):
     return os.path.join(BUILD, "tests/engine/engine_" + name)
@@ -44,6 +46,11 @@ class Engines(Flow):
         if ENGINE == "mpi":
             self.every(3, "collectives", env={"HVD_PIECE": "4000"})
 
+    def test_without_threads(self):
+        if ENGINE == "mpi":
+            self.every(3, "collectives", env=ONE_AT_A_TIME)
+            self.every(3, "faults", "sets", env=ONE_AT_A_TIME)
+
     def test_without_the_launchers_help_mpi_says_so(self):
         if ENGINE == "mpi":
             own = {"HVD_ENGINE": ENGINE, "HVD_MODULES": MODULES}
@@ -55,9 +62,13 @@ class Engines(Flow):
         if ENGINE != "self":
             self.every(4, "faults", "sets")
 
-    def test_abort(self):
+    def test_abort_of_a_collective(self):
         if ENGINE != "self":
-            self.every(4, "faults", "abort")
+            self.every(4, "faults", "abort", env=ONE_AT_A_TIME)
+
+    def test_abort_of_a_message(self):
+        if ENGINE != "self":
+            self.every(3, "faults", "abort_message")
 
     def test_abort_of_comm_create(self):
         if ENGINE == "gloo":

@@ -5,10 +5,13 @@
  * launcher ends the job. Errors that MPI returns are HVD_ERR_ENGINE.
  *
  * Threads: with MPI_THREAD_MULTIPLE, process sets proceed at the same time. With less, each call of
- * MPI is made under a lock. Calls start requests or test them, and return at once, so sets still do
- * not wait for each other. But then the program itself must not call MPI at the same time.
+ * MPI is made under a lock. Such calls start requests or test them, and return at once, so sets
+ * still do not wait for each other. But then the program itself must not call MPI at the same time.
  *
- * Data operations have no time-out, because MPI does not say whether a request makes progress.
+ * abort() wakes messages, barriers and alltoallv, and with less than MPI_THREAD_MULTIPLE all
+ * operations. With it, an allreduce, allgatherv, broadcast or reducescatter is one blocking call of
+ * MPI, which nothing can wake. Data operations have no time-out, because MPI does not say whether
+ * it makes progress.
  *
  * This file has worlds and communicators. Operations are in mpi/operations.c.
  */
@@ -34,7 +37,8 @@ static enum hvd_status failed(int code, const char *what, struct error *err)
     return HVD_ERR_ENGINE;
 }
 
-static enum hvd_status initialize(struct engine_world *world, struct error *err)
+static enum hvd_status initialize(struct engine_world *world, bool threads_wanted,
+                                  struct error *err)
 {
     int is_up = 0, is_down = 0, threads = MPI_THREAD_SINGLE;
     MPI_Finalized(&is_down);
@@ -46,14 +50,15 @@ static enum hvd_status initialize(struct engine_world *world, struct error *err)
     if (is_up) {
         MPI_Query_thread(&threads);
     } else {
-        int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads);
+        int code = MPI_Init_thread(
+            NULL, NULL, threads_wanted ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED, &threads);
         if (code != MPI_SUCCESS)
             return failed(code, "MPI_Init_thread", err);
         world->own_init = true;
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     }
-    world->one_at_a_time = threads < MPI_THREAD_MULTIPLE;
+    world->one_at_a_time = threads < MPI_THREAD_MULTIPLE || !threads_wanted;
     return HVD_OK;
 }
 
@@ -102,7 +107,7 @@ static enum hvd_status find_place(struct engine_world *world, const struct engin
 static enum hvd_status set_up(struct engine_world *world, const struct engine_setup *setup,
                               struct error *err)
 {
-    enum hvd_status status = initialize(world, err);
+    enum hvd_status status = initialize(world, !setup->mpi_threads_disabled, err);
     if (status != HVD_OK)
         return status;
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &world->all);

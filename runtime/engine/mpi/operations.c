@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Data moves with MPI's blocking calls, because Open MPI is much faster with them. A world without
+ * MPI_THREAD_MULTIPLE uses requests instead, as messages always do (mpi/request.h).
+ *
  * MPI counts elements and offsets in int. So broadcasts and reductions of more than `piece` bytes
  * are several, and moves of more are messages from rank to rank.
  */
@@ -25,6 +28,11 @@ enum { TAG_MESSAGE = 1, TAG_PIECE = 2 };
         enum hvd_status result = request_result(comm, code, what, err);                           \
         result == HVD_OK ? request_wait(comm, &request, 1, kind, timeout_ms, what, err) : result; \
     })
+
+/* The same for data: `blocking` is the call that `call` begins. */
+#define RUN_DATA(comm, what, err, blocking, call)                                       \
+    ((comm)->world->one_at_a_time ? RUN(comm, REQUEST_DATA, 0, "MPI_I" what, err, call) \
+                                  : request_result(comm, blocking, "MPI_" what, err))
 
 static enum hvd_status find(const struct engine_comm *comm, enum hvd_type type, enum hvd_op op,
                             MPI_Datatype *mpi_type, MPI_Op *mpi_op, struct error *err)
@@ -65,21 +73,10 @@ enum hvd_status mpi_allreduce(struct engine_comm *comm, void *data, size_t count
     for (size_t at = 0; at < count && status == HVD_OK; at += piece) {
         int part = (int)smaller(piece, count - at);
         char *where = (char *)data + at * bytes;
-        status =
-            RUN(comm, REQUEST_DATA, 0, "MPI_Iallreduce", err,
-                MPI_Iallreduce(MPI_IN_PLACE, where, part, mpi_type, mpi_op, comm->comm, &request));
-    }
-    return status;
-}
-
-static enum hvd_status broadcast(struct engine_comm *comm, void *data, size_t bytes, int root,
-                                 enum request_kind kind, int64_t timeout_ms, struct error *err)
-{
-    enum hvd_status status = request_may_start(comm, err);
-    for (size_t at = 0; at < bytes && status == HVD_OK; at += comm->world->piece) {
-        int part = (int)smaller(comm->world->piece, bytes - at);
-        status = RUN(comm, kind, timeout_ms, "MPI_Ibcast", err,
-                     MPI_Ibcast((char *)data + at, part, MPI_BYTE, root, comm->comm, &request));
+        status = RUN_DATA(
+            comm, "allreduce", err,
+            MPI_Allreduce(MPI_IN_PLACE, where, part, mpi_type, mpi_op, comm->comm),
+            MPI_Iallreduce(MPI_IN_PLACE, where, part, mpi_type, mpi_op, comm->comm, &request));
     }
     return status;
 }
@@ -87,7 +84,14 @@ static enum hvd_status broadcast(struct engine_comm *comm, void *data, size_t by
 enum hvd_status mpi_broadcast(struct engine_comm *comm, void *data, size_t bytes, int root,
                               struct error *err)
 {
-    return broadcast(comm, data, bytes, root, REQUEST_DATA, 0, err);
+    enum hvd_status status = request_may_start(comm, err);
+    for (size_t at = 0; at < bytes && status == HVD_OK; at += comm->world->piece) {
+        int part = (int)smaller(comm->world->piece, bytes - at);
+        char *where = (char *)data + at;
+        status = RUN_DATA(comm, "bcast", err, MPI_Bcast(where, part, MPI_BYTE, root, comm->comm),
+                          MPI_Ibcast(where, part, MPI_BYTE, root, comm->comm, &request));
+    }
+    return status;
 }
 
 /* Receives, or sends, in pieces to or from one rank. */
@@ -207,9 +211,11 @@ enum hvd_status mpi_allgatherv(struct engine_comm *comm, const void *in, void *o
     struct layout layout = layout_new(bytes, comm->size);
     char *place = (char *)out + layout.offsets[comm->rank];
     const void *from = in == place ? MPI_IN_PLACE : in;
-    status = RUN(comm, REQUEST_DATA, 0, "MPI_Iallgatherv", err,
-                 MPI_Iallgatherv(from, (int)own, MPI_BYTE, out, layout.counts, layout.offsets,
-                                 MPI_BYTE, comm->comm, &request));
+    status = RUN_DATA(comm, "allgatherv", err,
+                      MPI_Allgatherv(from, (int)own, MPI_BYTE, out, layout.counts, layout.offsets,
+                                     MPI_BYTE, comm->comm),
+                      MPI_Iallgatherv(from, (int)own, MPI_BYTE, out, layout.counts, layout.offsets,
+                                      MPI_BYTE, comm->comm, &request));
     layout_free(comm, &layout);
     return status;
 }
@@ -238,9 +244,10 @@ static enum hvd_status reduce_to_each(struct engine_comm *comm, const void *in, 
         for (size_t at = 0; at < counts[root] && status == HVD_OK; at += piece) {
             int part = (int)smaller(piece, counts[root] - at);
             char *to = comm->rank == root ? (char *)out + at * bytes : NULL;
-            status =
-                RUN(comm, REQUEST_DATA, 0, "MPI_Ireduce", err,
-                    MPI_Ireduce(from + at * bytes, to, part, type, op, root, comm->comm, &request));
+            const char *where = from + at * bytes;
+            status = RUN_DATA(comm, "reduce", err,
+                              MPI_Reduce(where, to, part, type, op, root, comm->comm),
+                              MPI_Ireduce(where, to, part, type, op, root, comm->comm, &request));
         }
         from += counts[root] * bytes;
     }
@@ -260,9 +267,10 @@ enum hvd_status mpi_reducescatter(struct engine_comm *comm, const void *in, void
     if (sum(counts, comm->size) * bytes > comm->world->piece)
         return reduce_to_each(comm, in, out, counts, bytes, mpi_type, mpi_op, err);
     struct layout layout = layout_new(counts, comm->size);
-    status =
-        RUN(comm, REQUEST_DATA, 0, "MPI_Ireduce_scatter", err,
-            MPI_Ireduce_scatter(in, out, layout.counts, mpi_type, mpi_op, comm->comm, &request));
+    status = RUN_DATA(
+        comm, "reduce_scatter", err,
+        MPI_Reduce_scatter(in, out, layout.counts, mpi_type, mpi_op, comm->comm),
+        MPI_Ireduce_scatter(in, out, layout.counts, mpi_type, mpi_op, comm->comm, &request));
     layout_free(comm, &layout);
     return status;
 }
@@ -311,7 +319,10 @@ static enum hvd_status receive_bytes(struct engine_comm *comm, void *base, size_
 static enum hvd_status broadcast_bytes(struct engine_comm *comm, void *data, size_t bytes,
                                        int64_t timeout_ms, struct error *err)
 {
-    return broadcast(comm, data, bytes, 0, REQUEST_MESSAGE, timeout_ms, err);
+    enum hvd_status status = request_may_start(comm, err);
+    return status == HVD_OK ? RUN(comm, REQUEST_MESSAGE, timeout_ms, "MPI_Ibcast", err,
+                                  MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, comm->comm, &request))
+                            : status;
 }
 
 static const struct message_link mpi_link = {send_bytes, receive_bytes, broadcast_bytes};

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 
+#define HOT_NS 50000
 #define DATA_SPIN_NS 1000000000
 #define DATA_SLEEP_NS 20000
 #define MESSAGE_SPIN_NS 200000
@@ -54,6 +55,8 @@ static void sleep_ns(int64_t ns)
 
 static void give_way(enum request_kind kind, int64_t waited_ns)
 {
+    if (waited_ns < HOT_NS)
+        return;
     if (waited_ns < (kind == REQUEST_DATA ? DATA_SPIN_NS : MESSAGE_SPIN_NS))
         sched_yield();
     else if (kind == REQUEST_DATA)

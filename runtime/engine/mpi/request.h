@@ -2,10 +2,11 @@
 /*
  * Waits for requests of MPI.
  *
- * A blocking call of MPI cannot be woken. So this engine starts requests, and tests them until they
- * are complete, aborted or late. Between two tests it gives the processor away. A wait for data
- * spins for a second, as MPI does: data comes soon, because the ranks have agreed before. A wait
- * for a message spins for 0.2 ms, and then sleeps for longer and longer times, at most 1 ms.
+ * A blocking call of MPI cannot be woken. A request can be tested until it is complete, late, or
+ * given up after abort(). Between two tests the wait gives the processor away, except in its first
+ * 50 microseconds. A wait for data spins so for a second, as MPI does: data comes soon, because the
+ * ranks have agreed before. A wait for a message spins for 0.2 ms. Then it sleeps for longer and
+ * longer times, at most 1 ms.
  */
 #pragma once
 

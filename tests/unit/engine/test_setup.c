@@ -66,6 +66,8 @@ static void test_everything(void **state)
                                "eth0",
                                "HOROVOD_GLOO_TIMEOUT_SECONDS",
                                "7",
+                               "HOROVOD_MPI_THREADS_DISABLE",
+                               "1",
                                NULL};
     assert_int_equal(read_all(all, &setup, &err), HVD_OK);
     const struct engine_place place = {5, 8, 1, 4, 1, 2};
@@ -74,6 +76,7 @@ static void test_everything(void **state)
     assert_int_equal(setup.port, 4000);
     assert_string_equal(setup.interface, "eth0");
     assert_int_equal(setup.timeout_ms, 7000);
+    assert_true(setup.mpi_threads_disabled);
 }
 
 static void test_one_host_if_nothing_is_said(void **state)
