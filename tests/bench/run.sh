@@ -5,7 +5,7 @@ set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
-all=(start mpi_start memory failure output recovery restart churn slurm_start ssh_start ssh_io scaling)
+all=(engines start mpi_start memory failure output recovery restart churn slurm_start ssh_start ssh_io scaling)
 
 usage() {
     cat <<HELP
@@ -36,7 +36,7 @@ done
 if [[ -z "${HVDRUN_BUILD-}" ]]; then
     export HVDRUN_BUILD="$root/build/bench"
     cmake -S "$root" -B "$HVDRUN_BUILD" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHVDRUN_TESTS=ON </dev/null >/dev/null
-    cmake --build "$HVDRUN_BUILD" --target hvdrun hvdrun-agent hvdrun_ssh workers mpi_workers bench_floors -- --quiet </dev/null >&2
+    cmake --build "$HVDRUN_BUILD" --target hvdrun hvdrun-agent hvdrun_ssh workers mpi_workers bench_floors bench_engines -- --quiet </dev/null >&2
 fi
 mkdir -p "$HVDRUN_BUILD/bench"
 failed=()

@@ -27,6 +27,8 @@ class Engines(Flow):
 
     def run_engine(self, size, *argv, env=None):
         own = {"HVD_ENGINE": ENGINE, "HVD_MODULES": MODULES}
+        if ENGINE == "mpi":  # Open MPI leaks, in plugins that it has unloaded when sanitizers look
+            own["ASAN_OPTIONS"] = "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", "")
         return self.run_job(*LAUNCHER[ENGINE], "-np", size, program(argv[0]), *argv[1:], env={**own, **(env or {})})
 
     def expect_all(self, result, size, but=()):
@@ -44,11 +46,11 @@ class Engines(Flow):
 
     def test_in_pieces(self):
         if ENGINE == "mpi":
-            self.every(3, "collectives", env={"HVD_PIECE": "4000"})
+            self.every(2, "collectives", env={"HVD_PIECE": "4000"})
 
     def test_without_threads(self):
         if ENGINE == "mpi":
-            self.every(3, "collectives", env=ONE_AT_A_TIME)
+            self.every(2, "collectives", env=ONE_AT_A_TIME)
             self.every(3, "faults", "sets", env=ONE_AT_A_TIME)
 
     def test_without_the_launchers_help_mpi_says_so(self):
