@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # hvd_engine(NAME SOURCE...): the module of an engine of libhvd, hvd-NAME.so. libhvd opens it at run time
 # (runtime/engine/load.h). It contains the code of the rooms that it shares with libhvd, with hidden names.
+# Its libraries are in folders that the loader searches anyway, so it has no search path of its own.
 #
 # Gloo is optional, because distributions other than Debian rarely have it. Open MPI is needed for the
 # examples anyway, and the engine mpi is omitted only without it.
@@ -11,10 +12,11 @@ function(hvd_engine name)
     PREFIX ""
     OUTPUT_NAME hvd-${name}
     SUFFIX ".so"
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/hvd)
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/hvd
+    BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH "")
   target_link_libraries(${target} PRIVATE room_engine room_base Threads::Threads)
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
-  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hvd)
   set_property(GLOBAL APPEND PROPERTY HVD_ENGINES ${name})
 endfunction()
 
@@ -35,6 +37,8 @@ else()
 endif()
 
 pkg_check_modules(dep_ompi QUIET IMPORTED_TARGET ompi-c)
-if(NOT dep_ompi_FOUND)
+if(dep_ompi_FOUND)
+  set_target_properties(PkgConfig::dep_ompi PROPERTIES INTERFACE_LINK_OPTIONS "") # an -rpath
+else()
   message(STATUS "libhvd: the engine mpi is omitted, because pkg-config does not find Open MPI (ompi-c)")
 endif()
