@@ -6,6 +6,8 @@ set(root ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
 set(usr ${root}/usr)
 set(doc ${usr}/share/doc/hvdrun)
 set(modules ${usr}/${CPACK_HVDRUN_LIBDIR})
+file(GLOB libhvd ${usr}/${CPACK_HVDRUN_LIBHVD}/libhvd.so.*.*.*) # none: the build does not have it yet
+file(GLOB engines ${usr}/${CPACK_HVDRUN_LIBHVD}/hvd/*.so)
 
 function(stage_run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status ERROR_VARIABLE problem OUTPUT_QUIET)
@@ -31,23 +33,30 @@ endfunction()
 function(stage_strip)
   if(CPACK_HVDRUN_STRIP AND NOT CPACK_HVDRUN_SANITIZE)
     file(GLOB programs ${usr}/bin/* ${modules}/*)
-    stage_run(${CPACK_HVDRUN_STRIP} --strip-unneeded --remove-section=.comment --remove-section=.note ${programs})
+    stage_run(${CPACK_HVDRUN_STRIP} --strip-unneeded --remove-section=.comment --remove-section=.note
+      ${programs} ${libhvd} ${engines})
+    if(libhvd)
+      stage_run(${CPACK_HVDRUN_STRIP} --strip-debug --enable-deterministic-archives
+        ${usr}/${CPACK_HVDRUN_LIBHVD}/libhvd.a)
+    endif()
   endif()
   file(GLOB shared ${modules}/*.so)
-  file(CHMOD ${shared} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  file(CHMOD ${shared} ${libhvd} ${engines} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
 endfunction()
 
 # The packages that programs and modules link with. PMIx and the ssh program are only recommended: apt
 # installs them by default, but you can leave them out. PMIx brings graphics libraries that a node
-# without MPI does not need. The ssh program reads ~/.ssh/config.
-function(stage_dependencies depends recommends)
+# without MPI does not need. The ssh program reads ~/.ssh/config. The libraries of libhvd's engines are
+# suggested: a job needs at most one of them, and a host that only launches jobs needs none.
+function(stage_dependencies depends recommends suggests)
   set(scratch ${CPACK_TEMPORARY_DIRECTORY}/shlibdeps)
   file(MAKE_DIRECTORY ${scratch}/debian)
   file(WRITE ${scratch}/debian/control "Source: hvdrun\n\nPackage: hvdrun\nArchitecture: any\n")
   file(GLOB programs ${usr}/bin/* ${modules}/*)
   list(FILTER programs EXCLUDE REGEX "/hvdrun-pmix\\.so$")
   execute_process(
-    COMMAND ${CPACK_HVDRUN_SHLIBDEPS} -O -dDepends ${programs} -dRecommends ${modules}/hvdrun-pmix.so
+    COMMAND ${CPACK_HVDRUN_SHLIBDEPS} -O -dDepends ${programs} ${libhvd} -dRecommends ${modules}/hvdrun-pmix.so
+      -dSuggests ${engines}
     WORKING_DIRECTORY ${scratch} OUTPUT_VARIABLE found ERROR_VARIABLE problem RESULT_VARIABLE status)
   file(REMOVE_RECURSE ${scratch})
   if(NOT status EQUAL 0 OR NOT found MATCHES "shlibs:Depends=([^\n]+)")
@@ -59,6 +68,9 @@ function(stage_dependencies depends recommends)
     string(PREPEND also "${CMAKE_MATCH_1}, ")
   endif()
   set(${recommends} "${also}" PARENT_SCOPE)
+  if(found MATCHES "shlibs:Suggests=([^\n]+)")
+    set(${suggests} "${CMAKE_MATCH_1}, ${${suggests}}" PARENT_SCOPE)
+  endif()
 endfunction()
 
 # The licences of the statically linked libraries must go wherever the programs go, so this copies them
@@ -102,7 +114,7 @@ endfunction()
 stage_date(date)
 set(ENV{SOURCE_DATE_EPOCH} ${date}) # for cpack's archives, too
 stage_strip()
-stage_dependencies(CPACK_DEBIAN_PACKAGE_DEPENDS CPACK_DEBIAN_PACKAGE_RECOMMENDS)
+stage_dependencies(CPACK_DEBIAN_PACKAGE_DEPENDS CPACK_DEBIAN_PACKAGE_RECOMMENDS CPACK_DEBIAN_PACKAGE_SUGGESTS)
 stage_copyright()
 stage_documents(${date})
 stage_permissions(${date})

@@ -58,20 +58,31 @@ bool engine_exists(const char *folder, const char *name)
     return strcmp(name, engine_self.name) == 0 || access(path, R_OK) == 0;
 }
 
-char *engine_folder(void)
+/* hvd/ beside the file that has this function. NULL: not known. */
+static char *folder_beside(void)
 {
     union {
         void *object;
         char *(*function)(void);
     } here = {.function = engine_folder};
     Dl_info info;
-    if (dladdr(here.object, &info) != 0 && info.dli_fname != NULL) {
-        const char *slash = strrchr(info.dli_fname, '/');
-        int length = slash == NULL ? 0 : (int)(slash + 1 - info.dli_fname);
-        char *folder = mem_printf("%.*shvd", length, info.dli_fname);
-        if (access(folder, X_OK) == 0)
-            return folder;
-        free(folder);
-    }
+    if (dladdr(here.object, &info) == 0 || info.dli_fname == NULL)
+        return NULL;
+    const char *slash = strrchr(info.dli_fname, '/');
+    int length = slash == NULL ? 0 : (int)(slash + 1 - info.dli_fname);
+    return mem_printf("%.*shvd", length, info.dli_fname);
+}
+
+/* A program that contains libhvd statically is anywhere. */
+char *engine_folder(void)
+{
+    static const char *const installed[] = {HVD_MODULES, "/usr/lib/hvd", "/usr/local/lib/hvd"};
+    char *beside = folder_beside();
+    if (beside != NULL && access(beside, X_OK) == 0)
+        return beside;
+    free(beside);
+    for (size_t i = 0; i < sizeof installed / sizeof installed[0]; i++)
+        if (access(installed[i], X_OK) == 0)
+            return mem_strdup(installed[i]);
     return mem_strdup(HVD_MODULES);
 }

@@ -17,5 +17,5 @@ enum hvd_status engine_load(const char *folder, const char *name, const struct e
 bool engine_exists(const char *folder, const char *name);
 
 /* The folder hvd/ beside the file that contains this function: libhvd.so, or else the program. If
- * it does not exist, the folder where libhvd is installed. The caller frees it. */
+ * it does not exist, the folder where libhvd is installed, or usually is. The caller frees it. */
 char *engine_folder(void);

@@ -19,6 +19,9 @@ FILES = """usr/bin/hvdrun usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix
     usr/share/doc/hvdrun/README.md usr/share/doc/hvdrun/docs/install.md usr/share/doc/hvdrun/hostfiles/cluster.hosts
     usr/share/doc/hvdrun/examples/train/main.c usr/share/doc/hvdrun/examples/plain/worker.sh""".split()
 
+LIBHVD = """usr/include/hvd.h usr/lib/libhvd.a usr/lib/libhvd.so usr/lib/pkgconfig/hvd.pc usr/lib/cmake/hvd/hvd-config.cmake
+    usr/lib/cmake/hvd/hvd-config-version.cmake""".split()
+
 
 def output(*command, **options):
     return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, **options).stdout
@@ -44,7 +47,8 @@ def owner(library):
 class BuiltFiles(unittest.TestCase):
 
     def files(self):
-        folders = [os.path.join(BUILD, "lib/hvdrun"), os.path.join(BUILD, "generated/agent")]
+        folders = [os.path.join(BUILD, folder) for folder in ("lib/hvdrun", "lib/hvd", "generated/agent")]
+        folders = [folder for folder in folders if os.path.isdir(folder)]
         found = [os.path.join(folder, name) for folder in folders for name in os.listdir(folder)]
         self.assertGreaterEqual(len(found), 8)
         return found
@@ -85,6 +89,14 @@ class Package(Flow):
     def field(self, name):
         return output("dpkg-deb", "-f", self.deb, name).strip()
 
+    def has_libhvd(self):
+        return os.path.exists(os.path.join(BUILD, "lib/libhvd.so"))
+
+    def libhvd_files(self):
+        """The library and its engines, below usr/."""
+        engines = os.path.join(self.root, "usr/lib/hvd")
+        return ["lib/libhvd.so", *(f"lib/hvd/{name}" for name in os.listdir(engines))] if self.has_libhvd() else []
+
     def test_package(self):
         """One package, looked at from all sides: making it takes seconds."""
         for look in (self.see_control, self.see_dependencies, self.see_files, self.see_checksums, self.see_texts,
@@ -107,10 +119,10 @@ class Package(Flow):
 
     def see_dependencies(self):
         """Every library that a part of it is linked with belongs to a package that is named."""
-        named = {"Depends": self.field("Depends"), "Recommends": self.field("Recommends")}
+        named = {name: self.field(name) for name in ("Depends", "Recommends", "Suggests")}
         self.assertIn("openssh-client", named["Recommends"])
-        for name in ("bin/hvdrun", *(f"lib/hvdrun/{name}" for name in os.listdir(os.path.join(self.root, "usr/lib/hvdrun")))):
-            where = "Recommends" if name.endswith("-pmix.so") else "Depends"
+        for name in ("bin/hvdrun", *(f"lib/hvdrun/{name}" for name in os.listdir(os.path.join(self.root, "usr/lib/hvdrun"))), *self.libhvd_files()):
+            where = "Recommends" if name.endswith("-pmix.so") else "Suggests" if name.startswith("lib/hvd/") else "Depends"
             libraries = re.findall(r"=> (/\S+)", output("ldd", os.path.join(self.root, "usr", name)))
             needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", os.path.join(self.root, "usr", name)))
             for library in libraries:
@@ -118,16 +130,20 @@ class Package(Flow):
                     continue
                 self.assertRegex(f'{named[where]}, {named["Depends"]}', rf"(^|[ ,]){re.escape(owner(library))}\b",
                                  f"{name} needs {library}")
-        self.assertNotIn("pmix", named["Depends"])
+        for optional in ("pmix", "gloo", "openmpi", "stdc++"):
+            self.assertNotIn(optional, named["Depends"])
 
     def see_files(self):
         listing = output("dpkg-deb", "-c", self.deb)
         self.assertEqual(set(re.findall(r"^\S+ (\S+) ", listing, re.M)), {"root/root"})
         self.assertEqual(len(set(re.findall(r" (\d{4}-\d\d-\d\d \d\d:\d\d) ", listing))), 1, "one date for all")
         there = dict(reversed(line.split()[0:6:5]) for line in listing.splitlines())
-        for name in FILES:
+        for name in FILES + (LIBHVD if self.has_libhvd() else []):
             self.assertIn("./" + name, there)
         for name, mode in there.items():
+            if mode.startswith("l"):
+                self.assertRegex(name, r"^./usr/lib/libhvd\.so(\.\d+)?$")
+                continue
             original = os.path.join(SOURCE, name.removeprefix("./usr/share/doc/hvdrun/"))
             runs = os.access(original, os.X_OK) or name.endswith(("/bin/hvdrun", "/hvdrun-agent"))
             self.assertEqual(mode, "drwxr-xr-x" if name.endswith("/") else "-rwxr-xr-x" if runs else "-rw-r--r--", name)
@@ -138,7 +154,8 @@ class Package(Flow):
             listed = {line.split(maxsplit=1)[1].strip() for line in file}
         output("md5sum", "--strict", "-c", "DEBIAN/md5sums", cwd=self.root)
         found = {os.path.relpath(os.path.join(folder, name), self.root)
-                 for folder, _, names in os.walk(os.path.join(self.root, "usr")) for name in names}
+                 for folder, _, names in os.walk(os.path.join(self.root, "usr")) for name in names
+                 if not os.path.islink(os.path.join(folder, name))}
         self.assertEqual(listed, found)
 
     def see_texts(self):
@@ -154,12 +171,12 @@ class Package(Flow):
             self.assertIn("/usr/share/common-licenses/Apache-2.0", file.read())
 
     def see_programs(self):
-        for folder in ("usr/bin", "usr/lib/hvdrun"):
-            for name in os.listdir(os.path.join(self.root, folder)):
-                file = os.path.join(self.root, folder, name)
-                self.assertNotRegex(output("readelf", "-SW", file), r"\.(symtab|debug_info|comment)\b", name)
-                with open(file, "rb") as opened:
-                    self.assertNotIn(os.fsencode(BUILD), opened.read(), name)
+        parts = [f"{folder}/{name}" for folder in ("bin", "lib/hvdrun") for name in os.listdir(os.path.join(self.root, "usr", folder))]
+        for name in parts + self.libhvd_files():
+            file = os.path.join(self.root, "usr", name)
+            self.assertNotRegex(output("readelf", "-SW", file), r"\.(symtab|debug_info|comment)\b", name)
+            with open(file, "rb") as opened:
+                self.assertNotIn(os.fsencode(BUILD), opened.read(), name)
         agent = output("readelf", "-d", os.path.join(self.root, "usr/lib/hvdrun/hvdrun-agent"))
         self.assertEqual(set(re.findall(r"\(NEEDED\).*\[(.*)\]", agent)) - {"libc.so.6", "libm.so.6"}, set())
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# libhvd, shared and static, with its engines, a file for pkg-config and a package for CMake. hvdrun does not
+# use it. The library exists as soon as runtime/loop, which has the functions of hvd.h, does.
+if(NOT TARGET room_loop)
+  return()
+endif()
+
+set(libhvd_rooms room_core room_engine room_base)
+set(libhvd_soversion 0)
+
+# Only the functions of hvd.h are visible. The rooms below come from archives, of which the linker takes what is used.
+add_library(hvd SHARED $<TARGET_OBJECTS:room_loop>)
+target_link_libraries(hvd PRIVATE ${libhvd_rooms} Threads::Threads m ${CMAKE_DL_LIBS})
+target_link_options(hvd PRIVATE -Wl,--exclude-libs,ALL)
+set_target_properties(hvd PROPERTIES
+  LINKER_LANGUAGE C
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${libhvd_soversion}
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+target_include_directories(hvd INTERFACE ${PROJECT_SOURCE_DIR}/runtime/include)
+
+# One object, in which all names but those of hvd.h are local. So libhvd.a brings none into a program.
+set(libhvd_archive ${PROJECT_BINARY_DIR}/lib/libhvd.a)
+set(libhvd_object ${CMAKE_CURRENT_BINARY_DIR}/libhvd.o)
+list(TRANSFORM libhvd_rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE libhvd_archives)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+add_custom_command(
+  OUTPUT ${libhvd_archive}
+  COMMAND ${CMAKE_LINKER} -r -o ${libhvd_object} --whole-archive $<TARGET_FILE:room_loop> --no-whole-archive ${libhvd_archives}
+  COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${libhvd_object}
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${libhvd_archive}
+  COMMAND ${CMAKE_AR} rcsD ${libhvd_archive} ${libhvd_object}
+  DEPENDS room_loop ${libhvd_rooms}
+  VERBATIM)
+add_custom_target(hvd_archive ALL DEPENDS ${libhvd_archive})
+
+# Both find the library from their own place, so an installation may move.
+file(RELATIVE_PATH libhvd_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" libhvd_up "${libhvd_up}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/hvd.pc.in ${PROJECT_BINARY_DIR}/generated/hvd.pc @ONLY)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/hvd-config.cmake.in ${PROJECT_BINARY_DIR}/generated/hvd-config.cmake @ONLY)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/hvd-config-version.cmake COMPATIBILITY SameMinorVersion)
+
+install(TARGETS hvd LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${libhvd_archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/hvd.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_BINARY_DIR}/generated/hvd.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/generated/hvd-config.cmake ${PROJECT_BINARY_DIR}/generated/hvd-config-version.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hvd)
+get_property(engines GLOBAL PROPERTY HVD_ENGINES)
+foreach(engine ${engines})
+  install(TARGETS hvd_${engine} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hvd)
+endforeach()

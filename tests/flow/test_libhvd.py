@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libhvd as it is installed: a program finds it with pkg-config and with CMake, shared and static."""
+
+import os
+import re
+import subprocess
+
+from rig import BUILD, Flow, main, sanitized
+
+PROGRAM = """
+#include <hvd.h>
+#include <stdio.h>
+int main(void) { printf("%zu %d\\n", hvd_type_bytes(HVD_FLOAT64), hvd_engine_built("self")); return 0; }
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.22)
+project(user LANGUAGES C)
+find_package(hvd 0.1 REQUIRED)
+add_executable(shared main.c)
+target_link_libraries(shared PRIVATE hvd::hvd)
+add_executable(static main.c)
+target_link_libraries(static PRIVATE hvd::hvd_static)
+"""
+
+
+class Libhvd(Flow):
+
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(os.path.join(BUILD, "lib/libhvd.so")):
+            self.skipTest("the build does not have libhvd")
+        if sanitized():
+            self.skipTest("a program without sanitizers cannot load a library with them")
+        self.prefix, self.work = self.box.path("prefix"), self.box.path("work")
+        os.makedirs(self.work)
+        self.call("cmake", "--install", BUILD, "--prefix", self.prefix)
+        with open(os.path.join(self.work, "main.c"), "w", encoding="utf-8") as file:
+            file.write(PROGRAM)
+
+    def call(self, *command, **env):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.work if os.path.isdir(self.work) else None,
+                              env={**os.environ, **env}, timeout=60)
+        self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def find(self, pattern):
+        found = [os.path.join(folder, name) for folder, _, names in os.walk(self.prefix) for name in names if re.fullmatch(pattern, name)]
+        self.assertTrue(found, pattern)
+        return found
+
+    def test_pkg_config(self):
+        folder = os.path.dirname(self.find(r"hvd\.pc")[0])
+        flags = self.call("pkg-config", "--cflags", "--libs", "hvd", PKG_CONFIG_PATH=folder).split()
+        self.call("cc", "main.c", "-o", "shared", *flags)
+        self.assertEqual(self.call("./shared", LD_LIBRARY_PATH=os.path.dirname(folder)), "8 1\n")
+        more = self.call("pkg-config", "--static", "--libs-only-l", "hvd", PKG_CONFIG_PATH=folder).replace("-lhvd", "").split()
+        self.call("cc", "main.c", "-o", "static", flags[0], self.find(r"libhvd\.a")[0], *more)
+        self.assertEqual(self.call("./static"), "8 1\n")
+
+    def test_cmake(self):
+        with open(os.path.join(self.work, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+            file.write(PROJECT)
+        self.call("cmake", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.call("cmake", "--build", "build")
+        for name in ("shared", "static"):
+            self.assertEqual(self.call(f"build/{name}"), "8 1\n")
+
+    def test_only_its_own_names_are_visible(self):
+        for options, file in ((("-D",), self.find(r"libhvd\.so")[0]), (("-g",), self.find(r"libhvd\.a")[0])):
+            names = re.findall(r"^[0-9a-f]+ [A-Z] (\S+)$", self.call("nm", *options, "--defined-only", file), re.M)
+            self.assertTrue(names)
+            self.assertEqual([name for name in names if not name.startswith("hvd_")], [], file)
+        for module in self.find(r"hvd-\w+\.so"):
+            names = re.findall(r"^[0-9a-f]+ T (\S+)$", self.call("nm", "-D", "--defined-only", module), re.M)
+            self.assertEqual(names, ["hvd_engine_module"], module)
+
+    def test_the_library_needs_neither_mpi_nor_gloo(self):
+        needed = re.findall(r"NEEDED.*\[(\S+)\]", self.call("readelf", "-d", self.find(r"libhvd\.so")[0], LC_ALL="C"))
+        self.assertEqual(set(needed) - {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"}, set())
+
+
+if __name__ == "__main__":
+    main()
