@@ -16,7 +16,7 @@ static bool read_line(const char *at, size_t length, struct mapped_file *out)
     if (*end != '-')
         return false;
     out->end = strtoull(end + 1, &end, 16);
-    if (*end != ' ' || strcspn(end + 1, " ") != 4)
+    if (*end != ' ' || strcspn(end + 1, " ") != 4 || end[5] != ' ')
         return false;
     out->offset = strtoull(end + 6, &end, 16);
     if (*end != ' ')
