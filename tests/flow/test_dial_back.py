@@ -223,15 +223,21 @@ class Secrets(Dialed):
         keys = {one["env"]["HVDRUN_AGENT_KEY"] for one in self.sruns()}
         self.assertEqual(len(keys), 2)
 
+    def refused(self, mode, pattern):
+        """The job runs on, and ends only after hvdrun has said that it refused an agent."""
+        self.mode(*mode)
+        job = self.start_on("a,b", worker("hang"))
+        job.wait_output("ready", count=2)
+        job.wait_output(pattern, name="stderr")
+        job.signal(signal.SIGINT)
+        self.expect(job.wait(), 130)
+        self.sweep()
+
     def test_a_second_agent_of_a_name_is_refused(self):
-        self.mode("twice", "b")
-        result = self.expect(self.run_on("a,b", worker("hello")), 0)
-        self.expect_said(result, r"refused a second agent of b, from \S+: the first came from")
+        self.refused(("twice", "b"), r"refused a second agent of b, from \S+: the first came from")
 
     def test_an_agent_that_nobody_waits_for_is_refused(self):
-        self.mode("stranger", "b")
-        result = self.expect(self.run_on("a,b", worker("hello")), 0)
-        self.expect_said(result, r"refused an agent from \S+: it identifies itself as elsewhere")
+        self.refused(("stranger", "b"), r"refused an agent from \S+: it identifies itself as elsewhere")
 
     def test_a_wrong_key_is_refused(self):
         self.mode("thief", "a")
