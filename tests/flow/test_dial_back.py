@@ -231,7 +231,6 @@ class Secrets(Dialed):
         job.wait_output(pattern, name="stderr")
         job.signal(signal.SIGINT)
         self.expect(job.wait(), 130)
-        self.sweep()
 
     def test_a_second_agent_of_a_name_is_refused(self):
         self.refused(("twice", "b"), r"refused a second agent of b, from \S+: the first came from")

@@ -123,6 +123,14 @@ class Workers(Rejoin):
         self.assertNotIn(before[1].pid, [one.pid for one in after.values()])
         job.finish()
 
+    def test_dies_before_anyone_comes_to_the_first_rendezvous(self):
+        # the others come to the gate later, and are not waited for until --rejoin-timeout
+        result = self.expect(self.start_elastic(
+            "-H", "a:1,b:1", "--min-np", 1, "--on-failure", "rejoin", "--rejoin-timeout", "200s", "sh", "-c",
+            'test $HOROVOD_RANK = 1 && mkdir dead && exit 3; sleep 0.5; exec "$0" --steps 5', worker("elastic_horovod")).wait(100), 0)
+        self.expect_said(result, "rank 1 on b exited with code 3")
+        self.expect_not_said(result, "did not rejoin")
+
     def test_rank_0_dies_before_it_comes_to_the_rendezvous(self):
         # nobody else can be rank 0 of those that wait: they are ended, and start anew from what they have saved
         job = self.train("-H", "a:2,b:2", "--min-np", 1, faults=("--crash", "3@20", "--crash-answer", "0@1"))

@@ -184,9 +184,13 @@ static void open_store(struct job_rendezvous *part)
 
 void job_rendezvous_begin(struct job_rendezvous *part)
 {
-    if (part->store == NULL)
+    bool elastic = part->elastic.request != NULL;
+    if (part->store == NULL && !elastic)
         return; /* it begins with the first request */
-    begin(part);
+    if (part->store == NULL)
+        open_store(part); /* a rank may end before the first request, which the others still send */
+    else
+        begin(part);
     set_expiry(part);
 }
 
