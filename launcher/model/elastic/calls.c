@@ -153,7 +153,8 @@ static void count_lost_host(struct elastic *e, int number)
         return;
     elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
     char why[64];
-    snprintf(why, sizeof(why), "it was lost %d times", e->config.failure_limit);
+    snprintf(why, sizeof(why), "it was lost %d time%s", e->config.failure_limit,
+             elastic_plural(e->config.failure_limit));
     say_blacklisted(e, number, why);
 }
 

@@ -46,13 +46,13 @@ void elastic_say_slot_blacklisted(struct elastic *e, int host, int slot)
     if (until == ELASTIC_FOR_GOOD)
         elastic_say(e, ELASTIC_WARNING,
                     "slot %d of %s is blacklisted for the rest of the job: the program crashed "
-                    "there %d times",
-                    slot, name, e->config.failure_limit);
+                    "there %d time%s",
+                    slot, name, e->config.failure_limit, elastic_plural(e->config.failure_limit));
     else
         elastic_say(e, ELASTIC_WARNING,
-                    "slot %d of %s is blacklisted for %lld s: the program crashed there %d times",
+                    "slot %d of %s is blacklisted for %lld s: the program crashed there %d time%s",
                     slot, name, (long long)((until - e->now_ms + 999) / 1000),
-                    e->config.failure_limit);
+                    e->config.failure_limit, elastic_plural(e->config.failure_limit));
 }
 
 void elastic_forget_texts(struct elastic *e)
