@@ -100,8 +100,11 @@ class Workers(Hostile, Flow):
 
     def test_a_fork_bomb_under_a_limit(self):
         gate, let_go = self.box.gate()
-        job = self.start_as_stranger("-np", 2, *QUICK, worker("breed"), "--gate", gate, "--code", 3,
+        after, begin = self.box.gate("after")
+        job = self.start_as_stranger("-np", 2, *QUICK, worker("breed"), "--after", after, "--gate", gate, "--code", 3,
                                      limits={resource.RLIMIT_NPROC: (60, 60)})
+        job.wait_output("ready", count=2)  # else the first may leave no process for the second
+        begin()
         job.wait_output("breeding", count=2)
         wait_until(lambda: len(job.tree()) > 40, "the bomb")
         let_go()

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * breed [--kind bomb|chain] [--code C] [--gate PATH]
+ * breed [--kind bomb|chain] [--code C] [--after PATH] [--gate PATH]
  * Leaves processes behind that multiply until the user's limit, and ignore every signal that can be
  * ignored. "bomb": each forks as often as it can and stays. "chain": each forks one successor, in a
  * session of its own, and ends, so that it is somebody else whenever it is looked for. Says
- * "breeding" and exits with C (with --gate: when the file exists).
+ * "breeding" and exits with C (with --gate: when the file exists). With --after it says "ready" and
+ * waits for that file before it begins.
  */
 #include "worker.h"
 
@@ -31,6 +32,11 @@ static void chain(void)
 
 int main(int argc, char **argv)
 {
+    const char *after = option(argc, argv, "--after", NULL);
+    if (after != NULL) {
+        dprintf(1, "ready\n");
+        wait_for_file(after);
+    }
     dprintf(1, "breeding\n");
     if (fork() == 0) {
         for (int number = 1; number < SIGRTMIN; number++)

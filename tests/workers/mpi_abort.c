@@ -13,7 +13,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Barrier(MPI_COMM_WORLD); /* over UCX, a rank that still connects to one that ends fails too */
+    MPI_Barrier(MPI_COMM_WORLD); /* over UCX, a rank that connects to one that ends fails too */
     if (rank == (int)strtol(argv[1], NULL, 10))
         MPI_Abort(MPI_COMM_WORLD, (int)strtol(argv[2], NULL, 10));
     MPI_Barrier(MPI_COMM_WORLD);
