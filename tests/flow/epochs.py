@@ -15,7 +15,7 @@ import os
 import re
 import time
 
-from ground import patient, worker
+from ground import Later, patient, worker
 from procfs import process
 
 HELD, RANKS = 10, 2
@@ -58,7 +58,7 @@ class Epochs:
         """Once nothing has changed for a second: descriptors of processes that have ended are closed a moment later."""
         deadline, same, last = time.monotonic() + patient(60), 0, None
         while same < 20:
-            self.assertLess(time.monotonic(), deadline, f"it never settles: {last}{job.describe()}")
+            self.assertLess(time.monotonic(), deadline, Later(f"it never settles: {last}", job.describe()))
             now = (look(job.pid), look(agent), self._files())
             same = same + 1 if now == last else 0
             last = now
@@ -69,7 +69,7 @@ class Epochs:
         pattern = rf"epoch {epoch} rank \d in (\S+) under (\d+)"
         job.wait_output(pattern, count=RANKS, timeout=timeout)
         found = set(re.findall(pattern, job.output()))
-        self.assertEqual(len(found), 1, f"one namespace and one agent{job.describe()}")
+        self.assertEqual(len(found), 1, Later("one namespace and one agent", job.describe()))
         namespace, agent = found.pop()
         driver, of_agent, files = self._settled(int(agent), job)
         self.write(f"go.{epoch}", "")

@@ -11,7 +11,7 @@
 #   # ctest harness                 it tests what tests stand on, and runs when that has changed, and at night
 #   # ctest each VARIABLE: WORD ... one ctest for each word, flow.NAME.WORD, with the variable set to it
 # Single tests that are @plain (ground.py) are the ctest flow.NAME.plain of .ci/run.
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
+include(${PROJECT_SOURCE_DIR}/cmake/python.cmake)
 file(GLOB flow_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.py)
 if(HVDRUN_SANITIZE)
   set(flow_limit 900)

@@ -79,8 +79,19 @@ def mpi_worker(name, kind):
     return path
 
 
+class Later:
+    """A text that is made when a test fails, and not for every assertion that holds: to describe a job
+    means to read much of /proc."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __str__(self):
+        return "".join(str(part() if callable(part) else part) for part in self.parts)
+
+
 def wait_until(condition, what, timeout=20):
-    """Polls until condition() is true and returns its value; fails after the deadline."""
+    """Polls until condition() is true and returns its value; fails after the deadline. `what` may be a Later."""
     deadline = time.monotonic() + patient(timeout)
     while True:
         value = condition()

@@ -25,7 +25,7 @@ import sys
 import time
 import unittest
 
-from ground import BUILD, HERE, HVDRUN, SOURCE, WORKERS, patient, wait_until, worker
+from ground import BUILD, HERE, HVDRUN, SOURCE, WORKERS, Later, patient, wait_until, worker
 from jobs import Job
 from procfs import is_alive, kill, processes
 import rig as flow
@@ -385,7 +385,7 @@ class Hosts(flow.Flow):
         """On these hosts, or on all, no worker and no agent is left."""
         for host in [self.host(number) for number in numbers] or self.rig.hosts:
             wait_until(lambda: not host.workers() and not host.agents(),
-                       f"{host.name} is clean; it has {[str(one) for one in host.processes()]}", timeout)
+                       Later(f"{host.name} is clean; it has ", lambda: [str(one) for one in host.processes()]), timeout)
 
     def wait_workers(self, counts, timeout=30, job=None):
         """Waits until host K has counts[K] workers; returns {K: {rank: process}}."""

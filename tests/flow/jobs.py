@@ -14,7 +14,7 @@ import termios
 import threading
 import time
 
-from ground import HERE, WORKERS, patient, wait_until
+from ground import HERE, WORKERS, Later, patient, wait_until
 from procfs import descendants, kill, process
 
 LABELLED = re.compile(r"^\[[\d,-]+\]<std(out|err)>:")
@@ -220,6 +220,9 @@ class Job:
         return max([one.rss_kb() for one in self.launchers()] or [0])
 
     def describe(self):
+        return Later(self._described)
+
+    def _described(self):
         tree = "\n".join(str(one) for one in self.tree())
         return self.so_far().describe() + f"\nprocesses below:\n{tree}\n---"
 
@@ -233,7 +236,7 @@ class Job:
         try:
             self.popen.wait(patient(timeout))
         except subprocess.TimeoutExpired:
-            text = self.describe()
+            text = str(self.describe())
             self.kill()
             raise AssertionError(f"hvdrun hung: no end within {patient(timeout)} s{text}") from None
         self.close_stdin()
@@ -315,6 +318,9 @@ class Terminal:
         return int(self.wait_report(r"pid \d+").split()[1])
 
     def describe(self):
+        return Later(self._described)
+
+    def _described(self):
         tree = "\n".join(str(one) for one in descendants(self.popen.pid))
         return (f"\ncommand: {' '.join(self.argv)}\nthe shell saw: {self.reported()}\n"
                 f"--- terminal\n{self.output()[-4000:]}\n--- processes\n{tree}\n---")
@@ -324,7 +330,7 @@ class Terminal:
         try:
             self.popen.wait(patient(timeout))
         except subprocess.TimeoutExpired:
-            text = self.describe()
+            text = str(self.describe())
             self.kill()
             raise AssertionError(f"hvdrun hung under a terminal{text}") from None
         self.reports.join(patient(10))

@@ -13,6 +13,7 @@ import sys
 import unittest
 
 from elastic import Elastic
+from ground import Later
 from rig import SOURCE, Flow, main, nightly, plain, sanitized, wait_until
 
 Start = collections.namedtuple("Start", "rank size restart port epoch host pid")
@@ -42,7 +43,7 @@ class Restart(Elastic, Flow):
         for match in START.finditer(job.output()):
             one = Start(*map(int, match.groups()[:5]), match[6], int(match[7]))
             if one.restart == restart:
-                self.assertNotIn(one.rank, found, f"two of rank {one.rank} in one epoch{job.describe()}")
+                self.assertNotIn(one.rank, found, Later(f"two of rank {one.rank} in one epoch", job.describe()))
                 found[one.rank] = one
         return found
 

@@ -9,7 +9,7 @@ import re
 import shlex
 
 from elastic import Elastic
-from ground import wait_until, worker
+from ground import Later, wait_until, worker
 from slurm import HVDRUN, Runs, main, run_tool
 
 LOST = 121
@@ -156,7 +156,7 @@ class InABatchScript(Jobs):
     def ranks(self, job, number, size):
         """Waits until all ranks have said that they are in a round of this size."""
         wait_until(lambda: len(set(re.findall(rf"epoch-round {number} rank (\d+)/{size} ", job.output()))) == size,
-                   f"round {number} of {size}{job.describe()}", 60)
+                   Later(f"round {number} of {size}", job.describe), 60)
 
     def expect_end(self, job):
         result = self.expect(job.wait(), 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The checks that read the sources instead of running them; include()d from tests/CMakeLists.txt.
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
+include(${PROJECT_SOURCE_DIR}/cmake/python.cmake)
 
 function(lint_test name)
   if(NOT test_runs_plain)

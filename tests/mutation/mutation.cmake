@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Changes of the source that no test notices: see README.md here. The night tries a few in each of the
 # rooms that unit tests cover alone, drawn anew each time; the seed is printed.
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
+include(${PROJECT_SOURCE_DIR}/cmake/python.cmake)
 
 add_test(NAME lint.mutation_selftest COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/selftest.py)
 set_tests_properties(lint.mutation_selftest PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS lint)
