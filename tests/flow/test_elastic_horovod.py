@@ -162,9 +162,9 @@ class Imports(Rejoin):
 
     gloo_timeout = 1
 
-    def train(self, *args, **options):
+    def train(self, *args, faults=(), **options):
         words, self.hold, self.let_go = self.held_imports()
-        return super().train(*args, faults=words, **options)
+        return super().train(*args, faults=(*words, *faults), **options)
 
     def outlast(self, job):
         """A while that is longer than any worker waits for another."""
@@ -184,6 +184,20 @@ class Imports(Rejoin):
         self.expect_survivors(before, after, (0, 1, 2))
         self.assertGreater(after[0].step, three[0].step, "they went on")
         self.assertNotRegex(job.finish().stdout, r"\blost rank ./3")
+
+    def test_of_a_replacement_while_another_that_waits_dies(self):
+        # rank 1 has died before it came to the gate; of those that wait there for its replacement, one dies too
+        job = self.train("-H", "a:2,b:2", "--min-np", 1, faults=("--crash-answer", "1@0"))
+        before = job.members(4)
+        self.hold()
+        job.kill(before[3])
+        job.imports(5)
+        job.kill(before[2])
+        job.wait_event("worker_exit", pid=before[2].pid)
+        self.let_go()
+        after = job.members(4, but={rank: before[rank] for rank in (1, 2, 3)})
+        self.expect_survivors(before, after, (0,))
+        job.finish()
 
     @nightly("34 ranks, which an old version of Horovod takes")
     def test_of_a_replacement_with_an_old_gloo(self):
