@@ -89,6 +89,9 @@ class Later:
     def __str__(self):
         return "".join(str(part() if callable(part) else part) for part in self.parts)
 
+    def __radd__(self, text):
+        return Later(text, self)
+
 
 def wait_until(condition, what, timeout=20):
     """Polls until condition() is true and returns its value; fails after the deadline. `what` may be a Later."""
