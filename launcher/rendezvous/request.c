@@ -11,15 +11,15 @@ static const char *const method_names[] = {
 
 enum { METHOD_COUNT = sizeof(method_names) / sizeof(method_names[0]), INDEX_DIGITS_MAX = 9 };
 
-/* Gloo's address of one rank for another; what hints, names and the keys' own cost come to for each
- * rank; how much of all this a job may have at once; what the smallest job has. */
-enum { PAIR_BYTES = 136, RANK_BYTES = 8 * 1024, RESERVE = 3, LEAST_BYTES = 32 * 1024 * 1024 };
+/* What hints, names and the keys' own cost come to for each rank; how much of all this, and of the
+ * addresses, a job may have at once; what the smallest job has. */
+enum { RANK_BYTES = 8 * 1024, RESERVE = 3, LEAST_BYTES = 32 * 1024 * 1024 };
 enum { RANKS_MAX = 1 << 24 };
 
 uint64_t rendezvous_memory_need(int64_t ranks)
 {
     uint64_t n = ranks < 0 ? 0 : ranks < RANKS_MAX ? (uint64_t)ranks : RANKS_MAX;
-    return LEAST_BYTES + RESERVE * n * (PAIR_BYTES * n + RANK_BYTES);
+    return LEAST_BYTES + RESERVE * n * (RENDEZVOUS_PAIR_BYTES * n + RANK_BYTES);
 }
 
 const char *rendezvous_method_name(enum rendezvous_method method)

@@ -26,8 +26,10 @@ enum rendezvous_method {
 enum {
     RENDEZVOUS_NAME_MAX = 511, /* "local_" + a host name of 255 + "_process_set_hash_" + digits */
 
-    /* One request fits one frame (1 MiB) with its names: the largest body there is, Gloo's
-     * 136 * (n - 1) bytes of addresses, stays below it up to 7,600 ranks. */
+    RENDEZVOUS_PAIR_BYTES = 136, /* Gloo's address of one rank for another */
+
+    /* One request fits one frame (1 MiB) with its names: the largest body there is, the addresses
+     * of a rank for all others, stays below it up to 7,600 ranks. */
     RENDEZVOUS_BODY_MAX = 1024 * 1024 - 4096,
 };
 
@@ -39,7 +41,7 @@ struct rendezvous_request {
 };
 
 /* Bytes that so many ranks can need in the store, with a margin. In a full mesh each rank stores
- * 136 bytes for each other one, in one context after the other, and a few short keys. */
+ * an address for each other one, in one context after the other, and a few short keys. */
 uint64_t rendezvous_memory_need(int64_t ranks);
 
 const char *rendezvous_method_name(enum rendezvous_method method);

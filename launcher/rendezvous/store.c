@@ -26,9 +26,10 @@ struct entry {
 struct scope {
     struct rendezvous_table *entries;
     size_t cost;
-    int64_t members; /* 0: not one of the plan's */
+    int64_t members; /* 0: nobody knows them */
     int64_t done;    /* entries that are done */
-    int *ranks;      /* by key, of the members; NULL: not one of the plan's */
+    int *ranks;      /* by key, of the members */
+    bool *left;      /* by key: done. In a scope of the plan NULL, its entries say so */
     bool complete;   /* all members were done, once */
     bool doomed;     /* a member has ended and was not done */
 };
@@ -64,6 +65,7 @@ static void scope_free(void *value)
     struct scope *scope = value;
     rendezvous_table_destroy(scope->entries, entry_free);
     free(scope->ranks);
+    free(scope->left);
     free(scope);
 }
 
@@ -244,6 +246,63 @@ static void hold_at_gate(struct rendezvous_store *store, int64_t now_ms, int ran
         open_gate(store, HTTP_OK);
 }
 
+static bool is_done(const struct scope *scope, int64_t index)
+{
+    char key[24];
+    if (scope->left != NULL)
+        return scope->left[index];
+    snprintf(key, sizeof(key), "%lld", (long long)index);
+    const struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
+    return entry != NULL && entry->done;
+}
+
+/* Nobody can complete the scope any more. Those that are in it wait for the one that has gone. */
+static void doom_scope(struct rendezvous_store *store, struct scope *scope)
+{
+    scope->doomed = true;
+    for (int64_t i = 0; i < scope->members; i++) {
+        char key[24];
+        snprintf(key, sizeof(key), "%lld", (long long)i);
+        const struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
+        if (entry != NULL && !entry->done && scope->ranks[i] >= 0)
+            tell_stuck(store, scope->ranks[i], false);
+    }
+}
+
+static void check_scope(void *context, void *value)
+{
+    struct rendezvous_store *store = context;
+    struct scope *scope = value;
+    for (int64_t i = 0; i < scope->members && !scope->complete && !scope->doomed; i++) {
+        if (scope->ranks[i] >= 0 && store->gone[scope->ranks[i]] && !is_done(scope, i))
+            doom_scope(store, scope);
+    }
+}
+
+static bool is_of_plan(const struct scope *scope)
+{
+    return scope->members > 0 && scope->left == NULL;
+}
+
+/* A process set has scopes of its own, with the names of the plan's in front. If it has all ranks,
+ * its members are the plan's. The addresses show how many they are: one for each other member. */
+static void find_members(struct rendezvous_store *store, struct scope *scope,
+                         const struct rendezvous_request *request)
+{
+    const char *set = strstr(request->scope, "_process_set_hash_");
+    if (scope->members > 0 || set == NULL)
+        return;
+    AUTO_FREE char *name = mem_strndup(request->scope, (size_t)(set - request->scope));
+    const struct scope *planned = find_scope(store, name);
+    if (planned == NULL || !is_of_plan(planned) ||
+        request->length != RENDEZVOUS_PAIR_BYTES * (size_t)(planned->members - 1))
+        return;
+    scope->members = planned->members;
+    scope->ranks = mem_dup(planned->ranks, (size_t)planned->members * sizeof(*planned->ranks));
+    scope->left = mem_array((size_t)planned->members, sizeof(*scope->left));
+    check_scope(store, scope);
+}
+
 static void do_put(struct rendezvous_store *store, int64_t now_ms, struct rendezvous_source source,
                    const struct rendezvous_request *request)
 {
@@ -275,8 +334,11 @@ static void do_put(struct rendezvous_store *store, int64_t now_ms, struct rendez
     else
         reply(store, source, HTTP_OK);
     int64_t index;
-    if (scope->doomed && rendezvous_key_is_index(request->key, &index) && index < scope->members)
+    bool is_index = rendezvous_key_is_index(request->key, &index);
+    if (is_index && scope->doomed && index < scope->members)
         tell_stuck(store, scope->ranks[index], false);
+    else if (is_index)
+        find_members(store, scope, request);
 
     struct rendezvous_source waiter;
     while (rendezvous_held_take(store->held, request->scope, request->key, &waiter))
@@ -328,6 +390,9 @@ static void delete_elsewhere(struct rendezvous_store *store, struct scope *scope
     if (entry == NULL)
         return;
     forget_entry(store, scope, entry);
+    int64_t index;
+    if (rendezvous_key_is_index(request->key, &index) && index < scope->members)
+        scope->left[index] = true;
     if (rendezvous_table_count(scope->entries) > 0)
         return;
     rendezvous_table_remove(store->scopes, request->scope, strlen(request->scope));
@@ -339,7 +404,7 @@ static void do_delete(struct rendezvous_store *store, struct rendezvous_source s
                       const struct rendezvous_request *request)
 {
     struct scope *scope = find_scope(store, request->scope);
-    if (scope != NULL && scope->members > 0)
+    if (scope != NULL && is_of_plan(scope))
         delete_in_plan(store, scope, request->key);
     else if (scope != NULL)
         delete_elsewhere(store, scope, request);
@@ -376,37 +441,6 @@ void rendezvous_store_request(struct rendezvous_store *store, int64_t now_ms, ui
     case RENDEZVOUS_GET: do_get(store, now_ms, source, request); break;
     case RENDEZVOUS_PUT: do_put(store, now_ms, source, request); break;
     case RENDEZVOUS_DELETE: do_delete(store, source, request); break;
-    }
-}
-
-static bool is_done(const struct scope *scope, const char *key)
-{
-    const struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
-    return entry != NULL && entry->done;
-}
-
-/* Nobody can complete the scope any more. Those that are in it wait for the one that has gone. */
-static void doom_scope(struct rendezvous_store *store, struct scope *scope)
-{
-    scope->doomed = true;
-    for (int64_t i = 0; i < scope->members; i++) {
-        char key[24];
-        snprintf(key, sizeof(key), "%lld", (long long)i);
-        const struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
-        if (entry != NULL && !entry->done && scope->ranks[i] >= 0)
-            tell_stuck(store, scope->ranks[i], false);
-    }
-}
-
-static void check_scope(void *context, void *value)
-{
-    struct rendezvous_store *store = context;
-    struct scope *scope = value;
-    for (int64_t i = 0; i < scope->members && !scope->complete && !scope->doomed; i++) {
-        char key[24];
-        snprintf(key, sizeof(key), "%lld", (long long)i);
-        if (scope->ranks[i] >= 0 && store->gone[scope->ranks[i]] && !is_done(scope, key))
-            doom_scope(store, scope);
     }
 }
 

@@ -14,8 +14,9 @@
  *           scope has members, the whole scope is emptied. In any other scope the key is removed.
  *
  * When a rank has ended, the others cannot complete a scope of the plan in which it was not done.
- * They are stuck: in Gloo's connect, which gives up after several time-outs, or at the gate. In a
- * static job nobody comes in its place, so the gate opens, and Gloo gives up.
+ * They are stuck: in Gloo's connect, which gives up after several time-outs, or at the gate. The
+ * same holds for the scopes of a process set that has all ranks, as the first one of Horovod does.
+ * In a static job nobody comes in its place, so the gate opens, and Gloo gives up.
  *
  * Each scope counts on its own, and each key once, however often its DELETE is repeated. A DELETE
  * of a missing key does not count. So one that is repeated after the scope was emptied cannot

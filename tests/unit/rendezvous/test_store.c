@@ -682,6 +682,41 @@ static void test_stuck_in_a_scope(void **state)
     teardown(&fixture);
 }
 
+static int put_addresses(struct fixture *f, const char *scope, const char *key, int peers)
+{
+    char body[4 * RENDEZVOUS_PAIR_BYTES + 1];
+    memset(body, 'x', sizeof(body));
+    body[peers * RENDEZVOUS_PAIR_BYTES] = '\0';
+    return put(f, scope, key, body);
+}
+
+/* The process set of all ranks, which Horovod makes in the same init. Other sets have members that
+ * only their ranks know. */
+static void test_stuck_in_the_scope_of_a_process_set(void **state)
+{
+    (void)state;
+    struct fixture *f = create(&elastic_ops, 0);
+    come(f, 0, "rank_0");
+    come(f, 0, "rank_1");
+    come(f, 0, "rank_2");
+    put_addresses(f, "global_process_set_hash_1f", "0", 2);
+    put_addresses(f, "global_process_set_hash_1f", "1", 2);
+    put_addresses(f, "global_process_set_hash_1f", "2", 2);
+    put_addresses(f, "global_process_set_hash_2f", "0", 1); /* two of the ranks */
+    put_addresses(f, "node_process_set_hash_1f", "0", 2);
+    del(f, "global_process_set_hash_1f", "1");
+    rendezvous_store_rank_gone(f->store, 1); /* was done there */
+    assert_string_equal(f->stuck, "");
+    put_addresses(f, "cross_0_process_set_hash_1f", "0", 1);
+    assert_string_equal(f->stuck, "");
+    rendezvous_store_rank_gone(f->store, 2);
+    assert_string_equal(f->stuck, "0! 0! ");                 /* in both scopes */
+    put_addresses(f, "local_a_process_set_hash_1f", "0", 1); /* rank 1 will not come there */
+    assert_string_equal(f->stuck, "0! 0! 0! ");
+    void *fixture = f;
+    teardown(&fixture);
+}
+
 /* A worker that ends long after the rendezvous holds nobody up. */
 static void test_nobody_is_stuck_in_training(void **state)
 {
@@ -736,6 +771,7 @@ int main(void)
         cmocka_unit_test(test_stuck_at_the_second_gate),
         cmocka_unit_test(test_the_gate_is_repaired),
         cmocka_unit_test(test_stuck_in_a_scope),
+        cmocka_unit_test(test_stuck_in_the_scope_of_a_process_set),
         cmocka_unit_test(test_nobody_is_stuck_in_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
