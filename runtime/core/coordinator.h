@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of a core that only the root of a process set (set rank 0) has. It counts which ranks
+ * have submitted what, and decides what happens next. All members apply its decisions in one order,
+ * so all run the same operations in the same order. Knobs that shape decisions matter only here.
+ *
+ * A tensor is ready when each rank of the set has submitted it or has joined. Ready tensors run at
+ * once; those that are ready together are fused (core/fusion.h).
+ */
+#pragma once
+
+#include "base/error.h"
+#include "core/action.h"
+#include "core/config.h"
+#include "core/entry.h"
+#include "core/numbers.h"
+#include "core/step_plan.h"
+
+/* What the root knows about a member. */
+struct seat {
+    uint64_t seen; /* decisions that it has processed */
+    bool silent;   /* it has not answered the last ping */
+    bool left;
+};
+
+struct coordinator {
+    const struct core_config *config;
+    struct names entries; /* key -> struct entry */
+    struct entry *first, *last;
+    struct numbers numbers;
+    struct seat *seats;
+    struct bits joined;
+    int32_t last_joined;
+    struct entry **ready; /* entries that all ranks have submitted */
+    size_t ready_count, ready_room;
+    struct step_plan plan;
+    struct learner learner;
+    bool drop_plan, ping;
+    uint64_t decisions;
+    int64_t ping_ns;     /* when the members were last asked whether they live */
+    enum hvd_status end; /* not HVD_OK: the set ends */
+    char *end_text;
+    bool end_sent;
+};
+
+void coordinator_init(struct coordinator *coordinator, const struct core_config *config,
+                      int64_t now_ns);
+void coordinator_destroy(struct coordinator *coordinator);
+
+/* A report of set rank `from`. -1: that rank breaks the rules; the error says how. */
+int coordinator_report(struct coordinator *coordinator, int from, const void *bytes, size_t length,
+                       int64_t now_ns, struct error *err);
+
+/* Appends the next decision. False: there is nothing to decide. */
+bool coordinator_decide(struct coordinator *coordinator, int64_t now_ns, struct buf *out);
+
+/* Requests the end of the set. The first reason counts. */
+void coordinator_end(struct coordinator *coordinator, enum hvd_status status, const char *text);
+
+/* Whether all members know that the set has ended. */
+bool coordinator_all_left(const struct coordinator *coordinator);
+
+/* Warns of tensors that have waited for too long, and asks whether silent members live. -1: a
+ * member is lost, and the error says which. */
+int coordinator_watch(struct coordinator *coordinator, int64_t now_ns, struct actions *actions,
+                      struct error *err);
+/* When coordinator_watch() will have something to do; INT64_MAX: not foreseen. */
+int64_t coordinator_deadline(const struct coordinator *coordinator);
+
+/* This rank was busy until now, and could not hear the others. */
+void coordinator_resumed(struct coordinator *coordinator, int64_t now_ns);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/core.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/coordinator.h"
+#include "core/decide.h"
+
+struct core {
+    struct core_config config;
+    struct member member;
+    struct coordinator *root; /* NULL: another rank is the root */
+    struct actions actions;
+    bool lost, closed;
+};
+
+struct core *core_create(const struct core_config *config, int64_t now_ns)
+{
+    struct core *core = mem_alloc(sizeof *core);
+    core->config = *config;
+    member_init(&core->member, &core->config, now_ns);
+    if (config->rank == 0) {
+        core->root = mem_alloc(sizeof *core->root);
+        coordinator_init(core->root, &core->config, now_ns);
+    }
+    return core;
+}
+
+void core_destroy(struct core *core)
+{
+    if (core == NULL)
+        return;
+    member_destroy(&core->member);
+    if (core->root != NULL)
+        coordinator_destroy(core->root);
+    free(core->root);
+    actions_destroy(&core->actions);
+    free(core);
+}
+
+enum hvd_status core_submit(struct core *core, struct request *request, void *token, int64_t now_ns,
+                            struct error *err)
+{
+    return member_submit(&core->member, request, token, now_ns, err);
+}
+
+void core_hurry(struct core *core, const char *key)
+{
+    member_hurry(&core->member, key);
+}
+
+void core_leave(struct core *core, enum hvd_status why)
+{
+    member_leave(&core->member, why == HVD_ERR_UNKNOWN_SET ? REPORT_REMOVES : REPORT_SHUTS_DOWN);
+}
+
+int core_receive(struct core *core, int from, const void *bytes, size_t length, int64_t now_ns,
+                 struct error *err)
+{
+    if (core->lost)
+        return 0;
+    if (core->root != NULL)
+        return coordinator_report(core->root, from, bytes, length, now_ns, err);
+    if (from != 0)
+        return error_set(err, "rank %d sent a message, and is not the root",
+                         core->config.ranks[from]);
+    return decide_apply(&core->member, bytes, length, now_ns, &core->actions, err);
+}
+
+static void send(struct core *core, int to, struct buf *message)
+{
+    size_t length = message->length;
+    if (core->config.size > 1)
+        actions_add_take(&core->actions, &(struct action){.kind = ACTION_SEND,
+                                                          .to = to,
+                                                          .bytes = buf_take(message),
+                                                          .length = length});
+}
+
+static int report(struct core *core, int64_t now_ns, struct error *err)
+{
+    AUTO_BUF struct buf message = BUF_INIT(CORE_MESSAGE_MAX);
+    member_report(&core->member, now_ns, &message);
+    if (core->root != NULL)
+        return coordinator_report(core->root, 0, buf_text(&message), message.length, now_ns, err);
+    send(core, 0, &message);
+    return 0;
+}
+
+/* The root's own member gets its decisions without a network. */
+static int decide(struct core *core, int64_t now_ns, struct error *err)
+{
+    AUTO_BUF struct buf message = BUF_INIT(CORE_MESSAGE_MAX);
+    int rc = 0;
+    while (rc == 0 && coordinator_decide(core->root, now_ns, &message)) {
+        AUTO_BUF struct buf own = BUF_INIT(CORE_MESSAGE_MAX);
+        buf_append(&own, buf_text(&message), message.length);
+        send(core, TO_ALL, &message);
+        buf_clear(&message);
+        rc = decide_apply(&core->member, buf_text(&own), own.length, now_ns, &core->actions, err);
+    }
+    return rc;
+}
+
+static int watch_root(const struct core *core, int64_t now_ns, struct error *err)
+{
+    const struct core_config *config = &core->config;
+    if (core->root != NULL || config->silence_ns == 0 || !member_waits(&core->member) ||
+        now_ns - core->member.heard_ns < config->silence_ns)
+        return 0;
+    return error_set(err, "rank %d does not answer", config->ranks[0]);
+}
+
+int core_turn(struct core *core, int64_t now_ns, struct error *err)
+{
+    int rc = 0;
+    if (core->lost)
+        return 0;
+    while (rc == 0 && member_is_due(&core->member, now_ns)) {
+        rc = report(core, now_ns, err);
+        if (core->root == NULL || rc != 0)
+            break;
+        rc = decide(core, now_ns, err); /* may make the member due again */
+    }
+    if (rc == 0)
+        rc = watch_root(core, now_ns, err);
+    if (rc != 0 || core->root == NULL)
+        return rc;
+    rc = coordinator_watch(core->root, now_ns, &core->actions, err);
+    if (rc == 0)
+        rc = decide(core, now_ns, err);
+    if (rc == 0 && !core->closed && coordinator_all_left(core->root)) {
+        core->closed = true;
+        actions_add_take(&core->actions, &(struct action){.kind = ACTION_CLOSE});
+    }
+    return rc;
+}
+
+int64_t core_deadline(const struct core *core)
+{
+    const struct core_config *config = &core->config;
+    if (core->lost)
+        return INT64_MAX;
+    if (member_is_due(&core->member, INT64_MIN))
+        return INT64_MIN;
+    int64_t deadline = member_deadline(&core->member), other = INT64_MAX;
+    if (core->root != NULL)
+        other = coordinator_deadline(core->root);
+    else if (config->silence_ns > 0 && member_waits(&core->member))
+        other = core->member.heard_ns + config->silence_ns;
+    return other < deadline ? other : deadline;
+}
+
+void core_resumed(struct core *core, int64_t now_ns)
+{
+    core->member.heard_ns = now_ns;
+    if (core->root != NULL)
+        coordinator_resumed(core->root, now_ns);
+}
+
+void core_lost(struct core *core, enum hvd_status status, const char *text)
+{
+    decide_end(&core->member, status, text, &core->actions);
+    core->lost = true;
+}
+
+bool core_take(struct core *core, struct action *action)
+{
+    return actions_take(&core->actions, action);
+}

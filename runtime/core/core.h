@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The core decides for one process set on one rank: when to report submissions, which operations
+ * run, in which order, and which errors they have. It is pure: messages and the time go in, actions
+ * come out. runtime/loop carries them out, and tests/simcore simulates many ranks in one process.
+ *
+ * Set rank 0 is the root. Messages of two ranks arrive in their order and are not lost, unless a
+ * rank dies; then core_lost() must be called.
+ *
+ * The caller takes the actions with core_take() after each call, and carries them out in their
+ * order. So the root has sent a decision before it runs the operation itself.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "core/action.h"
+#include "core/config.h"
+
+struct core;
+
+struct core *core_create(const struct core_config *config, int64_t now_ns);
+void core_destroy(struct core *core); /* accepts NULL; drops what is pending */
+
+/* Takes the request. `token` (not NULL) comes back in exactly one action: RUN or DONE. On failure
+ * there is no action: HVD_ERR_DUPLICATE_NAME, HVD_ERR_ARGUMENT after a join, or the reason why the
+ * set has ended. */
+enum hvd_status core_submit(struct core *core, struct request *request, void *token, int64_t now_ns,
+                            struct error *err);
+
+/* A thread waits for the submission with this key. */
+void core_hurry(struct core *core, const char *key);
+
+/* Asks for the end of the set on all ranks, with HVD_ERR_SHUT_DOWN or HVD_ERR_UNKNOWN_SET. */
+void core_leave(struct core *core, enum hvd_status why);
+
+/* A message of set rank `from`. -1: that rank breaks the rules; the error says how. */
+int core_receive(struct core *core, int from, const void *bytes, size_t length, int64_t now_ns,
+                 struct error *err);
+
+/* Call it when the messages that are there have been received: reports, decides, and watches the
+ * time. -1: a rank does not answer; the error says which. */
+int core_turn(struct core *core, int64_t now_ns, struct error *err);
+
+/* When core_turn() has something to do, if nothing comes; INT64_MIN: now; INT64_MAX: not foreseen.
+ */
+int64_t core_deadline(const struct core *core);
+
+/* Call it after an operation during which this rank could not hear the others. */
+void core_resumed(struct core *core, int64_t now_ns);
+
+/* Everything that is pending fails, and so does what comes later. No message is sent any more. */
+void core_lost(struct core *core, enum hvd_status status, const char *text);
+
+bool core_take(struct core *core, struct action *action); /* false: there is none */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An entry of the root's table: a request that some ranks have submitted and others have not. The
+ * request of the first rank is the measure for the others.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "core/bits.h"
+#include "core/config.h"
+
+struct entry {
+    struct request request;
+    struct request other;   /* of the first rank that disagrees; key NULL: none does */
+    const char *difference; /* what it disagrees about */
+    struct bits have;       /* set ranks that have submitted it */
+    struct bits others;     /* those whose request is that of `other` */
+    int64_t since_ns, warned_ns;
+    bool ready;
+    struct entry *next, *previous; /* in the order of their coming */
+};
+
+struct entry *entry_create(const struct request *request, int64_t now_ns);
+void entry_destroy(struct entry *entry); /* accepts NULL */
+
+void entry_add(struct entry *entry, int rank, const struct request *request);
+
+/* The error of an entry that all ranks have submitted. Appends nothing if it has none. */
+void entry_describe_error(const struct entry *entry, const struct bits *joined,
+                          const struct core_config *config, struct buf *out);
+
+/* Appends the global numbers of set ranks: "rank 3", "ranks 0 and 2", "ranks 0, 1 and 2". */
+void entry_describe_ranks(const struct bits *which, const struct core_config *config,
+                          struct buf *out);

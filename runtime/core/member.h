@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of a core that every rank has: its own submissions, its view of the cache and of the
+ * plan. It writes reports for the root. core/decide.h has what the root's decisions do.
+ *
+ * A submission is reported at the latest when the cycle time has passed since the oldest one that
+ * has not been reported. It is reported earlier if a thread waits for it (member_hurry), if the
+ * submissions fill a fused operation, or if they complete a group of the plan.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "core/action.h"
+#include "core/cache.h"
+#include "core/config.h"
+#include "core/step_plan.h"
+
+/* A submission that is not complete. */
+struct pending {
+    struct request request;
+    void *token;
+    size_t id; /* NO_ID: reported as a whole request */
+    bool reported;
+    struct pending *next; /* in the list of fresh ones */
+};
+
+struct member {
+    const struct core_config *config;
+    struct names pending; /* key -> struct pending */
+    struct cache cache;
+    struct step_plan plan;
+    struct bits outgoing;               /* numbers of submissions that the next report has */
+    struct bits held;                   /* those that wait for their group */
+    struct pending *fresh, **fresh_end; /* submissions without a number, for the next report */
+    size_t fresh_count, bytes;
+    int64_t since_ns, held_since_ns, heard_ns;
+    bool urgent;
+    uint64_t seen;
+    unsigned flags;         /* enum report_flag, for the next report */
+    bool joined;            /* a join is pending */
+    enum hvd_status status; /* not HVD_OK: the set has ended */
+    char *text;
+};
+
+void member_init(struct member *member, const struct core_config *config, int64_t now_ns);
+void member_destroy(struct member *member);
+
+/* Takes the request, also on failure: HVD_ERR_DUPLICATE_NAME, HVD_ERR_ARGUMENT after a join, or
+ * the reason why the set has ended. `token` must not be NULL. */
+enum hvd_status member_submit(struct member *member, struct request *request, void *token,
+                              int64_t now_ns, struct error *err);
+
+/* A thread waits for the submission with this key, so others will not follow soon. */
+void member_hurry(struct member *member, const char *key);
+
+/* Asks for the end of the set, with a flag of enum report_flag. */
+void member_leave(struct member *member, unsigned flag);
+
+/* Whether member_report() has something to say now, and when it will have at the latest (INT64_MAX:
+ * not foreseen). */
+bool member_is_due(const struct member *member, int64_t now_ns);
+int64_t member_deadline(const struct member *member);
+void member_report(struct member *member, int64_t now_ns, struct buf *out);
+
+bool member_waits(const struct member *member); /* for a decision of the root */
+
+/* For core/decide.c. A number leaves the cache; what is held back does not wait any longer. */
+void member_forget(struct member *member, size_t id, int64_t now_ns);
+void member_release_held(struct member *member);
+void pending_destroy(struct pending *pending);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define KIND_ROW(name, text, letter) {text, letter},
+static const struct {
+    const char *text;
+    char letter;
+} kinds[] = {KIND_LIST(KIND_ROW)};
+#undef KIND_ROW
+
+static const char types[] = "types", operations[] = "operations", shapes[] = "shapes",
+                  scales[] = "scales", reductions[] = "reductions", roots[] = "roots",
+                  ranks[] = "ranks", sets[] = "numbers of the process set";
+
+const char *kind_text(enum kind kind)
+{
+    return kinds[kind].text;
+}
+
+char *request_key(enum kind kind, const char *name)
+{
+    return mem_printf("%c%s", kinds[kind].letter, kinds[kind].letter == 't' ? name : "");
+}
+
+void request_destroy(struct request *request)
+{
+    free(request->key);
+    free(request->shape);
+    *request = (struct request){0};
+}
+
+struct request request_copy(const struct request *request)
+{
+    struct request copy = *request;
+    copy.key = mem_strdup(request->key);
+    copy.shape = request->dims == 0
+                     ? NULL
+                     : mem_dup(request->shape, (size_t)request->dims * sizeof *request->shape);
+    return copy;
+}
+
+const char *request_name(const struct request *request)
+{
+    return request_has_tensor(request) ? request->key + 1 : kind_text(request->kind);
+}
+
+bool request_has_tensor(const struct request *request)
+{
+    return kinds[request->kind].letter == 't';
+}
+
+static bool is_type(uint64_t type)
+{
+    switch (type) {
+#define TYPE_CASE(name, value, bytes, text) case name:
+        HVD_TYPE_LIST(TYPE_CASE)
+#undef TYPE_CASE
+        return true;
+    default: return false;
+    }
+}
+
+static size_t type_size(enum hvd_type type)
+{
+    switch (type) {
+#define TYPE_CASE(name, value, bytes, text) \
+    case name: return bytes;
+        HVD_TYPE_LIST(TYPE_CASE)
+#undef TYPE_CASE
+    }
+    return 0;
+}
+
+static const char *type_text(enum hvd_type type)
+{
+    switch (type) {
+#define TYPE_CASE(name, value, bytes, text) \
+    case name: return text;
+        HVD_TYPE_LIST(TYPE_CASE)
+#undef TYPE_CASE
+    }
+    return "?";
+}
+
+static bool is_op(uint64_t op)
+{
+    switch (op) {
+#define OP_CASE(name, value, text) case name:
+        HVD_OP_LIST(OP_CASE)
+#undef OP_CASE
+        return true;
+    default: return false;
+    }
+}
+
+static const char *op_text(enum hvd_op op)
+{
+    switch (op) {
+#define OP_CASE(name, value, text) \
+    case name: return text;
+        HVD_OP_LIST(OP_CASE)
+#undef OP_CASE
+    }
+    return "?";
+}
+
+size_t request_elements(const struct request *request)
+{
+    size_t elements = 1;
+    if (!request_has_tensor(request))
+        return 0;
+    for (int32_t i = 0; i < request->dims; i++)
+        if (request->shape[i] == 0)
+            return 0;
+    for (int32_t i = 0; i < request->dims; i++)
+        if (__builtin_mul_overflow(elements, (size_t)request->shape[i], &elements))
+            return SIZE_MAX;
+    return elements;
+}
+
+size_t request_bytes(const struct request *request)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(request_elements(request), type_size(request->type), &bytes)
+               ? SIZE_MAX
+               : bytes;
+}
+
+/* As bits: a NaN agrees with itself. */
+static bool same_scales(const struct request *a, const struct request *b)
+{
+    return memcmp(&a->prescale, &b->prescale, sizeof a->prescale) == 0 &&
+           memcmp(&a->postscale, &b->postscale, sizeof a->postscale) == 0;
+}
+
+bool request_fuses(const struct request *a, const struct request *b)
+{
+    return a->kind == KIND_ALLREDUCE && b->kind == KIND_ALLREDUCE && a->type == b->type &&
+           a->op == b->op && same_scales(a, b);
+}
+
+static bool reduces(enum kind kind)
+{
+    return kind == KIND_ALLREDUCE || kind == KIND_REDUCESCATTER;
+}
+
+/* Ranks may have different first dimensions. */
+static bool first_is_free(enum kind kind)
+{
+    return kind == KIND_ALLGATHER || kind == KIND_ALLTOALL;
+}
+
+static bool same_shape(const struct request *a, const struct request *b)
+{
+    int32_t from = first_is_free(a->kind) ? 1 : 0;
+    return a->dims == b->dims &&
+           (a->dims <= from || memcmp(a->shape + from, b->shape + from,
+                                      (size_t)(a->dims - from) * sizeof *a->shape) == 0);
+}
+
+const char *request_difference(const struct request *a, const struct request *b)
+{
+    if (a->type != b->type)
+        return types;
+    if (a->kind != b->kind)
+        return operations;
+    if (!same_shape(a, b))
+        return a->kind == KIND_ADD_SET ? ranks : shapes;
+    if (reduces(a->kind) && !same_scales(a, b))
+        return scales;
+    if (reduces(a->kind) && a->op != b->op)
+        return reductions;
+    if (a->root != b->root)
+        return a->kind == KIND_REMOVE_SET ? sets : roots;
+    return NULL;
+}
+
+void request_describe(const struct request *request, const char *difference, struct buf *out)
+{
+    if (difference == types) {
+        buf_puts(out, type_text(request->type));
+    } else if (difference == operations) {
+        buf_puts(out, kind_text(request->kind));
+    } else if (difference == shapes || difference == ranks) {
+        for (int32_t i = 0; i < request->dims; i++)
+            buf_printf(out, "%s%lld", i == 0 ? "[" : ", ", (long long)request->shape[i]);
+        buf_puts(out, request->dims == 0 ? "[]" : "]");
+    } else if (difference == scales) {
+        buf_printf(out, "%g and %g", request->prescale, request->postscale);
+    } else if (difference == reductions) {
+        buf_puts(out, op_text(request->op));
+    } else {
+        buf_printf(out, "%d", request->root);
+    }
+}
+
+enum { HAS_SCALES = 1 };
+
+static bool is_one(double value)
+{
+    const double one = 1;
+    return memcmp(&value, &one, sizeof one) == 0;
+}
+
+void request_write(const struct request *request, struct buf *out)
+{
+    bool scaled = !is_one(request->prescale) || !is_one(request->postscale);
+    put_number(out, request->kind);
+    put_number(out, request->type);
+    put_number(out, request->op);
+    put_signed(out, request->root);
+    put_number(out, (uint64_t)request->dims);
+    for (int32_t i = 0; i < request->dims; i++)
+        put_number(out, (uint64_t)request->shape[i]);
+    put_number(out, scaled ? HAS_SCALES : 0);
+    if (scaled) {
+        put_real(out, request->prescale);
+        put_real(out, request->postscale);
+    }
+    put_text(out, request->key + 1);
+}
+
+static void read_shape(struct reader *in, size_t dims_max, struct request *out)
+{
+    size_t limit = out->kind == KIND_ADD_SET ? dims_max : HVD_DIMS_MAX;
+    size_t dims = (size_t)get_number_below(in, limit + 1);
+    in->bad = in->bad || dims > in->left; /* a length has at least one byte */
+    if (in->bad || dims == 0)
+        return;
+    out->dims = (int32_t)dims;
+    out->shape = mem_array(dims, sizeof *out->shape);
+    for (size_t i = 0; i < dims; i++)
+        out->shape[i] = (int64_t)get_number_below(in, (uint64_t)INT64_MAX + 1);
+}
+
+int request_read(struct reader *in, size_t dims_max, struct request *out)
+{
+    *out = (struct request){.prescale = 1, .postscale = 1};
+    out->kind = (enum kind)get_number_below(in, KINDS);
+    uint64_t type = get_number(in), op = get_number(in);
+    int64_t root = get_signed(in);
+    in->bad = in->bad || !is_type(type) || !is_op(op) || root < INT32_MIN || root > INT32_MAX;
+    out->type = in->bad ? HVD_UINT8 : (enum hvd_type)type;
+    out->op = in->bad ? HVD_SUM : (enum hvd_op)op;
+    out->root = (int32_t)root;
+    read_shape(in, dims_max, out);
+    if (get_number_below(in, HAS_SCALES + 1) == HAS_SCALES) {
+        out->prescale = get_real(in);
+        out->postscale = get_real(in);
+    }
+    char *name AUTO_FREE = get_text(in, HVD_NAME_MAX);
+    in->bad = in->bad || request_bytes(out) == SIZE_MAX;
+    if (name != NULL && !in->bad) {
+        in->bad = (kinds[out->kind].letter == 't') != (name[0] != '\0');
+        out->key = request_key(out->kind, name);
+    }
+    if (!in->bad)
+        return 0;
+    request_destroy(out);
+    return -1;
+}

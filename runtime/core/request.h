@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request: what one rank says about an operation that it has submitted.
+ *
+ * Requests meet by their key, which is 't' and the name of the tensor, or one letter for what has
+ * no name, such as a barrier. Two requests agree if the operation can run with both. The checks
+ * have the order of Horovod, and the first that fails is reported: type, kind, shape, scales,
+ * reduction, root.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "core/codec.h"
+#include "include/hvd.h"
+
+/* X(name, text, letter of the key). The letter 't' means that the name follows. */
+#define KIND_LIST(X)                            \
+    X(KIND_ALLREDUCE, "allreduce", 't')         \
+    X(KIND_ALLGATHER, "allgather", 't')         \
+    X(KIND_BROADCAST, "broadcast", 't')         \
+    X(KIND_ALLTOALL, "alltoall", 't')           \
+    X(KIND_REDUCESCATTER, "reducescatter", 't') \
+    X(KIND_BARRIER, "barrier", 'b')             \
+    X(KIND_JOIN, "join", 'j')                   \
+    X(KIND_ADD_SET, "add_process_set", 'a')     \
+    X(KIND_REMOVE_SET, "remove_process_set", 'r')
+
+#define KIND_ENUM(name, text, letter) name,
+enum kind { KIND_LIST(KIND_ENUM) KINDS };
+#undef KIND_ENUM
+
+struct request {
+    char *key; /* owned */
+    enum kind kind;
+    enum hvd_type type;
+    enum hvd_op op;
+    double prescale, postscale;
+    int32_t root; /* broadcast: global rank; KIND_REMOVE_SET: number of the set */
+    int32_t dims;
+    int64_t *shape; /* owned; KIND_ADD_SET: the global ranks of the set, ascending */
+};
+
+#define AUTO_REQUEST __attribute__((cleanup(request_destroy)))
+
+const char *kind_text(enum kind kind);
+
+/* `name` is used if the kind has one. The caller frees it. */
+char *request_key(enum kind kind, const char *name);
+
+void request_destroy(struct request *request);
+struct request request_copy(const struct request *request);
+
+/* For people: the name of the tensor, or the kind. Borrowed. */
+const char *request_name(const struct request *request);
+
+size_t request_elements(const struct request *request); /* SIZE_MAX: more than memory can have */
+size_t request_bytes(const struct request *request);
+
+/* Whether the operation moves data of a tensor. */
+bool request_has_tensor(const struct request *request);
+
+/* Whether two allreduces may be one. */
+bool request_fuses(const struct request *a, const struct request *b);
+
+/* NULL: they agree. Otherwise what differs, such as "types"; static. */
+const char *request_difference(const struct request *a, const struct request *b);
+
+/* Appends the value of `request` in `difference`, such as "float32". */
+void request_describe(const struct request *request, const char *difference, struct buf *out);
+
+void request_write(const struct request *request, struct buf *out);
+/* -1: the reader is bad, and `out` is empty. A shape from elsewhere has at most `dims_max` entries
+ * if it is a list of ranks, and HVD_DIMS_MAX otherwise. */
+int request_read(struct reader *in, size_t dims_max, struct request *out);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan of a training step: the groups of tensors that run together, as numbers of the cache.
+ *
+ * The root learns it. A step ends when a tensor comes that the step already had. If a step has the
+ * same tensors as the two steps before it, its groups become the plan. From then on, members report
+ * a group at once when they have all its tensors, and hold back its tensors until then. The plan is
+ * only advice about when to report: without it, or with a wrong one, the same operations run.
+ */
+#pragma once
+
+#include "core/bits.h"
+
+struct step_plan {
+    struct bits *groups; /* disjoint */
+    size_t count, room;
+    struct bits all; /* of all groups */
+};
+
+void step_plan_destroy(struct step_plan *plan); /* leaves an empty plan */
+void step_plan_add(struct step_plan *plan, const struct bits *group);
+/* The group of a number; NULL: it is not in the plan. Borrowed. */
+const struct bits *step_plan_group(const struct step_plan *plan, size_t id);
+
+struct learner {
+    struct step_plan step; /* the groups of the current step */
+    struct bits previous;  /* the tensors of the step before */
+    int repeats;           /* how often in a row a step had the tensors of the one before */
+};
+
+void learner_destroy(struct learner *learner);
+void learner_forget(struct learner *learner); /* begins again */
+
+/* A group runs. True: the step before it, whose groups are now in `plan`, is learned. */
+bool learner_run(struct learner *learner, const struct bits *group, struct step_plan *plan);
