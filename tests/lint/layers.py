@@ -18,12 +18,13 @@ import re
 
 import tree
 
-# A file may include its own room and rooms of a lower layer. launcher/ and runtime/ share the first
-# two: they meet in base, and in the names of environment variables (include).
+# A file may include its own room and rooms of a lower layer. launcher/ and runtime/ share
+# some: they meet in base, in the names of environment variables (include), and in the packets between
+# an agent and its workers (line).
 LAYERS = {
     "launcher": [
         {"base", "include"},
-        {"model"},
+        {"model", "line"},
         {"wire"},
         {"io"},
         {"node", "stacks", "transport", "output", "rendezvous", "pmix", "pmi1"},
@@ -32,13 +33,13 @@ LAYERS = {
     ],
     "runtime": [
         {"base", "include"},
-        {"core"},
+        {"core", "line"},
         {"engine"},
         {"loop"},
         {"elastic"},
     ],
 }
-SHARED = {"base", "include"}  # these live under runtime/
+SHARED = {"base", "include", "line"}  # these live under runtime/
 
 # The folders of a room, lowest first. Those of one set do not know each other; "." holds the files
 # that lie in the room itself. A room that is not here has no folders.

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker's end of the line to the agent of its node (docs/runtime.md, packet.h).
+ *
+ * It has no thread and never waits. Its owner watches line_fd() for input, and then calls
+ * line_receive() until that has nothing more. One thread at a time may use a line. All calls keep
+ * within the memory of the line, whatever the agent sends.
+ *
+ * A line belongs to one epoch of an elastic job. After each rendezvous the owner makes a new one:
+ * the agent first sends EPOCH and then the ranks of that epoch that have ended already.
+ */
+#pragma once
+
+#include "line/packet.h"
+
+/* The variable in which the agent names its socket: "@" and an abstract name. */
+#define LINE_VARIABLE "HVDRUN_LINE"
+
+struct line;
+
+/* `address` is the value of the variable. NULL: there is no agent at that address, or it refuses
+ * this process. Then the library works without a line. */
+struct line *line_open(const char *address, struct error *err);
+void line_close(struct line *line); /* accepts NULL */
+
+int line_fd(const struct line *line); /* to be watched for input; the line owns it */
+
+/* 1: a packet came. 0: there is not one now. -1: the line has ended, or the agent sent bytes that
+ * are not a packet; close it. Packets of unknown type are skipped. */
+int line_receive(struct line *line, struct line_packet *packet, struct error *err);
+
+/* 1: sent. 0: the agent has not read what came before it, and the packet was dropped. -1: the line
+ * has ended. The agent drops more than a few packets a second of one worker. */
+int line_send(struct line *line, const struct line_packet *packet);
