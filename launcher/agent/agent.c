@@ -18,6 +18,7 @@
 #include "agent/notifier.h"
 #include "agent/orders.h"
 #include "agent/rendezvous_door.h"
+#include "agent/worker_lines.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "io/tls_stream.h"
@@ -211,6 +212,7 @@ static void agent_close(struct agent *agent)
     crews_destroy(agent->crews);
     mpi_host_destroy(agent->mpi);
     rendezvous_door_destroy(agent->rendezvous);
+    worker_lines_destroy(agent->lines);
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);
     helpers_destroy(agent->helpers);

@@ -22,6 +22,7 @@ struct mpi_host;
 struct notifier;
 struct rendezvous_door;
 struct tls_stream;
+struct worker_lines;
 
 struct agent {
     const struct agent_config *config;
@@ -38,6 +39,7 @@ struct agent {
     struct hello *hello;
     struct stream_pool pool;
     struct rendezvous_door *rendezvous;
+    struct worker_lines *lines; /* NULL: no crew yet, or there is no socket */
     struct ending *ending;
     struct keeper_line *keeper; /* NULL: there is none */
     struct modules *modules;

@@ -457,3 +457,11 @@ bool crew_has_group(const struct crew *crew, pid_t group)
 {
     return by_pid_find(crew, group) != NULL;
 }
+
+bool crew_seat_of(const struct crew *crew, pid_t session, uint32_t *seat)
+{
+    const struct worker *worker = by_pid_find(crew, session);
+    if (worker != NULL)
+        *seat = worker->seat;
+    return worker != NULL;
+}

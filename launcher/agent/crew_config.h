@@ -24,7 +24,8 @@ struct crew_config {
     struct modules *modules;
     const char *job_id;
     int64_t drain_ms;
-    int rendezvous_port; /* 0: none */
+    int rendezvous_port;      /* 0: none */
+    const char *line_address; /* of the lines to workers; NULL: none */
     /* Every worker is FINISHED. Called from inside the crew: do not destroy it here. */
     void (*finished)(void *context);
     void *context;

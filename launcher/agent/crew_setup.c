@@ -248,6 +248,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .jax_port = (int)start->jax_port,
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir),
         .deadline_file = setup->deadline_file,
+        .line_address = config->line_address,
         .cpus_allowed = cpus,
         .bound = setup->binding.cpus != NULL,
         .cpu_ranks = setup->cpu_ranks,

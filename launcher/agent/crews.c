@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/crews.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/rank_stacks.h"
 #include "base/mem.h"
@@ -152,13 +154,31 @@ void crews_write_deadline(const struct crews *crews, const struct deadline *dead
         deadline_write(deadline, crew_folder(crews->list[i]), log);
 }
 
-void crews_report_states(const struct crews *crews, const struct post *post)
+/* In the first line: "...; libhvd has completed 12 operations" */
+static void add_progress(const struct worker_lines *lines, struct crew_states *states)
+{
+    uint64_t operations = 0;
+    for (size_t i = 0; lines != NULL && i < states->texts.count; i++) {
+        char **text = &states->texts.items[i];
+        if (states->pids[i] == 0 || !worker_lines_progress(lines, states->seats[i], &operations))
+            continue;
+        int line = (int)strcspn(*text, "\n");
+        char *longer = mem_printf("%.*s; libhvd has completed %" PRIu64 " operation%s%s", line,
+                                  *text, operations, operations == 1 ? "" : "s", *text + line);
+        free(*text);
+        *text = longer;
+    }
+}
+
+void crews_report_states(const struct crews *crews, const struct worker_lines *lines,
+                         const struct post *post)
 {
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
     struct crew_states states = {NULL, NULL, STRV_INIT};
     /* Seats of older crews whose workers have ended may be others' now. */
     for (size_t i = 0; i < crews->count; i++)
         crew_states(crews->list[i], i + 1 == crews->count, &states);
+    add_progress(lines, &states);
     message.seats = states.seats;
     message.texts = states.texts.items;
     message.n_seats = message.n_texts = states.texts.count;
@@ -200,4 +220,12 @@ bool crews_has_group(const struct crews *crews, pid_t group)
     for (size_t i = 0; i < crews->count && !has; i++)
         has = crew_has_group(crews->list[i], group);
     return has;
+}
+
+bool crews_seat_of(const struct crews *crews, pid_t session, uint32_t *seat)
+{
+    bool found = false;
+    for (size_t i = 0; i < crews->count && !found; i++)
+        found = crew_seat_of(crews->list[i], session, seat);
+    return found;
 }

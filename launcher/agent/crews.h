@@ -10,6 +10,7 @@
 
 #include "agent/crew.h"
 #include "agent/deadline.h"
+#include "agent/worker_lines.h"
 
 struct crews;
 
@@ -40,9 +41,12 @@ void crews_resize(struct crews *crews, int rows, int columns);
 void crews_cut(struct crews *crews);
 void crews_write_deadline(const struct crews *crews, const struct deadline *deadline,
                           const struct log *log);
-void crews_report_states(const struct crews *crews, const struct post *post); /* one frame */
+/* One frame. `lines` (may be NULL) say how far each worker has come. */
+void crews_report_states(const struct crews *crews, const struct worker_lines *lines,
+                         const struct post *post);
 
 int crews_live(const struct crews *crews);
 bool crews_is_finished(const struct crews *crews);
 void crews_leave_folders(struct crews *crews); /* as crew_leave_folders() */
 bool crews_has_group(const struct crews *crews, pid_t group);
+bool crews_seat_of(const struct crews *crews, pid_t session, uint32_t *seat);

@@ -9,6 +9,7 @@
 #include "agent/ending.h"
 #include "agent/notifier.h"
 #include "agent/rendezvous_door.h"
+#include "agent/worker_lines.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -47,12 +48,32 @@ static void open_rendezvous(struct agent *agent, uint32_t epoch, const Hvdrun__P
         rendezvous_door_begin(agent->rendezvous, epoch);
 }
 
+static bool seat_of(void *context, pid_t session, uint32_t *seat)
+{
+    const struct agent *agent = context;
+    return crews_seat_of(agent->crews, session, seat);
+}
+
+/* The lines of the node, likewise. */
+static void open_lines(struct agent *agent, uint32_t epoch, bool joins)
+{
+    struct error err = ERROR_INIT;
+    if (agent->lines == NULL) {
+        agent->lines = worker_lines_create(agent->loop, &agent->post, seat_of, agent, &err);
+        if (agent->lines == NULL)
+            log_info(&agent->post.log, "no line to the workers: %s", err.text);
+    }
+    if (agent->lines != NULL && !joins)
+        worker_lines_begin(agent->lines, epoch);
+}
+
 static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *message)
 {
     bool joins = crews_make_way(agent->crews) > 0;
     agent->post.epoch = epoch;
     if (!message->mpi_controller)
         open_rendezvous(agent, epoch, message, joins);
+    open_lines(agent, epoch, joins);
     struct crew_config config = {
         .loop = agent->loop,
         .post = &agent->post,
@@ -65,7 +86,8 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
         .modules = agent->modules,
         .job_id = agent->job_id,
         .drain_ms = agent->drain_ms,
-        .rendezvous_port = agent->rendezvous == NULL ? 0 : rendezvous_door_port(agent->rendezvous)};
+        .rendezvous_port = agent->rendezvous == NULL ? 0 : rendezvous_door_port(agent->rendezvous),
+        .line_address = agent->lines == NULL ? NULL : worker_lines_address(agent->lines)};
     departure_inform(agent->departure, crews_add(agent->crews, &config, message));
 }
 
@@ -94,6 +116,8 @@ void node_orders_epoch(struct agent *agent, const struct frame_header *header, c
     agent->post.epoch = header->epoch;
     if (agent->rendezvous != NULL)
         rendezvous_door_begin(agent->rendezvous, header->epoch);
+    if (agent->lines != NULL)
+        worker_lines_begin(agent->lines, header->epoch);
 }
 
 void node_orders_credit(struct agent *agent, const struct frame_header *header, const uint8_t *body)
@@ -171,4 +195,11 @@ void node_orders_deadline(struct agent *agent, const struct frame_header *header
                           const uint8_t *body)
 {
     departure_deadline(agent->departure, body, header->length);
+}
+
+void node_orders_ranks_ended(struct agent *agent, const struct frame_header *header,
+                             const uint8_t *body)
+{
+    if (agent->lines != NULL)
+        worker_lines_ended(agent->lines, header->epoch, body, header->length);
 }

@@ -27,6 +27,8 @@ void node_orders_notify(struct agent *agent, const struct frame_header *header,
                         const uint8_t *body);
 void node_orders_deadline(struct agent *agent, const struct frame_header *header,
                           const uint8_t *body);
+void node_orders_ranks_ended(struct agent *agent, const struct frame_header *header,
+                             const uint8_t *body);
 void node_orders_kv_reply(struct agent *agent, const struct frame_header *header,
                           const uint8_t *body);
 void node_orders_check(struct agent *agent, const struct frame_header *header, const uint8_t *body);

@@ -40,7 +40,7 @@ static void state_request(struct agent *agent, const struct frame_header *header
                           const uint8_t *body)
 {
     (void)header, (void)body;
-    crews_report_states(agent->crews, &agent->post);
+    crews_report_states(agent->crews, agent->lines, &agent->post);
 }
 
 static void end(struct agent *agent, const struct frame_header *header, const uint8_t *body)
@@ -64,6 +64,7 @@ static const struct order orders[] = {
     [FRAME_RESUME] = {.node = node_orders_resume},
     [FRAME_OUTPUT_CREDIT] = {.node = node_orders_credit},
     [FRAME_KV_REPLY] = {.node = node_orders_kv_reply},
+    [FRAME_RANKS_ENDED] = {.node = node_orders_ranks_ended},
     [FRAME_NOTIFY] = {.node = node_orders_notify},
     [FRAME_DEADLINE] = {.node = node_orders_deadline},
     [FRAME_CHECK] = {.node = node_orders_check},

@@ -183,9 +183,22 @@ static void put_events(struct buf *out, const json_t *events)
     }
 }
 
+/* What the job waits for, as the workers report it. */
+static void put_stalls(struct buf *out, const json_t *stalls)
+{
+    if (json_array_size(stalls) > 0)
+        buf_putc(out, '\n');
+    for (size_t i = 0; i < json_array_size(stalls); i++) {
+        const char *line = json_string_value(json_array_get(stalls, i));
+        put_safe(out, line != NULL ? line : "?");
+        buf_putc(out, '\n');
+    }
+}
+
 void control_status_text(const json_t *status, struct buf *out)
 {
     put_job(out, status);
     put_hosts(out, json_object_get(status, "hosts"));
+    put_stalls(out, json_object_get(status, "stalls"));
     put_events(out, json_object_get(status, "events"));
 }

@@ -22,6 +22,7 @@
 #include "driver/reach/progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/collect.h"
+#include "driver/run/job_lines.h"
 #include "driver/run/job_output.h"
 #include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
@@ -59,6 +60,7 @@ static void node_lost(struct job *job, struct node_link *node, const char *why)
     events_node(job->events, "node_lost", node, why);
     job_rendezvous_node_lost(job->rendezvous, node);
     job_mpi_node_lost(job->mpi, node);
+    job_lines_node_lost(job->lines, node);
     if (node->stream.same_machine) {
         job->lost_here = true;
         if (node->stream.pid > 0)
@@ -204,6 +206,7 @@ static int job_open(struct job *job, struct error *err)
     job->events = events_open(job, job->settings->events);
     job->rendezvous = job_rendezvous_create(job);
     job->mpi = job_mpi_create(job);
+    job->lines = job_lines_create(job);
     job->progress = progress_create(job);
     job->reach = reach_create(job);
     if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
@@ -266,6 +269,7 @@ static void job_close(struct job *job)
     time_limit_destroy(job->time_limit);
     orphans_destroy(job->orphans);
     teardown_destroy(job->teardown);
+    job_lines_destroy(job->lines);
     collect_destroy(job->collect);
     exit_outside_clear(&job->outside);
     free(job->requeue_refused);

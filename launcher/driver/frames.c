@@ -5,6 +5,7 @@
 #include "driver/mpi/job_mpi.h"
 #include "driver/run/collect.h"
 #include "driver/run/exits.h"
+#include "driver/run/job_lines.h"
 #include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/suspension.h"
@@ -35,6 +36,9 @@ static const struct frame_rule common[FRAME_RULES] = {
     [FRAME_OUTPUT] = {collect_bytes, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
     [FRAME_OUTPUT_SHOW] = {collect_show, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
     [FRAME_STDIN_CREDIT] = {stdin_feed_credit, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+
+    [FRAME_LINE_OPENED] = {job_lines_opened, EPOCHS_PRESENT, NODE_RUNNING, false},
+    [FRAME_STALL] = {job_lines_stall, EPOCHS_PRESENT, NODE_RUNNING, false},
 
     [FRAME_KV_REQUEST] = {job_rendezvous_request, EPOCHS_ALL, NODE_RUNNING, false},
     [FRAME_KV_DROPPED] = {job_rendezvous_dropped, EPOCHS_ALL, NODE_RUNNING, false},

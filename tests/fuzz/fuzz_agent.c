@@ -39,6 +39,7 @@ static const struct frames_kind kinds[] = {
     {FRAME_CANCEL, NULL},
     {FRAME_EPOCH, NULL},
     {FRAME_DEADLINE, &hvdrun__deadline__descriptor},
+    {FRAME_RANKS_ENDED, &hvdrun__ranks_ended__descriptor},
     {FRAME_PART, NULL},
     {FRAME_HELLO, &hvdrun__agent_hello__descriptor}, /* those of the other direction */
     {FRAME_OUTPUT, NULL},

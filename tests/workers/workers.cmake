@@ -19,6 +19,14 @@ foreach(source ${worker_sources})
   add_dependencies(workers worker_${name})
 endforeach()
 
+# This one uses a part of libhvd, which is built here without sanitizers too.
+file(GLOB line_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/line/*.c)
+target_sources(worker_line_worker PRIVATE ${line_sources}
+  ${PROJECT_SOURCE_DIR}/runtime/base/buf.c ${PROJECT_SOURCE_DIR}/runtime/base/error.c
+  ${PROJECT_SOURCE_DIR}/runtime/base/fd.c ${PROJECT_SOURCE_DIR}/runtime/base/mem.c
+  ${PROJECT_SOURCE_DIR}/runtime/base/parse.c)
+target_include_directories(worker_line_worker PRIVATE ${PROJECT_SOURCE_DIR}/runtime)
+
 set(WORKERS_DIR ${HVDRUN_WORKERS})
 if(NOT TARGET mpi_workers)
   include(${CMAKE_CURRENT_LIST_DIR}/mpi.cmake)

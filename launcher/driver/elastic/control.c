@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/elastic/parts.h"
+#include "driver/tell/report.h"
 
 static json_t *text_json(const char *text)
 {
@@ -63,6 +64,7 @@ static json_t *status(void *context)
     json_object_set_new(object, "up_s",
                         json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
     json_object_set_new(object, "hosts", hosts);
+    json_object_set_new(object, "stalls", report_stalls_now(job));
     json_object_set_new(object, "events", elastic_story_last(parts->story));
     return object;
 }

@@ -11,6 +11,7 @@
 #include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/start/handshake.h"
+#include "driver/tell/stalls.h"
 
 struct elastic_epoch {
     struct job *job;
@@ -90,6 +91,7 @@ static void seat_member(struct job *job, const struct elastic_member *member, ui
         rank_table_seat(&job->ranks, member->seat)->epoch = number;
     }
     struct rank_record *record = &job->ranks.records[member->seat];
+    record->joined = number;
     record->rank = member->rank;
     record->local_rank = member->local_rank;
     record->node = member->host;
@@ -114,6 +116,7 @@ void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan 
         first_start(job);
     else
         stdin_feed_stop(job->stdin_feed); /* what was read cannot be read again */
+    stall_list_all_over(job->stalls);
     for (int i = 0; i < job->plan->node_count; i++)
         node_link_send(job->places[i], FRAME_EPOCH, job->epoch, NULL);
     elastic_launch_start(&epoch->next, job);

@@ -48,12 +48,14 @@ struct collect;
 struct events;
 struct helpers;
 struct job_kind;
+struct job_lines;
 struct job_mpi;
 struct orphans;
 struct progress;
 struct reach;
 struct job_rendezvous;
 struct stack_tree;
+struct stall_list;
 struct stdin_feed;
 struct suspension;
 struct teardown;
@@ -145,6 +147,7 @@ struct job {
 
     struct collect *collect;
     struct events *events;
+    struct job_lines *lines;
     struct job_mpi *mpi;
     struct orphans *orphans;
     struct progress *progress;
@@ -153,6 +156,7 @@ struct job {
     struct user_signals *signals;
     struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */
     struct stack_tree *stacks;     /* of the ranks, when --timeout ended the job; or empty */
+    struct stall_list *stalls;     /* of libhvd in the workers; the lines create it */
     struct suspension *suspension;
     struct teardown *teardown;
     struct terminal *terminal; /* in raw mode for --pty; NULL */

@@ -39,7 +39,7 @@ void job_seat_ranks(struct job *job)
         record->local_rank = place->local_rank;
         record->app = place->app;
         record->node = job->places[place->node]->index;
-        record->epoch = job->epoch;
+        record->epoch = record->joined = job->epoch;
     }
 }
 

@@ -290,6 +290,7 @@ void node_link_renew(struct node_link *node)
     memset(node->stage_ns, 0, sizeof(node->stage_ns));
     node->hello_ns = node->ready_ns = node->killed_ns = 0;
     node->suspect = node->same_clock = false;
+    node->lines_epoch = 0;
 }
 
 void node_link_destroy(struct node_link *node)

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "driver/end/blame.h"
 #include "driver/job/job_kind.h"
+#include "driver/run/job_lines.h"
 #include "driver/tell/events.h"
 
 bool exits_seat_of(const struct job *job, const struct node_link *node, uint32_t seat)
@@ -85,6 +86,7 @@ int exits_exited(struct job *job, struct node_link *node, const struct agent_fra
         record_exit(record, message);
         record->ended_by_us |= node->killed_ns != 0 && is_after_kill(node, record);
         events_rank(job->events, "worker_exit", job, seat);
+        job_lines_rank_ended(job->lines, seat); /* before another epoch may begin */
         kind_exited(job, &event);
     }
     hvdrun__exited__free_unpacked(message, NULL);

@@ -14,6 +14,11 @@ char *report_json(const struct job *job, const struct verdict *verdict);
  * caller owns; null: there are none. */
 struct json_t *report_stacks(const struct job *job);
 
+/* What waits, or waited, for ranks in libhvd; a value of jansson that the caller owns. */
+struct json_t *report_stalls(const struct job *job);
+/* The same for what waits now: a list of lines of text. */
+struct json_t *report_stalls_now(const struct job *job);
+
 /* The start in the trace event format of Chrome: a row for each node and each rank. The caller
  * frees it. */
 char *report_trace(const struct job *job);

@@ -139,6 +139,7 @@ char *report_json(const struct job *job, const struct verdict *verdict)
     json_object_set_new(root, "nodes", nodes);
     json_object_set_new(root, "ranks", ranks);
     json_object_set_new(root, "stacks", report_stacks(job));
+    json_object_set_new(root, "stalls", report_stalls(job));
     kind_report(job, root);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
     json_decref(root);

@@ -45,6 +45,7 @@ enum worker_value {
     CONTROLLER,
     ELASTIC,
     DEADLINE_FILE,
+    LINE_ADDRESS,
     RENDEZVOUS_ADDR,
     RENDEZVOUS_PORT,
     APP_SIZES,
@@ -152,6 +153,7 @@ static void fill_values(struct worker_env *env)
     env->text[CONTROLLER] = mem_strdup(gloo ? "gloo" : "mpi");
     env->text[ELASTIC] = mem_strdup(job->elastic ? "1" : NULL);
     env->text[DEADLINE_FILE] = mem_strdup(job->deadline_file);
+    env->text[LINE_ADDRESS] = mem_strdup(job->line_address);
     env->text[RENDEZVOUS_ADDR] = mem_strdup(rendezvous && gloo ? job->rendezvous_addr : NULL);
     env->text[RENDEZVOUS_PORT] = rendezvous && gloo ? number(job->rendezvous_port) : NULL;
     env->text[APP_SIZES] = env_list_numbers(job->app_np, job->app_count);

@@ -45,6 +45,7 @@ struct worker_env_job {
     int master_port, jax_port; /* 0: none */
     const char *runtime_dir;   /* NULL: none */
     const char *deadline_file; /* with the deadline of the node; NULL: none */
+    const char *line_address;  /* of the line to the agent; NULL: none */
     int cpus_allowed;          /* 0: unknown */
     int cpu_ranks;        /* of the job, on these CPUs: those of other nodes on this machine too */
     bool bound;           /* the hints of each rank have OMP_NUM_THREADS */

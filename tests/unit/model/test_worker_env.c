@@ -53,6 +53,7 @@ static struct worker_env_job job_of_node_b(const struct strv *base, const struct
                                    .jax_port = 29401,
                                    .runtime_dir = "/run/hvdrun-x",
                                    .deadline_file = "/run/hvdrun-x/deadline",
+                                   .line_address = "@0001f",
                                    .cpus_allowed = 9,
                                    .base = base,
                                    .knobs = knobs,
@@ -131,6 +132,7 @@ static const struct expected everybody[] = {
     {"HVDRUN_EPOCH", "3"},
     {"HVDRUN_SLOT", "3"}, /* the host's slot 1 is not used */
     {"HVDRUN_DEADLINE_FILE", "/run/hvdrun-x/deadline"},
+    {"HVDRUN_LINE", "@0001f"},
     {"HOROVOD_HOSTNAME", "b"},
     {"HOROVOD_RANK", "6"},
     {"HOROVOD_SIZE", "10"},
@@ -720,7 +722,7 @@ static void test_names(void **state)
                          strncmp(name, "SLURM_", 6) == 0 || strncmp(name, "PBS_", 4) == 0);
         own += strncmp(name, "HVDRUN_", 7) == 0;
     }
-    assert_int_equal(own, 9);
+    assert_int_equal(own, 10);
     assert_true(worker_env_is_rank_variable("RANK=5", 4, NULL));
     assert_false(worker_env_is_rank_variable("RANKS", 5, NULL));
     assert_false(worker_env_is_rank_variable("RAN", 3, NULL));

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operations of libhvd that wait, or waited, for ranks that did not submit them, as workers
+ * report them (docs/runtime.md). A worker has at most one for each process set at a time. The list
+ * is bounded: what is over goes first.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define STALLS_MAX 256
+
+/* Ranks, ascending. */
+struct stall_ranks {
+    int *list; /* owned; NULL: none */
+    int count;
+    bool more; /* there are more than these */
+};
+
+struct stall {
+    int seat, rank; /* of the worker that reports it */
+    uint32_t set;   /* process set; 0: all ranks */
+    uint32_t seconds, others;
+    char *operation, *name; /* owned; plain text */
+    struct stall_ranks waiting, missing;
+    int64_t since_ns; /* wall clock: when it was first reported */
+    bool over;
+};
+
+struct stall_list;
+
+struct stall_list *stall_list_create(void);
+void stall_list_destroy(struct stall_list *list); /* accepts NULL */
+
+/* Takes what `stall` owns. It replaces the last report of this seat about the same set and name. */
+const struct stall *stall_list_add(struct stall_list *list, const struct stall *stall);
+void stall_list_over(struct stall_list *list, int seat, uint32_t set);
+void stall_list_all_over(struct stall_list *list); /* another epoch begins */
+
+/* The oldest is 0; NULL: there are not so many. A list that is NULL is empty. */
+const struct stall *stall_list_at(const struct stall_list *list, int number);
+
+/* "ranks 0-2 wait for rank 3 in allreduce 'grad.17', for 60 s" */
+void stall_text(const struct stall *stall, struct buf *out);
+void stall_clear(struct stall *stall); /* frees what it owns */
