@@ -34,7 +34,7 @@ LAYERS = {
     "runtime": [
         {"base", "include"},
         {"core", "line"},
-        {"engine"},
+        {"engine", "timeline"},
         {"loop"},
         {"elastic"},
     ],
