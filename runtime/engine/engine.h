@@ -43,7 +43,7 @@
 #include "include/hvd.h"
 
 /* A module says with this number which version of this file it was built with. */
-#define ENGINE_VERSION 1
+#define ENGINE_VERSION 2
 
 struct engine_world; /* both are defined by each engine */
 struct engine_comm;
@@ -61,6 +61,7 @@ struct engine_setup {
     struct engine_place place; /* size 0: not given. mpi asks MPI instead. */
     const char *address;       /* of the launcher's HTTP store; NULL: none */
     int port;
+    const char *host;          /* this host, as the launcher names it; NULL: unknown */
     const char *interface;     /* network interface for gloo; NULL: that of this host's name */
     int64_t timeout_ms;        /* gloo: for a connection, and for each wait for another rank; > 0 */
     bool mpi_threads_disabled; /* mpi: make one call of MPI at a time */

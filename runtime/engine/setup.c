@@ -76,6 +76,7 @@ enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct er
 {
     *setup = (struct engine_setup){
         .address = value_of(get, "HOROVOD_GLOO_RENDEZVOUS_ADDR"),
+        .host = value_of(get, "HOROVOD_HOSTNAME"),
         .interface = value_of(get, "HOROVOD_GLOO_IFACE"),
     };
     int seconds = TIMEOUT_SECONDS, no_threads = 0;

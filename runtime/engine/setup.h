@@ -2,8 +2,9 @@
 /*
  * Reads what the launcher says about the job from the worker's environment. The names are those of
  * Horovod: HOROVOD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE, _CROSS_RANK and _CROSS_SIZE,
- * HOROVOD_GLOO_RENDEZVOUS_ADDR and _PORT, HOROVOD_GLOO_IFACE, and HOROVOD_GLOO_TIMEOUT_SECONDS
- * (30 if it is not set), HOROVOD_MPI_THREADS_DISABLE (0 if it is not set).
+ * HOROVOD_GLOO_RENDEZVOUS_ADDR and _PORT, HOROVOD_HOSTNAME, HOROVOD_GLOO_IFACE,
+ * HOROVOD_GLOO_TIMEOUT_SECONDS (30 if it is not set), and HOROVOD_MPI_THREADS_DISABLE (0 if it is
+ * not set).
  */
 #pragma once
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine gloo: TCP between all members of a process set, without MPI. Ranks find each other
- * through the launcher's HTTP store, as Horovod's workers do. The scopes in the store are named
- * hvd_set_ID, and Horovod never uses such names. A job with Horovod and libhvd does not mix them
- * up.
+ * through the launcher's HTTP store, as Horovod's workers do. Opening a world waits there for all
+ * ranks (meeting.h). The addresses are in scopes named hvd_set_ID. Horovod never uses such names.
  *
  * Each communicator has connections of its own, so process sets do not delay each other. The end of
  * a process breaks its connections: the others notice it at once. If a host vanishes, they notice
@@ -23,10 +22,11 @@
 
 #include "base/mem.h"
 #include "engine/gloo/comm.h"
+#include "engine/gloo/meeting.h"
 #include "engine/gloo/operations.h"
-#include "engine/gloo/store.h"
 #include "engine/ranks.h"
 #include "engine/reduce.h"
+#include "engine/store.h"
 
 enum { ADDRESSES_MAX = 64 * 1024 * 1024 };
 
@@ -34,6 +34,8 @@ struct engine_world {
     struct engine_place place;
     char *host; /* of the store */
     int port;
+    char *own_host; /* NULL: unknown */
+    atomic_bool met;
     int64_t timeout_ms;
     struct device *device;
     atomic_bool aborted;
@@ -54,6 +56,23 @@ static enum hvd_status check_setup(const struct engine_setup *setup, struct erro
     return HVD_ERR_ARGUMENT;
 }
 
+static struct meeting meeting_of(struct engine_world *world)
+{
+    struct store store = {world->host, world->port, world->timeout_ms, &world->aborted};
+    return (struct meeting){store, &world->place, world->own_host};
+}
+
+static void gloo_close(struct engine_world *world)
+{
+    if (world == NULL)
+        return;
+    device_destroy(world->device);
+    pthread_mutex_destroy(&world->lock);
+    free(world->own_host);
+    free(world->host);
+    free(world);
+}
+
 static enum hvd_status gloo_open(const struct engine_setup *setup, struct engine_world **world,
                                  struct error *err)
 {
@@ -67,22 +86,21 @@ static enum hvd_status gloo_open(const struct engine_setup *setup, struct engine
     made->place = setup->place;
     made->host = mem_strdup(setup->address);
     made->port = setup->port;
+    made->own_host = mem_strdup(setup->host);
     made->timeout_ms = setup->timeout_ms;
     made->device = device;
     atomic_init(&made->aborted, false);
+    atomic_init(&made->met, false);
     pthread_mutex_init(&made->lock, NULL);
-    *world = made;
-    return HVD_OK;
-}
-
-static void gloo_close(struct engine_world *world)
-{
-    if (world == NULL)
-        return;
-    device_destroy(world->device);
-    pthread_mutex_destroy(&world->lock);
-    free(world->host);
-    free(world);
+    if (made->place.size > 1) {
+        struct meeting meeting = meeting_of(made);
+        status = meeting_begin(&meeting, err);
+    }
+    if (status == HVD_OK)
+        *world = made;
+    else
+        gloo_close(made);
+    return status;
 }
 
 static void gloo_abort(struct engine_world *world)
@@ -167,6 +185,13 @@ static enum hvd_status meet(struct engine_comm *comm, const struct store *store,
     return status == HVD_OK ? mesh_barrier(comm->mesh, err) : status;
 }
 
+/* Once, with the first communicator of all ranks. */
+static enum hvd_status say_met(struct engine_world *world, struct error *err)
+{
+    struct meeting meeting = meeting_of(world);
+    return atomic_exchange(&world->met, true) ? HVD_OK : meeting_done(&meeting, err);
+}
+
 static enum hvd_status gloo_comm_create(struct engine_world *world, uint64_t id, const int *ranks,
                                         int count, struct engine_comm **comm, struct error *err)
 {
@@ -185,6 +210,8 @@ static enum hvd_status gloo_comm_create(struct engine_world *world, uint64_t id,
         struct store store = {world->host, world->port, world->timeout_ms, &world->aborted};
         char *scope AUTO_FREE = mem_printf("hvd_set_%llx", (unsigned long long)id);
         status = meet(made, &store, scope, err);
+        if (status == HVD_OK && count == world->place.size)
+            status = say_met(world, err);
         if (status == HVD_ERR_TIMEOUT)
             status = HVD_ERR_PEER_LOST;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/gloo/store.h"
+#include "engine/store.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -24,10 +24,12 @@ struct store {
     const atomic_bool *stop;
 };
 
-/* `scope` and `key` have only letters, digits and '_'. */
+/* `scope` and `key` have only letters, digits, and the characters "_.:%-". */
 enum hvd_status store_put(const struct store *store, const char *scope, const char *key,
                           const void *bytes, size_t length, struct error *err);
-/* Waits until the key exists, and replaces the content of `value`. */
+/* Waits until the key exists, and replaces the content of `value`, whose limit must be at least
+ * STORE_VALUE_LEAST: the headers of the answer pass through it. */
+#define STORE_VALUE_LEAST ((size_t)64 << 10)
 enum hvd_status store_wait(const struct store *store, const char *scope, const char *key,
                            struct buf *value, struct error *err);
 enum hvd_status store_delete(const struct store *store, const char *scope, const char *key,
