@@ -2,6 +2,7 @@
 #include "agent/node_orders.h"
 
 #include <signal.h>
+#include <string.h>
 
 #include "agent/agent_end.h"
 #include "agent/check.h"
@@ -12,6 +13,7 @@
 #include "agent/worker_lines.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "line/line.h"
 
 void node_orders_welcome(struct agent *agent, const struct frame_header *header,
                          const uint8_t *body)
@@ -166,13 +168,33 @@ void node_orders_resume(struct agent *agent, const struct frame_header *header, 
     suspend_job(agent, false);
 }
 
+/* The worker has a line, and no service of its own. */
+static void notify_over_line(struct agent *agent, const Hvdrun__Notify *notify)
+{
+    bool sent = agent->lines != NULL && worker_lines_hosts(agent->lines, notify->seat);
+    Hvdrun__Notified message = HVDRUN__NOTIFIED__INIT;
+    message.seat = notify->seat;
+    message.timestamp = notify->timestamp;
+    message.problem = (char *)(sent ? "" : "it has no line"); /* protobuf-c only reads it */
+    post_message(&agent->post, FRAME_NOTIFIED, &message.base);
+}
+
+static bool registered_line(const Hvdrun__Notify *notify)
+{
+    return notify->registration.len == strlen(LINE_REGISTRATION) &&
+           memcmp(notify->registration.data, LINE_REGISTRATION, notify->registration.len) == 0;
+}
+
 void node_orders_notify(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
     Hvdrun__Notify *message = hvdrun__notify__unpack(NULL, header->length, body);
     if (message == NULL)
         return;
-    notifier_send(agent->notifier, message->seat, message->timestamp, (int)message->result,
-                  message->registration.data, message->registration.len);
+    if (registered_line(message))
+        notify_over_line(agent, message);
+    else
+        notifier_send(agent->notifier, message->seat, message->timestamp, (int)message->result,
+                      message->registration.data, message->registration.len);
     hvdrun__notify__free_unpacked(message, NULL);
 }
 

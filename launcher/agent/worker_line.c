@@ -22,7 +22,7 @@ struct worker_line {
     int fd;
     struct loop_fd *watch;
     uint32_t seat;
-    bool epoch_told;
+    bool epoch_told, hosts_due;
     size_t told; /* of the ended ranks */
     bool has_progress;
     uint64_t operations;
@@ -114,6 +114,20 @@ static int tell_ended(struct worker_line *line)
     return sent;
 }
 
+static int tell_hosts(struct worker_line *line)
+{
+    struct line_packet packet = {.type = LINE_HOSTS};
+    int sent = line->hosts_due ? send_packet(line, &packet) : 1;
+    line->hosts_due = sent <= 0;
+    return sent;
+}
+
+void worker_line_hosts(struct worker_line *line)
+{
+    line->hosts_due = true; /* several that wait are one */
+    worker_line_tell(line, false);
+}
+
 void worker_line_tell(struct worker_line *line, bool anew)
 {
     if (anew) {
@@ -123,6 +137,8 @@ void worker_line_tell(struct worker_line *line, bool anew)
     int sent = tell_epoch(line);
     if (sent > 0)
         sent = tell_ended(line);
+    if (sent > 0)
+        sent = tell_hosts(line);
     if (sent < 0)
         line->shared->closed(line->shared->context, line);
     else
@@ -213,7 +229,8 @@ static void take(struct worker_line *line, struct line_packet *packet)
         line->operations = packet->operations;
         break;
     case LINE_EPOCH:
-    case LINE_ENDED: /* only agents send these */
+    case LINE_ENDED:
+    case LINE_HOSTS: /* only agents send these */
     case LINE_UNKNOWN: break;
     }
 }

@@ -34,5 +34,8 @@ void worker_line_destroy(struct worker_line *line);
 uint32_t worker_line_seat(const struct worker_line *line);
 bool worker_line_progress(const struct worker_line *line, uint64_t *operations);
 
+/* The hosts of the job have changed. May close the line. */
+void worker_line_hosts(struct worker_line *line);
+
 /* There are more ended ranks, or (`anew`) they are of another epoch now. May close the line. */
 void worker_line_tell(struct worker_line *line, bool anew);

@@ -226,6 +226,18 @@ void worker_lines_ended(struct worker_lines *lines, uint32_t epoch, const uint8_
         tell_all(lines, false);
 }
 
+bool worker_lines_hosts(struct worker_lines *lines, uint32_t seat)
+{
+    bool found = false;
+    for (size_t i = lines->count; i-- > 0;) {
+        if (worker_line_seat(lines->list[i]) != seat)
+            continue;
+        found = true;
+        worker_line_hosts(lines->list[i]);
+    }
+    return found;
+}
+
 bool worker_lines_progress(const struct worker_lines *lines, uint32_t seat, uint64_t *operations)
 {
     uint64_t one = 0;

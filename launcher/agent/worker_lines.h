@@ -35,5 +35,8 @@ void worker_lines_begin(struct worker_lines *lines, uint32_t epoch);
 void worker_lines_ended(struct worker_lines *lines, uint32_t epoch, const uint8_t *body,
                         size_t length);
 
+/* Says to a worker that the hosts of the job have changed. false: it has no line. */
+bool worker_lines_hosts(struct worker_lines *lines, uint32_t seat);
+
 /* What the worker has last reported; false: nothing. */
 bool worker_lines_progress(const struct worker_lines *lines, uint32_t seat, uint64_t *operations);

@@ -16,6 +16,10 @@
 /* The variable in which the agent names its socket: "@" and an abstract name. */
 #define LINE_VARIABLE "HVDRUN_LINE"
 
+/* What a worker of an elastic job registers with the launcher (docs/elastic.md), instead of an
+ * address, to hear over its line that hosts have changed. */
+#define LINE_REGISTRATION "line"
+
 struct line;
 
 /* `address` is the value of the variable. NULL: there is no agent at that address, or it refuses

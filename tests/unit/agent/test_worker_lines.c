@@ -254,6 +254,50 @@ static void test_a_flood_of_stalls(void **state)
     assert_in_range(frames_of(f, FRAME_STALL), 1, 8); /* sets, of which none goes on */
 }
 
+static void expect_hosts(struct line *line)
+{
+    struct line_packet packet;
+    assert_int_equal(line_receive(line, &packet, NULL), 1);
+    assert_int_equal(packet.type, LINE_HOSTS);
+}
+
+/* Only the worker that is meant hears of it. */
+static void test_changed_hosts(void **state)
+{
+    struct fixture *f = *state;
+    f->line = open_line(f);
+    f->seat = SEAT + 1;
+    struct line *other = open_line(f);
+    expect_epoch(f->line, 1);
+    expect_epoch(other, 1);
+    assert_true(worker_lines_hosts(f->lines, SEAT));
+    expect_hosts(f->line);
+    expect_nothing(f->line);
+    expect_nothing(other);
+    assert_false(worker_lines_hosts(f->lines, SEAT + 2));
+    line_close(other);
+    settle(f);
+    assert_false(worker_lines_hosts(f->lines, SEAT + 1));
+}
+
+/* For a worker that does not read, any number of changes is one. */
+static void test_many_changes(void **state)
+{
+    struct fixture *f = *state;
+    struct line_packet packet;
+    int hosts = 0;
+    f->line = open_line(f);
+    ended(f, 1, 0, 200000);
+    for (int i = 0; i < 1000; i++)
+        worker_lines_hosts(f->lines, SEAT);
+    for (int idle = 0; idle < 20; idle++) {
+        for (; line_receive(f->line, &packet, NULL) == 1; idle = 0)
+            hosts += packet.type == LINE_HOSTS;
+        settle(f);
+    }
+    assert_int_equal(hosts, 1);
+}
+
 static void test_rubbish_closes_the_line(void **state)
 {
     struct fixture *f = *state;
@@ -331,6 +375,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stalls_and_progress, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_worker_ends_in_a_stall, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_flood_of_stalls, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_changed_hosts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rubbish_closes_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_packets_of_an_agent_have_no_effect, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_workers_get_a_line, setup, teardown),
