@@ -78,7 +78,9 @@ extern "C" {
     X(HVD_ERR_UNSUPPORTED, -12, "this build or this engine does not support the operation")      \
     X(HVD_ERR_MEMORY, -13, "there is not enough memory")                                         \
     X(HVD_ERR_ENGINE, -14, "the engine reported an error")                                       \
-    X(HVD_ERR_BUSY, -15, "another rank or thread uses it")
+    X(HVD_ERR_BUSY, -15, "another rank or thread uses it")                                       \
+    X(HVD_ERR_HOSTS_CHANGED, -16, "hosts have joined or left the job")                           \
+    X(HVD_ERR_REMOVED, -17, "the launcher has removed this rank from the job")
 /* clang-format on */
 
 #define HVD_TYPE_ENUM(name, value, bytes, text) name = value,
