@@ -338,6 +338,13 @@ void crew_signal(struct crew *crew, int signal)
         worker_signal(&crew->workers[i], signal);
 }
 
+void crew_signal_seat(struct crew *crew, uint32_t seat, int signal)
+{
+    struct worker *worker = by_seat_find(crew, seat);
+    if (worker != NULL)
+        worker_signal(worker, signal);
+}
+
 void crew_resize(struct crew *crew, int rows, int columns)
 {
     for (int i = 0; i < crew->count; i++)

@@ -24,6 +24,7 @@ void crew_start(struct crew *crew, const Hvdrun__Start *start);
 bool crew_exited(struct crew *crew, const struct reaper_exit *exit); /* false: not a worker */
 void crew_stop(struct crew *crew); /* the end has begun: spawns no more workers */
 void crew_signal(struct crew *crew, int signal);
+void crew_signal_seat(struct crew *crew, uint32_t seat, int signal); /* of an unknown seat: none */
 void crew_resize(struct crew *crew, int rows, int columns);
 void crew_input(struct crew *crew, const struct frame_data *data, const uint8_t *bytes,
                 size_t length);

@@ -37,7 +37,11 @@ void crew_orders_signal(struct crews *crews, const struct frame_header *header, 
     Hvdrun__Signal *message = hvdrun__signal__unpack(NULL, header->length, body);
     if (message == NULL)
         return;
-    crews_signal(crews, message->signal);
+    struct crew *crew = message->n_seats > 0 ? crews_find(crews, header->epoch) : NULL;
+    if (message->n_seats == 0)
+        crews_signal(crews, message->signal);
+    for (size_t i = 0; crew != NULL && i < message->n_seats; i++)
+        crew_signal_seat(crew, message->seats[i], message->signal);
     hvdrun__signal__free_unpacked(message, NULL);
 }
 

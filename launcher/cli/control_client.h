@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks a running job over its control socket (driver/control/control.h). These functions block for
- * at most CONTROL_ANSWER_MS, because the program that calls them does nothing else.
+ * Asks a running job over its control socket (driver/control/control.h). These functions block,
+ * because the program that calls them does nothing else. `until_ms` is a time of clock_mono_ms().
  */
 #pragma once
 
 #include <jansson.h>
+#include <stdint.h>
 
 #include "base/error.h"
+#include "cli/control_jobs.h"
 
 #define CONTROL_ANSWER_MS 10000
+#define CONTROL_FOREVER_MS (INT64_MAX / 2)
 
-/* Connects to `job` and returns the descriptor. `job` is the id of a job or the path of its socket.
- * NULL means the only running job of this user. -1: there is no such job, or `job` is NULL and
- * there are several, which the error lists. */
-int control_client_dial(const char *job, struct error *err);
+/* Connects to `job` and returns the descriptor. `job` is a job as job_list_find() takes it, or the
+ * path of a control socket. -1: there is no such job, or several. */
+int control_client_dial(const struct job_list *list, const char *job, struct error *err);
+/* Connects to the job with this id. */
+int control_client_dial_in(int folder, const char *job, struct error *err);
 
-/* Sends `request` to the job at `fd` and returns its answer, which the caller owns. NULL: the job
- * did not answer, or it answered with an error, whose text is in `err`. */
+int control_client_send(int fd, const json_t *request, int64_t until_ms, struct error *err);
+/* The next answer, which the caller owns. NULL: there was none until then, or it was an error,
+ * whose text is in `err`. */
+json_t *control_client_receive(int fd, int64_t until_ms, struct error *err);
+
+/* Sends `request` to the job at `fd` and returns its answer, which it must give within
+ * CONTROL_ANSWER_MS. */
 json_t *control_client_ask(int fd, const json_t *request, struct error *err);

@@ -3,34 +3,59 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "cli/control_client.h"
+#include "cli/control_ps.h"
+#include "cli/control_record.h"
 #include "cli/control_status.h"
 #include "cli/control_words.h"
+#include "driver/control/folder.h"
+#include "driver/control/request.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
 #define STATUS_REFUSED 1
+#define END_TRIES 100 /* of a driver that closes its socket and then its record */
+#define END_TRY_MS 10
+
+struct command {
+    struct control_words words;
+    struct job_list list;
+    struct buf out;
+};
 
 static json_t *request_of(const struct control_words *words)
 {
-    json_t *request = NULL;
-    switch (words->command) {
-    case CONTROL_STATUS: return json_pack("{s:s}", "do", "status");
-    case CONTROL_UNDRAIN: return json_pack("{s:s, s:s}", "do", "undrain", "host", words->object);
-    case CONTROL_ADD: return json_pack("{s:s, s:s}", "do", "add", "hosts", words->object);
-    case CONTROL_DRAIN:
-        request = json_pack("{s:s, s:s}", "do", "drain", "host", words->object);
-        if (words->has_within)
-            json_object_set_new(request, "within_s", json_real((double)words->within_ms / 1000));
-        return request;
-    case CONTROL_COMMANDS: break;
-    }
-    return NULL;
+    static const char *const names[CONTROL_COMMANDS] = {
+#define CONTROL_NAME(name, word, operands, help) [name] = (word),
+        CONTROL_COMMAND_LIST(CONTROL_NAME)
+#undef CONTROL_NAME
+    };
+    static const struct {
+        const char *object, *time; /* keys of the operand and the time */
+    } keys[CONTROL_COMMANDS] = {
+        [CONTROL_STOP] = {NULL, "grace_s"},     [CONTROL_SIGNAL] = {"signal", NULL},
+        [CONTROL_DRAIN] = {"host", "within_s"}, [CONTROL_UNDRAIN] = {"host", NULL},
+        [CONTROL_ADD] = {"hosts", NULL},
+    };
+    json_t *request =
+        json_pack("{s:s, s:i}", "do", names[words->command], "protocol", CONTROL_PROTOCOL);
+    if (words->object != NULL)
+        json_object_set_new(request, keys[words->command].object, json_string(words->object));
+    if (words->has_time)
+        json_object_set_new(request, keys[words->command].time,
+                            json_real((double)words->time_ms / 1000));
+    if (words->ranks != NULL)
+        json_object_set_new(request, "ranks", json_string(words->ranks));
+    return request;
 }
 
 static int append_piece(const char *bytes, size_t length, void *out)
@@ -38,56 +63,213 @@ static int append_piece(const char *bytes, size_t length, void *out)
     return buf_append(out, bytes, length);
 }
 
+static void put_json(const json_t *answer, struct buf *out)
+{
+    json_dump_callback(answer, append_piece, out, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
+    buf_putc(out, '\n');
+}
+
 static void describe(const struct control_words *words, const json_t *answer, struct buf *out)
 {
+    if (words->json) {
+        put_json(answer, out);
+        return;
+    }
     switch (words->command) {
-    case CONTROL_STATUS:
-        if (!words->json) {
-            control_status_text(answer, out);
-            break;
-        }
-        json_dump_callback(answer, append_piece, out, JSON_INDENT(2));
-        buf_putc(out, '\n');
-        break;
+    case CONTROL_STATUS: control_status_text(answer, out); break;
+    case CONTROL_SIGNAL: buf_printf(out, "sent %s\n", words->object); break;
     case CONTROL_DRAIN: buf_printf(out, "draining %s\n", words->object); break;
     case CONTROL_UNDRAIN: buf_printf(out, "the job may use %s again\n", words->object); break;
     case CONTROL_ADD: buf_printf(out, "the job may use %s\n", words->object); break;
+    case CONTROL_STOP:
+    case CONTROL_WAIT:
+    case CONTROL_PS:
     case CONTROL_COMMANDS: break;
     }
 }
 
-static int ask(const struct control_words *words, struct buf *out, struct error *err)
+/* The answer is in `command->out`. */
+static int ask(struct command *command, int fd, struct error *err)
 {
-    int fd AUTO_FD = control_client_dial(words->job, err);
-    if (fd < 0)
-        return -1;
-    json_t *request = request_of(words);
+    json_t *request = request_of(&command->words);
     json_t *answer = control_client_ask(fd, request, err);
     json_decref(request);
     if (answer == NULL)
         return -1;
-    describe(words, answer, out);
+    describe(&command->words, answer, &command->out);
     json_decref(answer);
     return 0;
 }
 
+static int show_record(struct command *command, const char *id, struct error *err)
+{
+    enum job_record_state state;
+    json_t *record = job_record_read(command->list.folder, id, &state);
+    if (record == NULL)
+        return error_set(err, "cannot read the record of job %s", id);
+    if (command->words.json) {
+        json_object_set_new(record, "state",
+                            json_string(state == JOB_RECORD_ENDED ? "ended" : "lost"));
+        put_json(record, &command->out);
+    } else {
+        control_record_text(record, state, (double)clock_wall_ns() / 1e9, &command->out);
+    }
+    json_decref(record);
+    return 0;
+}
+
+/* The id of a job that has ended. NULL: it runs, or there is none, and dialling it says so. */
+static const char *find_over(const struct command *command, const char *word)
+{
+    bool is_path = word != NULL && strchr(word, '/') != NULL;
+    const char *id = is_path ? NULL : job_list_find(&command->list, word, true, NULL);
+    return id != NULL && !job_folder_runs(command->list.folder, id) ? id : NULL;
+}
+
+/* The id of a running job. The caller frees it. NULL: it is given by a path, or does not exist. */
+static char *running_id(const struct command *command)
+{
+    const char *word = command->words.job;
+    if (word != NULL && strchr(word, '/') != NULL)
+        return NULL;
+    return mem_strdup(job_list_find(&command->list, word, false, NULL));
+}
+
+static int status(struct command *command, struct error *err)
+{
+    const char *over = find_over(command, command->words.job);
+    if (over != NULL)
+        return show_record(command, over, err);
+    int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
+    char *id AUTO_FREE = running_id(command);
+    if (fd >= 0 && ask(command, fd, err) == 0)
+        return 0;
+    bool has_ended = id != NULL && !job_folder_runs(command->list.folder, id);
+    return has_ended ? show_record(command, id, err) : -1; /* while we asked it */
+}
+
+/* The end of a job by its record. NULL: it is lost, and the error says so; or it still runs, and
+ * `err` stays as it is. */
+static json_t *read_end(const struct command *command, const char *id, struct error *err)
+{
+    enum job_record_state state = JOB_RECORD_RUNNING;
+    json_t *record = NULL;
+    for (int i = 0; i < END_TRIES && state == JOB_RECORD_RUNNING; i++) {
+        json_decref(record);
+        record = job_record_read(command->list.folder, id, &state);
+        if (state == JOB_RECORD_RUNNING)
+            poll(NULL, 0, END_TRY_MS);
+    }
+    if (record != NULL && state == JOB_RECORD_ENDED)
+        return record;
+    json_decref(record);
+    if (state != JOB_RECORD_RUNNING)
+        error_set(err, "job %s is lost: its hvdrun is gone and did not write how the job ended",
+                  id);
+    return NULL;
+}
+
+/* Waits at `fd` for the end of a job. `id` is NULL if only the path of its socket is known. A job
+ * that ends just now may close the connection first; then its record has the end. */
+static json_t *await_end(const struct command *command, int fd, const char *id, struct error *err)
+{
+    json_t *request = json_pack("{s:s, s:i}", "do", "wait", "protocol", CONTROL_PROTOCOL);
+    json_t *end = NULL;
+    if (control_client_send(fd, request, clock_mono_ms() + CONTROL_ANSWER_MS, err) == 0)
+        end = control_client_receive(fd, CONTROL_FOREVER_MS, err);
+    json_decref(request);
+    return end != NULL || id == NULL ? end : read_end(command, id, err);
+}
+
+static int describe_end(struct command *command, const json_t *end, const char *id)
+{
+    long long status = (long long)json_integer_value(json_object_get(end, "status"));
+    if (command->words.json)
+        put_json(end, &command->out);
+    else
+        buf_printf(&command->out, "%s ended with status %lld\n", id == NULL ? "the job" : id,
+                   status);
+    return (int)status;
+}
+
+/* Returns the status of the job. -1: it is not known. */
+static int wait_for(struct command *command, struct error *err)
+{
+    char *id AUTO_FREE = mem_strdup(find_over(command, command->words.job));
+    json_t *end = id == NULL ? NULL : read_end(command, id, err);
+    if (id == NULL) {
+        int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
+        id = running_id(command);
+        end = fd < 0 ? NULL : await_end(command, fd, id, err);
+    }
+    int result = end == NULL ? -1 : describe_end(command, end, id);
+    json_decref(end);
+    if (result < 0 && err->status == 0)
+        err->status = STATUS_LAUNCHER;
+    return result;
+}
+
+static int stop(struct command *command, struct error *err)
+{
+    int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
+    char *id AUTO_FREE = running_id(command);
+    if (fd < 0 || ask(command, fd, err) < 0)
+        return -1;
+    buf_clear(&command->out);
+    json_t *end = await_end(command, fd, id, err);
+    if (end == NULL)
+        return -1;
+    describe_end(command, end, id);
+    json_decref(end);
+    return 0;
+}
+
+static int simple(struct command *command, struct error *err)
+{
+    int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
+    return fd < 0 ? -1 : ask(command, fd, err);
+}
+
+static int run(struct command *command, struct error *err)
+{
+    job_list_read(&command->list);
+    switch (command->words.command) {
+    case CONTROL_PS:
+        control_ps(&command->list, command->words.all, command->words.json, &command->out);
+        return 0;
+    case CONTROL_STATUS: return status(command, err);
+    case CONTROL_WAIT: return wait_for(command, err);
+    case CONTROL_STOP: return stop(command, err);
+    case CONTROL_SIGNAL:
+    case CONTROL_DRAIN:
+    case CONTROL_UNDRAIN:
+    case CONTROL_ADD: return simple(command, err);
+    case CONTROL_COMMANDS: break;
+    }
+    return -1;
+}
+
 int control_command(int argc, char *const *argv)
 {
-    struct control_words words;
+    struct command command = {.list = {.folder = -1}, .out = BUF_INIT(TEXT_MAX)};
     struct error err = ERROR_INIT;
-    struct buf out AUTO_BUF = BUF_INIT(TEXT_MAX);
-    int result = control_words_parse(argc, argv, &words, &err);
+    int result = control_words_parse(argc, argv, &command.words, &err);
     if (result == 0)
         return -1;
-    if (result > 0 && words.help)
-        control_words_help(&out);
-    else if (result > 0)
-        result = ask(&words, &out, &err);
-    if (result >= 0 && fd_write_all(STDOUT_FILENO, buf_text(&out), out.length) < 0 &&
+    if (result > 0 && command.words.help) {
+        control_words_help(&command.out);
+        result = 0;
+    } else if (result > 0) {
+        result = run(&command, &err);
+    }
+    job_list_destroy(&command.list);
+    if (result >= 0 &&
+        fd_write_all(STDOUT_FILENO, buf_text(&command.out), command.out.length) < 0 &&
         errno != EPIPE)
         result = error_errno(&err, errno, "cannot write");
+    buf_destroy(&command.out);
     if (result >= 0)
-        return 0;
+        return result;
     fprintf(stderr, "hvdrun: %s\n", err.text);
     return err.status != 0 ? err.status : STATUS_REFUSED;
 }

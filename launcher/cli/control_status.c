@@ -5,38 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/log.h"
-#include "base/mem.h"
+#include "cli/control_show.h"
+#include "cli/text_table.h"
 
 #define CELL_MAX ((size_t)1 << 20)
-#define COLUMN_MAX 40 /* a longer cell moves the cells after it to the right */
-
-/* Text from outside must not control the terminal. */
-static void put_safe(struct buf *out, const char *text)
-{
-    char *plain AUTO_FREE = mem_strdup(text);
-    log_make_plain(plain);
-    for (const char *at = plain; *at != '\0'; at++)
-        buf_putc(out, *at == '\n' || *at == '\t' ? '?' : *at);
-}
-
-static const char *text_of(const json_t *object, const char *key, const char *otherwise)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text == NULL ? otherwise : text;
-}
-
-static void put_duration(struct buf *out, double seconds)
-{
-    double whole = seconds > 0 && seconds < 1e12 ? seconds : 0;
-    long long left = (long long)(whole + 0.5);
-    if (left < 60)
-        buf_printf(out, "%lld s", left);
-    else if (left < 3600)
-        buf_printf(out, "%lld min %02lld s", left / 60, left % 60);
-    else
-        buf_printf(out, "%lld h %02lld min", left / 3600, left % 3600 / 60);
-}
 
 /* Appends the numbers 0, 1, 2, 5 as "0-2,5". */
 static void put_ranks(struct buf *out, const json_t *ranks)
@@ -67,16 +39,57 @@ static void put_notes(struct buf *out, const json_t *host)
     }
     if (json_is_number(drain)) {
         buf_printf(out, "%sleaves within ", comma);
-        put_duration(out, json_number_value(drain));
+        control_show_duration(json_number_value(drain), out);
         comma = ", ";
     }
     if (blacklisted == NULL)
         return;
     buf_printf(out, "%sblacklisted for ", comma);
     if (json_is_number(blacklisted))
-        put_duration(out, json_number_value(blacklisted));
+        control_show_duration(json_number_value(blacklisted), out);
     else
         buf_puts(out, "the rest of the job");
+}
+
+static void put_restarts(struct buf *out, const json_t *restarts)
+{
+    long long count = (long long)json_integer_value(restarts);
+    if (count > 0)
+        buf_printf(out, ", %lld restart%s", count, count == 1 ? "" : "s");
+}
+
+/* A line for each fact that a job knows about itself. */
+static void put_facts(struct buf *out, const json_t *status)
+{
+    static const struct {
+        const char *key, *title;
+    } texts[] = {{"command", "command"}, {"folder", "folder"}, {"waits_for", "waits for"}};
+    const json_t *last = json_object_get(status, "last_output_s");
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *text = control_text_of(status, texts[i].key, "");
+        if (text[0] == '\0')
+            continue;
+        buf_printf(out, "%s: ", texts[i].title);
+        control_show_text(text, out);
+        buf_putc(out, '\n');
+    }
+    if (!json_is_number(last))
+        return;
+    buf_puts(out, "last output: ");
+    control_show_duration(json_number_value(last), out);
+    buf_puts(out, " ago\n");
+}
+
+/* Ranks that do not run. With one line for each, the last ones would hide the others. */
+static void put_still(struct buf *out, const json_t *ranks)
+{
+    size_t total = json_array_size(ranks), over = 0;
+    for (size_t i = 0; i < total; i++) {
+        const char *state = control_text_of(json_array_get(ranks, i), "state", "");
+        over += strcmp(state, "exited") == 0 || strcmp(state, "finished") == 0;
+    }
+    if (over > 0)
+        buf_printf(out, "ended: %zu of %zu ranks\n", over, total);
 }
 
 static void put_job(struct buf *out, const json_t *status)
@@ -87,9 +100,9 @@ static void put_job(struct buf *out, const json_t *status)
     size_t used = 0;
     for (size_t i = 0; i < json_array_size(hosts); i++)
         used += json_array_size(json_object_get(json_array_get(hosts, i), "ranks")) > 0;
-    put_safe(out, text_of(status, "job", "job"));
+    control_show_text(control_text_of(status, "job", "job"), out);
     buf_puts(out, ": ");
-    put_safe(out, text_of(status, "state", "state unknown"));
+    control_show_text(control_text_of(status, "state", "state unknown"), out);
     if (json_is_integer(epoch))
         buf_printf(out, ", epoch %lld", (long long)json_integer_value(epoch));
     if (json_is_integer(size) && json_integer_value(size) > 0) {
@@ -98,71 +111,52 @@ static void put_job(struct buf *out, const json_t *status)
         if (used > 0)
             buf_printf(out, " on %zu host%s", used, used == 1 ? "" : "s");
     }
+    put_restarts(out, json_object_get(status, "restarts"));
     if (json_is_number(up)) {
         buf_puts(out, ", up ");
-        put_duration(out, json_number_value(up));
+        control_show_duration(json_number_value(up), out);
     }
     buf_putc(out, '\n');
 }
 
-enum column { HOST, STATE, SLOTS, RANKS, NOTES, COLUMNS };
+static void add_cell(struct text_table *table, struct buf *cell)
+{
+    text_table_add(table, buf_text(cell));
+    buf_clear(cell);
+}
 
-static const char *const titles[COLUMNS] = {"host", "state", "slots", "ranks", ""};
-
-/* Appends one cell. `host` is NULL: the title of the column. */
-static void put_cell(struct buf *out, const json_t *host, enum column column)
+static void add_host(struct text_table *table, const json_t *host)
 {
     const json_t *slots = json_object_get(host, "slots");
-    if (host == NULL) {
-        buf_puts(out, titles[column]);
-        return;
-    }
-    switch (column) {
-    case HOST: put_safe(out, text_of(host, "host", "?")); break;
-    case STATE: put_safe(out, text_of(host, "state", "?")); break;
-    case SLOTS:
-        if (json_is_integer(slots))
-            buf_printf(out, "%lld", (long long)json_integer_value(slots));
-        else
-            buf_putc(out, '?');
-        break;
-    case RANKS: put_ranks(out, json_object_get(host, "ranks")); break;
-    case NOTES: put_notes(out, host); break;
-    case COLUMNS: break;
-    }
-}
-
-static void put_row(struct buf *out, const json_t *host, const size_t *widths)
-{
-    size_t pending = 0; /* blanks before the next cell that is not empty */
-    for (int column = 0; column < COLUMNS; column++) {
-        struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
-        put_cell(&cell, host, (enum column)column);
-        if (cell.length > 0)
-            buf_printf(out, "%*s%s", (int)pending, "", buf_text(&cell));
-        size_t fill = cell.length < widths[column] ? widths[column] - cell.length : 0;
-        pending = cell.length > 0 ? fill + 2 : pending + fill + 2;
-    }
-    buf_putc(out, '\n');
+    struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
+    control_show_text(control_text_of(host, "host", "?"), &cell);
+    add_cell(table, &cell);
+    control_show_text(control_text_of(host, "state", "?"), &cell);
+    add_cell(table, &cell);
+    if (json_is_integer(slots))
+        buf_printf(&cell, "%lld", (long long)json_integer_value(slots));
+    else
+        buf_putc(&cell, '?');
+    add_cell(table, &cell);
+    put_ranks(&cell, json_object_get(host, "ranks"));
+    add_cell(table, &cell);
+    put_notes(&cell, host);
+    add_cell(table, &cell);
 }
 
 static void put_hosts(struct buf *out, const json_t *hosts)
 {
-    size_t count = json_array_size(hosts);
-    size_t widths[COLUMNS] = {0};
-    for (size_t row = 0; row <= count; row++) {
-        for (int column = 0; column < COLUMNS; column++) {
-            struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
-            put_cell(&cell, row == 0 ? NULL : json_array_get(hosts, row - 1), (enum column)column);
-            if (cell.length > widths[column] && cell.length <= COLUMN_MAX)
-                widths[column] = cell.length;
-        }
-    }
-    if (count == 0)
+    static const char *const titles[] = {"host", "state", "slots", "ranks", ""};
+    struct text_table table = {.columns = sizeof(titles) / sizeof(titles[0])};
+    if (json_array_size(hosts) == 0)
         return;
+    for (size_t i = 0; i < table.columns; i++)
+        text_table_add(&table, titles[i]);
+    for (size_t i = 0; i < json_array_size(hosts); i++)
+        add_host(&table, json_array_get(hosts, i));
     buf_putc(out, '\n');
-    for (size_t row = 0; row <= count; row++)
-        put_row(out, row == 0 ? NULL : json_array_get(hosts, row - 1), widths);
+    text_table_print(&table, out);
+    text_table_destroy(&table);
 }
 
 static void put_events(struct buf *out, const json_t *events)
@@ -178,7 +172,7 @@ static void put_events(struct buf *out, const json_t *events)
         if (json_is_number(when) && localtime_r(&at, &day) != NULL)
             strftime(text, sizeof(text), "%H:%M:%S", &day);
         buf_printf(out, "%s  ", text);
-        put_safe(out, text_of(event, "text", "?"));
+        control_show_text(control_text_of(event, "text", "?"), out);
         buf_putc(out, '\n');
     }
 }
@@ -198,6 +192,8 @@ static void put_stalls(struct buf *out, const json_t *stalls)
 void control_status_text(const json_t *status, struct buf *out)
 {
     put_job(out, status);
+    put_facts(out, status);
+    put_still(out, json_object_get(status, "ranks"));
     put_hosts(out, json_object_get(status, "hosts"));
     put_stalls(out, json_object_get(status, "stalls"));
     put_events(out, json_object_get(status, "events"));

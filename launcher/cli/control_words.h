@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command lines that talk to a running job. The command must be the very first argument:
+ * The command lines that show jobs and talk to them. The command must be the very first argument:
  * `hvdrun -- status` and `hvdrun ./status` start a program with that name.
  */
 #pragma once
@@ -11,13 +11,28 @@
 #include "base/buf.h"
 #include "base/error.h"
 
+/* A command takes the options that its operands name, and --help. It takes --job JOB, unless JOB is
+ * one of its operands or it is about all jobs. */
 /* clang-format off */
 #define CONTROL_COMMAND_LIST(X)                                                                    \
-    X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show the state of a running job and its hosts") \
-    X(CONTROL_DRAIN,   "drain",   "HOST [--within TIME]",     "Drain a host: it leaves the job within TIME") \
-    X(CONTROL_UNDRAIN, "undrain", "HOST",                     "Let the job use a drained host again") \
-    X(CONTROL_ADD,     "add",     "HOSTS",                    "Add hosts to the job, as in d:4,e:2")
+    X(CONTROL_PS,      "ps",      "[--all] [--json]",         "List your running jobs; --all or -a: also those that have ended") \
+    X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show the state of a job, its hosts and ranks, or how it ended") \
+    X(CONTROL_WAIT,    "wait",    "[JOB] [--json]",           "Wait for the end of a job, and exit with its status") \
+    X(CONTROL_STOP,    "stop",    "[JOB] [--grace TIME] [--json]", "End a job as Ctrl-C does, and wait for its end") \
+    X(CONTROL_SIGNAL,  "signal",  "[JOB] SIGNAL [--ranks LIST] [--json]", "Send a signal to all ranks of a job, or to some") \
+    X(CONTROL_DRAIN,   "drain",   "HOST [--within TIME] [--json]", "Drain a host of an elastic job: it leaves within TIME") \
+    X(CONTROL_UNDRAIN, "undrain", "HOST [--json]",            "Let an elastic job use a drained host again") \
+    X(CONTROL_ADD,     "add",     "HOSTS [--json]",           "Add hosts to an elastic job, as in d:4,e:2")
 /* clang-format on */
+
+#define CONTROL_WHICH_JOB                                                                 \
+    "If you have several running jobs, give JOB, or --job JOB with the other commands.\n" \
+    "JOB is the job's id, the beginning of its id or of the number at its end,\n"         \
+    "or the path of its control socket."
+#define CONTROL_STATUSES                                                                  \
+    "Exit status: 0; 2 for an error in the command line; 1 if the job does not exist or " \
+    "refuses.\n"                                                                          \
+    "The exit status of wait is that of the job; 125 if the job does not exist or is lost."
 
 enum control_command {
 #define CONTROL_ENUM(name, word, operands, help) name,
@@ -28,10 +43,12 @@ enum control_command {
 
 struct control_words { /* all text is borrowed from argv */
     enum control_command command;
-    const char *object; /* HOST or HOSTS; NULL with status */
+    const char *object; /* HOST, HOSTS or SIGNAL; NULL with the others */
     const char *job;    /* NULL: the only running job */
-    bool has_within, json, help;
-    int64_t within_ms;
+    const char *ranks;  /* NULL: all */
+    bool all, json, help;
+    bool has_time; /* --within, --grace */
+    int64_t time_ms;
 };
 
 /* 1: a command; 0: not a command, so the line starts a job; -1: a wrong command (STATUS_USAGE). */

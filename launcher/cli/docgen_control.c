@@ -28,9 +28,10 @@ struct option {
 static bool find_option(int command, int index, struct option *option)
 {
     static const struct option common[] = {
+        {"help", false, "Print the commands for jobs"},
         {"job", true, "The job, if you have several running jobs"},
-        {"help", false, "Print the commands for a running job"},
     };
+    static const int common_count[2] = {2, 1}; /* `ps` is about all jobs */
     const char *at = commands[command].operands;
     for (at = strstr(at, "[--"); at != NULL; at = strstr(at + 3, "[--")) {
         if (index-- > 0)
@@ -43,7 +44,7 @@ static bool find_option(int command, int index, struct option *option)
         memcpy(option->name, at + 3, length);
         return true;
     }
-    if (index >= (int)(sizeof(common) / sizeof(common[0])))
+    if (index >= common_count[command == CONTROL_PS])
         return false;
     *option = common[index];
     return true;
@@ -83,7 +84,7 @@ void docgen_control_man(struct buf *out)
 {
     put_man_check(out);
     buf_puts(out, ".SH COMMANDS\n"
-                  "These commands control your running elastic jobs on this machine.\n"
+                  "These commands show and control your jobs on this machine.\n"
                   "A command must be the very first word: \\fBhvdrun \\-\\- status\\fR starts a "
                   "program with that name.\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
@@ -93,10 +94,7 @@ void docgen_control_man(struct buf *out)
         put_troff(commands[i].help, out);
         buf_puts(out, ".\n");
     }
-    buf_puts(out, ".PP\nIf you have several running jobs, give JOB, or \\fB\\-\\-job\\fR JOB with "
-                  "the other commands.\nJOB is the job's id, or the path of its control socket.\n"
-                  "The exit status is 0; 2 for an error in the command line; 1 if the job does not "
-                  "exist or refuses.\n");
+    buf_puts(out, ".PP\n" CONTROL_WHICH_JOB "\n.PP\n" CONTROL_STATUSES "\n");
 }
 
 static void put_bash_case(int command, struct buf *out)
@@ -111,16 +109,18 @@ static void put_bash_case(int command, struct buf *out)
 void docgen_control_bash(struct buf *out)
 {
     buf_puts(out, "_hvdrun_control() {\n"
-                  "  case $prev in --job|--within) return ;; esac\n"
+                  "  case $prev in --job|--within|--grace|--ranks) return ;; esac\n"
                   "  if [[ $cur == -* ]]; then\n"
                   "    case $1 in\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++)
         put_bash_case(i, out);
-    buf_puts(out, "    esac\n"
-                  "  elif [[ $1 != status ]] && declare -F _known_hosts_real >/dev/null; then\n"
-                  "    _known_hosts_real -- \"$cur\"\n"
-                  "  fi\n"
-                  "}\n");
+    buf_puts(
+        out,
+        "    esac\n"
+        "  elif [[ $1 == *drain || $1 == add ]] && declare -F _known_hosts_real >/dev/null; then\n"
+        "    _known_hosts_real -- \"$cur\"\n"
+        "  fi\n"
+        "}\n");
 }
 
 /* Appends text inside single quotes, where a colon would end the word. */

@@ -88,7 +88,7 @@ static void put_commands(struct buf *out)
     };
     buf_puts(out, "\nCheck of the hosts, without a job (hvdrun check --help)\n");
     put_wrapped(CHECK_HELP, put_head(CHECK_WORD " " CHECK_OPERANDS, out), out);
-    buf_puts(out, "\nCommands for a running elastic job (hvdrun status --help)\n");
+    buf_puts(out, "\nCommands for your jobs (hvdrun status --help)\n");
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         put_wrapped(commands[i].help, put_head(commands[i].head, out), out);
 }

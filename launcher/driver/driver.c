@@ -18,6 +18,7 @@
 #include "driver/end/warning.h"
 #include "driver/frames.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job_control.h"
 #include "driver/mpi/job_mpi.h"
 #include "driver/reach/progress.h"
 #include "driver/reach/reach.h"
@@ -31,6 +32,7 @@
 #include "driver/run/user_signals.h"
 #include "driver/start/static_kind.h"
 #include "driver/tell/events.h"
+#include "driver/tell/recent.h"
 #include "driver/tell/report.h"
 #include "io/helpers.h"
 #include "node/runtime_dir.h"
@@ -211,6 +213,8 @@ static int job_open(struct job *job, struct error *err)
     job->reach = reach_create(job);
     if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
         job->terminal = terminal_raw();
+    if (job->kind->has_workers)
+        job->control = job_control_create(job);
     return kind_create(job, err);
 }
 
@@ -243,6 +247,7 @@ static void job_report(struct job *job)
     tell(job);
     if (warning_wants_requeue(job->warning) && requeue_run(job) < 0)
         tell(job);
+    job_control_end(job->control);
     events_close(job->events);
     if (job->state != JOB_DONE)
         return; /* the user did not wait for the reader of the output */
@@ -252,6 +257,7 @@ static void job_report(struct job *job)
 
 static void job_close(struct job *job)
 {
+    job_control_destroy(job->control);
     terminal_destroy(job->terminal);
     reach_destroy(job->reach);
     job_mpi_destroy(job->mpi); /* this and the next borrow the plan, which may be the kind's */
@@ -264,6 +270,7 @@ static void job_close(struct job *job)
     for (int i = 0; i < job->node_count; i++)
         node_link_destroy(job->nodes[i]);
     output_destroy(job->output, OUTPUT_WAIT_MS);
+    recent_destroy(job->recent);
     user_signals_destroy(job->signals);
     suspension_destroy(job->suspension);
     time_limit_destroy(job->time_limit);

@@ -195,6 +195,33 @@ static int make_locked(int parent, const char *name)
     return -1;
 }
 
+int runtime_dir_open_kept(const char *name, struct error *err)
+{
+    const char *place = temporary_place();
+    char *base AUTO_FREE = runtime_dir_base();
+    for (int i = 0; i < TRIES; i++) {
+        int parent AUTO_FD = open_parent(base, place, err);
+        if (parent < 0)
+            return -1;
+        bool there = mkdirat(parent, name, 0700) == 0 || errno == EEXIST;
+        int fd =
+            !there ? -1 : fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (is_ours_alone(fd))
+            return fd;
+        int errnum = errno;
+        bool is_foreign = fd >= 0;
+        fd_close(&fd);
+        if (is_foreign)
+            return error_set(err, "%s/%s is not a folder of this user alone (mode 0700): remove it",
+                             base, name);
+        if (errnum == ENOENT)
+            continue; /* the last job to end has removed the parent */
+        remove_parent(base);
+        return refuse("cannot create a folder in", base, place, errnum, err);
+    }
+    return error_set(err, "cannot create a folder in %s: other processes remove it", base);
+}
+
 char *runtime_dir_base(void)
 {
     return mem_printf("%s/hvdrun-%u", temporary_place(), (unsigned)geteuid());

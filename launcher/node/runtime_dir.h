@@ -19,6 +19,10 @@ struct runtime_dir *runtime_dir_create(struct error *err);
 /* The folder of all runtime folders of this user, which need not exist; the caller frees it. */
 char *runtime_dir_base(void);
 
+/* Opens the folder `name` in that folder, and makes both if they are missing. A `name` that begins
+ * with a dot is never swept. -1: it cannot be made, or other users have access to it. */
+int runtime_dir_open_kept(const char *name, struct error *err);
+
 /* The same below another place than the temporary folder: RUNTIME_DIR_SHARED_MEMORY. */
 struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err);
 const char *runtime_dir_path(const struct runtime_dir *dir);

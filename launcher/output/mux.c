@@ -29,6 +29,7 @@ struct mux {
     bool timestamp, timed, merge;
     struct copies *copies; /* NULL: none */
     struct collapse *collapse;
+    struct output_tap tap;
     size_t held;
     struct buf scratch;
     int64_t now_ms;
@@ -156,10 +157,26 @@ static void on_group(void *context, const struct collapse_line *line)
     show(mux, first, &piece);
 }
 
+static void tap(const struct mux *mux, const struct lines_piece *piece)
+{
+    const struct seat_stream *own = mux->own;
+    if (mux->tap.piece == NULL || piece->length == 0)
+        return;
+    struct output_piece copy = {.rank = own->seat->rank,
+                                .stream = (enum output_stream)own->index,
+                                .wall_ns = own->wall_ns,
+                                .text = piece->text,
+                                .length = piece->length,
+                                .goes_on = piece->end == LINES_PART,
+                                .overwritten = piece->end == LINES_RETURN};
+    mux->tap.piece(mux->tap.context, &copy);
+}
+
 static void on_piece(void *context, const struct lines_piece *piece)
 {
     struct mux *mux = context;
     struct seat_stream *own = mux->own;
+    tap(mux, piece);
     if (mux->collapse != NULL) {
         int number = own->seat->number;
         if (piece->end == LINES_NEWLINE && !piece->continued) {
@@ -275,6 +292,7 @@ struct mux *mux_create(struct sink *sink, const struct output_config *config, st
     struct mux *mux = mem_alloc(sizeof(*mux));
     mux->sink = sink;
     mux->raw_rank = config->raw_rank;
+    mux->tap = config->tap;
     buf_init(&mux->scratch, LABEL_BYTES_MAX);
     if (configure(mux, config, err) != 0) {
         if (err != NULL)

@@ -3,9 +3,29 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum output_stream { OUTPUT_STDOUT, OUTPUT_STDERR };
 enum output_color { OUTPUT_COLOR_AUTO, OUTPUT_COLOR_ALWAYS, OUTPUT_COLOR_NEVER };
+
+/* One or more lines of a rank, as they go to the terminal, without their label. */
+struct output_piece {
+    int rank;
+    enum output_stream stream;
+    int64_t wall_ns;
+    const char *text; /* borrowed; ends with the newline, unless the line goes on */
+    size_t length;
+    bool goes_on;     /* the last line has no end yet: the next piece of this stream continues it */
+    bool overwritten; /* the line ends with a return: the next one takes its place, as in a progress
+                         bar */
+};
+
+/* Gets a copy of what the ranks show. */
+struct output_tap {
+    void (*piece)(void *context, const struct output_piece *piece); /* NULL: nobody listens */
+    void *context;
+};
 
 struct output_config { /* everything it points to is copied or used during output_create only */
     int ranks;         /* in an elastic job: those that have a seat from the start, or 0 */
@@ -26,6 +46,7 @@ struct output_config { /* everything it points to is copied or used during outpu
     bool append;             /* what those files hold already stays */
     int raw_rank;            /* --pty: the bytes of this seat go to stdout as they are; -1: none */
     int out_fd, err_fd;      /* 0: the process's own stdout and stderr */
+    struct output_tap tap;   /* not of the rank with --pty, which does not write lines */
 };
 
 /* The worker that has a seat; model/elastic/elastic.h says what a seat is. */

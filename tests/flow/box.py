@@ -2,6 +2,8 @@
 """The private world of one test, and the check that nothing is left in it."""
 
 import ctypes
+import glob
+import json
 import os
 import re
 import shutil
@@ -22,6 +24,22 @@ SCRUB = re.compile(
 _PR_SET_CHILD_SUBREAPER = 36
 if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
     raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+JOBS = ".jobs"  # below hvdrun-UID
+
+
+def is_record(folder, name):
+    """A file in the folder of jobs that stays there for a day: the record of a job, the journal of short ones,
+    and the socket of a job whose driver was killed. The next command of hvdrun removes that socket."""
+    job, kind = os.path.splitext(name)
+    if kind in (".json", ".jsonl"):
+        return True
+    try:
+        with open(os.path.join(folder, job + ".json"), encoding="utf-8") as file:
+            return kind == ".control" and "ended" not in json.load(file)
+    except (OSError, ValueError):
+        return False
 
 
 class Box:
@@ -82,12 +100,17 @@ class Box:
         return list(found.values())
 
     def litter(self):
-        """Everything below TMPDIR and XDG_RUNTIME_DIR."""
+        """Everything below TMPDIR and XDG_RUNTIME_DIR but the records of jobs."""
         found = []
         for top in (self.tmp, self.run):
             for folder, folders, files in os.walk(top):
-                found += [os.path.join(folder, name) for name in folders + files]
-        return found
+                if os.path.basename(folder) == JOBS:
+                    found += [os.path.join(folder, name) for name in folders + files if not is_record(folder, name)]
+                else:
+                    found += [os.path.join(folder, name) for name in folders + files]
+        kept = {os.path.dirname(path) for path in glob.glob(os.path.join(self.tmp, "hvdrun-*", JOBS, ""))}
+        kept |= {os.path.dirname(path) for path in kept}
+        return [path for path in found if path not in kept]
 
     def check_nothing_left(self, timeout=5):
         """Fails when processes or files of the runs are still there after `timeout` seconds, the time

@@ -187,12 +187,11 @@ class Job:
         return descendants(self.pid)
 
     def agents(self):
-        """The local agents: children of hvdrun that run hvdrun's own code, but for the keeper of the control socket's folder."""
+        """The local agents: children of hvdrun that run hvdrun's own code."""
         mine = process(self.pid)
         exe = mine.exe() if mine else ""
         return [one for one in self.tree() if one.ppid == self.pid and one.state != "Z" and
-                (one.exe() == exe or os.path.basename(one.exe()).startswith("hvdrun")) and
-                one.comm != "hvdrun-folder"]
+                (one.exe() == exe or os.path.basename(one.exe()).startswith("hvdrun"))]
 
     def launchers(self):
         mine = process(self.pid)

@@ -25,7 +25,7 @@ BLOCK = re.compile(r"^```(?:console|sh)[ \t]*\n(.*?)^```[ \t]*$", re.M | re.S)
 HOSTS_BLOCK = re.compile(BLOCK.pattern.replace("(?:console|sh)", "console hosts"), re.M | re.S)
 STATUS = re.compile(r"#\s*status (\d+)\s*$")
 VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\d+\.\d+"), "N.N"),
-           (re.compile(r"\bhvdrun-\S+-\d+:"), "JOB:"), (re.compile(r"\bup \d+ s\b"), "up N s"),
+           (re.compile(r"\bhvdrun-\S+-\d+\b"), "JOB"), (re.compile(r"\b\d+ s\b"), "N s"), (re.compile(r" {2,}"), "  "),
            (re.compile(r"^\d\d:\d\d:\d\d\b"), "TIME")]
 
 

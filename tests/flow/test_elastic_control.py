@@ -51,7 +51,7 @@ class Control(Elastic, Flow):
         self.assertEqual([after[rank].pid for rank in range(len(ranks))], [before[rank].pid for rank in ranks])
 
     def sockets(self, top=None):
-        return glob.glob(os.path.join(top or self.box.tmp, "hvdrun-*", "*", "*.control"))
+        return glob.glob(os.path.join(top or self.box.tmp, "hvdrun-*", ".jobs", "*.control"))
 
     def plain(self, *args, steps=40, hang_at=20, **options):
         """A program that cannot rejoin; in its first epoch it stops at a step and waits for what happens."""
@@ -254,8 +254,8 @@ class Which(Control):
 
     def test_no_job(self):
         for words in (["status"], ["drain", "a"], ["undrain", "a"], ["add", "a:1"]):
-            self.refused("found no elastic job of this user", *words)
-        self.refused("found no elastic job 'hvdrun-x-1' of this user", "status", "hvdrun-x-1")
+            self.refused("found no running job of this user", *words)
+        self.refused("found no job 'hvdrun-x-1' of this user", "status", "hvdrun-x-1")
 
     def test_wrong_words(self):
         self.refused("expected: hvdrun drain HOST", "drain", status=2)
@@ -308,17 +308,23 @@ class Socket(Control):
         job.signal(signal.SIGKILL)
         job.wait()
         wait_until(lambda: not self.box.strays(), "agents and workers end themselves")
-        self.refused("found no elastic job of this user", "status")
-        wait_until(lambda: not os.listdir(self.box.tmp), "its folder goes as well")
+        self.refused("found no running job of this user", "status")
+        self.assertIn(": lost: its hvdrun is gone", self.ask("status", "hvdrun").stdout)
 
     def test_a_killed_driver_without_agents(self):
-        """Nobody of the job is left to remove the folder but who was there for that alone."""
+        """The next job removes its socket. Its record stays."""
         job = self.train(*self.discover(), "--min-np", 1)
         path, = wait_until(self.sockets, "the control socket")
         self.assertEqual(job.agents(), [])
         job.signal(signal.SIGKILL)
         job.wait()
-        wait_until(lambda: not self.box.strays() and not os.listdir(self.box.tmp), f"the end of {path}")
+        wait_until(lambda: not self.box.strays(), "the end of its processes")
+        other = self.train("-H", "a:1", "--min-np", 1)
+        other.members(1)
+        self.assertFalse(os.path.exists(path))
+        lost = os.path.splitext(os.path.basename(path))[0]
+        self.assertRegex(self.ask("ps", "-a").stdout, rf"(?m)^{lost} +lost ")
+        other.finish()
 
     @unittest.skipUnless(os.getuid() == 0, "only root can be somebody else")
     def test_another_user(self):
@@ -342,7 +348,7 @@ class Socket(Control):
             self.skipTest("nobody may not run hvdrun from where it is built")
         done = stranger("status")
         self.assertEqual(done.returncode, 1, done)
-        self.assertIn("found no elastic job of this user", done.stderr)
+        self.assertIn("found no running job of this user", done.stderr)
         done = stranger("drain", "a", "--job", path)
         self.assertEqual((done.returncode, done.stdout), (1, ""), done)
         self.assertIn("Permission denied", done.stderr)

@@ -14,8 +14,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "driver/control/folder.h"
 #include "driver/control/peer.h"
-#include "node/runtime_dir.h"
 
 #define BACKLOG 64
 #define AGAIN_MS 1000
@@ -24,19 +24,31 @@ struct control {
     struct loop *loop;
     const struct control_ops *ops;
     void *context;
-    struct runtime_dir *dir;
-    char *path;
+    int folder; /* borrowed */
+    char *name, *path;
     int fd;
+    bool bound;
     struct loop_fd *ready;
     struct loop_timer *again; /* to listen again after the descriptors ran out */
-    struct control_peer *peers[CONTROL_PEERS_MAX];
-    size_t count;
+    struct control_peer *peers[CONTROL_PEERS_MAX + CONTROL_WAITING_MAX];
+    size_t count, waiting; /* waiting: those that wait for the end of the job */
 };
 
 static void listen_on(void *context)
 {
     struct control *control = context;
-    loop_fd_watch(control->ready, control->count < CONTROL_PEERS_MAX ? LOOP_READ : 0);
+    bool has_room = control->count - control->waiting < CONTROL_PEERS_MAX;
+    loop_fd_watch(control->ready, has_room ? LOOP_READ : 0);
+}
+
+static bool may_wait(void *context)
+{
+    struct control *control = context;
+    if (control->waiting == CONTROL_WAITING_MAX)
+        return false;
+    control->waiting++;
+    listen_on(control);
+    return true;
 }
 
 static void peer_gone(void *context, struct control_peer *peer)
@@ -45,6 +57,7 @@ static void peer_gone(void *context, struct control_peer *peer)
     for (size_t i = 0; i < control->count; i++) {
         if (control->peers[i] != peer)
             continue;
+        control->waiting -= control_peer_waits(peer);
         control_peer_destroy(peer);
         control->peers[i] = control->peers[--control->count];
         break;
@@ -71,8 +84,9 @@ static void connection_ready(void *context, int what)
     }
     if (fd < 0 || !may_ask(fd))
         return;
-    control->peers[control->count++] = control_peer_create_take(
-        control->loop, fd, control->ops, control->context, peer_gone, control);
+    static const struct control_peer_owner owner = {.gone = peer_gone, .may_wait = may_wait};
+    control->peers[control->count++] = control_peer_create_take(control->loop, fd, control->ops,
+                                                                control->context, &owner, control);
     fd = -1;
     listen_on(control);
 }
@@ -91,39 +105,37 @@ int control_address(int dir, const char *folder, const char *name, struct sockad
 }
 
 /* The socket has its mode from the start: bind(2) takes it from the descriptor. */
-static int bind_in(const struct control *control, const char *name)
+static int bind_in(struct control *control, const char *folder)
 {
     struct sockaddr_un address;
-    const char *folder = runtime_dir_path(control->dir);
-    int dir AUTO_FD = fd_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (dir < 0 || control_address(dir, folder, name, &address) < 0)
+    if (control_address(control->folder, folder, control->name, &address) < 0 ||
+        fchmod(control->fd, 0600) < 0)
         return -1;
-    if (fchmod(control->fd, 0600) < 0)
-        return -1;
-    return bind(control->fd, (const struct sockaddr *)&address, sizeof(address));
+    unlinkat(control->folder, control->name, 0); /* of a driver with our pid that was killed */
+    control->bound = bind(control->fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+    return control->bound ? 0 : -1;
 }
 
-static int open_socket(struct control *control, const char *job_id, struct error *err)
+static int open_socket(struct control *control, const char *job, struct error *err)
 {
-    if (!name_is_safe(job_id, strlen(job_id)))
-        return error_set(err, "the job id '%s' cannot be the name of a socket", job_id);
-    control->dir = runtime_dir_create(err);
-    if (control->dir == NULL)
-        return -1;
-    char *name AUTO_FREE = mem_printf("%s" CONTROL_SUFFIX, job_id);
-    control->path = mem_printf("%s/%s", runtime_dir_path(control->dir), name);
+    if (!name_is_safe(job, strlen(job)))
+        return error_set(err, "the job id '%s' cannot be the name of a socket", job);
+    char *folder AUTO_FREE = job_folder_path();
+    control->name = mem_printf("%s" JOB_CONTROL_SUFFIX, job);
+    control->path = mem_printf("%s/%s", folder, control->name);
     control->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (control->fd < 0 || bind_in(control, name) < 0 || listen(control->fd, BACKLOG) < 0)
+    if (control->fd < 0 || bind_in(control, folder) < 0 || listen(control->fd, BACKLOG) < 0)
         return error_errno(err, errno, "cannot create the control socket %s", control->path);
     return 0;
 }
 
-struct control *control_create(struct loop *loop, const char *job_id, const struct control_ops *ops,
-                               void *context, struct error *err)
+struct control *control_create(struct loop *loop, int folder, const char *job,
+                               const struct control_ops *ops, void *context, struct error *err)
 {
     struct control *control = mem_alloc(sizeof(*control));
-    *control = (struct control){.loop = loop, .ops = ops, .context = context, .fd = -1};
-    if (open_socket(control, job_id, err) < 0) {
+    *control =
+        (struct control){.loop = loop, .ops = ops, .context = context, .folder = folder, .fd = -1};
+    if (open_socket(control, job, err) < 0) {
         control_destroy(control);
         return NULL;
     }
@@ -138,6 +150,14 @@ const char *control_path(const struct control *control)
     return control->path;
 }
 
+void control_finish(struct control *control, const json_t *end)
+{
+    for (size_t i = 0; i < control->count; i++) {
+        if (control_peer_waits(control->peers[i]))
+            control_peer_finish(control->peers[i], end);
+    }
+}
+
 void control_destroy(struct control *control)
 {
     if (control == NULL)
@@ -147,7 +167,9 @@ void control_destroy(struct control *control)
     loop_fd_destroy(control->ready);
     loop_timer_destroy(control->again);
     fd_close(&control->fd);
-    runtime_dir_destroy(control->dir);
+    if (control->bound)
+        unlinkat(control->folder, control->name, 0);
+    free(control->name);
     free(control->path);
     free(control);
 }

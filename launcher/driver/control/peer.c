@@ -21,7 +21,8 @@ struct control_peer {
     struct loop_timer *idle;
     struct buf in, out;
     bool at_end; /* the client has closed its half */
-    void (*gone)(void *context, struct control_peer *peer);
+    bool waits;  /* for the end of the job */
+    const struct control_peer_owner *owner;
     void *context;
 };
 
@@ -29,7 +30,7 @@ static void leave(struct control_peer *peer)
 {
     loop_timer_clear(peer->idle);
     loop_fd_watch(peer->ready, 0);
-    peer->gone(peer->context, peer);
+    peer->owner->gone(peer->context, peer);
 }
 
 static void idle_over(void *context)
@@ -42,14 +43,25 @@ static int append_piece(const char *bytes, size_t length, void *out)
     return buf_append(out, bytes, length);
 }
 
-static void answer(struct control_peer *peer, const char *line, size_t length)
+static void put_line(struct control_peer *peer, const json_t *reply)
 {
-    json_t *reply = control_request_answer(line, length, peer->ops, peer->ops_context);
     if (json_dump_callback(reply, append_piece, &peer->out, JSON_COMPACT) < 0) {
         buf_clear(&peer->out);
         buf_puts(&peer->out, "{\"error\":\"the answer is too long\"}");
     }
     buf_putc(&peer->out, '\n');
+}
+
+static void answer(struct control_peer *peer, const char *line, size_t length)
+{
+    json_t *reply = control_request_answer(line, length, peer->ops, peer->ops_context);
+    if (reply == NULL && peer->owner->may_wait(peer->context)) {
+        peer->waits = true;
+        return;
+    }
+    if (reply == NULL)
+        reply = json_pack("{s:s}", "error", "too many clients wait for the end of this job");
+    put_line(peer, reply);
     json_decref(reply);
 }
 
@@ -109,9 +121,27 @@ static int read_requests(struct control_peer *peer)
     return 0;
 }
 
+static void arm(struct control_peer *peer)
+{
+    if (peer->out.length > 0) {
+        loop_fd_watch(peer->ready, LOOP_WRITE);
+    } else if (peer->waits) {
+        loop_timer_clear(peer->idle);
+        loop_fd_watch(peer->ready, LOOP_READ);
+    } else if (!peer->at_end) {
+        loop_fd_watch(peer->ready, LOOP_READ);
+    } else {
+        leave(peer);
+    }
+}
+
 static void ready(void *context, int what)
 {
     struct control_peer *peer = context;
+    if (peer->waits) { /* the client has gone, or speaks out of turn */
+        leave(peer);
+        return;
+    }
     bool wants_more = peer->out.length == 0 && !peer->at_end;
     loop_timer_set(peer->idle, CONTROL_IDLE_MS);
     if ((what & LOOP_READ) != 0 && wants_more && read_requests(peer) < 0) {
@@ -123,23 +153,17 @@ static void ready(void *context, int what)
             leave(peer);
             return;
         }
-    } while (peer->out.length == 0 && take_request(peer));
-    if (peer->out.length > 0)
-        loop_fd_watch(peer->ready, LOOP_WRITE);
-    else if (!peer->at_end)
-        loop_fd_watch(peer->ready, LOOP_READ);
-    else
-        leave(peer);
+    } while (peer->out.length == 0 && !peer->waits && take_request(peer));
+    arm(peer);
 }
 
-struct control_peer *
-control_peer_create_take(struct loop *loop, int fd, const struct control_ops *ops,
-                         void *ops_context, void (*gone)(void *context, struct control_peer *peer),
-                         void *context)
+struct control_peer *control_peer_create_take(struct loop *loop, int fd,
+                                              const struct control_ops *ops, void *ops_context,
+                                              const struct control_peer_owner *owner, void *context)
 {
     struct control_peer *peer = mem_alloc(sizeof(*peer));
     *peer = (struct control_peer){
-        .ops = ops, .ops_context = ops_context, .fd = fd, .gone = gone, .context = context};
+        .ops = ops, .ops_context = ops_context, .fd = fd, .owner = owner, .context = context};
     buf_init(&peer->in, CONTROL_LINE_MAX + CHUNK + 1);
     buf_init(&peer->out, ANSWER_MAX);
     peer->idle = loop_timer_create(loop, idle_over, peer);
@@ -147,6 +171,18 @@ control_peer_create_take(struct loop *loop, int fd, const struct control_ops *op
     loop_timer_set(peer->idle, CONTROL_IDLE_MS);
     loop_fd_watch(peer->ready, LOOP_READ);
     return peer;
+}
+
+bool control_peer_waits(const struct control_peer *peer)
+{
+    return peer->waits;
+}
+
+/* A client that waits has an empty socket, which has room for this line. */
+void control_peer_finish(struct control_peer *peer, const json_t *end)
+{
+    put_line(peer, end);
+    write_answers(peer);
 }
 
 void control_peer_destroy(struct control_peer *peer)

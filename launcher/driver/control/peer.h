@@ -3,7 +3,8 @@
  * One connection to the control socket: requests in, one on a line, and their answers out. It reads
  * the next request when the client has taken the answer to the one before. It closes the connection
  * when the client closes it, sends a line beyond CONTROL_LINE_MAX, or does nothing for
- * CONTROL_IDLE_MS.
+ * CONTROL_IDLE_MS. A client that waits for the end of the job may do nothing for as long as it
+ * likes, and must not send anything more.
  */
 #pragma once
 
@@ -15,10 +16,20 @@
 
 struct control_peer;
 
-/* Takes `fd` over. `gone` comes once, from the loop, unless the owner destroys the peer first.
- * After `gone` the owner destroys it, at once or later. */
-struct control_peer *
-control_peer_create_take(struct loop *loop, int fd, const struct control_ops *ops,
-                         void *ops_context, void (*gone)(void *context, struct control_peer *peer),
-                         void *context);
+struct control_peer_owner {
+    /* Comes once, from the loop, unless the owner destroys the peer first. After it the owner
+     * destroys the peer, at once or later. */
+    void (*gone)(void *context, struct control_peer *peer);
+    bool (*may_wait)(void *context); /* for the end of the job; false: too many do */
+};
+
+/* Takes `fd` over. */
+struct control_peer *control_peer_create_take(struct loop *loop, int fd,
+                                              const struct control_ops *ops, void *ops_context,
+                                              const struct control_peer_owner *owner,
+                                              void *context);
+bool control_peer_waits(const struct control_peer *peer);
+
+/* Answers a client that waits. It does not block; a client that does not read may miss the end. */
+void control_peer_finish(struct control_peer *peer, const json_t *end);
 void control_peer_destroy(struct control_peer *peer); /* accepts NULL */

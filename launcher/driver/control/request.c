@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/control/request.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/parse.h"
+#include "model/exit/signal_name.h"
 #include "model/hosts/entry.h"
 
-#define WITHIN_MAX_S 1e9
+#define TIME_MAX_S 1e9
 
 struct asked {
     const json_t *request;
@@ -40,30 +42,41 @@ static json_t *status(const struct asked *asked, struct error *err)
     return answer;
 }
 
+/* The time under a key, in milliseconds; `*has` says whether there is one. */
+static int time_of(const json_t *request, const char *key, bool *has, int64_t *ms,
+                   struct error *err)
+{
+    const json_t *value = json_object_get(request, key);
+    *has = value != NULL && !json_is_null(value);
+    *ms = 0;
+    if (!*has)
+        return 0;
+    double seconds = json_number_value(value);
+    if (!json_is_number(value) || !(seconds >= 0 && seconds <= TIME_MAX_S))
+        return error_set(err, "\"%s\" is not a time; expected a number of seconds, 0 or more", key);
+    *ms = (int64_t)(seconds * 1000 + 0.5);
+    return 0;
+}
+
+static json_t *accepted(int result)
+{
+    return result < 0 ? NULL : json_pack("{s:b}", "ok", 1);
+}
+
 static json_t *drain(const struct asked *asked, struct error *err)
 {
     const char *host = host_of(asked->request, err);
-    const json_t *within = json_object_get(asked->request, "within_s");
-    bool has_deadline = within != NULL && !json_is_null(within);
-    double seconds = has_deadline ? json_number_value(within) : 0;
-    if (host == NULL)
+    bool has_deadline;
+    int64_t within_ms;
+    if (host == NULL || time_of(asked->request, "within_s", &has_deadline, &within_ms, err) < 0)
         return NULL;
-    if (has_deadline && (!json_is_number(within) || !(seconds >= 0 && seconds <= WITHIN_MAX_S))) {
-        error_set(err, "\"within_s\" is not a time; expected a number of seconds, 0 or more");
-        return NULL;
-    }
-    int64_t within_ms = (int64_t)(seconds * 1000 + 0.5);
-    if (asked->ops->drain(asked->context, host, has_deadline, within_ms, err) < 0)
-        return NULL;
-    return json_pack("{s:b}", "ok", 1);
+    return accepted(asked->ops->drain(asked->context, host, has_deadline, within_ms, err));
 }
 
 static json_t *undrain(const struct asked *asked, struct error *err)
 {
     const char *host = host_of(asked->request, err);
-    if (host == NULL || asked->ops->undrain(asked->context, host, err) < 0)
-        return NULL;
-    return json_pack("{s:b}", "ok", 1);
+    return host == NULL ? NULL : accepted(asked->ops->undrain(asked->context, host, err));
 }
 
 static json_t *add(const struct asked *asked, struct error *err)
@@ -76,27 +89,71 @@ static json_t *add(const struct asked *asked, struct error *err)
     return added ? json_pack("{s:b}", "ok", 1) : NULL;
 }
 
+static json_t *stop(const struct asked *asked, struct error *err)
+{
+    bool has_grace;
+    int64_t grace_ms;
+    if (time_of(asked->request, "grace_s", &has_grace, &grace_ms, err) < 0)
+        return NULL;
+    return accepted(asked->ops->stop(asked->context, has_grace ? grace_ms : -1, err));
+}
+
+/* Those that stop or continue processes would do so behind the back of the job's time limits. */
+static json_t *send_signal(const struct asked *asked, struct error *err)
+{
+    const char *name = text_of(asked->request, "signal", err);
+    const json_t *list = json_object_get(asked->request, "ranks");
+    const char *ranks = json_string_value(list);
+    if (name == NULL)
+        return NULL;
+    int number = signal_number(name);
+    if (number == 0 || (signal_is_barred(number) && number != SIGKILL)) {
+        error_set(err, number == 0
+                           ? "no signal has that name"
+                           : "hvdrun does not send signals that stop or continue processes");
+        return NULL;
+    }
+    if (list != NULL && !json_is_null(list) && ranks == NULL) {
+        error_set(err, "\"ranks\" is not a string");
+        return NULL;
+    }
+    return accepted(asked->ops->signal(asked->context, number, ranks, err));
+}
+
+/* The control answers when the job ends. */
+static json_t *wait_for_end(const struct asked *asked, struct error *err)
+{
+    (void)asked, (void)err;
+    return NULL;
+}
+
 struct kind {
     const char *name;
     json_t *(*answer)(const struct asked *asked, struct error *err);
 };
 
 static const struct kind kinds[] = {
-    {"status", status}, {"drain", drain}, {"undrain", undrain}, {"add", add}, {NULL, NULL}};
+    {"status", status}, {"stop", stop}, {"signal", send_signal}, {"wait", wait_for_end},
+    {"drain", drain},   {"add", add},   {"undrain", undrain},    {NULL, NULL}};
 
 static json_t *answer_request(const struct asked *asked, struct error *err)
 {
+    const json_t *protocol = json_object_get(asked->request, "protocol");
     const char *name = text_of(asked->request, "do", err);
     if (name == NULL)
         return NULL;
+    if (json_integer_value(protocol) > CONTROL_PROTOCOL) {
+        error_set(err, "this job runs an older version of hvdrun (" HVDRUN_VERSION
+                       "), which does not know this command");
+        return NULL;
+    }
     const struct kind *kind = kinds;
     while (kind->name != NULL && strcmp(kind->name, name) != 0)
         kind++;
     if (kind->name != NULL)
         return kind->answer(asked, err);
-    error_set(
-        err,
-        "this version of hvdrun does not know that \"do\"; expected status, drain, undrain or add");
+    error_set(err, "this version of hvdrun does not know that \"do\"; expected status, stop, "
+                   "signal, wait, drain, undrain or add");
     return NULL;
 }
 
@@ -114,7 +171,7 @@ json_t *control_request_answer(const char *line, size_t length, const struct con
         error_set(&err, "not a valid request; expected one JSON object on a line%s%s",
                   request == NULL ? ": " : "", request == NULL ? where.text : "");
     json_decref(request);
-    if (answer != NULL)
+    if (answer != NULL || err.text[0] == '\0')
         return answer;
     answer = json_pack("{s:s}", "error", err.text);
     return answer != NULL ? answer

@@ -4,19 +4,18 @@
  * No I/O.
  *
  *   {"do": "status"}                                the state of the job, see below
+ *   {"do": "stop", "grace_s": 60}                   ends the job as Ctrl-C does, with that grace
+ *   {"do": "signal", "signal": "USR1", "ranks": "0,4-7"}   sends it to these ranks, or to all
+ *   {"do": "wait"}                                  the answer comes at the end of the job
  *   {"do": "drain", "host": "c", "within_s": 60}    drains the host, at the latest after that time
  *   {"do": "undrain", "host": "c"}                  the job may use the host again
  *   {"do": "add", "hosts": "d:4,e:2"}               adds hosts, in the form of -H
  *
- * Unknown keys are ignored. The answer to a status request:
+ * The last three are for elastic jobs. A request may have "protocol": N, the CONTROL_PROTOCOL of
+ * the client; a job of an older version refuses it. Unknown keys are ignored.
  *
- *   {"job": ID, "state": TEXT, "epoch": N, "size": N (ranks), "up_s": SECONDS,
- *    "hosts": [{"host": NAME, "state": TEXT, "slots": N, "ranks": [N, ...], "spare": true,
- *               "drain_s": SECONDS (left until its deadline),
- *               "blacklisted_s": SECONDS (left; null: for the rest of the job)}, ...],
- *    "events": [{"time": SECONDS since 1970, "text": LINE}, ...] (the last ones)}
- *
- * A reader must expect that any of these keys is missing. The answer to the other requests is
+ * driver/tell/status_json.h has the answer to a status request, and record.h has most of the answer
+ * to "wait". A reader must expect that any key is missing. The answer to the other requests is
  * {"ok": true}. The answer to a request that fails is {"error": LINE}.
  */
 #pragma once
@@ -29,16 +28,20 @@
 #include "base/error.h"
 #include "model/hosts/hosts.h"
 
+#define CONTROL_PROTOCOL 1
+
 /* Implemented by the driver. None of them may destroy the control. The text in `err` becomes the
  * answer. */
 struct control_ops {
-    json_t *(*status)(void *context); /* the caller's */
+    json_t *(*status)(void *context);                                /* the caller's */
+    int (*stop)(void *context, int64_t grace_ms, struct error *err); /* -1: the job's own grace */
+    int (*signal)(void *context, int number, const char *ranks, struct error *err); /* NULL: all */
     int (*drain)(void *context, const char *host, bool has_deadline, int64_t within_ms,
                  struct error *err);
     int (*undrain)(void *context, const char *host, struct error *err);
     int (*add)(void *context, const struct host_list *hosts, struct error *err);
 };
 
-/* The answer, which the caller frees; never NULL. */
+/* The answer, which the caller frees. NULL: the client waits for the end of the job. */
 json_t *control_request_answer(const char *line, size_t length, const struct control_ops *ops,
                                void *context);

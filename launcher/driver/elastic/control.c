@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/elastic/control.h"
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "driver/elastic/parts.h"
-#include "driver/tell/report.h"
+#include <jansson.h>
 
-static json_t *text_json(const char *text)
-{
-    json_t *value = json_string(text);
-    return value != NULL ? value : json_string("(not UTF-8)");
-}
+#include "driver/tell/json_text.h"
 
 static json_t *ranks_json(const struct elastic *core, int host)
 {
@@ -29,7 +22,7 @@ static json_t *host_json(const struct elastic_parts *parts, int host)
     int64_t now = job_running_ms(parts->job);
     struct elastic_host_facts facts = elastic_host_facts(core, host);
     json_t *object = json_object();
-    json_object_set_new(object, "host", text_json(facts.entry->name));
+    json_object_set_new(object, "host", json_text(facts.entry->name));
     json_object_set_new(object, "state", json_string(elastic_host_state_name(facts.state)));
     json_object_set_new(object, "slots", json_integer(facts.slots));
     json_object_set_new(object, "ranks", facts.workers > 0 ? ranks_json(core, host) : json_array());
@@ -45,10 +38,8 @@ static json_t *host_json(const struct elastic_parts *parts, int host)
     return object;
 }
 
-static json_t *status(void *context)
+void elastic_control_status(const struct elastic_parts *parts, json_t *root)
 {
-    const struct elastic_parts *parts = context;
-    const struct job *job = parts->job;
     const struct elastic *core = elastic_hub_core(parts->hub);
     const struct elastic_plan *plan = elastic_plan(core);
     json_t *hosts = json_array();
@@ -56,17 +47,11 @@ static json_t *status(void *context)
         if (elastic_host_facts(core, i).state != ELASTIC_HOST_ABSENT)
             json_array_append_new(hosts, host_json(parts, i));
     }
-    json_t *object = json_object();
-    json_object_set_new(object, "job", text_json(job->request->job_id));
-    json_object_set_new(object, "state", json_string(elastic_state_name(elastic_state(core))));
-    json_object_set_new(object, "epoch", json_integer(job->epoch));
-    json_object_set_new(object, "size", json_integer(plan == NULL ? 0 : plan->size));
-    json_object_set_new(object, "up_s",
-                        json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
-    json_object_set_new(object, "hosts", hosts);
-    json_object_set_new(object, "stalls", report_stalls_now(job));
-    json_object_set_new(object, "events", elastic_story_last(parts->story));
-    return object;
+    json_object_set_new(root, "state", json_string(elastic_state_name(elastic_state(core))));
+    json_object_set_new(root, "epoch", json_integer(parts->job->epoch));
+    json_object_set_new(root, "size", json_integer(plan == NULL ? 0 : plan->size));
+    json_object_set_new(root, "hosts", hosts);
+    json_object_set_new(root, "events", elastic_story_last(parts->story));
 }
 
 /* The number of a host in the core; -1: the job does not know the host. */
@@ -79,10 +64,9 @@ static int find_host(const struct elastic_parts *parts, const char *name, struct
     return error_set(err, "%s is not a host of this job; 'hvdrun status' lists the hosts", name);
 }
 
-static int drain(void *context, const char *name, bool has_deadline, int64_t within_ms,
-                 struct error *err)
+int elastic_control_drain(const struct elastic_parts *parts, const char *name, bool has_deadline,
+                          int64_t within_ms, struct error *err)
 {
-    const struct elastic_parts *parts = context;
     int host = find_host(parts, name, err);
     if (host < 0)
         return -1;
@@ -96,28 +80,12 @@ static int drain(void *context, const char *name, bool has_deadline, int64_t wit
     return 0;
 }
 
-static int undrain(void *context, const char *name, struct error *err)
+int elastic_control_undrain(const struct elastic_parts *parts, const char *name, struct error *err)
 {
-    const struct elastic_parts *parts = context;
     int host = find_host(parts, name, err);
     if (host < 0)
         return -1;
     elastic_hub_feed(parts->hub,
                      &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = host});
     return 0;
-}
-
-static int add(void *context, const struct host_list *hosts, struct error *err)
-{
-    const struct elastic_parts *parts = context;
-    (void)err;
-    elastic_source_add(parts->source, hosts);
-    return 0;
-}
-
-const struct control_ops *elastic_control_ops(void)
-{
-    static const struct control_ops ops = {
-        .status = status, .drain = drain, .undrain = undrain, .add = add};
-    return &ops;
 }

@@ -6,8 +6,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/control/control.h"
-#include "driver/control/keeper.h"
 #include "driver/elastic/act.h"
 #include "driver/elastic/config.h"
 #include "driver/elastic/control.h"
@@ -26,9 +24,7 @@
 
 struct elastic_job {
     struct elastic_parts parts;
-    struct control *control;       /* NULL: it could not be created */
-    struct control_keeper *keeper; /* NULL: only the driver itself removes its folder */
-    struct strv probe;             /* words of --preempt-probe */
+    struct strv probe; /* words of --preempt-probe */
 };
 
 static struct elastic_job *of(const struct job *job)
@@ -150,11 +146,6 @@ static void begin(struct job *job)
         teardown_launcher(job, err.status, err.text);
         return;
     }
-    own->keeper = control_keeper_create(job->helpers);
-    own->control =
-        control_create(job->loop, job->request->job_id, elastic_control_ops(), &own->parts, &err);
-    if (own->control == NULL)
-        log_info(&job->log, "no control socket: %s", err.text);
     elastic_source_begin(own->parts.source);
 }
 
@@ -170,18 +161,9 @@ static void ending(struct job *job)
     feed(job, &(struct elastic_event){.kind = ELASTIC_END});
 }
 
-static void close_control(struct elastic_job *own)
-{
-    control_destroy(own->control);
-    control_keeper_destroy(own->keeper);
-    own->control = NULL;
-    own->keeper = NULL;
-}
-
 static void over(struct job *job)
 {
     struct elastic_job *own = of(job);
-    close_control(own);
     elastic_story_end(own->parts.story, elastic_facts(elastic_hub_core(own->parts.hub)));
 }
 
@@ -196,12 +178,36 @@ static void report(const struct job *job, struct json_t *root)
     elastic_story_report(parts->story, elastic_facts(elastic_hub_core(parts->hub)), root);
 }
 
+/* Requests over the control socket */
+
+static void status(const struct job *job, struct json_t *root)
+{
+    elastic_control_status(&of(job)->parts, root);
+}
+
+static int drain(struct job *job, const char *host, bool has_deadline, int64_t within_ms,
+                 struct error *err)
+{
+    return elastic_control_drain(&of(job)->parts, host, has_deadline, within_ms, err);
+}
+
+static int undrain(struct job *job, const char *host, struct error *err)
+{
+    return elastic_control_undrain(&of(job)->parts, host, err);
+}
+
+static int add(struct job *job, const struct host_list *hosts, struct error *err)
+{
+    (void)err;
+    elastic_source_add(of(job)->parts.source, hosts);
+    return 0;
+}
+
 static void destroy(struct job *job)
 {
     struct elastic_job *own = of(job);
     if (own == NULL)
         return;
-    close_control(own);
     elastic_source_destroy(own->parts.source);
     elastic_story_destroy(own->parts.story);
     elastic_newcomers_destroy(own->parts.newcomers);
@@ -388,6 +394,10 @@ const struct job_kind elastic_kind = {
     .verdict = verdict,
     .role = elastic_role_of,
     .report = report,
+    .status = status,
+    .drain = drain,
+    .undrain = undrain,
+    .add = add,
     .welcome = welcome,
     .hello = hello,
     .unreached = unreached,

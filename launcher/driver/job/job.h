@@ -47,12 +47,14 @@ struct check_request;
 struct collect;
 struct events;
 struct helpers;
+struct job_control;
 struct job_kind;
 struct job_lines;
 struct job_mpi;
 struct orphans;
 struct progress;
 struct reach;
+struct recent;
 struct job_rendezvous;
 struct stack_tree;
 struct stall_list;
@@ -146,12 +148,14 @@ struct job {
     struct verdict verdict; /* at the very end */
 
     struct collect *collect;
+    struct job_control *control; /* of a job with workers; or NULL */
     struct events *events;
     struct job_lines *lines;
     struct job_mpi *mpi;
     struct orphans *orphans;
     struct progress *progress;
     struct reach *reach;
+    struct recent *recent; /* the last output */
     struct job_rendezvous *rendezvous;
     struct user_signals *signals;
     struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */

@@ -10,6 +10,7 @@
 #include "driver/job/job.h"
 #include "model/exit/record.h"
 
+struct host_list;
 struct json_t;
 
 struct job_kind {
@@ -30,6 +31,15 @@ struct job_kind {
                     struct verdict *out); /* at the end; may be called again */
     void (*report)(const struct job *job, struct json_t *root); /* adds its part */
     void (*print)(const struct job *job);                       /* its result, on stdout */
+
+    /* Requests over the control socket (driver/control/request.h). `status` adds to the object that
+     * every job has, or replaces parts of it. -1: refused. */
+    void (*status)(const struct job *job, struct json_t *root);
+    int (*drain)(struct job *job, const char *host, bool has_deadline, int64_t within_ms,
+                 struct error *err);
+    int (*undrain)(struct job *job, const char *host, struct error *err);
+    int (*add)(struct job *job, const struct host_list *hosts, struct error *err);
+
     void (*destroy)(struct job *job); /* also when `create` failed or never ran */
 
     /* A node comes up, or fails to. */
@@ -61,6 +71,11 @@ void kind_over(struct job *job);
 void kind_verdict(const struct job *job, struct verdict *out);
 void kind_report(const struct job *job, struct json_t *root);
 void kind_print(const struct job *job);
+void kind_status(const struct job *job, struct json_t *root);
+int kind_drain(struct job *job, const char *host, bool has_deadline, int64_t within_ms,
+               struct error *err);
+int kind_undrain(struct job *job, const char *host, struct error *err);
+int kind_add(struct job *job, const struct host_list *hosts, struct error *err);
 void kind_destroy(struct job *job);
 
 void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome);

@@ -3,17 +3,39 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/end/teardown.h"
 #include "driver/end/verdict.h"
 #include "driver/run/collect.h"
+#include "driver/tell/recent.h"
 
 static void job_log(void *context, enum log_level level, const char *line)
 {
     struct job *job = context;
     output_message(job->output, level, line);
+    struct recent_piece piece = {.rank = RECENT_LAUNCHER,
+                                 .is_stderr = true,
+                                 .wall_ns = clock_wall_ns(),
+                                 .text = line,
+                                 .length = strlen(line)};
+    recent_add(job->recent, &piece);
+}
+
+/* What a progress bar overwrites is not worth its place. */
+static void keep(void *context, const struct output_piece *shown)
+{
+    const struct job *job = context;
+    if (shown->overwritten)
+        return;
+    struct recent_piece piece = {.rank = shown->rank,
+                                 .is_stderr = shown->stream == OUTPUT_STDERR,
+                                 .wall_ns = shown->wall_ns,
+                                 .text = shown->text,
+                                 .length = shown->length};
+    recent_add(job->recent, &piece);
 }
 
 static void output_consumed(void *context, int rank, size_t bytes)
@@ -68,7 +90,9 @@ int job_open_output(struct job *job, struct error *err)
                                    .ranks_shown = s->ranks,
                                    .files = s->output_filename,
                                    .append = job_is_restarted(job),
-                                   .raw_rank = s->pty >= 0 ? (int)s->pty : -1};
+                                   .raw_rank = s->pty >= 0 ? (int)s->pty : -1,
+                                   .tap = {keep, job}};
+    job->recent = recent_create();
     job->output = output_create(job->loop, &config, &ops, job, err);
     if (job->output == NULL)
         return -1;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
 #include "driver/job/job_kind.h"
@@ -49,7 +50,8 @@ static int64_t usual_grace(const struct job *job, int signal)
     return teardown_grace(job, is_slurms(job, signal) ? GRACE_IN_SLURM_MS : GRACE_AFTER_SIGNAL_MS);
 }
 
-void user_signals_end(struct job *job, int signal)
+/* `grace_ms`: -1: the usual one. */
+static void end_job(struct job *job, int signal, int64_t grace_ms, const char *notice)
 {
     struct user_signals *signals = job->signals;
     if (job->requeue != REQUEUE_NO)
@@ -70,14 +72,81 @@ void user_signals_end(struct job *job, int signal)
     if (is_slurms(job, signal))
         exit_outside_signal_round(&job->outside, SIGNAL_ROUND_MS * INT64_C(1000000));
     bool now = sent == SIGKILL || !job->kind->has_workers;
-    int64_t grace = now ? 0 : usual_grace(job, signal);
+    int64_t usual = grace_ms < 0 ? usual_grace(job, signal) : grace_ms;
+    int64_t grace = now ? 0 : usual;
     if (signals->asked == 1 && signal == SIGINT && job->kind->has_workers)
-        log_notice(&job->log,
-                   "interrupted: the workers have %.0f s to exit; a second Ctrl-C sends SIGTERM, a "
-                   "third one SIGKILL",
-                   (double)grace / 1000);
+        log_notice(&job->log, notice, (double)grace / 1000);
     events_signal(job->events, signal);
     teardown_begin(job, sent, grace);
+}
+
+void user_signals_end(struct job *job, int signal)
+{
+    end_job(job, signal, -1,
+            "interrupted: the workers have %.0f s to exit; a second Ctrl-C sends SIGTERM, a third "
+            "one SIGKILL");
+}
+
+void user_signals_stop(struct job *job, int64_t grace_ms)
+{
+    end_job(job, SIGINT, grace_ms, "hvdrun stop: the workers have %.0f s to exit");
+}
+
+struct wanted {
+    int *ranks;
+    size_t count;
+};
+
+static void want(void *context, int64_t rank)
+{
+    struct wanted *wanted = context;
+    wanted->ranks = mem_resize_array(wanted->ranks, wanted->count + 1, sizeof(*wanted->ranks));
+    wanted->ranks[wanted->count++] = (int)rank;
+}
+
+/* The seat of the worker that has this rank now. A survivor of a change was started in an earlier
+ * epoch. -1: none runs. */
+static int running_seat(const struct job *job, int rank)
+{
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        if (record->rank == rank && record->state == RANK_RUNNING)
+            return seat;
+    }
+    return -1;
+}
+
+static void send_to_seat(const struct job *job, int seat, int signal)
+{
+    const struct rank_record *record = &job->ranks.records[seat];
+    uint32_t number = (uint32_t)seat;
+    Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
+    message.signal = signal;
+    message.seats = &number;
+    message.n_seats = 1;
+    node_link_send(job->nodes[record->node], FRAME_SIGNAL, record->epoch, &message.base);
+}
+
+int user_signals_send(struct job *job, int signal, const char *ranks, struct error *err)
+{
+    Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
+    struct wanted wanted = {.count = 0};
+    message.signal = signal;
+    if (job->ranks.running == 0)
+        return error_set(err, "no rank runs");
+    if (ranks == NULL) {
+        job_send_all(job, FRAME_SIGNAL, &message.base);
+        return 0;
+    }
+    int result = parse_ranks(ranks, job->plan->size - 1, want, &wanted, err);
+    for (size_t i = 0; i < wanted.count && result == 0; i++) {
+        if (running_seat(job, wanted.ranks[i]) < 0)
+            result = error_set(err, "rank %d does not run", wanted.ranks[i]);
+    }
+    for (size_t i = 0; i < wanted.count && result == 0; i++)
+        send_to_seat(job, running_seat(job, wanted.ranks[i]), signal);
+    free(wanted.ranks);
+    return result;
 }
 
 static void pass_on(struct job *job, int signal)

@@ -3,10 +3,14 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "base/mem.h"
 
 void json_memory_init(void)
 {
+    size_t seed = 0;
     json_set_alloc_funcs(mem_alloc, free);
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed) && seed != 0)
+        json_object_seed(seed); /* jansson would open /dev/urandom for it */
 }

@@ -7,8 +7,9 @@
 
 #include "driver/job/job.h"
 
-/* The report as JSON text; the caller frees it. */
+/* The report as JSON text, and as a value of jansson. The caller frees them. */
 char *report_json(const struct job *job, const struct verdict *verdict);
+struct json_t *report_object(const struct job *job, const struct verdict *verdict);
 
 /* The Python stacks of the ranks when --timeout ended the job, as a value of jansson that the
  * caller owns; null: there are none. */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
+#include "driver/tell/json_text.h"
 #include "driver/tell/report.h"
 #include "model/allocation/allocation.h"
 
@@ -14,15 +15,6 @@ static json_t *text_or_null(const char *text)
 {
     json_t *value = text == NULL ? NULL : json_string(text);
     return value != NULL ? value : json_null();
-}
-
-/* Our monotonic time as seconds since 1970, or null. */
-static json_t *wall_time(const struct job *job, int64_t mono_ns)
-{
-    if (mono_ns == 0)
-        return json_null();
-    int64_t wall = job->wall_begun_ns + (mono_ns - job->request->begun_ns);
-    return json_real((double)(wall / 1000) / 1e6);
 }
 
 static json_t *rank_json(const struct job *job, const struct verdict *verdict, int seat)
@@ -36,8 +28,8 @@ static json_t *rank_json(const struct job *job, const struct verdict *verdict, i
     json_object_set_new(object, "app", json_integer(record->app));
     json_object_set_new(object, "pid", record->pid > 0 ? json_integer(record->pid) : json_null());
     json_object_set_new(object, "state", json_string(rank_state_name(record->state)));
-    json_object_set_new(object, "started", wall_time(job, record->started_ns));
-    json_object_set_new(object, "ended", wall_time(job, record->ended_ns));
+    json_object_set_new(object, "started", json_wall_time(job, record->started_ns));
+    json_object_set_new(object, "ended", json_wall_time(job, record->ended_ns));
     json_object_set_new(object, "exit_code",
                         ended && !record->signaled ? json_integer(record->code) : json_null());
     json_object_set_new(object, "signal",
@@ -84,8 +76,8 @@ static json_t *job_json(const struct job *job, const struct verdict *verdict)
     json_object_set_new(object, "np", json_integer(job->plan->size));
     json_object_set_new(object, "status", json_integer(verdict->status));
     json_object_set_new(object, "cause", cause_json(job, verdict));
-    json_object_set_new(object, "started", wall_time(job, job->request->begun_ns));
-    json_object_set_new(object, "ended", wall_time(job, now));
+    json_object_set_new(object, "started", json_wall_time(job, job->request->begun_ns));
+    json_object_set_new(object, "ended", json_wall_time(job, now));
     json_object_set_new(object, "seconds", json_real((double)(now - job->request->begun_ns) / 1e9));
     return object;
 }
@@ -121,7 +113,7 @@ static json_t *node_json(const struct job *job, const struct node_link *node)
     return object;
 }
 
-char *report_json(const struct job *job, const struct verdict *verdict)
+json_t *report_object(const struct job *job, const struct verdict *verdict)
 {
     json_t *nodes = json_array();
     for (int i = 0; i < job->node_count; i++)
@@ -141,6 +133,12 @@ char *report_json(const struct job *job, const struct verdict *verdict)
     json_object_set_new(root, "stacks", report_stacks(job));
     json_object_set_new(root, "stalls", report_stalls(job));
     kind_report(job, root);
+    return root;
+}
+
+char *report_json(const struct job *job, const struct verdict *verdict)
+{
+    json_t *root = report_object(job, verdict);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
     json_decref(root);
     if (text == NULL)

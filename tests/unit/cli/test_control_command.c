@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands against real control sockets, each served by a process of its own. */
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,12 +20,16 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strv.h"
 #include "cli/control_command.h"
 #include "driver/control/control.h"
+#include "driver/control/folder.h"
+#include "driver/control/journal.h"
+#include "driver/control/record.h"
 #include "node/runtime_dir.h"
 
 struct fixture {
@@ -35,9 +40,32 @@ struct fixture {
     struct buf out, errors; /* of the last command */
 };
 
+/* A job in a process of its own. */
+struct server {
+    const char *id;
+    struct loop *loop;
+};
+
 static json_t *status(void *context)
 {
-    return json_pack("{s:s, s:s}", "job", (const char *)context, "state", "running");
+    const struct server *server = context;
+    return json_pack("{s:s, s:s}", "job", server->id, "state", "running");
+}
+
+/* Ends the job after this turn. */
+static int stop(void *context, int64_t grace_ms, struct error *err)
+{
+    const struct server *server = context;
+    if (grace_ms == 1000)
+        return error_set(err, "not with this grace");
+    loop_stop(server->loop);
+    return 0;
+}
+
+static int send_signal(void *context, int number, const char *ranks, struct error *err)
+{
+    (void)context;
+    return ranks == NULL ? 0 : error_set(err, "signal %d for %s", number, ranks);
 }
 
 static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,
@@ -59,19 +87,44 @@ static int add(void *context, const struct host_list *hosts, struct error *err)
     return hosts->count == 2 ? 0 : error_set(err, "not two hosts");
 }
 
-static const struct control_ops ops = {status, drain, undrain, add};
+static const struct control_ops ops = {.status = status,
+                                       .stop = stop,
+                                       .signal = send_signal,
+                                       .drain = drain,
+                                       .undrain = undrain,
+                                       .add = add};
+
+static json_t *facts_of(const char *id, bool ended)
+{
+    json_t *facts = json_pack("{s:s, s:s, s:i, s:f}", "job", id, "command", "./train --fast",
+                              "size", 2, "started", (double)clock_wall_ns() / 1e9);
+    if (ended)
+        json_object_update_new(facts,
+                               json_pack("{s:f, s:i, s:s, s:[{s:i, s:s, s:s}]}", "ended",
+                                         (double)clock_wall_ns() / 1e9, "status", 3, "failure",
+                                         "hvdrun: rank 1 exited with code 3\n", "lines", "rank", 1,
+                                         "stream", "stderr", "text", "cannot read \x1b[2J"));
+    return facts;
+}
 
 static void serve(const char *id, int answer_fd)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct error err = ERROR_INIT;
-    struct loop *loop = loop_create(&err);
-    struct control *control = control_create(loop, id, &ops, (void *)(uintptr_t)id, &err);
+    struct server server = {id, loop_create(&err)};
+    int folder = job_folder_open(&err);
+    json_t *facts = facts_of(id, false), *end = facts_of(id, true);
+    struct job_record *record = job_record_create(folder, id, facts, &err);
+    struct control *control = control_create(server.loop, folder, id, &ops, &server, &err);
     dprintf(answer_fd, "%s", control == NULL ? err.text : control_path(control));
     close(answer_fd);
     if (control != NULL)
-        loop_run(loop);
-    _exit(1);
+        loop_run(server.loop);
+    job_record_finish(record, end, &err);
+    job_record_destroy(record);
+    control_finish(control, end);
+    control_destroy(control);
+    _exit(0);
 }
 
 static void start_job(struct fixture *f, const char *id)
@@ -114,8 +167,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     end_jobs(f);
-    runtime_dir_sweep();
-    assert_int_equal(rmdir(f->root), 0);
+    runtime_dir_remove(f->root);
     unsetenv("TMPDIR");
     buf_destroy(&f->out);
     buf_destroy(&f->errors);
@@ -197,7 +249,11 @@ static void test_one_job(void **state)
     fail_with(f, "drain c", 1, "hvdrun: no host 'c' (0, 0 ms)");
     fail_with(f, "drain c --within 1.5", 1, "(1, 1500 ms)");
     fail_with(f, "drain", STATUS_USAGE, "expected: hvdrun drain HOST");
-    fail_with(f, "status hvdrun-a-2", 1, "found no elastic job 'hvdrun-a-2' of this user");
+    fail_with(f, "status hvdrun-a-2", 1, "found no job 'hvdrun-a-2' of this user");
+    succeed(f, "signal USR1", "sent USR1\n");
+    succeed(f, "signal hvdrun-a-1 USR1 --json", "{\n  \"ok\": true\n}\n");
+    fail_with(f, "signal TERM --ranks 0,2", 1, "signal 15 for 0,2");
+    fail_with(f, "stop --grace 1", 1, "not with this grace");
     assert_int_equal(command(f, "./status"), -1);
     assert_int_equal(command(f, "-- status"), -1);
     assert_int_equal(command(f, "drain --help"), 0);
@@ -207,11 +263,90 @@ static void test_one_job(void **state)
 static void test_no_job(void **state)
 {
     struct fixture *f = *state;
-    fail_with(f, "status", 1, "found no elastic job of this user in ");
+    fail_with(f, "status", 1, "found no running job of this user in ");
     start_job(f, "hvdrun-a-1");
     end_jobs(f);
     fail_with(f, "status", 1,
-              "found no elastic job of this user"); /* a socket, but nobody behind it */
+              "found no running job of this user"); /* a socket, but nobody behind it */
+}
+
+/* A part of the output of a command that succeeds. */
+static void show(struct fixture *f, const char *line, const char *part)
+{
+    int result = command(f, line);
+    if (result != 0 || strstr(buf_text(&f->out), part) == NULL)
+        fail_msg("'%s': %d, \"%s\" lacks '%s'; %s", line, result, buf_text(&f->out), part,
+                 buf_text(&f->errors));
+}
+
+static void test_end(void **state)
+{
+    struct fixture *f = *state;
+    start_job(f, "hvdrun-a-17");
+    start_job(f, "hvdrun-a-18");
+    succeed(f, "stop 17 --grace 3", "hvdrun-a-17 ended with status 3\n");
+    show(f, "status hvdrun-a-17",
+         "hvdrun-a-17: ended with status 3, 0 s ago, after 0 s\n"
+         "command: ./train --fast\nranks: 2\n"
+         "hvdrun: rank 1 exited with code 3\nlast lines:\n"
+         "    [1]<stderr>:cannot read ?[2J\n");
+    show(f, "status --json hvdrun-a-17", "\"state\": \"ended\"");
+    assert_int_equal(command(f, "wait hvdrun-a-17"), 3);
+    assert_string_equal(buf_text(&f->out), "hvdrun-a-17 ended with status 3\n");
+    fail_with(f, "stop 17", 1,
+              "job hvdrun-a-17 does not run any more; 'hvdrun status hvdrun-a-17' shows");
+    fail_with(f, "wait hvdrun-b", 125, "found no job 'hvdrun-b'");
+    show(f, "ps", "hvdrun-a-18");
+    assert_null(strstr(buf_text(&f->out), "hvdrun-a-17"));
+    show(f, "ps -a", "hvdrun-a-17  ended, status 3");
+    show(f, "ps --all --json", "\"state\": \"ended, status 3\"");
+    succeed(f, "stop", "hvdrun-a-18 ended with status 3\n");
+    fail_with(f, "status", 1, "'hvdrun ps -a' lists the jobs that have ended");
+    fail_with(f, "status hvdrun-a", 1, "'hvdrun-a' can be 2 jobs: hvdrun-a-17, hvdrun-a-18");
+}
+
+/* Killed, as SIGKILL kills a driver: nobody says how the job ended. */
+static void test_lost(void **state)
+{
+    struct fixture *f = *state;
+    start_job(f, "hvdrun-a-17");
+    end_jobs(f);
+    show(f, "ps -a", "hvdrun-a-17  lost");
+    show(f, "status 17", "hvdrun-a-17: lost: its hvdrun is gone");
+    show(f, "status 17 --json", "\"state\": \"lost\"");
+    fail_with(f, "wait 17", 125, "job hvdrun-a-17 is lost");
+    succeed(f, "ps", "job  state  ranks  hosts  age  last output  command\n");
+    succeed(f, "ps --json", "[]\n");
+}
+
+/* While it waits for the end, the job is killed. */
+static void test_lost_while_waiting(void **state)
+{
+    struct fixture *f = *state;
+    start_job(f, "hvdrun-a-17");
+    pid_t killer = fork();
+    if (killer == 0) {
+        poll(NULL, 0, 200);
+        kill(f->jobs[0], SIGKILL);
+        _exit(0);
+    }
+    fail_with(f, "wait", 125, "job hvdrun-a-17 is lost");
+    assert_int_equal(waitpid(killer, NULL, 0), killer);
+}
+
+static void test_short_jobs(void **state)
+{
+    struct fixture *f = *state;
+    int folder AUTO_FD = job_folder_open(NULL);
+    for (int i = 0; i < 2; i++) {
+        char *id AUTO_FREE = mem_printf("hvdrun-a-%d", 20 + i);
+        json_t *facts = facts_of(id, true);
+        assert_int_equal(job_journal_add(folder, facts, NULL), 0);
+        json_decref(facts);
+    }
+    show(f, "ps -a", "hvdrun-a-20  ended, status 3");
+    show(f, "status 21", "hvdrun-a-21: ended with status 3");
+    assert_int_equal(command(f, "wait 20"), 3);
 }
 
 static void test_several_jobs(void **state)
@@ -219,7 +354,9 @@ static void test_several_jobs(void **state)
     struct fixture *f = *state;
     start_job(f, "hvdrun-a-1");
     start_job(f, "hvdrun-a-2");
-    fail_with(f, "status", 1, "2 jobs run here; name one of them: hvdrun-a-");
+    fail_with(f, "status", 1, "2 jobs run here; name one of them: hvdrun-a-1, hvdrun-a-2");
+    fail_with(f, "status hvdrun-a", 1, "'hvdrun-a' can be 2 jobs: hvdrun-a-1, hvdrun-a-2");
+    succeed(f, "status 2", "hvdrun-a-2: running\n");
     succeed(f, "status hvdrun-a-2", "hvdrun-a-2: running\n");
     succeed(f, "undrain c --job hvdrun-a-1", "the job may use c again\n");
     char *line AUTO_FREE = mem_printf("status %s", f->paths[0]);
@@ -238,16 +375,17 @@ static void test_foreign_folder(void **state)
     start_job(f, "hvdrun-a-1");
     char *base AUTO_FREE = runtime_dir_base();
     assert_int_equal(chmod(base, 0755), 0);
-    fail_with(f, "status", 1, "found no elastic job of this user");
+    fail_with(f, "status", 1, "found no running job of this user");
     assert_int_equal(chmod(base, 0700), 0);
     if (geteuid() == 0) {
         assert_int_equal(chown(base, 65534, 65534), 0);
-        fail_with(f, "status", 1, "found no elastic job of this user");
+        fail_with(f, "status", 1, "found no running job of this user");
         assert_int_equal(chown(base, 0, 0), 0);
     }
-    char *other AUTO_FREE = mem_printf("%s/other", base);
-    assert_int_equal(mkdir(other, 0755), 0);
-    assert_int_equal(chmod(other, 0777), 0);
+    char *folder AUTO_FREE = job_folder_path();
+    assert_int_equal(chmod(folder, 0777), 0);
+    fail_with(f, "status", 1, "found no running job of this user");
+    assert_int_equal(chmod(folder, 0700), 0);
     succeed(f, "status", "hvdrun-a-1: running\n");
 }
 
@@ -292,6 +430,7 @@ static void test_silent_job(void **state)
     start_job(f, "hvdrun-a-1");
     kill(f->jobs[0], SIGSTOP);
     fail_with(f, "status", 1, "is it suspended?");
+    show(f, "ps", "hvdrun-a-1  no answer  2 ");
     kill(f->jobs[0], SIGCONT);
     succeed(f, "status", "hvdrun-a-1: running\n");
 }
@@ -301,6 +440,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_job, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_while_waiting, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_several_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_foreign_folder, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strange_answers, setup, teardown),

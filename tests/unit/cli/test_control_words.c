@@ -24,7 +24,7 @@ static struct strv split(const char *line)
     return words;
 }
 
-/* "command|object|job|within|json"; the within of none is -1. */
+/* "command|object|job|time|json"; without a time -1. */
 static void expect(const char *line, const char *expected)
 {
     struct strv argv AUTO_STRV = split(line);
@@ -33,9 +33,10 @@ static void expect(const char *line, const char *expected)
     char got[256];
     if (control_words_parse((int)argv.count, argv.items, &words, &err) != 1)
         fail_msg("'%s' was refused: %s", line, err.text);
-    snprintf(got, sizeof(got), "%d|%s|%s|%lld|%d%s", words.command,
+    snprintf(got, sizeof(got), "%s|%s|%s|%lld|%d%s%s%s%s", argv.items[1],
              words.object == NULL ? "" : words.object, words.job == NULL ? "" : words.job,
-             words.has_within ? (long long)words.within_ms : -1, words.json,
+             words.has_time ? (long long)words.time_ms : -1, words.json, words.all ? "|all" : "",
+             words.ranks != NULL ? "|" : "", words.ranks != NULL ? words.ranks : "",
              words.help ? "|help" : "");
     assert_string_equal(got, expected);
 }
@@ -64,14 +65,22 @@ static void is_a_job(const char *line)
 static void test_commands(void **state)
 {
     (void)state;
-    expect("hvdrun status", "0|||-1|0");
-    expect("hvdrun status hvdrun-a-1", "0||hvdrun-a-1|-1|0");
-    expect("hvdrun status --json --job /x/y.control", "0||/x/y.control|-1|1");
-    expect("hvdrun drain c", "1|c||-1|0");
-    expect("hvdrun drain c --within 2m --job=j", "1|c|j|120000|0");
-    expect("hvdrun drain --within=0 c", "1|c||0|0");
-    expect("hvdrun undrain --job j fe80::1%eth0", "2|fe80::1%eth0|j|-1|0");
-    expect("hvdrun add d:4,e[1-2]:2", "3|d:4,e[1-2]:2||-1|0");
+    expect("hvdrun status", "status|||-1|0");
+    expect("hvdrun status hvdrun-a-1", "status||hvdrun-a-1|-1|0");
+    expect("hvdrun status --json --job /x/y.control", "status||/x/y.control|-1|1");
+    expect("hvdrun drain c", "drain|c||-1|0");
+    expect("hvdrun drain c --within 2m --job=j", "drain|c|j|120000|0");
+    expect("hvdrun drain --within=0 c", "drain|c||0|0");
+    expect("hvdrun undrain --job j fe80::1%eth0", "undrain|fe80::1%eth0|j|-1|0");
+    expect("hvdrun ps", "ps|||-1|0");
+    expect("hvdrun ps -a --json", "ps|||-1|1|all");
+    expect("hvdrun wait 17", "wait||17|-1|0");
+    expect("hvdrun stop --grace 2m j", "stop||j|120000|0");
+    expect("hvdrun signal USR1", "signal|USR1||-1|0");
+    expect("hvdrun signal j usr1 --ranks 0,4-7", "signal|usr1|j|-1|0|0,4-7");
+    expect("hvdrun signal 9 --job j", "signal|9|j|-1|0");
+    expect("hvdrun undrain c --json", "undrain|c||-1|1");
+    expect("hvdrun add d:4,e[1-2]:2", "add|d:4,e[1-2]:2||-1|0");
 }
 
 static void test_jobs_to_start(void **state)
@@ -83,6 +92,8 @@ static void test_jobs_to_start(void **state)
     is_a_job("hvdrun ./status");
     is_a_job("hvdrun statusx");
     is_a_job("hvdrun stat");
+    is_a_job("hvdrun -- ps");
+    is_a_job("hvdrun -np 1 wait");
     is_a_job("hvdrun ./train drain c");
 }
 
@@ -93,17 +104,28 @@ static void test_refusals(void **state)
     refuse("hvdrun status --job a b", "unexpected 'b'");
     refuse("hvdrun status --jason", "--jason: expected: hvdrun status");
     refuse("hvdrun status --job", "expected");
-    refuse("hvdrun drain", "expected: hvdrun drain HOST [--within TIME] [--job JOB]");
+    refuse("hvdrun drain", "expected: hvdrun drain HOST [--within TIME] [--json] [--job JOB]");
     refuse("hvdrun drain a b", "unexpected 'b'");
     refuse("hvdrun drain a --within", "--within");
     refuse("hvdrun drain a --within soon", "soon");
-    refuse("hvdrun drain a --json", "--json: expected");
+    refuse("hvdrun drain a --ranks 3", "--ranks: expected");
+    refuse("hvdrun ps j", "unexpected 'j': expected: hvdrun ps [--all] [--json]");
+    refuse("hvdrun ps --job j", "--job: expected: hvdrun ps");
+    refuse("hvdrun status -a", "-a: expected");
+    refuse("hvdrun signal", "expected: hvdrun signal [JOB] SIGNAL [--ranks LIST] [--json]");
+    refuse("hvdrun signal NOSUCH", "'NOSUCH' is not the name of a signal");
+    refuse("hvdrun signal STOP", "SIGSTOP stops or continues processes");
+    refuse("hvdrun signal USR1 --ranks a", "--ranks: ");
+    refuse("hvdrun signal a USR1 b", "unexpected 'b'");
+    refuse("hvdrun stop --within 3", "--within: expected");
+    refuse("hvdrun stop --grace soon", "--grace: ");
     refuse("hvdrun drain a;b", "not the name of a host");
     refuse("hvdrun undrain a --within 3", "--within: expected");
     refuse("hvdrun drain -c", "-c: expected");
     refuse("hvdrun add", "expected: hvdrun add HOSTS");
     refuse("hvdrun add d:x", "slot count");
-    refuse("hvdrun add  --job j", "an argument is empty: expected: hvdrun add HOSTS [--job JOB]");
+    refuse("hvdrun add  --job j",
+           "an argument is empty: expected: hvdrun add HOSTS [--json] [--job JOB]");
     refuse("hvdrun drain  x", "an argument is empty: expected: hvdrun drain HOST");
     refuse("hvdrun add --job a --job b d", "--job: expected");
 }
@@ -112,8 +134,8 @@ static void test_help(void **state)
 {
     (void)state;
     struct buf text AUTO_BUF = BUF_INIT(65536);
-    expect("hvdrun drain --help", "1|||-1|0|help");
-    expect("hvdrun status -h", "0|||-1|0|help");
+    expect("hvdrun drain --help", "drain|||-1|0|help");
+    expect("hvdrun status -h", "status|||-1|0|help");
     control_words_help(&text);
     assert_non_null(strstr(buf_text(&text), "hvdrun undrain HOST "));
 }

@@ -213,11 +213,11 @@ static void test_commands(void **state)
         CONTROL_COMMAND_LIST(CONTROL_WORD)
 #undef CONTROL_WORD
             NULL};
-    static const char *const man[] = {".SH COMMANDS\n", "\\fBdrain\\fR HOST [\\-\\-within TIME]\n",
-                                      NULL};
-    static const char *const bash[] = {"drain) COMPREPLY=($(compgen -W '--within --job --help'",
-                                       "status) COMPREPLY=($(compgen -W '--json --job --help'",
-                                       NULL};
+    static const char *const man[] = {
+        ".SH COMMANDS\n", "\\fBdrain\\fR HOST [\\-\\-within TIME] [\\-\\-json]\n", NULL};
+    static const char *const bash[] = {
+        "drain) COMPREPLY=($(compgen -W '--within --json --help --job'",
+        "status) COMPREPLY=($(compgen -W '--json --help --job'", NULL};
     static const char *const zsh[] = {"drain) _arguments -S '--within[", "'1:host:_hosts' ;;\n",
                                       NULL};
     static const char *const fish[] = {
@@ -235,7 +235,7 @@ static void test_commands(void **state)
     }
     struct buf help AUTO_BUF = BUF_INIT(TEXT_LIMIT);
     static const char *const lines[] = {"  status [JOB] [--json]  ",
-                                        "  drain HOST [--within TIME]\n", NULL};
+                                        "  drain HOST [--within TIME] [--json]\n", NULL};
     help_text(&help);
     expect_parts("--help", buf_text(&help), lines);
 }

@@ -20,7 +20,9 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/control/control.h"
+#include "driver/control/folder.h"
 #include "driver/control/peer.h"
+#include "driver/control/record.h"
 #include "loop_fixture.h"
 #include "node/runtime_dir.h"
 
@@ -30,6 +32,7 @@ struct fixture {
     char root[64];
     struct loop *loop;
     struct control *control;
+    int folder;
     size_t status_size; /* of a text in it */
     bool refuses;
     char did[256]; /* what the job was told last */
@@ -73,7 +76,29 @@ static int add(void *context, const struct host_list *hosts, struct error *err)
     return 0;
 }
 
-static const struct control_ops ops = {status, drain, undrain, add};
+static int stop(void *context, int64_t grace_ms, struct error *err)
+{
+    struct fixture *f = context;
+    (void)err;
+    snprintf(f->did, sizeof(f->did), "stop %lld", (long long)grace_ms);
+    return 0;
+}
+
+static int send_signal(void *context, int number, const char *ranks, struct error *err)
+{
+    struct fixture *f = context;
+    if (f->refuses)
+        return error_set(err, "no rank runs");
+    snprintf(f->did, sizeof(f->did), "signal %d %s", number, ranks == NULL ? "all" : ranks);
+    return 0;
+}
+
+static const struct control_ops ops = {.status = status,
+                                       .stop = stop,
+                                       .signal = send_signal,
+                                       .drain = drain,
+                                       .undrain = undrain,
+                                       .add = add};
 
 static int setup(void **state)
 {
@@ -84,7 +109,8 @@ static int setup(void **state)
     assert_int_equal(setenv("TMPDIR", f->root, 1), 0);
     mode_t before = umask(0); /* the socket is closed to others all the same */
     f->loop = loop_create(NULL);
-    f->control = control_create(f->loop, "hvdrun-node1-17", &ops, f, &err);
+    f->folder = job_folder_open(&err);
+    f->control = control_create(f->loop, f->folder, "hvdrun-node1-17", &ops, f, &err);
     umask(before);
     if (f->control == NULL)
         fail_msg("%s", err.text);
@@ -95,9 +121,14 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
+    char *folder AUTO_FREE = job_folder_path();
+    char *base AUTO_FREE = runtime_dir_base();
     control_destroy(f->control);
     loop_destroy(f->loop);
-    assert_int_equal(rmdir(f->root), 0); /* nothing is left in it */
+    fd_close(&f->folder);
+    assert_int_equal(rmdir(folder), 0); /* nothing is left in them */
+    assert_int_equal(rmdir(base), 0);
+    assert_int_equal(rmdir(f->root), 0);
     unsetenv("TMPDIR");
     free(f);
     return 0;
@@ -197,6 +228,15 @@ static void test_requests(void **state)
     assert_string_equal(f->did, "undrain c");
     expect_answer(f, fd, "{\"do\":\"add\",\"hosts\":\"d:4,e[1-2]:2\"}\n", "{\"ok\":true}\n");
     assert_string_equal(f->did, "add d:4 e1:2 e2:2");
+    expect_answer(f, fd, "{\"do\":\"stop\",\"protocol\":1}\n", "{\"ok\":true}\n");
+    assert_string_equal(f->did, "stop -1");
+    expect_answer(f, fd, "{\"do\":\"stop\",\"grace_s\":1.5}\n", "{\"ok\":true}\n");
+    assert_string_equal(f->did, "stop 1500");
+    expect_answer(f, fd, "{\"do\":\"signal\",\"signal\":\"usr1\"}\n", "{\"ok\":true}\n");
+    assert_string_equal(f->did, "signal 10 all");
+    expect_answer(f, fd, "{\"do\":\"signal\",\"signal\":\"KILL\",\"ranks\":\"0,2-3\"}\n",
+                  "{\"ok\":true}\n");
+    assert_string_equal(f->did, "signal 9 0,2-3");
     fd_close(&fd);
 }
 
@@ -207,6 +247,7 @@ static void test_refusals(void **state)
     f->refuses = true;
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\"}\n", "no host is called 'c'");
     expect_error(f, fd, "{\"do\":\"undrain\",\"host\":\"c\"}\n", "'c' is not drained");
+    expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"USR1\"}\n", "no rank runs");
     f->refuses = false;
     expect_error(f, fd, "{\"do\":\"drain\"}\n", "host");
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"-c\"}\n", "not the name of a host");
@@ -216,7 +257,13 @@ static void test_refusals(void **state)
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":1e300}\n", "within_s");
     expect_error(f, fd, "{\"do\":\"add\",\"hosts\":\"d:4,\"}\n", "entry 2 is empty");
     expect_error(f, fd, "{\"do\":\"add\",\"hosts\":\"d;x\"}\n", "not a host name");
-    expect_error(f, fd, "{\"do\":\"reboot\"}\n", "expected status, drain");
+    expect_error(f, fd, "{\"do\":\"signal\"}\n", "signal");
+    expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"NONE\"}\n", "no signal has that name");
+    expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"STOP\"}\n", "stop or continue");
+    expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"USR1\",\"ranks\":3}\n", "not a string");
+    expect_error(f, fd, "{\"do\":\"stop\",\"grace_s\":-1}\n", "grace_s");
+    expect_error(f, fd, "{\"do\":\"status\",\"protocol\":2}\n", "older version of hvdrun");
+    expect_error(f, fd, "{\"do\":\"reboot\"}\n", "expected status, stop");
     expect_error(f, fd, "{}\n", "do");
     expect_error(f, fd, "{\"do\":\"status\",\"do\":\"status\"}\n", "duplicate");
     expect_error(f, fd, "[1]\n", "one JSON object");
@@ -399,55 +446,98 @@ static void test_long_path(void **state)
     assert_int_equal(mkdir(place, 0700), 0);
     setenv("TMPDIR", place, 1);
     struct error err = ERROR_INIT;
-    struct control *control = control_create(f->loop, "hvdrun-node1-18", &ops, f, &err);
+    int folder = job_folder_open(&err);
+    struct control *control = control_create(f->loop, folder, "hvdrun-node1-18", &ops, f, &err);
     if (control == NULL)
         fail_msg("%s", err.text);
     struct stat info;
     assert_int_equal(stat(control_path(control), &info), 0);
     assert_true(S_ISSOCK(info.st_mode));
     control_destroy(control);
+    fd_close(&folder);
+    runtime_dir_remove(place);
     setenv("TMPDIR", f->root, 1);
-    assert_int_equal(rmdir(place), 0);
+    assert_int_equal(access(place, F_OK), -1);
 }
 
 static void test_refused_places(void **state)
 {
     struct fixture *f = *state;
     struct error err = ERROR_INIT;
-    assert_null(control_create(f->loop, "../x", &ops, f, &err));
+    assert_null(control_create(f->loop, f->folder, "../x", &ops, f, &err));
     assert_non_null(strstr(err.text, "../x"));
     char *base AUTO_FREE = runtime_dir_base();
     assert_int_equal(chmod(base, 0755), 0);
-    assert_null(control_create(f->loop, "hvdrun-node1-18", &ops, f, &err));
+    assert_int_equal(job_folder_open(&err), -1);
     assert_non_null(strstr(err.text, "not a folder of this user alone"));
+    assert_int_equal(job_folder_find(), -1);
     assert_int_equal(chmod(base, 0700), 0);
+    char *folder AUTO_FREE = job_folder_path();
+    assert_int_equal(chmod(folder, 0750), 0);
+    assert_int_equal(job_folder_open(&err), -1);
+    assert_non_null(strstr(err.text, "not a folder of this user alone"));
+    assert_int_equal(job_folder_find(), -1);
+    assert_int_equal(chmod(folder, 0700), 0);
 }
 
 /* A driver that was killed leaves its socket; the next one that starts removes it. */
 static void test_left_by_the_dead(void **state)
 {
     struct fixture *f = *state;
-    int ends[2];
-    char path[512] = "";
-    assert_int_equal(fd_pipe(ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct control *dead = control_create(f->loop, "hvdrun-node1-18", &ops, f, NULL);
-        dprintf(ends[1], "%s", dead == NULL ? "" : control_path(dead));
-        _exit(0);
-    }
-    fd_close(&ends[1]);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_true(read(ends[0], path, sizeof(path) - 1) > 0);
-    fd_close(&ends[0]);
-    assert_int_equal(access(path, F_OK), 0);
-    assert_int_equal(dial(path), -1);
-    struct control *next = control_create(f->loop, "hvdrun-node1-19", &ops, f, NULL);
-    assert_non_null(next);
-    assert_int_equal(access(path, F_OK), -1);
+    struct sockaddr_un address;
+    char *folder AUTO_FREE = job_folder_path();
+    assert_int_equal(control_address(f->folder, folder, "hvdrun-node1-18.control", &address), 0);
+    int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(dead, (const struct sockaddr *)&address, sizeof(address)), 0);
+    fd_close(&dead);
+    struct control *next = control_create(f->loop, f->folder, "hvdrun-node1-18", &ops, f, NULL);
+    assert_non_null(next); /* it has the same pid */
+    control_destroy(next);
+    dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(dead, (const struct sockaddr *)&address, sizeof(address)), 0);
+    json_t *facts = json_object();
+    struct job_record *live = job_record_create(f->folder, "hvdrun-node1-17", facts, NULL);
+    json_decref(facts);
+    job_folder_tidy(f->folder, 0);
+    assert_int_equal(access(address.sun_path, F_OK), -1);
     int fd = must_dial(f); /* the live one is still there */
     fd_close(&fd);
-    control_destroy(next);
+    fd_close(&dead);
+    job_record_destroy(live);
+    unlinkat(f->folder, "hvdrun-node1-17.json", 0);
+}
+
+/* Clients that wait for the end do not keep others out, and get their answer. */
+static void test_waiting(void **state)
+{
+    struct fixture *f = *state;
+    int fds[CONTROL_WAITING_MAX], more = -1;
+    json_t *end = json_pack("{s:i}", "status", 3);
+    for (int i = 0; i < CONTROL_WAITING_MAX; i++) {
+        fds[i] = must_dial(f);
+        say(fds[i], "{\"do\":\"wait\"}\n");
+        run_turns(f->loop, 3);
+    }
+    more = must_dial(f);
+    expect_error(f, more, "{\"do\":\"wait\"}\n", "too many clients wait");
+    expect_answer(f, more, "{\"do\":\"status\"}\n", "{\"job\":\"test\",\"text\":\"\"}\n");
+    fd_close(&fds[0]); /* goes away: there is room for another one */
+    say(fds[1], "x");  /* speaks out of turn */
+    char *closed AUTO_FREE = read_lines(f, fds[1], 0);
+    assert_string_equal(closed, "");
+    fd_close(&fds[1]);
+    say(more, "{\"do\":\"wait\"}\n");
+    run_turns(f->loop, 5);
+    control_finish(f->control, end);
+    char *last AUTO_FREE = read_lines(f, more, 1);
+    assert_string_equal(last, "{\"status\":3}\n");
+    for (int i = 2; i < CONTROL_WAITING_MAX; i++) {
+        char *got AUTO_FREE = read_lines(f, fds[i], 1);
+        assert_string_equal(got, "{\"status\":3}\n");
+        fd_close(&fds[i]);
+    }
+    fd_close(&more);
+    json_decref(end);
 }
 
 int main(void)
@@ -466,6 +556,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_long_path, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_places, setup, teardown),
         cmocka_unit_test_setup_teardown(test_left_by_the_dead, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waiting, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

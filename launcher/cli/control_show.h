@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of the texts about jobs: what a job or a record says, made safe for the terminal. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+/* Appends a text from outside on one line, without control characters. */
+void control_show_text(const char *text, struct buf *out);
+/* The same for a text of several lines; each gets `margin` in front. */
+void control_show_lines(const char *text, const char *margin, struct buf *out);
+
+/* "42 s", "1 min 35 s", "1 h 02 min", "3 days". Nonsense counts as 0. */
+void control_show_duration(double seconds, struct buf *out);
+
+/* The string under a key; `otherwise` if there is none. Borrowed. */
+const char *control_text_of(const json_t *object, const char *key, const char *otherwise);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The folder of a user's jobs on this machine: ${TMPDIR:-/tmp}/hvdrun-UID/.jobs, mode 0700.
+ *
+ *   JOB.json      The record of a job (record.h). Its driver locks it.
+ *   JOB.control   The control socket of a running job (control.h).
+ *   *.jsonl       The records of very short jobs (journal.h).
+ *
+ * A driver makes the record first and the socket second. So if nobody locks the record of a socket,
+ * its driver was killed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define JOB_RECORD_SUFFIX ".json"
+#define JOB_CONTROL_SUFFIX ".control"
+
+#define JOB_RECORDS_KEPT 200
+#define JOB_RECORD_AGE_S (24 * 60 * 60)
+
+char *job_folder_path(void); /* need not exist; the caller frees it */
+
+/* Opens it, and makes it if it is missing. -1: it cannot be made, or others have access to it. */
+int job_folder_open(struct error *err);
+
+/* Opens it if it exists. -1: it does not, or others have access to it. */
+int job_folder_find(void);
+
+/* The job whose file has this name and suffix. The caller frees it. NULL: the name has another
+ * suffix. */
+char *job_folder_job(const char *name, const char *suffix);
+
+/* Does the driver of this job live? */
+bool job_folder_runs(int folder, const char *job);
+
+/* Removes sockets that nobody serves, the files of records that nobody has written to for
+ * JOB_RECORD_AGE_S, and the oldest of those beyond JOB_RECORDS_KEPT. `now_s`: seconds since 1970.
+ * Records of running jobs stay. A record from the future (the clock was set back) counts as new. */
+void job_folder_tidy(int folder, int64_t now_s);

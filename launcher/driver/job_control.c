@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/job_control.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "driver/control/control.h"
+#include "driver/control/folder.h"
+#include "driver/control/journal.h"
+#include "driver/control/record.h"
+#include "driver/job/job_kind.h"
+#include "driver/reach/reach.h"
+#include "driver/run/user_signals.h"
+#include "driver/tell/json_text.h"
+#include "driver/tell/record_json.h"
+#include "driver/tell/status_json.h"
+
+#define WAITS_MAX ((size_t)4096)
+
+struct job_control {
+    struct job *job;
+    struct loop_timer *timer;
+    int folder; /* -1: not opened */
+    struct job_record *record;
+    struct control *control; /* NULL: it could not be created, or not yet */
+    bool ended;
+};
+
+/* What the job waits for before its ranks run. NULL: nothing. */
+static char *waits_for(const struct job *job)
+{
+    struct buf text AUTO_BUF = BUF_INIT(WAITS_MAX);
+    if (job->kind->many_epochs || job->state > JOB_PREPARING)
+        return NULL;
+    reach_describe_missing(job, &text);
+    return text.length == 0 ? NULL : mem_printf("hosts:%s", buf_text(&text));
+}
+
+static json_t *status(void *context)
+{
+    const struct job_control *control = context;
+    char *waits AUTO_FREE = waits_for(control->job);
+    json_t *object = status_json(control->job);
+    json_object_set_new(object, "protocol", json_integer(CONTROL_PROTOCOL));
+    if (control->record != NULL) /* of two jobs with one id, the second has another name here */
+        json_object_set_new(object, "job", json_text(job_record_name(control->record)));
+    if (waits != NULL)
+        json_object_set_new(object, "waits_for", json_text(waits));
+    kind_status(control->job, object);
+    return object;
+}
+
+static int stop(void *context, int64_t grace_ms, struct error *err)
+{
+    const struct job_control *control = context;
+    (void)err;
+    if (control->job->state < JOB_CLOSING) /* later, it would end the output instead */
+        user_signals_stop(control->job, grace_ms);
+    return 0;
+}
+
+static int send_signal(void *context, int number, const char *ranks, struct error *err)
+{
+    const struct job_control *control = context;
+    return user_signals_send(control->job, number, ranks, err);
+}
+
+static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,
+                 struct error *err)
+{
+    const struct job_control *control = context;
+    return kind_drain(control->job, host, has_deadline, within_ms, err);
+}
+
+static int undrain(void *context, const char *host, struct error *err)
+{
+    const struct job_control *control = context;
+    return kind_undrain(control->job, host, err);
+}
+
+static int add(void *context, const struct host_list *hosts, struct error *err)
+{
+    const struct job_control *control = context;
+    return kind_add(control->job, hosts, err);
+}
+
+static const struct control_ops ops = {.status = status,
+                                       .stop = stop,
+                                       .signal = send_signal,
+                                       .drain = drain,
+                                       .undrain = undrain,
+                                       .add = add};
+
+static int64_t wall_s(void)
+{
+    return clock_wall_ns() / 1000000000;
+}
+
+static int open_folder(struct job_control *control, struct error *err)
+{
+    if (control->folder < 0)
+        control->folder = job_folder_open(err);
+    return control->folder < 0 ? -1 : 0;
+}
+
+static int open_all(struct job_control *control, struct error *err)
+{
+    struct job *job = control->job;
+    if (open_folder(control, err) < 0)
+        return -1;
+    job_folder_tidy(control->folder, wall_s());
+    json_t *facts = record_json_begin(job);
+    control->record = job_record_create(control->folder, job->request->job_id, facts, err);
+    json_decref(facts);
+    if (control->record == NULL)
+        return -1;
+    control->control = control_create(job->loop, control->folder, job_record_name(control->record),
+                                      &ops, control, err);
+    return control->control == NULL ? -1 : 0;
+}
+
+static void begin(void *context)
+{
+    struct job_control *control = context;
+    struct error err = ERROR_INIT;
+    if (open_all(control, &err) < 0)
+        log_info(&control->job->log, "no control socket: %s", err.text);
+}
+
+struct job_control *job_control_create(struct job *job)
+{
+    struct job_control *control = mem_alloc(sizeof(*control));
+    *control = (struct job_control){.job = job, .folder = -1};
+    control->timer = loop_timer_create(job->loop, begin, control);
+    loop_timer_set(control->timer, job->kind->many_epochs ? 0 : JOB_CONTROL_AFTER_MS);
+    return control;
+}
+
+static void write_end(struct job_control *control)
+{
+    const struct job *job = control->job;
+    struct error err = ERROR_INIT;
+    int result = open_folder(control, &err);
+    json_t *end = result < 0 ? NULL : record_json_end(job);
+    if (result == 0 && control->record != NULL)
+        result = job_record_finish(control->record, end, &err);
+    else if (result == 0)
+        result = job_journal_add(control->folder, end, &err);
+    json_decref(end);
+    if (result < 0)
+        log_info(&job->log, "%s", err.text);
+}
+
+void job_control_end(struct job_control *control)
+{
+    if (control == NULL || control->ended)
+        return;
+    control->ended = true;
+    loop_timer_clear(control->timer);
+    write_end(control);
+    job_record_destroy(control->record); /* from now on the job does not count as running */
+    control->record = NULL;
+    if (control->control == NULL)
+        return;
+    json_t *verdict = record_json_verdict(control->job);
+    control_finish(control->control, verdict);
+    json_decref(verdict);
+}
+
+void job_control_destroy(struct job_control *control)
+{
+    if (control == NULL)
+        return;
+    control_destroy(control->control);
+    job_record_destroy(control->record);
+    loop_timer_destroy(control->timer);
+    fd_close(&control->folder);
+    free(control);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What other commands can see of a job and do with it: the control socket and the record
+ * (driver/control/). Both are optional: a job runs without them.
+ *
+ * Most jobs are tests that end soon, and a job must start as fast as it can. So the socket appears
+ * JOB_CONTROL_AFTER_MS after the job has begun. A job that has ended by then only gets the record
+ * of its end.
+ */
+#pragma once
+
+#include "driver/job/job.h"
+
+#define JOB_CONTROL_AFTER_MS 50
+
+struct job_control;
+
+struct job_control *job_control_create(struct job *job);
+
+/* The job has its verdict: writes the record of the end, and answers those that wait for it. */
+void job_control_end(struct job_control *control);     /* accepts NULL */
+void job_control_destroy(struct job_control *control); /* accepts NULL */

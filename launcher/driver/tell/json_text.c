@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/tell/json_text.h"
+
+#include <jansson.h>
+
+json_t *json_text(const char *text)
+{
+    json_t *value = json_string(text);
+    return value != NULL ? value : json_string("(not UTF-8)");
+}
+
+json_t *json_wall_time(const struct job *job, int64_t mono_ns)
+{
+    if (mono_ns == 0)
+        return json_null();
+    int64_t wall = job->wall_begun_ns + (mono_ns - job->request->begun_ns);
+    return json_real((double)(wall / 1000) / 1e6);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/tell/recent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define PIECE_MAX (RECENT_BYTES / 4)
+
+/* In the ring, before the bytes of each piece. */
+struct head {
+    int64_t wall_ns;
+    uint32_t length;
+    int rank;
+    bool is_stderr;
+    bool skips; /* not a piece: the next one is at the start of the ring */
+};
+
+struct recent {
+    char *ring; /* RECENT_BYTES; NULL before the first piece */
+    size_t first, end;
+    size_t used; /* from first to end, around the edge */
+    int64_t last_ns;
+};
+
+/* A head never lies across the edge, and is aligned. */
+static size_t room_of(size_t length)
+{
+    size_t unit = _Alignof(struct head);
+    return (sizeof(struct head) + length + unit - 1) / unit * unit;
+}
+
+struct recent *recent_create(void)
+{
+    return mem_alloc(sizeof(struct recent));
+}
+
+void recent_destroy(struct recent *recent)
+{
+    if (recent == NULL)
+        return;
+    free(recent->ring);
+    free(recent);
+}
+
+static const struct head *head_at(const struct recent *recent, size_t at)
+{
+    return (const struct head *)(const void *)(recent->ring + at);
+}
+
+/* The bytes that an entry takes: a skip takes all up to the edge. */
+static size_t taken_at(const struct recent *recent, size_t at)
+{
+    if (RECENT_BYTES - at < sizeof(struct head) || head_at(recent, at)->skips)
+        return RECENT_BYTES - at;
+    return room_of(head_at(recent, at)->length);
+}
+
+static void drop_first(struct recent *recent)
+{
+    size_t taken = taken_at(recent, recent->first);
+    recent->used -= taken;
+    recent->first = (recent->first + taken) % RECENT_BYTES;
+}
+
+/* Makes `size` free bytes in a row at `end`. */
+static void make_room(struct recent *recent, size_t size)
+{
+    size_t to_edge = RECENT_BYTES - recent->end;
+    if (size > to_edge) {
+        while (RECENT_BYTES - recent->used < to_edge)
+            drop_first(recent);
+        if (to_edge >= sizeof(struct head)) {
+            struct head skip = {.skips = true};
+            memcpy(recent->ring + recent->end, &skip, sizeof(skip));
+        }
+        recent->used += to_edge;
+        recent->end = 0;
+    }
+    while (RECENT_BYTES - recent->used < size)
+        drop_first(recent);
+}
+
+void recent_add(struct recent *recent, const struct recent_piece *piece)
+{
+    size_t length = piece->length < PIECE_MAX ? piece->length : PIECE_MAX;
+    if (recent->ring == NULL)
+        recent->ring = mem_alloc(RECENT_BYTES);
+    if (piece->rank != RECENT_LAUNCHER)
+        recent->last_ns = piece->wall_ns;
+    make_room(recent, room_of(length));
+    struct head head = {.wall_ns = piece->wall_ns,
+                        .length = (uint32_t)length,
+                        .rank = piece->rank,
+                        .is_stderr = piece->is_stderr};
+    memcpy(recent->ring + recent->end, &head, sizeof(head));
+    memcpy(recent->ring + recent->end + sizeof(head), piece->text + piece->length - length, length);
+    recent->used += room_of(length);
+    recent->end = (recent->end + room_of(length)) % RECENT_BYTES;
+}
+
+int64_t recent_last_ns(const struct recent *recent)
+{
+    return recent->last_ns;
+}
+
+void recent_walk(const struct recent *recent,
+                 void (*each)(void *context, const struct recent_piece *piece), void *context)
+{
+    size_t at = recent->first;
+    for (size_t seen = 0; seen < recent->used;) {
+        size_t taken = taken_at(recent, at);
+        if (RECENT_BYTES - at >= sizeof(struct head) && !head_at(recent, at)->skips) {
+            const struct head *head = head_at(recent, at);
+            struct recent_piece piece = {.rank = head->rank,
+                                         .is_stderr = head->is_stderr,
+                                         .wall_ns = head->wall_ns,
+                                         .text = recent->ring + at + sizeof(*head),
+                                         .length = head->length};
+            each(context, &piece);
+        }
+        seen += taken;
+        at = (at + taken) % RECENT_BYTES;
+    }
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/tell/record_json.h"
+
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/tell/json_text.h"
+#include "driver/tell/recent.h"
+#include "driver/tell/report.h"
+#include "driver/tell/status_json.h"
+#include "model/exit/tail.h"
+
+#define FAILURE_MAX ((size_t)64 * 1024)
+#define VERSION 1
+
+json_t *record_json_begin(const struct job *job)
+{
+    char *command AUTO_FREE = status_command(job);
+    json_t *object = json_object();
+    json_object_set_new(object, "version", json_integer(VERSION));
+    json_object_set_new(object, "job", json_text(job->request->job_id));
+    json_object_set_new(object, "pid", json_integer(getpid()));
+    json_object_set_new(object, "command", json_text(command));
+    json_object_set_new(object, "folder", json_text(job->request->wdir));
+    json_object_set_new(object, "started", json_wall_time(job, job->request->begun_ns));
+    json_object_set_new(object, "size", json_integer(job->plan->size));
+    json_object_set_new(object, "host_count", json_integer(job->node_count));
+    return object;
+}
+
+/* A line that recent_walk() has shown. Its text stays valid, because nothing is added meanwhile. */
+struct line {
+    int64_t wall_ns;
+    int rank;
+    bool is_stderr;
+    const char *text;
+    size_t length;
+};
+
+struct lines {
+    struct line items[RECORD_LINES]; /* a ring */
+    size_t total;
+};
+
+static void add_lines(void *context, const struct recent_piece *piece)
+{
+    struct lines *lines = context;
+    for (size_t at = 0; at < piece->length;) {
+        const char *text = piece->text + at;
+        const char *end = memchr(text, '\n', piece->length - at);
+        size_t length = end != NULL ? (size_t)(end - text) : piece->length - at;
+        lines->items[lines->total++ % RECORD_LINES] =
+            (struct line){piece->wall_ns, piece->rank, piece->is_stderr, text, length};
+        at += length + 1;
+    }
+}
+
+static json_t *line_json(const struct line *line)
+{
+    size_t length = line->length < RECORD_LINE_BYTES ? line->length : RECORD_LINE_BYTES;
+    char *text AUTO_FREE = mem_alloc(length + 1);
+    memcpy(text, line->text, length);
+    tail_make_valid(text, length);
+    json_t *object = json_object();
+    json_object_set_new(object, "time", json_real((double)(line->wall_ns / 1000) / 1e6));
+    json_object_set_new(object, "rank", line->rank < 0 ? json_null() : json_integer(line->rank));
+    json_object_set_new(object, "stream", json_string(line->is_stderr ? "stderr" : "stdout"));
+    json_object_set_new(object, "text", json_text(text));
+    return object;
+}
+
+static json_t *lines_json(const struct job *job)
+{
+    struct lines last = {.total = 0};
+    json_t *list = json_array();
+    recent_walk(job->recent, add_lines, &last);
+    size_t first = last.total > RECORD_LINES ? last.total - RECORD_LINES : 0;
+    for (size_t i = first; i < last.total; i++)
+        json_array_append_new(list, line_json(&last.items[i % RECORD_LINES]));
+    return list;
+}
+
+json_t *record_json_verdict(const struct job *job)
+{
+    const struct verdict *verdict = &job->verdict;
+    json_t *object = json_object();
+    json_object_set_new(object, "status", json_integer(verdict->status));
+    json_object_set_new(object, "cause", json_string(exit_cause_name(verdict->cause)));
+    json_object_set_new(object, "text", json_text(verdict->explanation));
+    return object;
+}
+
+json_t *record_json_end(const struct job *job)
+{
+    struct buf failure AUTO_BUF = BUF_INIT(FAILURE_MAX);
+    json_t *object = record_json_begin(job), *verdict = record_json_verdict(job);
+    json_t *report = report_object(job, &job->verdict);
+    if (job->ranks.size + job->node_count > RECORD_RANKS) {
+        json_object_del(report, "ranks");
+        json_object_del(report, "nodes");
+        json_object_del(report, "stacks");
+    }
+    json_object_del(json_object_get(report, "job"), "argv"); /* -x may have secrets */
+    report_failure(job, &job->verdict, &failure);
+    json_object_set_new(object, "ended", json_wall_time(job, clock_mono_ns()));
+    json_object_update_new(object, verdict);
+    if (failure.length > 0)
+        json_object_set_new(object, "failure", json_text(buf_text(&failure)));
+    json_object_set_new(object, "report", report);
+    json_object_set_new(object, "lines", lines_json(job));
+    return object;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a driver writes into the record of its job (driver/control/record.h has the keys). */
+#pragma once
+
+#include "driver/job/job.h"
+
+#define RECORD_LINES 20 /* of the output, in the record of a job that has ended */
+#define RECORD_LINE_BYTES 1000
+#define RECORD_RANKS 1000 /* of a larger job, the record has a report without ranks and hosts */
+
+struct json_t;
+
+struct json_t *record_json_begin(const struct job *job); /* the caller's */
+/* The job has its verdict. The caller's. */
+struct json_t *record_json_end(const struct job *job);
+/* The answer for clients that wait for the end: status, cause and text. The caller's. */
+struct json_t *record_json_verdict(const struct job *job);

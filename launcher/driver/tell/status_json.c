@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/tell/status_json.h"
+
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/tell/json_text.h"
+#include "driver/tell/recent.h"
+#include "driver/tell/report.h"
+#include "model/allocation/allocation.h"
+#include "model/exit/tail.h"
+
+#define COMMAND_MAX ((size_t)1024)
+
+char *status_command(const struct job *job)
+{
+    struct buf line AUTO_BUF = BUF_INIT(COMMAND_MAX + 1);
+    const struct app_list *apps = job->request->apps;
+    for (size_t i = 0; apps != NULL && i < apps->count; i++) {
+        const struct strv *argv = &apps->items[i].argv;
+        if (i > 0)
+            buf_puts(&line, " : ");
+        for (size_t word = 0; word < argv->count; word++) {
+            if (word > 0)
+                buf_putc(&line, ' ');
+            if (buf_puts(&line, argv->items[word]) < 0)
+                buf_puts(&line, "...");
+        }
+    }
+    char *text = buf_take(&line);
+    tail_make_valid(text, strlen(text));
+    return text;
+}
+
+static const char *host_state(const struct node_link *node)
+{
+    if (node->suspect && node_link_alive(node))
+        return "silent";
+    switch (node->state) {
+    case NODE_CALLING:
+    case NODE_STARTING: return "connecting";
+    case NODE_UP:
+    case NODE_READY:
+    case NODE_RUNNING: return "up";
+    case NODE_ENDING: return "ending";
+    case NODE_ENDED:
+    case NODE_CLOSING:
+    case NODE_GONE: return "ended";
+    case NODE_LOST: return "lost";
+    case NODE_UNREACHED: return "not reached";
+    }
+    return "unknown";
+}
+
+static json_t *host_json(const struct job *job, const struct node_link *node)
+{
+    json_t *object = json_object();
+    json_t *ranks = json_array();
+    json_object_set_new(object, "host", json_text(node->host));
+    json_object_set_new(object, "state", json_string(host_state(node)));
+    if (node->place >= 0) {
+        const struct plan_node *place = &job->plan->nodes[node->place];
+        json_object_set_new(object, "slots", json_integer(place->slots));
+        for (int i = 0; i < place->local_size; i++)
+            json_array_append_new(ranks, json_integer(place->ranks[i]));
+    }
+    json_object_set_new(object, "ranks", ranks);
+    return object;
+}
+
+static json_t *rank_json(const struct job *job, int seat)
+{
+    const struct rank_record *record = &job->ranks.records[seat];
+    json_t *object = json_object();
+    json_object_set_new(object, "rank", json_integer(record->rank));
+    json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
+    json_object_set_new(object, "state", json_string(rank_state_name(record->state)));
+    if (record->pid > 0)
+        json_object_set_new(object, "pid", json_integer(record->pid));
+    int64_t until = record->ended_ns != 0 ? record->ended_ns : clock_mono_ns();
+    if (record->started_ns != 0)
+        json_object_set_new(object, "up_s", json_real((double)(until - record->started_ns) / 1e9));
+    if (record->state >= RANK_EXITED && !record->exec_failed)
+        json_object_set_new(object, record->signaled ? "signal" : "exit_code",
+                            json_integer(record->code));
+    return object;
+}
+
+/* Of a seat that was taken in an earlier epoch, only a worker that still runs. */
+static json_t *ranks_json(const struct job *job)
+{
+    json_t *ranks = json_array();
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        bool present = record->epoch == job->epoch || record->state == RANK_RUNNING;
+        if (present && record->epoch != 0)
+            json_array_append_new(ranks, rank_json(job, seat));
+    }
+    return ranks;
+}
+
+json_t *status_json(const struct job *job)
+{
+    const struct allocation *allocation = job->request->allocation;
+    char *command AUTO_FREE = status_command(job);
+    json_t *hosts = json_array();
+    for (int i = 0; i < job->node_count; i++)
+        json_array_append_new(hosts, host_json(job, job->nodes[i]));
+    json_t *object = json_object();
+    json_object_set_new(object, "version", json_string(HVDRUN_VERSION));
+    json_object_set_new(object, "job", json_text(job->request->job_id));
+    json_object_set_new(object, "pid", json_integer(getpid()));
+    json_object_set_new(object, "command", json_text(command));
+    json_object_set_new(object, "folder", json_text(job->request->wdir));
+    json_object_set_new(object, "state", json_string(job_state_name(job->state)));
+    json_object_set_new(object, "size", json_integer(job->plan->size));
+    json_object_set_new(object, "started", json_wall_time(job, job->request->begun_ns));
+    json_object_set_new(object, "up_s",
+                        json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
+    json_object_set_new(object, "restarts",
+                        json_integer(allocation == NULL ? 0 : allocation->restart_count));
+    int64_t last = recent_last_ns(job->recent);
+    if (last != 0) {
+        int64_t age = clock_wall_ns() - last; /* the clock may have been set back */
+        json_object_set_new(object, "last_output_s", json_real(age > 0 ? (double)age / 1e9 : 0));
+    }
+    json_object_set_new(object, "hosts", hosts);
+    json_object_set_new(object, "ranks", ranks_json(job));
+    json_object_set_new(object, "stalls", report_stalls_now(job));
+    return object;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The status of a running job, for `hvdrun status` and `hvdrun ps`:
+ *
+ *   {"protocol": N, "version": TEXT, "job": ID, "pid": N, "command": TEXT, "folder": PATH,
+ *    "state": TEXT, "size": N (ranks), "started": SECONDS since 1970, "up_s": SECONDS,
+ *    "restarts": N, "last_output_s": SECONDS (since then; no key before the first output),
+ *    "waits_for": TEXT (no key: nothing but its ranks),
+ *    "hosts": [{"host": NAME, "state": TEXT, "slots": N, "ranks": [N, ...]}, ...],
+ *    "ranks": [{"rank": N, "host": NAME, "pid": N, "state": TEXT, "up_s": SECONDS,
+ *               "exit_code": N or "signal": N}, ...]}
+ *
+ * The status of an elastic job has more, and other states of hosts (driver/elastic/control.h):
+ *
+ *   {"epoch": N, "hosts": [{..., "spare": true, "drain_s": SECONDS (left until its deadline),
+ *                           "blacklisted_s": SECONDS (left; null: the rest of the job)}, ...],
+ *    "events": [{"time": SECONDS since 1970, "text": LINE}, ...] (the last ones)}
+ */
+#pragma once
+
+#include "driver/job/job.h"
+
+struct json_t;
+
+struct json_t *status_json(const struct job *job); /* the caller's */
+/* The programs of the job with their arguments, on one line of bounded length. The caller frees. */
+char *status_command(const struct job *job);

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every job can be listed, looked at, waited for, signalled and stopped by other commands (docs/jobs.md)."""
+# ctest waits
+
+import glob
+import json
+import os
+import re
+import signal
+import socket
+import stat
+
+from rig import Flow, main, wait_until, worker
+
+TRAP = 'trap "echo got USR1" USR1; trap "exit 7" TERM; echo ready; while :; do sleep 0.05; done'
+
+
+class Jobs(Flow):
+
+    def ask(self, *words, status=0, env=None):
+        return self.expect(self.start(*words, env=env).wait(), status)
+
+    def refused(self, pattern, *words, status=1):
+        result = self.ask(*words, status=status)
+        self.assertEqual(result.stdout, "", result.describe())
+        self.assertRegex(result.stderr, r"\Ahvdrun: [^\n]+\n\Z", "one line")
+        self.assertRegex(result.stderr, pattern)
+
+    def folder(self):
+        return os.path.join(self.box.tmp, f"hvdrun-{os.getuid()}", ".jobs")
+
+    def sockets(self):
+        return glob.glob(os.path.join(self.folder(), "*.control"))
+
+    def begin(self, *args, count=1, **options):
+        """A job that runs, and its id."""
+        known = set(self.sockets())
+        job = self.start(*args, **options)
+        job.wait_output("ready", count=count)
+        path, = wait_until(lambda: set(self.sockets()) - known, "the control socket")
+        return job, os.path.basename(path).removesuffix(".control")
+
+    def hang(self, *args, count=1, **options):
+        gate, let_go = self.box.gate()
+        job, name = self.begin(*args, worker("hang"), "--until", gate, count=count, **options)
+        return job, name, let_go
+
+
+class Show(Jobs):
+
+    def test_status(self):
+        job, name, let_go = self.hang("-np", 3, "-H", "a:2,b:1", "--transport", "local", count=3)
+        shown = self.ask("status").stdout
+        self.assertRegex(shown, rf"\A{name}: running, 3 ranks on 2 hosts, up \d+ s\n")
+        self.assertRegex(shown, r"(?m)^command: \S*/hang --until ")
+        self.assertRegex(shown, r"(?m)^last output: \d+ s ago$")
+        self.assertRegex(shown, r"(?m)^a +up +2 +0-1$")
+        self.assertRegex(shown, r"(?m)^b +up +1 +2$")
+        status = json.loads(self.ask("status", name, "--json").stdout)
+        self.assertEqual((status["job"], status["state"], status["size"], status["pid"], status["protocol"]),
+                         (name, "running", 3, job.pid, 1))
+        self.assertEqual([(one["rank"], one["host"], one["state"]) for one in status["ranks"]],
+                         [(0, "a", "running"), (1, "a", "running"), (2, "b", "running")])
+        let_go()
+        self.expect(job.wait(), 0)
+
+    def test_what_it_waits_for(self):
+        """A host that does not answer: the job has a status before it runs."""
+        stuck = self.write("stuck", "#!/bin/sh\nsleep 600\n", 0o755)
+        job = self.start("-np", 1, "-H", "far:1", "--launch-agent", stuck + " %h", "true")
+        wait_until(self.sockets, "the control socket")
+        self.assertRegex(self.ask("status").stdout, r"\A\S+: connecting, .*\n(?:.*\n)*waits for: hosts: .*far")
+        self.ask("stop", "--grace", 1)
+        self.expect(job.wait(), 130)
+
+    def test_ps(self):
+        first, one, let_first_go = self.hang("-np", 2, count=2)
+        second, two = self.begin("-np", 1, "sh", "-c", "echo ready; exec sleep 100")
+        table = self.ask("ps").stdout.splitlines()
+        self.assertRegex(table[0], r"^job +state +ranks +hosts +age +last output +command$")
+        self.assertRegex(table[1], rf"^{one} +running +2 +1 +\d+ s +\d+ s +\S*hang --until ")
+        self.assertRegex(table[2], rf"^{two} +running +1 +1 +\d+ s +\d+ s +sh -c echo ready; exec sleep 100$")
+        self.assertEqual([entry["job"] for entry in json.loads(self.ask("ps", "--json").stdout)], [one, two])
+        self.refused(rf"2 jobs run here; name one of them: ({one}, {two}|{two}, {one})", "status")
+        self.ask("stop", two.rpartition("-")[2])  # the number at its end
+        self.expect(second.wait(), 130)
+        let_first_go()
+        self.expect(first.wait(), 0)
+        self.assertEqual(len(self.ask("ps").stdout.splitlines()), 1)
+        ended = self.ask("ps", "-a").stdout
+        self.assertRegex(ended, rf"(?m)^{one} +ended, status 0 +2 +1 ")
+        self.assertRegex(ended, rf"(?m)^{two} +ended, status 130 +1 +1 ")
+
+    def test_how_a_job_ended(self):
+        job, name = self.begin("-np", 2, "sh", "-c", "echo ready; sleep 0.3; test $RANK = 0 || "
+                               "{ echo cannot read data.csv >&2; exit 3; }; sleep 60", count=2)
+        said = self.expect(job.wait(), 3).said
+        shown = self.ask("status", name).stdout
+        self.assertRegex(shown, rf"\A{name}: ended with status 3, \d+ s ago, after \d+ s\n")
+        self.assertIn(re.search(r"hvdrun: rank 1 exited with code 3\n", said)[0], shown)
+        self.assertRegex(shown, r"(?s)last lines:\n.*\[1\]<stderr>:cannot read data.csv\n")
+        record = json.loads(self.ask("status", name, "--json").stdout)
+        self.assertEqual((record["state"], record["status"]), ("ended", 3))
+        self.assertEqual([rank["exit_code"] for rank in record["report"]["ranks"] if rank["rank"] == 1], [3])
+        self.assertEqual(self.ask("wait", name, status=3).stdout, f"{name} ended with status 3\n")
+
+    def test_a_short_job(self):
+        """It ends before it has a socket. How it ended is known all the same."""
+        self.expect(self.start("-np", 1, "sh", "-c", "exit 5").wait(), 5)
+        entry, = json.loads(self.ask("ps", "-a", "--json").stdout)
+        self.assertEqual((entry["state"], entry["status"], entry["command"]), ("ended, status 5", 5, "sh -c exit 5"))
+        self.assertIn("ended with status 5", self.ask("status", entry["job"]).stdout)
+
+    def test_lost(self):
+        job, name, _ = self.hang("-np", 2, count=2)
+        job.signal(signal.SIGKILL)
+        job.wait()
+        wait_until(lambda: not self.box.strays(), "agents and workers end themselves")
+        self.refused("found no running job .*'hvdrun ps -a' lists", "status")
+        self.assertRegex(self.ask("ps", "-a").stdout, rf"(?m)^{name} +lost +2 +1 .*hang")
+        self.assertIn(": lost: its hvdrun is gone", self.ask("status", name).stdout)
+        self.refused(f"job {name} is lost", "wait", name, status=125)
+        self.refused(f"job {name} does not run any more", "stop", name)
+
+
+class Control(Jobs):
+
+    def test_stop(self):
+        job, name = self.begin("-np", 2, "sh", "-c", "trap 'echo got INT; exit 9' INT; " + TRAP, count=2)
+        self.assertEqual(self.ask("stop").stdout, f"{name} ended with status 130\n")
+        self.assertEqual(self.expect(job.wait(), 130).stdout.count("got INT"), 2)
+
+    def test_stop_with_grace(self):
+        job, name = self.begin("-np", 1, "sh", "-c", "trap '' INT; " + TRAP)
+        self.assertEqual(self.ask("stop", name, "--grace", "200ms").stdout, f"{name} ended with status 130\n")
+        self.expect_said(self.expect(job.wait(), 130), "hvdrun stop: the workers have 0 s to exit")
+
+    def test_signal(self):
+        job, name = self.begin("-np", 3, "sh", "-c", TRAP, count=3)
+        self.assertEqual(self.ask("signal", "USR1").stdout, "sent USR1\n")
+        job.wait_output("got USR1", count=3)
+        self.ask("signal", name, "SIGUSR1", "--ranks", "0,2")
+        job.wait_output(r"\[0\]<stdout>:got USR1", count=2)
+        job.wait_output(r"\[2\]<stdout>:got USR1", count=2)
+        self.refused("rank", "signal", "USR1", "--ranks", "7")
+        self.refused("SIGSTOP stops or continues", "signal", "STOP", status=2)
+        self.assertEqual(len(re.findall(r"\[1\]<stdout>:got USR1", job.output())), 1)
+        self.ask("signal", "TERM", "--ranks", "1")
+        self.expect_blame(self.expect(job.wait(), 7), 1, code=7)
+
+    def test_wait(self):
+        job, name, let_go = self.hang("-np", 1)
+        waiting = [self.start("wait", name) for _ in range(20)]
+        self.assertEqual(len(self.ask("ps").stdout.splitlines()), 2)  # they keep nobody out
+        let_go()
+        for one in waiting:
+            self.assertEqual(self.expect(one.wait(), 0).stdout, f"{name} ended with status 0\n")
+        self.expect(job.wait(), 0)
+        self.refused("found no job 'nosuch'", "wait", "nosuch", status=125)
+
+    def test_the_driver_dies_while_others_wait(self):
+        job, name, _ = self.hang("-np", 1)
+        waiting = self.start("wait", name)
+        self.ask("status")  # most likely it waits by now; if it does not, it finds a lost job
+        job.signal(signal.SIGKILL)
+        job.wait()
+        self.assertIn(f"job {name} is lost", self.expect(waiting.wait(), 125).stderr)
+
+    def test_only_an_elastic_job_changes_its_hosts(self):
+        job, _, let_go = self.hang("-np", 1)
+        for words in (["drain", "localhost"], ["undrain", "localhost"], ["add", "b:1"]):
+            self.refused("this job is not elastic, so its hosts cannot change", *words)
+        let_go()
+        self.expect(job.wait(), 0)
+
+
+class Socket(Jobs):
+
+    def test_modes(self):
+        before = os.umask(0)
+        try:
+            job, name, let_go = self.hang("-np", 1)
+        finally:
+            os.umask(before)
+        for path, mode in ((self.folder(), 0o700), (os.path.dirname(self.folder()), 0o700),
+                           (os.path.join(self.folder(), name + ".control"), 0o600),
+                           (os.path.join(self.folder(), name + ".json"), 0o600)):
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), mode, path)
+        let_go()
+        self.expect(job.wait(), 0)
+        self.assertEqual(self.sockets(), [])
+        self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.folder(), name + ".json")).st_mode), 0o600)
+
+    def test_hostile_clients(self):
+        """200 clients that say nothing, nonsense, or too much; that do not read, and that go."""
+        job, _, let_go = self.hang("-np", 1)
+        path, = self.sockets()
+        says = [b"", b"\0\xff\n", b"GET / HTTP/1.1\r\n\r\n", b'{"do":"status"}\n' * 50, b"[" * 100000, b'{"do":"wait"}\nx']
+        clients = []
+        for number in range(200):
+            client = socket.socket(socket.AF_UNIX)
+            client.settimeout(0.05)
+            clients.append(client)
+            try:
+                client.connect(path)
+                client.sendall(says[number % len(says)])
+            except OSError:
+                pass  # not its turn yet, or it was shown the door
+            if number % 3 == 0:
+                client.close()
+        for client in clients:
+            client.close()
+        self.assertIn(": running, 1 rank", self.ask("status").stdout)
+        let_go()
+        self.expect(job.wait(), 0)
+
+    def test_the_folder_goes(self):
+        """It costs the record, and not the job."""
+        job, name, let_go = self.hang("-np", 1)
+        for path in glob.glob(os.path.join(self.folder(), "*")):
+            os.unlink(path)
+        os.rmdir(self.folder())
+        self.refused("found no running job", "status")
+        let_go()
+        self.expect(job.wait(), 0)
+        self.refused(f"found no job '{name}'", "status", name)
+
+    def test_no_folder(self):
+        """It cannot be made: the job runs without."""
+        blocked = os.path.join(self.box.tmp, f"hvdrun-{os.getuid()}")
+        os.mkdir(blocked, 0o755)
+        result = self.start("-v", "-np", 1, "sh", "-c", "sleep 0.2; echo hello").wait()
+        os.rmdir(blocked)
+        self.expect_said(self.expect(result, 0), "no control socket: .*is not a folder of this user alone")
+        self.assertIn("hello", result.stdout)
+
+    def test_suspended(self):
+        job, name, let_go = self.hang("-np", 1)
+        job.signal(signal.SIGSTOP)
+        self.assertRegex(self.ask("ps").stdout, rf"(?m)^{name} +no answer +1 +1 ")
+        self.refused("is it suspended", "status")
+        job.signal(signal.SIGCONT)
+        self.assertIn(": running", self.ask("status").stdout)
+        let_go()
+        self.expect(job.wait(), 0)
+
+
+if __name__ == "__main__":
+    main()
