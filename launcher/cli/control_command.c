@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/control_client.h"
+#include "cli/control_log.h"
 #include "cli/control_ps.h"
 #include "cli/control_record.h"
 #include "cli/control_status.h"
@@ -83,6 +84,8 @@ static void describe(const struct control_words *words, const json_t *answer, st
     case CONTROL_ADD: buf_printf(out, "the job may use %s\n", words->object); break;
     case CONTROL_STOP:
     case CONTROL_WAIT:
+    case CONTROL_LOGS:
+    case CONTROL_ATTACH:
     case CONTROL_PS:
     case CONTROL_COMMANDS: break;
     }
@@ -230,14 +233,44 @@ static int simple(struct command *command, struct error *err)
     return fd < 0 ? -1 : ask(command, fd, err);
 }
 
+/* Shows the log of the job. Returns its id, borrowed. NULL: there is no such job, or no log. */
+static const char *logs(const struct command *command, enum control_log_end *end, struct error *err)
+{
+    const char *id = job_list_find(&command->list, command->words.job, true, err);
+    if (id == NULL)
+        return NULL;
+    *end = control_log(&command->list, id, &command->words, err);
+    return *end == CONTROL_LOG_FAILED ? NULL : id;
+}
+
+/* Returns the status of the job, or 0 if the user has left it. */
+static int attach(const struct command *command, struct error *err)
+{
+    enum control_log_end end = CONTROL_LOG_FAILED;
+    const char *id = logs(command, &end, err);
+    json_t *record = id == NULL || end == CONTROL_LOG_LEFT ? NULL : read_end(command, id, err);
+    int result = record == NULL ? -1 : (int)json_integer_value(json_object_get(record, "status"));
+    json_decref(record);
+    if (end == CONTROL_LOG_LEFT) {
+        fprintf(stderr, "\nhvdrun: detached; 'hvdrun attach %s' comes back\n", id);
+        return 0;
+    }
+    if (result < 0 && err->status == 0)
+        err->status = STATUS_LAUNCHER;
+    return result;
+}
+
 static int run(struct command *command, struct error *err)
 {
+    enum control_log_end end;
     job_list_read(&command->list);
     switch (command->words.command) {
     case CONTROL_PS:
         control_ps(&command->list, command->words.all, command->words.json, &command->out);
         return 0;
     case CONTROL_STATUS: return status(command, err);
+    case CONTROL_LOGS: return logs(command, &end, err) == NULL ? -1 : 0;
+    case CONTROL_ATTACH: return attach(command, err);
     case CONTROL_WAIT: return wait_for(command, err);
     case CONTROL_STOP: return stop(command, err);
     case CONTROL_SIGNAL:

@@ -52,7 +52,7 @@ static void put_line(const json_t *line, struct buf *out)
     if (json_is_integer(rank))
         buf_printf(out, "    [%lld]<", (long long)json_integer_value(rank));
     else
-        buf_puts(out, "    hvdrun: ");
+        buf_puts(out, "    ");
     if (json_is_integer(rank)) {
         control_show_text(control_text_of(line, "stream", "?"), out);
         buf_puts(out, ">:");

@@ -11,6 +11,8 @@
 #include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
 
+#define LINES_MAX 1000000
+
 struct command {
     const char *word, *operands, *help;
 };
@@ -79,6 +81,11 @@ static bool take_flag(struct control_words *words, const char *word)
         words->json = true;
     else if ((strcmp(word, "--all") == 0 || strcmp(word, "-a") == 0) && names(words, "[--all]"))
         words->all = true;
+    else if ((strcmp(word, "--follow") == 0 || strcmp(word, "-f") == 0) &&
+             names(words, "[--follow]"))
+        words->follow = true;
+    else if (strcmp(word, "--sig-proxy") == 0 && names(words, "[--sig-proxy]"))
+        words->sig_proxy = true;
     else
         return false;
     return true;
@@ -92,7 +99,8 @@ struct valued {
 static struct valued take_value(const struct control_words *words, int argc, char *const *argv,
                                 int *at)
 {
-    static const char *const options[] = {"--job", "--ranks", "--within", "--grace"};
+    static const char *const options[] = {"--job",   "--ranks", "--within",
+                                          "--grace", "--since", "--lines"};
     struct valued found = {.value = NULL};
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]) && found.value == NULL; i++) {
         bool is_job = i == 0 && words->command != CONTROL_PS;
@@ -100,6 +108,8 @@ static struct valued take_value(const struct control_words *words, int argc, cha
         if (is_job || names(words, options[i]))
             found.value = option_value(options[i], argc, argv, at);
     }
+    if (found.value == NULL && names(words, "[--lines")) /* found.option is --lines */
+        found.value = option_value("-n", argc, argv, at);
     return found;
 }
 
@@ -107,6 +117,16 @@ static int take_time(struct control_words *words, const struct valued *given, st
 {
     words->has_time = true;
     if (parse_duration_ms(given->value, &words->time_ms, err) == 0)
+        return 0;
+    if (err != NULL)
+        err->status = STATUS_USAGE;
+    return error_wrap(err, "%s", given->option);
+}
+
+static int take_lines(struct control_words *words, const struct valued *given, struct error *err)
+{
+    words->has_lines = true;
+    if (parse_int(given->value, 0, LINES_MAX, &words->lines, err) == 0)
         return 0;
     if (err != NULL)
         err->status = STATUS_USAGE;
@@ -125,6 +145,8 @@ static int take_option(struct control_words *words, int argc, char *const *argv,
         text = &words->job;
     else if (given.value != NULL && strcmp(given.option, "--ranks") == 0)
         text = &words->ranks;
+    else if (given.value != NULL && strcmp(given.option, "--lines") == 0)
+        return take_lines(words, &given, err);
     else if (given.value != NULL)
         return take_time(words, &given, err);
     if (text != NULL && *text == NULL && given.value[0] != '\0') {

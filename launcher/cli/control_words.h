@@ -17,6 +17,8 @@
 #define CONTROL_COMMAND_LIST(X)                                                                    \
     X(CONTROL_PS,      "ps",      "[--all] [--json]",         "List your running jobs; --all or -a: also those that have ended") \
     X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show the state of a job, its hosts and ranks, or how it ended") \
+    X(CONTROL_LOGS,    "logs",    "[JOB] [--follow] [--ranks LIST] [--since TIME] [--lines N]", "Show the output of a job; -f: follow it; -n: only the last lines; --since: of the last TIME") \
+    X(CONTROL_ATTACH,  "attach",  "[JOB] [--sig-proxy]",      "Show the output of a job and follow it; Ctrl-C leaves the job running") \
     X(CONTROL_WAIT,    "wait",    "[JOB] [--json]",           "Wait for the end of a job, and exit with its status") \
     X(CONTROL_STOP,    "stop",    "[JOB] [--grace TIME] [--json]", "End a job as Ctrl-C does, and wait for its end") \
     X(CONTROL_SIGNAL,  "signal",  "[JOB] SIGNAL [--ranks LIST] [--json]", "Send a signal to all ranks of a job, or to some") \
@@ -29,10 +31,11 @@
     "If you have several running jobs, give JOB, or --job JOB with the other commands.\n" \
     "JOB is the job's id, the beginning of its id or of the number at its end,\n"         \
     "or the path of its control socket."
-#define CONTROL_STATUSES                                                                  \
-    "Exit status: 0; 2 for an error in the command line; 1 if the job does not exist or " \
-    "refuses.\n"                                                                          \
-    "The exit status of wait is that of the job; 125 if the job does not exist or is lost."
+#define CONTROL_STATUSES                                                                          \
+    "Exit status: 0; 2 for an error in the command line; 1 if the job does not exist or "         \
+    "refuses.\n"                                                                                  \
+    "The exit status of wait and attach is that of the job; 125 if the job does not exist or is " \
+    "lost."
 
 enum control_command {
 #define CONTROL_ENUM(name, word, operands, help) name,
@@ -47,8 +50,11 @@ struct control_words { /* all text is borrowed from argv */
     const char *job;    /* NULL: the only running job */
     const char *ranks;  /* NULL: all */
     bool all, json, help;
-    bool has_time; /* --within, --grace */
+    bool follow, sig_proxy;
+    bool has_time; /* --within, --grace, --since */
     int64_t time_ms;
+    bool has_lines;
+    int64_t lines;
 };
 
 /* 1: a command; 0: not a command, so the line starts a job; -1: a wrong command (STATUS_USAGE). */

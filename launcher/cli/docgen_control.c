@@ -28,10 +28,9 @@ struct option {
 static bool find_option(int command, int index, struct option *option)
 {
     static const struct option common[] = {
-        {"help", false, "Print the commands for jobs"},
         {"job", true, "The job, if you have several running jobs"},
+        {"help", false, "Print the commands for jobs"},
     };
-    static const int common_count[2] = {2, 1}; /* `ps` is about all jobs */
     const char *at = commands[command].operands;
     for (at = strstr(at, "[--"); at != NULL; at = strstr(at + 3, "[--")) {
         if (index-- > 0)
@@ -44,7 +43,8 @@ static bool find_option(int command, int index, struct option *option)
         memcpy(option->name, at + 3, length);
         return true;
     }
-    if (index >= common_count[command == CONTROL_PS])
+    index += command == CONTROL_PS; /* it is about all jobs */
+    if (index >= (int)(sizeof(common) / sizeof(common[0])))
         return false;
     *option = common[index];
     return true;
@@ -109,7 +109,7 @@ static void put_bash_case(int command, struct buf *out)
 void docgen_control_bash(struct buf *out)
 {
     buf_puts(out, "_hvdrun_control() {\n"
-                  "  case $prev in --job|--within|--grace|--ranks) return ;; esac\n"
+                  "  case $prev in --job|--within|--grace|--ranks|--since|--lines) return ;; esac\n"
                   "  if [[ $cur == -* ]]; then\n"
                   "    case $1 in\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++)

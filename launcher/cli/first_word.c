@@ -20,8 +20,6 @@ static const struct {
     {"cancel", "'hvdrun stop' ends a job"},
     {"list", "'hvdrun ps' lists your jobs"},
     {"stats", "'hvdrun status' shows a job"},
-    {"logs", "--output-filename DIR writes the output of each rank to a file"},
-    {"run", "leave it out: hvdrun [options] program [arguments]"},
     {"start", "leave it out: hvdrun [options] program [arguments]"},
 };
 

@@ -21,6 +21,7 @@
 #include "cli/check_words.h"
 #include "cli/command_line.h"
 #include "cli/control_command.h"
+#include "cli/detach.h"
 #include "cli/first_word.h"
 #include "cli/help.h"
 #include "cli/job_files.h"
@@ -123,7 +124,12 @@ static int start_agents(const struct settings *settings, const struct allocation
 static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
                    const struct place *place, const struct plan *plan, bool late, struct error *err)
 {
-    int lock_fd AUTO_FD = -1;
+    int lock_fd AUTO_FD = -1, started_fd AUTO_FD = -1, status = 0;
+    if (line->settings.detach) {
+        enum detach_side side = detach_fork(&started_fd, &status, err);
+        if (side != DETACH_CHILD)
+            return side == DETACH_PARENT ? status : -1;
+    }
     if (job_files_open(&line->settings, !line->check.wanted, &lock_fd, err) < 0)
         return -1;
     char *module_dir AUTO_FREE = place_modules();
@@ -170,7 +176,9 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                                   .ssh_module = ssh_module,
                                   .tls_module = tls_module,
                                   .wdir = here,
-                                  .begun_ns = begun_ns};
+                                  .begun_ns = begun_ns,
+                                  .started_fd = started_fd};
+    started_fd = -1; /* the driver closes it */
     return driver_run(&request, err);
 }
 
@@ -255,11 +263,33 @@ static int check_signals(const struct settings *settings, const struct place *pl
     return signal_rules_from(settings, place->allocation.kind == ALLOCATION_SLURM, &rules, err);
 }
 
+/* `hvdrun run` is the same as `hvdrun`. */
+static bool says_run(int argc, char *const *argv)
+{
+    return argc > 1 && strcmp(argv[1], "run") == 0;
+}
+
+/* A detached job has neither a terminal for its result nor one for a rank. */
+static int check_detach(const struct command_line *line, struct error *err)
+{
+    const struct settings *settings = &line->settings;
+    if (!settings->detach || (!line->check.wanted && settings->pty < 0 && settings->log_size > 0))
+        return 0;
+    const char *with = line->check.wanted ? "hvdrun check" : settings->pty >= 0 ? "--pty" : "";
+    if (with[0] == '\0')
+        return error_status(err, STATUS_USAGE,
+                            "--detach: a detached job needs a log, so --log-size "
+                            "cannot be 0");
+    return error_status(err, STATUS_USAGE, "--detach cannot be combined with %s", with);
+}
+
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
-    if (first_word_check(argc, argv, getenv("PATH"), err) < 0 ||
-        command_line_parse(argc, argv, environ, line, err) < 0)
+    int skipped = says_run(argc, argv) ? 1 : 0;
+    if (first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0 ||
+        command_line_parse(argc - skipped, argv + skipped, environ, line, err) < 0 ||
+        check_detach(line, err) < 0)
         return -1;
     int result = about(line);
     if (result >= 0)

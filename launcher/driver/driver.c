@@ -32,6 +32,7 @@
 #include "driver/run/user_signals.h"
 #include "driver/start/static_kind.h"
 #include "driver/tell/events.h"
+#include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
 #include "io/helpers.h"
@@ -48,6 +49,7 @@ static void node_frame(void *context, struct node_link *node, const struct frame
     struct job *job = context;
     if (frames_take(job, node, header, body) < 0)
         node_link_give_up(node, "its agent broke the protocol");
+    job_control_look(job->control);
 }
 
 /* Whatever else holds data about the node goes first, then the kind of job decides. */
@@ -235,8 +237,15 @@ static void tell(struct job *job)
     events_end(job->events, job, &job->verdict);
     if (!job->gone)
         report_failure(job, &job->verdict, &block);
-    if (block.length > 0)
-        output_block(job->output, buf_text(&block));
+    if (block.length == 0)
+        return;
+    output_block(job->output, buf_text(&block));
+    struct recent_piece piece = {.rank = RECENT_LAUNCHER,
+                                 .is_stderr = true,
+                                 .wall_ns = clock_wall_ns(),
+                                 .text = buf_text(&block),
+                                 .length = block.length};
+    line_log_add(job->line_log, &piece, false);
 }
 
 static void job_report(struct job *job)
@@ -247,7 +256,6 @@ static void job_report(struct job *job)
     tell(job);
     if (warning_wants_requeue(job->warning) && requeue_run(job) < 0)
         tell(job);
-    job_control_end(job->control);
     events_close(job->events);
     if (job->state != JOB_DONE)
         return; /* the user did not wait for the reader of the output */
@@ -331,6 +339,7 @@ int driver_run(const struct job_request *request, struct error *err)
         kind_begin(&job);
         loop_run(job.loop);
         job_report(&job);
+        job_control_end(job.control); /* all of its log is written */
         result = job.verdict.status;
     }
     job_close(&job);

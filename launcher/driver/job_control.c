@@ -3,22 +3,28 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
 #include "driver/control/journal.h"
 #include "driver/control/record.h"
+#include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/reach/reach.h"
+#include "driver/run/hangup.h"
 #include "driver/run/user_signals.h"
 #include "driver/tell/json_text.h"
+#include "driver/tell/line_log.h"
 #include "driver/tell/record_json.h"
 #include "driver/tell/status_json.h"
 
 #define WAITS_MAX ((size_t)4096)
+#define MIB ((int64_t)1 << 20)
 
 struct job_control {
     struct job *job;
@@ -26,7 +32,8 @@ struct job_control {
     int folder; /* -1: not opened */
     struct job_record *record;
     struct control *control; /* NULL: it could not be created, or not yet */
-    bool ended;
+    int started_fd;          /* of --detach; -1: none, or all ranks have started */
+    bool opened, ended;
 };
 
 /* What the job waits for before its ranks run. NULL: nothing. */
@@ -106,6 +113,24 @@ static int open_folder(struct job_control *control, struct error *err)
     return control->folder < 0 ? -1 : 0;
 }
 
+static void log_piece(void *context, const struct recent_piece *piece)
+{
+    line_log_add(context, piece, false);
+}
+
+/* The log begins with what the job has shown so far. */
+static void open_log(const struct job_control *control)
+{
+    struct job *job = control->job;
+    char *folder AUTO_FREE = job_folder_path();
+    char *path AUTO_FREE = mem_printf("%s/%s", folder, job_record_name(control->record));
+    int64_t bytes = job->settings->log_size * MIB;
+    if (bytes == 0)
+        return;
+    job->line_log = line_log_create(job->output, path, bytes);
+    recent_walk(job->recent, log_piece, job->line_log);
+}
+
 static int open_all(struct job_control *control, struct error *err)
 {
     struct job *job = control->job;
@@ -117,23 +142,50 @@ static int open_all(struct job_control *control, struct error *err)
     json_decref(facts);
     if (control->record == NULL)
         return -1;
+    open_log(control);
     control->control = control_create(job->loop, control->folder, job_record_name(control->record),
                                       &ops, control, err);
     return control->control == NULL ? -1 : 0;
 }
 
+/* Nobody could attach to a detached job without these. */
 static void begin(void *context)
 {
     struct job_control *control = context;
     struct error err = ERROR_INIT;
-    if (open_all(control, &err) < 0)
+    if (control->opened)
+        return;
+    control->opened = true;
+    if (open_all(control, &err) == 0)
+        return;
+    if (control->started_fd >= 0)
+        teardown_launcher(control->job, STATUS_LAUNCHER, err.text);
+    else
         log_info(&control->job->log, "no control socket: %s", err.text);
+}
+
+void job_control_look(struct job_control *control)
+{
+    if (control == NULL || control->started_fd < 0)
+        return;
+    const struct job *job = control->job;
+    int started = job->ranks.running + job->ranks.exited;
+    if (job->plan->size == 0 || started < job->plan->size || job->state >= JOB_ENDING)
+        return;
+    begin(control);
+    if (control->control == NULL)
+        return;
+    const char *name = job_record_name(control->record);
+    fd_write_all(control->started_fd, name, strlen(name));
+    hangup_leave(true);
+    fd_close(&control->started_fd);
 }
 
 struct job_control *job_control_create(struct job *job)
 {
     struct job_control *control = mem_alloc(sizeof(*control));
-    *control = (struct job_control){.job = job, .folder = -1};
+    *control =
+        (struct job_control){.job = job, .folder = -1, .started_fd = job->request->started_fd};
     control->timer = loop_timer_create(job->loop, begin, control);
     loop_timer_set(control->timer, job->kind->many_epochs ? 0 : JOB_CONTROL_AFTER_MS);
     return control;
@@ -174,8 +226,11 @@ void job_control_destroy(struct job_control *control)
 {
     if (control == NULL)
         return;
+    fd_close(&control->started_fd);
     control_destroy(control->control);
     job_record_destroy(control->record);
+    line_log_destroy(control->job->line_log);
+    control->job->line_log = NULL;
     loop_timer_destroy(control->timer);
     fd_close(&control->folder);
     free(control);

@@ -17,6 +17,9 @@ struct job_control;
 
 struct job_control *job_control_create(struct job *job);
 
+/* A worker has started or ended. Tells a launcher that detaches as soon as all have started. */
+void job_control_look(struct job_control *control); /* accepts NULL */
+
 /* The job has its verdict: writes the record of the end, and answers those that wait for it. */
 void job_control_end(struct job_control *control);     /* accepts NULL */
 void job_control_destroy(struct job_control *control); /* accepts NULL */

@@ -30,10 +30,10 @@ JOBS = ".jobs"  # below hvdrun-UID
 
 
 def is_record(folder, name):
-    """A file in the folder of jobs that stays there for a day: the record of a job, the journal of short ones,
-    and the socket of a job whose driver was killed. The next command of hvdrun removes that socket."""
+    """A file in the folder of jobs that stays there for a day: the record of a job and its log, the journal of
+    short jobs, and the socket of a job whose driver was killed. The next command of hvdrun removes that socket."""
     job, kind = os.path.splitext(name)
-    if kind in (".json", ".jsonl"):
+    if kind in (".json", ".jsonl", ".log"):
         return True
     try:
         with open(os.path.join(folder, job + ".json"), encoding="utf-8") as file:

@@ -8,7 +8,7 @@ with the comment "# status N". Each line shown below it must appear in what it p
 not checked, since ranks speak when they like; equal lines must appear as often), but for "...",
 which stands for what is left out. What differs from run to run is not compared: decimal fractions,
 pids, the port of the run. A command that ends with "&" goes on until the end of its block; meanwhile the
-others are tried again until they show what they should, as a person would. Blocks marked ```console hosts are run by test_hosts_docs.py, on hosts.
+others are tried again until they show what they should, as a person would. So are those after a --detach. Blocks marked ```console hosts are run by test_hosts_docs.py, on hosts.
 """
 
 import collections
@@ -87,7 +87,7 @@ class Shows:
     block_pattern = BLOCK
 
     def make_folder(self):
-        self.background = []
+        self.background, self.detached = [], False
         os.mkdir(self.box.path("bin"))
         os.symlink(HVDRUN, self.box.path("bin", "hvdrun"))
         for folder in ("examples", "hostfiles"):
@@ -108,7 +108,7 @@ class Shows:
                 self.check_once(shown)
                 return
             except self.failureException:
-                if not self.background or time.monotonic() > deadline:
+                if not (self.background or self.detached) or time.monotonic() > deadline:
                     raise
             time.sleep(0.1)
 
@@ -116,13 +116,14 @@ class Shows:
         for job in self.background:
             job.signal(signal.SIGTERM)
             job.wait()
-        if self.background:
+        if self.background or self.detached:
             self.box.check_nothing_left(self.left_timeout)
-        self.background = []
+        self.background, self.detached = [], False
 
     def check_once(self, shown):
         result = self.expect(self.start_shell(shown.command).wait(), shown.status)
-        if not self.background:
+        self.detached |= "--detach" in shown.command
+        if not (self.background or self.detached):
             self.box.check_nothing_left(self.left_timeout)
         printed = collections.Counter(map(comparable, (result.stdout + "\n" + result.stderr).splitlines()))
         missing = collections.Counter(map(comparable, shown.lines)) - printed

@@ -133,7 +133,7 @@ class Control(Jobs):
     def test_stop_with_grace(self):
         job, name = self.begin("-np", 1, "sh", "-c", "trap '' INT; " + TRAP)
         self.assertEqual(self.ask("stop", name, "--grace", "200ms").stdout, f"{name} ended with status 130\n")
-        self.expect_said(self.expect(job.wait(), 130), "hvdrun stop: the workers have 0 s to exit")
+        self.expect_said(self.expect(job.wait(), 130), "stopped by another command: the workers have 0 s to exit")
 
     def test_signal(self):
         job, name = self.begin("-np", 3, "sh", "-c", TRAP, count=3)

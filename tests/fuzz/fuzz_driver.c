@@ -203,6 +203,7 @@ static int run_driver(const struct stage *stage, struct transport_stream *stream
     struct plan *plan = plan_create(&wanted, &err);
     FUZZ_CHECK(plan != NULL);
     struct job_request request = {.settings = &settings,
+                                  .started_fd = -1,
                                   .apps = &apps,
                                   .check = mode & MODE_CHECK ? &check : NULL,
                                   .plan = plan,

@@ -18,15 +18,17 @@
 
 #define FOLDER ".jobs"
 #define JOURNAL_SUFFIX ".jsonl"
+#define LOG_SUFFIX ".log"
 #define ENTRIES_MAX 10000 /* beyond that, another call goes on */
 
 struct entry {
     char *name;
-    int64_t changed_s;
+    char *job; /* of a log; NULL: a record or a journal */
+    int64_t changed_s, bytes;
 };
 
 struct listing {
-    struct entry *entries; /* records */
+    struct entry *entries;
     size_t count;
 };
 
@@ -67,6 +69,18 @@ char *job_folder_job(const char *name, const char *suffix)
     return name_is_safe(name, length - end) ? mem_strndup(name, length - end) : NULL;
 }
 
+char *job_folder_log(const char *name, int64_t *number)
+{
+    char *job = job_folder_job(name, LOG_SUFFIX);
+    char *dot = job == NULL ? NULL : strrchr(job, '.');
+    if (dot == NULL || dot == job || parse_int(dot + 1, 0, INT64_MAX, number, NULL) < 0) {
+        free(job);
+        return NULL;
+    }
+    *dot = '\0';
+    return job;
+}
+
 /* Holds a driver the lock of this file? */
 static bool is_locked(int folder, const char *name)
 {
@@ -87,6 +101,30 @@ static void remove_stale_socket(int folder, const char *name)
         unlinkat(folder, name, 0);
 }
 
+/* Is it a file that this folder keeps for a while? */
+static bool is_kept(const char *name, char **job)
+{
+    int64_t number;
+    char *record AUTO_FREE = job_folder_job(name, JOB_RECORD_SUFFIX);
+    char *journal AUTO_FREE = job_folder_job(name, JOURNAL_SUFFIX);
+    *job = job_folder_log(name, &number);
+    return record != NULL || journal != NULL || *job != NULL;
+}
+
+static void add(struct listing *listing, int folder, const char *name)
+{
+    struct stat info;
+    char *job;
+    if (!is_kept(name, &job) || fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0) {
+        free(job);
+        return;
+    }
+    listing->entries =
+        mem_resize_array(listing->entries, listing->count + 1, sizeof(*listing->entries));
+    listing->entries[listing->count++] =
+        (struct entry){mem_strdup(name), job, info.st_mtime, info.st_size};
+}
+
 static void list(int folder, struct listing *out)
 {
     int fd = fd_openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -97,15 +135,8 @@ static void list(int folder, struct listing *out)
     }
     for (struct dirent *entry = readdir(dir); entry != NULL && out->count < ENTRIES_MAX;
          entry = readdir(dir)) {
-        struct stat info;
-        char *job AUTO_FREE = job_folder_job(entry->d_name, JOB_RECORD_SUFFIX);
-        char *journal AUTO_FREE = job_folder_job(entry->d_name, JOURNAL_SUFFIX);
         remove_stale_socket(folder, entry->d_name);
-        if ((job == NULL && journal == NULL) ||
-            fstatat(folder, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        out->entries = mem_resize_array(out->entries, out->count + 1, sizeof(*out->entries));
-        out->entries[out->count++] = (struct entry){mem_strdup(entry->d_name), info.st_mtime};
+        add(out, folder, entry->d_name);
     }
     closedir(dir);
 }
@@ -116,18 +147,50 @@ static int newest_first(const void *a, const void *b)
     return (first->changed_s < second->changed_s) - (first->changed_s > second->changed_s);
 }
 
+static void tidy_records(int folder, const struct listing *listing, int64_t now_s)
+{
+    int kept = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct entry *entry = &listing->entries[i];
+        if (entry->job != NULL)
+            continue;
+        bool old = now_s - entry->changed_s > JOB_RECORD_AGE_S || kept >= JOB_RECORDS_KEPT;
+        if (old && !is_locked(folder, entry->name))
+            unlinkat(folder, entry->name, 0);
+        kept++;
+    }
+}
+
+static bool has_record(int folder, const char *job)
+{
+    char *record AUTO_FREE = mem_printf("%s" JOB_RECORD_SUFFIX, job);
+    return faccessat(folder, record, F_OK, 0) == 0;
+}
+
+static void tidy_logs(int folder, const struct listing *listing)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct entry *entry = &listing->entries[i];
+        if (entry->job == NULL || job_folder_runs(folder, entry->job))
+            continue;
+        bytes += entry->bytes;
+        if (bytes > JOB_LOGS_BYTES || !has_record(folder, entry->job))
+            unlinkat(folder, entry->name, 0);
+    }
+}
+
 void job_folder_tidy(int folder, int64_t now_s)
 {
     struct listing listing = {.count = 0};
     list(folder, &listing);
     if (listing.count > 0)
         qsort(listing.entries, listing.count, sizeof(*listing.entries), newest_first);
+    tidy_records(folder, &listing, now_s);
+    tidy_logs(folder, &listing);
     for (size_t i = 0; i < listing.count; i++) {
-        const struct entry *entry = &listing.entries[i];
-        bool old = now_s - entry->changed_s > JOB_RECORD_AGE_S || i >= JOB_RECORDS_KEPT;
-        if (old && !is_locked(folder, entry->name))
-            unlinkat(folder, entry->name, 0);
-        free(entry->name);
+        free(listing.entries[i].name);
+        free(listing.entries[i].job);
     }
     free(listing.entries);
 }

@@ -4,6 +4,7 @@
  *
  *   JOB.json      The record of a job (record.h). Its driver locks it.
  *   JOB.control   The control socket of a running job (control.h).
+ *   JOB.N.log     A file of its log (driver/tell/line_log.h).
  *   *.jsonl       The records of very short jobs (journal.h).
  *
  * A driver makes the record first and the socket second. So if nobody locks the record of a socket,
@@ -21,6 +22,7 @@
 
 #define JOB_RECORDS_KEPT 200
 #define JOB_RECORD_AGE_S (24 * 60 * 60)
+#define JOB_LOGS_BYTES ((int64_t)256 << 20)
 
 char *job_folder_path(void); /* need not exist; the caller frees it */
 
@@ -34,10 +36,14 @@ int job_folder_find(void);
  * suffix. */
 char *job_folder_job(const char *name, const char *suffix);
 
+/* The job and the number of a file of a log. The caller frees the job. NULL: it is not one. */
+char *job_folder_log(const char *name, int64_t *number);
+
 /* Does the driver of this job live? */
 bool job_folder_runs(int folder, const char *job);
 
 /* Removes sockets that nobody serves, the files of records that nobody has written to for
- * JOB_RECORD_AGE_S, and the oldest of those beyond JOB_RECORDS_KEPT. `now_s`: seconds since 1970.
- * Records of running jobs stay. A record from the future (the clock was set back) counts as new. */
+ * JOB_RECORD_AGE_S, and the oldest of those beyond JOB_RECORDS_KEPT. Of the logs, it keeps the
+ * latest, JOB_LOGS_BYTES in all, and none without a record. `now_s`: seconds since 1970. Files of
+ * running jobs stay. A file from the future (the clock was set back) counts as new. */
 void job_folder_tidy(int folder, int64_t now_s);

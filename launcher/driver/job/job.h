@@ -51,6 +51,7 @@ struct job_control;
 struct job_kind;
 struct job_lines;
 struct job_mpi;
+struct line_log;
 struct orphans;
 struct progress;
 struct reach;
@@ -93,6 +94,7 @@ struct job_request {
         *tls_module;  /* hvdrun-agent, hvdrun-ssh.so, hvdrun-tls.so */
     const char *wdir; /* where the launcher was started */
     int64_t begun_ns; /* monotonic: when the launcher started */
+    int started_fd;   /* --detach: gets the job's id as soon as all ranks run, and is closed; -1 */
 };
 
 struct job;
@@ -150,6 +152,7 @@ struct job {
     struct collect *collect;
     struct job_control *control; /* of a job with workers; or NULL */
     struct events *events;
+    struct line_log *line_log; /* NULL: the job keeps no log, or not yet */
     struct job_lines *lines;
     struct job_mpi *mpi;
     struct orphans *orphans;

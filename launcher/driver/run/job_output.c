@@ -10,32 +10,38 @@
 #include "driver/end/teardown.h"
 #include "driver/end/verdict.h"
 #include "driver/run/collect.h"
+#include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"
 
 static void job_log(void *context, enum log_level level, const char *line)
 {
     struct job *job = context;
+    char *text AUTO_FREE = mem_printf("hvdrun: %s\n", line);
     output_message(job->output, level, line);
     struct recent_piece piece = {.rank = RECENT_LAUNCHER,
                                  .is_stderr = true,
                                  .wall_ns = clock_wall_ns(),
-                                 .text = line,
-                                 .length = strlen(line)};
+                                 .text = text,
+                                 .length = strlen(text)};
     recent_add(job->recent, &piece);
+    line_log_add(job->line_log, &piece, false);
 }
 
-/* What a progress bar overwrites is not worth its place. */
+/* What a progress bar overwrites is not worth its place among the last lines. */
 static void keep(void *context, const struct output_piece *shown)
 {
     const struct job *job = context;
-    if (shown->overwritten)
-        return;
     struct recent_piece piece = {.rank = shown->rank,
                                  .is_stderr = shown->stream == OUTPUT_STDERR,
                                  .wall_ns = shown->wall_ns,
                                  .text = shown->text,
                                  .length = shown->length};
+    if (shown->overwritten) {
+        line_log_add_bar(job->line_log, &piece);
+        return;
+    }
     recent_add(job->recent, &piece);
+    line_log_add(job->line_log, &piece, shown->goes_on);
 }
 
 static void output_consumed(void *context, int rank, size_t bytes)

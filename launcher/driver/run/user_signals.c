@@ -11,6 +11,7 @@
 #include "driver/end/warning.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
+#include "driver/run/hangup.h"
 #include "driver/run/suspension.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
@@ -89,7 +90,7 @@ void user_signals_end(struct job *job, int signal)
 
 void user_signals_stop(struct job *job, int64_t grace_ms)
 {
-    end_job(job, SIGINT, grace_ms, "hvdrun stop: the workers have %.0f s to exit");
+    end_job(job, SIGINT, grace_ms, "stopped by another command: the workers have %.0f s to exit");
 }
 
 struct wanted {
@@ -167,7 +168,7 @@ static void window_changed(struct job *job)
 
 static void news(struct job *job, int signal)
 {
-    if (warning_takes(job->warning, signal))
+    if (warning_takes(job->warning, signal) || (signal == SIGHUP && hangup_takes(job)))
         return;
     if (signal_wants_end(signal))
         user_signals_end(job, signal);

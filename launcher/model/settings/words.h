@@ -11,6 +11,9 @@
     X(SET_COLOR_AUTO, "auto")     \
     X(SET_COLOR_ALWAYS, "always") \
     X(SET_COLOR_NEVER, "never")
+#define HANGUP_WORDS(X)      \
+    X(SET_HANGUP_END, "end") \
+    X(SET_HANGUP_DETACH, "detach")
 #define DRY_RUN_WORDS(X)          \
     X(SET_DRY_RUN_NO, "no")       \
     X(SET_DRY_RUN_TABLE, "table") \
@@ -70,6 +73,7 @@
 
 #define WORD_ENUM(id, text) id,
 enum set_color { COLOR_WORDS(WORD_ENUM) };
+enum set_hangup { HANGUP_WORDS(WORD_ENUM) };
 enum set_dry_run { DRY_RUN_WORDS(WORD_ENUM) };
 enum set_transport { TRANSPORT_WORDS(WORD_ENUM) };
 enum set_scheduler { SCHEDULER_WORDS(WORD_ENUM) };

@@ -74,6 +74,8 @@ static void test_commands(void **state)
     expect("hvdrun undrain --job j fe80::1%eth0", "undrain|fe80::1%eth0|j|-1|0");
     expect("hvdrun ps", "ps|||-1|0");
     expect("hvdrun ps -a --json", "ps|||-1|1|all");
+    expect("hvdrun logs -f -n 20 --since=5m", "logs|||300000|0");
+    expect("hvdrun attach 17 --sig-proxy", "attach||17|-1|0");
     expect("hvdrun wait 17", "wait||17|-1|0");
     expect("hvdrun stop --grace 2m j", "stop||j|120000|0");
     expect("hvdrun signal USR1", "signal|USR1||-1|0");
@@ -109,6 +111,9 @@ static void test_refusals(void **state)
     refuse("hvdrun drain a --within", "--within");
     refuse("hvdrun drain a --within soon", "soon");
     refuse("hvdrun drain a --ranks 3", "--ranks: expected");
+    refuse("hvdrun logs -n many", "--lines: ");
+    refuse("hvdrun logs -n", "--lines: ");
+    refuse("hvdrun attach -f", "-f: expected: hvdrun attach [JOB] [--sig-proxy]");
     refuse("hvdrun ps j", "unexpected 'j': expected: hvdrun ps [--all] [--json]");
     refuse("hvdrun ps --job j", "--job: expected: hvdrun ps");
     refuse("hvdrun status -a", "-a: expected");

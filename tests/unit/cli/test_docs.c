@@ -216,8 +216,8 @@ static void test_commands(void **state)
     static const char *const man[] = {
         ".SH COMMANDS\n", "\\fBdrain\\fR HOST [\\-\\-within TIME] [\\-\\-json]\n", NULL};
     static const char *const bash[] = {
-        "drain) COMPREPLY=($(compgen -W '--within --json --help --job'",
-        "status) COMPREPLY=($(compgen -W '--json --help --job'", NULL};
+        "drain) COMPREPLY=($(compgen -W '--within --json --job --help'",
+        "status) COMPREPLY=($(compgen -W '--json --job --help'", NULL};
     static const char *const zsh[] = {"drain) _arguments -S '--within[", "'1:host:_hosts' ;;\n",
                                       NULL};
     static const char *const fish[] = {

@@ -53,8 +53,7 @@ static void test_refused(void **state)
                       "'hvdrun status'? ('hvdrun -- statsu' starts a program named statsu)");
     refused("chekc", "'chekc' is neither a command of hvdrun nor a program in PATH: did you mean "
                      "'hvdrun check'? ('hvdrun -- chekc' starts a program named chekc)");
-    static const char *const words[] = {"stats",   "logs", "list", "cancel",
-                                        "version", "run",  "start"};
+    static const char *const words[] = {"stats", "list", "cancel", "version", "start"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         struct error err;
         assert_int_equal(check(words[i], "/nowhere", &err), -1);
@@ -65,15 +64,15 @@ static void test_refused(void **state)
 static void test_file_of_that_name(void **state)
 {
     (void)state;
-    char *path = new_file("logs", "#!/bin/sh\n");
+    char *path = new_file("list", "#!/bin/sh\n");
     assert_int_equal(chmod(path, 0755), 0);
     char *folder = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
     char here[4096];
     assert_non_null(getcwd(here, sizeof(here)));
     assert_int_equal(chdir(folder), 0);
-    refused("logs", "'logs' is neither a command of hvdrun nor a program in PATH: "
-                    "--output-filename DIR writes the output of each rank to a file ('hvdrun "
-                    "./logs' starts a program named logs)");
+    refused("list",
+            "'list' is neither a command of hvdrun nor a program in PATH: 'hvdrun ps' lists "
+            "your jobs ('hvdrun ./list' starts a program named list)");
     assert_int_equal(chdir(here), 0);
     free(folder);
     remove_file(path);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/tell/line_log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "driver/tell/log_piece.h"
+
+#define HEAD_MAX 80
+
+struct line_log {
+    struct output *output;
+    struct output_file *file;
+    char *path;
+    int64_t number; /* of the present file */
+    int64_t most, written;
+    int64_t window, burst; /* the number of the present window, and the bytes in it */
+    int64_t dropped;       /* bytes that were not logged since the last piece */
+    int64_t *bars;         /* by rank: when its progress bar was last logged */
+    int bar_count;
+};
+
+static char *name_of(const struct line_log *log, int64_t number)
+{
+    return mem_printf("%s.%lld.log", log->path, (long long)number);
+}
+
+static void open_file(struct line_log *log)
+{
+    char *name AUTO_FREE = name_of(log, log->number);
+    log->file = output_file_open(log->output, name, false);
+    log->written = 0;
+}
+
+struct line_log *line_log_create(struct output *output, const char *path, int64_t bytes)
+{
+    struct line_log *log = mem_alloc(sizeof(*log));
+    *log = (struct line_log){.output = output, .path = mem_strdup(path), .most = bytes / 2};
+    open_file(log);
+    return log;
+}
+
+void line_log_destroy(struct line_log *log)
+{
+    if (log == NULL)
+        return;
+    output_file_close(log->file);
+    free(log->bars);
+    free(log->path);
+    free(log);
+}
+
+static void next_file(struct line_log *log)
+{
+    output_file_close(log->file);
+    if (log->number > 0) {
+        char *oldest AUTO_FREE = name_of(log, log->number - 1);
+        unlink(oldest);
+    }
+    log->number++;
+    open_file(log);
+}
+
+/* The head must not be parted from its text by the end of a file. */
+static void write_piece(struct line_log *log, const struct recent_piece *piece, bool goes_on)
+{
+    struct buf head AUTO_BUF = BUF_INIT(HEAD_MAX);
+    struct log_head facts = {.wall_ms = piece->wall_ns / 1000000,
+                             .rank = piece->rank,
+                             .is_stderr = piece->is_stderr,
+                             .goes_on = goes_on,
+                             .length = piece->length};
+    log_head_append(&facts, &head);
+    int64_t bytes = (int64_t)(head.length + piece->length);
+    if (log->written > 0 && log->written + bytes > log->most)
+        next_file(log);
+    output_file_write(log->file, buf_text(&head), head.length);
+    output_file_write(log->file, piece->text, piece->length);
+    log->written += bytes;
+    log->burst += bytes;
+}
+
+static void tell_dropped(struct line_log *log, int64_t wall_ns)
+{
+    if (log->dropped == 0)
+        return;
+    char *text AUTO_FREE =
+        mem_printf("hvdrun: %lld bytes of output are not in this log, because they came too fast\n",
+                   (long long)log->dropped);
+    struct recent_piece piece = {.rank = RECENT_LAUNCHER,
+                                 .is_stderr = true,
+                                 .wall_ns = wall_ns,
+                                 .text = text,
+                                 .length = strlen(text)};
+    log->dropped = 0;
+    write_piece(log, &piece, false);
+}
+
+void line_log_add(struct line_log *log, const struct recent_piece *piece, bool goes_on)
+{
+    if (log == NULL || piece->length > LOG_PIECE_MAX)
+        return;
+    int64_t window = piece->wall_ns / 1000000 / LINE_LOG_WINDOW_MS;
+    if (window != log->window)
+        log->burst = 0;
+    log->window = window;
+    if (log->burst > LINE_LOG_BURST && piece->rank != RECENT_LAUNCHER) {
+        log->dropped += (int64_t)piece->length;
+        return;
+    }
+    tell_dropped(log, piece->wall_ns);
+    write_piece(log, piece, goes_on);
+}
+
+static int64_t *bar_of(struct line_log *log, int rank)
+{
+    if (rank >= log->bar_count) {
+        log->bars = mem_resize_array(log->bars, (size_t)rank + 1, sizeof(*log->bars));
+        for (int i = log->bar_count; i <= rank; i++)
+            log->bars[i] = 0;
+        log->bar_count = rank + 1;
+    }
+    return &log->bars[rank];
+}
+
+/* A clock that was set back counts as progress. */
+void line_log_add_bar(struct line_log *log, const struct recent_piece *piece)
+{
+    size_t length = piece->length;
+    if (log == NULL || piece->rank < 0)
+        return;
+    int64_t *last_ns = bar_of(log, piece->rank), age_ns = piece->wall_ns - *last_ns;
+    while (length > 0 && piece->text[length - 1] == '\r')
+        length--;
+    if (length == 0 || (age_ns >= 0 && age_ns < LINE_LOG_BAR_NS))
+        return;
+    *last_ns = piece->wall_ns;
+    struct recent_piece bar = *piece;
+    bar.length = length;
+    line_log_add(log, &bar, false);
+}

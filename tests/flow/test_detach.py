@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs without a terminal: --detach, logs, attach, --on-hangup (docs/jobs.md)."""
+# ctest waits
+
+import glob
+import os
+import pty
+import re
+import resource
+import shutil
+import signal
+import subprocess
+
+from rig import HVDRUN, Flow, main, patient, wait_until, worker
+
+COUNT = 'i=0; while [ ! -e "$0" ]; do i=$((i+1)); echo line $i; sleep 0.05; done; echo last'
+
+
+class Detach(Flow):
+
+    def ask(self, *words, status=0):
+        return self.expect(self.start(*words).wait(), status)
+
+    def folder(self):
+        return os.path.join(self.box.tmp, f"hvdrun-{os.getuid()}", ".jobs")
+
+    def detach(self, *args):
+        """A detached job; returns its id."""
+        result = self.ask("--detach", *args)
+        self.assertRegex(result.stdout, r"\Ahvdrun-\S+-\d+\n\Z")
+        self.assertEqual(result.stderr, "")
+        return result.stdout.strip()
+
+    def hang(self, *args):
+        gate, let_go = self.box.gate()
+        return self.detach(*args, worker("hang"), "--until", gate), let_go
+
+
+class Start(Detach):
+
+    def test_when_all_ranks_run(self):
+        name, let_go = self.hang("-np", 3)
+        self.assertRegex(self.ask("status").stdout, rf"\A{name}: running, 3 ranks on 1 host")
+        self.assertEqual(self.ask("logs").stdout.count("ready"), 3)
+        let_go()
+        self.ask("wait", name)
+
+    def test_run_is_a_word_too(self):
+        result = self.ask("run", "--detach", "-np", 1, "sh", "-c", "exit 4")
+        self.ask("wait", result.stdout.strip(), status=4)
+        self.expect_lines(self.run_job("run", "-np", 1, "echo", "hello"), ["[0]<stdout>:hello"])
+
+    def test_errors_of_the_start(self):
+        """They come as if the job were not detached."""
+        result = self.ask("--detach", "-np", 1, "nosuchprogram", status=127)
+        self.assertEqual(result.stdout, "")
+        self.assertIn("'nosuchprogram' was not found in PATH", result.stderr)
+        self.assertIn("cannot be combined with --pty", self.ask("--detach", "--pty", 0, "-np", 1, "true", status=2).stderr)
+        self.assertIn("needs a log", self.ask("--detach", "--log-size", 0, "-np", 1, "true", status=2).stderr)
+        self.assertIn("hvdrun check", self.ask("check", "--detach", status=2).stderr)
+
+    def test_no_folder(self):
+        """Nobody could reach the job, so it ends."""
+        blocked = os.path.join(self.box.tmp, f"hvdrun-{os.getuid()}")
+        os.mkdir(blocked, 0o755)
+        result = self.ask("--detach", "-np", 1, "sleep", 100, status=125)
+        os.rmdir(blocked)
+        self.assertIn("is not a folder of this user alone", result.stderr)
+
+    def test_interrupted_start(self):
+        """A host that does not answer: Ctrl-C at the command ends the job that starts."""
+        stuck = self.write("stuck", "#!/bin/sh\nsleep 600\n", 0o755)
+        job = self.start("--detach", "-np", 1, "-H", "far:1", "--launch-agent", stuck + " %h", "true")
+        wait_until(lambda: glob.glob(os.path.join(self.folder(), "*.control")), "the control socket")
+        job.signal(signal.SIGINT)
+        self.expect(job.wait(), 130)
+
+    def test_input_from_a_file(self):
+        self.write("data", "one\ntwo\n")
+        with open(self.box.path("data"), "rb") as data:
+            result = self.expect(self.start("--detach", "-np", 1, "cat", stdin=data).wait(), 0)
+        self.assertEqual(self.ask("attach", result.stdout.strip()).stdout, "[0]<stdout>:one\n[0]<stdout>:two\n")
+
+
+class Logs(Detach):
+
+    def test_streams_and_ranks(self):
+        name = self.detach("-np", 2, "sh", "-c", "echo out $RANK; echo err $RANK >&2; printf half")
+        self.ask("wait", name)
+        shown = self.ask("logs", name)
+        self.assertEqual(sorted(shown.stdout.splitlines()), ["[0]<stdout>:half", "[0]<stdout>:out 0",
+                                                             "[1]<stdout>:half", "[1]<stdout>:out 1"])
+        self.assertEqual(sorted(shown.stderr.splitlines()), ["[0]<stderr>:err 0", "[1]<stderr>:err 1"])
+        self.assertEqual(self.ask("logs", name, "--ranks", 1).stderr, "[1]<stderr>:err 1\n")
+        self.assertEqual(len(self.ask("logs", name, "-n", 3, "--ranks", "0").lines), 2)  # and one on stderr
+        self.assertEqual(self.ask("logs", name, "-n", 0).stdout, "")
+        self.assertEqual(self.ask("logs", name, "--since", "1h").stdout, shown.stdout)
+        self.assertEqual(self.ask("logs", name, "--since", "0").stdout, "")
+
+    def test_last_lines(self):
+        name = self.detach("-np", 1, "seq", 1000)
+        self.ask("wait", name)
+        self.assertEqual(self.ask("logs", "-n", 2, name).stdout, "[0]<stdout>:999\n[0]<stdout>:1000\n")
+        self.assertEqual(len(self.ask("logs", name).lines), 1000)
+
+    def test_follow(self):
+        gate, let_go = self.box.gate()
+        name = self.detach("-np", 1, "sh", "-c", COUNT, gate)
+        following = self.start("logs", "-f", name)
+        following.wait_output(r"line 5$")
+        let_go()
+        numbers = re.findall(r"line (\d+)", self.expect(following.wait(), 0).stdout)
+        self.assertEqual(numbers, [str(i + 1) for i in range(len(numbers))])
+        self.assertTrue(following.output().endswith("[0]<stdout>:last\n"))
+
+    def test_of_a_job_with_a_terminal(self):
+        gate, let_go = self.box.gate()
+        job = self.start("-np", 1, worker("hang"), "--until", gate)
+        job.wait_output("ready")
+        wait_until(lambda: glob.glob(os.path.join(self.folder(), "*.log")), "the log")
+        self.assertRegex(self.ask("logs").stdout, r"\[0\]<stdout>:ready \d+\n")
+        let_go()
+        self.expect(job.wait(), 0)
+
+    def test_bounded(self):
+        """What came too fast for the log, or does not fit, is missing. The end is there."""
+        name = self.detach("-np", 1, "--log-size", 1, "sh", "-c",
+                           "for i in 1 2 3 4 5 6; do seq -f 'line %010g of this job' 20000; sleep 0.15; done; echo end")
+        self.ask("wait", name)
+        files = glob.glob(os.path.join(self.folder(), "*.log"))
+        self.assertIn(len(files), (1, 2))
+        self.assertLess(sum(map(os.path.getsize, files)), 2 << 20)
+        lines = self.ask("logs", name).lines
+        self.assertEqual(lines[-1], "[0]<stdout>:end")
+        self.assertGreater(len(lines), 5000)
+
+    def test_full_disk(self):
+        """It costs the log, and not the job."""
+        job = self.start("-np", 1, "sh", "-c", "seq 100000; sleep 0.3; seq 100000", limits={
+            resource.RLIMIT_FSIZE: (50000, 50000)})
+        result = self.expect(job.wait(), 0)
+        self.assertEqual(len(result.lines), 200000)
+        self.expect_said(result, r"cannot write '\S+\.0\.log'")
+
+    def test_no_log(self):
+        gate, let_go = self.box.gate()
+        job = self.start("-np", 1, "--log-size", 0, worker("hang"), "--until", gate)
+        job.wait_output("ready")
+        wait_until(lambda: glob.glob(os.path.join(self.folder(), "*.control")), "the control socket")
+        self.assertEqual(self.ask("logs").stdout, "")
+        let_go()
+        self.expect(job.wait(), 0)
+
+
+class Attach(Detach):
+
+    def test_all_of_the_output_and_the_status(self):
+        gate, let_go = self.box.gate()
+        name = self.detach("-np", 1, "sh", "-c", COUNT + "; echo sorry >&2; exit 6", gate)
+        first = self.start("attach")
+        first.wait_output("line 3$")
+        second = self.start("attach", name)
+        second.wait_output("line 3$")
+        let_go()
+        for one in (first, second, self.start("attach", name)):  # the third one comes after the end
+            result = self.expect(one.wait(), 6)
+            self.assertRegex(result.stdout, r"\A\[0\]<stdout>:line 1\n[\s\S]*\[0\]<stdout>:last\n\Z")
+            self.assertRegex(result.stderr, r"\A\[0\]<stderr>:sorry\nhvdrun: rank 0 exited with code 6\n")
+
+    def test_ctrl_c_leaves(self):
+        name, let_go = self.hang("-np", 1)
+        attached = self.start("attach")
+        attached.wait_output("ready")
+        attached.signal(signal.SIGINT)
+        self.assertIn(f"detached; 'hvdrun attach {name}' comes back", self.expect(attached.wait(), 0).stderr)
+        self.assertIn(": running", self.ask("status").stdout)
+        let_go()
+        self.ask("wait", name)
+
+    def test_sig_proxy(self):
+        name, _ = self.hang("-np", 1)
+        attached = self.start("attach", name, "--sig-proxy")
+        attached.wait_output("ready")
+        attached.signal(signal.SIGINT)
+        self.expect(attached.wait(), 130)
+
+    def test_detach_keys(self):
+        name, let_go = self.hang("-np", 1)
+        attached = self.terminal("attach", name)
+        attached.wait_output("ready")
+        attached.type("q\x10x\x10\x11")
+        self.assertEqual(attached.wait(), 0, attached.describe())
+        attached.wait_output("detached; ")
+        self.assertEqual(attached.modes, attached.modes_after)
+        let_go()
+        self.ask("wait", name)
+
+    def test_slow_clients_do_not_slow_the_job(self):
+        """Two that are stopped, and one whose reader does not read."""
+        gate, let_go = self.box.gate()
+        name = self.detach("-np", 1, "sh", "-c", 'while [ ! -e "$0" ]; do sleep 0.05; done; seq 300000; echo end', gate)
+        slow = [self.start("attach", name, stdout=wish) for wish in ("pipe", "pipe", "hold")]
+        for one in slow[:2]:
+            one.signal(signal.SIGSTOP)
+        let_go()
+        self.ask("wait", name)
+        for one in slow[:2]:
+            one.signal(signal.SIGCONT)
+        slow[2].release()
+        for one in slow:
+            self.assertEqual(self.expect(one.wait(), 0).lines[-1], "[0]<stdout>:end")
+
+    def test_a_driver_that_is_killed(self):
+        name, _ = self.hang("-np", 1)
+        attached = self.start("attach", name)
+        attached.wait_output("ready")
+        os.kill(int(name.rpartition("-")[2]), signal.SIGKILL)
+        self.assertIn(f"job {name} is lost", self.expect(attached.wait(), 125).stderr)
+        wait_until(lambda: not self.box.strays(), "its processes end")
+
+
+class Hangup(Detach):
+
+    def on_terminal(self, *args):
+        """hvdrun as the leader of a session with a terminal; a function that makes the terminal vanish."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen(["setsid", "-c", HVDRUN, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
+                                   env=self.box.environment(), cwd=self.box.work)
+        os.close(slave)
+        self.addCleanup(process.wait, patient(20))
+
+        def read_until(text):
+            got = b""
+            while text not in got:
+                got += os.read(master, 4096)
+        return process, read_until, lambda: os.close(master)
+
+    def test_ends_the_job(self):
+        process, read_until, vanish = self.on_terminal("-np", 1, worker("hang"))
+        read_until(b"ready")
+        vanish()
+        self.assertEqual(process.wait(patient(30)), 129)
+
+    def test_detaches_the_job(self):
+        gate, let_go = self.box.gate()
+        process, read_until, vanish = self.on_terminal("--on-hangup", "detach", "-np", 2, "sh", "-c", COUNT + "; exit 5", gate)
+        read_until(b"line 3")
+        vanish()
+        attached = self.start("attach")
+        attached.wait_output("the terminal is gone, and the job goes on without it", name="stderr")
+        attached.wait_output("line 3$", count=2)
+        let_go()
+        self.expect(attached.wait(), 5)
+        self.assertEqual(process.wait(patient(30)), 5)
+
+    def test_during_bring_up(self):
+        """The terminal goes before any rank runs."""
+        slow = self.write("slow", '#!/bin/sh\ntouch called\nwhile [ ! -e go ]; do sleep 0.05; done\nexec sh\n', 0o755)
+        gate, let_go = self.box.gate()
+        process, _, vanish = self.on_terminal("--on-hangup", "detach", "-np", 1, "-H", "far:1", "--launch-agent", slow + " %h",
+                                              worker("hang"), "--until", gate)
+        wait_until(lambda: os.path.exists(self.box.path("called")), "hvdrun calls the host")
+        vanish()
+        self.write("go", "")
+        wait_until(lambda: glob.glob(os.path.join(self.folder(), "*.log")), "the log")
+        attached = self.start("attach")
+        attached.wait_output("ready")
+        let_go()
+        self.assertEqual(process.wait(patient(60)), 0)
+        self.expect(attached.wait(), 0)
+        shutil.rmtree(os.path.join(self.box.run, "hvdrun"))  # the agent that hvdrun sent
+
+    def test_at_the_end(self):
+        """The terminal goes while the job ends."""
+        process, read_until, vanish = self.on_terminal("--on-hangup", "detach", "--grace", 2, "-np", 1, "sh", "-c",
+                                                       "trap 'sleep 0.5; exit 3' INT; echo ready; while :; do sleep 0.05; done")
+        read_until(b"ready")
+        process.send_signal(signal.SIGINT)
+        vanish()
+        self.assertEqual(process.wait(patient(30)), 130)
+
+    def test_by_the_configuration(self):
+        self.write("hvdrun.ini", "[launch]\non-hangup = detach\n")
+        gate, let_go = self.box.gate()
+        job = self.start("--config-file", "hvdrun.ini", "-np", 1, worker("hang"), "--until", gate)
+        job.wait_output("ready")
+        job.signal(signal.SIGHUP)
+        job.wait_output("the terminal is gone", name="stderr")
+        let_go()
+        self.expect(job.wait(), 0)
+
+
+if __name__ == "__main__":
+    main()
