@@ -184,7 +184,7 @@ static void put_stalls(struct buf *out, const json_t *stalls)
         buf_putc(out, '\n');
     for (size_t i = 0; i < json_array_size(stalls); i++) {
         const char *line = json_string_value(json_array_get(stalls, i));
-        put_safe(out, line != NULL ? line : "?");
+        control_show_text(line != NULL ? line : "?", out);
         buf_putc(out, '\n');
     }
 }
