@@ -2,10 +2,12 @@
 #include "cli/control_log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <termios.h>
@@ -18,7 +20,11 @@
 #include "cli/log_reader.h"
 #include "cli/log_show.h"
 #include "driver/control/folder.h"
+#include "driver/control/record.h"
+#include "model/exit/tail.h"
 
+#define FLUSH_BYTES ((size_t)65536)
+#define JSON_MAX ((size_t)256 << 20)
 #define LOOK_MS 1000    /* a missed notice of the kernel costs no more than this */
 #define KEY_FIRST 0x10  /* Ctrl-P */
 #define KEY_SECOND 0x11 /* Ctrl-Q */
@@ -27,8 +33,11 @@ struct follower {
     const struct job_list *list;
     const char *id;
     const struct control_words *words;
+    char *log_path; /* the folder of its log, and open */
+    int log_folder;
     struct log_reader *reader;
     struct log_show *show;
+    struct buf json;          /* lines of --json that are not written yet */
     int watch_fd, signals_fd; /* -1: none */
     struct termios before;    /* of the terminal */
     bool reads_keys, first_key;
@@ -60,9 +69,10 @@ static void open_keys(struct follower *follower)
 static void open_follower(struct follower *follower)
 {
     char *folder AUTO_FREE = job_folder_path();
+    const char *const paths[] = {folder, follower->log_path}; /* the end of the job, its output */
     follower->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (follower->watch_fd >= 0)
-        inotify_add_watch(follower->watch_fd, folder, IN_MODIFY | IN_CREATE | IN_CLOSE_WRITE);
+    for (size_t i = 0; i < 2 && follower->watch_fd >= 0; i++)
+        inotify_add_watch(follower->watch_fd, paths[i], IN_MODIFY | IN_CREATE | IN_CLOSE_WRITE);
     if (follower->words->command != CONTROL_ATTACH)
         return;
     open_signals(follower);
@@ -74,9 +84,53 @@ static void close_follower(struct follower *follower)
     if (follower->reads_keys)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &follower->before);
     fd_close(&follower->watch_fd);
+    fd_close(&follower->log_folder);
+    free(follower->log_path);
     fd_close(&follower->signals_fd);
     log_reader_destroy(follower->reader);
     log_show_destroy(follower->show);
+    buf_destroy(&follower->json);
+}
+
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
+/* {"time": SECONDS since 1970, "rank": N (null: hvdrun itself), "stream": TEXT, "text": TEXT}, and
+ * "goes_on": true if the next line of this rank and stream continues it. */
+static void put_json(struct follower *follower, const struct log_line *line)
+{
+    char *text AUTO_FREE = mem_strndup(line->text, line->length);
+    tail_make_valid(text, strlen(text));
+    json_t *object = json_pack("{s:f, s:o, s:s, s:s}", "time", (double)line->wall_ms / 1000, "rank",
+                               line->rank < 0 ? json_null() : json_integer(line->rank), "stream",
+                               line->is_stderr ? "stderr" : "stdout", "text", text);
+    if (line->goes_on)
+        json_object_set_new(object, "goes_on", json_true());
+    json_dump_callback(object, append_piece, &follower->json,
+                       JSON_COMPACT | JSON_REAL_PRECISION(16));
+    buf_putc(&follower->json, '\n');
+    json_decref(object);
+}
+
+static int flush(struct follower *follower)
+{
+    if (!follower->words->json)
+        return log_show_flush(follower->show);
+    int result = fd_write_all(STDOUT_FILENO, buf_text(&follower->json), follower->json.length);
+    buf_clear(&follower->json);
+    return result;
+}
+
+static int show_line(struct follower *follower, const struct log_line *line)
+{
+    if (!follower->words->json) {
+        log_show_line(follower->show, line);
+        return 0;
+    }
+    put_json(follower, line);
+    return follower->json.length > FLUSH_BYTES ? flush(follower) : 0;
 }
 
 /* The last `count` lines. */
@@ -103,7 +157,7 @@ static void show_last(struct follower *follower, size_t most)
             keep_line(&last, &line);
     }
     for (size_t i = last.total > most ? last.total - most : 0; i < last.total; i++)
-        log_show_line(follower->show, &last.lines[i % most]);
+        show_line(follower, &last.lines[i % most]);
     for (size_t i = 0; i < most; i++)
         free((char *)last.lines[i].text);
     free(last.lines);
@@ -112,11 +166,14 @@ static void show_last(struct follower *follower, size_t most)
 static int show_all(struct follower *follower, struct error *err)
 {
     struct log_line line;
-    while (log_reader_next(follower->reader, &line)) {
+    int result = 0;
+    while (result == 0 && log_reader_next(follower->reader, &line)) {
         if (log_show_wants(follower->show, &line))
-            log_show_line(follower->show, &line);
+            result = show_line(follower, &line);
     }
-    return log_show_flush(follower->show) == 0 ? 0 : error_errno(err, errno, "cannot write");
+    if (result < 0 || flush(follower) < 0)
+        return error_errno(err, errno, "cannot write");
+    return 0;
 }
 
 static void ask_to_stop(const struct follower *follower)
@@ -184,18 +241,38 @@ static int64_t since_ms(const struct control_words *words)
     return words->has_time ? clock_wall_ns() / 1000000 - words->time_ms : INT64_MIN;
 }
 
+/* The folder in the record, or that of jobs. -1: it is gone. */
+static int open_log(struct follower *follower, struct error *err)
+{
+    enum job_record_state state;
+    json_t *record = job_record_read(follower->list->folder, follower->id, &state);
+    const char *other = json_string_value(json_object_get(record, "log_folder"));
+    follower->log_path = other != NULL ? mem_strdup(other) : job_folder_path();
+    json_decref(record);
+    follower->log_folder = fd_open(follower->log_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (follower->log_folder < 0)
+        return error_errno(err, errno, "cannot open the folder of the log, %s", follower->log_path);
+    follower->reader = log_reader_create(follower->log_folder, follower->id);
+    return 0;
+}
+
 enum control_log_end control_log(const struct job_list *list, const char *id,
                                  const struct control_words *words, struct error *err)
 {
     struct follower follower = {.list = list,
                                 .id = id,
                                 .words = words,
-                                .reader = log_reader_create(list->folder, id),
+                                .log_folder = -1,
                                 .show = log_show_create(words->ranks, since_ms(words)),
+                                .json = BUF_INIT(JSON_MAX),
                                 .watch_fd = -1,
                                 .signals_fd = -1};
     bool follows = words->follow || words->command == CONTROL_ATTACH;
     enum control_log_end end = CONTROL_LOG_SHOWN;
+    if (open_log(&follower, err) < 0) {
+        close_follower(&follower);
+        return CONTROL_LOG_FAILED;
+    }
     if (follows)
         open_follower(&follower);
     if (words->has_lines)

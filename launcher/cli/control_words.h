@@ -17,8 +17,8 @@
 #define CONTROL_COMMAND_LIST(X)                                                                    \
     X(CONTROL_PS,      "ps",      "[--all] [--json]",         "List your running jobs; --all or -a: also those that have ended") \
     X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show the state of a job, its hosts and ranks, or how it ended") \
-    X(CONTROL_LOGS,    "logs",    "[JOB] [--follow] [--ranks LIST] [--since TIME] [--lines N]", "Show the output of a job; -f: follow it; -n: only the last lines; --since: of the last TIME") \
-    X(CONTROL_ATTACH,  "attach",  "[JOB] [--sig-proxy]",      "Show the output of a job and follow it; Ctrl-C leaves the job running") \
+    X(CONTROL_LOGS,    "logs",    "[JOB] [--follow] [--ranks LIST] [--since TIME] [--lines N] [--json]", "Show the output of a job; -f: follow it; -n: only the last lines; --since: of the last TIME") \
+    X(CONTROL_ATTACH,  "attach",  "[JOB] [--sig-proxy] [--json]",      "Show the output of a job and follow it; Ctrl-C leaves the job running") \
     X(CONTROL_WAIT,    "wait",    "[JOB] [--json]",           "Wait for the end of a job, and exit with its status") \
     X(CONTROL_STOP,    "stop",    "[JOB] [--grace TIME] [--json]", "End a job as Ctrl-C does, and wait for its end") \
     X(CONTROL_SIGNAL,  "signal",  "[JOB] SIGNAL [--ranks LIST] [--json]", "Send a signal to all ranks of a job, or to some") \

@@ -114,6 +114,20 @@ static void open_folder(const struct settings *settings, int *lock_fd, struct bu
         add_problem(problems, what);
 }
 
+static void open_log_folder(const struct settings *settings, struct buf *problems)
+{
+    const char *place = settings_place(settings, OPT_log_dir);
+    AUTO_FREE char *path = mem_strdup(settings->log_dir);
+    int errnum = make_folders(path);
+    if (errnum == 0 && access(path, W_OK | X_OK) < 0)
+        errnum = errno;
+    if (errnum == 0)
+        return;
+    AUTO_FREE char *what =
+        mem_printf("%s: cannot write to the folder %s: %s", place, path, strerrordesc_np(errnum));
+    add_problem(problems, what);
+}
+
 int job_files_open(const struct settings *settings, bool has_workers, int *lock_fd,
                    struct error *err)
 {
@@ -126,6 +140,8 @@ int job_files_open(const struct settings *settings, bool has_workers, int *lock_
     }
     if (has_workers && settings->output_filename != NULL && settings->output_filename[0] != '\0')
         open_folder(settings, lock_fd, &problems);
+    if (has_workers && settings->log_dir != NULL && settings->log_dir[0] != '\0')
+        open_log_folder(settings, &problems);
     if (problems.length == 0)
         return 0;
     fd_close(lock_fd);

@@ -3,9 +3,10 @@
  * The files that hvdrun itself writes during a job, looked at before anything starts: those of the
  * options with FLAG_WRITES, and the folder of --output-filename.
  *
- * Only the folder of --output-filename is made with all its folders. The folder of a single file
- * has to be there, because a path that does not exist is a mistyped one, mostly. What a file holds
- * stays as it is until the job writes to it, and a file that does not exist yet does not appear.
+ * Only the folders of --output-filename and --log-dir are made with all their folders. The folder
+ * of a single file has to be there, because a path that does not exist is a mistyped one, mostly.
+ * What a file holds stays as it is until the job writes to it, and a file that does not exist yet
+ * does not appear.
  *
  * One job at a time writes to the folder of --output-filename. The folder is locked with flock(2),
  * and the kernel unlocks it when the process ends, however it ends. Some file systems cannot lock a

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/job_control.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,11 +123,16 @@ static void log_piece(void *context, const struct recent_piece *piece)
 static void open_log(const struct job_control *control)
 {
     struct job *job = control->job;
-    char *folder AUTO_FREE = job_folder_path();
-    char *path AUTO_FREE = mem_printf("%s/%s", folder, job_record_name(control->record));
+    char *own AUTO_FREE = job_folder_path(), *other AUTO_FREE = record_log_folder(job);
+    char *path AUTO_FREE =
+        mem_printf("%s/%s", other == NULL ? own : other, job_record_name(control->record));
     int64_t bytes = job->settings->log_size * MIB;
     if (bytes == 0)
         return;
+    int folder AUTO_FD =
+        fd_open(other == NULL ? own : other, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (folder >= 0)
+        job_folder_remove_log(folder, job_record_name(control->record));
     job->line_log = line_log_create(job->output, path, bytes);
     recent_walk(job->recent, log_piece, job->line_log);
 }

@@ -2,11 +2,11 @@
 """The private world of one test, and the check that nothing is left in it."""
 
 import ctypes
-import glob
 import json
 import os
 import re
 import shutil
+import socket
 import tempfile
 import time
 
@@ -26,7 +26,7 @@ if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) 
     raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
 
 
-JOBS = ".jobs"  # below hvdrun-UID
+JOBS = ".jobs-"  # and the host; below hvdrun-UID
 
 
 def is_record(folder, name):
@@ -40,6 +40,18 @@ def is_record(folder, name):
             return kind == ".control" and "ended" not in json.load(file)
     except (OSError, ValueError):
         return False
+
+
+def leftovers(top):
+    """What is below a folder, but for the folders of jobs with their records."""
+    found, kept = [], set()
+    for folder, folders, files in os.walk(top):
+        if os.path.basename(folder).startswith(JOBS):
+            kept |= {folder, os.path.dirname(folder)}
+            found += [os.path.join(folder, name) for name in folders + files if not is_record(folder, name)]
+        else:
+            found += [os.path.join(folder, name) for name in folders + files]
+    return [path for path in found if path not in kept]
 
 
 class Box:
@@ -99,18 +111,13 @@ class Box:
                 found[one.pid] = one
         return list(found.values())
 
+    def jobs_folder(self):
+        """Where hvdrun keeps the records of jobs, their logs and control sockets."""
+        return os.path.join(self.tmp, f"hvdrun-{os.getuid()}", JOBS + socket.gethostname())
+
     def litter(self):
         """Everything below TMPDIR and XDG_RUNTIME_DIR but the records of jobs."""
-        found = []
-        for top in (self.tmp, self.run):
-            for folder, folders, files in os.walk(top):
-                if os.path.basename(folder) == JOBS:
-                    found += [os.path.join(folder, name) for name in folders + files if not is_record(folder, name)]
-                else:
-                    found += [os.path.join(folder, name) for name in folders + files]
-        kept = {os.path.dirname(path) for path in glob.glob(os.path.join(self.tmp, "hvdrun-*", JOBS, ""))}
-        kept |= {os.path.dirname(path) for path in kept}
-        return [path for path in found if path not in kept]
+        return leftovers(self.tmp) + leftovers(self.run)
 
     def check_nothing_left(self, timeout=5):
         """Fails when processes or files of the runs are still there after `timeout` seconds, the time

@@ -3,6 +3,7 @@
 # ctest waits
 
 import glob
+import json
 import os
 import pty
 import re
@@ -22,7 +23,7 @@ class Detach(Flow):
         return self.expect(self.start(*words).wait(), status)
 
     def folder(self):
-        return os.path.join(self.box.tmp, f"hvdrun-{os.getuid()}", ".jobs")
+        return self.box.jobs_folder()
 
     def detach(self, *args):
         """A detached job; returns its id."""
@@ -75,6 +76,15 @@ class Start(Detach):
         job.signal(signal.SIGINT)
         self.expect(job.wait(), 130)
 
+    def test_an_elastic_job(self):
+        gate, let_go = self.box.gate()
+        name = self.detach("--min-np", 1, "-H", "a:1,b:1", "--transport", "local", worker("hang"), "--until", gate)
+        self.assertRegex(self.ask("status", name).stdout, rf"\A{name}: running, epoch 1, 2 ranks on 2 hosts")
+        attached = self.start("attach")
+        attached.wait_output("ready", count=2)
+        let_go()
+        self.expect(attached.wait(), 0)
+
     def test_input_from_a_file(self):
         self.write("data", "one\ntwo\n")
         with open(self.box.path("data"), "rb") as data:
@@ -96,6 +106,16 @@ class Logs(Detach):
         self.assertEqual(self.ask("logs", name, "-n", 0).stdout, "")
         self.assertEqual(self.ask("logs", name, "--since", "1h").stdout, shown.stdout)
         self.assertEqual(self.ask("logs", name, "--since", "0").stdout, "")
+
+    def test_json(self):
+        name = self.detach("-np", 1, "sh", "-c", "echo out; printf '\\377 half' >&2; sleep 0.5; echo ' whole' >&2; exit 2")
+        self.ask("wait", name, status=2)
+        lines = [json.loads(line) for line in self.ask("logs", name, "--json").lines]
+        said = {(line["rank"], line["stream"], line["text"]) for line in lines}
+        self.assertTrue({(0, "stdout", "out"), (None, "stderr", "hvdrun: rank 0 exited with code 2")} <= said, lines)
+        self.assertEqual("".join(line["text"] for line in lines if line["stream"] == "stderr" and line["rank"] == 0),
+                         "? half whole")
+        self.assertTrue(all(line["time"] > 1e9 for line in lines))
 
     def test_last_lines(self):
         name = self.detach("-np", 1, "seq", 1000)
@@ -133,6 +153,17 @@ class Logs(Detach):
         lines = self.ask("logs", name).lines
         self.assertEqual(lines[-1], "[0]<stdout>:end")
         self.assertGreater(len(lines), 5000)
+
+    def test_another_folder(self):
+        name = self.detach("-np", 1, "--log-dir", "my/logs", "sh", "-c", "echo one; sleep 0.5; echo two")
+        following = self.start("logs", "-f", name)
+        self.assertEqual(self.expect(following.wait(), 0).lines, ["[0]<stdout>:one", "[0]<stdout>:two"])
+        self.assertEqual(os.listdir(self.box.path("my", "logs")), [name + ".0.log"])
+        self.assertEqual(glob.glob(os.path.join(self.folder(), "*.log")), [])
+        shutil.rmtree(self.box.path("my"))
+        self.assertIn("cannot open the folder of the log", self.ask("logs", name, status=1).stderr)
+        self.write("file", "")
+        self.assertIn("--log-dir: cannot write to the folder", self.ask("--log-dir", "file/x", "-np", 1, "true", status=2).stderr)
 
     def test_full_disk(self):
         """It costs the log, and not the job."""

@@ -51,7 +51,7 @@ class Control(Elastic, Flow):
         self.assertEqual([after[rank].pid for rank in range(len(ranks))], [before[rank].pid for rank in ranks])
 
     def sockets(self, top=None):
-        return glob.glob(os.path.join(top or self.box.tmp, "hvdrun-*", ".jobs", "*.control"))
+        return glob.glob(os.path.join(top or self.box.tmp, "hvdrun-*", ".jobs-*", "*.control"))
 
     def plain(self, *args, steps=40, hang_at=20, **options):
         """A program that cannot rejoin; in its first epoch it stops at a step and waits for what happens."""

@@ -9,8 +9,10 @@ import re
 import signal
 import socket
 import stat
+import subprocess
+import unittest
 
-from rig import Flow, main, wait_until, worker
+from rig import HVDRUN, Flow, main, patient, wait_until, worker
 
 TRAP = 'trap "echo got USR1" USR1; trap "exit 7" TERM; echo ready; while :; do sleep 0.05; done'
 
@@ -27,7 +29,7 @@ class Jobs(Flow):
         self.assertRegex(result.stderr, pattern)
 
     def folder(self):
-        return os.path.join(self.box.tmp, f"hvdrun-{os.getuid()}", ".jobs")
+        return self.box.jobs_folder()
 
     def sockets(self):
         return glob.glob(os.path.join(self.folder(), "*.control"))
@@ -224,6 +226,22 @@ class Socket(Jobs):
         let_go()
         self.expect(job.wait(), 0)
         self.refused(f"found no job '{name}'", "status", name)
+
+    @unittest.skipUnless(os.getuid() == 0, "only root can make a namespace of processes")
+    def test_equal_names(self):
+        """Two jobs in containers that have the same process id, and so the same id."""
+        gate, let_go = self.box.gate()
+        jobs = [self.helper("unshare", "--fork", "--pid", "--mount-proc", "--kill-child", HVDRUN, "-np", 1, worker("hang"),
+                            "--until", gate, stdout=subprocess.PIPE) for _ in range(2)]
+        paths = wait_until(lambda: len(self.sockets()) == 2 and self.sockets(), "two control sockets")
+        first, second = sorted(os.path.basename(path).removesuffix(".control") for path in paths)
+        self.assertEqual(second, first + ".2")
+        for name in (first, second):
+            self.assertEqual(json.loads(self.ask("status", name, "--json").stdout)["job"], name)
+        self.assertEqual(self.ask("stop", second).stdout, f"{second} ended with status 130\n")
+        self.assertEqual([one["job"] for one in json.loads(self.ask("ps", "--json").stdout)], [first])
+        let_go()
+        self.assertEqual(sorted(job.popen.wait(patient(60)) for job in jobs), [0, 130])
 
     def test_no_folder(self):
         """It cannot be made: the job runs without."""

@@ -332,7 +332,7 @@ class NoProc(Hostile, Flow):
                                   self.write("one.sh", "#!/bin/sh\necho localhost:1\n", 0o755), "--min-np", 1,
                                   worker("hang"), "--until", gate)
         job.wait_output("ready")
-        self.assertEqual(len(glob.glob(os.path.join(self.box.tmp, "hvdrun-*", ".jobs", "*.control"))), 1)
+        self.assertEqual(len(glob.glob(os.path.join(self.box.tmp, "hvdrun-*", ".jobs-*", "*.control"))), 1)
         let_go()
         self.expect(job.wait(), 0)
 

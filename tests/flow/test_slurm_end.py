@@ -5,8 +5,10 @@ which nothing is left on any node."""
 # ctest long
 
 import os
+import shutil
 import signal
 
+from box import leftovers
 from ground import mpi_worker, wait_until, worker
 from slurm import HVDRUN, Runs, main, run_tool
 
@@ -99,16 +101,16 @@ class End(Runs):
         result = self.batch(self.hvdrun(mpi_worker("mpi_hello", "openmpi")), "-N3", "--ntasks-per-node=2",
                             env={"TMPDIR": shared, **QUIET})
         self.expect(result, 0)
-        self.assertEqual(os.listdir(shared), [])
+        self.assertEqual(leftovers(shared), [])
 
     def test_a_temporary_folder_that_other_nodes_lack(self):
         """Slurm hands the login node's TMPDIR to every node; there it does not exist."""
         self.box_only = os.path.join("/tmp", "login-only")
         os.mkdir(self.box_only)
-        self.addCleanup(os.rmdir, self.box_only)
+        self.addCleanup(shutil.rmtree, self.box_only)
         result = self.salloc(["-N2", "--ntasks-per-node=1"], HVDRUN, worker("hello"), env={"TMPDIR": self.box_only}).wait()
         self.assertEqual(self.expect(result, 0).stdout.count("hello from rank"), 2, result.describe())
-        self.assertEqual(os.listdir(self.box_only), [])
+        self.assertEqual(leftovers(self.box_only), [])
 
 
 class UsualTimes(Runs):

@@ -32,15 +32,23 @@ struct listing {
     size_t count;
 };
 
+static char *folder_name(void)
+{
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    return mem_printf(FOLDER "-%s", name_is_safe(host, strlen(host)) ? host : "this");
+}
+
 char *job_folder_path(void)
 {
-    char *base AUTO_FREE = runtime_dir_base();
-    return mem_printf("%s/" FOLDER, base);
+    char *base AUTO_FREE = runtime_dir_base(), *name AUTO_FREE = folder_name();
+    return mem_printf("%s/%s", base, name);
 }
 
 int job_folder_open(struct error *err)
 {
-    return runtime_dir_open_kept(FOLDER, err);
+    char *name AUTO_FREE = folder_name();
+    return runtime_dir_open_kept(name, err);
 }
 
 int job_folder_find(void)
@@ -125,7 +133,9 @@ static void add(struct listing *listing, int folder, const char *name)
         (struct entry){mem_strdup(name), job, info.st_mtime, info.st_size};
 }
 
-static void list(int folder, struct listing *out)
+/* Calls `each` with the name of every entry, until it returns false. */
+static void walk(int folder, bool (*each)(void *context, int folder, const char *name),
+                 void *context)
 {
     int fd = fd_openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -133,12 +143,34 @@ static void list(int folder, struct listing *out)
         fd_close(&fd);
         return;
     }
-    for (struct dirent *entry = readdir(dir); entry != NULL && out->count < ENTRIES_MAX;
-         entry = readdir(dir)) {
-        remove_stale_socket(folder, entry->d_name);
-        add(out, folder, entry->d_name);
-    }
+    struct dirent *entry = readdir(dir);
+    while (entry != NULL && each(context, folder, entry->d_name))
+        entry = readdir(dir);
     closedir(dir);
+}
+
+static bool list_one(void *context, int folder, const char *name)
+{
+    struct listing *listing = context;
+    remove_stale_socket(folder, name);
+    add(listing, folder, name);
+    return listing->count < ENTRIES_MAX;
+}
+
+static bool remove_log_of(void *context, int folder, const char *name)
+{
+    int64_t number;
+    const char *wanted = context;
+    char *job AUTO_FREE = job_folder_log(name, &number);
+    if (job != NULL && strcmp(job, wanted) == 0)
+        unlinkat(folder, name, 0);
+    return true;
+}
+
+void job_folder_remove_log(int folder, const char *job)
+{
+    char *wanted AUTO_FREE = mem_strdup(job);
+    walk(folder, remove_log_of, wanted);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -183,7 +215,7 @@ static void tidy_logs(int folder, const struct listing *listing)
 void job_folder_tidy(int folder, int64_t now_s)
 {
     struct listing listing = {.count = 0};
-    list(folder, &listing);
+    walk(folder, list_one, &listing);
     if (listing.count > 0)
         qsort(listing.entries, listing.count, sizeof(*listing.entries), newest_first);
     tidy_records(folder, &listing, now_s);

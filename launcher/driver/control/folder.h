@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder of a user's jobs on this machine: ${TMPDIR:-/tmp}/hvdrun-UID/.jobs, mode 0700.
+ * The folder of a user's jobs on this machine: ${TMPDIR:-/tmp}/hvdrun-UID/.jobs-HOST, mode 0700.
+ * Its name has the host, because several machines may share $TMPDIR, and perhaps not their locks.
  *
  *   JOB.json      The record of a job (record.h). Its driver locks it.
  *   JOB.control   The control socket of a running job (control.h).
@@ -38,6 +39,9 @@ char *job_folder_job(const char *name, const char *suffix);
 
 /* The job and the number of a file of a log. The caller frees the job. NULL: it is not one. */
 char *job_folder_log(const char *name, int64_t *number);
+
+/* Removes the log of an older job that had this id; `folder` is that of the log. */
+void job_folder_remove_log(int folder, const char *job);
 
 /* Does the driver of this job live? */
 bool job_folder_runs(int folder, const char *job);

@@ -5,8 +5,8 @@
  * start to end. So the record of a driver that was killed has no end, and nobody locks it: the job
  * is lost.
  *
- *   {"version": 1, "job": ID, "pid": N, "started": SECONDS since 1970, "argv": [...],
- *    "size": N (ranks), "host_count": N}
+ *   {"version": 1, "job": ID, "pid": N, "started": SECONDS since 1970, "command": TEXT, "folder":
+ * PATH, "size": N (ranks), "host_count": N, "log_folder": PATH (of --log-dir; no key: this folder)}
  *
  * The record of an ended job also has these:
  *

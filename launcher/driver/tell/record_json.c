@@ -16,6 +16,14 @@
 #define FAILURE_MAX ((size_t)64 * 1024)
 #define VERSION 1
 
+char *record_log_folder(const struct job *job)
+{
+    const char *folder = job->settings->log_dir;
+    if (folder == NULL || folder[0] == '\0')
+        return NULL;
+    return folder[0] == '/' ? mem_strdup(folder) : mem_printf("%s/%s", job->request->wdir, folder);
+}
+
 json_t *record_json_begin(const struct job *job)
 {
     char *command AUTO_FREE = status_command(job);
@@ -25,6 +33,9 @@ json_t *record_json_begin(const struct job *job)
     json_object_set_new(object, "pid", json_integer(getpid()));
     json_object_set_new(object, "command", json_text(command));
     json_object_set_new(object, "folder", json_text(job->request->wdir));
+    char *log_folder AUTO_FREE = record_log_folder(job);
+    if (log_folder != NULL)
+        json_object_set_new(object, "log_folder", json_text(log_folder));
     json_object_set_new(object, "started", json_wall_time(job, job->request->begun_ns));
     json_object_set_new(object, "size", json_integer(job->plan->size));
     json_object_set_new(object, "host_count", json_integer(job->node_count));

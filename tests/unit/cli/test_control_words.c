@@ -113,7 +113,7 @@ static void test_refusals(void **state)
     refuse("hvdrun drain a --ranks 3", "--ranks: expected");
     refuse("hvdrun logs -n many", "--lines: ");
     refuse("hvdrun logs -n", "--lines: ");
-    refuse("hvdrun attach -f", "-f: expected: hvdrun attach [JOB] [--sig-proxy]");
+    refuse("hvdrun attach -f", "-f: expected: hvdrun attach [JOB] [--sig-proxy] [--json]");
     refuse("hvdrun ps j", "unexpected 'j': expected: hvdrun ps [--all] [--json]");
     refuse("hvdrun ps --job j", "--job: expected: hvdrun ps");
     refuse("hvdrun status -a", "-a: expected");

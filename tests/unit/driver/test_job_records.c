@@ -242,6 +242,43 @@ static void test_tidy_by_number(void **state)
     }
 }
 
+static void test_logs(void **state)
+{
+    struct fixture *f = *state;
+    struct job_record *running = begin(f, "j-1");
+    int64_t number = -1;
+    char *job = job_folder_log("a.b-1.17.log", &number);
+    assert_string_equal(job, "a.b-1");
+    assert_int_equal(number, 17);
+    free(job);
+    assert_null(job_folder_log("a-1.log", &number));
+    assert_null(job_folder_log("a-1.x.log", &number));
+    assert_null(job_folder_log(".1.log", &number));
+    make(f, "j-1.3.log", NOW - 30 * DAY); /* of a running job */
+    make(f, "j-2.0.log", NOW - 10);       /* of no job */
+    make(f, "j-3.json", NOW - 10);
+    make(f, "j-3.0.log", NOW - 10);
+    make(f, "j-4.json", NOW - 2 * DAY);
+    make(f, "j-4.0.log", NOW - 2 * DAY);
+    make(f, "j-5.json", NOW - 20);
+    make(f, "j-5.0.log", NOW - 20);
+    int fd AUTO_FD = openat(f->folder, "j-5.0.log", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(ftruncate(fd, JOB_LOGS_BYTES + 1), 0);
+    set_age(f, "j-5.0.log", NOW - 20);
+    job_folder_tidy(f->folder, NOW);
+    assert_true(exists(f, "j-1.3.log"));
+    assert_false(exists(f, "j-2.0.log"));
+    assert_true(exists(f, "j-3.0.log"));
+    assert_false(exists(f, "j-4.0.log"));
+    assert_false(exists(f, "j-5.0.log")); /* too large, together with newer ones */
+    assert_true(exists(f, "j-5.json"));
+    make(f, "j-3.9.log", NOW);
+    job_folder_remove_log(f->folder, "j-3");
+    assert_false(exists(f, "j-3.0.log") || exists(f, "j-3.9.log"));
+    assert_true(exists(f, "j-1.3.log"));
+    job_record_destroy(running);
+}
+
 static void count_one(void *context, const json_t *record)
 {
     int *count = context;
@@ -268,7 +305,8 @@ static void test_journal(void **state)
     assert_int_equal(journal_count(f, NOW + 1), 0);
     assert_int_equal(expect_state(f, "j-1", JOB_RECORD_ENDED), 2); /* the later one */
     int fd AUTO_FD = openat(f->folder, "short.jsonl", O_WRONLY | O_APPEND | O_CLOEXEC);
-    assert_int_equal(fd_write_all(fd, "garbage\n{}\n{\"job\":3}\n{\"job\":\"half", 35), 0);
+    const char *garbage = "garbage\n{}\n{\"job\":3}\n{\"job\":\"half";
+    assert_int_equal(fd_write_all(fd, garbage, strlen(garbage)), 0);
     assert_int_equal(journal_count(f, 0), 2);
     json_decref(first);
     json_decref(second);
@@ -302,6 +340,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_folder_removed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tidy_by_age, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tidy_by_number, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_logs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_journal, setup, teardown),
         cmocka_unit_test_setup_teardown(test_journal_is_bounded, setup, teardown),
     };
