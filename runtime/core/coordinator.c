@@ -41,6 +41,8 @@ static void trace(const struct coordinator *coordinator, enum trace_kind kind,
                   const struct entry *entry, int rank, int64_t now_ns)
 {
     const struct request *request = entry == NULL ? NULL : &entry->request;
+    if (!trace_is_on(coordinator->config->trace))
+        return;
     trace_send(coordinator->config->trace,
                &(struct trace_event){.kind = kind,
                                      .set = coordinator->config->set,
@@ -187,6 +189,11 @@ void coordinator_end(struct coordinator *coordinator, enum hvd_status status, co
         return;
     coordinator->end = status;
     coordinator->end_text = mem_strdup(text);
+}
+
+bool coordinator_ends(const struct coordinator *coordinator)
+{
+    return coordinator->end != HVD_OK && !coordinator->end_sent;
 }
 
 bool coordinator_all_left(const struct coordinator *coordinator)
@@ -343,7 +350,8 @@ static void decide_join(struct coordinator *coordinator, struct buf *out)
     bits_clear(&coordinator->joined);
 }
 
-bool coordinator_decide(struct coordinator *coordinator, int64_t now_ns, struct buf *out)
+bool coordinator_decide(struct coordinator *coordinator, int64_t now_ns, bool may_end,
+                        struct buf *out)
 {
     size_t before = out->length;
     if (coordinator->end_sent)
@@ -358,7 +366,7 @@ bool coordinator_decide(struct coordinator *coordinator, int64_t now_ns, struct 
     if (coordinator->ping)
         item_write(&(struct item){.kind = ITEM_PING}, out);
     coordinator->ping = false;
-    if (coordinator->end != HVD_OK) {
+    if (coordinator_ends(coordinator) && may_end && out->length == before) {
         item_write(&(struct item){.kind = ITEM_END,
                                   .status = coordinator->end,
                                   .text = coordinator->end_text},

@@ -51,11 +51,16 @@ void coordinator_destroy(struct coordinator *coordinator);
 int coordinator_report(struct coordinator *coordinator, int from, const void *bytes, size_t length,
                        int64_t now_ns, struct error *err);
 
-/* Appends the next decision. False: there is nothing to decide. */
-bool coordinator_decide(struct coordinator *coordinator, int64_t now_ns, struct buf *out);
+/* Appends the next decision. False: there is nothing to decide. A requested end comes if `may_end`.
+ */
+bool coordinator_decide(struct coordinator *coordinator, int64_t now_ns, bool may_end,
+                        struct buf *out);
 
 /* Requests the end of the set. The first reason counts. */
 void coordinator_end(struct coordinator *coordinator, enum hvd_status status, const char *text);
+
+/* Whether an end was requested and has not been decided. */
+bool coordinator_ends(const struct coordinator *coordinator);
 
 /* Whether all members know that the set has ended. */
 bool coordinator_all_left(const struct coordinator *coordinator);

@@ -45,6 +45,12 @@ enum hvd_status core_submit(struct core *core, struct request *request, void *to
     return member_submit(&core->member, request, token, now_ns, err);
 }
 
+enum hvd_status core_check(const struct core *core, const struct request *request,
+                           struct error *err)
+{
+    return member_check(&core->member, request, err);
+}
+
 void core_hurry(struct core *core, const char *key)
 {
     member_hurry(&core->member, key);
@@ -88,12 +94,14 @@ static int report(struct core *core, int64_t now_ns, struct error *err)
     return 0;
 }
 
-/* The root's own member gets its decisions without a network. */
+/* The root's own member gets its decisions without a network. The end is decided only when all
+ * actions have been carried out: no rank closes its connections while the root is in an operation.
+ */
 static int decide(struct core *core, int64_t now_ns, struct error *err)
 {
     AUTO_BUF struct buf message = BUF_INIT(CORE_MESSAGE_MAX);
     int rc = 0;
-    while (rc == 0 && coordinator_decide(core->root, now_ns, &message)) {
+    while (rc == 0 && coordinator_decide(core->root, now_ns, core->actions.count == 0, &message)) {
         AUTO_BUF struct buf own = BUF_INIT(CORE_MESSAGE_MAX);
         buf_append(&own, buf_text(&message), message.length);
         send(core, TO_ALL, &message);
@@ -142,7 +150,8 @@ int64_t core_deadline(const struct core *core)
     const struct core_config *config = &core->config;
     if (core->lost)
         return INT64_MAX;
-    if (member_is_due(&core->member, INT64_MIN))
+    if (member_is_due(&core->member, INT64_MIN) ||
+        (core->root != NULL && coordinator_ends(core->root)))
         return INT64_MIN;
     int64_t deadline = member_deadline(&core->member), other = INT64_MAX;
     if (core->root != NULL)
@@ -163,6 +172,11 @@ void core_lost(struct core *core, enum hvd_status status, const char *text)
 {
     decide_end(&core->member, status, text, &core->actions);
     core->lost = true;
+}
+
+bool core_has_ended(const struct core *core)
+{
+    return core->member.status != HVD_OK;
 }
 
 bool core_take(struct core *core, struct action *action)

@@ -27,6 +27,10 @@ void core_destroy(struct core *core); /* accepts NULL; drops what is pending */
 enum hvd_status core_submit(struct core *core, struct request *request, void *token, int64_t now_ns,
                             struct error *err);
 
+/* What core_submit() would return for this request, which stays the caller's. */
+enum hvd_status core_check(const struct core *core, const struct request *request,
+                           struct error *err);
+
 /* A thread waits for the submission with this key. */
 void core_hurry(struct core *core, const char *key);
 
@@ -50,5 +54,8 @@ void core_resumed(struct core *core, int64_t now_ns);
 
 /* Everything that is pending fails, and so does what comes later. No message is sent any more. */
 void core_lost(struct core *core, enum hvd_status status, const char *text);
+
+/* Whether the set has ended: every submission fails. */
+bool core_has_ended(const struct core *core);
 
 bool core_take(struct core *core, struct action *action); /* false: there is none */

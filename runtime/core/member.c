@@ -33,7 +33,7 @@ void member_destroy(struct member *member)
     free(member->text);
 }
 
-static enum hvd_status check(const struct member *member, const struct request *request,
+enum hvd_status member_check(const struct member *member, const struct request *request,
                              struct error *err)
 {
     if (member->status != HVD_OK) {
@@ -86,7 +86,7 @@ static void hold(struct member *member, const struct bits *group, size_t id, int
 enum hvd_status member_submit(struct member *member, struct request *request, void *token,
                               int64_t now_ns, struct error *err)
 {
-    enum hvd_status status = check(member, request, err);
+    enum hvd_status status = member_check(member, request, err);
     if (status != HVD_OK) {
         request_destroy(request);
         return status;

@@ -50,6 +50,9 @@ void member_destroy(struct member *member);
 enum hvd_status member_submit(struct member *member, struct request *request, void *token,
                               int64_t now_ns, struct error *err);
 
+enum hvd_status member_check(const struct member *member, const struct request *request,
+                             struct error *err);
+
 /* A thread waits for the submission with this key, so others will not follow soon. */
 void member_hurry(struct member *member, const char *key);
 

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,14 +39,22 @@ struct trace_event {
 };
 
 /* The threads of different process sets call `event` at the same time. It must not block, and must
- * not call the library. */
+ * not call the library. It may be set and cleared (NULL) while they run, with an atomic store. A
+ * call that has begun then goes on. */
 struct trace {
     void (*event)(void *context, const struct trace_event *event);
     void *context;
 };
 
+static inline bool trace_is_on(const struct trace *trace)
+{
+    return trace != NULL && __atomic_load_n(&trace->event, __ATOMIC_ACQUIRE) != NULL;
+}
+
 static inline void trace_send(const struct trace *trace, const struct trace_event *event)
 {
-    if (trace != NULL && trace->event != NULL)
-        trace->event(trace->context, event);
+    void (*send)(void *context, const struct trace_event *event) =
+        trace == NULL ? NULL : __atomic_load_n(&trace->event, __ATOMIC_ACQUIRE);
+    if (send != NULL)
+        send(trace->context, event);
 }

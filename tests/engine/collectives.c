@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Property tests of an engine: each collective with each type, operation and size is compared with
- * a serial result. Integers must be equal. Floating-point results are compared with one in long
- * double, and may differ by one rounding for each rank.
- *
- * Every rank knows the input of all ranks: element i of rank r is a function of both.
+ * a serial result (values.h).
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/half.h"
 #include "engine/reduce.h"
+#include "values.h"
 #include "worker.h"
 
 static const enum hvd_op ops[] = {HVD_SUM, HVD_MIN, HVD_MAX, HVD_PRODUCT};
@@ -23,159 +19,15 @@ static const enum hvd_type types[] = {HVD_TYPE_LIST(TYPE)};
 #undef TYPE
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 31;
-    x *= 0x7fb5d329728ea185u;
-    x ^= x >> 27;
-    x *= 0x81dadef4bc2dd44du;
-    return x ^ x >> 33;
-}
-
-static uint64_t seed(int rank, size_t i)
-{
-    return mix(mix((uint64_t)rank + 1) + i);
-}
-
-/* Magnitudes of 0.5 to 2, so that neither sums nor products of a few ranks overflow in fp16. */
-static double real_value(int rank, size_t i)
-{
-    uint64_t bits = seed(rank, i);
-    double size = 0.5 + (double)(bits >> 12) * 0x1.8p-52;
-    return bits & 1 ? -size : size;
-}
-
-static bool is_real(enum hvd_type type)
-{
-    return type == HVD_FLOAT16 || type == HVD_BFLOAT16 || type == HVD_FLOAT32 ||
-           type == HVD_FLOAT64;
-}
-
-static void write_input(enum hvd_type type, int rank, size_t first, size_t count, void *to)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits = seed(rank, first + i);
-        double value = real_value(rank, first + i);
-        switch (type) {
-        case HVD_UINT8:
-        case HVD_INT8: ((uint8_t *)to)[i] = (uint8_t)bits; break;
-        case HVD_UINT16:
-        case HVD_INT16: ((uint16_t *)to)[i] = (uint16_t)bits; break;
-        case HVD_UINT32:
-        case HVD_INT32: ((uint32_t *)to)[i] = (uint32_t)bits; break;
-        case HVD_UINT64:
-        case HVD_INT64: ((uint64_t *)to)[i] = bits; break;
-        case HVD_BOOL: ((uint8_t *)to)[i] = bits % 3 == 0; break;
-        case HVD_FLOAT16: ((uint16_t *)to)[i] = fp16_of_float((float)value); break;
-        case HVD_BFLOAT16: ((uint16_t *)to)[i] = bf16_of_float((float)value); break;
-        case HVD_FLOAT32: ((float *)to)[i] = (float)value; break;
-        case HVD_FLOAT64: ((double *)to)[i] = value; break;
-        }
-    }
-}
-
-/* Only for floating-point types. */
-static long double element(enum hvd_type type, const void *data, size_t i)
-{
-    switch (type) {
-    case HVD_FLOAT16: return float_of_fp16(((const uint16_t *)data)[i]);
-    case HVD_BFLOAT16: return float_of_bf16(((const uint16_t *)data)[i]);
-    case HVD_FLOAT32: return ((const float *)data)[i];
-    default: return ((const double *)data)[i];
-    }
-}
-
-static int64_t integer(enum hvd_type type, const void *data, size_t i)
-{
-    switch (type) {
-    case HVD_UINT8:
-    case HVD_BOOL: return ((const uint8_t *)data)[i];
-    case HVD_INT8: return ((const int8_t *)data)[i];
-    case HVD_UINT16: return ((const uint16_t *)data)[i];
-    case HVD_INT16: return ((const int16_t *)data)[i];
-    case HVD_UINT32: return ((const uint32_t *)data)[i];
-    case HVD_INT32: return ((const int32_t *)data)[i];
-    default: return ((const int64_t *)data)[i];
-    }
-}
-
-static bool less(enum hvd_type type, int64_t x, int64_t y)
-{
-    return type == HVD_UINT64 ? (uint64_t)x < (uint64_t)y : x < y;
-}
-
-static int64_t combine_integers(enum hvd_type type, enum hvd_op op, int64_t x, int64_t y)
-{
-    if (type == HVD_BOOL)
-        return op == HVD_SUM || op == HVD_MAX ? x | y : x & y;
-    switch (op) {
-    case HVD_SUM: return (int64_t)((uint64_t)x + (uint64_t)y);
-    case HVD_MIN: return less(type, x, y) ? x : y;
-    case HVD_MAX: return less(type, x, y) ? y : x;
-    default: return (int64_t)((uint64_t)x * (uint64_t)y);
-    }
-}
-
-static long double combine_reals(enum hvd_op op, long double x, long double y)
-{
-    switch (op) {
-    case HVD_SUM: return x + y;
-    case HVD_MIN: return fminl(x, y);
-    case HVD_MAX: return fmaxl(x, y);
-    default: return x * y;
-    }
-}
-
-/* Half of the last bit of a number from 1 to 2. */
-static long double rounding(enum hvd_type type)
-{
-    switch (type) {
-    case HVD_FLOAT16: return 0x1p-11L;
-    case HVD_BFLOAT16: return 0x1p-8L;
-    case HVD_FLOAT32: return 0x1p-24L;
-    default: return 0x1p-53L;
-    }
-}
-
-/* Elements first to first + count of the reduction, which `result` must have. */
-static void check_reduced(const char *what, enum hvd_type type, enum hvd_op op, int size,
-                          size_t first, size_t count, const void *result)
-{
-    size_t bytes = reduce_type_bytes(type);
-    char *inputs AUTO_FREE = mem_array((size_t)size, count * bytes);
-    for (int rank = 0; rank < size; rank++)
-        write_input(type, rank, first, count, inputs + (size_t)rank * count * bytes);
-    for (size_t i = 0; i < count; i++) {
-        long double real = 0, scale = 0;
-        int64_t whole = 0;
-        for (int rank = 0; rank < size; rank++) {
-            const void *input = inputs + (size_t)rank * count * bytes;
-            long double value = is_real(type) ? element(type, input, i) : 0;
-            real = rank == 0 ? value : combine_reals(op, real, value);
-            scale = op == HVD_SUM ? scale + fabsl(value) : fabsl(real);
-            int64_t number = is_real(type) ? 0 : integer(type, input, i);
-            whole = rank == 0 ? number : combine_integers(type, op, whole, number);
-        }
-        int64_t wrapped = 0;
-        memcpy(&wrapped, &whole, bytes); /* little-endian, as all systems that this runs on */
-        bool exact = op == HVD_MIN || op == HVD_MAX;
-        bool right = is_real(type) ? fabsl(element(type, result, i) - real) <=
-                                         (exact ? 0 : scale * rounding(type) * (size + 1))
-                                   : integer(type, result, i) == integer(type, &wrapped, 0);
-        if (!right)
-            worker_fail("%s: type %d, op %d, element %zu of %zu is wrong", what, type, op, i,
-                        count);
-    }
-}
-
 static void try_allreduce(const struct worker *w, struct engine_comm *comm, enum hvd_type type,
                           enum hvd_op op, size_t count)
 {
     struct error err = ERROR_INIT;
     void *data AUTO_FREE = mem_array(count, reduce_type_bytes(type));
-    write_input(type, w->place.rank, 0, count, data);
+    values_write(type, w->place.rank, 0, count, data);
     worker_check(w->engine->allreduce(comm, data, count, type, op, &err), &err, "allreduce");
-    check_reduced("allreduce", type, op, w->place.size, 0, count, data);
+    values_check("allreduce", &(struct reduction){type, op, w->place.size, NULL, 1, 1}, 0, count,
+                 data);
 }
 
 /* Uneven: rank r gets more than r - 1, and the middle one gets nothing. */
@@ -191,10 +43,11 @@ static void try_reducescatter(const struct worker *w, struct engine_comm *comm, 
     }
     size_t mine = counts[w->place.rank];
     void *in AUTO_FREE = mem_array(total, bytes), *out AUTO_FREE = mem_array(mine, bytes);
-    write_input(type, w->place.rank, 0, total, in);
+    values_write(type, w->place.rank, 0, total, in);
     worker_check(w->engine->reducescatter(comm, in, out, counts, type, op, &err), &err,
                  "reducescatter");
-    check_reduced("reducescatter", type, op, w->place.size, before, mine, out);
+    values_check("reducescatter", &(struct reduction){type, op, w->place.size, NULL, 1, 1}, before,
+                 mine, out);
 }
 
 static void test_reductions(const struct worker *w, struct engine_comm *comm)
@@ -211,7 +64,7 @@ static void test_reductions(const struct worker *w, struct engine_comm *comm)
 
 static unsigned char byte_of(int from, int to, size_t i)
 {
-    return (unsigned char)seed(100 * from + to, i);
+    return (unsigned char)values_seed(100 * from + to, i);
 }
 
 /* Bytes from rank `from` to rank `to`: some are 0. */
@@ -328,12 +181,12 @@ static void try_words(const struct worker *w, struct engine_comm *comm, size_t c
     struct error err = ERROR_INIT;
     uint64_t *words AUTO_FREE = mem_array(count, sizeof *words);
     for (size_t i = 0; i < count; i++)
-        words[i] = seed(w->place.rank, i);
+        words[i] = values_seed(w->place.rank, i);
     worker_check(w->engine->and_words(comm, words, count, 20000, &err), &err, "and_words");
     for (size_t i = 0; i < count; i++) {
         uint64_t expected = UINT64_MAX;
         for (int rank = 0; rank < w->place.size; rank++)
-            expected &= seed(rank, i);
+            expected &= values_seed(rank, i);
         if (words[i] != expected)
             worker_fail("and_words: word %zu of %zu is wrong", i, count);
     }

@@ -76,7 +76,8 @@ class Libhvd(Flow):
 
     def test_the_library_needs_neither_mpi_nor_gloo(self):
         needed = re.findall(r"NEEDED.*\[(\S+)\]", self.call("readelf", "-d", self.find(r"libhvd\.so")[0], LC_ALL="C"))
-        self.assertEqual(set(needed) - {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"}, set())
+        system = r"lib(c|m|pthread|dl)\.so\.\d|ld-linux.*"  # the loader has the variables of threads
+        self.assertEqual([name for name in needed if not re.fullmatch(system, name)], [])
 
 
 if __name__ == "__main__":

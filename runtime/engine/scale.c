@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/scale.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "engine/half.h"
+#include "engine/reduce.h"
+
+#define REALS(name, type, factor_type)                                               \
+    static void name(void *out, const void *in, size_t count, double factor)         \
+    {                                                                                \
+        const factor_type by = (factor_type)factor;                                  \
+        const type *from = in;                                                       \
+        type *to = out;                                                              \
+        INDEPENDENT for (size_t i = 0; i < count; i++) to[i] = (type)(from[i] * by); \
+    }
+REALS(scale_float32, float, float)
+REALS(scale_float64, double, double)
+
+/* `low` and `end` are powers of two, so a double has them exactly. `end` is the first value that is
+ * too large. */
+#define INTEGERS(name, type, least, most, low, end)                          \
+    static void name(void *out, const void *in, size_t count, double factor) \
+    {                                                                        \
+        const type *from = in;                                               \
+        type *to = out;                                                      \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                       \
+        {                                                                    \
+            double value = (double)from[i] * factor;                         \
+            to[i] = value >= (end)   ? (most)                                \
+                    : value <= (low) ? (least)                               \
+                    : value == value ? (type)value                           \
+                                     : (type)0;                              \
+        }                                                                    \
+    }
+INTEGERS(scale_int8, int8_t, INT8_MIN, INT8_MAX, -0x1p7, 0x1p7)
+INTEGERS(scale_int16, int16_t, INT16_MIN, INT16_MAX, -0x1p15, 0x1p15)
+INTEGERS(scale_int32, int32_t, INT32_MIN, INT32_MAX, -0x1p31, 0x1p31)
+INTEGERS(scale_int64, int64_t, INT64_MIN, INT64_MAX, -0x1p63, 0x1p63)
+INTEGERS(scale_uint8, uint8_t, 0, UINT8_MAX, 0.0, 0x1p8)
+INTEGERS(scale_uint16, uint16_t, 0, UINT16_MAX, 0.0, 0x1p16)
+INTEGERS(scale_uint32, uint32_t, 0, UINT32_MAX, 0.0, 0x1p32)
+INTEGERS(scale_uint64, uint64_t, 0, UINT64_MAX, 0.0, 0x1p64)
+
+#define HALVES(name, to_float, of_float)                                                         \
+    static void name(void *out, const void *in, size_t count, double factor)                     \
+    {                                                                                            \
+        const float by = (float)factor;                                                          \
+        const uint16_t *from = in;                                                               \
+        uint16_t *to = out;                                                                      \
+        INDEPENDENT for (size_t i = 0; i < count; i++) to[i] = of_float(to_float(from[i]) * by); \
+    }
+HALVES(scale_float16, float_of_fp16, fp16_of_float)
+HALVES(scale_bfloat16, float_of_bf16, bf16_of_float)
+
+void scale_copy(enum hvd_type type, void *out, const void *in, size_t count, double factor)
+{
+    const double one = 1;
+    if (count == 0)
+        return;
+    if (memcmp(&factor, &one, sizeof one) == 0 || type == HVD_BOOL) {
+        if (out != in)
+            memcpy(out, in, count * reduce_type_bytes(type));
+        return;
+    }
+    switch (type) {
+    case HVD_UINT8: scale_uint8(out, in, count, factor); break;
+    case HVD_INT8: scale_int8(out, in, count, factor); break;
+    case HVD_UINT16: scale_uint16(out, in, count, factor); break;
+    case HVD_INT16: scale_int16(out, in, count, factor); break;
+    case HVD_UINT32: scale_uint32(out, in, count, factor); break;
+    case HVD_INT32: scale_int32(out, in, count, factor); break;
+    case HVD_UINT64: scale_uint64(out, in, count, factor); break;
+    case HVD_INT64: scale_int64(out, in, count, factor); break;
+    case HVD_FLOAT16: scale_float16(out, in, count, factor); break;
+    case HVD_FLOAT32: scale_float32(out, in, count, factor); break;
+    case HVD_FLOAT64: scale_float64(out, in, count, factor); break;
+    case HVD_BFLOAT16: scale_bfloat16(out, in, count, factor); break;
+    case HVD_BOOL: break;
+    }
+}

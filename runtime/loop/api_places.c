@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of hvd.h: texts, types, places, what was built in. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/load.h"
+#include "loop/library.h"
+
+const char *hvd_status_text(int status)
+{
+    switch (status) {
+#define STATUS_CASE(name, value, text) \
+    case name: return text;
+        HVD_STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+    default: return "not a status of libhvd";
+    }
+}
+
+size_t hvd_type_bytes(int type)
+{
+    switch (type) {
+#define TYPE_CASE(name, value, bytes, text) \
+    case name: return bytes;
+        HVD_TYPE_LIST(TYPE_CASE)
+#undef TYPE_CASE
+    default: return 0;
+    }
+}
+
+const char *hvd_type_name(int type)
+{
+    switch (type) {
+#define TYPE_CASE(name, value, bytes, text) \
+    case name: return text;
+        HVD_TYPE_LIST(TYPE_CASE)
+#undef TYPE_CASE
+    default: return NULL;
+    }
+}
+
+/* -1: the library is not initialized. */
+static struct engine_place place(void)
+{
+    struct engine_place found = {-1, -1, -1, -1, -1, -1};
+    struct world *world = library_enter();
+    if (world == NULL)
+        return found;
+    found = *world_place(world);
+    library_leave();
+    return found;
+}
+
+int hvd_rank(void)
+{
+    return place().rank;
+}
+
+int hvd_size(void)
+{
+    return place().size;
+}
+
+int hvd_local_rank(void)
+{
+    return place().local_rank;
+}
+
+int hvd_local_size(void)
+{
+    return place().local_size;
+}
+
+int hvd_cross_rank(void)
+{
+    return place().cross_rank;
+}
+
+int hvd_cross_size(void)
+{
+    return place().cross_size;
+}
+
+bool hvd_is_homogeneous(void)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return false;
+    bool homogeneous = world_is_homogeneous(world);
+    library_leave();
+    return homogeneous;
+}
+
+bool hvd_engine_built(const char *engine)
+{
+    char *folder AUTO_FREE = engine_folder();
+    return engine != NULL && strlen(engine) < 32 && strchr(engine, '/') == NULL &&
+           engine_exists(folder, engine);
+}
+
+const char *hvd_engine(void)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return "";
+    const char *name = world_engine(world);
+    library_leave();
+    return name;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of hvd.h: process sets. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "loop/library.h"
+
+/* All ranks of the job submit it to set 0, and wait. */
+static enum hvd_status change_sets(struct world *world, struct request *request, int32_t *number)
+{
+    struct error err = ERROR_INIT;
+    char text[ERROR_TEXT_MAX] = "";
+    hvd_handle handle;
+    struct handles *handles = world_handles(world);
+    struct submission *token = handle_create(handles, 1, NULL, NULL, true, &handle);
+    struct process_set *all = world_set(world, 0);
+    char *key AUTO_FREE = mem_strdup(request->key);
+    token->key = mem_strdup(key);
+    enum hvd_status status = set_submit(all, request, token, 1, &err);
+    if (status == HVD_OK) {
+        set_hurry(all, key);
+        status = handle_wait(handles, handle, -1, NULL, number, text, sizeof text);
+    } else {
+        handle_discard(handles, handle);
+        snprintf(text, sizeof text, "%s", err.text);
+    }
+    set_release(all);
+    if (status == HVD_ERR_DUPLICATE_NAME)
+        return library_fail(HVD_ERR_BUSY, "another thread of this rank does the same");
+    return status == HVD_OK ? HVD_OK : library_fail(status, "%s", text);
+}
+
+static enum hvd_status add(struct world *world, const int32_t *ranks, int32_t count, int32_t *set)
+{
+    struct error err = ERROR_INIT;
+    int *sorted AUTO_FREE = world_sorted_ranks(ranks, count, world_place(world)->size, &err);
+    if (sorted == NULL)
+        return library_fail(HVD_ERR_ARGUMENT, "%s", err.text);
+    struct request request = {.key = request_key(KIND_ADD_SET, NULL),
+                              .kind = KIND_ADD_SET,
+                              .type = HVD_INT32,
+                              .op = HVD_SUM,
+                              .prescale = 1,
+                              .postscale = 1,
+                              .dims = count,
+                              .shape = mem_array((size_t)count, sizeof *request.shape)};
+    for (int32_t i = 0; i < count; i++)
+        request.shape[i] = sorted[i];
+    return change_sets(world, &request, set);
+}
+
+int hvd_add_process_set(const int32_t *ranks, int32_t count, int32_t *set)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return HVD_ERR_NOT_INITIALIZED;
+    int32_t number = -1;
+    enum hvd_status status = set == NULL
+                                 ? library_fail(HVD_ERR_ARGUMENT, "there is no room for the number")
+                                 : add(world, ranks, count, &number);
+    if (status == HVD_OK || status == HVD_ERR_SET_EXISTS)
+        *set = number;
+    library_leave();
+    return status;
+}
+
+static enum hvd_status unknown(int32_t set)
+{
+    return library_fail(HVD_ERR_UNKNOWN_SET, "there is not a process set with the number %d", set);
+}
+
+static enum hvd_status remove_set(struct world *world, int32_t set)
+{
+    struct process_set *found = world_set(world, set);
+    struct request request = {.key = request_key(KIND_REMOVE_SET, NULL),
+                              .kind = KIND_REMOVE_SET,
+                              .type = HVD_INT32,
+                              .op = HVD_SUM,
+                              .prescale = 1,
+                              .postscale = 1,
+                              .root = set};
+    set_release(found);
+    if (found != NULL && set != 0)
+        return change_sets(world, &request, NULL);
+    request_destroy(&request);
+    return found == NULL ? unknown(set)
+                         : library_fail(HVD_ERR_ARGUMENT, "the set 0 cannot be removed");
+}
+
+int hvd_remove_process_set(int32_t set)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return HVD_ERR_NOT_INITIALIZED;
+    enum hvd_status status = remove_set(world, set);
+    library_leave();
+    return status;
+}
+
+/* Calls `ask` with the set, if it exists. */
+static int with_set(int32_t set, int (*ask)(const struct process_set *set))
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return HVD_ERR_NOT_INITIALIZED;
+    struct process_set *found = world_set(world, set);
+    int answer = found == NULL ? (int)unknown(set) : ask(found);
+    set_release(found);
+    library_leave();
+    return answer;
+}
+
+int hvd_process_set_size(int32_t set)
+{
+    return with_set(set, set_size);
+}
+
+static int own_rank(const struct process_set *set)
+{
+    return set_rank(set) >= 0
+               ? set_rank(set)
+               : (int)library_fail(HVD_ERR_NOT_MEMBER, "this rank is not a member of the set %d",
+                                   set_id(set));
+}
+
+int hvd_process_set_rank(int32_t set)
+{
+    return with_set(set, own_rank);
+}
+
+int hvd_process_set_ranks(int32_t set, int32_t *ranks, int32_t room)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return HVD_ERR_NOT_INITIALIZED;
+    struct process_set *found = world_set(world, set);
+    int count = found == NULL ? (int)unknown(set) : set_size(found);
+    if (room < 0 || (room > 0 && ranks == NULL))
+        count = library_fail(HVD_ERR_ARGUMENT, "the room for the ranks is not valid");
+    for (int i = 0; i < count && i < room; i++)
+        ranks[i] = set_ranks(found)[i];
+    set_release(found);
+    library_leave();
+    return count;
+}
+
+int hvd_process_set_ids(int32_t *sets, int32_t room)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return HVD_ERR_NOT_INITIALIZED;
+    int count = room < 0 || (room > 0 && sets == NULL)
+                    ? (int)library_fail(HVD_ERR_ARGUMENT, "the room for the numbers is not valid")
+                    : world_set_ids(world, sets, room);
+    library_leave();
+    return count;
+}

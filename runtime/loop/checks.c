@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/checks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/reduce.h"
+
+int checks_tensor_copy(const struct hvd_tensor *from, struct hvd_tensor *to, struct error *err)
+{
+    *to = (struct hvd_tensor)HVD_TENSOR_INIT;
+    if (from == NULL)
+        return error_set(err, "the tensor is NULL");
+    if (from->size < sizeof from->size)
+        return error_set(err, "the size of the tensor's struct is not set: use HVD_TENSOR_INIT");
+    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+    return 0;
+}
+
+int checks_options_copy(const struct hvd_options *from, struct hvd_options *to, struct error *err)
+{
+    *to = (struct hvd_options)HVD_OPTIONS_INIT;
+    if (from == NULL)
+        return 0;
+    if (from->size < sizeof from->size)
+        return error_set(err, "the size of the options' struct is not set: use HVD_OPTIONS_INIT");
+    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+    return 0;
+}
+
+static int check_shape(const struct hvd_tensor *tensor, struct error *err)
+{
+    if (hvd_type_bytes(tensor->type) == 0)
+        return error_set(err, "%d is not a type", tensor->type);
+    if (tensor->dims < 0 || tensor->dims > HVD_DIMS_MAX)
+        return error_set(err, "the tensor has %d dimensions, and the limit is %d", tensor->dims,
+                         HVD_DIMS_MAX);
+    if (tensor->dims > 0 && tensor->shape == NULL)
+        return error_set(err, "the shape of the tensor is NULL");
+    for (int32_t i = 0; i < tensor->dims; i++)
+        if (tensor->shape[i] < 0)
+            return error_set(err, "the length %lld of dimension %d is negative",
+                             (long long)tensor->shape[i], i);
+    return 0;
+}
+
+static int check_name(const char *name, struct error *err)
+{
+    if (name == NULL || name[0] == '\0')
+        return error_set(err, "the tensor does not have a name");
+    return strnlen(name, HVD_NAME_MAX + 1) <= HVD_NAME_MAX
+               ? 0
+               : error_set(err, "the name of the tensor has more than %d bytes", HVD_NAME_MAX);
+}
+
+static int check_buffer(const void *buffer, const char *what, const struct request *request,
+                        size_t elements, struct error *err)
+{
+    if (elements == 0)
+        return 0;
+    if (buffer == NULL)
+        return error_set(err, "the %s of '%.200s' is NULL", what, request_name(request));
+    if ((uintptr_t)buffer % hvd_type_bytes((int)request->type) != 0)
+        return error_set(err, "the %s of '%.200s' is not aligned for its type", what,
+                         request_name(request));
+    return 0;
+}
+
+static bool is_one(double value)
+{
+    const double one = 1;
+    return memcmp(&value, &one, sizeof one) == 0;
+}
+
+static int check_reduction(const struct call *call, struct error *err)
+{
+    const struct hvd_options *options = call->options;
+    bool average = options->op == HVD_AVERAGE, sum = options->op == HVD_SUM;
+    enum hvd_op op = average ? HVD_SUM : (enum hvd_op)options->op;
+    if (reduce_find((enum hvd_type)call->tensor->type, op) == NULL)
+        return error_set(err, "%d is not an operation of allreduce", options->op);
+    if (call->kind == KIND_REDUCESCATTER && !average && !sum)
+        return error_set(err, "reducescatter has only the operations sum and average");
+    if (call->tensor->type == HVD_BOOL &&
+        (average || !is_one(options->prescale) || !is_one(options->postscale)))
+        return error_set(err, "bool has neither an average nor a scale");
+    return 0;
+}
+
+static int check_root(const struct process_set *set, int root, struct error *err)
+{
+    for (int i = 0; i < set_size(set); i++)
+        if (set_ranks(set)[i] == root)
+            return 0;
+    return error_set(err, "the root %d is not a rank of the process set %d", root, set_id(set));
+}
+
+static int check_splits(const struct process_set *set, const int64_t *splits, int64_t rows,
+                        struct error *err)
+{
+    int64_t left = rows;
+    if (splits == NULL && rows % set_size(set) != 0)
+        return error_set(err, "%lld rows are not a multiple of %d ranks: give the splits",
+                         (long long)rows, set_size(set));
+    for (int i = 0; splits != NULL && i < set_size(set); i++) {
+        if (splits[i] < 0)
+            return error_set(err, "the split %lld for set rank %d is negative",
+                             (long long)splits[i], i);
+        if (splits[i] > left)
+            return error_set(err, "the sum of the splits is more than the %lld rows",
+                             (long long)rows);
+        left -= splits[i];
+    }
+    return 0;
+}
+
+/* Elements of this rank's part of a reducescatter. */
+static size_t own_part(const struct process_set *set, const struct request *request)
+{
+    int64_t rows = request->shape[0], size = set_size(set);
+    size_t row = rows == 0 ? 0 : request_elements(request) / (size_t)rows;
+    return (size_t)(rows / size + (set_rank(set) < rows % size ? 1 : 0)) * row;
+}
+
+static int check_buffers(const struct process_set *set, const struct call *call,
+                         const struct request *request, struct error *err)
+{
+    const struct hvd_tensor *tensor = call->tensor;
+    size_t elements = request_elements(request), in = elements, out = elements;
+    bool is_root = call->kind == KIND_BROADCAST && set_ranks(set)[set_rank(set)] == call->root;
+    if (call->kind == KIND_BROADCAST && !is_root)
+        in = 0;
+    if (call->kind == KIND_ALLGATHER || call->kind == KIND_ALLTOALL ||
+        (is_root && tensor->output == NULL))
+        out = 0;
+    if (call->kind == KIND_REDUCESCATTER)
+        out = own_part(set, request);
+    if (check_buffer(tensor->input, "input", request, in, err) != 0)
+        return -1;
+    return check_buffer(tensor->output, "output", request, out, err);
+}
+
+/* After the name and the shape: the rest, of a request that is complete. */
+static int check_tensor_call(const struct process_set *set, const struct call *call,
+                             const struct request *request, struct error *err)
+{
+    bool reduces = call->kind == KIND_ALLREDUCE || call->kind == KIND_REDUCESCATTER;
+    bool has_rows = call->kind == KIND_ALLGATHER || call->kind == KIND_ALLTOALL ||
+                    call->kind == KIND_REDUCESCATTER;
+    if (request_bytes(request) > PTRDIFF_MAX)
+        return error_set(err, "the tensor '%.200s' has more elements than memory can have",
+                         request_name(request));
+    if (has_rows && request->dims == 0)
+        return error_set(err, "%s: the tensor '%.200s' is a scalar, and needs a first dimension",
+                         kind_text(call->kind), request_name(request));
+    if (reduces && check_reduction(call, err) != 0)
+        return -1;
+    if (call->kind == KIND_BROADCAST && check_root(set, call->root, err) != 0)
+        return -1;
+    if (call->kind == KIND_ALLTOALL && check_splits(set, call->splits, request->shape[0], err) != 0)
+        return -1;
+    return check_buffers(set, call, request, err);
+}
+
+enum hvd_status checks_call(const struct process_set *set, const struct call *call,
+                            struct request *request, struct submission *token, struct error *err)
+{
+    const struct hvd_tensor *tensor = call->tensor;
+    *request = (struct request){
+        .kind = call->kind, .type = HVD_UINT8, .op = HVD_SUM, .prescale = 1, .postscale = 1};
+    if (tensor != NULL && (check_name(tensor->name, err) != 0 || check_shape(tensor, err) != 0))
+        return HVD_ERR_ARGUMENT;
+    request->key = request_key(call->kind, tensor == NULL ? NULL : tensor->name);
+    if (tensor != NULL) {
+        request->type = (enum hvd_type)tensor->type;
+        request->dims = tensor->dims;
+        request->shape = tensor->dims == 0
+                             ? NULL
+                             : mem_dup(tensor->shape, (size_t)tensor->dims * sizeof(int64_t));
+        request->root = call->kind == KIND_BROADCAST ? call->root : 0;
+        if (check_tensor_call(set, call, request, err) != 0) {
+            request_destroy(request);
+            return HVD_ERR_ARGUMENT;
+        }
+        if (call->kind == KIND_ALLREDUCE || call->kind == KIND_REDUCESCATTER) {
+            request->op = (enum hvd_op)call->options->op;
+            request->prescale = call->options->prescale;
+            request->postscale = call->options->postscale;
+        }
+        token->input = tensor->input;
+        token->output = tensor->output;
+        if (call->splits != NULL)
+            token->splits = mem_dup(call->splits, (size_t)set_size(set) * sizeof(int64_t));
+    }
+    token->set = set_id(set);
+    token->key = mem_strdup(request->key);
+    return HVD_OK;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/handles.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define NS_PER_MS 1000000
+#define NS_PER_SECOND 1000000000
+
+struct handle {
+    hvd_handle number;
+    struct submission *submissions;
+    size_t count, pending;
+    bool *done; /* which submissions are complete */
+    enum hvd_status status;
+    size_t failed; /* the submission that `status` is of */
+    char *text;
+    struct hvd_result result;
+    int32_t value; /* outcome.number */
+    hvd_callback callback;
+    void *context;
+    bool kept;
+    pthread_cond_t *waiter; /* of the thread that waits; NULL: none */
+};
+
+/* A callback that has to run. */
+struct call {
+    hvd_callback function;
+    void *context;
+    hvd_handle number;
+    enum hvd_status status;
+    bool release;
+    struct call *next;
+};
+
+struct handles {
+    pthread_mutex_t lock;
+    struct handle **slots;
+    size_t room, used; /* slots from `used` on were never used */
+    size_t *free_slots, free_count;
+    uint32_t generation;
+    pthread_t thread;
+    pthread_cond_t called;
+    struct call *first, **end;
+    bool ending;
+};
+
+static void handle_destroy(struct handle *handle)
+{
+    for (size_t i = 0; i < handle->count; i++) {
+        free(handle->submissions[i].key);
+        free(handle->submissions[i].splits);
+    }
+    free(handle->submissions);
+    free(handle->done);
+    free(handle->text);
+    free(handle->result.data);
+    free(handle->result.splits);
+    free(handle);
+}
+
+/* The lower half of a number is the slot plus 1. */
+static size_t slot_of(hvd_handle number)
+{
+    return (size_t)(uint32_t)number - 1;
+}
+
+/* With the lock held. NULL: there is not such a handle. */
+static struct handle *find(const struct handles *handles, hvd_handle number)
+{
+    size_t slot = slot_of(number);
+    struct handle *handle = slot < handles->used ? handles->slots[slot] : NULL;
+    return handle != NULL && handle->number == number ? handle : NULL;
+}
+
+static void release(struct handles *handles, struct handle *handle)
+{
+    size_t slot = slot_of(handle->number);
+    handles->slots[slot] = NULL;
+    handles->free_slots[handles->free_count++] = slot;
+    handle_destroy(handle);
+}
+
+static void *run_callbacks(void *argument)
+{
+    struct handles *handles = argument;
+    pthread_mutex_lock(&handles->lock);
+    for (;;) {
+        struct call *call = handles->first;
+        if (call == NULL && handles->ending)
+            break;
+        if (call == NULL) {
+            pthread_cond_wait(&handles->called, &handles->lock);
+            continue;
+        }
+        handles->first = call->next;
+        if (handles->first == NULL)
+            handles->end = &handles->first;
+        pthread_mutex_unlock(&handles->lock);
+        call->function(call->context, call->number, call->status);
+        pthread_mutex_lock(&handles->lock);
+        struct handle *handle = find(handles, call->number);
+        if (call->release && handle != NULL)
+            release(handles, handle);
+        free(call);
+    }
+    pthread_mutex_unlock(&handles->lock);
+    return NULL;
+}
+
+struct handles *handles_create(uint32_t generation)
+{
+    struct handles *handles = mem_alloc(sizeof *handles);
+    sigset_t all, before;
+    handles->generation = generation;
+    handles->end = &handles->first;
+    pthread_mutex_init(&handles->lock, NULL);
+    pthread_cond_init(&handles->called, NULL);
+    sigfillset(&all); /* the program's handlers run in its own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&handles->thread, NULL, run_callbacks, handles) != 0)
+        mem_exhausted();
+    pthread_setname_np(handles->thread, "hvd-callbacks");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return handles;
+}
+
+uint32_t handles_destroy(struct handles *handles)
+{
+    pthread_mutex_lock(&handles->lock);
+    handles->ending = true;
+    pthread_cond_signal(&handles->called);
+    pthread_mutex_unlock(&handles->lock);
+    pthread_join(handles->thread, NULL);
+    for (size_t i = 0; i < handles->used; i++)
+        if (handles->slots[i] != NULL)
+            handle_destroy(handles->slots[i]);
+    uint32_t generation = handles->generation;
+    pthread_mutex_destroy(&handles->lock);
+    pthread_cond_destroy(&handles->called);
+    free(handles->slots);
+    free(handles->free_slots);
+    free(handles);
+    return generation;
+}
+
+static hvd_handle number_new(struct handles *handles)
+{
+    size_t slot;
+    if (handles->free_count > 0) {
+        slot = handles->free_slots[--handles->free_count];
+    } else {
+        if (handles->used == handles->room) {
+            handles->room = 2 * handles->room + 64;
+            handles->slots =
+                mem_resize_array(handles->slots, handles->room, sizeof(struct handle *));
+            handles->free_slots =
+                mem_resize_array(handles->free_slots, handles->room, sizeof(size_t));
+        }
+        slot = handles->used++;
+    }
+    handles->generation = (handles->generation + 1) & 0x7fffffff;
+    return (hvd_handle)handles->generation << 32 | (hvd_handle)(slot + 1);
+}
+
+struct submission *handle_create(struct handles *handles, size_t count, hvd_callback callback,
+                                 void *context, bool kept, hvd_handle *number)
+{
+    struct handle *handle = mem_alloc(sizeof *handle);
+    *handle = (struct handle){.count = count,
+                              .pending = count,
+                              .callback = callback,
+                              .context = context,
+                              .kept = kept,
+                              .value = -1};
+    handle->submissions = mem_array(count, sizeof *handle->submissions);
+    handle->done = mem_array(count, sizeof *handle->done);
+    for (size_t i = 0; i < count; i++) {
+        handle->submissions[i].handle = handle;
+        handle->submissions[i].index = i;
+    }
+    pthread_mutex_lock(&handles->lock);
+    handle->number = number_new(handles);
+    handles->slots[slot_of(handle->number)] = handle;
+    *number = handle->number;
+    pthread_mutex_unlock(&handles->lock);
+    return handle->submissions;
+}
+
+/* With the lock held: all submissions are complete. */
+static void finish(struct handles *handles, struct handle *handle)
+{
+    if (handle->waiter != NULL)
+        pthread_cond_signal(handle->waiter);
+    if (handle->callback == NULL)
+        return;
+    struct call *call = mem_alloc(sizeof *call);
+    *call = (struct call){handle->callback, handle->context, handle->number,
+                          handle->status,   !handle->kept,   NULL};
+    *handles->end = call;
+    handles->end = &call->next;
+    pthread_cond_signal(&handles->called);
+}
+
+void submission_complete(struct handles *handles, struct submission *submission,
+                         const struct outcome *outcome)
+{
+    struct handle *handle = submission->handle;
+    pthread_mutex_lock(&handles->lock);
+    if (outcome->status != HVD_OK &&
+        (handle->status == HVD_OK || submission->index < handle->failed)) {
+        handle->status = outcome->status;
+        handle->failed = submission->index;
+        free(handle->text);
+        handle->text = mem_strdup(outcome->text);
+    }
+    if (outcome->data != NULL || outcome->splits != NULL) {
+        handle->result.data = outcome->data;
+        handle->result.rows = outcome->rows;
+        handle->result.splits = outcome->splits;
+        handle->result.split_count = outcome->split_count;
+    }
+    handle->value = outcome->number;
+    handle->done[submission->index] = true;
+    if (--handle->pending == 0)
+        finish(handles, handle);
+    pthread_mutex_unlock(&handles->lock);
+}
+
+void handle_discard(struct handles *handles, hvd_handle number)
+{
+    pthread_mutex_lock(&handles->lock);
+    release(handles, find(handles, number));
+    pthread_mutex_unlock(&handles->lock);
+}
+
+/* With the lock held. */
+static enum hvd_status status_of(const struct handle *handle, char *text, size_t room)
+{
+    const char *from = handle == NULL ? "there is not a handle with this number" : handle->text;
+    if (from != NULL) {
+        strncpy(text, from, room - 1);
+        text[room - 1] = '\0';
+    }
+    return handle == NULL        ? HVD_ERR_UNKNOWN_HANDLE
+           : handle->pending > 0 ? HVD_IN_PROGRESS
+                                 : handle->status;
+}
+
+enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *text, size_t room)
+{
+    pthread_mutex_lock(&handles->lock);
+    enum hvd_status status = status_of(find(handles, number), text, room);
+    pthread_mutex_unlock(&handles->lock);
+    return status;
+}
+
+void handle_pending(struct handles *handles, hvd_handle number,
+                    void (*each)(void *context, int32_t set, const char *key), void *context)
+{
+    for (size_t i = 0;; i++) {
+        char *key = NULL;
+        int32_t set = -1;
+        pthread_mutex_lock(&handles->lock);
+        const struct handle *handle = find(handles, number);
+        while (handle != NULL && i < handle->count && handle->done[i])
+            i++;
+        if (handle != NULL && i < handle->count) {
+            key = mem_strdup(handle->submissions[i].key);
+            set = handle->submissions[i].set;
+        }
+        pthread_mutex_unlock(&handles->lock);
+        if (key == NULL)
+            return;
+        each(context, set, key);
+        free(key);
+    }
+}
+
+static struct timespec after(int64_t timeout_ms)
+{
+    int64_t at = clock_mono_ns();
+    at = timeout_ms > (INT64_MAX - at) / NS_PER_MS ? INT64_MAX : at + timeout_ms * NS_PER_MS;
+    return (struct timespec){.tv_sec = at / NS_PER_SECOND, .tv_nsec = at % NS_PER_SECOND};
+}
+
+static void give_result(struct handle *handle, struct hvd_result *result)
+{
+    size_t size = result->size;
+    struct hvd_result own = handle->result;
+    own.size = size;
+    own.last_joined = handle->value;
+    memcpy(result, &own, size < sizeof own ? size : sizeof own);
+    handle->result.data = NULL; /* now they are the caller's */
+    handle->result.splits = NULL;
+}
+
+/* With the lock held, which a wait gives up meanwhile. False: the time is over. */
+static bool wait_for(struct handles *handles, struct handle *handle, int64_t timeout_ms)
+{
+    struct timespec limit = after(timeout_ms < 0 ? 0 : timeout_ms);
+    pthread_condattr_t attributes;
+    pthread_cond_t waiter;
+    int rc = 0;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&waiter, &attributes);
+    pthread_condattr_destroy(&attributes);
+    handle->waiter = &waiter;
+    while (handle->pending > 0 && rc == 0)
+        rc = timeout_ms < 0 ? pthread_cond_wait(&waiter, &handles->lock)
+                            : pthread_cond_timedwait(&waiter, &handles->lock, &limit);
+    handle->waiter = NULL;
+    pthread_cond_destroy(&waiter);
+    return handle->pending == 0;
+}
+
+enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
+                            struct hvd_result *result, int32_t *number_out, char *text, size_t room)
+{
+    pthread_mutex_lock(&handles->lock);
+    struct handle *handle = find(handles, number);
+    enum hvd_status status = HVD_OK;
+    if (handle != NULL && handle->waiter != NULL) {
+        status = HVD_ERR_BUSY;
+        strncpy(text, "another thread waits for this handle", room - 1);
+    } else if (handle != NULL && handle->pending > 0 && !wait_for(handles, handle, timeout_ms)) {
+        status = HVD_ERR_TIMEOUT;
+        strncpy(text, "the operation was not complete within the time limit", room - 1);
+    }
+    if (status == HVD_OK) {
+        status = status_of(handle, text, room);
+        if (handle != NULL && status == HVD_OK && result != NULL)
+            give_result(handle, result);
+        if (handle != NULL && number_out != NULL)
+            *number_out = handle->value;
+        if (handle != NULL)
+            release(handles, handle);
+    }
+    pthread_mutex_unlock(&handles->lock);
+    return status;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handles: what a program holds for operations in flight. A handle has one or more submissions, and
+ * is complete when all of them are. Then its callback runs, in the callback thread.
+ *
+ * One lock guards all handles. It is never held while another lock is taken, or a callback runs.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "include/hvd.h"
+
+struct handles;
+struct handle;
+
+/* One tensor of a handle. All pointers but `key` and `splits` are the program's. */
+struct submission {
+    struct handle *handle;
+    size_t index;
+    int32_t set;
+    char *key; /* of its request; owned */
+    const void *input;
+    void *output;
+    int64_t *splits; /* alltoall: rows for each set rank, owned; NULL: equal parts */
+};
+
+/* What a submission gives back besides its buffers. `data` and `splits` go to the handle. */
+struct outcome {
+    enum hvd_status status;
+    const char *text; /* borrowed */
+    void *data;
+    int64_t rows;
+    int64_t *splits;
+    int32_t split_count;
+    int32_t number; /* join: the last rank; add_process_set: the number of the set */
+};
+
+#define OUTCOME_INIT             \
+    {                            \
+        .text = "", .number = -1 \
+    }
+
+/* Starts the callback thread. `generation` makes numbers that were never given out before. */
+struct handles *handles_create(uint32_t generation);
+/* Every handle must be complete. Runs the callbacks that are left, and ends the thread. Returns the
+ * generation for the next time. */
+uint32_t handles_destroy(struct handles *handles);
+
+/* A handle with `count` submissions, which the caller fills in. `kept`: the program releases it. */
+struct submission *handle_create(struct handles *handles, size_t count, hvd_callback callback,
+                                 void *context, bool kept, hvd_handle *number);
+/* The submissions were not made: the handle is gone, and its callback does not run. */
+void handle_discard(struct handles *handles, hvd_handle number);
+
+void submission_complete(struct handles *handles, struct submission *submission,
+                         const struct outcome *outcome);
+
+enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *text, size_t room);
+
+/* What a wait needs to know of the submissions that are pending: their keys and sets. Calls `each`
+ * without a lock. */
+void handle_pending(struct handles *handles, hvd_handle number,
+                    void (*each)(void *context, int32_t set, const char *key), void *context);
+
+/* As hvd_wait(), and the text of the error. `number_out` (may be NULL) receives outcome.number. */
+enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
+                            struct hvd_result *result, int32_t *number_out, char *text,
+                            size_t room);

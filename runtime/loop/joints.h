@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where other parts of libhvd join the loop: a timeline, and the line to the launcher. They may be
+ * set at any time; a call that has begun goes on with what was set before.
+ */
+#pragma once
+
+#include "core/action.h"
+#include "core/trace.h"
+
+struct loop_joints {
+    /* Of all process sets, on their root: a tensor has waited for too long. In the thread of the
+     * set; it must return soon. NULL: none. */
+    void (*stalled)(void *context, int32_t set, const struct stall *stall);
+    void *context;
+    const struct trace *trace; /* NULL: no timeline. It must live until the library is shut down. */
+};
+
+/* From the next hvd_init() on. `joints` NULL: none. */
+void loop_set_joints(const struct loop_joints *joints);
+
+/* The launcher says that this rank has ended: everything that is pending fails at once with
+ * HVD_ERR_PEER_LOST. From any thread; does nothing if the library is not initialized, or if `rank`
+ * is not a rank of the job. */
+void loop_peer_lost(int rank, const char *why);

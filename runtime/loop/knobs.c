@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/knobs.h"
+
+#include "base/mem.h"
+#include "base/parse.h"
+
+#define MS_NS 1000000
+#define SECOND_NS ((int64_t)1000000000)
+#define CYCLE_MS_MAX 60000
+#define CAPACITY_MAX (1 << 20)
+#define SECONDS_MAX 10000000
+
+static const char cycle[] = "HOROVOD_CYCLE_TIME", threshold[] = "HOROVOD_FUSION_THRESHOLD",
+                  capacity[] = "HOROVOD_CACHE_CAPACITY", no_check[] = "HOROVOD_STALL_CHECK_DISABLE",
+                  warn_seconds[] = "HOROVOD_STALL_CHECK_TIME_SECONDS",
+                  give_up_seconds[] = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS";
+
+static const char *value_of(setup_get *get, const char *name)
+{
+    const char *text = get(name);
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+static int read_int(setup_get *get, const char *name, int64_t max, int64_t *out, struct error *err)
+{
+    const char *text = value_of(get, name);
+    if (text == NULL || parse_int(text, 0, max, out, err) == 0)
+        return 0;
+    return error_wrap(err, "%s", name);
+}
+
+static int read_cycle(setup_get *get, struct knobs *knobs, struct error *err)
+{
+    const char *text = value_of(get, cycle);
+    double ms = 1;
+    if (text != NULL && parse_double(text, 0, CYCLE_MS_MAX, &ms, err) != 0)
+        return error_wrap(err, "%s", cycle);
+    knobs->cycle_ns = (int64_t)(ms * MS_NS);
+    return 0;
+}
+
+enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *err)
+{
+    int64_t bytes = (int64_t)128 << 20, tensors = 1024, off = 0, warn_s = 60, give_up_s = 0;
+    if (read_cycle(get, knobs, err) != 0 || read_int(get, threshold, INT64_MAX, &bytes, err) != 0 ||
+        read_int(get, capacity, CAPACITY_MAX, &tensors, err) != 0 ||
+        read_int(get, no_check, 1, &off, err) != 0 ||
+        read_int(get, warn_seconds, SECONDS_MAX, &warn_s, err) != 0 ||
+        read_int(get, give_up_seconds, SECONDS_MAX, &give_up_s, err) != 0)
+        return HVD_ERR_ARGUMENT;
+    if (off == 0 && give_up_s > 0 && give_up_s < warn_s) {
+        error_set(err, "%s is %lld, and must be 0 or at least %s, which is %lld", give_up_seconds,
+                  (long long)give_up_s, warn_seconds, (long long)warn_s);
+        return HVD_ERR_ARGUMENT;
+    }
+    knobs->threshold = (size_t)bytes;
+    knobs->capacity = (size_t)tensors;
+    knobs->warn_ns = off != 0 ? 0 : warn_s * SECOND_NS;
+    knobs->give_up_ns = off != 0 ? 0 : give_up_s * SECOND_NS;
+    return HVD_OK;
+}
+
+static void add_number(struct settings *settings, const char *name, int64_t value)
+{
+    char *text AUTO_FREE = mem_printf("%lld", (long long)value);
+    settings_add(settings, name, text);
+}
+
+void knobs_add(const struct knobs *knobs, struct settings *settings)
+{
+    char *ms AUTO_FREE = mem_printf("%g", (double)knobs->cycle_ns / MS_NS);
+    settings_add(settings, cycle, ms);
+    add_number(settings, threshold, (int64_t)knobs->threshold);
+    add_number(settings, capacity, (int64_t)knobs->capacity);
+}

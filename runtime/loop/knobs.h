@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings from the environment, with the names and defaults of Horovod:
+ * - HOROVOD_CYCLE_TIME: milliseconds, 1
+ * - HOROVOD_FUSION_THRESHOLD: bytes, 128 MiB; 0: nothing is fused
+ * - HOROVOD_CACHE_CAPACITY: tensors, 1024; 0: no cache
+ * - HOROVOD_STALL_CHECK_DISABLE: 0
+ * - HOROVOD_STALL_CHECK_TIME_SECONDS: 60
+ * - HOROVOD_STALL_SHUTDOWN_TIME_SECONDS: 0, which is never
+ */
+#pragma once
+
+#include "core/settings.h"
+#include "engine/setup.h"
+
+struct knobs {
+    int64_t cycle_ns;
+    size_t threshold, capacity;
+    int64_t warn_ns, give_up_ns; /* 0: never */
+};
+
+/* HVD_ERR_ARGUMENT: a variable is wrong, and the error names it. */
+enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *err);
+
+/* Adds the settings that all ranks must share. */
+void knobs_add(const struct knobs *knobs, struct settings *settings);

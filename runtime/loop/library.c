@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/library.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum state { DOWN, STARTING, UP, STOPPING };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* state or users */
+    enum state state;
+    struct world *world;
+    int users;
+    uint32_t generation;
+    struct loop_joints joints;
+    bool watches_forks;   /* mark_child() is registered */
+    atomic_bool is_child; /* this process was forked while the library was up */
+} library = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local char last_error[ERROR_TEXT_MAX];
+
+enum hvd_status library_fail(enum hvd_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(last_error, sizeof last_error, format, args);
+    va_end(args);
+    return status;
+}
+
+const char *hvd_error_text(void)
+{
+    return last_error;
+}
+
+/* In a forked child. The lock may be held by a thread that it does not have: it does not take it.
+ */
+static void mark_child(void)
+{
+    if (library.state != DOWN)
+        atomic_store(&library.is_child, true);
+}
+
+static bool is_child(void)
+{
+    return atomic_load_explicit(&library.is_child, memory_order_relaxed);
+}
+
+struct world *library_enter(void)
+{
+    struct world *world = NULL;
+    if (!is_child()) {
+        pthread_mutex_lock(&library.lock);
+        if (library.state == UP) {
+            world = library.world;
+            library.users++;
+        }
+        pthread_mutex_unlock(&library.lock);
+    }
+    if (world == NULL)
+        library_fail(HVD_ERR_NOT_INITIALIZED, "the library is not initialized: call hvd_init()");
+    return world;
+}
+
+void library_leave(void)
+{
+    pthread_mutex_lock(&library.lock);
+    if (--library.users == 0)
+        pthread_cond_broadcast(&library.changed);
+    pthread_mutex_unlock(&library.lock);
+}
+
+static void set_state(enum state state)
+{
+    pthread_mutex_lock(&library.lock);
+    library.state = state;
+    pthread_cond_broadcast(&library.changed);
+    pthread_mutex_unlock(&library.lock);
+}
+
+/* Waits until nobody starts or stops the library. Then changes `from` to `to`, or returns false. */
+static bool begin(enum state from, enum state to)
+{
+    pthread_mutex_lock(&library.lock);
+    while (library.state == STARTING || library.state == STOPPING)
+        pthread_cond_wait(&library.changed, &library.lock);
+    bool begun = library.state == from;
+    if (begun)
+        library.state = to;
+    pthread_mutex_unlock(&library.lock);
+    return begun;
+}
+
+int hvd_init(const struct hvd_init_options *options)
+{
+    struct hvd_init_options own = HVD_INIT_OPTIONS_INIT;
+    struct error err = ERROR_INIT;
+    if (options != NULL && options->size < sizeof options->size)
+        return library_fail(HVD_ERR_ARGUMENT, "the size of the options is not set");
+    if (options != NULL)
+        memcpy(&own, options, options->size < sizeof own ? options->size : sizeof own);
+    if (is_child())
+        return library_fail(HVD_ERR_NOT_INITIALIZED,
+                            "a forked child cannot use the library of its parent");
+    if (!begin(DOWN, STARTING))
+        return HVD_OK;
+    if (!library.watches_forks)
+        library.watches_forks = pthread_atfork(NULL, NULL, mark_child) == 0;
+    enum hvd_status status =
+        world_open(&own, getenv, &library.joints, library.generation, &library.world, &err);
+    set_state(status == HVD_OK ? UP : DOWN);
+    return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
+}
+
+int hvd_shutdown(void)
+{
+    if (is_child() || !begin(UP, STOPPING))
+        return HVD_OK;
+    world_stop(library.world); /* those that wait for a handle return */
+    pthread_mutex_lock(&library.lock);
+    while (library.users > 0)
+        pthread_cond_wait(&library.changed, &library.lock);
+    struct world *world = library.world;
+    library.world = NULL;
+    pthread_mutex_unlock(&library.lock);
+    library.generation = world_destroy(world);
+    set_state(DOWN);
+    return HVD_OK;
+}
+
+bool hvd_is_initialized(void)
+{
+    if (is_child())
+        return false;
+    pthread_mutex_lock(&library.lock);
+    bool up = library.state == UP;
+    pthread_mutex_unlock(&library.lock);
+    return up;
+}
+
+void loop_set_joints(const struct loop_joints *joints)
+{
+    pthread_mutex_lock(&library.lock);
+    library.joints = joints == NULL ? (struct loop_joints){0} : *joints;
+    pthread_mutex_unlock(&library.lock);
+}
+
+void loop_peer_lost(int rank, const char *why)
+{
+    char text[ERROR_TEXT_MAX];
+    struct world *world = library_enter();
+    if (world == NULL)
+        return;
+    snprintf(text, sizeof text, "rank %d was lost: %s", rank, why);
+    if (rank >= 0 && rank < world_place(world)->size && rank != world_place(world)->rank)
+        world_lost(world, HVD_ERR_PEER_LOST, text);
+    library_leave();
+}

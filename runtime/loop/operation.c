@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/operation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/reduce.h"
+#include "engine/scale.h"
+#include "loop/moves.h"
+
+static void trace_all(const struct runner *runner, enum trace_kind kind, const struct part *parts,
+                      size_t count, const char *what)
+{
+    for (size_t i = 0; i < count && trace_is_on(runner->trace); i++)
+        runner_trace(runner, kind, &parts[i].request, what);
+}
+
+/* The average is a sum that is divided with the same multiplication as the user's scale. */
+static double postscale_of(const struct runner *runner, const struct request *request)
+{
+    return request->op == HVD_AVERAGE ? request->postscale / runner->size : request->postscale;
+}
+
+static enum hvd_op reduction_of(const struct request *request)
+{
+    return request->op == HVD_AVERAGE ? HVD_SUM : request->op;
+}
+
+static enum hvd_status reduce(struct runner *runner, const struct part *parts, size_t count,
+                              void *data, size_t elements, struct error *err)
+{
+    const struct request *first = &parts[0].request;
+    if (elements == 0)
+        return HVD_OK;
+    for (size_t i = 0; i < count && trace_is_on(runner->trace); i++)
+        runner_activity(runner, TRACE_ACTIVITY_BEGIN, &parts[i].request, "ALLREDUCE");
+    enum hvd_status status = runner->engine->allreduce(runner->comm, data, elements, first->type,
+                                                       reduction_of(first), err);
+    trace_all(runner, TRACE_ACTIVITY_END, parts, count, "ALLREDUCE");
+    return status;
+}
+
+/* A rank that has joined gives zeros, which nobody reads. */
+static enum hvd_status reduce_one(struct runner *runner, const struct part *part, struct error *err)
+{
+    const struct request *request = &part->request;
+    const struct submission *submission = part->token;
+    size_t elements = request_elements(request);
+    void *data = submission == NULL ? NULL : submission->output;
+    enum hvd_status status = HVD_OK;
+    if (submission == NULL) {
+        status = runner_reserve(runner, request_bytes(request), err);
+        data = runner->buffer;
+        if (status == HVD_OK && elements > 0)
+            memset(data, 0, request_bytes(request));
+    } else {
+        scale_copy(request->type, data, submission->input, elements, request->prescale);
+    }
+    if (status == HVD_OK)
+        status = reduce(runner, part, 1, data, elements, err);
+    if (status == HVD_OK && submission != NULL)
+        scale_copy(request->type, data, data, elements, postscale_of(runner, request));
+    return status;
+}
+
+static void copy_in(const struct runner *runner, const struct part *parts, size_t count)
+{
+    char *at = runner->buffer;
+    for (size_t i = 0; i < count; i++) {
+        const struct request *request = &parts[i].request;
+        const struct submission *submission = parts[i].token;
+        size_t bytes = request_bytes(request);
+        if (submission == NULL && bytes > 0)
+            memset(at, 0, bytes);
+        else if (submission != NULL)
+            scale_copy(request->type, at, submission->input, request_elements(request),
+                       request->prescale);
+        at += bytes;
+    }
+}
+
+static void copy_out(const struct runner *runner, const struct part *parts, size_t count)
+{
+    const char *at = runner->buffer;
+    for (size_t i = 0; i < count; i++) {
+        const struct request *request = &parts[i].request;
+        const struct submission *submission = parts[i].token;
+        if (submission != NULL)
+            scale_copy(request->type, submission->output, at, request_elements(request),
+                       postscale_of(runner, request));
+        at += request_bytes(request);
+    }
+}
+
+static enum hvd_status reduce_fused(struct runner *runner, const struct part *parts, size_t count,
+                                    struct error *err)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += request_bytes(&parts[i].request);
+    enum hvd_status status = runner_reserve(runner, bytes, err);
+    if (status != HVD_OK)
+        return status;
+    trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_IN_FUSION_BUFFER");
+    copy_in(runner, parts, count);
+    trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_IN_FUSION_BUFFER");
+    status = reduce(runner, parts, count, runner->buffer,
+                    bytes / reduce_type_bytes(parts[0].request.type), err);
+    if (status != HVD_OK)
+        return status;
+    trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
+    copy_out(runner, parts, count);
+    trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
+    return HVD_OK;
+}
+
+/* Rows of the first dimension for each set rank: the first ones get one more. */
+static void rows_of_parts(const struct runner *runner, const struct request *request,
+                          size_t *counts)
+{
+    size_t size = (size_t)runner->size, rows = (size_t)request->shape[0];
+    size_t row = rows == 0 ? 0 : request_elements(request) / rows;
+    for (size_t i = 0; i < size; i++)
+        counts[i] = (rows / size + (i < rows % size ? 1 : 0)) * row;
+}
+
+static enum hvd_status reducescatter(struct runner *runner, const struct part *part,
+                                     struct error *err)
+{
+    const struct request *request = &part->request;
+    const struct submission *submission = part->token;
+    size_t *counts AUTO_FREE = mem_array((size_t)runner->size, sizeof *counts);
+    size_t elements = request_elements(request);
+    const void *input = submission->input;
+    const double one = 1;
+    rows_of_parts(runner, request, counts);
+    if (elements == 0)
+        return HVD_OK;
+    if (memcmp(&request->prescale, &one, sizeof one) != 0 || submission->output == input) {
+        enum hvd_status status = runner_reserve(runner, request_bytes(request), err);
+        if (status != HVD_OK)
+            return status;
+        scale_copy(request->type, runner->buffer, input, elements, request->prescale);
+        input = runner->buffer;
+    }
+    runner_activity(runner, TRACE_ACTIVITY_BEGIN, request, "REDUCESCATTER");
+    enum hvd_status status = runner->engine->reducescatter(
+        runner->comm, input, submission->output, counts, request->type, reduction_of(request), err);
+    runner_activity(runner, TRACE_ACTIVITY_END, request, "REDUCESCATTER");
+    if (status == HVD_OK)
+        scale_copy(request->type, submission->output, submission->output, counts[runner->rank],
+                   postscale_of(runner, request));
+    return status;
+}
+
+static enum hvd_status run(struct runner *runner, const struct part *parts, size_t count,
+                           struct outcome *outcome, struct error *err)
+{
+    switch (parts[0].request.kind) {
+    case KIND_ALLREDUCE:
+        return count == 1 ? reduce_one(runner, parts, err)
+                          : reduce_fused(runner, parts, count, err);
+    case KIND_ALLGATHER: return move_allgather(runner, parts, outcome, err);
+    case KIND_ALLTOALL: return move_alltoall(runner, parts, outcome, err);
+    case KIND_BROADCAST: return move_broadcast(runner, parts, err);
+    case KIND_REDUCESCATTER: return reducescatter(runner, parts, err);
+    default: return HVD_OK; /* a barrier: all ranks have submitted it */
+    }
+}
+
+enum hvd_status operation_run(struct runner *runner, const struct part *parts, size_t count,
+                              struct outcome *outcomes, struct error *err)
+{
+    const char *kind = kind_text(parts[0].request.kind);
+    trace_all(runner, TRACE_OPERATION_BEGIN, parts, count, kind);
+    enum hvd_status status = run(runner, parts, count, outcomes, err);
+    trace_all(runner, TRACE_OPERATION_END, parts, count, status == HVD_OK ? kind : NULL);
+    for (size_t i = 0; i < count; i++) {
+        outcomes[i].status = status;
+        outcomes[i].text = status == HVD_OK ? "" : err->text;
+    }
+    return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs one operation of a process set with its engine.
+ *
+ * Several allreduces go through the fusion buffer: one copy in, one operation, one copy out; the
+ * copies scale. A single one is reduced in its own output. The first dimensions of an allgather and
+ * the splits of an alltoall are exchanged before the data.
+ */
+#pragma once
+
+#include "loop/runner.h"
+
+/* Runs the operation of `parts`, whose tokens are submissions. `outcomes` has one for each part. A
+ * failure means that the engine cannot be used any more, and the outcomes say the same. */
+enum hvd_status operation_run(struct runner *runner, const struct part *parts, size_t count,
+                              struct outcome *outcomes, struct error *err);

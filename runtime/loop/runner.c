@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/runner.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+void runner_destroy(struct runner *runner)
+{
+    free(runner->buffer);
+    runner->buffer = NULL;
+    runner->room = 0;
+}
+
+enum hvd_status runner_reserve(struct runner *runner, size_t bytes, struct error *err)
+{
+    if (bytes <= runner->room)
+        return HVD_OK;
+    free(runner->buffer);
+    runner->room = 0;
+    runner->buffer = malloc(bytes);
+    if (runner->buffer == NULL) {
+        error_set(err, "there is not enough memory for a fusion buffer of %zu bytes", bytes);
+        return HVD_ERR_MEMORY;
+    }
+    runner->room = bytes;
+    return HVD_OK;
+}
+
+void runner_trace(const struct runner *runner, enum trace_kind kind, const struct request *request,
+                  const char *what)
+{
+    if (!trace_is_on(runner->trace))
+        return;
+    trace_send(runner->trace, &(struct trace_event){.kind = kind,
+                                                    .set = runner->set,
+                                                    .tensor = request_name(request),
+                                                    .what = what,
+                                                    .rank = -1,
+                                                    .type = kind == TRACE_OPERATION_END
+                                                                ? hvd_type_name((int)request->type)
+                                                                : NULL,
+                                                    .shape = request->shape,
+                                                    .dims = request->dims,
+                                                    .time_ns = clock_mono_ns()});
+}
+
+void runner_activity(const struct runner *runner, enum trace_kind kind,
+                     const struct request *request, const char *operation)
+{
+    char what[64];
+    if (!trace_is_on(runner->trace))
+        return;
+    snprintf(what, sizeof what, "%s_%s", runner->engine->name, operation);
+    for (char *at = what; *at != '\0'; at++)
+        *at = (char)toupper((unsigned char)*at);
+    runner_trace(runner, kind, request, what);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the operations of a process set have in common: its engine, its members, its fusion buffer.
+ * One thread uses it. */
+#pragma once
+
+#include "core/action.h"
+#include "core/trace.h"
+#include "engine/engine.h"
+#include "loop/handles.h"
+
+struct runner {
+    const struct engine *engine;
+    struct engine_comm *comm;
+    int32_t set;
+    int rank, size;
+    const int *ranks; /* global */
+    const struct trace *trace;
+    void *buffer; /* for fusion; owned */
+    size_t room;
+};
+
+void runner_destroy(struct runner *runner);
+
+/* Makes the buffer as large. */
+enum hvd_status runner_reserve(struct runner *runner, size_t bytes, struct error *err);
+
+/* An event of a tensor, if there is a timeline. `what` NULL: the operation failed. */
+void runner_trace(const struct runner *runner, enum trace_kind kind, const struct request *request,
+                  const char *what);
+
+/* An activity of the engine, such as "GLOO_ALLREDUCE". */
+void runner_activity(const struct runner *runner, enum trace_kind kind,
+                     const struct request *request, const char *operation);

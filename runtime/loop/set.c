@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/set.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "loop/operation.h"
+
+#define NS_PER_MS 1000000
+
+struct process_set {
+    struct set_setup setup;
+    int *ranks, rank; /* `rank`: of this process in the set; -1: not a member */
+    atomic_int holders;
+    struct runner runner;
+    struct channel *channel;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock;
+    struct core *core;
+    /* Under `lock`: until when the thread sleeps (INT64_MIN: it is awake), and until when it waits
+     * for the others after set_leave() (INT64_MAX: it was not called). */
+    int64_t asleep_until_ns, leave_until_ns;
+    /* Only the thread uses these. */
+    bool ended, closed, over;
+    int64_t end_ns; /* when it stops waiting for others; INT64_MAX: not yet */
+};
+
+static int find_rank(const struct set_setup *setup)
+{
+    for (int i = 0; i < setup->count; i++)
+        if (setup->ranks[i] == setup->own_rank)
+            return i;
+    return -1;
+}
+
+struct process_set *set_create(const struct set_setup *setup)
+{
+    struct process_set *set = mem_alloc(sizeof *set);
+    set->setup = *setup;
+    set->ranks = mem_dup(setup->ranks, (size_t)setup->count * sizeof *set->ranks);
+    set->setup.ranks = set->ranks;
+    set->rank = find_rank(setup);
+    set->asleep_until_ns = INT64_MIN;
+    set->end_ns = set->leave_until_ns = INT64_MAX;
+    atomic_init(&set->holders, 1);
+    pthread_mutex_init(&set->lock, NULL);
+    return set;
+}
+
+struct process_set *set_hold(struct process_set *set)
+{
+    atomic_fetch_add(&set->holders, 1);
+    return set;
+}
+
+void set_release(struct process_set *set)
+{
+    if (set == NULL || atomic_fetch_sub(&set->holders, 1) > 1)
+        return;
+    core_destroy(set->core);
+    channel_close(set->channel);
+    runner_destroy(&set->runner);
+    pthread_mutex_destroy(&set->lock);
+    free(set->ranks);
+    free(set);
+}
+
+int32_t set_id(const struct process_set *set)
+{
+    return set->setup.id;
+}
+
+int set_size(const struct process_set *set)
+{
+    return set->setup.count;
+}
+
+int set_rank(const struct process_set *set)
+{
+    return set->rank;
+}
+
+const int *set_ranks(const struct process_set *set)
+{
+    return set->ranks;
+}
+
+struct engine_comm *set_comm(const struct process_set *set)
+{
+    return set->runner.comm;
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+static void lose(struct process_set *set, enum hvd_status status, const char *text)
+{
+    if (!set->ended)
+        set->setup.owner->lost(set->setup.owner->context, status, text);
+    else
+        set->over = true; /* the others have gone, as they should */
+}
+
+static void complete_all(struct process_set *set, const struct action *action,
+                         struct outcome *outcomes)
+{
+    for (size_t i = 0; i < action->count; i++)
+        if (action->parts[i].token != NULL)
+            submission_complete(set->setup.owner->handles, action->parts[i].token, &outcomes[i]);
+}
+
+static void fail_outcomes(const struct process_set *set, struct outcome *outcomes, size_t count,
+                          struct error *err)
+{
+    enum hvd_status status = set->setup.owner->failure(set->setup.owner->context, err);
+    for (size_t i = 0; i < count && status != HVD_OK; i++) {
+        outcomes[i].status = status;
+        outcomes[i].text = err->text;
+    }
+}
+
+static void run(struct process_set *set, const struct action *action)
+{
+    const struct set_owner *owner = set->setup.owner;
+    enum kind kind = action->parts[0].request.kind;
+    struct outcome *outcomes AUTO_FREE = mem_array(action->count, sizeof *outcomes);
+    struct error err = ERROR_INIT;
+    for (size_t i = 0; i < action->count; i++)
+        outcomes[i] = (struct outcome)OUTCOME_INIT;
+    enum hvd_status status = owner->failure(owner->context, &err);
+    if (status == HVD_OK) {
+        status = kind == KIND_ADD_SET || kind == KIND_REMOVE_SET
+                     ? owner->change(owner->context, &action->parts[0].request, outcomes, &err)
+                     : operation_run(&set->runner, action->parts, action->count, outcomes, &err);
+        if (status != HVD_OK) /* before the outcomes, so that nobody sees a usable library */
+            lose(set, status, err.text);
+    }
+    /* The first reason counts: an engine that was aborted reports anything. */
+    if (status != HVD_OK)
+        fail_outcomes(set, outcomes, action->count, &err);
+    complete_all(set, action, outcomes);
+    pthread_mutex_lock(&set->lock);
+    core_resumed(set->core, clock_mono_ns());
+    pthread_mutex_unlock(&set->lock);
+}
+
+static void complete_one(struct process_set *set, const struct action *action)
+{
+    struct outcome outcome = OUTCOME_INIT;
+    outcome.status = action->status;
+    outcome.text = action->text;
+    outcome.number = action->rank;
+    submission_complete(set->setup.owner->handles, action->token, &outcome);
+}
+
+static void transmit(struct process_set *set, const struct action *action)
+{
+    struct error err = ERROR_INIT;
+    int rc = 0;
+    for (int to = 0; to < set->setup.count; to++)
+        if (to != set->rank && (action->to == TO_ALL || action->to == to) &&
+            channel_send(set->channel, to, action->bytes, action->length, &err) != 0)
+            rc = -1;
+    if (rc != 0)
+        lose(set, HVD_ERR_PEER_LOST, err.text);
+}
+
+static void carry_out(struct process_set *set, const struct action *action)
+{
+    const struct set_owner *owner = set->setup.owner;
+    switch (action->kind) {
+    case ACTION_SEND: transmit(set, action); break;
+    case ACTION_RUN: run(set, action); break;
+    case ACTION_DONE: complete_one(set, action); break;
+    case ACTION_STALL:
+        owner->stalled(owner->context, set->setup.id, action->text, &action->stall);
+        break;
+    case ACTION_ENDED:
+        set->ended = true;
+        set->end_ns = clock_mono_ns() + set->setup.timeout_ms * NS_PER_MS;
+        break;
+    case ACTION_CLOSE: set->closed = true; break;
+    }
+}
+
+static void act(struct process_set *set)
+{
+    struct action action;
+    for (;;) {
+        pthread_mutex_lock(&set->lock);
+        bool there = core_take(set->core, &action);
+        pthread_mutex_unlock(&set->lock);
+        if (!there)
+            return;
+        carry_out(set, &action);
+        action_destroy(&action);
+    }
+}
+
+/* Sleeps until there is something to do, and takes what has come. */
+static int sleep_and_hear(struct process_set *set, struct buf *message, struct error *err)
+{
+    int from;
+    pthread_mutex_lock(&set->lock);
+    int64_t now_ns = clock_mono_ns(), until_ns = core_deadline(set->core);
+    until_ns = set->end_ns < until_ns ? set->end_ns : until_ns;
+    until_ns = set->leave_until_ns < until_ns ? set->leave_until_ns : until_ns;
+    set->asleep_until_ns = until_ns;
+    pthread_mutex_unlock(&set->lock);
+    int64_t time_ns = until_ns == INT64_MAX ? -1 : until_ns > now_ns ? until_ns - now_ns : 0;
+    int rc = channel_wait(set->channel, time_ns, err);
+    pthread_mutex_lock(&set->lock);
+    set->asleep_until_ns = INT64_MIN;
+    now_ns = clock_mono_ns();
+    while (channel_take(set->channel, &from, message))
+        if (core_receive(set->core, from, buf_text(message), message->length, now_ns, err) != 0)
+            rc = -1;
+    if (core_turn(set->core, now_ns, err) != 0)
+        rc = -1;
+    if (now_ns >= set->leave_until_ns && !set->ended) {
+        core_lost(set->core, HVD_ERR_SHUT_DOWN, "the other ranks did not answer at the end");
+        set->over = true;
+    }
+    pthread_mutex_unlock(&set->lock);
+    return rc;
+}
+
+/* Everything that is pending fails for the owner's reason. */
+static bool fail_all(struct process_set *set)
+{
+    struct error err = ERROR_INIT;
+    enum hvd_status status = set->setup.owner->failure(set->setup.owner->context, &err);
+    if (status == HVD_OK)
+        return false;
+    pthread_mutex_lock(&set->lock);
+    core_lost(set->core, status, err.text);
+    pthread_mutex_unlock(&set->lock);
+    act(set);
+    return true;
+}
+
+static bool is_over(const struct process_set *set)
+{
+    if (!set->ended)
+        return false;
+    bool done = !channel_has_unsent(set->channel) && (set->rank != 0 || set->closed);
+    return done || set->over || clock_mono_ns() >= set->end_ns;
+}
+
+static void *serve(void *argument)
+{
+    struct process_set *set = argument;
+    AUTO_BUF struct buf message = BUF_INIT(CORE_MESSAGE_MAX);
+    for (;;) {
+        struct error err = ERROR_INIT;
+        act(set);
+        if (fail_all(set) || is_over(set))
+            return NULL;
+        if (sleep_and_hear(set, &message, &err) != 0) {
+            act(set); /* an end that came before the loss counts */
+            lose(set, HVD_ERR_PEER_LOST, err.text);
+        }
+    }
+}
+
+/* The program's signal handlers run in its own threads. */
+static enum hvd_status start_thread(struct process_set *set, struct error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&set->thread, NULL, serve, set);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    set->started = code == 0;
+    if (code == 0) {
+        char name[32]; /* the kernel has a limit of 15 bytes */
+        snprintf(name, sizeof name, "hvd-set-%d", set->setup.id);
+        name[15] = '\0';
+        pthread_setname_np(set->thread, name);
+        return HVD_OK;
+    }
+    error_errno(err, code, "cannot start a thread");
+    return HVD_ERR_MEMORY;
+}
+
+static void watch_one(void *context, int fd, int rank)
+{
+    const struct process_set *set = context;
+    set->setup.owner->watch(set->setup.owner->context, fd, set->setup.id, rank);
+}
+
+enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, struct error *err)
+{
+    const struct set_setup *setup = &set->setup;
+    struct channel_setup channel = {.engine = setup->engine,
+                                    .comm = comm,
+                                    .rank = set->rank,
+                                    .size = setup->count,
+                                    .ranks = set->ranks,
+                                    .interface = setup->interface,
+                                    .timeout_ms = setup->timeout_ms};
+    set->runner = (struct runner){.engine = setup->engine,
+                                  .comm = comm,
+                                  .set = setup->id,
+                                  .rank = set->rank,
+                                  .size = setup->count,
+                                  .ranks = set->ranks,
+                                  .trace = setup->knobs.trace};
+    enum hvd_status status = channel_open(&channel, &set->channel, err);
+    if (status != HVD_OK)
+        return status;
+    struct core_config config = setup->knobs;
+    config.set = setup->id;
+    config.rank = set->rank;
+    config.size = setup->count;
+    config.ranks = set->ranks;
+    config.world_size = setup->world_size;
+    set->core = core_create(&config, clock_mono_ns());
+    channel_each(set->channel, watch_one, set);
+    return start_thread(set, err);
+}
+
+struct engine_comm *set_stop(struct process_set *set)
+{
+    if (set->started)
+        pthread_join(set->thread, NULL);
+    set->started = false;
+    struct engine_comm *comm = set->runner.comm;
+    set->runner.comm = NULL;
+    return comm;
+}
+
+/* ---- Programs' threads ----------------------------------------------------------------------- */
+
+/* With the lock held; releases it. Wakes the thread if it would sleep for too long. */
+static void unlock_and_wake(struct process_set *set)
+{
+    bool wake = core_deadline(set->core) < set->asleep_until_ns;
+    if (wake)
+        set->asleep_until_ns = INT64_MIN;
+    pthread_mutex_unlock(&set->lock);
+    if (wake)
+        channel_ring(set->channel);
+}
+
+enum hvd_status set_submit(struct process_set *set, struct request *requests,
+                           struct submission *tokens, size_t count, struct error *err)
+{
+    enum hvd_status status = HVD_OK;
+    int64_t now_ns = clock_mono_ns();
+    pthread_mutex_lock(&set->lock);
+    for (size_t i = 0; i < count && status == HVD_OK; i++)
+        status = core_check(set->core, &requests[i], err);
+    for (size_t i = 0; i < count; i++)
+        if (status != HVD_OK)
+            request_destroy(&requests[i]);
+        else
+            core_submit(set->core, &requests[i], &tokens[i], now_ns, err);
+    unlock_and_wake(set);
+    return status;
+}
+
+void set_hurry(struct process_set *set, const char *key)
+{
+    pthread_mutex_lock(&set->lock);
+    core_hurry(set->core, key);
+    unlock_and_wake(set);
+}
+
+void set_leave(struct process_set *set, enum hvd_status why)
+{
+    if (set->core == NULL)
+        return;
+    pthread_mutex_lock(&set->lock);
+    core_leave(set->core, why);
+    set->leave_until_ns = clock_mono_ns() + set->setup.timeout_ms * NS_PER_MS;
+    pthread_mutex_unlock(&set->lock);
+    set_ring(set);
+}
+
+/* A thread that sleeps sees it itself, and a set that has ended does not mind. */
+void set_gone(struct process_set *set, int rank)
+{
+    char text[ERROR_TEXT_MAX];
+    pthread_mutex_lock(&set->lock);
+    bool minds =
+        set->core != NULL && !core_has_ended(set->core) && set->asleep_until_ns == INT64_MIN;
+    pthread_mutex_unlock(&set->lock);
+    snprintf(text, sizeof text, "rank %d was lost: its connection ended", rank);
+    if (minds)
+        set->setup.owner->lost(set->setup.owner->context, HVD_ERR_PEER_LOST, text);
+}
+
+void set_ring(struct process_set *set)
+{
+    if (set->channel != NULL)
+        channel_ring(set->channel);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process set, and the thread that serves it.
+ *
+ * Each set of which this rank is a member has a thread, a communicator and a control channel of its
+ * own. So different sets proceed at the same time, as hvd.h promises: the calls of an engine block,
+ * and a thread that serves several sets would keep all of them waiting for the slowest. A thread
+ * that has nothing to do sleeps in poll(): submissions and messages wake it, and nothing else does.
+ *
+ * Locks. `lock` guards the core. Programs' threads hold it to submit; the set's own thread holds it
+ * to feed the core, and never during an operation, a wait or a call of the owner.
+ */
+#pragma once
+
+#include "core/core.h"
+#include "loop/channel.h"
+#include "loop/handles.h"
+#include "loop/runner.h"
+
+struct process_set;
+
+/* What a set needs of the job. The set's thread calls these functions without a lock. */
+struct set_owner {
+    void *context;
+    struct handles *handles;
+    /* The engine cannot be used any more: all sets fail. */
+    void (*lost)(void *context, enum hvd_status status, const char *text);
+    /* HVD_OK, or why all sets fail. */
+    enum hvd_status (*failure)(void *context, struct error *err);
+    /* Adds or removes a process set. Not HVD_OK: the engine cannot be used any more. */
+    enum hvd_status (*change)(void *context, const struct request *request, struct outcome *outcome,
+                              struct error *err);
+    void (*stalled)(void *context, int32_t set, const char *text, const struct stall *stall);
+    /* set_gone() should be called when this descriptor comes to its end. */
+    void (*watch)(void *context, int fd, int32_t set, int rank);
+};
+
+struct set_setup {
+    int32_t id;
+    const int *ranks;                /* global, ascending; copied */
+    int count, world_size, own_rank; /* `own_rank`: global */
+    struct core_config knobs;        /* only the knobs and the trace are used */
+    const struct engine *engine;
+    const char *interface;
+    int64_t timeout_ms;
+    const struct set_owner *owner; /* borrowed */
+};
+
+struct process_set *set_create(const struct set_setup *setup);
+
+/* Opens the set on its members: takes the communicator, opens the channel, starts the thread. */
+enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, struct error *err);
+
+/* Waits for the thread, which must end: see set_leave(). Returns the communicator, for the caller
+ * to destroy; NULL: it was not started. */
+struct engine_comm *set_stop(struct process_set *set);
+
+/* Sets live as long as somebody holds them. */
+struct process_set *set_hold(struct process_set *set);
+void set_release(struct process_set *set); /* accepts NULL */
+
+/* Submits `count` requests at once, or none of them. Takes them, also on failure. The tokens are
+ * those of a handle, in the same order. */
+enum hvd_status set_submit(struct process_set *set, struct request *requests,
+                           struct submission *tokens, size_t count, struct error *err);
+void set_hurry(struct process_set *set, const char *key); /* a thread waits for it */
+/* The set should end on all ranks, with HVD_ERR_SHUT_DOWN or HVD_ERR_UNKNOWN_SET. */
+void set_leave(struct process_set *set, enum hvd_status why);
+void set_ring(struct process_set *set); /* its thread looks at owner->failure() */
+
+/* The connection to a global rank has ended, another thread says. The set's own thread may be in an
+ * operation that does not notice. */
+void set_gone(struct process_set *set, int rank);
+
+int32_t set_id(const struct process_set *set);
+int set_size(const struct process_set *set);
+int set_rank(const struct process_set *set); /* of this process; -1: not a member */
+const int *set_ranks(const struct process_set *set);
+struct engine_comm *set_comm(const struct process_set *set); /* for its thread alone */

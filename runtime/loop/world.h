@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job as one rank sees it, between hvd_init() and hvd_shutdown(): the engine, the process sets,
+ * the handles, and whether a rank was lost.
+ *
+ * Locks. `lock` guards the list of sets and the failure, and is held for short times only. It may
+ * be held while a set rings its thread. `comm_lock` is held while communicators are made or
+ * destroyed, as engine/engine.h demands.
+ */
+#pragma once
+
+#include "include/hvd.h"
+#include "loop/joints.h"
+#include "loop/knobs.h"
+#include "loop/set.h"
+
+struct world;
+
+/* Opens the engine, compares the settings of the ranks, and makes the set 0 and the static sets.
+ * `generation` is for the handles. */
+enum hvd_status world_open(const struct hvd_init_options *options, setup_get *get,
+                           const struct loop_joints *joints, uint32_t generation,
+                           struct world **world, struct error *err);
+/* Ends all sets on all ranks. Then every handle is complete. */
+void world_stop(struct world *world);
+/* Nobody may use it any more. Returns the generation for the next time. */
+uint32_t world_destroy(struct world *world);
+
+/* The ranks ascending, for the caller to free. NULL: they are not those of a process set of a job
+ * with `size` ranks; the error says why. */
+int *world_sorted_ranks(const int32_t *ranks, int32_t count, int size, struct error *err);
+
+const struct engine_place *world_place(const struct world *world);
+bool world_is_homogeneous(const struct world *world);
+const char *world_engine(const struct world *world);
+struct handles *world_handles(struct world *world);
+/* The type and op can be reduced. */
+bool world_reduces(const struct world *world, enum hvd_type type, enum hvd_op op);
+
+/* A set, which the caller releases; NULL: there is not such a set. */
+struct process_set *world_set(struct world *world, int32_t id);
+/* The numbers of all sets, ascending. Returns how many there are. */
+int32_t world_set_ids(struct world *world, int32_t *ids, int32_t room);
+
+/* Everything that is pending, or comes later, fails with `status`. The first call counts. */
+void world_lost(struct world *world, enum hvd_status status, const char *text);
+/* HVD_OK, or why everything fails. */
+enum hvd_status world_failure(struct world *world, struct error *err);

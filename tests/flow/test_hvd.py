@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libhvd through hvd.h: tests/hvd/*.c under hvdrun, with 1 to 4 ranks, on each engine."""
+# ctest each HVD_ENGINE: self mpi gloo
+
+import os
+import signal
+
+from rig import BUILD, Flow, main
+
+ENGINE = os.environ["HVD_ENGINE"]
+LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
+SIZES = (1,) if ENGINE == "self" else (1, 2, 3, 4)
+
+
+class Hvd(Flow):
+
+    def setUp(self):
+        super().setUp()
+        if ENGINE != "self" and not os.path.exists(os.path.join(BUILD, f"lib/hvd/hvd-{ENGINE}.so")):
+            self.skipTest(f"the engine {ENGINE} was not built")
+
+    def run_hvd(self, size, name, *argv, env=None):
+        own = dict(env or {})
+        if ENGINE == "mpi":  # Open MPI leaks, in plugins that it has unloaded when sanitizers look
+            own["ASAN_OPTIONS"] = "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", "")
+        return self.run_job(*LAUNCHER[ENGINE], "-np", size, os.path.join(BUILD, "tests/hvd/hvd_test_" + name), *argv, env=own)
+
+    def every(self, size, name, *argv, env=None):
+        result = self.expect(self.run_hvd(size, name, *argv, env=env), 0)
+        for rank in range(size):
+            self.assertIn(f"rank {rank} of {size}: all right", result.stdout, result.describe())
+        return result
+
+    def test_collectives(self):
+        for size in SIZES:
+            with self.subTest(size=size):
+                self.every(size, "collectives")
+
+    def test_collectives_with_other_knobs(self):
+        """A threshold that most tensors exceed, a cache that is too small, no cycle time."""
+        knobs = {"HOROVOD_FUSION_THRESHOLD": "5000", "HOROVOD_CACHE_CAPACITY": "20", "HOROVOD_CYCLE_TIME": "0"}
+        self.every(SIZES[-1], "collectives", env=knobs)
+
+    def test_rules(self):
+        for size in SIZES:
+            with self.subTest(size=size):
+                self.every(size, "rules")
+
+    def test_starting_again(self):
+        if ENGINE != "mpi":  # MPI can be initialized once
+            self.every(min(2, SIZES[-1]), "rules", 5)
+
+    def test_idle(self):
+        self.every(min(2, SIZES[-1]), "faults", "idle")
+
+    def test_a_slow_set_does_not_delay_another_one(self):
+        if ENGINE != "self":
+            self.every(4, "faults", "slow")
+
+    def test_a_rank_shuts_down_early(self):
+        if ENGINE != "self":
+            self.every(3, "faults", "leaves")
+
+    def test_stall(self):
+        if ENGINE == "gloo":
+            result = self.every(3, "faults", "stall", env={"HOROVOD_STALL_CHECK_TIME_SECONDS": "1"})
+            self.assertIn("ranks 0 and 2 wait for rank 1 in barrier 'barrier', for 1 s", result.stderr)
+            env = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
+            self.every(3, "faults", "gives_up", env=env)
+
+    def test_settings_that_differ(self):
+        if ENGINE == "gloo":
+            script = 'HOROVOD_FUSION_THRESHOLD=$HOROVOD_RANK exec "$0" idle'
+            program = os.path.join(BUILD, "tests/hvd/hvd_test_faults")
+            result = self.run_job(*LAUNCHER[ENGINE], "-np", 2, "sh", "-c", script, program)
+            self.expect(result, 1)
+            self.assertIn("HOROVOD_FUSION_THRESHOLD is '0' on rank 0, and '1' on rank 1", result.stderr)
+
+    def test_a_wrong_setting(self):
+        result = self.expect(self.run_hvd(1, "faults", "idle", env={"HOROVOD_CYCLE_TIME": "often"}), 1)
+        self.assertIn("HOROVOD_CYCLE_TIME", result.stderr)
+
+    def test_a_rank_is_killed(self):
+        if ENGINE == "gloo":
+            for number in range(16):
+                with self.subTest(number=number):
+                    result = self.expect(self.run_hvd(4, "faults", "killed", number), 128 + signal.SIGKILL)
+                    self.assertEqual(result.stdout.count("all right"), 3, result.describe())
+
+    def test_a_rank_is_killed_200_times(self):  # @nightly
+        if ENGINE == "gloo":
+            for number in range(16, 216):
+                with self.subTest(number=number):
+                    result = self.expect(self.run_hvd(4, "faults", "killed", number), 128 + signal.SIGKILL)
+                    self.assertEqual(result.stdout.count("all right"), 3, result.describe())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What libhvd does when something goes wrong: faults CASE [NUMBER].
+ *
+ *   killed  rank NUMBER % size is killed while all ranks submit; where depends on NUMBER
+ *   leaves  rank 1 shuts down while the others wait
+ *   slow    a process set whose members are slow does not keep another set waiting
+ *   idle    a process that has nothing to do does not wake up
+ *   stall   rank 1 comes late, and rank 0 warns
+ *   gives_up  rank 1 does not come, and the time limit ends the job
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "job.h"
+#include "values.h"
+
+enum { TENSORS = 12, STEPS = 1000000 };
+static const int64_t length = 5000;
+
+static void sleep_ms(int64_t ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+/* A step of several tensors. Returns the first status that is not HVD_OK. */
+static int step(float *data, int32_t set, int count)
+{
+    struct hvd_options options = HVD_OPTIONS_INIT;
+    hvd_handle handles[TENSORS];
+    int made = 0, status = HVD_OK;
+    options.set = set;
+    for (; made < count && status == HVD_OK; made++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%d", made);
+        float *at = data + made * length;
+        struct hvd_tensor tensor = job_tensor(name, HVD_FLOAT32, &length, at, at);
+        status = hvd_allreduce_async(&tensor, &options, &handles[made]);
+        if (status != HVD_OK)
+            break;
+    }
+    for (int i = 0; i < made; i++) {
+        int one = hvd_wait(handles[i], -1, NULL);
+        status = status == HVD_OK ? one : status;
+    }
+    return status;
+}
+
+static void *die_soon(void *argument)
+{
+    uint64_t number = *(const uint64_t *)argument;
+    sleep_ms((int64_t)(values_seed(7, number) % 60));
+    raise(SIGKILL);
+    return NULL;
+}
+
+static void run_killed(const struct job *job, uint64_t number)
+{
+    float *data AUTO_FREE = mem_array(TENSORS, (size_t)length * sizeof *data);
+    pthread_t thread;
+    hvd_handle handle;
+    if (number % (uint64_t)job->size == (uint64_t)job->rank)
+        pthread_create(&thread, NULL, die_soon, &number);
+    int status = HVD_OK;
+    for (int i = 0; i < STEPS && status == HVD_OK; i++)
+        status = step(data, 0, 1 + i % TENSORS);
+    job_expect(status, HVD_ERR_PEER_LOST, "", "the step in which a rank died");
+    job_expect(hvd_barrier_async(NULL, &handle), HVD_ERR_PEER_LOST, "", "a later call");
+}
+
+static void run_leaves(const struct job *job, uint64_t number)
+{
+    hvd_handle handle;
+    (void)number;
+    job_expect(hvd_barrier(NULL), HVD_OK, "", "barrier");
+    if (job->rank == 1)
+        return;
+    job_expect(hvd_barrier(NULL), HVD_ERR_SHUT_DOWN, "rank 1 has shut", "a barrier in vain");
+    job_expect(hvd_barrier_async(NULL, &handle), HVD_ERR_SHUT_DOWN, "rank 1", "a later call");
+    if (!hvd_is_initialized())
+        worker_fail("the library is not initialized any more");
+}
+
+/* Rank 0 is in both sets. The slow one makes no progress until the fast one has made all its steps,
+ * because its other members wait for a message about that. */
+static void run_slow(const struct job *job, uint64_t number)
+{
+    float *data AUTO_FREE = mem_array(TENSORS, (size_t)length * sizeof *data);
+    const int32_t slow_ranks[] = {0, 1}, fast_ranks[] = {0, 2, 3};
+    int32_t slow, fast;
+    struct hvd_options options = HVD_OPTIONS_INIT;
+    hvd_handle handle;
+    (void)number;
+    job_expect(hvd_add_process_set(slow_ranks, 2, &slow), HVD_OK, "", "add");
+    job_expect(hvd_add_process_set(fast_ranks, 3, &fast), HVD_OK, "", "add");
+    options.set = slow;
+    if (job->rank == 0)
+        job_expect(hvd_barrier_async(&options, &handle), HVD_OK, "", "barrier");
+    for (int i = 0; i < 200 && job->rank != 1; i++)
+        job_expect(step(data, fast, TENSORS), HVD_OK, "", "a step of the fast set");
+    if (job->rank == 0 && hvd_poll(handle) != HVD_IN_PROGRESS)
+        worker_fail("the barrier of the slow set is complete");
+    job_expect(hvd_barrier(NULL), HVD_OK, "", "all ranks");
+    if (job->rank == 1)
+        job_expect(hvd_barrier(&options), HVD_OK, "", "barrier of the slow set");
+    if (job->rank == 0)
+        job_expect(hvd_wait(handle, -1, NULL), HVD_OK, "", "wait");
+}
+
+/* How often the threads of libhvd have waited. Gloo has a thread of its own, with a period. */
+static long switches(void)
+{
+    long sum = 0;
+    char path[320], line[256];
+    DIR *folder = opendir("/proc/self/task");
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+        FILE *file = fopen(path, "re");
+        bool counts = false;
+        while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+            long value;
+            char *end;
+            if (strncmp(line, "Name:", 5) == 0)
+                counts = strstr(line, "hvd-") != NULL;
+            if (!counts || strncmp(line, "voluntary_ctxt_switches:", 24) != 0)
+                continue;
+            value = strtol(line + 24, &end, 10);
+            sum += value;
+        }
+        if (file != NULL)
+            fclose(file);
+    }
+    closedir(folder);
+    return sum;
+}
+
+static void run_idle(const struct job *job, uint64_t number)
+{
+    float *data AUTO_FREE = mem_array(TENSORS, (size_t)length * sizeof *data);
+    (void)number;
+    for (int i = 0; i < 10; i++)
+        job_expect(step(data, 0, TENSORS), HVD_OK, "", "a step");
+    job_expect(hvd_barrier(NULL), HVD_OK, "", "barrier");
+    sleep_ms(300); /* timers that are left over */
+    long before = switches();
+    sleep_ms(2000);
+    long woken = switches() - before;
+    if (before == 0 || woken > 4)
+        worker_fail("%ld wake-ups before, and %ld while nothing happened", before, woken);
+    job_expect(hvd_barrier(NULL), HVD_OK, "", "barrier");
+    (void)job;
+}
+
+static void run_stall(const struct job *job, uint64_t number)
+{
+    (void)number;
+    if (job->rank == 1)
+        sleep_ms(2500);
+    job_expect(hvd_barrier(NULL), HVD_OK, "", "barrier");
+}
+
+static void run_gives_up(const struct job *job, uint64_t number)
+{
+    (void)number;
+    if (job->rank != 1)
+        job_expect(hvd_barrier(NULL), HVD_ERR_TIMEOUT, "barrier", "a barrier in vain");
+    else
+        sleep_ms(3000);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(const struct job *job, uint64_t number);
+    } cases[] = {
+        {"killed", run_killed}, {"leaves", run_leaves}, {"slow", run_slow},
+        {"idle", run_idle},     {"stall", run_stall},   {"gives_up", run_gives_up},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
+            continue;
+        signal(SIGTERM, SIG_IGN); /* from the launcher, when it sees a rank that has died */
+        if (hvd_init(NULL) == HVD_ERR_PEER_LOST && strcmp(argv[1], "killed") == 0) {
+            printf("all right: a rank died in hvd_init\n");
+            return 0;
+        }
+        struct job job = job_begin();
+        cases[i].run(&job, argc > 2 ? strtoull(argv[2], NULL, 10) : 0);
+        job_end(&job);
+        return 0;
+    }
+    worker_fail("usage: faults CASE [NUMBER]");
+}
