@@ -24,7 +24,10 @@ packages_to_test=(
 
 # Optional: if the distribution does not have one of them, the tests that need it skip.
 # shellcheck disable=SC2034
-packages_to_test_if_any=(clang-format-14 clang-14 libclang-rt-14-dev tcsh fish valgrind debootstrap)
+packages_to_test_if_any=(
+    clang-format-14 clang-14 libclang-rt-14-dev tcsh fish valgrind debootstrap
+    podman podman-compose crun netavark aardvark-dns iptables umoci # containers
+)
 
 packages_installed() { # NAME
     [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]

@@ -66,6 +66,7 @@ class Box:
             os.mkdir(os.path.join(self.root, name), 0o700)
         self.tag = os.path.basename(self.root)
         self.jobs, self.helpers, self.complaints = [], [], []
+        self.spares = lambda one: False  # processes that may stay, such as those of a container engine
         Box.alive.add(self)
 
     def environment(self, changes=None):
@@ -109,7 +110,7 @@ class Box:
             if one.pid not in found and one.pid != os.getpid() and one.state not in ("Z", "X") and \
                     needle in one.read("environ").split(b"\0") and is_alive(one.pid):
                 found[one.pid] = one
-        return list(found.values())
+        return [one for one in found.values() if not self.spares(one)]
 
     def jobs_folder(self):
         """Where hvdrun keeps the records of jobs, their logs and control sockets."""

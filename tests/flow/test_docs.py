@@ -22,7 +22,14 @@ import time
 from rig import BUILD, HVDRUN, SOURCE, Flow, Job, main, patient
 
 BLOCK = re.compile(r"^```(?:console|sh)[ \t]*\n(.*?)^```[ \t]*$", re.M | re.S)
-HOSTS_BLOCK = re.compile(BLOCK.pattern.replace("(?:console|sh)", "console hosts"), re.M | re.S)
+
+
+def block_pattern(words):
+    """Blocks that begin with these words, such as "console hosts"."""
+    return re.compile(BLOCK.pattern.replace("(?:console|sh)", words), re.M | re.S)
+
+
+HOSTS_BLOCK = block_pattern("console hosts")
 STATUS = re.compile(r"#\s*status (\d+)\s*$")
 VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\d+\.\d+"), "N.N"),
            (re.compile(r"\bhvdrun-\S+-\d+\b"), "JOB"), (re.compile(r"\b\d+ s\b"), "N s"), (re.compile(r" {2,}"), "  "),

@@ -66,6 +66,16 @@ static const struct complaint_rule of_all[] = {
      "the host has no /bin/sh, which hvdrun needs to start its agent"},
     {"the input device is not a tty", STAGE_START,
      "the command asks for a terminal: remove its option for that (-t)"},
+    {"permission denied while trying to connect to the docker", STAGE_CONNECT,
+     "you may not use Docker's socket: run hvdrun as root or as a member of the group docker"},
+    {"cannot connect to the docker daemon", STAGE_CONNECT,
+     "Docker's daemon does not answer: start it, or correct DOCKER_HOST"},
+    {"no such container", STAGE_CONNECT,
+     "no container has this name: compare it with the names that 'docker ps' or 'podman ps' "
+     "prints"},
+    {"running containers: container state improper", STAGE_CONNECT,
+     "the container is not running, or is paused: start or unpause it"},
+    {"unpause the container before exec", STAGE_CONNECT, "the container is paused: unpause it"},
 };
 
 static const struct complaint_rule *find(const struct complaint_rule *entries, size_t count,

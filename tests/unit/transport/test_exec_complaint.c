@@ -74,6 +74,37 @@ static void test_no_shell_in_the_container(void **state)
     assert_non_null(strstr(found.why, "image with a shell"));
 }
 
+static void test_containers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } said[] = {
+        {"Error response from daemon: No such container: c1\n", "docker ps"},
+        {"Error: no container with name or ID \"c1\" found: no such container\n", "podman ps"},
+        {"Error: can only create exec sessions on running containers: container state improper\n",
+         "is not running"},
+        {"Error response from daemon: Container c1 is paused, unpause the container before exec\n",
+         "is paused"},
+        {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "
+         "running?\n",
+         "DOCKER_HOST"},
+        {"permission denied while trying to connect to the Docker daemon socket at "
+         "unix:///var/run/docker.sock: Get \"http://%2Fvar%2Frun%2Fdocker.sock/v1.24/containers/c1/"
+         "json\": dial unix /var/run/docker.sock: connect: permission denied\n",
+         "group docker"},
+        {"permission denied while trying to connect to the docker API at "
+         "unix:///var/run/docker.sock\n",
+         "group docker"},
+    };
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+        struct exec_complaint found;
+        assert_true(exec_complaint_find(said[i].text, false, &found));
+        assert_int_equal(found.stage, STAGE_CONNECT);
+        assert_non_null(strstr(found.why, said[i].why));
+    }
+}
+
 static void test_nothing_known(void **state)
 {
     (void)state;
@@ -90,6 +121,7 @@ int main(void)
         cmocka_unit_test(test_openssh),
         cmocka_unit_test(test_line_is_the_whole_one),
         cmocka_unit_test(test_no_shell_in_the_container),
+        cmocka_unit_test(test_containers),
         cmocka_unit_test(test_nothing_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

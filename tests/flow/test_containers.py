@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs in real containers, and the commands of docs/containers.md."""
+# ctest waits
+# ctest long
+
+import os
+import signal
+
+import test_docs
+from containers import Containers, call, main
+
+HOSTS = "trainer-0,trainer-1,trainer-2"
+WAIT = ("sh", "-c", "sleep 1000")
+COUNT = ("sh", "-c", "echo rank $RANK of $WORLD_SIZE; while test ! -e /shared/enough; do sleep 0.1; done")
+
+
+class Docs(test_docs.Shows, Containers):
+
+    block_pattern = test_docs.block_pattern("console containers")
+
+    def setUp(self):
+        super().setUp()
+        self.make_folder()
+
+    def test_pages(self):
+        shown = [one for name in ["README.md", *self.pages()] for one in self.check_page(name)]
+        self.assertGreaterEqual(sum(bool(one.lines) for one in shown), 2, "are the blocks still recognized?")
+
+
+class Faults(Containers):
+    """What happens to a container happens to a host."""
+
+    def setUp(self):
+        super().setUp()
+        self.make_small_volume("compose_shared")
+        self.up("trainer-0", "trainer-1", "trainer-2")
+
+    def make_small_volume(self, name):
+        self.docker("volume", "create", name)
+        place = self.docker("volume", "inspect", "-f", "{{.Mountpoint}}", name)
+        call("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place)
+        self.addCleanup(call, "umount", place)
+
+    def job(self, *args, hosts=HOSTS):
+        return self.start("--transport", "docker", "--wdir", "/work", "-H", hosts, *args)
+
+    def wait_everywhere(self, job):
+        for name in HOSTS.split(","):
+            self.wait_rank(name, job)
+
+    def expect_lost(self, job, pattern):
+        self.expect_said(self.expect(job.wait(), 121), rf"node trainer-2 was lost: {pattern}")
+
+    def expect_unreached(self, hosts, pattern, **env):
+        result = self.start("--transport", "docker", "-H", hosts, "true", env=env).wait()
+        self.expect_said(self.expect(result, 125), pattern)
+        self.assertEqual(len(result.said.strip().split("\n")), 1, result.describe())
+
+    def test_one_after_the_other(self):
+        for fault in (self.unknown, self.killed, self.silent, self.killed_elastic, self.full_volume, self.disconnected):
+            with self.subTest(fault.__name__):
+                fault()
+                self.check_containers()
+
+    def unknown(self):
+        self.expect_unreached("trainer-0,trainer-7", r"^hvdrun: trainer-7: connect: no container has this name")
+
+    def killed(self):
+        job = self.job(*WAIT)
+        self.wait_everywhere(job)
+        self.docker("kill", "trainer-2")
+        self.expect_lost(job, r"docker ended with exit status 137 \(SIGKILL\); 1 of its 1 ranks was running")
+        self.expect_unreached("trainer-0,trainer-2", r"^hvdrun: trainer-2: connect: the container is not running")
+        self.docker("start", "trainer-2")
+
+    def silent(self):
+        """podman can pause only a container with a cgroup, so signals stop all that it has."""
+        job = self.job("--node-timeout", "4", *WAIT)
+        self.wait_everywhere(job)
+        stopped = [self.init("trainer-2"), *(one.pid for one in self.inside("trainer-2"))]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        self.expect_lost(job, r"no heartbeat for \d")
+        for pid in stopped:
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+
+    def killed_elastic(self):
+        job = self.job("--min-np", "2", *COUNT)
+        self.wait_everywhere(job)
+        self.docker("kill", "trainer-2")
+        job.wait_output("rank 1 of 2$")
+        self.docker("start", "trainer-2")
+        job.wait_output("rank 2 of 3$", count=2, timeout=40)
+        self.docker("exec", "trainer-0", "touch", "/shared/enough")
+        result = self.expect(job.wait(), 0)
+        self.expect_said(result, "lost trainer-2: docker ended with exit status 137")
+        self.expect_said(result, r"epoch 3: 3 ranks on 3 hosts \(added trainer-2")
+
+    def full_volume(self):
+        self.docker("exec", "trainer-0", "sh", "-c", "cat /dev/zero > /shared/full", check=False)
+        result = self.expect(self.job("python3", "train.py", hosts="trainer-0,trainer-1").wait(), 1)
+        self.expect_blame(result, 0, code=1, host="trainer-0")
+        self.assertIn("train.py: cannot write the checkpoint /shared/checkpoint.pt: No space left on device",
+                      result.stderr, result.describe())
+
+    def disconnected(self):
+        """hvdrun in trainer-0 reaches the others over the network that trainer-2 loses."""
+        job = self.docker_job("exec", "trainer-0", "hvdrun", "-H", HOSTS, "--wdir", "/", "--node-timeout", "4", *WAIT)
+        self.wait_everywhere(job)
+        self.docker("network", "disconnect", "compose_train", "trainer-2")
+        self.expect_lost(job, r"no heartbeat for \d")
+        self.docker("restart", "-t0", "trainer-2")  # what served the connection would wait for long
+
+
+class Networks(Containers):
+    """Each container has a network of its own first, and only the second one leads to the other container."""
+
+    def test_the_shared_network_is_used(self):
+        for network in ("left", "right", "train"):
+            self.docker("network", "create", network)
+        for name in ("left", "right"):
+            self.docker("run", "-d", "--name", name, "--hostname", name, "--network", f"{name},train", "hvdrun-trainer",
+                        "sleep", "1000")
+        found = self.docker("network", "inspect", "-f", "{{(index .Subnets 0).Subnet}}", "train")
+        prefix = found.rsplit(".", 1)[0] + "."
+        script = 'echo $MASTER_ADDR $(ip -o -4 addr show dev $GLOO_SOCKET_IFNAME | sed "s/.* inet //; s/[/].*//")'
+        result = self.expect(self.run_job("--transport", "docker", "-H", "left,right", "--wdir", "/", "sh", "-c", script), 0)
+        addresses = " ".join(line.split(":", 1)[1] for line in result.lines if ":" in line).split()
+        self.assertEqual(len(addresses), 4, result.describe())
+        for address in addresses:
+            self.assertTrue(address.startswith(prefix), f"{address} is not in {found}{result.describe()}")
+        result = self.run_job("-v", "--transport", "docker", "-H", "left,right", "--wdir", "/", "true")
+        self.expect_said(self.expect(result, 0), r"left: workers use eth\d \(" + prefix.replace(".", r"\."))
+
+
+if __name__ == "__main__":
+    main()
