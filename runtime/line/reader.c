@@ -50,9 +50,11 @@ static void describe(const struct line_ended *rank, char text[64])
 static void take_ended(struct line_reader *reader, const struct line_packet *packet)
 {
     for (size_t i = 0; packet->epoch == reader->epoch && i < packet->ended_count; i++) {
+        const struct line_ended *rank = &packet->ended[i];
         char text[64];
-        describe(&packet->ended[i], text);
-        reader->ops->ended(reader->context, packet->ended[i].rank, text);
+        describe(rank, text);
+        bool failed = rank->how != LINE_EXITED || rank->code != 0;
+        reader->ops->ended(reader->context, rank->rank, failed, text);
     }
 }
 

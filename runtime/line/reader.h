@@ -5,12 +5,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "line/packet.h"
 
 struct line_reader_ops {
     /* A rank of this epoch has ended; `how` is a short text, such as "it was killed by signal 9".
-     * Also when it ended before the reader was created. */
-    void (*ended)(void *context, uint32_t rank, const char *how);
+     * `failed` is false if its exit status is 0. Also when it ended before the reader was created.
+     */
+    void (*ended)(void *context, uint32_t rank, bool failed, const char *how);
     /* The launcher has begun another epoch without this worker: all its peers have left. */
     void (*left)(void *context);
 };

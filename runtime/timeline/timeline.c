@@ -167,7 +167,7 @@ struct timeline *timeline_create(size_t queue_bytes)
 {
     struct timeline *timeline = mem_alloc(sizeof(*timeline));
     pthread_condattr_t clock;
-    timeline->trace = (struct trace){.event = take_event, .context = timeline};
+    timeline->trace = (struct trace){.event = NULL, .context = timeline};
     timeline->origin_ns = clock_mono_ns();
     timeline->origin_wall_us = clock_wall_ns() / 1000;
     timeline->queue_bytes = queue_bytes > 0 ? queue_bytes : QUEUE_BYTES;
@@ -214,6 +214,7 @@ static int open_file(struct timeline *timeline, const char *path, bool mark_cycl
     timeline->path = mem_strdup(path);
     atomic_store(&timeline->marks_cycles, mark_cycles);
     atomic_store_explicit(&timeline->runs, true, memory_order_release);
+    __atomic_store_n(&timeline->trace.event, take_event, __ATOMIC_RELEASE);
     return 0;
 }
 
@@ -221,6 +222,7 @@ static int close_file(struct timeline *timeline, struct error *err)
 {
     if (timeline->path == NULL)
         return 0;
+    __atomic_store_n(&timeline->trace.event, NULL, __ATOMIC_RELEASE);
     atomic_store(&timeline->runs, false);
     pthread_mutex_lock(&timeline->lock);
     timeline->ending = true;

@@ -27,7 +27,8 @@ struct timeline;
 struct timeline *timeline_create(size_t queue_bytes);
 void timeline_destroy(struct timeline *timeline); /* stops it; accepts NULL */
 
-/* For the core and the loop. Valid until timeline_destroy(). */
+/* For the core and the loop. Valid until timeline_destroy(). Its function is NULL while the
+ * timeline is stopped. */
 const struct trace *timeline_trace(struct timeline *timeline);
 
 /* Any thread may call these two. A file that is open for another path is closed first; for the same

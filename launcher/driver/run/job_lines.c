@@ -202,7 +202,8 @@ static void take_stall(struct job *job, const Hvdrun__Stall *message)
                           .set = message->set,
                           .seconds = message->seconds,
                           .others = message->others,
-                          .since_ns = clock_wall_ns()};
+                          .since_ns = clock_wall_ns(),
+                          .reported_ns = clock_mono_ns()};
     bool right = take_ranks(job, message->waiting, message->n_waiting, message->more_waiting,
                             &stall.waiting) &&
                  take_ranks(job, message->missing, message->n_missing, message->more_missing,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 
+#include "base/clock.h"
 #include "driver/tell/report.h"
 #include "driver/tell/stalls.h"
 
@@ -50,7 +51,7 @@ struct json_t *report_stalls_now(const struct job *job)
     json_t *list = json_array();
     for (int i = 0; stall_list_at(job->stalls, i) != NULL; i++) {
         AUTO_BUF struct buf line = BUF_INIT(8192);
-        if (stall_list_at(job->stalls, i)->over)
+        if (!stall_lasts(stall_list_at(job->stalls, i), clock_mono_ns()))
             continue;
         stall_text(stall_list_at(job->stalls, i), &line);
         json_array_append_new(list, text(buf_text(&line)));

@@ -64,15 +64,18 @@ const struct stall *stall_list_add(struct stall_list *list, const struct stall *
     struct stall *old = find(list, stall->seat, stall->set);
     if (old != NULL && strcmp(old->name, stall->name) == 0) {
         int64_t since = old->since_ns;
+        uint32_t period = old->period;
         stall_clear(old);
         *old = *stall;
         old->since_ns = since;
+        old->period = period;
         return old;
     }
     if (old != NULL)
         old->over = true;
     make_room(list);
     list->items[list->count] = *stall;
+    list->items[list->count].period = stall->seconds; /* it is reported for the first time */
     return &list->items[list->count++];
 }
 
@@ -92,6 +95,12 @@ void stall_list_all_over(struct stall_list *list)
 const struct stall *stall_list_at(const struct stall_list *list, int number)
 {
     return list != NULL && number >= 0 && number < list->count ? &list->items[number] : NULL;
+}
+
+bool stall_lasts(const struct stall *stall, int64_t now_ns)
+{
+    int64_t patience_s = 2 * (int64_t)stall->period + 2;
+    return !stall->over && now_ns - stall->reported_ns < patience_s * 1000000000;
 }
 
 static void put_ranks(const struct stall_ranks *ranks, const char *none, struct buf *out)

@@ -26,7 +26,9 @@ struct stall {
     uint32_t seconds, others;
     char *operation, *name; /* owned; plain text */
     struct stall_ranks waiting, missing;
-    int64_t since_ns; /* wall clock: when it was first reported */
+    int64_t since_ns;    /* wall clock: when it was first reported */
+    int64_t reported_ns; /* monotonic clock: when it was last reported */
+    uint32_t period;     /* seconds; the list sets it: a stall that lasts is reported so often */
     bool over;
 };
 
@@ -42,6 +44,9 @@ void stall_list_all_over(struct stall_list *list); /* another epoch begins */
 
 /* The oldest is 0; NULL: there are not so many. A list that is NULL is empty. */
 const struct stall *stall_list_at(const struct stall_list *list, int number);
+
+/* Whether it lasts: it is not over, and two reports have not failed to come. */
+bool stall_lasts(const struct stall *stall, int64_t now_ns);
 
 /* "ranks 0-2 wait for rank 3 in allreduce 'grad.17', for 60 s" */
 void stall_text(const struct stall *stall, struct buf *out);

@@ -124,6 +124,30 @@ static void test_one_for_each_seat_and_set(void **state)
     stall_list_destroy(NULL);
 }
 
+/* A worker repeats the report as long as the stall lasts, and may not say when it ends. */
+static void test_reports_that_do_not_come_again(void **state)
+{
+    (void)state;
+    const int64_t second = 1000000000;
+    struct stall_list *list = stall_list_create();
+    struct stall one = stall(0, 0, "a");
+    one.reported_ns = 100 * second;
+    const struct stall *kept = stall_list_add(list, &one);
+    assert_true(stall_lasts(kept, 101 * second));
+    assert_true(stall_lasts(kept, 221 * second));
+    assert_false(stall_lasts(kept, 222 * second));
+    one = stall(0, 0, "a");
+    one.seconds = 120;
+    one.reported_ns = 160 * second;
+    kept = stall_list_add(list, &one);
+    assert_int_equal(kept->period, 60);
+    assert_true(stall_lasts(kept, 281 * second));
+    assert_false(stall_lasts(kept, 282 * second));
+    stall_list_over(list, 0, 0);
+    assert_false(stall_lasts(kept, 161 * second));
+    stall_list_destroy(list);
+}
+
 static void test_the_list_is_bounded(void **state)
 {
     (void)state;
@@ -149,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_text_of_many_ranks),
         cmocka_unit_test(test_text_of_a_long_name),
         cmocka_unit_test(test_one_for_each_seat_and_set),
+        cmocka_unit_test(test_reports_that_do_not_come_again),
         cmocka_unit_test(test_the_list_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,10 +37,10 @@ static void note(struct fixture *f, const char *text)
     pthread_mutex_unlock(&f->lock);
 }
 
-static void ended(void *context, uint32_t rank, const char *how)
+static void ended(void *context, uint32_t rank, bool failed, const char *how)
 {
     char text[128];
-    snprintf(text, sizeof(text), "%u: %s; ", rank, how);
+    snprintf(text, sizeof(text), "%u%s: %s; ", rank, failed ? "" : " well", how);
     note(context, text);
 }
 
@@ -125,8 +125,9 @@ static void test_ranks_that_end(void **state)
     say_ended(f, 2, (struct line_ended){0, LINE_LOST, 0});
     say_epoch(f, 2);
     say_ended(f, 2, (struct line_ended){7, 200, 0}); /* of a later version */
-    expect(f, "3: it was killed by signal 9; 1: it exited with status 0; 0: its host was lost; "
-              "7: its host was lost; ");
+    expect(f,
+           "3: it was killed by signal 9; 1 well: it exited with status 0; 0: its host was lost; "
+           "7: its host was lost; ");
 }
 
 /* A newcomer of epoch 2 connects while epoch 1 still runs. */
