@@ -23,17 +23,17 @@ size_t fusion_groups(const struct request *const *requests, size_t count, size_t
                      size_t *groups)
 {
     struct open_group *open AUTO_FREE = mem_array(count, sizeof *open);
-    size_t open_count = 0, number = 0;
+    size_t open_count = 0, number = 0, limit = threshold < FUSION_ALONE ? threshold : FUSION_ALONE;
     for (size_t i = 0; i < count; i++) {
         size_t bytes = request_bytes(requests[i]);
         struct open_group *group = find(open, open_count, requests[i]);
-        if (group != NULL && bytes <= threshold && group->bytes <= threshold - bytes) {
+        if (group != NULL && bytes <= limit && group->bytes <= threshold - bytes) {
             groups[i] = group->number;
             group->bytes += bytes;
             continue;
         }
         groups[i] = number++;
-        if (bytes > threshold || !request_fuses(requests[i], requests[i]))
+        if (bytes > limit || !request_fuses(requests[i], requests[i]))
             continue;
         if (group == NULL)
             group = &open[open_count++];

@@ -18,28 +18,28 @@ from ground import BUILD, HVDRUN
 LAUNCHER = {"mpi": ["--controller", "mpi", "--mpi=pmix"], "gloo": ["--controller", "gloo"]}
 
 
-def run(engine, size, rounds):
-    """{bytes: ([bare], [engine])} in microseconds, or a text that says what went wrong."""
+def run(program, engine, size, rounds, key=int):
+    """{key(what): ([bare], [own])} in microseconds, or a text that says what went wrong."""
     env = {**os.environ, "HVD_ENGINE": engine, "HVD_MODULES": os.path.join(BUILD, "lib/hvd")}
     with tempfile.TemporaryDirectory() as folder:
-        argv = [HVDRUN, *LAUNCHER[engine], "--no-label", "-np", str(size), os.path.join(BUILD, "tests/bench/engine_" + engine),
+        argv = [HVDRUN, *LAUNCHER[engine], "--no-label", "-np", str(size), os.path.join(BUILD, "tests/bench", program),
                 str(rounds), *([folder] if engine == "gloo" else [])]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=600, env=env)
     if done.returncode != 0:
         return f"status {done.returncode}: {done.stderr.strip()[-300:]}"
     found = {}
     for line in done.stdout.splitlines():
-        count, bare, own = line.split()
-        sides = found.setdefault(int(count), ([], []))
+        what, bare, own = line.split()
+        sides = found.setdefault(key(what), ([], []))
         sides[0].append(float(bare))
         sides[1].append(float(own))
     return found
 
 
 def rows(size, found):
-    for count, (bare, own) in found.items():
+    for what, (bare, own) in found.items():
         middle = statistics.median(bare), statistics.median(own)
-        yield [size, count, f"{middle[0]:.1f}", f"{max(bare):.1f}", f"{middle[1]:.1f}", f"{max(own):.1f}", f"{middle[0] / middle[1]:.2f}"]
+        yield [size, what, f"{middle[0]:.1f}", f"{max(bare):.1f}", f"{middle[1]:.1f}", f"{max(own):.1f}", f"{middle[0] / middle[1]:.2f}"]
 
 
 def main():
@@ -54,7 +54,7 @@ def main():
             continue
         lines, results = [], {}
         for size in (2, 4):
-            found = run(engine, size, options.rounds)
+            found = run("engine_" + engine, engine, size, options.rounds)
             if isinstance(found, str):
                 sys.exit(f"engines.py: {engine}, {size} ranks: {found}")
             results[size] = found

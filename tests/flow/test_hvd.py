@@ -5,7 +5,7 @@
 import os
 import signal
 
-from rig import BUILD, Flow, main
+from rig import BUILD, Flow, main, nightly
 
 ENGINE = os.environ["HVD_ENGINE"]
 LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
@@ -87,7 +87,8 @@ class Hvd(Flow):
                     result = self.expect(self.run_hvd(4, "faults", "killed", number), 128 + signal.SIGKILL)
                     self.assertEqual(result.stdout.count("all right"), 3, result.describe())
 
-    def test_a_rank_is_killed_200_times(self):  # @nightly
+    @nightly("the first 16 run always")
+    def test_a_rank_is_killed_200_times(self):
         if ENGINE == "gloo":
             for number in range(16, 216):
                 with self.subTest(number=number):

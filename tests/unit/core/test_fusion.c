@@ -53,8 +53,26 @@ static void test_groups(void **state)
     expect(requests, 120, (size_t[]){0, 1, 2, 0, 3, 0}, 4);
 }
 
+static void test_large_tensors_run_alone(void **state)
+{
+    (void)state;
+    int64_t lengths[COUNT] = {FUSION_ALONE, 1, FUSION_ALONE + 1, FUSION_ALONE, 5, FUSION_ALONE * 2};
+    struct request requests[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        requests[i] = (struct request){.key = "tx",
+                                       .kind = KIND_ALLREDUCE,
+                                       .type = HVD_INT8,
+                                       .prescale = 1,
+                                       .postscale = 1,
+                                       .dims = 1,
+                                       .shape = &lengths[i]};
+    /* FUSION_ALONE itself still fits. */
+    expect(requests, (size_t)1 << 30, (size_t[]){0, 0, 1, 0, 0, 2}, 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups),
+                                       cmocka_unit_test(test_large_tensors_run_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
