@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # libhvd, shared and static, with its engines, a file for pkg-config and a package for CMake. hvdrun does not
-# use it. The library exists as soon as runtime/loop, which has the functions of hvd.h, does.
-if(NOT TARGET room_loop)
-  return()
-endif()
-
-set(libhvd_rooms room_core room_engine room_base)
+# use it. runtime/loop and runtime/api have the functions of hvd.h.
+set(libhvd_rooms room_elastic room_timeline room_line room_core room_engine room_base)
 set(libhvd_soversion 0)
 
 # Only the functions of hvd.h are visible. The rooms below come from archives, of which the linker takes what is used.
-add_library(hvd SHARED $<TARGET_OBJECTS:room_loop>)
+add_library(hvd SHARED $<TARGET_OBJECTS:room_loop> $<TARGET_OBJECTS:room_api>)
 target_link_libraries(hvd PRIVATE ${libhvd_rooms} Threads::Threads m ${CMAKE_DL_LIBS})
 target_link_options(hvd PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(hvd PROPERTIES
@@ -26,11 +22,11 @@ list(TRANSFORM libhvd_rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE 
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 add_custom_command(
   OUTPUT ${libhvd_archive}
-  COMMAND ${CMAKE_LINKER} -r -o ${libhvd_object} --whole-archive $<TARGET_FILE:room_loop> --no-whole-archive ${libhvd_archives}
+  COMMAND ${CMAKE_LINKER} -r -o ${libhvd_object} --whole-archive $<TARGET_FILE:room_loop> $<TARGET_FILE:room_api> --no-whole-archive ${libhvd_archives}
   COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${libhvd_object}
   COMMAND ${CMAKE_COMMAND} -E rm -f ${libhvd_archive}
   COMMAND ${CMAKE_AR} rcsD ${libhvd_archive} ${libhvd_object}
-  DEPENDS room_loop ${libhvd_rooms}
+  DEPENDS room_loop room_api ${libhvd_rooms}
   VERBATIM)
 add_custom_target(hvd_archive ALL DEPENDS ${libhvd_archive})
 

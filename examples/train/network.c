@@ -50,6 +50,11 @@ size_t network_parameter_count(void)
     return PARAMETER_COUNT;
 }
 
+size_t network_bytes(void)
+{
+    return sizeof(struct network);
+}
+
 struct network *network_create(uint64_t seed)
 {
     struct network *network = calloc(1, sizeof *network);

@@ -22,6 +22,9 @@ void network_destroy(struct network *network);
 
 size_t network_parameter_count(void);
 
+/* A network is one block of memory of this size, without pointers. */
+size_t network_bytes(void);
+
 /* Adds the gradient of one image to `gradient` (network_parameter_count() numbers) and returns its
  * loss. */
 double network_backward(const struct network *network, const unsigned char *image, int label,

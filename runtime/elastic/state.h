@@ -3,9 +3,9 @@
  * The state of an elastic program: memory of the program that is saved at each commit, and restored
  * when a rank was lost. Pure.
  *
- * The age says which rank has the best state: 0 is a rank that has never shared the state of the
- * others, and each commit adds 1. All ranks that have the same commit have the same age, since the
- * age is shared with the state.
+ * The age says which rank has the best state. A rank that has never shared the state of the others
+ * has age 0, and each commit adds 1. All ranks that have the same commit have the same age, since
+ * the age is shared with the state.
  */
 #pragma once
 
@@ -42,6 +42,6 @@ void elastic_state_save(struct elastic_state *state);    /* copies all memory, a
 void elastic_state_commit(struct elastic_state *state);  /* age + 1, and saved */
 void elastic_state_restore(struct elastic_state *state); /* nothing if nothing was saved */
 
-/* A number that is equal on two ranks only if their entries have equal names and sizes, in the same
- * order (but for an accident in 2^62). Never negative. */
+/* A hash of all names and sizes, in their order: ranks with different entries have different ones.
+ * Never negative. */
 int64_t elastic_state_layout(const struct elastic_state *state);

@@ -348,6 +348,79 @@ HVD_API int hvd_process_set_ids(int32_t *sets, int32_t room);
 HVD_API int hvd_timeline_start(const char *path, bool mark_cycles);
 HVD_API int hvd_timeline_stop(void);
 
+/* ---- Samplers -----------------------------------------------------------------------------------
+ */
+
+/* Divides the examples of a data set among the ranks. Each is processed once in each epoch, also
+ * when the number of ranks changes. The order of an epoch is the same on all ranks: by number,
+ * or shuffled by `seed` and the number of the epoch. Each rank takes each size-th example. The list
+ * is filled up from its beginning, so that all ranks have equally many. One thread at a time may
+ * use a sampler. */
+struct hvd_sampler;
+
+/* For the present ranks, in epoch 0. The library must be initialized. */
+HVD_API int hvd_sampler_create(int64_t examples, bool shuffle, uint64_t seed,
+                               struct hvd_sampler **sampler);
+HVD_API void hvd_sampler_destroy(struct hvd_sampler *sampler); /* accepts NULL */
+
+/* The examples of this rank in the rest of the epoch: how many, and the number of the i-th of them,
+ * from 0 on. -1: `i` is out of range. */
+HVD_API int64_t hvd_sampler_count(const struct hvd_sampler *sampler);
+HVD_API int64_t hvd_sampler_at(const struct hvd_sampler *sampler, int64_t i);
+
+/* Every rank has processed `examples` more of its own. It does not change the numbers above. */
+HVD_API void hvd_sampler_record(struct hvd_sampler *sampler, int64_t examples);
+
+/* Begins another epoch, with all examples. */
+HVD_API void hvd_sampler_set_epoch(struct hvd_sampler *sampler, int64_t epoch);
+HVD_API int64_t hvd_sampler_epoch(const struct hvd_sampler *sampler);
+
+/* ---- Elastic jobs -------------------------------------------------------------------------------
+ */
+
+/* The state of a program: memory that all ranks have alike between two steps, such as weights and
+ * the number of the step. When ranks are lost or come, it goes on from the last commit. One thread
+ * at a time may use a state. */
+struct hvd_state;
+
+HVD_API int hvd_state_create(struct hvd_state **state);
+HVD_API void hvd_state_destroy(struct hvd_state *state); /* accepts NULL */
+
+/* Adds `bytes` of memory, which must stay where it is. All ranks add the same entries, in the same
+ * order, before the first commit. The state keeps a copy as large. `name`: 1 to 255 bytes. */
+HVD_API int hvd_state_add(struct hvd_state *state, const char *name, void *memory, size_t bytes);
+/* Adds the progress of a sampler, which must live as long as the state. */
+HVD_API int hvd_state_add_sampler(struct hvd_state *state, const char *name,
+                                  struct hvd_sampler *sampler);
+
+/* Copies the memory, and then asks rank 0 for changed hosts. Every rank must call it at the same
+ * place. HVD_ERR_HOSTS_CHANGED: hosts have joined or left; return it to hvd_elastic_run(). */
+HVD_API int hvd_state_commit(struct hvd_state *state);
+/* Only asks for changed hosts, and returns the same. Also collective. */
+HVD_API int hvd_state_check(struct hvd_state *state);
+/* Only copies, back to the memory: what it was at the last commit. Nothing without a commit. */
+HVD_API int hvd_state_restore(struct hvd_state *state);
+/* All ranks get the memory of the rank with the newest commit: of the survivors the lowest rank.
+ * Then it is copied, as by a commit. Collective. HVD_ERR_MISMATCH: the entries differ. */
+HVD_API int hvd_state_sync(struct hvd_state *state);
+
+/* Trains. It returns HVD_OK at the end, or at once the error of a function of this library. */
+typedef int (*hvd_elastic_function)(struct hvd_state *state, void *context);
+
+/* Calls `function` again and again, each time after hvd_state_sync(), until it returns something
+ * else than a change of the ranks. After HVD_ERR_PEER_LOST, HVD_ERR_SHUT_DOWN, HVD_ERR_TIMEOUT or
+ * HVD_ERR_ENGINE it restores the state. After these and HVD_ERR_HOSTS_CHANGED it shuts the library
+ * down. It waits until the launcher has a place for this rank in the next epoch, and initializes
+ * the library there. So ranks and sizes differ from call to call, and process sets other than 0
+ * must be added again. HVD_ERR_REMOVED: the job goes on without this rank: end the process. If the
+ * launcher is not elastic, every error is returned. Call hvd_init() before. No other thread may use
+ * the library, or the environment, between two calls of `function`. */
+HVD_API int hvd_elastic_run(struct hvd_state *state, hvd_elastic_function function, void *context);
+
+/* Milliseconds until the launcher will take this host away, at least 0. -1: there is no deadline.
+ * Another negative value: an error. `reason` (may be NULL) has room for `room` bytes. */
+HVD_API int64_t hvd_deadline(char *reason, size_t room);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,8 +10,8 @@
 
 struct loop_joints {
     /* Of all process sets, on their root: a tensor has waited for too long. In the thread of the
-     * set; it must return soon. NULL: none. */
-    void (*stalled)(void *context, int32_t set, const struct stall *stall);
+     * set; it must return soon. True: the user hears of it in another way. NULL: none. */
+    bool (*stalled)(void *context, int32_t set, const struct stall *stall);
     void *context;
     const struct trace *trace; /* NULL: no timeline. It must live until the library is shut down. */
 };

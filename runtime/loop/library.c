@@ -46,7 +46,7 @@ static void mark_child(void)
         atomic_store(&library.is_child, true);
 }
 
-static bool is_child(void)
+bool library_is_child(void)
 {
     return atomic_load_explicit(&library.is_child, memory_order_relaxed);
 }
@@ -54,7 +54,7 @@ static bool is_child(void)
 struct world *library_enter(void)
 {
     struct world *world = NULL;
-    if (!is_child()) {
+    if (!library_is_child()) {
         pthread_mutex_lock(&library.lock);
         if (library.state == UP) {
             world = library.world;
@@ -96,7 +96,7 @@ static bool begin(enum state from, enum state to)
     return begun;
 }
 
-int hvd_init(const struct hvd_init_options *options)
+enum hvd_status library_start(const struct hvd_init_options *options)
 {
     struct hvd_init_options own = HVD_INIT_OPTIONS_INIT;
     struct error err = ERROR_INIT;
@@ -104,7 +104,7 @@ int hvd_init(const struct hvd_init_options *options)
         return library_fail(HVD_ERR_ARGUMENT, "the size of the options is not set");
     if (options != NULL)
         memcpy(&own, options, options->size < sizeof own ? options->size : sizeof own);
-    if (is_child())
+    if (library_is_child())
         return library_fail(HVD_ERR_NOT_INITIALIZED,
                             "a forked child cannot use the library of its parent");
     if (!begin(DOWN, STARTING))
@@ -117,9 +117,9 @@ int hvd_init(const struct hvd_init_options *options)
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
 
-int hvd_shutdown(void)
+enum hvd_status library_stop(void)
 {
-    if (is_child() || !begin(UP, STOPPING))
+    if (library_is_child() || !begin(UP, STOPPING))
         return HVD_OK;
     world_stop(library.world); /* those that wait for a handle return */
     pthread_mutex_lock(&library.lock);
@@ -135,7 +135,7 @@ int hvd_shutdown(void)
 
 bool hvd_is_initialized(void)
 {
-    if (is_child())
+    if (library_is_child())
         return false;
     pthread_mutex_lock(&library.lock);
     bool up = library.state == UP;

@@ -7,6 +7,12 @@
 
 #include "loop/world.h"
 
+/* hvd_init() and hvd_shutdown(), but for the timeline and the line to the launcher. */
+enum hvd_status library_start(const struct hvd_init_options *options);
+enum hvd_status library_stop(void);
+/* Whether this process was forked while the library was up: it must not use the library. */
+bool library_is_child(void);
+
 /* The world, until library_leave(); NULL: the library is not initialized, and the error is set. */
 struct world *library_enter(void);
 void library_leave(void);

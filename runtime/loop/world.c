@@ -122,9 +122,9 @@ static enum hvd_status failure(void *context, struct error *err)
 static void stalled(void *context, int32_t set, const char *text, const struct stall *stall)
 {
     const struct world *world = context;
-    fprintf(stderr, "libhvd: warning: %s\n", text);
-    if (world->joints.stalled != NULL)
-        world->joints.stalled(world->joints.context, set, stall);
+    const struct loop_joints *joints = &world->joints;
+    if (joints->stalled == NULL || !joints->stalled(joints->context, set, stall))
+        fprintf(stderr, "libhvd: warning: %s\n", text);
 }
 
 static void watch(void *context, int fd, int32_t set, int rank)

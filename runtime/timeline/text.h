@@ -5,8 +5,8 @@
  *
  * Each tensor is a row: in Chrome's terms a process, whose name is that of the tensor. In it are
  * "NEGOTIATE_ALLREDUCE" with a mark for each rank, and "ALLREDUCE" with its activities. What begins
- * in a row also ends there, even if events are missing: an end without its beginning is skipped,
- * and what is still open is ended before the next thing begins.
+ * in a row also ends there, even if events are missing. An end without its beginning is skipped.
+ * What is still open is ended before the next thing begins.
  *
  * Each object is one line. A comma and a newline precede it, but for the first one of a file.
  */

@@ -8,9 +8,9 @@
  * is slower than the events, events are dropped. Then the file has a mark with their number.
  *
  * The file is a whole JSON array after each write, so it can be read while the job runs and after
- * a crash. A process that is killed during a write may leave a last line that is not whole, and no
- * end of the array; viewers accept that. An event is in the file at most about 20 ms after it
- * happened, if the disk is fast enough.
+ * a crash. If a process is killed during a write, the last line may not be whole, and the end of
+ * the array may be missing. Viewers accept that. An event is in the file at most about 20 ms after
+ * it happened, if the disk is fast enough.
  */
 #pragma once
 

@@ -25,6 +25,7 @@
 #include "engine/load.h"
 #include "engine/setup.h"
 #include "line/line.h"
+#include "line/reader.h"
 
 #define MODEL 20000
 
@@ -34,6 +35,7 @@ struct training {
     const struct engine *engine;
     struct engine_world *engine_world;
     struct engine_comm *comm;
+    struct line_reader *reader; /* wakes the engine when a rank has ended; NULL: no line */
     struct engine_place place;
     bool opened; /* before: a later one asks the launcher */
     struct elastic_world world;
@@ -63,6 +65,28 @@ static int make_comm(struct training *t, struct error *err)
     return t->engine->comm_create(t->engine_world, 1, ranks, t->place.size, &t->comm, err);
 }
 
+static void rank_ended(void *context, uint32_t rank, bool failed, const char *how)
+{
+    struct training *t = context;
+    (void)rank, (void)how;
+    if (failed)
+        t->engine->abort(t->engine_world);
+}
+
+static void others_left(void *context)
+{
+    struct training *t = context;
+    t->engine->abort(t->engine_world);
+}
+
+static void open_reader(struct training *t)
+{
+    static const struct line_reader_ops ops = {.ended = rank_ended, .left = others_left};
+    const char *address = getenv(LINE_VARIABLE), *epoch = getenv("HVDRUN_EPOCH");
+    uint32_t least = epoch == NULL ? 0 : (uint32_t)strtoul(epoch, NULL, 10);
+    t->reader = address == NULL ? NULL : line_reader_create(address, least, &ops, t, NULL);
+}
+
 static int world_open(void *context, struct error *err)
 {
     struct training *t = context;
@@ -82,12 +106,15 @@ static int world_open(void *context, struct error *err)
         return status;
     t->engine->place(t->engine_world, &t->place);
     elastic_notices_take(t->notices); /* what came before is about an earlier change */
+    open_reader(t);
     return make_comm(t, err);
 }
 
 static void world_close(void *context)
 {
     struct training *t = context;
+    line_reader_destroy(t->reader);
+    t->reader = NULL;
     t->engine->comm_destroy(t->comm);
     t->engine->close(t->engine_world);
     t->comm = NULL;

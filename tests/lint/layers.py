@@ -35,8 +35,8 @@ LAYERS = {
         {"base", "include"},
         {"core", "line"},
         {"engine", "timeline"},
-        {"loop"},
-        {"elastic"},
+        {"loop", "elastic"},
+        {"api"},
     ],
 }
 SHARED = {"base", "include", "line"}  # these live under runtime/

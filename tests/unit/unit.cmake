@@ -37,6 +37,8 @@ foreach(room ${unit_rooms})
     set_tests_properties(unit.${room}.${noun} PROPERTIES TIMEOUT 60 ENVIRONMENT "HVDRUN_SOURCE=${PROJECT_SOURCE_DIR}")
   endforeach()
 endforeach()
-if(TARGET unit_timeline) # reads what it has written with another parser
-  target_link_libraries(unit_timeline PRIVATE dep_jansson)
-endif()
+foreach(target unit_timeline unit_api) # read what was written with another parser
+  if(TARGET ${target})
+    target_link_libraries(${target} PRIVATE dep_jansson)
+  endif()
+endforeach()

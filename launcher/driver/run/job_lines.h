@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lines of workers to their agents (docs/runtime.md), as the driver sees them. It sends the
- * ranks of the present epoch that have ended to the agents that have such a line, and to no other:
- * a job without libhvd pays nothing. It prints what workers report about stalls.
+ * ranks of the present epoch that have ended to the agents that have such a line. It sends nothing
+ * to other agents, so a job without libhvd pays nothing. It prints what workers report about
+ * stalls.
  */
 #pragma once
 

@@ -8,7 +8,7 @@
 
 #include "engine/store.h"
 
-/* Who this rank is there. */
+/* This rank, as the store knows it. */
 struct meeting {
     struct store store;
     const struct engine_place *place;
