@@ -14,6 +14,7 @@ void action_destroy(struct action *action)
     free(action->bytes);
     free(action->text);
     free(action->stall.name);
+    free(action->stall.waiting);
     free(action->stall.missing);
     *action = (struct action){0};
 }

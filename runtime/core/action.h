@@ -28,12 +28,12 @@ struct part {
     void *token;            /* of the submission; NULL: this rank has joined, and gives zeros */
 };
 
-/* Which ranks a stalled tensor waits for: global numbers. */
+/* A tensor that not all ranks have submitted for too long. Ranks are global numbers, ascending. */
 struct stall {
     char *name;
     enum kind kind;
-    int *missing; /* ranks that have not submitted it */
-    size_t missing_count;
+    int *waiting, *missing; /* those that have submitted it, and those that have not */
+    size_t waiting_count, missing_count;
     int64_t age_ns;
 };
 

@@ -29,6 +29,16 @@ static void missing_ranks(const struct coordinator *coordinator, const struct en
     bits_remove(missing, &coordinator->joined);
 }
 
+/* The global numbers of set ranks. */
+static int *globals_new(const struct bits *which, const struct core_config *config, size_t *count)
+{
+    int *ranks = mem_array((size_t)config->size, sizeof *ranks);
+    *count = 0;
+    for (size_t rank = bits_next(which, 0); rank != SIZE_MAX; rank = bits_next(which, rank + 1))
+        ranks[(*count)++] = config->ranks[rank];
+    return ranks;
+}
+
 static void warn(const struct coordinator *coordinator, const struct entry *entry, int64_t now_ns,
                  struct actions *actions)
 {
@@ -44,11 +54,9 @@ static void warn(const struct coordinator *coordinator, const struct entry *entr
     struct action action = {.kind = ACTION_STALL, .text = mem_strdup(buf_text(&text))};
     action.stall = (struct stall){.name = mem_strdup(request_name(&entry->request)),
                                   .kind = entry->request.kind,
-                                  .missing = mem_array((size_t)config->size, sizeof(int)),
                                   .age_ns = now_ns - entry->since_ns};
-    for (size_t rank = bits_next(&missing, 0); rank != SIZE_MAX;
-         rank = bits_next(&missing, rank + 1))
-        action.stall.missing[action.stall.missing_count++] = config->ranks[rank];
+    action.stall.waiting = globals_new(&entry->have, config, &action.stall.waiting_count);
+    action.stall.missing = globals_new(&missing, config, &action.stall.missing_count);
     actions_add_take(actions, &action);
 }
 

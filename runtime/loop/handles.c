@@ -43,6 +43,7 @@ struct handles {
     size_t room, used; /* slots from `used` on were never used */
     size_t *free_slots, free_count;
     uint32_t generation;
+    uint64_t completed;
     pthread_t thread;
     pthread_cond_t called;
     struct call *first, **end;
@@ -226,9 +227,18 @@ void submission_complete(struct handles *handles, struct submission *submission,
     }
     handle->value = outcome->number;
     handle->done[submission->index] = true;
+    handles->completed++;
     if (--handle->pending == 0)
         finish(handles, handle);
     pthread_mutex_unlock(&handles->lock);
+}
+
+uint64_t handles_completed(struct handles *handles)
+{
+    pthread_mutex_lock(&handles->lock);
+    uint64_t count = handles->completed;
+    pthread_mutex_unlock(&handles->lock);
+    return count;
 }
 
 void handle_discard(struct handles *handles, hvd_handle number)

@@ -57,6 +57,9 @@ void handle_discard(struct handles *handles, hvd_handle number);
 void submission_complete(struct handles *handles, struct submission *submission,
                          const struct outcome *outcome);
 
+/* Submissions that are complete so far. */
+uint64_t handles_completed(struct handles *handles);
+
 enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *text, size_t room);
 
 /* What a wait needs to know of the submissions that are pending: their keys and sets. Calls `each`

@@ -23,3 +23,7 @@ void loop_set_joints(const struct loop_joints *joints);
  * HVD_ERR_PEER_LOST. From any thread; does nothing if the library is not initialized, or if `rank`
  * is not a rank of the job. */
 void loop_peer_lost(int rank, const char *why);
+
+/* How many submissions of this rank are complete since hvd_init(), so that a launcher sees whether
+ * the job makes progress. 0: the library is not initialized. From any thread. */
+uint64_t loop_completed(void);

@@ -161,3 +161,13 @@ void loop_peer_lost(int rank, const char *why)
         world_lost(world, HVD_ERR_PEER_LOST, text);
     library_leave();
 }
+
+uint64_t loop_completed(void)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return 0;
+    uint64_t count = handles_completed(world_handles(world));
+    library_leave();
+    return count;
+}

@@ -63,8 +63,12 @@ static void take(struct job *job, int rank)
                        i + 1 == action.count ? ";" : "");
         if (action.kind == ACTION_DONE)
             buf_printf(&job->log[rank], "%d:%s;", action.status, action.text);
-        if (action.kind == ACTION_STALL)
+        if (action.kind == ACTION_STALL) {
             buf_printf(&job->log[rank], "%s;", action.text);
+            assert_int_equal(action.stall.waiting_count + action.stall.missing_count, RANKS);
+            assert_int_equal(action.stall.waiting[0], 2);
+            assert_int_equal(action.stall.missing[0], 5);
+        }
         if (action.kind == ACTION_ENDED)
             buf_puts(&job->log[rank], "ended;");
         if (action.kind == ACTION_CLOSE)

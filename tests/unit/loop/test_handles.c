@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "loop/handles.h"
+
+static void complete(struct handles *handles, struct submission *one, enum hvd_status status,
+                     const char *text)
+{
+    struct outcome outcome = OUTCOME_INIT;
+    outcome.status = status;
+    outcome.text = text;
+    submission_complete(handles, one, &outcome);
+}
+
+/* The first error in the order of the tensors counts, not in that of time. */
+static void test_the_first_error_of_a_group(void **state)
+{
+    (void)state;
+    char text[100] = "";
+    hvd_handle number;
+    struct handles *handles = handles_create(0);
+    struct submission *all = handle_create(handles, 3, NULL, NULL, true, &number);
+    assert_int_equal(handle_wait(handles, number, 0, NULL, NULL, text, sizeof text),
+                     HVD_ERR_TIMEOUT);
+    complete(handles, &all[2], HVD_ERR_ENGINE, "third");
+    complete(handles, &all[0], HVD_OK, "");
+    assert_int_equal(handle_poll(handles, number, text, sizeof text), HVD_IN_PROGRESS);
+    complete(handles, &all[1], HVD_ERR_MISMATCH, "second");
+    assert_int_equal(handle_poll(handles, number, text, sizeof text), HVD_ERR_MISMATCH);
+    assert_string_equal(text, "second");
+    assert_int_equal(handles_completed(handles), 3);
+    assert_int_equal(handle_wait(handles, number, -1, NULL, NULL, text, sizeof text),
+                     HVD_ERR_MISMATCH);
+    assert_int_equal(handle_poll(handles, number, text, sizeof text), HVD_ERR_UNKNOWN_HANDLE);
+    handles_destroy(handles);
+}
+
+static void test_numbers_do_not_come_again(void **state)
+{
+    (void)state;
+    hvd_handle first, second, third;
+    char text[100];
+    struct handles *handles = handles_create(0);
+    complete(handles, handle_create(handles, 1, NULL, NULL, true, &first), HVD_OK, "");
+    assert_int_equal(handle_wait(handles, first, -1, NULL, NULL, text, sizeof text), HVD_OK);
+    complete(handles, handle_create(handles, 1, NULL, NULL, true, &second), HVD_OK, "");
+    assert_true(first != second && first > 0 && second > 0);
+    uint32_t generation = handles_destroy(handles);
+    handles = handles_create(generation);
+    complete(handles, handle_create(handles, 1, NULL, NULL, true, &third), HVD_OK, "");
+    assert_true(third != second && third != first);
+    assert_int_equal(handle_poll(handles, second, text, sizeof text), HVD_ERR_UNKNOWN_HANDLE);
+    assert_int_equal(handle_poll(handles, -1, text, sizeof text), HVD_ERR_UNKNOWN_HANDLE);
+    handles_destroy(handles);
+}
+
+static void test_a_result_has_the_size_that_the_program_knows(void **state)
+{
+    (void)state;
+    hvd_handle number;
+    char text[100];
+    struct {
+        struct hvd_result result;
+        uint64_t after;
+    } old = {.after = 77};
+    struct outcome outcome = OUTCOME_INIT;
+    struct handles *handles = handles_create(0);
+    struct submission *one = handle_create(handles, 1, NULL, NULL, true, &number);
+    outcome.data = mem_alloc(8);
+    outcome.rows = 5;
+    submission_complete(handles, one, &outcome);
+    old.result = (struct hvd_result)HVD_RESULT_INIT;
+    old.result.size = offsetof(struct hvd_result, splits); /* of an older version */
+    assert_int_equal(handle_wait(handles, number, -1, &old.result, NULL, text, sizeof text),
+                     HVD_OK);
+    assert_int_equal(old.result.rows, 5);
+    assert_int_equal(old.result.last_joined, -1);
+    assert_true(old.after == 77);
+    free(old.result.data);
+    handles_destroy(handles);
+}
+
+static void count_call(void *context, hvd_handle handle, int status)
+{
+    (void)handle;
+    *(int *)context += status == HVD_ERR_SHUT_DOWN ? 1 : 100;
+}
+
+static void test_callbacks_run_before_the_end(void **state)
+{
+    (void)state;
+    enum { CALLS = 50 };
+    int calls = 0;
+    hvd_handle number;
+    struct handles *handles = handles_create(0);
+    for (int i = 0; i < CALLS; i++)
+        complete(handles, handle_create(handles, 1, count_call, &calls, false, &number),
+                 HVD_ERR_SHUT_DOWN, "over");
+    handle_create(handles, 1, count_call, &calls, false, &number);
+    handle_discard(handles, number); /* its callback does not run */
+    handles_destroy(handles);
+    assert_int_equal(calls, CALLS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_first_error_of_a_group),
+        cmocka_unit_test(test_numbers_do_not_come_again),
+        cmocka_unit_test(test_a_result_has_the_size_that_the_program_knows),
+        cmocka_unit_test(test_callbacks_run_before_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
