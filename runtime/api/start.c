@@ -68,7 +68,11 @@ static bool stalled(void *context, int32_t set, const struct stall *stall)
     struct line_reader *reader = __atomic_load_n(&attached.reader, __ATOMIC_ACQUIRE);
     struct line_packet packet;
     (void)context;
-    return reader != NULL && stall_packet(set, stall, &packet) &&
+    if (reader == NULL)
+        return false;
+    packet = (struct line_packet){.type = LINE_PROGRESS, .operations = loop_completed()};
+    line_reader_send(reader, &packet);
+    return stall_packet(set, stall, &packet) &&
            line_reader_send(reader, &packet) == 1; /* the launcher prints it */
 }
 

@@ -211,7 +211,11 @@ static void test_a_crash(void **state)
         }
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    usleep(50 * 1000);
+    for (int tries = 0; count_in(f->path, "B", true) == 0;
+         tries++) { /* it is in the middle of it */
+        assert_in_range(tries, 0, 2000);
+        usleep(10 * 1000);
+    }
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
     close(ready[0]);
