@@ -66,3 +66,9 @@ if(TARGET hvd)
   set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/generated/package/triggers)
 endif()
 include(CPack)
+
+# An OCI image that has the package in it, in the folder hvdrun-oci of the build.
+add_custom_target(oci_image
+  COMMAND ${PROJECT_SOURCE_DIR}/cmake/oci_image.sh
+          ${PROJECT_BINARY_DIR}/${CPACK_DEBIAN_FILE_NAME} ${PROJECT_BINARY_DIR}/hvdrun-oci ${PROJECT_VERSION}
+  VERBATIM USES_TERMINAL)

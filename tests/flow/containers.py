@@ -9,7 +9,8 @@
 main() starts the file again inside a box, or says in one line what is missing and ends with status 77.
 In the box, `docker` is podman and `docker compose` is podman-compose. Their images, containers, volumes
 and networks lie in the box's memory and go with it. The image hvdrun-trainer needs no registry: it has
-the /etc of this machine, and sees the machine's /usr and the built hvdrun as read-only volumes.
+the /etc of this machine, and sees the machine's /usr and the built hvdrun as read-only volumes. If
+HVDRUN_IMAGE names the archive of an image, that is taken instead (see container_image.py).
 
 After each test, no container may hold a process of a job; then all containers and volumes are removed.
 """
@@ -50,6 +51,10 @@ if [ "$1" = compose ]; then
         ;;
     esac
     exec podman-compose "$@"
+fi
+if [ "$1" = build ]; then
+    shift
+    exec podman build --pull=never --isolation=chroot --network=host "$@"
 fi
 exec podman "$@"
 """
@@ -96,31 +101,23 @@ def call(*argv, check=True, timeout=120, **options):
 
 
 class Engine:
-    """podman with an image, set up once in the box of a test file."""
+    """podman with its files below `top`, for the mount namespace that this process is in."""
 
     one = None
 
-    def __init__(self):
-        self.top = os.path.join(os.environ["HVDRUN_RIG"], "containers")
-        for name in ("bin", "run", "storage", "networks", "image"):
-            os.makedirs(os.path.join(self.top, name))
-        call("mount", "-t", "cgroup2", "none", "/sys/fs/cgroup")
-        self._hide_the_machines_own()
-        self._write_settings()
-        self._make_image()
-
-    @classmethod
-    def up(cls):
-        if cls.one is None:
-            cls.one = Engine()
-        return cls.one
-
-    def _hide_the_machines_own(self):
-        """podman keeps a cache below /var/lib, whatever its settings are."""
-        for name in ("upper", "scratch"):
-            os.mkdir(os.path.join(self.top, name))
+    def __init__(self, top, volumes=()):
+        self.top = top
+        for name in ("bin", "run", "storage", "networks", "upper", "scratch"):
+            os.makedirs(os.path.join(top, name))
+        # podman keeps a cache below /var/lib, whatever its settings are
         call("mount", "-t", "overlay", "overlay", "/var/lib", "-o",
-             f"lowerdir=/var/lib,upperdir={self.top}/upper,workdir={self.top}/scratch")
+             f"lowerdir=/var/lib,upperdir={top}/upper,workdir={top}/scratch")
+        os.environ["CONTAINERS_STORAGE_CONF"] = self._write("storage.conf", STORAGE.format(top=top))
+        words = ", ".join(f'"{volume}"' for volume in volumes)
+        os.environ["CONTAINERS_CONF"] = self._write("containers.conf", SETTINGS.format(volumes=words, top=top))
+        self._write("bin/docker", DOCKER, 0o755)
+        # not a python3 that the person who runs the tests has put before the system's
+        os.environ["PATH"] = f"{top}/bin:{entrance.SYSTEM_PATH}"
 
     def _write(self, name, text, mode=0o644):
         path = os.path.join(self.top, name)
@@ -129,29 +126,37 @@ class Engine:
         os.chmod(path, mode)
         return path
 
-    def _write_settings(self):
-        volumes = ", ".join(f'"{path}"' for path in ("/usr:/usr:ro", f"{os.path.dirname(HVDRUN)}:/opt/hvdrun:ro"))
-        os.environ["CONTAINERS_STORAGE_CONF"] = self._write("storage.conf", STORAGE.format(top=self.top))
-        os.environ["CONTAINERS_CONF"] = self._write("containers.conf", SETTINGS.format(volumes=volumes, top=self.top))
-        self._write("bin/docker", DOCKER, 0o755)
-        # not a python3 that the person who runs the tests has put before the system's
-        os.environ["PATH"] = f"{self.top}/bin:{entrance.SYSTEM_PATH}"
+    @classmethod
+    def up(cls):
+        """With the image that the tests use; once in the box of a test file."""
+        if cls.one is None:
+            top = os.path.join(os.environ["HVDRUN_RIG"], "containers")
+            call("mount", "-t", "cgroup2", "none", "/sys/fs/cgroup")
+            archive = os.environ.get("HVDRUN_IMAGE")
+            if archive:
+                cls.one = Engine(top)
+                call("podman", "load", "-q", "-i", archive)
+            else:
+                cls.one = Engine(top, ["/usr:/usr:ro", f"{os.path.dirname(HVDRUN)}:/opt/hvdrun:ro"])
+                import_machine(os.path.join(top, "image"))
+        return cls.one
 
-    def _make_image(self):
-        root = os.path.join(self.top, "image")
-        for name in ("opt/hvdrun", "proc", "sys", "dev", "run", "usr", "var/tmp", "work", "keys", "shared", "home", "tmp"):
-            os.makedirs(os.path.join(root, name))
-        for name in ("bin", "sbin", "lib", "lib64"):
-            os.symlink(f"usr/{name}", os.path.join(root, name))
-        os.chmod(os.path.join(root, "tmp"), 0o1777)
-        excluded = " ".join(f"--exclude='{name}'" for name in NOT_OF_ETC)
-        call("sh", "-c", f"tar -C / {excluded} -cf - etc | tar -C {root} -xf -")
-        with open(os.open(os.path.join(root, "etc/shadow"), os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
-            file.write("root:*:19000:0:99999:7:::\n")
-        with open(os.path.join(root, "etc/passwd"), "w", encoding="ascii") as file:
-            file.write("root:x:0:0:root:/home:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n")
-        call("sh", "-c", f"tar -C {root} -cf - . | podman import -c 'ENV PATH={PATH_INSIDE}' - {IMAGE}:latest")
-        shutil.rmtree(root)
+
+def import_machine(root):
+    """An image from this machine's own files, for containers that see its /usr; made in the folder `root`."""
+    for name in ("opt/hvdrun", "proc", "sys", "dev", "run", "usr", "var/tmp", "work", "keys", "shared", "home", "tmp"):
+        os.makedirs(os.path.join(root, name))
+    for name in ("bin", "sbin", "lib", "lib64"):
+        os.symlink(f"usr/{name}", os.path.join(root, name))
+    os.chmod(os.path.join(root, "tmp"), 0o1777)
+    excluded = " ".join(f"--exclude='{name}'" for name in NOT_OF_ETC)
+    call("sh", "-c", f"tar -C / {excluded} -cf - etc | tar -C {root} -xf -")
+    with open(os.open(os.path.join(root, "etc/shadow"), os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+        file.write("root:*:19000:0:99999:7:::\n")
+    with open(os.path.join(root, "etc/passwd"), "w", encoding="ascii") as file:
+        file.write("root:x:0:0:root:/home:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n")
+    call("sh", "-c", f"tar -C {root} -cf - . | podman import -c 'ENV PATH={PATH_INSIDE}' - {IMAGE}:latest")
+    shutil.rmtree(root)
 
 
 def is_in_a_container(one):
@@ -239,14 +244,25 @@ class Containers(flow.Flow):
                        Later(f"{name} is clean; it has ", lambda: [str(one) for one in self.inside(name)]), self.left_timeout)
 
 
+def is_outside():
+    """Whether main() has yet to enter the box. Ends the program where no container can run."""
+    if "HVDRUN_RIG_KEEPER" in os.environ:
+        return False
+    lack = missing()
+    if lack:
+        skip(lack)
+    return True
+
+
+def skip(lack):
+    print(f"skipped: containers need {lack}", flush=True)
+    sys.exit(entrance.SKIPPED)
+
+
 def main():
-    if "HVDRUN_RIG_KEEPER" not in os.environ:
-        lack = missing()
-        if lack:
-            print(f"skipped: containers need {lack}", flush=True)
-            sys.exit(entrance.SKIPPED)
+    if is_outside():
         entrance.enter([SOURCE, BUILD, os.path.dirname(HVDRUN), WORKERS])
     flow.main()
 
 
-__all__ = ["COMPOSE", "Containers", "call", "main"]
+__all__ = ["COMPOSE", "Containers", "Engine", "call", "is_outside", "main", "skip"]

@@ -57,7 +57,8 @@ class Faults(Containers):
         self.assertEqual(len(result.said.strip().split("\n")), 1, result.describe())
 
     def test_one_after_the_other(self):
-        for fault in (self.unknown, self.killed, self.silent, self.killed_elastic, self.full_volume, self.disconnected):
+        for fault in (self.unknown, self.killed, self.driver_killed, self.silent, self.killed_elastic, self.full_volume,
+                      self.disconnected):
             with self.subTest(fault.__name__):
                 fault()
                 self.check_containers()
@@ -72,6 +73,11 @@ class Faults(Containers):
         self.expect_lost(job, r"docker ended with exit status 137 \(SIGKILL\); 1 of its 1 ranks was running")
         self.expect_unreached("trainer-0,trainer-2", r"^hvdrun: trainer-2: connect: the container is not running")
         self.docker("start", "trainer-2")
+
+    def driver_killed(self):
+        job = self.job(*WAIT)
+        self.wait_everywhere(job)
+        job.kill()  # then no container may keep a process, which the caller checks
 
     def silent(self):
         """podman can pause only a container with a cgroup, so signals stop all that it has."""

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The image of examples/compose/Dockerfile, by the commands of docs/containers.md, without a registry.
+
+A system that debootstrap makes from the mirror of this machine's apt stands for debian:bookworm-slim. The
+archive of the image stays in the build folder as long as neither hvdrun nor the Dockerfile changes.
+"""
+
+import glob
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import test_docs
+from containers import COMPOSE, IMAGE, Engine, call
+from ground import BUILD, HVDRUN, SOURCE
+from systems import System, own_suite
+
+BASE = "docker.io/library/debian:bookworm-slim"
+PLACE = os.path.join(BUILD, "containers")
+PAGE = "docs/containers.md"
+
+
+def key():
+    """Differs for each hvdrun and each Dockerfile."""
+    digest = hashlib.sha256()
+    libraries = glob.glob(os.path.join(os.path.dirname(HVDRUN), "lib/hvdrun/*"))
+    for path in [os.path.join(COMPOSE, "Dockerfile"), HVDRUN, *sorted(libraries)]:
+        digest.update(pathlib.Path(path).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def archive():
+    """The path of the image's archive. Raises unittest.SkipTest where no Debian can be made."""
+    path = os.path.join(PLACE, f"trainer-{key()}.tar")
+    if not os.path.exists(path):
+        shutil.rmtree(PLACE, ignore_errors=True)
+        os.makedirs(PLACE)
+        system = System(own_suite())
+        try:
+            make(system.root, path)
+        finally:
+            system.close()
+    return path
+
+
+def page_commands(words):
+    """The commands of the page's blocks that begin with these words."""
+    text = pathlib.Path(SOURCE, PAGE).read_text(encoding="utf-8")
+    return [shown.command for shown in test_docs.shown_commands(PAGE, text, test_docs.block_pattern(words))]
+
+
+def make_layout():
+    """The folder of the OCI image that the build can write."""
+    with tempfile.TemporaryDirectory(prefix="hvdt-") as work:
+        os.symlink(BUILD, os.path.join(work, "build"))
+        for command in page_commands("console containers layout"):
+            call("bash", "-c", command, cwd=work, timeout=1800)
+    return os.path.join(BUILD, "hvdrun-oci")
+
+
+def make(root, path):
+    """In namespaces of its own, with the network of the machine: the Dockerfile installs packages."""
+    done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--propagation", "private",
+                           "--mount-proc", sys.executable, "-B", __file__, root, path + ".new"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"no image can be made: {done.stdout[-6000:]}")
+    os.rename(path + ".new", path)
+
+
+def main(root, path):
+    call("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
+    os.mkdir("/run/lock")
+    path_before = os.environ["PATH"]
+    with tempfile.TemporaryDirectory(prefix="image-", dir=PLACE) as top:
+        engine = Engine(os.path.join(top, "engine"))
+        os.environ["PATH"] += os.pathsep + path_before  # cmake may be elsewhere
+        call("sh", "-c", f"tar -C {root} -cf - . | podman import -q - {BASE}", timeout=600)
+        work = os.path.join(top, "work")
+        os.mkdir(work)
+        shutil.copytree(os.path.join(SOURCE, "examples"), os.path.join(work, "examples"))
+        os.symlink(BUILD, os.path.join(work, "build"))
+        for command in page_commands("console containers image"):
+            call("bash", "-c", command, cwd=work, timeout=1800)
+        call("podman", "save", "-q", "-o", path, IMAGE, timeout=600)
+        # what podman has mounted goes with the namespace, and must not be in the way now
+        call("umount", "-R", os.path.join(engine.top, "storage/overlay"), check=False)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
