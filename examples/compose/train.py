@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data-parallel training with DistributedDataParallel over gloo, on data that the script makes itself.
 
-    hvdrun --transport docker -H trainer-0,trainer-1 --wdir /work python3 train.py
+    hvdrun --transport docker -H trainer-0,trainer-1 --wdir /app python3 train.py
     torchrun --nnodes 2 --node-rank 0 --master_addr trainer-0 --master_port 29500 train.py
 
 init_method="env://" reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Both launchers set them, and

@@ -42,7 +42,7 @@ class Faults(Containers):
         self.addCleanup(call, "umount", place)
 
     def job(self, *args, hosts=HOSTS):
-        return self.start("--transport", "docker", "--wdir", "/work", "-H", hosts, *args)
+        return self.start("--transport", "docker", "--wdir", "/app", "-H", hosts, *args)
 
     def wait_everywhere(self, job):
         for name in HOSTS.split(","):
