@@ -218,13 +218,14 @@ void job_control_end(struct job_control *control)
         return;
     control->ended = true;
     loop_timer_clear(control->timer);
+    /* First what needs memory: without it this process ends, and then the job must not look as if
+     * it had ended with a socket. */
+    json_t *verdict = record_json_verdict(control->job);
     write_end(control);
     job_record_destroy(control->record); /* from now on the job does not count as running */
     control->record = NULL;
-    if (control->control == NULL)
-        return;
-    json_t *verdict = record_json_verdict(control->job);
-    control_finish(control->control, verdict);
+    if (control->control != NULL)
+        control_finish(control->control, verdict);
     json_decref(verdict);
 }
 

@@ -73,6 +73,8 @@ def scenes(test):
         Scene("files", ["-np", 2, "--output-filename", "out", worker("hello")], lines=hello(2), check=_files, files=["out"]),
         Scene("report", ["-np", 2, "--report", "report", "--events", "events", worker("hello")], lines=hello(2),
               check=_report, files=["report", "events"]),
+        Scene("record", ["-np", 2, "sh", "-c", "sleep 0.1; echo rank $RANK"],  # long enough for a socket and a log
+              lines=[f"[{rank}]<stdout>:rank {rank}" for rank in range(2)], roles=["driver"]),
         Scene("stdin", ["-np", 2, "--stdin", "all", "cat"], stdin=TEXT,
               lines=[f"[{rank}]<stdout>:{line}" for rank in range(2) for line in TEXT.decode().splitlines()]),
         Scene("much", ["-np", 2, "seq", 1, MUCH],  # for which the agent has another way than for a line

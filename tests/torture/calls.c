@@ -119,9 +119,13 @@ CALL(int, -1, ftruncate, (int fd, off_t length), (fd, length), FAULT_INTR | FAUL
 CALL(int, -1, fsync, (int fd), (fd), FAULT_INTR | FAULT_IO | FAULT_NOSPC)
 CALL(int, -1, getifaddrs, (struct ifaddrs * *list), (list), NEW_FD)
 CALL(int, -1, rename, (const char *from, const char *to), (from, to), ENTRY)
+CALL(int, -1, renameat, (int at, const char *from, int to_at, const char *to),
+     (at, from, to_at, to), ENTRY)
 CALL(int, -1, stat, (const char *path, struct stat *info), (path, info), LOOKUP)
 CALL(int, -1, lstat, (const char *path, struct stat *info), (path, info), LOOKUP)
 CALL(int, -1, fstat, (int fd, struct stat *info), (fd, info), LOOKUP)
+CALL(int, -1, fstatat, (int at, const char *path, struct stat *info, int flags),
+     (at, path, info, flags), LOOKUP)
 CALL(int, -1, statvfs, (const char *path, struct statvfs *info), (path, info), LOOKUP | FAULT_INTR)
 CALL(int, -1, fchmod, (int fd, mode_t mode), (fd, mode), FAULT_IO | FAULT_PERM)
 CALL(int, GLOB_NOSPACE, glob,
