@@ -170,6 +170,12 @@ void core_resumed(struct core *core, int64_t now_ns)
 
 void core_lost(struct core *core, enum hvd_status status, const char *text)
 {
+    if (core->root != NULL && !core->lost && core->member.status == HVD_OK) {
+        AUTO_BUF struct buf message = BUF_INIT(CORE_MESSAGE_MAX);
+        char *copy AUTO_FREE = mem_strndup(text, ERROR_TEXT_MAX - 1);
+        item_write(&(struct item){.kind = ITEM_END, .status = status, .text = copy}, &message);
+        send(core, TO_ALL, &message);
+    }
     decide_end(&core->member, status, text, &core->actions);
     core->lost = true;
 }

@@ -52,7 +52,8 @@ int64_t core_deadline(const struct core *core);
 /* Call it after an operation during which this rank could not hear the others. */
 void core_resumed(struct core *core, int64_t now_ns);
 
-/* Everything that is pending fails, and so does what comes later. No message is sent any more. */
+/* Everything that is pending fails, and so does what comes later. The root tells the others; no
+ * other message is sent any more. */
 void core_lost(struct core *core, enum hvd_status status, const char *text);
 
 /* Whether the set has ended: every submission fails. */

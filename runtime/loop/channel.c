@@ -98,7 +98,7 @@ void channel_each(const struct channel *channel, void (*each)(void *context, int
 static int lost(struct peer *peer, const char *why, struct error *err)
 {
     fd_close(&peer->fd);
-    return error_set(err, "rank %d was lost: its connection ended%s%s", peer->global,
+    return error_set(err, "the connection to rank %d ended%s%s", peer->global,
                      why == NULL ? "" : ": ", why == NULL ? "" : why);
 }
 
@@ -136,6 +136,13 @@ int channel_send(struct channel *channel, int to, const void *bytes, size_t leng
         return flush(peer, err);
     }
     return 0;
+}
+
+void channel_hang_up(struct channel *channel)
+{
+    for (int i = 0; i < channel->count; i++)
+        if (channel->peers[i].fd >= 0)
+            shutdown(channel->peers[i].fd, SHUT_WR);
 }
 
 bool channel_has_unsent(const struct channel *channel)

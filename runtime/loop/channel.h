@@ -33,6 +33,9 @@ int channel_send(struct channel *channel, int to, const void *bytes, size_t leng
                  struct error *err);
 bool channel_has_unsent(const struct channel *channel);
 
+/* Nothing more will be sent: the other ends learn of it. */
+void channel_hang_up(struct channel *channel);
+
 /* Waits until there is a message, or a ring, or the time is over (`timeout_ns` < 0: no limit). -1:
  * a rank is lost, and the error says which. Messages that came before can still be taken. */
 int channel_wait(struct channel *channel, int64_t timeout_ns, struct error *err);

@@ -181,6 +181,8 @@ static void carry_out(struct process_set *set, const struct action *action)
         owner->stalled(owner->context, set->setup.id, action->text, &action->stall);
         break;
     case ACTION_ENDED:
+        if (action->status == HVD_ERR_PEER_LOST || action->status == HVD_ERR_ENGINE)
+            owner->lost(owner->context, action->status, action->text); /* the root says so */
         set->ended = true;
         set->end_ns = clock_mono_ns() + set->setup.timeout_ms * NS_PER_MS;
         break;
@@ -241,6 +243,7 @@ static bool fail_all(struct process_set *set)
     core_lost(set->core, status, err.text);
     pthread_mutex_unlock(&set->lock);
     act(set);
+    channel_hang_up(set->channel); /* at once, whatever the program does now */
     return true;
 }
 
@@ -391,7 +394,7 @@ void set_gone(struct process_set *set, int rank)
     bool minds =
         set->core != NULL && !core_has_ended(set->core) && set->asleep_until_ns == INT64_MIN;
     pthread_mutex_unlock(&set->lock);
-    snprintf(text, sizeof text, "rank %d was lost: its connection ended", rank);
+    snprintf(text, sizeof text, "the connection to rank %d ended", rank);
     if (minds)
         set->setup.owner->lost(set->setup.owner->context, HVD_ERR_PEER_LOST, text);
 }
