@@ -79,6 +79,8 @@ network_config_dir = "{top}/networks"
 
 def missing():
     """What keeps containers from running here, in words; "" when nothing does."""
+    if os.geteuid() != 0:
+        return "root"
     absent = [name for name in PROGRAMS if shutil.which(name) is None]
     absent += [name for name in HELPERS if not any(os.path.exists(f"{place}/{name}") for place in HELPER_FOLDERS)]
     if absent:
