@@ -55,7 +55,7 @@ struct dial_back {
     int full_rounds; /* in succession */
     struct dial_back_guest *oldest;
     int guests, warnings;
-    bool gave_up; /* a claim before it was made: its agent may still come */
+    bool gave_up; /* a claim failed, or ended before its agent came: the agent may still come */
     struct dial_back_claim *claims;
 };
 
@@ -124,7 +124,7 @@ static void claim_fail(struct dial_back_claim *claim, const char *cause)
 {
     char *why AUTO_FREE =
         mem_printf("cannot accept its agent: %s; raise the limit of open files (ulimit -n)", cause);
-    claim->has_failed = true;
+    claim->has_failed = claim->dial->gave_up = true;
     claim->events->failed(claim->context, why);
 }
 
@@ -179,7 +179,8 @@ static void check_claim(struct dial_back_guest *guest)
              mem_printf("refused an agent from %s: it identifies itself as %s, which hvdrun does "
                         "not expect",
                         guest->peer, name == NULL ? "an agent of another job" : name));
-        refuse(guest, "hvdrun does not expect an agent of this name");
+        refuse(guest, dial->gave_up ? "hvdrun no longer waits for this agent"
+                                    : "hvdrun does not expect an agent of this name");
     } else if (claim->has_come) {
         tell(dial, LOG_WARNING,
              mem_printf("refused a second agent of %s, from %s: the first came from %s",

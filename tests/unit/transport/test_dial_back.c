@@ -370,7 +370,7 @@ static void test_no_descriptor_for_an_agent(void **state)
     assert_non_null(strstr(node1.failed, "ulimit -n"));
     agent_go(&agent);
     agent_come(f, &agent, "hvdrun:job-1:node1", true); /* nobody waits for it any more */
-    assert_string_equal(agent.line, "refused hvdrun does not expect an agent of this name\n");
+    assert_string_equal(agent.line, "refused hvdrun no longer waits for this agent\n");
     agent_go(&agent);
     forget(&node1);
 }
