@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -22,12 +21,12 @@
 #define ANSWER_MAX ((size_t)256 << 20)
 #define POLL_MS 60000
 #define QUEUE_MS 3000
+#define PAUSE_MS 10
 
 /* Connects to the socket `name` in a folder. -1 and errno: no process listens there, or its queue
  * of connections stays full for QUEUE_MS. */
 static int dial_in(int dir, const char *folder, const char *name)
 {
-    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
     struct sockaddr_un address;
     int64_t until_ms = clock_mono_ms() + QUEUE_MS;
     if (control_address(dir, folder, name, &address) < 0)
@@ -35,7 +34,7 @@ static int dial_in(int dir, const char *folder, const char *name)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     while (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
         if (errno == EAGAIN && clock_mono_ms() < until_ms)
-            nanosleep(&pause, NULL); /* a full queue gives no event */
+            poll(NULL, 0, PAUSE_MS); /* a full queue gives no event */
         else
             fd_close(&fd);
     }

@@ -54,7 +54,7 @@ class Static(Jobs):
         self.expect_lost(job)
         self.wait_no_workers(3, timeout=30)
         self.host(3).heal()
-        wait_until(lambda: self.host(3).left() == [], "Slurm has ended the step on the node that was cut off", 60)
+        wait_until(lambda: self.host(3).left() == [], "Slurm has ended the step on the node that was cut off", 180)
 
     def test_slurm_says_that_the_node_is_down(self):
         """The step ends everywhere on it, though the node lives."""
