@@ -41,6 +41,7 @@ int main(void)
             line[i] -= 0.5 * gradient[i];
     }
     if (hvd_rank() == 0)
-        printf("%d ranks: y = %.3f x + %.3f\n", hvd_size(), line[0], line[1]);
+        printf("%d rank%s: y = %.3f x + %.3f\n", hvd_size(), hvd_size() == 1 ? "" : "s", line[0],
+               line[1]);
     return hvd_shutdown(); // hvd
 }
