@@ -367,6 +367,9 @@ static void test_bad_frames_of_the_driver(void **state)
 
 int main(void)
 {
+    /* The caller's session has no number here if it was begun outside of this PID namespace. Nobody
+     * but the leader of a process group is refused a session of its own. */
+    setsid();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_peer_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_late_worker, setup, teardown),
