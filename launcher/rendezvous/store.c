@@ -8,31 +8,12 @@
 #include "base/mem.h"
 #include "rendezvous/gate.h"
 #include "rendezvous/http.h"
+#include "rendezvous/scope.h"
 #include "rendezvous/table.h"
-
-/* What a key or a scope costs besides its bytes: keeps a flood of empty blobs within the limit. */
-enum { KEY_COST = 160, SCOPE_COST = 400 };
 
 enum { HELD_LEAST = 1024 };
 
 enum { GATE_NOTICE_MS = 60 * 1000 }; /* after which the user learns which ranks are missing */
-
-struct entry {
-    void *blob; /* NULL when length is 0 */
-    size_t length, cost;
-    bool done; /* a member said so by DELETE */
-};
-
-struct scope {
-    struct rendezvous_table *entries;
-    size_t cost;
-    int64_t members; /* 0: nobody knows them */
-    int64_t done;    /* entries that are done */
-    int *ranks;      /* by key, of the members */
-    bool *left;      /* by key: done. In a scope of the plan NULL, its entries say so */
-    bool complete;   /* all members were done, once */
-    bool doomed;     /* a member has ended and was not done */
-};
 
 struct rendezvous_store {
     const struct rendezvous_store_ops *ops;
@@ -52,22 +33,6 @@ struct rendezvous_store {
     int size;
     bool *gone; /* by rank */
 };
-
-static void entry_free(void *value)
-{
-    struct entry *entry = value;
-    free(entry->blob);
-    free(entry);
-}
-
-static void scope_free(void *value)
-{
-    struct scope *scope = value;
-    rendezvous_table_destroy(scope->entries, entry_free);
-    free(scope->ranks);
-    free(scope->left);
-    free(scope);
-}
 
 static void set_limits(struct rendezvous_store *store, int64_t ranks)
 {
@@ -95,7 +60,7 @@ void rendezvous_store_destroy(struct rendezvous_store *store)
 {
     if (store == NULL)
         return;
-    rendezvous_table_destroy(store->scopes, scope_free);
+    rendezvous_table_destroy(store->scopes, rendezvous_scope_destroy);
     rendezvous_held_destroy(store->held);
     rendezvous_gate_destroy(store->gate);
     free(store->gone);
@@ -107,17 +72,15 @@ uint64_t rendezvous_store_memory(const struct rendezvous_store *store)
     return store->memory;
 }
 
-static struct scope *find_scope(const struct rendezvous_store *store, const char *name)
+static struct rendezvous_scope *find_scope(const struct rendezvous_store *store, const char *name)
 {
     return rendezvous_table_get(store->scopes, name, strlen(name));
 }
 
-static struct scope *add_scope(struct rendezvous_store *store, const char *name)
+static struct rendezvous_scope *add_scope(struct rendezvous_store *store, const char *name)
 {
-    struct scope *scope = mem_alloc(sizeof(*scope));
-    scope->entries = rendezvous_table_create();
-    scope->cost = SCOPE_COST + strlen(name);
-    store->memory += scope->cost;
+    struct rendezvous_scope *scope = rendezvous_scope_create(name);
+    store->memory += rendezvous_scope_memory(scope);
     rendezvous_table_put(store->scopes, name, strlen(name), scope);
     return scope;
 }
@@ -125,17 +88,12 @@ static struct scope *add_scope(struct rendezvous_store *store, const char *name)
 /* Key `index` of the scope is this rank of the plan. */
 static void add_member(struct rendezvous_store *store, const char *name, int index, int rank)
 {
-    struct scope *scope = find_scope(store, name);
+    struct rendezvous_scope *scope = find_scope(store, name);
     if (scope == NULL) {
         scope = add_scope(store, name);
         store->incomplete++;
     }
-    if (index >= scope->members) {
-        scope->ranks = mem_resize_array(scope->ranks, (size_t)index + 1, sizeof(*scope->ranks));
-        while (scope->members <= index)
-            scope->ranks[scope->members++] = -1;
-    }
-    scope->ranks[index] = rank;
+    rendezvous_scope_add_member(scope, index, rank);
 }
 
 static void reply(struct rendezvous_store *store, struct rendezvous_source source, int status)
@@ -169,7 +127,7 @@ void rendezvous_store_begin(struct rendezvous_store *store, uint32_t epoch, cons
     while (rendezvous_held_take_due(store->held, INT64_MAX, &source))
         reply(store, source, HTTP_NOT_FOUND);
     open_gate(store, HTTP_NOT_FOUND);
-    rendezvous_table_destroy(store->scopes, scope_free);
+    rendezvous_table_destroy(store->scopes, rendezvous_scope_destroy);
     store->scopes = rendezvous_table_create();
     store->memory = 0;
     store->epoch = epoch;
@@ -182,21 +140,6 @@ void rendezvous_store_begin(struct rendezvous_store *store, uint32_t epoch, cons
     free(store->gone);
     store->gone = mem_array((size_t)plan->size + 1, sizeof(*store->gone));
     add_members(store, plan);
-}
-
-/* Takes one entry's account off; the entry itself is freed by the caller. */
-static void forget_entry(struct rendezvous_store *store, struct scope *scope, struct entry *entry)
-{
-    store->memory -= entry->cost;
-    scope->done -= entry->done ? 1 : 0;
-    entry_free(entry);
-}
-
-static void empty_scope(struct rendezvous_store *store, struct scope *scope)
-{
-    for (void *entry = rendezvous_table_pop(scope->entries); entry != NULL;
-         entry = rendezvous_table_pop(scope->entries))
-        forget_entry(store, scope, entry);
 }
 
 static void say_full(struct rendezvous_store *store)
@@ -246,115 +189,96 @@ static void hold_at_gate(struct rendezvous_store *store, int64_t now_ms, int ran
         open_gate(store, HTTP_OK);
 }
 
-static bool is_done(const struct scope *scope, int64_t index)
+static void stuck_in_scope(void *context, int rank)
 {
-    char key[24];
-    if (scope->left != NULL)
-        return scope->left[index];
-    snprintf(key, sizeof(key), "%lld", (long long)index);
-    const struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
-    return entry != NULL && entry->done;
+    tell_stuck(context, rank, false);
 }
 
-/* Nobody can complete the scope any more. Those that are in it wait for the one that has gone. */
-static void doom_scope(struct rendezvous_store *store, struct scope *scope)
-{
-    scope->doomed = true;
-    for (int64_t i = 0; i < scope->members; i++) {
-        char key[24];
-        snprintf(key, sizeof(key), "%lld", (long long)i);
-        const struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
-        if (entry != NULL && !entry->done && scope->ranks[i] >= 0)
-            tell_stuck(store, scope->ranks[i], false);
-    }
-}
-
-static void check_scope(void *context, void *value)
+static void check_scope(void *context, void *scope)
 {
     struct rendezvous_store *store = context;
-    struct scope *scope = value;
-    for (int64_t i = 0; i < scope->members && !scope->complete && !scope->doomed; i++) {
-        if (scope->ranks[i] >= 0 && store->gone[scope->ranks[i]] && !is_done(scope, i))
-            doom_scope(store, scope);
-    }
-}
-
-static bool is_of_plan(const struct scope *scope)
-{
-    return scope->members > 0 && scope->left == NULL;
+    const struct rendezvous_stuck stuck = {store->gone, stuck_in_scope, store};
+    rendezvous_scope_check(scope, &stuck);
 }
 
 /* A process set has scopes of its own, with the names of the plan's in front. If it has all ranks,
  * its members are the plan's. The addresses show how many they are: one for each other member. */
-static void find_members(struct rendezvous_store *store, struct scope *scope,
+static void find_members(struct rendezvous_store *store, struct rendezvous_scope *scope,
                          const struct rendezvous_request *request)
 {
     const char *set = strstr(request->scope, "_process_set_hash_");
-    if (scope->members > 0 || set == NULL)
+    if (rendezvous_scope_members(scope) > 0 || set == NULL)
         return;
     AUTO_FREE char *name = mem_strndup(request->scope, (size_t)(set - request->scope));
-    const struct scope *planned = find_scope(store, name);
-    if (planned == NULL || !is_of_plan(planned) ||
-        request->length != RENDEZVOUS_PAIR_BYTES * (size_t)(planned->members - 1))
+    const struct rendezvous_scope *planned = find_scope(store, name);
+    if (planned == NULL || !rendezvous_scope_is_planned(planned) ||
+        request->length != RENDEZVOUS_PAIR_BYTES * (size_t)(rendezvous_scope_members(planned) - 1))
         return;
-    scope->members = planned->members;
-    scope->ranks = mem_dup(planned->ranks, (size_t)planned->members * sizeof(*planned->ranks));
-    scope->left = mem_array((size_t)planned->members, sizeof(*scope->left));
+    rendezvous_scope_copy_members(scope, planned);
     check_scope(store, scope);
+}
+
+/* False: there is no room for it. */
+static bool keep(struct rendezvous_store *store, const struct rendezvous_request *request)
+{
+    struct rendezvous_scope *scope = find_scope(store, request->scope);
+    uint64_t before = scope == NULL ? 0 : rendezvous_scope_memory(scope);
+    uint64_t after =
+        rendezvous_scope_memory_with(scope, request->scope, request->key, request->length);
+    if (store->memory - before + after > store->memory_limit)
+        return false;
+    if (scope == NULL)
+        scope = add_scope(store, request->scope);
+    before = rendezvous_scope_memory(scope);
+    rendezvous_scope_put(scope, request->key, request->body, request->length);
+    store->memory += rendezvous_scope_memory(scope) - before;
+    return true;
+}
+
+/* What a new address means to the members of its scope. */
+static void look_at_address(struct rendezvous_store *store,
+                            const struct rendezvous_request *request)
+{
+    int64_t index;
+    struct rendezvous_scope *scope = find_scope(store, request->scope);
+    if (!rendezvous_key_is_index(request->key, &index))
+        return;
+    int rank = rendezvous_scope_stuck_rank(scope, request->key);
+    if (rank >= 0)
+        tell_stuck(store, rank, false);
+    else
+        find_members(store, scope, request);
 }
 
 static void do_put(struct rendezvous_store *store, int64_t now_ms, struct rendezvous_source source,
                    const struct rendezvous_request *request)
 {
-    struct scope *scope = find_scope(store, request->scope);
-    size_t key_length = strlen(request->key);
-    struct entry *old =
-        scope == NULL ? NULL : rendezvous_table_get(scope->entries, request->key, key_length);
-    uint64_t after = store->memory - (old == NULL ? 0 : old->cost) + KEY_COST + key_length +
-                     request->length + (scope == NULL ? SCOPE_COST + strlen(request->scope) : 0);
-    if (after > store->memory_limit) {
+    if (!keep(store, request)) {
         say_full(store);
         reply(store, source, HTTP_FULL);
         return;
     }
-    if (scope == NULL)
-        scope = add_scope(store, request->scope);
-    struct entry *entry = mem_alloc(sizeof(*entry));
-    entry->length = request->length;
-    entry->cost = KEY_COST + key_length + request->length;
-    if (request->length > 0)
-        entry->blob = mem_dup(request->body, request->length);
-    store->memory += entry->cost;
-    old = rendezvous_table_put(scope->entries, request->key, key_length, entry);
-    if (old != NULL)
-        forget_entry(store, scope, old);
     int rank = comes_to_gate(store, request);
     if (rank >= 0)
         hold_at_gate(store, now_ms, rank, source);
     else
         reply(store, source, HTTP_OK);
-    int64_t index;
-    bool is_index = rendezvous_key_is_index(request->key, &index);
-    if (is_index && scope->doomed && index < scope->members)
-        tell_stuck(store, scope->ranks[index], false);
-    else if (is_index)
-        find_members(store, scope, request);
+    look_at_address(store, request);
 
     struct rendezvous_source waiter;
     while (rendezvous_held_take(store->held, request->scope, request->key, &waiter))
-        store->ops->reply(store->context, waiter, HTTP_OK, entry->blob, entry->length);
+        store->ops->reply(store->context, waiter, HTTP_OK, request->body, request->length);
 }
 
 static void do_get(struct rendezvous_store *store, int64_t now_ms, struct rendezvous_source source,
                    const struct rendezvous_request *request)
 {
-    struct scope *scope = find_scope(store, request->scope);
-    struct entry *entry =
-        scope == NULL ? NULL
-                      : rendezvous_table_get(scope->entries, request->key, strlen(request->key));
+    const struct rendezvous_scope *scope = find_scope(store, request->scope);
+    const void *blob;
+    size_t length;
     int64_t index;
-    if (entry != NULL)
-        store->ops->reply(store->context, source, HTTP_OK, entry->blob, entry->length);
+    if (scope != NULL && rendezvous_scope_get(scope, request->key, &blob, &length))
+        store->ops->reply(store->context, source, HTTP_OK, blob, length);
     else if (rendezvous_key_is_index(request->key, &index) &&
              rendezvous_held_count(store->held) < store->held_limit)
         rendezvous_held_add(store->held, request->scope, request->key, source,
@@ -363,51 +287,35 @@ static void do_get(struct rendezvous_store *store, int64_t now_ms, struct rendez
         reply(store, source, HTTP_NOT_FOUND);
 }
 
-static void delete_in_plan(struct rendezvous_store *store, struct scope *scope, const char *key)
+static void delete_in_plan(struct rendezvous_store *store, struct rendezvous_scope *scope,
+                           const char *key)
 {
-    struct entry *entry = rendezvous_table_get(scope->entries, key, strlen(key));
-    int64_t index;
-    if (entry == NULL || entry->done || !rendezvous_key_is_index(key, &index) ||
-        index >= scope->members)
-        return;
-    entry->done = true;
-    scope->done++;
-    if (scope->done < scope->members)
-        return;
-    empty_scope(store, scope);
-    if (scope->complete)
-        return;
-    scope->complete = true;
-    if (--store->incomplete == 0 && store->ops->met != NULL)
+    if (rendezvous_scope_done(scope, key) && --store->incomplete == 0 && store->ops->met != NULL)
         store->ops->met(store->context);
 }
 
-static void delete_elsewhere(struct rendezvous_store *store, struct scope *scope,
+static void delete_elsewhere(struct rendezvous_store *store, struct rendezvous_scope *scope,
                              const struct rendezvous_request *request)
 {
-    struct entry *entry =
-        rendezvous_table_remove(scope->entries, request->key, strlen(request->key));
-    if (entry == NULL)
-        return;
-    forget_entry(store, scope, entry);
-    int64_t index;
-    if (rendezvous_key_is_index(request->key, &index) && index < scope->members)
-        scope->left[index] = true;
-    if (rendezvous_table_count(scope->entries) > 0)
+    if (!rendezvous_scope_remove(scope, request->key))
         return;
     rendezvous_table_remove(store->scopes, request->scope, strlen(request->scope));
-    store->memory -= scope->cost;
-    scope_free(scope);
+    rendezvous_scope_destroy(scope);
 }
 
 static void do_delete(struct rendezvous_store *store, struct rendezvous_source source,
                       const struct rendezvous_request *request)
 {
-    struct scope *scope = find_scope(store, request->scope);
-    if (scope != NULL && is_of_plan(scope))
-        delete_in_plan(store, scope, request->key);
-    else if (scope != NULL)
-        delete_elsewhere(store, scope, request);
+    struct rendezvous_scope *scope = find_scope(store, request->scope);
+    if (scope != NULL) {
+        store->memory -= rendezvous_scope_memory(scope);
+        if (rendezvous_scope_is_planned(scope))
+            delete_in_plan(store, scope, request->key);
+        else
+            delete_elsewhere(store, scope, request);
+        scope = find_scope(store, request->scope);
+        store->memory += scope == NULL ? 0 : rendezvous_scope_memory(scope);
+    }
     reply(store, source, HTTP_OK);
 }
 
