@@ -134,7 +134,8 @@ bool rendezvous_scope_done(struct rendezvous_scope *scope, const char *key)
     scope->done++;
     if (scope->done < scope->members)
         return false;
-    while ((entry = rendezvous_table_pop(scope->entries)) != NULL)
+    for (entry = rendezvous_table_pop(scope->entries); entry != NULL;
+         entry = rendezvous_table_pop(scope->entries))
         forget_entry(scope, entry);
     bool first = !scope->complete;
     scope->complete = true;

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/blank.h"
+
 /* Length of the UTF-8 sequence at `at`; 0: it is not one, or a control character. */
 static size_t sequence(const unsigned char *at, size_t left)
 {
@@ -17,20 +19,10 @@ static size_t sequence(const unsigned char *at, size_t left)
     return at[0] == 0xc2 && at[1] < 0xa0 ? 0 : length; /* C1 controls */
 }
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
-}
-
 void printable_line(const char *bytes, size_t length, char out[PRINTABLE_ROOM])
 {
     size_t used = 0;
-    while (length > 0 && is_blank(bytes[length - 1]))
-        length--;
-    while (length > 0 && is_blank(bytes[0])) {
-        bytes++;
-        length--;
-    }
+    blank_trim(&bytes, &length);
     for (size_t i = 0; i < length && used + 5 < PRINTABLE_ROOM;) {
         const unsigned char *at = (const unsigned char *)bytes + i;
         size_t wide = at[0] < 0x80 ? 0 : sequence(at, length - i);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/blank.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -44,11 +45,6 @@ int allocation_slots(const char *text, size_t length, int *out, struct error *er
     return 0;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 int allocation_lines(const struct allocation_source *source,
                      int (*each)(void *context, const char *line, size_t length, struct error *err),
                      void *context, struct error *err)
@@ -59,15 +55,12 @@ int allocation_lines(const struct allocation_source *source,
                             source->file);
     for (size_t number = 1; at < end; number++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *last = stop == NULL ? end : stop;
-        while (at < last && is_blank(*at))
-            at++;
-        while (last > at && is_blank(last[-1]))
-            last--;
-        size_t length = (size_t)(last - at);
-        if (length > 0 && *at != '#' && each(context, at, length, err) < 0)
+        const char *line = at;
+        size_t length = (size_t)((stop == NULL ? end : stop) - at);
+        blank_trim(&line, &length);
+        if (length > 0 && *line != '#' && each(context, line, length, err) < 0)
             return error_wrap(err, "%s:%zu: '%s'", source->file, number,
-                              text_show(at, length).text);
+                              text_show(line, length).text);
         at = stop == NULL ? end : stop + 1;
     }
     return 0;

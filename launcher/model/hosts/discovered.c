@@ -5,34 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/blank.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hostfile.h"
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* Removes the comment, and the blanks around the rest. */
-static void trim(const char **text, size_t *length)
-{
-    const char *comment = memchr(*text, '#', *length);
-    if (comment != NULL)
-        *length = (size_t)(comment - *text);
-    while (*length > 0 && is_blank((*text)[0])) {
-        (*text)++;
-        (*length)--;
-    }
-    while (*length > 0 && is_blank((*text)[*length - 1]))
-        (*length)--;
-}
-
 static bool has_blank(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
-        if (is_blank(text[i]))
+        if (blank_is(text[i]))
             return true;
     }
     return false;
@@ -116,7 +98,7 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const char *text = at;
         size_t line = (size_t)((stop == NULL ? end : stop) - at);
-        trim(&text, &line);
+        blank_trim_comment(&text, &line);
         if (line > 0 && parse_line(text, line, slots_per_host, &budget, &all, err) < 0)
             result = error_wrap(err, "line %zu: '%s'", number, text_show(text, line).text);
         at = stop == NULL ? end : stop + 1;

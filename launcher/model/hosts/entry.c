@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/blank.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -191,21 +192,6 @@ void host_adding_end(struct host_adding *adding)
     adding->said_room = 0;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static void trim(const char **text, size_t *length)
-{
-    while (*length > 0 && is_blank((*text)[0])) {
-        (*text)++;
-        (*length)--;
-    }
-    while (*length > 0 && is_blank((*text)[*length - 1]))
-        (*length)--;
-}
-
 static int add_entry(struct host_adding *adding, const char *list, const char *text, size_t length,
                      struct error *err)
 {
@@ -231,7 +217,7 @@ int hosts_parse(const char *text, struct host_list *out, struct error *err)
     for (bool more = true; more && result == 0;) {
         size_t whole = host_entry_length(at, left), length = whole;
         const char *start = at;
-        trim(&start, &length);
+        blank_trim(&start, &length);
         adding.number++;
         result = add_entry(&adding, text, start, length, err);
         more = whole < left;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/blank.h"
 #include "base/status.h"
 #include "model/hosts/entry.h"
 
@@ -15,11 +16,6 @@ static const struct {
     {"binding", "--bind-to"},
     {"ifname", "--network-interfaces"},
 };
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
 
 static bool is_letter(char c)
 {
@@ -39,12 +35,12 @@ bool hostfile_line_is_section(const char *text, size_t length)
     size_t at = 1;
     if (length == 0 || text[0] != '[')
         return false;
-    while (at < length && is_blank(text[at]))
+    while (at < length && blank_is(text[at]))
         at++;
     size_t word = at;
     while (at < length && is_letter(text[at]))
         at++;
-    return at > word && at < length && (is_blank(text[at]) || text[at] == ']');
+    return at > word && at < length && (blank_is(text[at]) || text[at] == ']');
 }
 
 /* The rest of a line, word by word; '=' ends a word and is a word itself. */
@@ -54,7 +50,7 @@ struct words {
 
 static void skip_blanks(struct words *words)
 {
-    while (words->at < words->end && is_blank(*words->at))
+    while (words->at < words->end && blank_is(*words->at))
         words->at++;
 }
 
@@ -62,7 +58,7 @@ static void skip_blanks(struct words *words)
 static size_t next_word(struct words *words, const char **word)
 {
     *word = words->at;
-    while (words->at < words->end && !is_blank(*words->at) && *words->at != '=')
+    while (words->at < words->end && !blank_is(*words->at) && *words->at != '=')
         words->at++;
     size_t length = (size_t)(words->at - *word);
     skip_blanks(words);
@@ -185,20 +181,6 @@ static int parse_hosts(struct host_adding *adding, const char *text, size_t leng
     return -1;
 }
 
-/* Removes the comment, and the blanks around the rest. */
-static void trim(const char **text, size_t *length)
-{
-    const char *comment = memchr(*text, '#', *length);
-    if (comment != NULL)
-        *length = (size_t)(comment - *text);
-    while (*length > 0 && is_blank((*text)[0])) {
-        (*text)++;
-        (*length)--;
-    }
-    while (*length > 0 && is_blank((*text)[*length - 1]))
-        (*length)--;
-}
-
 int hostfile_lines_parse(const struct hostfile *file, struct host_list *out, struct error *err)
 {
     struct host_adding adding = {.list = out, .budget = HOSTS_RANGE_MAX, .unit = "line"};
@@ -211,7 +193,7 @@ int hostfile_lines_parse(const struct hostfile *file, struct host_list *out, str
         size_t length = (size_t)((stop == NULL ? end : stop) - at);
         at = stop == NULL ? end : stop + 1;
         adding.number++;
-        trim(&text, &length);
+        blank_trim_comment(&text, &length);
         if (length > 0 && parse_hosts(&adding, text, length, err) < 0)
             result = error_wrap(err, "%s:%u: '%s'", file->name, adding.number,
                                 text_show(text, length).text);

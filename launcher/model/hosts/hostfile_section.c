@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/blank.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -13,11 +14,6 @@
 #define SECTIONS_MAX (2 * HOSTS_MAX)
 
 static const char known_sections[] = "expected [defaults], [host NAME] or [group NAME]";
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
 
 static int refuse(const struct ini_place *place, struct error *err, const char *what,
                   const struct error *why)
@@ -30,10 +26,10 @@ static int refuse(const struct ini_place *place, struct error *err, const char *
 static size_t first_word(const char *text, const char **rest)
 {
     size_t length = 0;
-    while (text[length] != '\0' && !is_blank(text[length]))
+    while (text[length] != '\0' && !blank_is(text[length]))
         length++;
     *rest = text + length;
-    while (is_blank(**rest))
+    while (blank_is(**rest))
         (*rest)++;
     return length;
 }
@@ -106,10 +102,7 @@ static int take_hosts(struct host_section *section, const struct ini_place *plac
     for (bool more = true; more;) {
         size_t whole = host_entry_length(value, left), length = whole;
         const char *start = value;
-        for (; length > 0 && is_blank(*start); start++)
-            length--;
-        while (length > 0 && is_blank(start[length - 1]))
-            length--;
+        blank_trim(&start, &length);
         if (length == 0)
             return error_status(err, STATUS_USAGE,
                                 "an empty name; expected names with commas between, as in a, "
@@ -189,10 +182,10 @@ static char *without_comment(const char *value)
 {
     size_t length = strlen(value);
     for (size_t i = 0; i < length; i++) {
-        if (value[i] == '#' && (i == 0 || is_blank(value[i - 1])))
+        if (value[i] == '#' && (i == 0 || blank_is(value[i - 1])))
             length = i;
     }
-    while (length > 0 && is_blank(value[length - 1]))
+    while (length > 0 && blank_is(value[length - 1]))
         length--;
     return mem_strndup(value, length);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/blank.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -19,14 +20,9 @@ struct rest {
     const char *at, *end;
 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 static void skip_blanks(struct rest *rest)
 {
-    while (rest->at < rest->end && is_blank(*rest->at))
+    while (rest->at < rest->end && blank_is(*rest->at))
         rest->at++;
 }
 
@@ -35,7 +31,7 @@ static size_t take_word(struct rest *rest, const char **word)
 {
     skip_blanks(rest);
     *word = rest->at;
-    while (rest->at < rest->end && !is_blank(*rest->at) && *rest->at != '=')
+    while (rest->at < rest->end && !blank_is(*rest->at) && *rest->at != '=')
         rest->at++;
     return (size_t)(rest->at - *word);
 }

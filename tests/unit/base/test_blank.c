@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/blank.h"
+
+static void expect(void (*trim)(const char **, size_t *), const char *text, const char *left)
+{
+    size_t length = strlen(text);
+    trim(&text, &length);
+    assert_int_equal(length, strlen(left));
+    assert_memory_equal(text, left, length);
+}
+
+static void test_trim(void **state)
+{
+    (void)state;
+    expect(blank_trim, "", "");
+    expect(blank_trim, " \t\r\n", "");
+    expect(blank_trim, "a", "a");
+    expect(blank_trim, "\t a b\r\n", "a b");
+    expect(blank_trim, " a # b ", "a # b");
+}
+
+static void test_comment(void **state)
+{
+    (void)state;
+    expect(blank_trim_comment, "", "");
+    expect(blank_trim_comment, "# a", "");
+    expect(blank_trim_comment, " a b # c # d", "a b");
+    expect(blank_trim_comment, "a#b", "a");
+    expect(blank_trim_comment, " a ", "a");
+}
+
+static void test_reads_no_further(void **state)
+{
+    (void)state;
+    const char *text = "  # a";
+    size_t length = 2; /* the comment is not part of it */
+    blank_trim_comment(&text, &length);
+    assert_int_equal(length, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trim),
+        cmocka_unit_test(test_comment),
+        cmocka_unit_test(test_reads_no_further),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
