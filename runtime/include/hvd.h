@@ -52,10 +52,11 @@ extern "C" {
     X(HVD_UINT64, 12, 8, "uint64")
 
 /* X(name, value, text): how allreduce and reducescatter combine elements. Values are those of
- * Horovod; 2 is reserved. For HVD_BOOL, sum and max mean "or", product and min mean "and". */
+ * Horovod. For HVD_BOOL, sum and max mean "or", product and min mean "and". */
 #define HVD_OP_LIST(X)             \
     X(HVD_AVERAGE, 0, "average")   \
     X(HVD_SUM, 1, "sum")           \
+    X(HVD_ADASUM, 2, "adasum")     \
     X(HVD_MIN, 3, "min")           \
     X(HVD_MAX, 4, "max")           \
     X(HVD_PRODUCT, 5, "product")
@@ -257,7 +258,13 @@ HVD_API int hvd_wait(hvd_handle handle, int64_t timeout_ms, struct hvd_result *r
 /* Combines `input` of all ranks element by element into `output`, which has the same shape.
  * HVD_AVERAGE divides the sum by the size of the set. Scales multiply in the element type for
  * float32 and float64, and in float32 for float16 and bfloat16. They multiply in float64 for
- * integers, and then truncate toward zero. HVD_BOOL allows no average and no scale. */
+ * integers, and then truncate toward zero. HVD_BOOL allows no average and no scale.
+ *
+ * HVD_ADASUM is for float32 and float64. It combines whole vectors instead of elements: those of
+ * set ranks r and r ^ 1, then the results of r and r ^ 2, and so on. Two vectors a and b give
+ * (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b. So it adds orthogonal vectors, and averages equal
+ * ones. If the size of the set is not a power of two, let p be the next lower one. Then each set
+ * rank r >= p is combined with r - p first. */
 HVD_API int hvd_allreduce_async(const struct hvd_tensor *tensor, const struct hvd_options *options,
                                 hvd_handle *handle);
 HVD_API int hvd_allreduce(const struct hvd_tensor *tensor, const struct hvd_options *options);

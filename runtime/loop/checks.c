@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/adasum.h"
 #include "engine/reduce.h"
 
 int checks_tensor_copy(const struct hvd_tensor *from, struct hvd_tensor *to, struct error *err)
@@ -78,10 +79,15 @@ static int check_reduction(const struct call *call, struct error *err)
     const struct hvd_options *options = call->options;
     bool average = options->op == HVD_AVERAGE, sum = options->op == HVD_SUM;
     enum hvd_op op = average ? HVD_SUM : (enum hvd_op)options->op;
-    if (reduce_find((enum hvd_type)call->tensor->type, op) == NULL)
-        return error_set(err, "%d is not an operation of allreduce", options->op);
     if (call->kind == KIND_REDUCESCATTER && !average && !sum)
         return error_set(err, "reducescatter has only the operations sum and average");
+    if (op == HVD_ADASUM)
+        return adasum_has_type((enum hvd_type)call->tensor->type)
+                   ? 0
+                   : error_set(err, "adasum is only for float32 and float64, and not for %s",
+                               hvd_type_name(call->tensor->type));
+    if (reduce_find((enum hvd_type)call->tensor->type, op) == NULL)
+        return error_set(err, "%d is not an operation of allreduce", options->op);
     if (call->tensor->type == HVD_BOOL &&
         (average || !is_one(options->prescale) || !is_one(options->postscale)))
         return error_set(err, "bool has neither an average nor a scale");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/adasum.h"
 #include "engine/reduce.h"
 #include "engine/scale.h"
 #include "loop/moves.h"
@@ -27,17 +28,35 @@ static enum hvd_op reduction_of(const struct request *request)
     return request->op == HVD_AVERAGE ? HVD_SUM : request->op;
 }
 
+/* The tensors of `parts` are back to back, and each is a vector of its own. */
+static enum hvd_status adasum(struct runner *runner, const struct part *parts, size_t count,
+                              void *data, struct error *err)
+{
+    const struct adasum_job job = {.engine = runner->engine,
+                                   .comm = runner->comm,
+                                   .rank = runner->rank,
+                                   .size = runner->size,
+                                   .type = parts[0].request.type};
+    size_t *counts AUTO_FREE = mem_array(count, sizeof *counts);
+    for (size_t i = 0; i < count; i++)
+        counts[i] = request_elements(&parts[i].request);
+    return adasum_run(&job, data, counts, count, err);
+}
+
 static enum hvd_status reduce(struct runner *runner, const struct part *parts, size_t count,
                               void *data, size_t elements, struct error *err)
 {
     const struct request *first = &parts[0].request;
+    const char *what = first->op == HVD_ADASUM ? "ADASUM_ALLREDUCE" : "ALLREDUCE";
     if (elements == 0)
         return HVD_OK;
     for (size_t i = 0; i < count && trace_is_on(runner->trace); i++)
-        runner_activity(runner, TRACE_ACTIVITY_BEGIN, &parts[i].request, "ALLREDUCE");
-    enum hvd_status status = runner->engine->allreduce(runner->comm, data, elements, first->type,
-                                                       reduction_of(first), err);
-    trace_all(runner, TRACE_ACTIVITY_END, parts, count, "ALLREDUCE");
+        runner_activity(runner, TRACE_ACTIVITY_BEGIN, &parts[i].request, what);
+    enum hvd_status status = first->op == HVD_ADASUM
+                                 ? adasum(runner, parts, count, data, err)
+                                 : runner->engine->allreduce(runner->comm, data, elements,
+                                                             first->type, reduction_of(first), err);
+    trace_all(runner, TRACE_ACTIVITY_END, parts, count, what);
     return status;
 }
 

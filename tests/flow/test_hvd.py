@@ -41,6 +41,14 @@ class Hvd(Flow):
         knobs = {"HOROVOD_FUSION_THRESHOLD": "5000", "HOROVOD_CACHE_CAPACITY": "20", "HOROVOD_CYCLE_TIME": "0"}
         self.every(SIZES[-1], "collectives", env=knobs)
 
+    def test_adasum(self):
+        for size in SIZES:
+            with self.subTest(size=size):
+                self.every(size, "adasum")
+
+    def test_adasum_above_the_threshold(self):
+        self.every(SIZES[-1], "adasum", env={"HOROVOD_FUSION_THRESHOLD": "5000"})
+
     def test_rules(self):
         for size in SIZES:
             with self.subTest(size=size):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that test libhvd through hvd.h. tests/flow/test_hvd.py runs them under hvdrun.
 set(hvd_engine_tests ${CMAKE_CURRENT_SOURCE_DIR}/engine)
-foreach(program collectives rules faults)
+foreach(program adasum collectives rules faults)
   add_executable(hvd_test_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c ${CMAKE_CURRENT_LIST_DIR}/job.c
     ${hvd_engine_tests}/values.c ${hvd_engine_tests}/worker.c)
   set_target_properties(hvd_test_${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/hvd)

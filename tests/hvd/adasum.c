@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adasum through hvd.h: fused tensors, process sets, scales and joined ranks, compared with a
+ * serial result in long double. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "adasum_serial.h"
+#include "base/mem.h"
+#include "job.h"
+#include "values.h"
+
+enum { ROUNDS = 4 };
+static const int64_t sizes[] = {0, 1, 1001, 12001, 7, 3};
+enum { SIZES = sizeof sizes / sizeof sizes[0], TENSORS = 2 * SIZES };
+static const double prescale = 0.5, postscale = 3;
+
+struct tensors {
+    struct hvd_tensor each[TENSORS]; /* of both types */
+    char names[TENSORS][32];
+    void *data[TENSORS];
+};
+
+static void make(struct tensors *all, int rank)
+{
+    for (int i = 0; i < TENSORS; i++) {
+        enum hvd_type type = i % 2 == 0 ? HVD_FLOAT32 : HVD_FLOAT64;
+        const int64_t *length = &sizes[i / 2];
+        snprintf(all->names[i], sizeof all->names[i], "adasum.%d", i);
+        all->data[i] = mem_array((size_t)*length, hvd_type_bytes(type));
+        values_write(type, rank, 0, (size_t)*length, all->data[i]);
+        all->each[i] = job_tensor(all->names[i], type, length, all->data[i], all->data[i]);
+    }
+}
+
+static void destroy(struct tensors *all)
+{
+    for (int i = 0; i < TENSORS; i++)
+        free(all->data[i]);
+}
+
+static long double number(const struct hvd_tensor *tensor, const void *data, size_t i)
+{
+    return tensor->type == HVD_FLOAT32 ? ((const float *)data)[i] : ((const double *)data)[i];
+}
+
+/* `size` ranks took part, beginning with rank `first`. */
+static void check(const struct hvd_tensor *tensor, int first, int size)
+{
+    size_t count = (size_t)tensor->shape[0], bytes = hvd_type_bytes(tensor->type);
+    void *input AUTO_FREE = mem_array(count, bytes);
+    long double *serial AUTO_FREE = mem_array((size_t)size * count, sizeof *serial);
+    for (int rank = 0; rank < size; rank++) {
+        values_write((enum hvd_type)tensor->type, first + rank, 0, count, input);
+        for (size_t i = 0; i < count; i++)
+            serial[(size_t)rank * count + i] = number(tensor, input, i) * prescale;
+    }
+    adasum_serial(serial, count, size);
+    long double tolerance = 64 * size * (tensor->type == HVD_FLOAT32 ? 0x1p-24L : 0x1p-53L);
+    for (size_t i = 0; i < count; i++)
+        if (fabsl(number(tensor, tensor->output, i) - serial[i] * postscale) > tolerance)
+            worker_fail("%s of %d ranks: element %zu of %zu is wrong", tensor->name, size, i,
+                        count);
+}
+
+static struct hvd_options options_of(int32_t set)
+{
+    struct hvd_options options = HVD_OPTIONS_INIT;
+    options.set = set;
+    options.op = HVD_ADASUM;
+    options.prescale = prescale;
+    options.postscale = postscale;
+    return options;
+}
+
+/* The ranks of the set are those from `first` on. */
+static void test_group(const struct job *job, int32_t set, int first)
+{
+    struct hvd_options options = options_of(set);
+    struct tensors all;
+    make(&all, job->rank);
+    job_expect(hvd_grouped_allreduce(all.each, TENSORS, &options), HVD_OK, "", "a group");
+    for (int i = 0; i < TENSORS; i++)
+        check(&all.each[i], first, job->size - first);
+    destroy(&all);
+}
+
+static void test_sets(const struct job *job)
+{
+    for (int first = 1; first < job->size; first++) {
+        int32_t ranks[16], set, count = 0;
+        for (int rank = first; rank < job->size; rank++)
+            ranks[count++] = rank;
+        job_expect(hvd_add_process_set(ranks, count, &set), HVD_OK, "", "add");
+        if (job->rank >= first)
+            test_group(job, set, first);
+    }
+}
+
+/* Rank 0 has joined, so what the others make is as if it were not there. */
+static void test_join(const struct job *job)
+{
+    struct hvd_options options = options_of(0);
+    struct tensors all;
+    make(&all, job->rank);
+    for (int i = 0; i < TENSORS && job->rank > 0; i++) {
+        job_expect(hvd_allreduce(&all.each[i], &options), HVD_OK, "", "with a joined rank");
+        if (job->size == 2)
+            check(&all.each[i], 1, 1);
+    }
+    destroy(&all);
+    job_expect(hvd_join(NULL, NULL), HVD_OK, "", "join");
+}
+
+static void test_bad_calls(const struct job *job)
+{
+    const int64_t length = 3;
+    double data[3] = {1, 2, 3};
+    struct hvd_options options = HVD_OPTIONS_INIT;
+    struct hvd_tensor tensor = job_tensor("bad", HVD_INT32, &length, data, data);
+    options.op = HVD_ADASUM;
+    job_expect(hvd_allreduce(&tensor, &options), HVD_ERR_ARGUMENT, "not for int32", "integers");
+    tensor.type = HVD_FLOAT16;
+    job_expect(hvd_allreduce(&tensor, &options), HVD_ERR_ARGUMENT, "not for float16", "halves");
+    tensor.type = HVD_FLOAT64;
+    job_expect(hvd_reducescatter(&tensor, &options), HVD_ERR_ARGUMENT, "sum and average", "parts");
+    options.op = job->rank == 0 ? HVD_SUM : HVD_ADASUM;
+    job_expect(hvd_allreduce(&tensor, &options), job->size > 1 ? HVD_ERR_MISMATCH : HVD_OK,
+               "the reductions differ", "two operations");
+}
+
+int main(void)
+{
+    struct job job = job_begin();
+    for (int i = 0; i < ROUNDS; i++)
+        test_group(&job, 0, 0);
+    test_sets(&job);
+    test_join(&job);
+    test_bad_calls(&job);
+    job_end(&job);
+    return 0;
+}
