@@ -43,7 +43,7 @@
 #include "include/hvd.h"
 
 /* A module says with this number which version of this file it was built with. */
-#define ENGINE_VERSION 2
+#define ENGINE_VERSION 3
 
 struct engine_world; /* both are defined by each engine */
 struct engine_comm;
@@ -137,6 +137,11 @@ struct engine {
     /* Each word becomes the bitwise "and" of that word on all members. */
     enum hvd_status (*and_words)(struct engine_comm *comm, uint64_t *words, size_t count,
                                  int64_t timeout_ms, struct error *err);
+
+    /* NULL: the engine does not use MPI. The world ranks of the MPI_Comm that `communicator` points
+     * to, for the caller to free; none for MPI_COMM_NULL. Waits for no other rank. */
+    enum hvd_status (*mpi_members)(struct engine_world *world, const void *communicator,
+                                   int32_t **ranks, int32_t *count, struct error *err);
 };
 
 /* A module exports this function, under this name. */

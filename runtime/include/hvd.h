@@ -330,6 +330,13 @@ HVD_API int hvd_join(const struct hvd_options *options, int *last_joined);
  * HVD_ERR_MISMATCH: the ranks of the job passed different lists. */
 HVD_API int hvd_add_process_set(const int32_t *ranks, int32_t count, int32_t *set);
 
+/* Adds a set for each communicator of MPI that a rank passes, such as one of MPI_Comm_split().
+ * `communicator` points to this rank's MPI_Comm; MPI_COMM_NULL: it has none. Every rank of the job
+ * must call it, and all wait until all have. `*set` receives the number of the own set, or -1. The
+ * communicator is only read. HVD_ERR_SET_EXISTS: as above. HVD_ERR_MISMATCH: the members of a
+ * communicator passed different ones. HVD_ERR_UNSUPPORTED: the job does not use the engine mpi. */
+HVD_API int hvd_add_process_sets_mpi(const void *communicator, int32_t *set);
+
 /* Removes a set other than 0. Every rank of the job must call it, and all wait until all have.
  * Operations that are pending in the set fail with HVD_ERR_UNKNOWN_SET. */
 HVD_API int hvd_remove_process_set(int32_t set);

@@ -59,6 +59,19 @@ bool world_reduces(const struct world *world, enum hvd_type type, enum hvd_op op
     return world->engine->reduces(type, op == HVD_AVERAGE ? HVD_SUM : op);
 }
 
+enum hvd_status world_mpi_members(struct world *world, const void *communicator, int32_t **ranks,
+                                  int32_t *count, struct error *err)
+{
+    const struct engine *engine = world->engine;
+    if (engine->mpi_members != NULL)
+        return engine->mpi_members(world->engine_world, communicator, ranks, count, err);
+    error_set(err,
+              "the engine '%s' does not know communicators of MPI: start the program with hvdrun "
+              "--mpi=pmix --controller mpi",
+              engine->name);
+    return HVD_ERR_UNSUPPORTED;
+}
+
 struct process_set *world_set(struct world *world, int32_t id)
 {
     pthread_mutex_lock(&world->lock);

@@ -37,6 +37,10 @@ struct handles *world_handles(struct world *world);
 /* The type and op can be reduced. */
 bool world_reduces(const struct world *world, enum hvd_type type, enum hvd_op op);
 
+/* The ranks of the MPI_Comm that `communicator` points to, for the caller to free. */
+enum hvd_status world_mpi_members(struct world *world, const void *communicator, int32_t **ranks,
+                                  int32_t *count, struct error *err);
+
 /* A set, which the caller releases; NULL: there is not such a set. */
 struct process_set *world_set(struct world *world, int32_t id);
 /* The numbers of all sets, ascending. Returns how many there are. */

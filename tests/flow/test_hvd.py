@@ -54,6 +54,12 @@ class Hvd(Flow):
             with self.subTest(size=size):
                 self.every(size, "rules")
 
+    def test_process_sets_of_mpi(self):
+        if ENGINE == "mpi":
+            for size in SIZES:
+                with self.subTest(size=size):
+                    self.every(size, "mpi_sets")
+
     def test_starting_again(self):
         if ENGINE != "mpi":  # MPI can be initialized once
             self.every(min(2, SIZES[-1]), "rules", 5)

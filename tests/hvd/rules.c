@@ -34,6 +34,7 @@ static void test_before_init(void)
     job_expect(hvd_poll(1), HVD_ERR_NOT_INITIALIZED, "hvd_init", "poll");
     job_expect(hvd_wait(1, 0, NULL), HVD_ERR_NOT_INITIALIZED, "hvd_init", "wait");
     job_expect(hvd_add_process_set(&set, 1, &set), HVD_ERR_NOT_INITIALIZED, "hvd_init", "add");
+    job_expect(hvd_add_process_sets_mpi(&set, &set), HVD_ERR_NOT_INITIALIZED, "hvd_init", "mpi");
     job_expect(hvd_process_set_size(0), HVD_ERR_NOT_INITIALIZED, "hvd_init", "size");
     if (hvd_rank() != -1 || hvd_is_initialized() || hvd_engine()[0] != '\0')
         worker_fail("the library says that it is initialized");
@@ -135,6 +136,11 @@ static void test_bad_sets(const struct job *job)
                "a rank outside");
     job_expect(hvd_add_process_set(NULL, 1, &set), HVD_ERR_ARGUMENT, "ranks", "no list");
     job_expect(hvd_add_process_set(twice, 0, &set), HVD_ERR_ARGUMENT, "ranks", "an empty list");
+    job_expect(hvd_add_process_sets_mpi(NULL, &set), HVD_ERR_ARGUMENT, "NULL", "no communicator");
+    job_expect(hvd_add_process_sets_mpi(twice, NULL), HVD_ERR_ARGUMENT, "number", "no room");
+    if (strcmp(hvd_engine(), "mpi") != 0)
+        job_expect(hvd_add_process_sets_mpi(twice, &set), HVD_ERR_UNSUPPORTED, "--controller mpi",
+                   "a communicator without MPI");
 }
 
 /* The last rank differs. The library stays usable. */

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/mpi/members.h"
 #include "engine/mpi/operations.h"
 #include "engine/mpi/request.h"
 #include "engine/ranks.h"
@@ -239,6 +240,7 @@ static const struct engine engine_mpi = {
     .gather_messages = mpi_gather_messages,
     .broadcast_message = mpi_broadcast_message,
     .and_words = mpi_and_words,
+    .mpi_members = mpi_members,
 };
 
 __attribute__((visibility("default"))) const struct engine *hvd_engine_module(void)
