@@ -279,7 +279,8 @@ static void decide_groups(struct coordinator *coordinator, struct entry *const *
     size_t *next AUTO_FREE = mem_array(count, sizeof *next);
     for (size_t i = 0; i < count; i++)
         requests[i] = &entries[i]->request;
-    size_t end = fusion_groups(requests, count, coordinator->config->threshold, numbers);
+    const struct core_config *config = coordinator->config;
+    size_t end = fusion_groups(requests, count, config->size, config->threshold, numbers);
     struct group *groups AUTO_FREE = mem_array(end, sizeof *groups);
     for (size_t number = 0; number < end; number++)
         groups[number] = (struct group){SIZE_MAX, SIZE_MAX};

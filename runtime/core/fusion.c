@@ -19,13 +19,13 @@ static struct open_group *find(struct open_group *open, size_t count, const stru
     return NULL;
 }
 
-size_t fusion_groups(const struct request *const *requests, size_t count, size_t threshold,
-                     size_t *groups)
+size_t fusion_groups(const struct request *const *requests, size_t count, int ranks,
+                     size_t threshold, size_t *groups)
 {
     struct open_group *open AUTO_FREE = mem_array(count, sizeof *open);
     size_t open_count = 0, number = 0, limit = threshold < FUSION_ALONE ? threshold : FUSION_ALONE;
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = request_bytes(requests[i]);
+        size_t bytes = request_fused_bytes(requests[i], ranks);
         struct open_group *group = find(open, open_count, requests[i]);
         if (group != NULL && bytes <= limit && group->bytes <= threshold - bytes) {
             groups[i] = group->number;

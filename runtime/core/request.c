@@ -138,10 +138,24 @@ static bool same_scales(const struct request *a, const struct request *b)
            memcmp(&a->postscale, &b->postscale, sizeof a->postscale) == 0;
 }
 
+size_t request_fused_bytes(const struct request *request, int size)
+{
+    size_t bytes = request_bytes(request),
+           copies = request->kind == KIND_ALLGATHER ? (size_t)size : 1;
+    return __builtin_mul_overflow(bytes, copies, &bytes) ? SIZE_MAX : bytes;
+}
+
 bool request_fuses(const struct request *a, const struct request *b)
 {
-    return a->kind == KIND_ALLREDUCE && b->kind == KIND_ALLREDUCE && a->type == b->type &&
-           a->op == b->op && same_scales(a, b);
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case KIND_ALLREDUCE:
+    case KIND_REDUCESCATTER: return a->type == b->type && a->op == b->op && same_scales(a, b);
+    case KIND_ALLGATHER: return true;
+    case KIND_BROADCAST: return a->root == b->root;
+    default: return false;
+    }
 }
 
 static bool reduces(enum kind kind)

@@ -59,11 +59,15 @@ const char *request_name(const struct request *request);
 
 size_t request_elements(const struct request *request); /* SIZE_MAX: more than memory can have */
 size_t request_bytes(const struct request *request);
+/* What it takes in the fusion buffer of a set of `size` ranks, as far as one rank knows: the others
+ * may bring more or fewer rows to an allgather. */
+size_t request_fused_bytes(const struct request *request, int size);
 
 /* Whether the operation moves data of a tensor. */
 bool request_has_tensor(const struct request *request);
 
-/* Whether two allreduces may be one. */
+/* Whether two operations may be one. Reductions need the same type, operation and scales, and
+ * broadcasts the same root. What only moves bytes may have different types. */
 bool request_fuses(const struct request *a, const struct request *b);
 
 /* NULL: they agree. Otherwise what differs, such as "types"; static. */

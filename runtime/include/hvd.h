@@ -236,6 +236,11 @@ HVD_API int hvd_poll(hvd_handle handle);
  * Only one thread may wait for a handle: another gets HVD_ERR_BUSY. */
 HVD_API int hvd_wait(hvd_handle handle, int64_t timeout_ms, struct hvd_result *result);
 
+/* The same for a handle with several tensors: `results` has `count` elements, for the first `count`
+ * tensors in their order. */
+HVD_API int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_result *results,
+                             size_t count);
+
 /* ---- Collectives -------------------------------------------------------------------------------
  */
 
@@ -284,6 +289,13 @@ HVD_API int hvd_allgather_async(const struct hvd_tensor *tensor, const struct hv
 HVD_API int hvd_allgather(const struct hvd_tensor *tensor, const struct hvd_options *options,
                           struct hvd_result *result);
 
+/* The same for `count` tensors with different names, submitted at once, with one handle. `results`
+ * has `count` elements; hvd_wait_grouped() fills them for the asynchronous form. */
+HVD_API int hvd_grouped_allgather_async(const struct hvd_tensor *tensors, size_t count,
+                                        const struct hvd_options *options, hvd_handle *handle);
+HVD_API int hvd_grouped_allgather(const struct hvd_tensor *tensors, size_t count,
+                                  const struct hvd_options *options, struct hvd_result *results);
+
 /* Copies `input` of the global rank `root` to `output` of all ranks of the set. Other ranks' input
  * is not used. On the root, `output` may be NULL. */
 HVD_API int hvd_broadcast_async(const struct hvd_tensor *tensor, int root,
@@ -306,6 +318,12 @@ HVD_API int hvd_alltoall(const struct hvd_tensor *tensor, const int64_t *splits,
 HVD_API int hvd_reducescatter_async(const struct hvd_tensor *tensor,
                                     const struct hvd_options *options, hvd_handle *handle);
 HVD_API int hvd_reducescatter(const struct hvd_tensor *tensor, const struct hvd_options *options);
+
+/* The same for `count` tensors with different names, submitted at once, with one handle. */
+HVD_API int hvd_grouped_reducescatter_async(const struct hvd_tensor *tensors, size_t count,
+                                            const struct hvd_options *options, hvd_handle *handle);
+HVD_API int hvd_grouped_reducescatter(const struct hvd_tensor *tensors, size_t count,
+                                      const struct hvd_options *options);
 
 /* Complete when all ranks of the set have submitted it. A set has one barrier at a time: another
  * gets HVD_ERR_DUPLICATE_NAME. `options` gives the set and the callback. */

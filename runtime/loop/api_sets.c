@@ -20,7 +20,7 @@ static enum hvd_status change_sets(struct world *world, struct request *request,
     enum hvd_status status = set_submit(all, request, token, 1, &err);
     if (status == HVD_OK) {
         set_hurry(all, key);
-        status = handle_wait(handles, handle, -1, NULL, number, text, sizeof text);
+        status = handle_wait(handles, handle, -1, (struct results){0}, number, text, sizeof text);
     } else {
         handle_discard(handles, handle);
         snprintf(text, sizeof text, "%s", err.text);

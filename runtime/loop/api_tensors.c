@@ -165,24 +165,35 @@ static void hurry(void *context, int32_t set, const char *key)
     set_release(found);
 }
 
-int hvd_wait(hvd_handle handle, int64_t timeout_ms, struct hvd_result *result)
+static int wait_for(hvd_handle handle, int64_t timeout_ms, struct results results)
 {
     char text[ERROR_TEXT_MAX] = "";
     struct world *world = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
     enum hvd_status status;
-    if (result != NULL && result->size < sizeof result->size) {
+    if (results.items != NULL && results.items[0].size < sizeof results.items[0].size) {
         snprintf(text, sizeof text, "the size of the result's struct is not set");
         status = HVD_ERR_ARGUMENT;
     } else {
         if (timeout_ms != 0)
             handle_pending(world_handles(world), handle, hurry, world);
         status =
-            handle_wait(world_handles(world), handle, timeout_ms, result, NULL, text, sizeof text);
+            handle_wait(world_handles(world), handle, timeout_ms, results, NULL, text, sizeof text);
     }
     library_leave();
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", text);
+}
+
+int hvd_wait(hvd_handle handle, int64_t timeout_ms, struct hvd_result *result)
+{
+    return wait_for(handle, timeout_ms, (struct results){result, 1});
+}
+
+int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_result *results,
+                     size_t count)
+{
+    return wait_for(handle, timeout_ms, (struct results){count == 0 ? NULL : results, count});
 }
 
 void hvd_result_free(struct hvd_result *result)
@@ -232,6 +243,20 @@ int hvd_allgather(const struct hvd_tensor *tensor, const struct hvd_options *opt
     return submit_and_wait(&(struct batch){KIND_ALLGATHER, tensor, 1, NULL, 0}, options, result);
 }
 
+int hvd_grouped_allgather_async(const struct hvd_tensor *tensors, size_t count,
+                                const struct hvd_options *options, hvd_handle *handle)
+{
+    return submit(&(struct batch){KIND_ALLGATHER, tensors, count, NULL, 0}, options, handle);
+}
+
+int hvd_grouped_allgather(const struct hvd_tensor *tensors, size_t count,
+                          const struct hvd_options *options, struct hvd_result *results)
+{
+    hvd_handle handle;
+    int status = hvd_grouped_allgather_async(tensors, count, options, &handle);
+    return status == HVD_OK ? hvd_wait_grouped(handle, -1, results, count) : status;
+}
+
 int hvd_broadcast_async(const struct hvd_tensor *tensor, int root,
                         const struct hvd_options *options, hvd_handle *handle)
 {
@@ -264,6 +289,19 @@ int hvd_reducescatter_async(const struct hvd_tensor *tensor, const struct hvd_op
 int hvd_reducescatter(const struct hvd_tensor *tensor, const struct hvd_options *options)
 {
     return submit_and_wait(&(struct batch){KIND_REDUCESCATTER, tensor, 1, NULL, 0}, options, NULL);
+}
+
+int hvd_grouped_reducescatter_async(const struct hvd_tensor *tensors, size_t count,
+                                    const struct hvd_options *options, hvd_handle *handle)
+{
+    return submit(&(struct batch){KIND_REDUCESCATTER, tensors, count, NULL, 0}, options, handle);
+}
+
+int hvd_grouped_reducescatter(const struct hvd_tensor *tensors, size_t count,
+                              const struct hvd_options *options)
+{
+    return submit_and_wait(&(struct batch){KIND_REDUCESCATTER, tensors, count, NULL, 0}, options,
+                           NULL);
 }
 
 int hvd_barrier_async(const struct hvd_options *options, hvd_handle *handle)

@@ -11,15 +11,20 @@
 #define NS_PER_MS 1000000
 #define NS_PER_SECOND 1000000000
 
+/* What has come back from a submission. */
+struct answer {
+    bool done;
+    struct hvd_result result;
+};
+
 struct handle {
     hvd_handle number;
     struct submission *submissions;
+    struct answer *answers;
     size_t count, pending;
-    bool *done; /* which submissions are complete */
     enum hvd_status status;
     size_t failed; /* the submission that `status` is of */
     char *text;
-    struct hvd_result result;
     int32_t value; /* outcome.number */
     hvd_callback callback;
     void *context;
@@ -55,12 +60,12 @@ static void handle_destroy(struct handle *handle)
     for (size_t i = 0; i < handle->count; i++) {
         free(handle->submissions[i].key);
         free(handle->submissions[i].splits);
+        free(handle->answers[i].result.data);
+        free(handle->answers[i].result.splits);
     }
     free(handle->submissions);
-    free(handle->done);
+    free(handle->answers);
     free(handle->text);
-    free(handle->result.data);
-    free(handle->result.splits);
     free(handle);
 }
 
@@ -179,7 +184,7 @@ struct submission *handle_create(struct handles *handles, size_t count, hvd_call
                               .kept = kept,
                               .value = -1};
     handle->submissions = mem_array(count, sizeof *handle->submissions);
-    handle->done = mem_array(count, sizeof *handle->done);
+    handle->answers = mem_array(count, sizeof *handle->answers);
     for (size_t i = 0; i < count; i++) {
         handle->submissions[i].handle = handle;
         handle->submissions[i].index = i;
@@ -219,14 +224,14 @@ void submission_complete(struct handles *handles, struct submission *submission,
         free(handle->text);
         handle->text = mem_strdup(outcome->text);
     }
-    if (outcome->data != NULL || outcome->splits != NULL) {
-        handle->result.data = outcome->data;
-        handle->result.rows = outcome->rows;
-        handle->result.splits = outcome->splits;
-        handle->result.split_count = outcome->split_count;
-    }
+    handle->answers[submission->index] =
+        (struct answer){.done = true,
+                        .result = {.data = outcome->data,
+                                   .rows = outcome->rows,
+                                   .splits = outcome->splits,
+                                   .split_count = outcome->split_count,
+                                   .last_joined = outcome->number}};
     handle->value = outcome->number;
-    handle->done[submission->index] = true;
     handles->completed++;
     if (--handle->pending == 0)
         finish(handles, handle);
@@ -277,7 +282,7 @@ void handle_pending(struct handles *handles, hvd_handle number,
         int32_t set = -1;
         pthread_mutex_lock(&handles->lock);
         const struct handle *handle = find(handles, number);
-        while (handle != NULL && i < handle->count && handle->done[i])
+        while (handle != NULL && i < handle->count && handle->answers[i].done)
             i++;
         if (handle != NULL && i < handle->count) {
             key = mem_strdup(handle->submissions[i].key);
@@ -298,15 +303,17 @@ static struct timespec after(int64_t timeout_ms)
     return (struct timespec){.tv_sec = at / NS_PER_SECOND, .tv_nsec = at % NS_PER_SECOND};
 }
 
-static void give_result(struct handle *handle, struct hvd_result *result)
+/* The memory of the results that fit is the caller's from now on. */
+static void give_results(struct handle *handle, struct results results)
 {
-    size_t size = result->size;
-    struct hvd_result own = handle->result;
-    own.size = size;
-    own.last_joined = handle->value;
-    memcpy(result, &own, size < sizeof own ? size : sizeof own);
-    handle->result.data = NULL; /* now they are the caller's */
-    handle->result.splits = NULL;
+    size_t size = results.count == 0 ? 0 : results.items[0].size;
+    for (size_t i = 0; i < handle->count && i < results.count; i++) {
+        struct hvd_result *own = &handle->answers[i].result;
+        own->size = size;
+        memcpy((char *)results.items + i * size, own, size < sizeof *own ? size : sizeof *own);
+        own->data = NULL;
+        own->splits = NULL;
+    }
 }
 
 /* With the lock held, which a wait gives up meanwhile. False: the time is over. */
@@ -330,7 +337,7 @@ static bool wait_for(struct handles *handles, struct handle *handle, int64_t tim
 }
 
 enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
-                            struct hvd_result *result, int32_t *number_out, char *text, size_t room)
+                            struct results results, int32_t *number_out, char *text, size_t room)
 {
     pthread_mutex_lock(&handles->lock);
     struct handle *handle = find(handles, number);
@@ -344,8 +351,8 @@ enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t 
     }
     if (status == HVD_OK) {
         status = status_of(handle, text, room);
-        if (handle != NULL && status == HVD_OK && result != NULL)
-            give_result(handle, result);
+        if (handle != NULL && status == HVD_OK && results.items != NULL)
+            give_results(handle, results);
         if (handle != NULL && number_out != NULL)
             *number_out = handle->value;
         if (handle != NULL)

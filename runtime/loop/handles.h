@@ -26,7 +26,7 @@ struct submission {
     int64_t *splits; /* alltoall: rows for each set rank, owned; NULL: equal parts */
 };
 
-/* What a submission gives back besides its buffers. `data` and `splits` go to the handle. */
+/* What a submission gives back besides its buffers. `data` and `splits` go to the submission. */
 struct outcome {
     enum hvd_status status;
     const char *text; /* borrowed */
@@ -67,7 +67,14 @@ enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *te
 void handle_pending(struct handles *handles, hvd_handle number,
                     void (*each)(void *context, int32_t set, const char *key), void *context);
 
-/* As hvd_wait(), and the text of the error. `number_out` (may be NULL) receives outcome.number. */
+/* Where the results of a handle go: an array whose elements have the size that the first one says.
+ * A handle with more submissions keeps the rest, and frees it. */
+struct results {
+    struct hvd_result *items; /* NULL: the caller does not want them */
+    size_t count;
+};
+
+/* As hvd_wait_grouped(), and the text of the error. `number_out` (may be NULL) receives
+ * outcome.number. */
 enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
-                            struct hvd_result *result, int32_t *number_out, char *text,
-                            size_t room);
+                            struct results results, int32_t *number_out, char *text, size_t room);

@@ -8,25 +8,10 @@
 #include "engine/adasum.h"
 #include "engine/reduce.h"
 #include "engine/scale.h"
-#include "loop/moves.h"
-
-static void trace_all(const struct runner *runner, enum trace_kind kind, const struct part *parts,
-                      size_t count, const char *what)
-{
-    for (size_t i = 0; i < count && trace_is_on(runner->trace); i++)
-        runner_trace(runner, kind, &parts[i].request, what);
-}
-
-/* The average is a sum that is divided with the same multiplication as the user's scale. */
-static double postscale_of(const struct runner *runner, const struct request *request)
-{
-    return request->op == HVD_AVERAGE ? request->postscale / runner->size : request->postscale;
-}
-
-static enum hvd_op reduction_of(const struct request *request)
-{
-    return request->op == HVD_AVERAGE ? HVD_SUM : request->op;
-}
+#include "loop/alltoall.h"
+#include "loop/broadcast.h"
+#include "loop/gather.h"
+#include "loop/scatter.h"
 
 /* The tensors of `parts` are back to back, and each is a vector of its own. */
 static enum hvd_status adasum(struct runner *runner, const struct part *parts, size_t count,
@@ -50,13 +35,13 @@ static enum hvd_status reduce(struct runner *runner, const struct part *parts, s
     const char *what = first->op == HVD_ADASUM ? "ADASUM_ALLREDUCE" : "ALLREDUCE";
     if (elements == 0)
         return HVD_OK;
-    for (size_t i = 0; i < count && trace_is_on(runner->trace); i++)
-        runner_activity(runner, TRACE_ACTIVITY_BEGIN, &parts[i].request, what);
-    enum hvd_status status = first->op == HVD_ADASUM
-                                 ? adasum(runner, parts, count, data, err)
-                                 : runner->engine->allreduce(runner->comm, data, elements,
-                                                             first->type, reduction_of(first), err);
-    trace_all(runner, TRACE_ACTIVITY_END, parts, count, what);
+    runner_activity(runner, TRACE_ACTIVITY_BEGIN, parts, count, what);
+    enum hvd_status status =
+        first->op == HVD_ADASUM
+            ? adasum(runner, parts, count, data, err)
+            : runner->engine->allreduce(runner->comm, data, elements, first->type,
+                                        runner_reduction(first), err);
+    runner_activity(runner, TRACE_ACTIVITY_END, parts, count, what);
     return status;
 }
 
@@ -79,7 +64,7 @@ static enum hvd_status reduce_one(struct runner *runner, const struct part *part
     if (status == HVD_OK)
         status = reduce(runner, part, 1, data, elements, err);
     if (status == HVD_OK && submission != NULL)
-        scale_copy(request->type, data, data, elements, postscale_of(runner, request));
+        scale_copy(request->type, data, data, elements, runner_postscale(runner, request));
     return status;
 }
 
@@ -107,7 +92,7 @@ static void copy_out(const struct runner *runner, const struct part *parts, size
         const struct submission *submission = parts[i].token;
         if (submission != NULL)
             scale_copy(request->type, submission->output, at, request_elements(request),
-                       postscale_of(runner, request));
+                       runner_postscale(runner, request));
         at += request_bytes(request);
     }
 }
@@ -121,69 +106,30 @@ static enum hvd_status reduce_fused(struct runner *runner, const struct part *pa
     enum hvd_status status = runner_reserve(runner, bytes, err);
     if (status != HVD_OK)
         return status;
-    trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_IN_FUSION_BUFFER");
+    runner_trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_IN_FUSION_BUFFER");
     copy_in(runner, parts, count);
-    trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_IN_FUSION_BUFFER");
+    runner_trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_IN_FUSION_BUFFER");
     status = reduce(runner, parts, count, runner->buffer,
                     bytes / reduce_type_bytes(parts[0].request.type), err);
     if (status != HVD_OK)
         return status;
-    trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
+    runner_trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
     copy_out(runner, parts, count);
-    trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
+    runner_trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
     return HVD_OK;
 }
 
-/* Rows of the first dimension for each set rank: the first ones get one more. */
-static void rows_of_parts(const struct runner *runner, const struct request *request,
-                          size_t *counts)
-{
-    size_t size = (size_t)runner->size, rows = (size_t)request->shape[0];
-    size_t row = rows == 0 ? 0 : request_elements(request) / rows;
-    for (size_t i = 0; i < size; i++)
-        counts[i] = (rows / size + (i < rows % size ? 1 : 0)) * row;
-}
-
-static enum hvd_status reducescatter(struct runner *runner, const struct part *part,
-                                     struct error *err)
-{
-    const struct request *request = &part->request;
-    const struct submission *submission = part->token;
-    size_t *counts AUTO_FREE = mem_array((size_t)runner->size, sizeof *counts);
-    size_t elements = request_elements(request);
-    const void *input = submission->input;
-    const double one = 1;
-    rows_of_parts(runner, request, counts);
-    if (elements == 0)
-        return HVD_OK;
-    if (memcmp(&request->prescale, &one, sizeof one) != 0 || submission->output == input) {
-        enum hvd_status status = runner_reserve(runner, request_bytes(request), err);
-        if (status != HVD_OK)
-            return status;
-        scale_copy(request->type, runner->buffer, input, elements, request->prescale);
-        input = runner->buffer;
-    }
-    runner_activity(runner, TRACE_ACTIVITY_BEGIN, request, "REDUCESCATTER");
-    enum hvd_status status = runner->engine->reducescatter(
-        runner->comm, input, submission->output, counts, request->type, reduction_of(request), err);
-    runner_activity(runner, TRACE_ACTIVITY_END, request, "REDUCESCATTER");
-    if (status == HVD_OK)
-        scale_copy(request->type, submission->output, submission->output, counts[runner->rank],
-                   postscale_of(runner, request));
-    return status;
-}
-
 static enum hvd_status run(struct runner *runner, const struct part *parts, size_t count,
-                           struct outcome *outcome, struct error *err)
+                           struct outcome *outcomes, struct error *err)
 {
     switch (parts[0].request.kind) {
     case KIND_ALLREDUCE:
         return count == 1 ? reduce_one(runner, parts, err)
                           : reduce_fused(runner, parts, count, err);
-    case KIND_ALLGATHER: return move_allgather(runner, parts, outcome, err);
-    case KIND_ALLTOALL: return move_alltoall(runner, parts, outcome, err);
-    case KIND_BROADCAST: return move_broadcast(runner, parts, err);
-    case KIND_REDUCESCATTER: return reducescatter(runner, parts, err);
+    case KIND_ALLGATHER: return gather_run(runner, parts, count, outcomes, err);
+    case KIND_ALLTOALL: return alltoall_run(runner, parts, outcomes, err);
+    case KIND_BROADCAST: return broadcast_run(runner, parts, count, err);
+    case KIND_REDUCESCATTER: return scatter_run(runner, parts, count, err);
     default: return HVD_OK; /* a barrier: all ranks have submitted it */
     }
 }
@@ -192,9 +138,9 @@ enum hvd_status operation_run(struct runner *runner, const struct part *parts, s
                               struct outcome *outcomes, struct error *err)
 {
     const char *kind = kind_text(parts[0].request.kind);
-    trace_all(runner, TRACE_OPERATION_BEGIN, parts, count, kind);
+    runner_trace_all(runner, TRACE_OPERATION_BEGIN, parts, count, kind);
     enum hvd_status status = run(runner, parts, count, outcomes, err);
-    trace_all(runner, TRACE_OPERATION_END, parts, count, status == HVD_OK ? kind : NULL);
+    runner_trace_all(runner, TRACE_OPERATION_END, parts, count, status == HVD_OK ? kind : NULL);
     for (size_t i = 0; i < count; i++) {
         outcomes[i].status = status;
         outcomes[i].text = status == HVD_OK ? "" : err->text;

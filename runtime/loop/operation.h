@@ -2,9 +2,9 @@
 /*
  * Runs one operation of a process set with its engine.
  *
- * Several allreduces go through the fusion buffer: one copy in, one operation, one copy out; the
- * copies scale. A single one is reduced in its own output. The first dimensions of an allgather and
- * the splits of an alltoall are exchanged before the data.
+ * Tensors that are fused go through the fusion buffer: one copy in, one operation, one copy out;
+ * the copies scale. A single allreduce is done in its own output. The first dimensions of
+ * allgathers and the splits of an alltoall are exchanged before the data.
  */
 #pragma once
 

@@ -47,8 +47,15 @@ void runner_trace(const struct runner *runner, enum trace_kind kind, const struc
                                                     .time_ns = clock_mono_ns()});
 }
 
-void runner_activity(const struct runner *runner, enum trace_kind kind,
-                     const struct request *request, const char *operation)
+void runner_trace_all(const struct runner *runner, enum trace_kind kind, const struct part *parts,
+                      size_t count, const char *what)
+{
+    for (size_t i = 0; i < count && trace_is_on(runner->trace); i++)
+        runner_trace(runner, kind, &parts[i].request, what);
+}
+
+void runner_activity(const struct runner *runner, enum trace_kind kind, const struct part *parts,
+                     size_t count, const char *operation)
 {
     char what[64];
     if (!trace_is_on(runner->trace))
@@ -56,5 +63,15 @@ void runner_activity(const struct runner *runner, enum trace_kind kind,
     snprintf(what, sizeof what, "%s_%s", runner->engine->name, operation);
     for (char *at = what; *at != '\0'; at++)
         *at = (char)toupper((unsigned char)*at);
-    runner_trace(runner, kind, request, what);
+    runner_trace_all(runner, kind, parts, count, what);
+}
+
+enum hvd_op runner_reduction(const struct request *request)
+{
+    return request->op == HVD_AVERAGE ? HVD_SUM : request->op;
+}
+
+double runner_postscale(const struct runner *runner, const struct request *request)
+{
+    return request->op == HVD_AVERAGE ? request->postscale / runner->size : request->postscale;
 }

@@ -28,6 +28,15 @@ enum hvd_status runner_reserve(struct runner *runner, size_t bytes, struct error
 void runner_trace(const struct runner *runner, enum trace_kind kind, const struct request *request,
                   const char *what);
 
+/* The same for each part of an operation. */
+void runner_trace_all(const struct runner *runner, enum trace_kind kind, const struct part *parts,
+                      size_t count, const char *what);
+
 /* An activity of the engine, such as "GLOO_ALLREDUCE". */
-void runner_activity(const struct runner *runner, enum trace_kind kind,
-                     const struct request *request, const char *operation);
+void runner_activity(const struct runner *runner, enum trace_kind kind, const struct part *parts,
+                     size_t count, const char *operation);
+
+/* The engine has no average: that is a sum, divided with the same multiplication as the user's
+ * scale. */
+enum hvd_op runner_reduction(const struct request *request);
+double runner_postscale(const struct runner *runner, const struct request *request);

@@ -190,6 +190,46 @@ static void test_groups(const struct job *job)
                job->size > 1 ? HVD_ERR_MISMATCH : HVD_OK, "'g2'", "a group with a mismatch");
 }
 
+/* Rank r gathers r + i rows of tensor i, and scatters rows of ones. */
+static void test_other_groups(const struct job *job)
+{
+    enum { TENSORS = 3, ROWS = 40 };
+    static const char *const names[TENSORS] = {"h0", "h1", "h2"};
+    static const enum hvd_type types[TENSORS] = {HVD_UINT8, HVD_FLOAT64, HVD_INT32};
+    char bytes[ROWS * sizeof(double)];
+    int64_t rows[TENSORS];
+    const int64_t all = ROWS;
+    int32_t ones[ROWS], parts[TENSORS][ROWS];
+    struct hvd_tensor tensors[TENSORS];
+    struct hvd_result results[TENSORS] = {HVD_RESULT_INIT, HVD_RESULT_INIT, HVD_RESULT_INIT};
+    struct hvd_options options = HVD_OPTIONS_INIT;
+    memset(bytes, 65 + job->rank, sizeof bytes);
+    for (int i = 0; i < TENSORS; i++) {
+        rows[i] = job->rank + i;
+        tensors[i] = job_tensor(names[i], types[i], &rows[i], bytes, NULL);
+    }
+    job_expect(hvd_grouped_allgather(tensors, TENSORS, NULL, results), HVD_OK, "", "allgather");
+    for (int i = 0; i < TENSORS; i++) {
+        const char *at = results[i].data;
+        for (int rank = 0; rank < job->size; rank++)
+            for (size_t k = 0; k < (size_t)(rank + i) * hvd_type_bytes(types[i]); k++)
+                if (*at++ != (char)(65 + rank))
+                    worker_fail("a group of allgathers: tensor %d is wrong", i);
+        hvd_result_free(&results[i]);
+    }
+    options.op = HVD_SUM;
+    for (int i = 0; i < ROWS; i++)
+        ones[i] = 1;
+    for (int i = 0; i < TENSORS; i++)
+        tensors[i] = job_tensor(names[i], HVD_INT32, &all, ones, parts[i]);
+    job_expect(hvd_grouped_reducescatter(tensors, TENSORS, &options), HVD_OK, "", "scatter");
+    int64_t own = ROWS / job->size + (job->rank < ROWS % job->size ? 1 : 0);
+    for (int i = 0; i < TENSORS; i++)
+        for (int64_t k = 0; k < own; k++)
+            if (parts[i][k] != job->size)
+                worker_fail("a group of reducescatters: tensor %d is wrong", i);
+}
+
 struct called {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -358,6 +398,7 @@ int main(int argc, char **argv)
         test_bad_sets(&job);
         test_mismatches(&job);
         test_groups(&job);
+        test_other_groups(&job);
         test_callbacks();
         test_waits(&job);
         test_join(&job);

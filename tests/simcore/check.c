@@ -13,11 +13,26 @@ static char *keys_of(const struct action *action)
     return buf_take(&keys);
 }
 
-static void check_fusion(struct world *world, const struct action *action)
+/* Each rank has other rows to gather: set rank r has r more than the first. So this is the least
+ * that a rank may have taken it for. */
+static size_t bytes_at_least(const struct sim_set *set, int set_rank, const struct part *part)
+{
+    struct request request = part->request;
+    int64_t shape[2];
+    if (request.kind == KIND_ALLGATHER) {
+        memcpy(shape, request.shape, sizeof shape);
+        shape[0] -= set_rank;
+        request.shape = shape;
+    }
+    return request_fused_bytes(&request, set->count);
+}
+
+static void check_fusion(struct world *world, int set, int rank, const struct action *action)
 {
     size_t bytes = 0;
+    int set_rank = program_set_rank(world->program, set, rank);
     for (size_t i = 0; i < action->count; i++) {
-        bytes += request_bytes(&action->parts[i].request);
+        bytes += bytes_at_least(&world->program->sets[set], set_rank, &action->parts[i]);
         if (action->count > 1 &&
             !request_fuses(&action->parts[0].request, &action->parts[i].request))
             world_break(world, FUSION, "'%s' is fused with '%s'", action->parts[0].request.key,
@@ -32,7 +47,7 @@ void check_operation(struct world *world, int set, int rank, const struct action
     struct node *node = &world->nodes[set][rank];
     struct operation *operation = &world->operations[set][node->runs];
     char *keys = keys_of(action);
-    check_fusion(world, action);
+    check_fusion(world, set, rank, action);
     if (operation->keys == NULL) {
         operation->keys = keys;
         operation->has_data = request_has_tensor(&action->parts[0].request);

@@ -11,7 +11,7 @@
 
 #include "core/fusion.h"
 
-enum { COUNT = 6 };
+enum { COUNT = 6, RANKS = 3 };
 
 static void expect(const struct request *requests, size_t threshold, const size_t *expected,
                    size_t groups)
@@ -20,7 +20,7 @@ static void expect(const struct request *requests, size_t threshold, const size_
     size_t found[COUNT];
     for (int i = 0; i < COUNT; i++)
         list[i] = &requests[i];
-    assert_int_equal(fusion_groups(list, COUNT, threshold, found), groups);
+    assert_int_equal(fusion_groups(list, COUNT, RANKS, threshold, found), groups);
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(found[i], expected[i]);
 }
@@ -70,9 +70,42 @@ static void test_large_tensors_run_alone(void **state)
     expect(requests, (size_t)1 << 30, (size_t[]){0, 0, 1, 0, 0, 2}, 3);
 }
 
+/* Reductions must be alike, broadcasts have one root, and gathered tensors may have any types. */
+static void test_other_operations(void **state)
+{
+    (void)state;
+    int64_t ten = 10;
+    struct request requests[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        requests[i] = (struct request){.key = "tx",
+                                       .kind = KIND_ALLGATHER,
+                                       .type = i % 2 == 0 ? HVD_INT8 : HVD_FLOAT64,
+                                       .prescale = 1,
+                                       .postscale = 1,
+                                       .dims = 1,
+                                       .shape = &ten};
+    /* 30 and 240 bytes from three ranks */
+    expect(requests, 1000, (size_t[]){0, 0, 0, 0, 0, 0}, 1);
+    expect(requests, 300, (size_t[]){0, 0, 0, 1, 1, 2}, 3);
+    for (int i = 0; i < COUNT; i++)
+        requests[i].kind = KIND_REDUCESCATTER;
+    expect(requests, 1000, (size_t[]){0, 1, 0, 1, 0, 1}, 2);
+    requests[4].op = HVD_SUM;
+    expect(requests, 1000, (size_t[]){0, 1, 0, 1, 2, 1}, 3);
+    for (int i = 0; i < COUNT; i++) {
+        requests[i].kind = KIND_BROADCAST;
+        requests[i].root = i / 4;
+    }
+    expect(requests, 1000, (size_t[]){0, 0, 0, 0, 1, 1}, 2);
+    for (int i = 0; i < COUNT; i++)
+        requests[i].kind = KIND_ALLTOALL;
+    expect(requests, 1000, (size_t[]){0, 1, 2, 3, 4, 5}, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups),
-                                       cmocka_unit_test(test_large_tensors_run_alone)};
+                                       cmocka_unit_test(test_large_tensors_run_alone),
+                                       cmocka_unit_test(test_other_operations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void test_the_first_error_of_a_group(void **state)
     hvd_handle number;
     struct handles *handles = handles_create(0);
     struct submission *all = handle_create(handles, 3, NULL, NULL, true, &number);
-    assert_int_equal(handle_wait(handles, number, 0, NULL, NULL, text, sizeof text),
+    assert_int_equal(handle_wait(handles, number, 0, (struct results){0}, NULL, text, sizeof text),
                      HVD_ERR_TIMEOUT);
     complete(handles, &all[2], HVD_ERR_ENGINE, "third");
     complete(handles, &all[0], HVD_OK, "");
@@ -38,7 +38,7 @@ static void test_the_first_error_of_a_group(void **state)
     assert_int_equal(handle_poll(handles, number, text, sizeof text), HVD_ERR_MISMATCH);
     assert_string_equal(text, "second");
     assert_int_equal(handles_completed(handles), 3);
-    assert_int_equal(handle_wait(handles, number, -1, NULL, NULL, text, sizeof text),
+    assert_int_equal(handle_wait(handles, number, -1, (struct results){0}, NULL, text, sizeof text),
                      HVD_ERR_MISMATCH);
     assert_int_equal(handle_poll(handles, number, text, sizeof text), HVD_ERR_UNKNOWN_HANDLE);
     handles_destroy(handles);
@@ -51,7 +51,8 @@ static void test_numbers_do_not_come_again(void **state)
     char text[100];
     struct handles *handles = handles_create(0);
     complete(handles, handle_create(handles, 1, NULL, NULL, true, &first), HVD_OK, "");
-    assert_int_equal(handle_wait(handles, first, -1, NULL, NULL, text, sizeof text), HVD_OK);
+    assert_int_equal(handle_wait(handles, first, -1, (struct results){0}, NULL, text, sizeof text),
+                     HVD_OK);
     complete(handles, handle_create(handles, 1, NULL, NULL, true, &second), HVD_OK, "");
     assert_true(first != second && first > 0 && second > 0);
     uint32_t generation = handles_destroy(handles);
@@ -80,12 +81,40 @@ static void test_a_result_has_the_size_that_the_program_knows(void **state)
     submission_complete(handles, one, &outcome);
     old.result = (struct hvd_result)HVD_RESULT_INIT;
     old.result.size = offsetof(struct hvd_result, splits); /* of an older version */
-    assert_int_equal(handle_wait(handles, number, -1, &old.result, NULL, text, sizeof text),
-                     HVD_OK);
+    assert_int_equal(
+        handle_wait(handles, number, -1, (struct results){&old.result, 1}, NULL, text, sizeof text),
+        HVD_OK);
     assert_int_equal(old.result.rows, 5);
     assert_int_equal(old.result.last_joined, -1);
     assert_true(old.after == 77);
     free(old.result.data);
+    handles_destroy(handles);
+}
+
+/* Each tensor of a group has a result of its own; what the caller does not take is freed. */
+static void test_the_results_of_a_group(void **state)
+{
+    (void)state;
+    enum { COUNT = 3 };
+    hvd_handle number;
+    char text[100];
+    struct hvd_result results[COUNT - 1] = {HVD_RESULT_INIT, HVD_RESULT_INIT};
+    struct handles *handles = handles_create(0);
+    struct submission *all = handle_create(handles, COUNT, NULL, NULL, true, &number);
+    for (int i = COUNT - 1; i >= 0; i--) {
+        struct outcome outcome = OUTCOME_INIT;
+        outcome.data = mem_alloc(8);
+        outcome.rows = 10 + i;
+        submission_complete(handles, &all[i], &outcome);
+    }
+    assert_int_equal(handle_wait(handles, number, -1, (struct results){results, COUNT - 1}, NULL,
+                                 text, sizeof text),
+                     HVD_OK);
+    for (int i = 0; i < COUNT - 1; i++) {
+        assert_int_equal(results[i].rows, 10 + i);
+        assert_non_null(results[i].data);
+        free(results[i].data);
+    }
     handles_destroy(handles);
 }
 
@@ -117,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_the_first_error_of_a_group),
         cmocka_unit_test(test_numbers_do_not_come_again),
         cmocka_unit_test(test_a_result_has_the_size_that_the_program_knows),
+        cmocka_unit_test(test_the_results_of_a_group),
         cmocka_unit_test(test_callbacks_run_before_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
