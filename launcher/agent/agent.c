@@ -18,6 +18,7 @@
 #include "agent/notifier.h"
 #include "agent/orders.h"
 #include "agent/rendezvous_door.h"
+#include "agent/usage.h"
 #include "agent/worker_lines.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -218,6 +219,7 @@ static void agent_close(struct agent *agent)
     helpers_destroy(agent->helpers);
     notifier_destroy(agent->notifier);
     check_destroy(agent->check);
+    usage_destroy(agent->usage);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);

@@ -22,6 +22,7 @@ struct mpi_host;
 struct notifier;
 struct rendezvous_door;
 struct tls_stream;
+struct usage;
 struct worker_lines;
 
 struct agent {
@@ -48,6 +49,7 @@ struct agent {
     struct notifier *notifier;
     struct departure *departure;
     struct check *check; /* NULL until the driver asks */
+    struct usage *usage; /* likewise */
     char *job_id;
     int64_t grace_ms, drain_ms;
     uint32_t end_epoch;  /* of the newest END */

@@ -190,6 +190,13 @@ void crews_report_states(const struct crews *crews, const struct worker_lines *l
     strv_destroy(&states.texts);
 }
 
+void crews_walk_live(const struct crews *crews,
+                     void (*each)(void *context, uint32_t seat, pid_t pid), void *context)
+{
+    for (size_t i = 0; i < crews->count; i++)
+        crew_walk_live(crews->list[i], each, context);
+}
+
 int crews_live(const struct crews *crews)
 {
     int live = 0;

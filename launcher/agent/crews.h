@@ -45,6 +45,8 @@ void crews_write_deadline(const struct crews *crews, const struct deadline *dead
 void crews_report_states(const struct crews *crews, const struct worker_lines *lines,
                          const struct post *post);
 
+void crews_walk_live(const struct crews *crews,
+                     void (*each)(void *context, uint32_t seat, pid_t pid), void *context);
 int crews_live(const struct crews *crews);
 bool crews_is_finished(const struct crews *crews);
 void crews_leave_folders(struct crews *crews); /* as crew_leave_folders() */

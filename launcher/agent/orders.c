@@ -6,6 +6,7 @@
 #include "agent/agent_end.h"
 #include "agent/crew_orders.h"
 #include "agent/node_orders.h"
+#include "agent/usage.h"
 #include "base/clock.h"
 
 typedef void node_order(struct agent *agent, const struct frame_header *header,
@@ -43,6 +44,14 @@ static void state_request(struct agent *agent, const struct frame_header *header
     crews_report_states(agent->crews, agent->lines, &agent->post);
 }
 
+static void sample(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    (void)header, (void)body;
+    if (agent->usage == NULL)
+        agent->usage = usage_create();
+    usage_report(agent->usage, agent->crews, &agent->post);
+}
+
 static void end(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
     agent_end_order(agent, header->epoch, body, header->length);
@@ -70,6 +79,7 @@ static const struct order orders[] = {
     [FRAME_CHECK] = {.node = node_orders_check},
     [FRAME_PROBE] = {.node = node_orders_check},
     [FRAME_STATE_REQUEST] = {.node = state_request},
+    [FRAME_SAMPLE] = {.node = sample},
     [FRAME_END] = {.node = end},
     [FRAME_QUIT] = {.node = quit},
     [FRAME_CANCEL] = {.crews = cancel},

@@ -28,6 +28,7 @@ static const struct frames_kind kinds[] = {
     {FRAME_RESUME, NULL},
     {FRAME_KV_REPLY, &hvdrun__kv_reply__descriptor},
     {FRAME_STATE_REQUEST, NULL},
+    {FRAME_SAMPLE, NULL},
     {FRAME_WINDOW_SIZE, &hvdrun__window_size__descriptor},
     {FRAME_MPI_COLLECTED, &hvdrun__mpi_collected__descriptor},
     {FRAME_MPI_MODEX, &hvdrun__mpi_modex__descriptor},

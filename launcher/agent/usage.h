@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Measures what the workers of this node use, when the driver asks (SAMPLE). In between it does
+ * nothing.
+ *
+ * A worker stands for all of its processes: those below it, and those that have left it but not its
+ * session. To find them costs much more than to read them, because the kernel lists children for
+ * each thread. So the list of processes is made again only after LIST_PERIOD_MS, and only if that
+ * takes less than 1/LIST_SHARE of the time. A child that comes in between is found late. Its use is
+ * not lost: when its parent has waited for it, the kernel adds it to that of the parent.
+ */
+#pragma once
+
+#include "agent/crews.h"
+
+struct usage;
+
+struct usage *usage_create(void);
+void usage_destroy(struct usage *usage); /* accepts NULL */
+
+/* Sends SAMPLED. */
+void usage_report(struct usage *usage, const struct crews *crews, const struct post *post);

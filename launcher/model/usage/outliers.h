@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which ranks differ from the others. The ranks of a training job do the same work, so the one that
+ * uses much less or much more of something is the one to look at. Pure.
+ *
+ * A value differs if its distance from the median is more than each of these: the floor, a share of
+ * the median, and OUTLIER_SPREADS times the spread. The spread is the median distance from the
+ * median. So one value of many cannot move what the others are compared with.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define OUTLIER_SPREADS 5
+#define OUTLIERS_LEAST 3 /* of fewer values, nobody can say which one differs */
+
+struct outlier_rule {
+    double floor; /* in the unit of the values */
+    double share; /* of the median */
+};
+
+/* Unknown values are NAN, and never differ. Sets out[i] to -1 (much less than the others), 1 (much
+ * more) or 0. */
+void outliers_find(const double *values, size_t count, const struct outlier_rule *rule, int *out);
+
+double outliers_median(const double *values, size_t count); /* of the known ones; NAN: none */

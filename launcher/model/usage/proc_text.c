@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/usage/proc_text.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define DIGITS_MAX 19 /* so many always fit into 64 bits */
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* The digits at `*at`, which moves behind them. */
+static int take_digits(const char **at, uint64_t *out)
+{
+    uint64_t value = 0;
+    int count = 0;
+    for (; is_digit(**at); (*at)++, count++) {
+        if (count == DIGITS_MAX)
+            return -1;
+        value = value * 10 + (uint64_t)(**at - '0');
+    }
+    *out = value;
+    return count > 0 ? 0 : -1;
+}
+
+/* strtod(3) would obey the locale of the process. */
+static int take_decimal(const char **at, double *out)
+{
+    uint64_t whole, rest = 0;
+    if (take_digits(at, &whole) < 0)
+        return -1;
+    double scale = 1;
+    if (**at == '.') {
+        const char *begin = ++*at;
+        if (take_digits(at, &rest) < 0)
+            return -1;
+        for (; begin < *at; begin++)
+            scale *= 10;
+    }
+    *out = (double)whole + (double)rest / scale;
+    return 0;
+}
+
+/* What follows `key` at the beginning of a line. NULL: there is no such line. */
+static const char *after_key(const char *text, const char *key)
+{
+    size_t length = strlen(key);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) == 0)
+            return line + length;
+    }
+    return NULL;
+}
+
+static int read_key(const char *text, const char *key, uint64_t *out)
+{
+    const char *at = after_key(text, key);
+    if (at == NULL)
+        return -1;
+    at += strspn(at, " \t");
+    return take_digits(&at, out);
+}
+
+/* The fields that we want, by their number in proc(5). */
+enum { PARENT = 4, SESSION = 6, CPU_FIRST = 14, CPU_LAST = 17, THREADS = 20, START = 22, RSS = 24 };
+
+static void keep_field(struct proc_stat *stat, int field, uint64_t value)
+{
+    if (field == PARENT)
+        stat->parent = (int64_t)value;
+    else if (field == SESSION)
+        stat->session = (int64_t)value;
+    else if (field >= CPU_FIRST && field <= CPU_LAST)
+        stat->cpu_ticks += value;
+    else if (field == THREADS)
+        stat->threads = value;
+    else if (field == START)
+        stat->start_ticks = value;
+    else if (field == RSS)
+        stat->resident_pages = value;
+}
+
+/* The name in parentheses may hold anything, also ')' and newlines. */
+int proc_stat_read(const char *text, struct proc_stat *out)
+{
+    const char *at = strrchr(text, ')');
+    if (at == NULL || at[1] != ' ' || at[2] == '\0' || at[3] != ' ')
+        return -1;
+    struct proc_stat stat = {.state = at[2]};
+    at += 4;
+    for (int field = PARENT; field <= RSS; field++) {
+        uint64_t value;
+        bool negative = *at == '-'; /* the terminal, and priorities: none of ours */
+        at += negative;
+        if (take_digits(&at, &value) < 0 || (*at != ' ' && field < RSS))
+            return -1;
+        keep_field(&stat, field, negative ? 0 : value);
+        at += *at == ' ';
+    }
+    *out = stat;
+    return 0;
+}
+
+int proc_io_read(const char *text, struct proc_io *out)
+{
+    struct proc_io io;
+    if (read_key(text, "rchar:", &io.read_bytes) < 0 ||
+        read_key(text, "wchar:", &io.written_bytes) < 0)
+        return -1;
+    *out = io;
+    return 0;
+}
+
+/* "some avg10=98.85 avg60=99.29 avg300=99.60 total=2669274995" */
+static int read_pressure_line(const char *line, double *percent, uint64_t *total_us)
+{
+    static const char first[] = " avg10=", last[] = " total=";
+    const char *end = line + strcspn(line, "\n"), *total = strstr(line, last);
+    if (strncmp(line, first, strlen(first)) != 0 || total == NULL || total > end)
+        return -1;
+    const char *at = line + strlen(first);
+    total += strlen(last);
+    return take_decimal(&at, percent) < 0 ? -1 : take_digits(&total, total_us);
+}
+
+int proc_pressure_read(const char *text, struct proc_pressure *out)
+{
+    struct proc_pressure pressure = {.some_us = 0};
+    const char *some = after_key(text, "some"), *full = after_key(text, "full");
+    if (some == NULL ||
+        read_pressure_line(some, &pressure.some_percent, &pressure.some_us) < 0 ||
+        (full != NULL &&
+         read_pressure_line(full, &pressure.full_percent, &pressure.full_us) < 0))
+        return -1;
+    *out = pressure;
+    return 0;
+}
+
+int proc_load_read(const char *text, double *out)
+{
+    double load;
+    if (take_decimal(&text, &load) < 0)
+        return -1;
+    *out = load;
+    return 0;
+}
+
+int proc_memory_read(const char *text, struct proc_memory *out)
+{
+    uint64_t total, available;
+    if (read_key(text, "MemTotal:", &total) < 0 ||
+        read_key(text, "MemAvailable:", &available) < 0 || total > UINT64_MAX / 1024 ||
+        available > UINT64_MAX / 1024)
+        return -1;
+    *out = (struct proc_memory){.total_bytes = total * 1024, .available_bytes = available * 1024};
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The texts of /proc that say what a process or a machine uses. Pure.
+ *
+ * The kernel writes most of these texts. But a process chooses its own name, which is inside its
+ * `stat`, and some machines show texts of another program in their place (lxcfs). So any bytes may
+ * come. A reader returns -1 if the text lacks something, and `out` is not changed then.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* /proc/PID/stat */
+struct proc_stat {
+    int64_t parent, session;
+    uint64_t cpu_ticks;   /* user and system, also of children that it has waited for */
+    uint64_t start_ticks; /* with the pid, it names one process */
+    uint64_t threads, resident_pages;
+    char state;
+};
+int proc_stat_read(const char *text, struct proc_stat *out);
+
+/* /proc/PID/io: bytes that went through system calls, also of children that it has waited for. */
+struct proc_io {
+    uint64_t read_bytes, written_bytes;
+};
+int proc_io_read(const char *text, struct proc_io *out);
+
+/* A file of /proc/pressure: for how much of the time tasks waited for a resource. */
+struct proc_pressure {
+    double some_percent, full_percent; /* of the last 10 s; full: no task could go on */
+    uint64_t some_us, full_us;         /* since the machine started */
+};
+/* A text without a line "full" (the CPU's, of an older kernel) has 0 there. */
+int proc_pressure_read(const char *text, struct proc_pressure *out);
+
+/* /proc/loadavg: the first of its numbers, for the last minute. */
+int proc_load_read(const char *text, double *out);
+
+/* /proc/meminfo */
+struct proc_memory {
+    uint64_t total_bytes, available_bytes;
+};
+int proc_memory_read(const char *text, struct proc_memory *out);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/usage.h"
+
+#include <stdio.h>
+
+#include "base/fd.h"
+
+/* The text, or NULL. Borrowed until the next call. */
+static const char *read_text(const char *path, struct buf *scratch)
+{
+    buf_clear(scratch);
+    return fd_read_file(path, scratch, NULL) == 0 ? buf_text(scratch) : NULL;
+}
+
+static const char *read_of(pid_t pid, const char *file, struct buf *scratch)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    return read_text(path, scratch);
+}
+
+bool process_usage_read(pid_t pid, struct buf *scratch, struct process_usage *out)
+{
+    *out = (struct process_usage){.has_io = false};
+    const char *stat = read_of(pid, "stat", scratch);
+    if (stat == NULL || proc_stat_read(stat, &out->stat) < 0)
+        return false;
+    const char *io = read_of(pid, "io", scratch);
+    out->has_io = io != NULL && proc_io_read(io, &out->io) == 0;
+    return true;
+}
+
+void host_usage_read(struct buf *scratch, struct host_usage *out)
+{
+    static const char *const files[HOST_RESOURCES] = {[HOST_CPU] = "/proc/pressure/cpu",
+                                                      [HOST_MEMORY] = "/proc/pressure/memory",
+                                                      [HOST_IO] = "/proc/pressure/io"};
+    *out = (struct host_usage){.has_load = false};
+    const char *text = read_text("/proc/loadavg", scratch);
+    out->has_load = text != NULL && proc_load_read(text, &out->load) == 0;
+    text = read_text("/proc/meminfo", scratch);
+    out->has_memory = text != NULL && proc_memory_read(text, &out->memory) == 0;
+    for (int i = 0; i < HOST_RESOURCES; i++) {
+        text = read_text(files[i], scratch);
+        out->has_pressure[i] = text != NULL && proc_pressure_read(text, &out->pressure[i]) == 0;
+    }
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process and this machine use now, as the kernel says it. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "model/usage/proc_text.h"
+
+#define USAGE_TEXT_MAX ((size_t)1 << 16) /* of a file of /proc */
+
+struct process_usage {
+    struct proc_stat stat;
+    bool has_io; /* the kernel tells it only to those who may trace the process */
+    struct proc_io io;
+};
+
+/* `scratch` is a buffer that the caller keeps for many calls. false: the process is gone. */
+bool process_usage_read(pid_t pid, struct buf *scratch, struct process_usage *out);
+
+enum host_resource { HOST_CPU, HOST_MEMORY, HOST_IO, HOST_RESOURCES };
+
+struct host_usage {
+    bool has_load, has_memory;
+    double load; /* of the last minute */
+    struct proc_memory memory;
+    bool has_pressure[HOST_RESOURCES]; /* not with the kernel's option psi=0 */
+    struct proc_pressure pressure[HOST_RESOURCES];
+};
+
+void host_usage_read(struct buf *scratch, struct host_usage *out);
