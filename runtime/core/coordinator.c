@@ -55,7 +55,7 @@ static void trace(const struct coordinator *coordinator, enum trace_kind kind,
 static void check_ready(struct coordinator *coordinator, struct entry *entry)
 {
     AUTO_BITS struct bits there = {0};
-    if (entry->ready)
+    if (entry->ready != 0)
         return;
     if (bits_any(&coordinator->joined)) {
         bits_copy(&there, &coordinator->joined);
@@ -69,7 +69,8 @@ static void check_ready(struct coordinator *coordinator, struct entry *entry)
             mem_resize_array(coordinator->ready, coordinator->ready_room, sizeof(struct entry *));
     }
     coordinator->ready[coordinator->ready_count++] = entry;
-    entry->ready = true;
+    entry->ready = ++coordinator->ready_number;
+    coordinator->has_priorities = coordinator->has_priorities || entry->request.priority != 0;
 }
 
 static struct entry *entry_new(struct coordinator *coordinator, const struct request *request,
@@ -297,11 +298,28 @@ static void decide_groups(struct coordinator *coordinator, struct entry *const *
         decide_group(coordinator, entries, &groups[number], next, out);
 }
 
+static int compare_ready(const void *a, const void *b)
+{
+    const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;
+    if (x->request.priority != y->request.priority)
+        return x->request.priority > y->request.priority ? -1 : 1;
+    return x->ready < y->ready ? -1 : 1;
+}
+
+static void sort_ready(struct coordinator *coordinator)
+{
+    if (!coordinator->has_priorities)
+        return;
+    qsort(coordinator->ready, coordinator->ready_count, sizeof(struct entry *), compare_ready);
+    coordinator->has_priorities = coordinator->ready_count > CORE_BATCH_MAX;
+}
+
 static void decide_ready(struct coordinator *coordinator, int64_t now_ns, struct buf *out)
 {
     size_t count = 0, all = coordinator->ready_count;
     size_t end = all < CORE_BATCH_MAX ? all : CORE_BATCH_MAX;
     struct entry **entries = coordinator->ready;
+    sort_ready(coordinator);
     for (size_t i = 0; i < end; i++) {
         trace(coordinator, TRACE_NEGOTIATE_END, entries[i], -1, now_ns);
         if (decide_error(coordinator, entries[i], out))

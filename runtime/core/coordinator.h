@@ -5,7 +5,8 @@
  * so all run the same operations in the same order. Knobs that shape decisions matter only here.
  *
  * A tensor is ready when each rank of the set has submitted it or has joined. Ready tensors run at
- * once; those that are ready together are fused (core/fusion.h).
+ * once, in the order of their priorities, and then in the order in which they became ready. Those
+ * that are ready together are fused (core/fusion.h).
  */
 #pragma once
 
@@ -33,6 +34,8 @@ struct coordinator {
     int32_t last_joined;
     struct entry **ready; /* entries that all ranks have submitted */
     size_t ready_count, ready_room;
+    uint64_t ready_number; /* how many tensors have become ready so far */
+    bool has_priorities;   /* some that are ready may have another priority than 0 */
     struct step_plan plan;
     struct learner learner;
     bool drop_plan, ping;

@@ -29,6 +29,8 @@ void entry_destroy(struct entry *entry)
 void entry_add(struct entry *entry, int rank, const struct request *request)
 {
     bits_set(&entry->have, (size_t)rank);
+    if (request->priority > entry->request.priority)
+        entry->request.priority = request->priority;
     const char *difference = request_difference(&entry->request, request);
     if (difference == NULL)
         return;

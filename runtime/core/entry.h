@@ -16,7 +16,7 @@ struct entry {
     struct bits have;       /* set ranks that have submitted it */
     struct bits others;     /* those whose request is that of `other` */
     int64_t since_ns, warned_ns;
-    bool ready;
+    uint64_t ready; /* 0: not all ranks have submitted it; else its number among those that were */
     struct entry *next, *previous; /* in the order of their coming */
 };
 

@@ -96,7 +96,8 @@ enum hvd_status member_submit(struct member *member, struct request *request, vo
     names_put(&member->pending, pending->request.key, pending);
     const struct cache_slot *slot = cache_find(&member->cache, pending->request.key);
     const struct bits *group = NULL;
-    if (slot != NULL && request_difference(&slot->request, &pending->request) == NULL) {
+    if (slot != NULL && slot->request.priority == request->priority &&
+        request_difference(&slot->request, &pending->request) == NULL) {
         pending->id = slot->id;
         group = step_plan_group(&member->plan, slot->id);
     }

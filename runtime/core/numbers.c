@@ -24,6 +24,7 @@ size_t numbers_known(struct numbers *numbers, const struct request *request, uin
 {
     const struct cache_slot *slot = cache_find(&numbers->cache, request->key);
     if (slot == NULL || bits_test(&numbers->leaving, slot->id) ||
+        slot->request.priority != request->priority ||
         request_difference(&slot->request, request) != NULL)
         return SIZE_MAX;
     numbers->used[slot->id] = now;

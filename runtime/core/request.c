@@ -213,7 +213,7 @@ void request_describe(const struct request *request, const char *difference, str
     }
 }
 
-enum { HAS_SCALES = 1 };
+enum { HAS_SCALES = 1, HAS_PRIORITY = 2, FIELDS_END = 4 };
 
 static bool is_one(double value)
 {
@@ -231,11 +231,13 @@ void request_write(const struct request *request, struct buf *out)
     put_number(out, (uint64_t)request->dims);
     for (int32_t i = 0; i < request->dims; i++)
         put_number(out, (uint64_t)request->shape[i]);
-    put_number(out, scaled ? HAS_SCALES : 0);
+    put_number(out, (scaled ? HAS_SCALES : 0) | (request->priority != 0 ? HAS_PRIORITY : 0));
     if (scaled) {
         put_real(out, request->prescale);
         put_real(out, request->postscale);
     }
+    if (request->priority != 0)
+        put_signed(out, request->priority);
     put_text(out, request->key + 1);
 }
 
@@ -263,10 +265,14 @@ int request_read(struct reader *in, size_t dims_max, struct request *out)
     out->op = in->bad ? HVD_SUM : (enum hvd_op)op;
     out->root = (int32_t)root;
     read_shape(in, dims_max, out);
-    if (get_number_below(in, HAS_SCALES + 1) == HAS_SCALES) {
+    uint64_t fields = get_number_below(in, FIELDS_END);
+    if (fields & HAS_SCALES) {
         out->prescale = get_real(in);
         out->postscale = get_real(in);
     }
+    int64_t priority = fields & HAS_PRIORITY ? get_signed(in) : 0;
+    in->bad = in->bad || priority < INT32_MIN || priority > INT32_MAX;
+    out->priority = (int32_t)priority;
     char *name AUTO_FREE = get_text(in, HVD_NAME_MAX);
     in->bad = in->bad || request_bytes(out) == SIZE_MAX;
     if (name != NULL && !in->bad) {

@@ -39,7 +39,8 @@ struct request {
     enum hvd_type type;
     enum hvd_op op;
     double prescale, postscale;
-    int32_t root; /* broadcast: global rank; KIND_REMOVE_SET: number of the set */
+    int32_t priority; /* ranks may differ: the highest counts */
+    int32_t root;     /* broadcast: global rank; KIND_REMOVE_SET: number of the set */
     int32_t dims;
     int64_t *shape; /* owned; KIND_ADD_SET: the global ranks of the set, ascending */
 };

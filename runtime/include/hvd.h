@@ -201,11 +201,12 @@ struct hvd_options {
     double postscale;      /* and each result by this */
     hvd_callback callback; /* NULL: none */
     void *context;         /* for `callback` */
+    int32_t priority;      /* of what is ready together, the highest runs first; 0: as others */
 };
 
-#define HVD_OPTIONS_INIT                                                                 \
-    {                                                                                    \
-        sizeof(struct hvd_options), 0, HVD_AVERAGE, 1.0, 1.0, (hvd_callback)0, (void *)0 \
+#define HVD_OPTIONS_INIT                                                                    \
+    {                                                                                       \
+        sizeof(struct hvd_options), 0, HVD_AVERAGE, 1.0, 1.0, (hvd_callback)0, (void *)0, 0 \
     }
 
 /* What an operation returns besides the caller's own buffers. */
@@ -253,6 +254,7 @@ HVD_API int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_r
  *   `options` has a callback: then the library releases the handle after the callback.
  * - What only this rank can get wrong fails at once, with HVD_ERR_ARGUMENT, HVD_ERR_DUPLICATE_NAME,
  *   HVD_ERR_UNKNOWN_SET, HVD_ERR_NOT_MEMBER, HVD_ERR_SHUT_DOWN or HVD_ERR_PEER_LOST.
+ * - All ranks should give the same priority. If they differ, the highest counts.
  * - If ranks differ in type, operation, shape, op, scale or root, the handles of all ranks fail
  *   with HVD_ERR_MISMATCH. The text names the tensor, the ranks and both values. The library stays
  *   usable.

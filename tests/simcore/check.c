@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,12 +43,40 @@ static void check_fusion(struct world *world, int set, int rank, const struct ac
         world_break(world, FUSION, "%zu tensors with %zu bytes are fused", action->count, bytes);
 }
 
+/* The highest of the parts. A rank that has joined knows only what the root says. */
+static int priority_of(const struct action *action)
+{
+    int priority = INT_MIN;
+    for (size_t i = 0; i < action->count; i++) {
+        const struct part *part = &action->parts[i];
+        const struct ticket *ticket = part->token;
+        int own = ticket == NULL || ticket->call == NULL ? part->request.priority
+                                                         : ticket->call->priority;
+        priority = own > priority ? own : priority;
+    }
+    return priority;
+}
+
+/* Only the root sees which operations belong to one decision, and only if it sends them. */
+static void check_priority(struct world *world, int set, int rank, const struct action *action)
+{
+    struct node *node = &world->nodes[set][rank];
+    int priority = priority_of(action);
+    if (world->program->sets[set].ranks[0] != rank || world->program->sets[set].count == 1)
+        return;
+    if (priority > node->least_priority)
+        world_break(world, PRIORITY, "'%s' with priority %d runs after one with %d",
+                    action->parts[0].request.key, priority, node->least_priority);
+    node->least_priority = priority;
+}
+
 void check_operation(struct world *world, int set, int rank, const struct action *action)
 {
     struct node *node = &world->nodes[set][rank];
     struct operation *operation = &world->operations[set][node->runs];
     char *keys = keys_of(action);
     check_fusion(world, set, rank, action);
+    check_priority(world, set, rank, action);
     if (operation->keys == NULL) {
         operation->keys = keys;
         operation->has_data = request_has_tensor(&action->parts[0].request);

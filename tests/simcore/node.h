@@ -32,7 +32,8 @@ struct node {
     bool blocked, ended, lost;
     int waits_for; /* a set whose end this node waits for; -1: none */
     int64_t tick_ns;
-    int runs; /* operations that it has begun */
+    int runs;           /* operations that it has begun */
+    int least_priority; /* of the operations since the root has sent a decision */
     struct task *inbox;
     size_t inbox_count, inbox_room;
     int64_t arrivals[RANKS_MAX]; /* of the last message from each */

@@ -48,6 +48,7 @@ static void generate_call(const struct program *program, struct rng *rng, int nu
                           .shape = {rng_between(rng, 0, 60), 3},
                           .odd_rank = -1};
     snprintf(call->name, sizeof call->name, "x%d", number);
+    call->priority = rng_chance(rng, 70) ? 0 : rng_below(rng, 7) - 3;
     if (rng_chance(rng, 4)) {
         call->odd_rank = rng_below(rng, program->sets[call->set].count);
         call->odd_what = rng_below(rng, 4);
@@ -76,6 +77,8 @@ static void generate_step(struct program *program, struct rng *rng, int number)
         *step = program->steps[number - 1];
         for (int i = 0; i < step->count; i++)
             step->calls[i].odd_rank = -1;
+        if (step->count > 0 && rng_chance(rng, 10))
+            step->calls[rng_below(rng, step->count)].priority++;
     }
     int count = repeats ? rng_below(rng, 100) < 80 ? 0 : 1 : 1 + rng_below(rng, 12);
     for (int i = 0; i < count && step->count < CALLS_MAX; i++) {
@@ -132,6 +135,7 @@ void program_generate(uint64_t seed, struct program *program)
     program->ranks = 1 + rng_below(&rng, RANKS_MAX - 1) + rng_below(&rng, 2);
     program->joins = rng_chance(&rng, 15);
     program->in_order = rng_chance(&rng, 20);
+    program->unequal = rng_chance(&rng, 10);
     program->step_count = rng_chance(&rng, 60) ? 1 + rng_below(&rng, 4) : 1 + rng_below(&rng, 11);
     generate_sets(program, &rng);
     for (int i = 0; i < program->step_count; i++)
@@ -175,7 +179,10 @@ struct request program_request(const struct program *program, const struct call 
                               .type = call->type,
                               .op = call->op,
                               .prescale = 1,
-                              .postscale = 1};
+                              .postscale = 1,
+                              .priority = call->priority};
+    if (program->unequal && set_rank > 0)
+        request.priority -= set_rank;
     if (request_has_tensor(&request)) {
         request.dims = 2;
         request.shape = mem_dup(call->shape, sizeof call->shape);

@@ -25,6 +25,7 @@ struct call {
     enum hvd_type type;
     enum hvd_op op;
     int64_t shape[2];
+    int priority; /* the highest of all ranks: that of set rank 0 */
     int odd_rank; /* a set rank that submits something else; -1: none */
     int odd_what;
     int target; /* KIND_ADD_SET, KIND_REMOVE_SET: index in `sets` */
@@ -43,6 +44,7 @@ struct program {
     struct step steps[STEPS_MAX];
     int step_count;
     bool in_order; /* every rank submits in the same order, and waits after each call */
+    bool unequal;  /* all other ranks give lower priorities than set rank 0 */
     bool joins;    /* ranks have different numbers of steps, and join then */
     int own_steps[RANKS_MAX];
     int hurry_percent;  /* how often a rank waits in a way that the core can see */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simcore/world.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,7 @@ static void node_create(struct world *world, int set, int rank)
     node->core = core_create(&world->configs[set][rank], world->now_ns);
     node->tick_ns = INT64_MAX;
     node->waits_for = -1;
+    node->least_priority = INT_MAX;
 }
 
 /* ---- The program of a rank ------------------------------------------------------------------- */
@@ -143,6 +145,8 @@ static void submit(struct world *world, int rank, const struct call *call)
         call == NULL ? (struct request){.key = request_key(KIND_JOIN, NULL), .kind = KIND_JOIN}
                      : program_request(world->program, call, set_rank);
     struct error err = ERROR_INIT;
+    if (world->fault == FAULT_PRIORITY)
+        request.priority = -request.priority;
     self->outstanding++;
     world->statistics->submissions++;
     tell(world, "rank %d submits '%s' to set %d", rank, request.key, set);
@@ -342,6 +346,7 @@ static void carry_out(struct world *world, int set, int rank, const struct actio
     struct node *node = &world->nodes[set][rank];
     switch (action->kind) {
     case ACTION_SEND:
+        node->least_priority = INT_MAX;
         for (int i = 0; i < world->program->sets[set].count; i++)
             if (action->to == TO_ALL || action->to == i)
                 send(world, set, rank, i, action);

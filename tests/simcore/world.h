@@ -13,18 +13,19 @@
 #include "simcore/program.h"
 
 /* X(name, text): what must hold in every run. */
-#define INVARIANT_LIST(X)                                                                     \
-    X(HOLDS, "every invariant held")                                                          \
-    X(SAME_ORDER, "all ranks of a set run the same operations in the same order")             \
-    X(COMPLETE_ONCE, "a submission is complete exactly once")                                 \
-    X(COMPLETE_ALL, "every submission is complete at the end")                                \
-    X(SAME_STATUS, "a submission has the same result on all ranks, unless the job breaks")    \
-    X(RIGHT_STATUS, "the result is success if the ranks agree, and a mismatch if they don't") \
-    X(SAME_TEXT, "an error has the same text on all ranks")                                   \
-    X(FUSION, "fused tensors are alike, and fit the threshold")                               \
-    X(HONEST, "a core does not blame another one that follows the rules")                     \
-    X(ENDS, "every set ends when a rank shuts the library down")                              \
-    X(LAST_JOINED, "all ranks hear the same rank that joined last")                           \
+#define INVARIANT_LIST(X)                                                                         \
+    X(HOLDS, "every invariant held")                                                              \
+    X(SAME_ORDER, "all ranks of a set run the same operations in the same order")                 \
+    X(COMPLETE_ONCE, "a submission is complete exactly once")                                     \
+    X(COMPLETE_ALL, "every submission is complete at the end")                                    \
+    X(SAME_STATUS, "a submission has the same result on all ranks, unless the job breaks")        \
+    X(RIGHT_STATUS, "the result is success if the ranks agree, and a mismatch if they don't")     \
+    X(SAME_TEXT, "an error has the same text on all ranks")                                       \
+    X(FUSION, "fused tensors are alike, and fit the threshold")                                   \
+    X(PRIORITY, "of the tensors that are ready together, those with a higher priority run first") \
+    X(HONEST, "a core does not blame another one that follows the rules")                         \
+    X(ENDS, "every set ends when a rank shuts the library down")                                  \
+    X(LAST_JOINED, "all ranks hear the same rank that joined last")                               \
     X(CALM, "the cores come to rest")
 
 #define INVARIANT_ENUM(name, text) name,
@@ -43,6 +44,7 @@ enum invariant { INVARIANT_LIST(INVARIANT_ENUM) INVARIANTS };
     X(FAULT_STATUS, RIGHT_STATUS, "a mismatch counts as a success")                  \
     X(FAULT_TEXT, SAME_TEXT, "a rank hears another text")                            \
     X(FAULT_FUSION, FUSION, "the threshold of the core is larger than it should be") \
+    X(FAULT_PRIORITY, PRIORITY, "the core gets the priorities with the wrong sign")  \
     X(FAULT_BYTES, HONEST, "a byte of a message changes")                            \
     X(FAULT_END, ENDS, "the end is not heard")                                       \
     X(FAULT_JOIN, LAST_JOINED, "a rank hears another number")

@@ -196,6 +196,43 @@ static void test_plan(void **state)
     job_destroy(&job);
 }
 
+static void submit_priority(struct job *job, int rank, const char *name, int32_t priority)
+{
+    struct error err = ERROR_INIT;
+    struct request request = {.key = request_key(KIND_ALLREDUCE, name),
+                              .kind = KIND_ALLREDUCE,
+                              .type = HVD_FLOAT32,
+                              .op = HVD_SUM,
+                              .prescale = 1,
+                              .postscale = 1,
+                              .priority = priority};
+    assert_int_equal(core_submit(job->cores[rank], &request, job, job->now_ns, &err), HVD_OK);
+}
+
+/* Nothing is fused, so the order is visible. */
+static void test_priorities(void **state)
+{
+    (void)state;
+    struct job job;
+    struct core_config config = usual;
+    config.threshold = 0;
+    config.cycle_ns = MS;
+    job_create(&job, &config);
+    for (int i = 1; i <= 3; i++) {
+        for (int rank = 0; rank < RANKS; rank++) {
+            submit_priority(&job, rank, "low", -1);
+            submit_priority(&job, rank, "a", 0);
+            submit_priority(&job, rank, "b", 0);
+            submit_priority(&job, rank, "high", rank == 2 ? 5 : 0); /* the highest counts */
+            submit_priority(&job, rank, "late", i == 3 ? 9 : -2);   /* changes in a cached tensor */
+        }
+        turn_all(&job, 2 * i * MS);
+        for (int rank = 0; rank < RANKS; rank++)
+            expect_log(&job, rank, i == 3 ? "tlate;thigh;ta;tb;tlow;" : "thigh;ta;tb;tlow;tlate;");
+    }
+    job_destroy(&job);
+}
+
 static void test_mismatch(void **state)
 {
     (void)state;
@@ -353,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_collected_for_the_cycle_time),
         cmocka_unit_test(test_a_thread_that_waits_does_not_wait_for_the_cycle),
         cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_what_only_one_rank_gets_wrong),
         cmocka_unit_test(test_join),

@@ -34,6 +34,7 @@ static void test_it_comes_back(void **state)
     AUTO_REQUEST struct request one = tensor(KIND_REDUCESCATTER, "name", 3, 70000), two = {0};
     one.prescale = 0.25;
     one.root = -7;
+    one.priority = -70000;
     request_write(&one, &buf);
     struct reader in = {(const unsigned char *)buf_text(&buf), buf.length, false};
     assert_int_equal(request_read(&in, 4, &two), 0);
@@ -42,6 +43,7 @@ static void test_it_comes_back(void **state)
     assert_string_equal(request_name(&two), "name");
     assert_null(request_difference(&one, &two));
     assert_int_equal(two.root, -7);
+    assert_int_equal(two.priority, -70000);
     assert_int_equal(request_elements(&two), 210000);
     assert_int_equal(request_bytes(&two), 840000);
     for (size_t length = 0; length < buf.length; length++) { /* cut off anywhere */
