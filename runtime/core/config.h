@@ -7,6 +7,7 @@
 
 #include "core/message.h"
 #include "core/trace.h"
+#include "core/tuner.h"
 
 struct core_config {
     int32_t set;      /* number of the process set */
@@ -19,6 +20,7 @@ struct core_config {
     int64_t warn_ns;           /* a tensor that waits longer is stalled; 0: never */
     int64_t give_up_ns;        /* the set ends if a tensor waits longer; 0: never */
     int64_t silence_ns;        /* a rank that is silent for longer is lost; 0: never */
+    struct tuner_setup tuner;  /* of the threshold and the cycle time */
     const struct trace *trace; /* may be NULL */
 };
 

@@ -17,6 +17,8 @@ void coordinator_init(struct coordinator *coordinator, const struct core_config 
         .ping_ns = now_ns,
     };
     numbers_init(&coordinator->numbers, config->capacity);
+    tuner_init(&coordinator->tuner, &config->tuner,
+               &(struct tune_point){config->threshold, config->cycle_ns});
 }
 
 void coordinator_destroy(struct coordinator *coordinator)
@@ -33,6 +35,7 @@ void coordinator_destroy(struct coordinator *coordinator)
     bits_destroy(&coordinator->joined);
     step_plan_destroy(&coordinator->plan);
     learner_destroy(&coordinator->learner);
+    tuner_destroy(&coordinator->tuner);
 }
 
 /* ---- Reports --------------------------------------------------------------------------------- */
@@ -251,6 +254,8 @@ static void decide_group(struct coordinator *coordinator, struct entry *const *e
     size_t room = 0;
     for (size_t i = group->first; i != SIZE_MAX; i = next[i]) {
         const struct request *request = &entries[i]->request;
+        if (request->kind == KIND_ALLREDUCE)
+            tuner_count(&coordinator->tuner, request->key, request_bytes(request));
         size_t id = numbers_known(&coordinator->numbers, request, coordinator->decisions);
         if (id != SIZE_MAX) {
             bits_set(&item.ids, id);
@@ -343,6 +348,16 @@ static void drop_plan(struct coordinator *coordinator, struct buf *out)
     item_write(&(struct item){.kind = ITEM_NO_PLAN}, out);
 }
 
+/* Groups with the old threshold are not worth keeping. */
+static void decide_tuning(struct coordinator *coordinator, int64_t now_ns, struct buf *out)
+{
+    struct item item = {.kind = ITEM_TUNE};
+    if (!tuner_turn(&coordinator->tuner, now_ns, &item.tuning))
+        return;
+    item_write(&item, out);
+    drop_plan(coordinator, out);
+}
+
 static void decide_cache(struct coordinator *coordinator, struct buf *out)
 {
     struct numbers *numbers = &coordinator->numbers;
@@ -381,6 +396,8 @@ bool coordinator_decide(struct coordinator *coordinator, int64_t now_ns, bool ma
         drop_plan(coordinator, out);
     decide_ready(coordinator, now_ns, out);
     decide_join(coordinator, out);
+    if (out->length > before)
+        decide_tuning(coordinator, now_ns, out);
     decide_cache(coordinator, out);
     if (coordinator->ping)
         item_write(&(struct item){.kind = ITEM_PING}, out);

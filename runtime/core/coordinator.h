@@ -38,6 +38,7 @@ struct coordinator {
     bool has_priorities;   /* some that are ready may have another priority than 0 */
     struct step_plan plan;
     struct learner learner;
+    struct tuner tuner;
     bool drop_plan, ping;
     uint64_t decisions;
     int64_t ping_ns;     /* when the members were last asked whether they live */

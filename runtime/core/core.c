@@ -161,6 +161,12 @@ int64_t core_deadline(const struct core *core)
     return other < deadline ? other : deadline;
 }
 
+void core_tune(struct core *core, const struct tune_point *point)
+{
+    core->config.threshold = point->threshold;
+    core->config.cycle_ns = point->cycle_ns;
+}
+
 void core_resumed(struct core *core, int64_t now_ns)
 {
     core->member.heard_ns = now_ns;

@@ -49,6 +49,10 @@ int core_turn(struct core *core, int64_t now_ns, struct error *err);
  */
 int64_t core_deadline(const struct core *core);
 
+/* Uses another threshold and another cycle time, on this rank alone. They only matter for when it
+ * reports, and, on the root, for what is fused. */
+void core_tune(struct core *core, const struct tune_point *point);
+
 /* Call it after an operation during which this rank could not hear the others. */
 void core_resumed(struct core *core, int64_t now_ns);
 

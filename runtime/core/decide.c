@@ -169,6 +169,11 @@ static int item_apply(struct member *member, const struct item *item, int64_t no
         step_plan_destroy(&member->plan);
         member_release_held(member);
         return 0;
+    case ITEM_TUNE:
+        member->config->threshold = item->tuning.next.threshold;
+        member->config->cycle_ns = item->tuning.next.cycle_ns;
+        actions_add_take(actions, &(struct action){.kind = ACTION_TUNED, .tuning = item->tuning});
+        return 0;
     case ITEM_JOINED: return all_joined(member, item->rank, actions, err);
     case ITEM_PING: member->urgent = true; return 0;
     case ITEM_END:

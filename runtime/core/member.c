@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-void member_init(struct member *member, const struct core_config *config, int64_t now_ns)
+void member_init(struct member *member, struct core_config *config, int64_t now_ns)
 {
     *member = (struct member){
         .config = config, .since_ns = INT64_MAX, .held_since_ns = INT64_MAX, .heard_ns = now_ns};

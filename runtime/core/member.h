@@ -25,8 +25,8 @@ struct pending {
 };
 
 struct member {
-    const struct core_config *config;
-    struct names pending; /* key -> struct pending */
+    struct core_config *config; /* its threshold and its cycle time follow the root's decisions */
+    struct names pending;       /* key -> struct pending */
     struct cache cache;
     struct step_plan plan;
     struct bits outgoing;               /* numbers of submissions that the next report has */
@@ -42,7 +42,7 @@ struct member {
     char *text;
 };
 
-void member_init(struct member *member, const struct core_config *config, int64_t now_ns);
+void member_init(struct member *member, struct core_config *config, int64_t now_ns);
 void member_destroy(struct member *member);
 
 /* Takes the request, also on failure: HVD_ERR_DUPLICATE_NAME, HVD_ERR_ARGUMENT after a join, or

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 enum { FLAGS_END = 8, REQUEST_BYTES_MIN = 7 };
+#define CYCLE_NS_END ((uint64_t)1 << 40) /* some minutes: sums with it do not overflow */
 
 void report_begin(struct buf *out, unsigned flags, uint64_t seen, const struct bits *ids,
                   size_t count)
@@ -51,7 +52,14 @@ void report_destroy(struct report *report)
 }
 
 /* What each kind of item has. */
-enum item_field { HAS_IDS = 1, HAS_PARTS = 2, HAS_KEY = 4, HAS_STATUS = 8, HAS_RANK = 16 };
+enum item_field {
+    HAS_IDS = 1,
+    HAS_PARTS = 2,
+    HAS_KEY = 4,
+    HAS_STATUS = 8,
+    HAS_RANK = 16,
+    HAS_TUNING = 32
+};
 
 static unsigned fields_of(enum item_kind kind)
 {
@@ -61,9 +69,42 @@ static unsigned fields_of(enum item_kind kind)
     case ITEM_FORGET:
     case ITEM_GROUP: return HAS_IDS;
     case ITEM_JOINED: return HAS_RANK;
+    case ITEM_TUNE: return HAS_TUNING;
     case ITEM_END: return HAS_STATUS;
     default: return 0;
     }
+}
+
+static void put_point(struct buf *out, const struct tune_point *point)
+{
+    put_number(out, point->threshold);
+    put_number(out, (uint64_t)point->cycle_ns);
+}
+
+static void put_tuning(struct buf *out, const struct tuning *tuning)
+{
+    put_point(out, &tuning->tried);
+    put_point(out, &tuning->next);
+    put_real(out, tuning->score);
+    put_real(out, tuning->best_score);
+    put_number(out, tuning->settled);
+}
+
+static struct tune_point get_point(struct reader *in)
+{
+    struct tune_point point = {.threshold = (size_t)get_number(in)};
+    point.cycle_ns = (int64_t)get_number_below(in, CYCLE_NS_END);
+    return point;
+}
+
+static struct tuning get_tuning(struct reader *in)
+{
+    struct tuning tuning = {.tried = get_point(in)};
+    tuning.next = get_point(in);
+    tuning.score = get_real(in);
+    tuning.best_score = get_real(in);
+    tuning.settled = get_number_below(in, 2) != 0;
+    return tuning;
 }
 
 void item_write(const struct item *item, struct buf *out)
@@ -86,6 +127,8 @@ void item_write(const struct item *item, struct buf *out)
     }
     if (fields & HAS_RANK)
         put_number(out, (uint64_t)item->rank);
+    if (fields & HAS_TUNING)
+        put_tuning(out, &item->tuning);
 }
 
 static void read_parts(struct reader *in, const struct message_limits *limits, struct item *out)
@@ -128,6 +171,8 @@ bool item_read(struct reader *in, const struct message_limits *limits, struct it
     }
     if (fields & HAS_RANK)
         out->rank = (int32_t)get_number_below(in, limits->ranks);
+    if (fields & HAS_TUNING)
+        out->tuning = get_tuning(in);
     return !in->bad;
 }
 

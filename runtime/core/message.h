@@ -13,6 +13,7 @@
 
 #include "core/codec.h"
 #include "core/request.h"
+#include "core/tuner.h"
 
 #define NO_ID ((size_t)-1)
 
@@ -52,6 +53,7 @@ void report_destroy(struct report *report);
     X(ITEM_GROUP)  /* a group of the plan: `ids` */                                  \
     X(ITEM_NO_PLAN)                                                                  \
     X(ITEM_JOINED) /* all ranks have joined, `rank` last */                          \
+    X(ITEM_TUNE)   /* the threshold and the cycle time change, as `tuning` says */   \
     X(ITEM_PING)   /* each member should answer with a report */                     \
     X(ITEM_END)    /* the set ends with `status` and `text` */
 
@@ -73,6 +75,7 @@ struct item {
     char *key, *text;
     enum hvd_status status;
     int32_t rank;
+    struct tuning tuning;
 };
 
 /* Appends an item. A part's request is borrowed. */

@@ -25,22 +25,36 @@ static size_t hash(const char *key)
 }
 
 /* Where the key is, or would be. */
-static size_t place(const struct names *names, const char *key)
+static size_t place(const struct names *names, const char *key, size_t hashed)
 {
-    size_t at = hash(key) & (names->room - 1);
-    while (names->slots[at].key != NULL && strcmp(names->slots[at].key, key) != 0)
-        at = (at + 1) & (names->room - 1);
+    size_t at = hashed & (names->room - 1);
+    for (; names->slots[at].key != NULL; at = (at + 1) & (names->room - 1))
+        if (names->slots[at].hash == hashed && strcmp(names->slots[at].key, key) == 0)
+            break;
     return at;
+}
+
+struct names_slot *names_find(const struct names *names, const char *key)
+{
+    if (names->count == 0)
+        return NULL;
+    struct names_slot *slot = &names->slots[place(names, key, hash(key))];
+    return slot->key == NULL ? NULL : slot;
 }
 
 void *names_get(const struct names *names, const char *key)
 {
-    return names->count == 0 ? NULL : names->slots[place(names, key)].value;
+    const struct names_slot *slot = names_find(names, key);
+    return slot == NULL ? NULL : slot->value;
 }
 
-static void insert(struct names *names, const char *key, void *value)
+/* The first free place for a key that is not in the table. */
+static void insert(struct names *names, const struct names_slot *slot)
 {
-    names->slots[place(names, key)] = (struct names_slot){key, value};
+    size_t at = slot->hash & (names->room - 1);
+    while (names->slots[at].key != NULL)
+        at = (at + 1) & (names->room - 1);
+    names->slots[at] = *slot;
 }
 
 static void grow(struct names *names)
@@ -50,7 +64,7 @@ static void grow(struct names *names)
     bigger.slots = mem_array(bigger.room, sizeof *bigger.slots);
     for (size_t i = 0; i < names->room; i++)
         if (names->slots[i].key != NULL)
-            insert(&bigger, names->slots[i].key, names->slots[i].value);
+            insert(&bigger, &names->slots[i]);
     free(names->slots);
     *names = bigger;
 }
@@ -59,26 +73,28 @@ void names_put(struct names *names, const char *key, void *value)
 {
     if (2 * (names->count + 1) > names->room)
         grow(names);
-    insert(names, key, value);
+    insert(names, &(struct names_slot){key, value, hash(key)});
     names->count++;
 }
 
 void *names_remove(struct names *names, const char *key)
 {
-    if (names->count == 0)
+    struct names_slot *slot = names_find(names, key);
+    if (slot == NULL)
         return NULL;
-    size_t at = place(names, key);
-    void *value = names->slots[at].value;
-    if (names->slots[at].key == NULL)
-        return NULL;
-    names->slots[at] = (struct names_slot){0};
+    void *value = slot->value;
+    size_t hole = (size_t)(slot - names->slots), mask = names->room - 1;
     names->count--;
-    /* Those that follow without a gap may have been moved on by the one that went. */
-    for (size_t next = (at + 1) & (names->room - 1); names->slots[next].key != NULL;
-         next = (next + 1) & (names->room - 1)) {
-        struct names_slot moved = names->slots[next];
-        names->slots[next] = (struct names_slot){0};
-        insert(names, moved.key, moved.value);
+    /* Those that follow without a gap move into the hole, unless it is before their first choice.
+     */
+    for (size_t next = (hole + 1) & mask; names->slots[next].key != NULL;
+         next = (next + 1) & mask) {
+        size_t wanted = names->slots[next].hash & mask;
+        if (((next - wanted) & mask) < ((next - hole) & mask))
+            continue;
+        names->slots[hole] = names->slots[next];
+        hole = next;
     }
+    names->slots[hole] = (struct names_slot){0};
     return value;
 }

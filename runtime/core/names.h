@@ -8,6 +8,7 @@
 struct names_slot {
     const char *key; /* NULL: free */
     void *value;
+    size_t hash; /* of the key */
 };
 
 struct names {
@@ -19,6 +20,8 @@ void names_destroy(struct names *names);
 
 /* NULL: there is not such a key. */
 void *names_get(const struct names *names, const char *key);
+/* The same, for a caller that changes the value. Valid until the table changes. */
+struct names_slot *names_find(const struct names *names, const char *key);
 
 /* The key must not be in the table, and must live until it is removed. */
 void names_put(struct names *names, const char *key, void *value);

@@ -9,11 +9,16 @@
 #define CYCLE_MS_MAX 60000
 #define CAPACITY_MAX (1 << 20)
 #define SECONDS_MAX 10000000
+#define SAMPLES_MAX 1000000000
 
 static const char cycle[] = "HOROVOD_CYCLE_TIME", threshold[] = "HOROVOD_FUSION_THRESHOLD",
                   capacity[] = "HOROVOD_CACHE_CAPACITY", no_check[] = "HOROVOD_STALL_CHECK_DISABLE",
                   warn_seconds[] = "HOROVOD_STALL_CHECK_TIME_SECONDS",
-                  give_up_seconds[] = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS";
+                  give_up_seconds[] = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
+                  autotune[] = "HOROVOD_AUTOTUNE", tune_log[] = "HOROVOD_AUTOTUNE_LOG",
+                  warm_up[] = "HOROVOD_AUTOTUNE_WARMUP_SAMPLES",
+                  sample_steps[] = "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE",
+                  points[] = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES";
 
 static const char *value_of(setup_get *get, const char *name)
 {
@@ -39,10 +44,29 @@ static int read_cycle(setup_get *get, struct knobs *knobs, struct error *err)
     return 0;
 }
 
+static int read_tuner(setup_get *get, struct knobs *knobs, struct error *err)
+{
+    int64_t on = 0, rounds = 3, steps = 10, most = 20;
+    if (read_int(get, autotune, INT32_MAX, &on, err) != 0 ||
+        read_int(get, warm_up, SAMPLES_MAX, &rounds, err) != 0 ||
+        read_int(get, sample_steps, SAMPLES_MAX, &steps, err) != 0 ||
+        read_int(get, points, SAMPLES_MAX, &most, err) != 0)
+        return -1;
+    knobs->tuner = (struct tuner_setup){.on = on > 0,
+                                        .threshold_fixed = value_of(get, threshold) != NULL,
+                                        .cycle_fixed = value_of(get, cycle) != NULL,
+                                        .warm_up = (int)rounds,
+                                        .steps = steps < 1 ? 1 : (int)steps,
+                                        .points = most < 1 ? 1 : (int)most};
+    knobs->tune_log = value_of(get, tune_log);
+    return 0;
+}
+
 enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *err)
 {
     int64_t bytes = (int64_t)128 << 20, tensors = 1024, off = 0, warn_s = 60, give_up_s = 0;
-    if (read_cycle(get, knobs, err) != 0 || read_int(get, threshold, INT64_MAX, &bytes, err) != 0 ||
+    if (read_cycle(get, knobs, err) != 0 || read_tuner(get, knobs, err) != 0 ||
+        read_int(get, threshold, INT64_MAX, &bytes, err) != 0 ||
         read_int(get, capacity, CAPACITY_MAX, &tensors, err) != 0 ||
         read_int(get, no_check, 1, &off, err) != 0 ||
         read_int(get, warn_seconds, SECONDS_MAX, &warn_s, err) != 0 ||

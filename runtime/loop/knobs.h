@@ -7,16 +7,22 @@
  * - HOROVOD_STALL_CHECK_DISABLE: 0
  * - HOROVOD_STALL_CHECK_TIME_SECONDS: 60
  * - HOROVOD_STALL_SHUTDOWN_TIME_SECONDS: 0, which is never
+ * - HOROVOD_AUTOTUNE: 0; 1 tunes the cycle time and the threshold, unless they are given
+ * - HOROVOD_AUTOTUNE_LOG: a file; none
+ * - HOROVOD_AUTOTUNE_WARMUP_SAMPLES: 3, _STEPS_PER_SAMPLE: 10, _BAYES_OPT_MAX_SAMPLES: 20
  */
 #pragma once
 
 #include "core/settings.h"
+#include "core/tuner.h"
 #include "engine/setup.h"
 
 struct knobs {
     int64_t cycle_ns;
     size_t threshold, capacity;
     int64_t warn_ns, give_up_ns; /* 0: never */
+    struct tuner_setup tuner;
+    const char *tune_log; /* NULL: none; of the environment */
 };
 
 /* HVD_ERR_ARGUMENT: a variable is wrong, and the error names it. */

@@ -177,6 +177,7 @@ static void carry_out(struct process_set *set, const struct action *action)
     case ACTION_SEND: transmit(set, action); break;
     case ACTION_RUN: run(set, action); break;
     case ACTION_DONE: complete_one(set, action); break;
+    case ACTION_TUNED: owner->tuned(owner->context, &action->tuning); break;
     case ACTION_STALL:
         owner->stalled(owner->context, set->setup.id, action->text, &action->stall);
         break;
@@ -373,6 +374,15 @@ void set_hurry(struct process_set *set, const char *key)
     pthread_mutex_lock(&set->lock);
     core_hurry(set->core, key);
     unlock_and_wake(set);
+}
+
+void set_tune(struct process_set *set, const struct tune_point *point)
+{
+    if (set->core == NULL)
+        return;
+    pthread_mutex_lock(&set->lock);
+    core_tune(set->core, point);
+    pthread_mutex_unlock(&set->lock);
 }
 
 void set_leave(struct process_set *set, enum hvd_status why)

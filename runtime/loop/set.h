@@ -31,6 +31,8 @@ struct set_owner {
     enum hvd_status (*change)(void *context, const struct request *request, struct outcome *outcome,
                               struct error *err);
     void (*stalled)(void *context, int32_t set, const char *text, const struct stall *stall);
+    /* The set has another threshold and another cycle time. */
+    void (*tuned)(void *context, const struct tuning *tuning);
     /* set_gone() should be called when this descriptor comes to its end. */
     void (*watch)(void *context, int fd, int32_t set, int rank);
 };
@@ -66,6 +68,8 @@ enum hvd_status set_submit(struct process_set *set, struct request *requests,
 void set_hurry(struct process_set *set, const char *key); /* a thread waits for it */
 /* The set should end on all ranks, with HVD_ERR_SHUT_DOWN or HVD_ERR_UNKNOWN_SET. */
 void set_leave(struct process_set *set, enum hvd_status why);
+/* Another set was tuned: this one gets the same. */
+void set_tune(struct process_set *set, const struct tune_point *point);
 void set_ring(struct process_set *set); /* its thread looks at owner->failure() */
 
 /* The connection to a global rank has ended, another thread says. The set's own thread may be in an

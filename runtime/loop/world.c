@@ -10,6 +10,7 @@
 #include "engine/load.h"
 #include "loop/agree.h"
 #include "loop/sets.h"
+#include "loop/tune_log.h"
 #include "loop/watch.h"
 
 #define NS_PER_MS 1000000
@@ -30,6 +31,7 @@ struct world {
     bool homogeneous;
     pthread_mutex_t lock, comm_lock;
     struct sets sets;
+    struct tune_log *tune_log; /* NULL: none, or on another rank; for the thread of set 0 */
     enum hvd_status failure;
     char failure_text[ERROR_TEXT_MAX];
 };
@@ -140,6 +142,21 @@ static void stalled(void *context, int32_t set, const char *text, const struct s
         fprintf(stderr, "libhvd: warning: %s\n", text);
 }
 
+/* In the thread of set 0, which is the only one that makes sets. The numbers matter to each rank
+ * alone, so the other sets may change at any time. */
+static void tuned(void *context, const struct tuning *tuning)
+{
+    struct world *world = context;
+    pthread_mutex_lock(&world->lock);
+    for (int32_t i = 0; i < world->sets.count; i++)
+        if (set_id(world->sets.items[i]) != 0)
+            set_tune(world->sets.items[i], &tuning->next);
+    pthread_mutex_unlock(&world->lock);
+    world->knobs.threshold = tuning->next.threshold;
+    world->knobs.cycle_ns = tuning->next.cycle_ns;
+    tune_log_row(world->tune_log, tuning);
+}
+
 static void watch(void *context, int fd, int32_t set, int rank)
 {
     const struct world *world = context;
@@ -169,6 +186,7 @@ static struct process_set *make_set(struct world *world, int32_t id, const int *
                   .cycle_ns = world->knobs.cycle_ns,
                   .warn_ns = world->knobs.warn_ns,
                   .give_up_ns = world->knobs.give_up_ns,
+                  .tuner = id == 0 ? world->knobs.tuner : (struct tuner_setup){0},
                   .silence_ns = SILENCE_TIMEOUTS * world->setup.timeout_ms * NS_PER_MS,
                   .trace = world->joints.trace},
         .engine = world->engine,
@@ -423,7 +441,7 @@ enum hvd_status world_open(const struct hvd_init_options *options, setup_get *ge
 {
     struct world *made = mem_alloc(sizeof *made);
     made->joints = *joints;
-    made->owner = (struct set_owner){made, NULL, lost, failure, change, stalled, watch};
+    made->owner = (struct set_owner){made, NULL, lost, failure, change, stalled, tuned, watch};
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->comm_lock, NULL);
     enum hvd_status status = check_options(options, err);
@@ -434,6 +452,8 @@ enum hvd_status world_open(const struct hvd_init_options *options, setup_get *ge
     if (status == HVD_OK)
         status = compare_ranks(made, options, err);
     made->handles = made->owner.handles = handles_create(generation);
+    if (status == HVD_OK && made->place.rank == 0 && made->knobs.tuner.on)
+        made->tune_log = tune_log_open(made->knobs.tune_log, made->knobs.capacity > 0);
     if (status == HVD_OK) {
         made->watch = watch_start(gone, made, err);
         status = made->watch == NULL ? HVD_ERR_MEMORY : HVD_OK;
@@ -465,6 +485,7 @@ uint32_t world_destroy(struct world *world)
     watch_stop(world->watch);
     uint32_t generation = handles_destroy(world->handles);
     sets_destroy(&world->sets);
+    tune_log_close(world->tune_log);
     if (world->engine_world != NULL) {
         world->engine->comm_destroy(world->first_comm);
         world->engine->close(world->engine_world);

@@ -4,8 +4,8 @@
  * the handles, and whether a rank was lost.
  *
  * Locks. `lock` guards the list of sets and the failure, and is held for short times only. It may
- * be held while a set rings its thread. `comm_lock` is held while communicators are made or
- * destroyed, as engine/engine.h demands.
+ * be held while a set rings its thread, or takes its own lock. `comm_lock` is held while
+ * communicators are made or destroyed, as engine/engine.h demands.
  */
 #pragma once
 

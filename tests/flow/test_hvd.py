@@ -67,6 +67,28 @@ class Hvd(Flow):
     def test_idle(self):
         self.every(min(2, SIZES[-1]), "faults", "idle")
 
+    def test_autotune(self):
+        log = self.box.path("tune.csv")
+        argv = ("--autotune", "--autotune-log-file", log, "--autotune-warmup-samples", 1, "--autotune-steps-per-sample", 2,
+                "--autotune-bayes-opt-max-samples", 6)
+        program = os.path.join(BUILD, "tests/hvd/hvd_test_faults")
+        size = SIZES[-1]
+        result = self.expect(self.run_job(*LAUNCHER[ENGINE], *argv, "-np", size, program, "steps", 200), 0)
+        self.assertEqual(result.stdout.count("all right"), size, result.describe())
+        with open(log, encoding="utf-8") as file:
+            header, *rows = file.read().splitlines()
+        self.assertEqual(header, "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
+                                 "cycle_time_ms,tensor_fusion_threshold,score")
+        self.assertEqual(len(rows), 7, rows)  # the last one is the best
+        self.assertEqual(rows[0].rsplit(",", 1)[0], "0,0,0, 1,1,128")
+        self.assertEqual(len(set(row.rsplit(",", 1)[0] for row in rows[:6])), 6, rows)
+        self.assertIn(rows[6], rows[:6])
+
+    def test_autotune_cannot_write_its_log(self):
+        program = os.path.join(BUILD, "tests/hvd/hvd_test_faults")
+        result = self.run_job(*LAUNCHER[ENGINE], "--autotune", "--autotune-log-file", "/nowhere/log", "-np", 1, program, "steps", 5)
+        self.assertIn("libhvd: warning: cannot write the autotune log '/nowhere/log'", self.expect(result, 0).stderr)
+
     def test_a_slow_set_does_not_delay_another_one(self):
         if ENGINE != "self":
             self.every(4, "faults", "slow")

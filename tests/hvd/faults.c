@@ -8,6 +8,7 @@
  *   idle    a process that has nothing to do does not wake up
  *   stall   rank 1 comes late, and rank 0 warns
  *   gives_up  rank 1 does not come, and the time limit ends the job
+ *   steps   nothing goes wrong in NUMBER steps, in two process sets
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -175,6 +176,24 @@ static void run_gives_up(const struct job *job, uint64_t number)
         sleep_ms(3000);
 }
 
+static void run_steps(const struct job *job, uint64_t number)
+{
+    float *data AUTO_FREE = mem_array(TENSORS, (size_t)length * sizeof *data);
+    const int32_t alone[] = {0};
+    int32_t set;
+    job_expect(hvd_add_process_set(alone, 1, &set), job->size == 1 ? HVD_ERR_SET_EXISTS : HVD_OK,
+               "", "add");
+    for (uint64_t i = 0; i < number; i++) {
+        for (int k = 0; k < TENSORS * length; k++)
+            data[k] = 1;
+        job_expect(step(data, 0, TENSORS), HVD_OK, "", "a step");
+        if (data[TENSORS * length - 1] != 1) /* the average */
+            worker_fail("step %d: the average is %g", (int)i, (double)data[TENSORS * length - 1]);
+        if (job->rank == 0)
+            job_expect(step(data, set, TENSORS), HVD_OK, "", "a step of another set");
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -183,6 +202,7 @@ int main(int argc, char **argv)
     } cases[] = {
         {"killed", run_killed}, {"leaves", run_leaves}, {"slow", run_slow},
         {"idle", run_idle},     {"stall", run_stall},   {"gives_up", run_gives_up},
+        {"steps", run_steps},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)

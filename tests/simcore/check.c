@@ -39,7 +39,7 @@ static void check_fusion(struct world *world, int set, int rank, const struct ac
             world_break(world, FUSION, "'%s' is fused with '%s'", action->parts[0].request.key,
                         action->parts[i].request.key);
     }
-    if (action->count > 1 && bytes > world->program->threshold)
+    if (action->count > 1 && bytes > world->program->threshold && !world->program->tunes)
         world_break(world, FUSION, "%zu tensors with %zu bytes are fused", action->count, bytes);
 }
 
@@ -80,8 +80,12 @@ void check_operation(struct world *world, int set, int rank, const struct action
     if (operation->keys == NULL) {
         operation->keys = keys;
         operation->has_data = request_has_tensor(&action->parts[0].request);
+        operation->tunings = node->tunings;
         return;
     }
+    if (operation->tunings != node->tunings)
+        world_break(world, TUNED, "set %d, operation %d: rank %d has changed %d times, others %d",
+                    set, node->runs, rank, node->tunings, operation->tunings);
     if (strcmp(operation->keys, keys) != 0)
         world_break(world, SAME_ORDER, "set %d, operation %d: rank %d runs %s, others %s", set,
                     node->runs, rank, keys, operation->keys);

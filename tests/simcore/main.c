@@ -43,12 +43,14 @@ static int run_all(int64_t first, int64_t count, bool verbose)
             return 1;
     printf("%lld schedules, %llu events: every invariant held\n"
            "%llu submissions: %llu succeeded, %llu mismatches, %llu lost, %llu shut down\n"
-           "%llu operations of %llu tensors, %llu messages, %llu warnings of stalls\n",
+           "%llu operations of %llu tensors, %llu messages, %llu warnings of stalls, "
+           "%llu changes of the threshold\n",
            (long long)count, (unsigned long long)sum.events, (unsigned long long)sum.submissions,
            (unsigned long long)sum.succeeded, (unsigned long long)sum.mismatches,
            (unsigned long long)sum.lost, (unsigned long long)sum.shut_down,
            (unsigned long long)sum.operations, (unsigned long long)sum.tensors,
-           (unsigned long long)sum.messages, (unsigned long long)sum.stalls);
+           (unsigned long long)sum.messages, (unsigned long long)sum.stalls,
+           (unsigned long long)sum.tunings);
     return 0;
 }
 

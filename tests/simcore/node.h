@@ -33,6 +33,7 @@ struct node {
     int waits_for; /* a set whose end this node waits for; -1: none */
     int64_t tick_ns;
     int runs;           /* operations that it has begun */
+    int tunings;        /* how often its threshold and its cycle time have changed */
     int least_priority; /* of the operations since the root has sent a decision */
     struct task *inbox;
     size_t inbox_count, inbox_room;
@@ -42,7 +43,7 @@ struct node {
 /* The k-th operation of a set. */
 struct operation {
     char *keys; /* of its tensors */
-    int arrived;
+    int arrived, tunings;
     bool has_data;
 };
 

@@ -150,6 +150,7 @@ void program_generate(uint64_t seed, struct program *program)
     program->capacity = capacities[rng_below(&rng, 6)];
     program->threshold = thresholds[rng_below(&rng, 5)];
     program->cycle_ns = rng_chance(&rng, 10) ? 0 : rng_between(&rng, 1, 2000) * US;
+    program->tunes = rng_chance(&rng, 25);
     if (rng_chance(&rng, 30))
         program->slow_rank = rng_below(&rng, program->ranks);
     program->fault_ns = rng_between(&rng, 0, 20000) * US;

@@ -57,6 +57,7 @@ struct program {
     int64_t fault_ns;   /* when */
     size_t capacity, threshold;
     int64_t cycle_ns;
+    bool tunes;
 };
 
 void program_generate(uint64_t seed, struct program *program);

@@ -66,6 +66,7 @@ static void node_create(struct world *world, int set, int rank)
         .capacity = program->capacity,
         .threshold = world->fault == FAULT_FUSION ? (size_t)1 << 30 : program->threshold,
         .cycle_ns = program->cycle_ns,
+        .tuner = {.on = program->tunes, .steps = 1, .points = 5},
         .warn_ns = 20 * MS,
         .silence_ns = 300 * MS,
     };
@@ -354,6 +355,10 @@ static void carry_out(struct world *world, int set, int rank, const struct actio
     case ACTION_RUN: run(world, set, rank, action); break;
     case ACTION_DONE:
         complete(world, rank, action->token, action->status, action->text, action->rank);
+        break;
+    case ACTION_TUNED:
+        node->tunings += world->fault != FAULT_TUNE || rank != 0;
+        world->statistics->tunings++;
         break;
     case ACTION_STALL: world->statistics->stalls++; break;
     case ACTION_ENDED:

@@ -23,6 +23,7 @@
     X(SAME_TEXT, "an error has the same text on all ranks")                                       \
     X(FUSION, "fused tensors are alike, and fit the threshold")                                   \
     X(PRIORITY, "of the tensors that are ready together, those with a higher priority run first") \
+    X(TUNED, "all ranks change the threshold and the cycle time between the same operations")     \
     X(HONEST, "a core does not blame another one that follows the rules")                         \
     X(ENDS, "every set ends when a rank shuts the library down")                                  \
     X(LAST_JOINED, "all ranks hear the same rank that joined last")                               \
@@ -45,6 +46,7 @@ enum invariant { INVARIANT_LIST(INVARIANT_ENUM) INVARIANTS };
     X(FAULT_TEXT, SAME_TEXT, "a rank hears another text")                            \
     X(FAULT_FUSION, FUSION, "the threshold of the core is larger than it should be") \
     X(FAULT_PRIORITY, PRIORITY, "the core gets the priorities with the wrong sign")  \
+    X(FAULT_TUNE, TUNED, "a rank does not hear of another threshold")                \
     X(FAULT_BYTES, HONEST, "a byte of a message changes")                            \
     X(FAULT_END, ENDS, "the end is not heard")                                       \
     X(FAULT_JOIN, LAST_JOINED, "a rank hears another number")
@@ -54,7 +56,7 @@ enum fault { FAULT_LIST(FAULT_ENUM) FAULTS };
 #undef FAULT_ENUM
 
 struct statistics {
-    uint64_t events, submissions, operations, tensors, messages, stalls;
+    uint64_t events, submissions, operations, tensors, messages, stalls, tunings;
     uint64_t succeeded, mismatches, lost, shut_down;
 };
 

@@ -28,6 +28,8 @@ static void test_defaults(void **state)
     assert_int_equal(knobs.capacity, 1024);
     assert_true(knobs.warn_ns == 60000000000);
     assert_int_equal(knobs.give_up_ns, 0);
+    assert_false(knobs.tuner.on || knobs.tuner.threshold_fixed || knobs.tuner.cycle_fixed);
+    assert_null(knobs.tune_log);
 }
 
 static char *several(const char *name)
@@ -39,7 +41,12 @@ static char *several(const char *name)
                  {"HOROVOD_FUSION_THRESHOLD", "0"},
                  {"HOROVOD_CACHE_CAPACITY", "7"},
                  {"HOROVOD_STALL_CHECK_TIME_SECONDS", "2"},
-                 {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "3"}};
+                 {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "3"},
+                 {"HOROVOD_AUTOTUNE", "1"},
+                 {"HOROVOD_AUTOTUNE_LOG", "log.csv"},
+                 {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "0"},
+                 {"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "0"},
+                 {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "7"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (strcmp(pairs[i].name, name) == 0)
             return pairs[i].value;
@@ -56,6 +63,11 @@ static void test_values(void **state)
     assert_int_equal(knobs.threshold, 0);
     assert_int_equal(knobs.capacity, 7);
     assert_true(knobs.warn_ns == 2000000000 && knobs.give_up_ns == 3000000000);
+    assert_true(knobs.tuner.on && knobs.tuner.threshold_fixed && knobs.tuner.cycle_fixed);
+    assert_int_equal(knobs.tuner.warm_up, 0);
+    assert_int_equal(knobs.tuner.steps, 1); /* a sample needs one */
+    assert_int_equal(knobs.tuner.points, 7);
+    assert_string_equal(knobs.tune_log, "log.csv");
 }
 
 static char *too_short(const char *name)

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/tuner.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* Threshold: 64 KiB to 128 MiB. Cycle time: 1/8 ms to 64 ms. */
+enum { THRESHOLDS = 12, CYCLES = 10, THRESHOLD_DISTANCE = 4, CYCLE_DISTANCE = 2 };
+enum { NAMES_MAX = 1 << 16 };
+#define THRESHOLD_MIN ((size_t)1 << 16)
+#define CYCLE_MIN_NS ((int64_t)125000)
+#define NS_PER_US 1000
+
+/* The place of the largest value that is not above `value`. */
+static int place(int64_t value, int64_t least, int end)
+{
+    int at = 0;
+    while (at + 1 < end && least << (at + 1) <= value)
+        at++;
+    return at;
+}
+
+void tuner_init(struct tuner *tuner, const struct tuner_setup *setup,
+                const struct tune_point *start)
+{
+    *tuner = (struct tuner){.setup = *setup, .now = *start, .since_ns = INT64_MAX};
+    const struct search_axis axes[SEARCH_AXES] = {
+        {THRESHOLDS, setup->threshold_fixed ? 0 : THRESHOLD_DISTANCE},
+        {CYCLES, setup->cycle_fixed ? 0 : CYCLE_DISTANCE}};
+    int64_t threshold = start->threshold > INT64_MAX ? INT64_MAX : (int64_t)start->threshold;
+    const int at[SEARCH_AXES] = {place(threshold, (int64_t)THRESHOLD_MIN, THRESHOLDS),
+                                 place(start->cycle_ns, CYCLE_MIN_NS, CYCLES)};
+    search_init(&tuner->search, axes, at, setup->points);
+}
+
+static void forget_counts(struct tuner *tuner)
+{
+    for (size_t i = 0; i < tuner->counts.room; i++)
+        free((char *)tuner->counts.slots[i].key);
+    names_destroy(&tuner->counts);
+    tuner->most = 0;
+    tuner->bytes = 0;
+}
+
+void tuner_destroy(struct tuner *tuner)
+{
+    forget_counts(tuner);
+}
+
+/* A program that never repeats a name does not have steps: it is not tuned, and costs no memory. */
+void tuner_count(struct tuner *tuner, const char *key, size_t bytes)
+{
+    if (!tuner->setup.on || tuner->search.ended || tuner->since_ns == INT64_MAX)
+        return;
+    if (tuner->counts.count == NAMES_MAX)
+        forget_counts(tuner);
+    struct names_slot *slot = names_find(&tuner->counts, key);
+    uintptr_t count = slot == NULL ? 1 : (uintptr_t)slot->value + 1;
+    if (slot == NULL)
+        names_put(&tuner->counts, mem_strdup(key), (void *)count);
+    else
+        slot->value = (void *)count;
+    tuner->most = count > tuner->most ? count : tuner->most;
+    tuner->bytes += bytes;
+}
+
+static int compare_scores(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(struct tuner *tuner)
+{
+    qsort(tuner->samples, TUNER_SAMPLES, sizeof *tuner->samples, compare_scores);
+    return tuner->samples[TUNER_SAMPLES / 2];
+}
+
+static void finish_round(struct tuner *tuner, struct tuning *tuning)
+{
+    struct search *search = &tuner->search;
+    double score = median(tuner);
+    search_score(search, score);
+    struct tune_point next = tuner->now;
+    if (!tuner->setup.threshold_fixed)
+        next.threshold = THRESHOLD_MIN << search->at[0];
+    if (!tuner->setup.cycle_fixed)
+        next.cycle_ns = CYCLE_MIN_NS << search->at[1];
+    *tuning = (struct tuning){tuner->now, next, score, search->best_score, search->ended};
+    tuner->now = next;
+}
+
+bool tuner_turn(struct tuner *tuner, int64_t now_ns, struct tuning *tuning)
+{
+    if (!tuner->setup.on || tuner->search.ended)
+        return false;
+    if (tuner->since_ns == INT64_MAX)
+        tuner->since_ns = now_ns;
+    if (tuner->most < (uintptr_t)tuner->setup.steps || now_ns <= tuner->since_ns)
+        return false;
+    tuner->samples[tuner->sample_count++] =
+        (double)tuner->bytes * NS_PER_US / (double)(now_ns - tuner->since_ns);
+    tuner->since_ns = now_ns;
+    forget_counts(tuner);
+    if (tuner->sample_count < TUNER_SAMPLES)
+        return false;
+    tuner->sample_count = 0;
+    if (tuner->rounds++ < tuner->setup.warm_up)
+        return false;
+    finish_round(tuner, tuning);
+    return true;
+}
