@@ -1,24 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Each loop exists twice on x86-64: with the instructions of every processor, and with AVX2 and
- * F16C, which converts eight fp16 at once. The processor at hand decides, at each search.
- */
 #include "engine/reduce_half.h"
 
-#include <stdint.h>
-
+#include "engine/avx2.h"
 #include "engine/half.h"
 #include "engine/reduce_loop.h"
-
-#ifdef __x86_64__
-#include <cpuid.h>
-#include <immintrin.h>
-#define HAVE_AVX2 1
-#else
-#define HAVE_AVX2 0
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
 
 INLINE float combine(enum hvd_op op, float x, float y)
 {
@@ -70,8 +55,6 @@ FUNCTIONS(fp16, , fp16_loop)
 FUNCTIONS(bf16, , bf16_loop)
 
 #if HAVE_AVX2
-#define AVX2 __attribute__((target("avx2,f16c")))
-
 AVX2 INLINE __m256 combine_8(enum hvd_op op, __m256 x, __m256 y)
 {
     switch (op) {
@@ -87,28 +70,20 @@ AVX2 INLINE void fp16_loop_avx2(enum hvd_op op, uint16_t *out, const uint16_t *a
 {
     size_t i = 0;
     for (; i + 8 <= count; i += 8) {
-        __m256 x = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(a + i)));
-        __m256 y = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(b + i)));
-        __m128i result = _mm256_cvtps_ph(combine_8(op, x, y), _MM_FROUND_TO_NEAREST_INT);
-        _mm_storeu_si128((__m128i *)(void *)(out + i), result);
+        __m256 result = combine_8(op, avx2_load_fp16(a + i), avx2_load_fp16(b + i));
+        avx2_store_fp16(out + i, result);
     }
     fp16_loop(op, out + i, a + i, b + i, count - i);
 }
 
 FUNCTIONS(fp16_avx2, AVX2, fp16_loop_avx2)
 FUNCTIONS(bf16_avx2, AVX2, bf16_loop)
-
-static bool has_avx2(void)
-{
-    unsigned a, b, c = 0, d; /* not every compiler's cpu_supports knows f16c */
-    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
-}
 #endif
 
 reduce_function *reduce_find_fp16(enum hvd_op op)
 {
 #if HAVE_AVX2
-    if (has_avx2())
+    if (avx2_is_here())
         return find_fp16_avx2(op);
 #endif
     return find_fp16(op);
@@ -117,7 +92,7 @@ reduce_function *reduce_find_fp16(enum hvd_op op)
 reduce_function *reduce_find_bf16(enum hvd_op op)
 {
 #if HAVE_AVX2
-    if (has_avx2())
+    if (avx2_is_here())
         return find_bf16_avx2(op);
 #endif
     return find_bf16(op);

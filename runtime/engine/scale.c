@@ -4,8 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/half.h"
 #include "engine/reduce.h"
+#include "engine/reduce_loop.h"
+#include "engine/scale_half.h"
 
 #define REALS(name, type, factor_type)                                               \
     static void name(void *out, const void *in, size_t count, double factor)         \
@@ -43,17 +44,6 @@ INTEGERS(scale_uint16, uint16_t, 0, UINT16_MAX, 0.0, 0x1p16)
 INTEGERS(scale_uint32, uint32_t, 0, UINT32_MAX, 0.0, 0x1p32)
 INTEGERS(scale_uint64, uint64_t, 0, UINT64_MAX, 0.0, 0x1p64)
 
-#define HALVES(name, to_float, of_float)                                                         \
-    static void name(void *out, const void *in, size_t count, double factor)                     \
-    {                                                                                            \
-        const float by = (float)factor;                                                          \
-        const uint16_t *from = in;                                                               \
-        uint16_t *to = out;                                                                      \
-        INDEPENDENT for (size_t i = 0; i < count; i++) to[i] = of_float(to_float(from[i]) * by); \
-    }
-HALVES(scale_float16, float_of_fp16, fp16_of_float)
-HALVES(scale_bfloat16, float_of_bf16, bf16_of_float)
-
 void scale_copy(enum hvd_type type, void *out, const void *in, size_t count, double factor)
 {
     const double one = 1;
@@ -73,10 +63,10 @@ void scale_copy(enum hvd_type type, void *out, const void *in, size_t count, dou
     case HVD_INT32: scale_int32(out, in, count, factor); break;
     case HVD_UINT64: scale_uint64(out, in, count, factor); break;
     case HVD_INT64: scale_int64(out, in, count, factor); break;
-    case HVD_FLOAT16: scale_float16(out, in, count, factor); break;
+    case HVD_FLOAT16: scale_find_fp16()(out, in, count, factor); break;
     case HVD_FLOAT32: scale_float32(out, in, count, factor); break;
     case HVD_FLOAT64: scale_float64(out, in, count, factor); break;
-    case HVD_BFLOAT16: scale_bfloat16(out, in, count, factor); break;
+    case HVD_BFLOAT16: scale_find_bf16()(out, in, count, factor); break;
     case HVD_BOOL: break;
     }
 }

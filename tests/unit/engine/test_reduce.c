@@ -77,6 +77,44 @@ static void test_bf16(void **state)
     check_half(reduce_find_bf16_portable, float_of_bf16, bf16_of_float, 0x7f80);
 }
 
+/* Pairs of values at random: both loops give the same bits, or both a NaN. Minima and maxima of a
+ * NaN are not defined. */
+static void check_same(finder *one, finder *other, uint16_t infinity)
+{
+    enum { PAIRS = 1 << 20 };
+    uint16_t *a = malloc(2 * PAIRS), *b = malloc(2 * PAIRS), *first = malloc(2 * PAIRS),
+             *second = malloc(2 * PAIRS);
+    uint32_t seed = 1;
+    for (size_t i = 0; i < PAIRS; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        a[i] = (uint16_t)(seed >> 16);
+        seed = seed * 1664525u + 1013904223u;
+        b[i] = (uint16_t)(seed >> 16);
+    }
+    for (size_t o = 0; o < 4; o++) {
+        one(ops[o])(first, a, b, PAIRS);
+        other(ops[o])(second, a, b, PAIRS);
+        for (size_t i = 0; i < PAIRS; i++) {
+            bool no_number = is_nan(a[i], infinity) || is_nan(b[i], infinity);
+            bool both_nan = is_nan(first[i], infinity) && is_nan(second[i], infinity);
+            if (no_number && (ops[o] == HVD_MIN || ops[o] == HVD_MAX))
+                continue;
+            assert_true(first[i] == second[i] || both_nan);
+        }
+    }
+    free(a);
+    free(b);
+    free(first);
+    free(second);
+}
+
+static void test_halves_are_the_same_on_each_processor(void **state)
+{
+    (void)state;
+    check_same(reduce_find_fp16, reduce_find_fp16_portable, 0x7c00);
+    check_same(reduce_find_bf16, reduce_find_bf16_portable, 0x7f80);
+}
+
 /* In place, from any element on, of any length: nothing beside the range changes. */
 static void test_ranges(void **state)
 {
@@ -141,9 +179,13 @@ static void test_what_does_not_exist(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fp16),   cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_ranges), cmocka_unit_test(test_integers_wrap),
-        cmocka_unit_test(test_bool),   cmocka_unit_test(test_what_does_not_exist),
+        cmocka_unit_test(test_fp16),
+        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_halves_are_the_same_on_each_processor),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_integers_wrap),
+        cmocka_unit_test(test_bool),
+        cmocka_unit_test(test_what_does_not_exist),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include "engine/half.h"
 #include "engine/scale.h"
+#include "engine/scale_half.h"
 
 static void test_real_numbers(void **state)
 {
@@ -35,6 +36,56 @@ static void test_halves_are_rounded_once(void **state)
     assert_int_equal(fp16[1], fp16_of_float(-3 * (1.0f / 3)));
     scale_copy(HVD_BFLOAT16, &bf16, &bf16, 1, 0.25);
     assert_int_equal(bf16, bf16_of_float(1.25f));
+}
+
+static bool is_nan(uint16_t bits, uint16_t infinity)
+{
+    return (bits & 0x7fff) > infinity;
+}
+
+/* Each 16-bit value with factors that overflow, underflow and round: both loops give the same bits.
+ * Of a NaN, the bits may differ. */
+static void check_half(scale_function *one, scale_function *other, uint16_t infinity)
+{
+    enum { VALUES = 65536 };
+    const double factors[] = {0.5, 3, 1.0 / 3, -1e-3, 1e30, 1e-30, 0, -0.0, 1e300, INFINITY};
+    uint16_t *in = malloc(2 * VALUES), *first = malloc(2 * VALUES), *second = malloc(2 * VALUES);
+    for (size_t i = 0; i < VALUES; i++)
+        in[i] = (uint16_t)i;
+    for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
+        one(first, in, VALUES, factors[k]);
+        other(second, in, VALUES, factors[k]);
+        for (size_t i = 0; i < VALUES; i++)
+            assert_true(first[i] == second[i] ||
+                        (is_nan(first[i], infinity) && is_nan(second[i], infinity)));
+    }
+    free(in);
+    free(first);
+    free(second);
+}
+
+static void test_halves_are_the_same_on_each_processor(void **state)
+{
+    (void)state;
+    check_half(scale_find_fp16(), scale_find_fp16_portable(), 0x7c00);
+    check_half(scale_find_bf16(), scale_find_bf16_portable(), 0x7f80);
+}
+
+/* In place, from any element on, of any length: nothing beside the range changes. */
+static void test_ranges_of_halves(void **state)
+{
+    (void)state;
+    for (size_t start = 0; start < 4; start++)
+        for (size_t count = 0; count < 40; count++) {
+            uint16_t data[48];
+            for (size_t i = 0; i < 48; i++)
+                data[i] = fp16_of_float((float)i);
+            scale_copy(HVD_FLOAT16, data + start, data + start, count, 3);
+            for (size_t i = 0; i < 48; i++) {
+                bool inside = i >= start && i < start + count;
+                assert_int_equal(data[i], fp16_of_float((float)i * (inside ? 3.0f : 1.0f)));
+            }
+        }
 }
 
 static void test_integers_are_truncated_and_limited(void **state)
@@ -76,6 +127,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_real_numbers),
         cmocka_unit_test(test_halves_are_rounded_once),
+        cmocka_unit_test(test_halves_are_the_same_on_each_processor),
+        cmocka_unit_test(test_ranges_of_halves),
         cmocka_unit_test(test_integers_are_truncated_and_limited),
         cmocka_unit_test(test_factor_one_is_a_copy),
     };
