@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data-parallel training with MPI: every rank has the whole network and works on its share of each
- * batch. An allreduce adds up the gradients of all ranks, so that all ranks take the same step.
+ * Data-parallel training with libhvd: every rank has the whole network and works on its share of
+ * each batch. An allreduce adds up the gradients of all ranks, so that all ranks take the same
+ * step. The lines with "// hvd" make it a distributed program.
  *
  * --batch is the batch of the whole job, not of one rank. So the result is the same for any number
  * of ranks, except for the order of floating-point sums. If the batch does not divide evenly, the
@@ -10,9 +11,10 @@
  *
  * Rank 0 reads the images and sends them to the other ranks, so only its host needs the file.
  */
-#include <mpi.h>
+#include <hvd.h> // hvd
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "dataset.h"
 #include "network.h"
@@ -33,6 +35,44 @@ struct score {
     double accuracy;
 };
 
+static void check(int status)
+{
+    if (status == HVD_OK)
+        return;
+    fprintf(stderr, "train: rank %d: %s\n", hvd_rank(), hvd_error_text());
+    exit(1); /* the other ranks learn that this one is lost */
+}
+
+static struct hvd_tensor tensor_of(const char *name, enum hvd_type type, void *data,
+                                   const int64_t *length)
+{
+    struct hvd_tensor tensor = HVD_TENSOR_INIT; // hvd
+    tensor.name = name;
+    tensor.type = type;
+    tensor.shape = length;
+    tensor.dims = 1;
+    tensor.input = tensor.output = data;
+    return tensor;
+}
+
+/* All ranks get the numbers of rank 0. */
+static void share_bytes(const char *name, void *data, size_t count)
+{
+    const int64_t length = (int64_t)count;
+    struct hvd_tensor tensor = tensor_of(name, HVD_UINT8, data, &length);
+    check(hvd_broadcast(&tensor, 0, NULL)); // hvd
+}
+
+/* All ranks get the sums of the numbers of all ranks. */
+static void sum(const char *name, double *numbers, size_t count)
+{
+    const int64_t length = (int64_t)count;
+    struct hvd_tensor tensor = tensor_of(name, HVD_FLOAT64, numbers, &length);
+    struct hvd_options options = HVD_OPTIONS_INIT; // hvd
+    options.op = HVD_SUM;                          // hvd
+    check(hvd_allreduce(&tensor, &options));       // hvd
+}
+
 /* This rank's share of `count` images is [*from, *to). The shares of all ranks have no gaps and no
  * overlaps. */
 static void share(const struct job *job, size_t count, size_t *from, size_t *to)
@@ -41,10 +81,16 @@ static void share(const struct job *job, size_t count, size_t *from, size_t *to)
     *to = count * ((size_t)job->rank + 1) / (size_t)job->size;
 }
 
+static void out_of_memory(const struct job *job)
+{
+    fprintf(stderr, "train: rank %d is out of memory\n", job->rank);
+    exit(1);
+}
+
 /* On failure, all ranks return -1, and rank 0 has printed the reason. */
 static int read_digits(struct job *job)
 {
-    unsigned long counts[2] = {0, 0};
+    size_t counts[2] = {0, 0};
     if (job->rank == 0) {
         char *found = job->options.data == NULL ? dataset_find() : NULL;
         const char *path = job->options.data != NULL ? job->options.data : found;
@@ -56,7 +102,7 @@ static int read_digits(struct job *job)
         }
         free(found);
     }
-    MPI_Bcast(counts, 2, MPI_UNSIGNED_LONG, 0, MPI_COMM_WORLD);
+    share_bytes("counts", counts, sizeof counts); // hvd
     size_t count = counts[0] + counts[1];
     if (count == 0)
         return -1;
@@ -66,10 +112,10 @@ static int read_digits(struct job *job)
         job->data.pixels = malloc(count * DIGIT_PIXELS);
         job->data.labels = malloc(count);
         if (job->data.pixels == NULL || job->data.labels == NULL)
-            MPI_Abort(MPI_COMM_WORLD, 1);
+            out_of_memory(job);
     }
-    MPI_Bcast(job->data.pixels, (int)(count * DIGIT_PIXELS), MPI_UNSIGNED_CHAR, 0, MPI_COMM_WORLD);
-    MPI_Bcast(job->data.labels, (int)count, MPI_UNSIGNED_CHAR, 0, MPI_COMM_WORLD);
+    share_bytes("pixels", job->data.pixels, count * DIGIT_PIXELS); // hvd
+    share_bytes("labels", job->data.labels, count);                // hvd
     return 0;
 }
 
@@ -80,10 +126,8 @@ static int job_prepare(struct job *job)
     job->network = network_create(job->options.seed);
     job->order = calloc(job->data.train_count, sizeof *job->order);
     job->fused = calloc(network_parameter_count() + 1, sizeof *job->fused);
-    if (job->network == NULL || job->order == NULL || job->fused == NULL) {
-        fprintf(stderr, "train: rank %d is out of memory\n", job->rank);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
+    if (job->network == NULL || job->order == NULL || job->fused == NULL)
+        out_of_memory(job);
     for (size_t i = 0; i < job->data.train_count; i++)
         job->order[i] = i;
     job->state = job->options.seed ^ 0x6469676974u;
@@ -121,8 +165,7 @@ static double train_batch(struct job *job, size_t first, size_t count)
         job->fused[parameters] += network_backward(job->network, dataset_image(&job->data, image),
                                                    job->data.labels[image], job->fused);
     }
-    MPI_Allreduce(MPI_IN_PLACE, job->fused, (int)parameters + 1, MPI_DOUBLE, MPI_SUM,
-                  MPI_COMM_WORLD);
+    sum("gradient", job->fused, parameters + 1); // hvd
     network_step(job->network, job->fused, 1.0 / (double)count, job->options.rate);
     return job->fused[parameters];
 }
@@ -151,14 +194,21 @@ static struct score evaluate(const struct job *job, size_t first, size_t count)
             network_loss(job->network, dataset_image(&job->data, i), job->data.labels[i], &guess);
         sums[1] += guess == job->data.labels[i];
     }
-    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    sum("score", sums, 2); // hvd
     return (struct score){.loss = sums[0] / (double)count, .accuracy = sums[1] / (double)count};
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 static void job_run(struct job *job)
 {
     const struct options *options = &job->options;
-    double start = MPI_Wtime();
+    double start = now();
     if (job->rank == 0)
         printf("training on %zu digits, %zu held out, %d rank%s, batch %ld\n",
                job->data.train_count, job->data.test_count, job->size, job->size == 1 ? "" : "s",
@@ -174,16 +224,13 @@ static void job_run(struct job *job)
     struct score test = evaluate(job, job->data.train_count, job->data.test_count);
     if (job->rank == 0)
         printf("final training loss %.6f\nheld-out accuracy %.2f %%\nseconds %.2f\n", train.loss,
-               100 * test.accuracy, MPI_Wtime() - start);
+               100 * test.accuracy, now() - start);
 }
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    struct job job = {0};
-    MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &job.size);
-
+    check(hvd_init(NULL));                                     // hvd
+    struct job job = {.rank = hvd_rank(), .size = hvd_size()}; // hvd
     int status = 0;
     if (options_parse(&job.options, argc, argv, job.rank == 0) < 0) {
         status = 2;
@@ -196,6 +243,6 @@ int main(int argc, char **argv)
         job_run(&job);
     }
     job_destroy(&job);
-    MPI_Finalize();
+    check(hvd_shutdown()); // hvd
     return status;
 }

@@ -3,7 +3,7 @@
  * A multilayer perceptron for digits: 64 inputs, one hidden layer (tanh), 10 outputs (softmax),
  * cross-entropy loss. All parameters are one array, and so is a gradient, so that one allreduce per
  * step is enough. Everything is double, so that the order of the additions hardly changes the
- * result. This file does not use MPI.
+ * result. This file knows nothing of other ranks.
  */
 #pragma once
 
