@@ -87,6 +87,44 @@ class Train(Example):
                 self.assertEqual(output.split("hvdrun: rank")[0].count(text), 1, output)  # the block quotes it
 
 
+class BenchAllreduce(Example):
+    def rows(self, ranks, *options):
+        output = self.run_well("-np", ranks, BUILD / "examples/bench_allreduce/bench_allreduce", "-n", 2, "-w", 1, *options)
+        self.assertIn(f"# {ranks} rank", output)
+        self.assertEqual(output.count("average bus bandwidth"), 1, output)
+        return [line.split(":", 1)[1].split() for line in output.splitlines() if "stdout>: " in line]
+
+    def test_table(self):
+        rows = self.rows(3, "-b", "1K", "-e", "4M", "-f", 8)
+        self.assertEqual([row[:4] for row in rows],
+                         [[str(size), str(size // 4), "float32", "sum"] for size in (1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22)])
+        for row in rows:
+            time, algbw, busbw = map(float, row[4:7])
+            self.assertAlmostEqual(algbw, int(row[0]) / time / 1e3, delta=0.002)  # us to GB/s
+            self.assertAlmostEqual(busbw, algbw * 4 / 3, delta=0.002)
+            self.assertEqual(row[7], "0")
+
+    def test_types_and_operations(self):
+        for kind in "float16 bfloat16 float32 float64 int32 int64".split():
+            for op in "sum average min max product adasum".split():
+                if op == "adasum" and kind not in ("float32", "float64"):
+                    continue
+                with self.subTest(kind=kind, op=op):
+                    rows = self.rows(3, "-d", kind, "-o", op, "-b", 1, "-e", "1K", "-f", 1000)
+                    self.assertEqual([row[2:4] + row[7:] for row in rows], [[kind, op, "0"]] * 2)
+
+    def test_one_rank(self):
+        self.assertEqual([row[6:] for row in self.rows(1, "-e", 8)], [["0.000", "0"]])
+
+    def test_wrong_use_prints_one_message(self):
+        for words in (["-d", "float8"], ["-o", "mean"], ["-b", "0"], ["-e", "1T"], ["-f", "1"], ["-n", "0"], ["-x"], ["more"],
+                      ["-b", "9", "-e", "8"], ["-n"], ["-b", "nan"]):
+            with self.subTest(words=words):
+                status, output = run("-np", 2, BUILD / "examples/bench_allreduce/bench_allreduce", *words)
+                self.assertEqual(status, 2, output)
+                self.assertEqual(output.split("hvdrun: rank")[0].count("usage: bench_allreduce"), 1, output)
+
+
 class Mpmd(Example):
     def test_two_programs_in_one_world(self):
         folder = BUILD / "examples/mpmd"
@@ -247,8 +285,8 @@ class ElasticDiscover(Example):
                 self.assertEqual((done.returncode, done.stdout), (0, printed))
 
 
-CASES = {"train": Train, "mpmd": Mpmd, "plain": Plain, "config": Config, "torch_ddp": TorchDdp,
-         "hvd_static": HvdStatic, "elastic_plain": ElasticPlain, "elastic_torch": ElasticTorch,
+CASES = {"train": Train, "bench_allreduce": BenchAllreduce, "mpmd": Mpmd, "plain": Plain, "config": Config,
+         "torch_ddp": TorchDdp, "hvd_static": HvdStatic, "elastic_plain": ElasticPlain, "elastic_torch": ElasticTorch,
          "elastic_horovod": ElasticHorovod, "elastic_discover": ElasticDiscover}
 
 
