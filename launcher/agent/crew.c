@@ -417,8 +417,8 @@ void crew_states(const struct crew *crew, bool finished, struct crew_states *sta
     }
 }
 
-void crew_walk_live(const struct crew *crew,
-                    void (*each)(void *context, uint32_t seat, pid_t pid), void *context)
+void crew_walk_live(const struct crew *crew, void (*each)(void *context, uint32_t seat, pid_t pid),
+                    void *context)
 {
     for (int i = 0; i < crew->count; i++) {
         if (crew->workers[i].state == WORKER_RUNNING)

@@ -44,8 +44,8 @@ struct crew_states {
 void crew_states(const struct crew *crew, bool finished, struct crew_states *states);
 
 /* Calls `each` for each worker whose process runs. */
-void crew_walk_live(const struct crew *crew,
-                    void (*each)(void *context, uint32_t seat, pid_t pid), void *context);
+void crew_walk_live(const struct crew *crew, void (*each)(void *context, uint32_t seat, pid_t pid),
+                    void *context);
 
 uint32_t crew_epoch(const struct crew *crew);
 const char *crew_folder(const struct crew *crew); /* the runtime folder; NULL: none */

@@ -73,8 +73,7 @@ static struct process *find_process(const struct usage *usage, pid_t pid)
 {
     if (usage->process_count == 0)
         return NULL;
-    return bsearch(&pid, usage->processes, usage->process_count, sizeof(*usage->processes),
-                   by_pid);
+    return bsearch(&pid, usage->processes, usage->process_count, sizeof(*usage->processes), by_pid);
 }
 
 struct seat_list {
@@ -111,8 +110,8 @@ static void update_seats(struct usage *usage, const struct crews *crews)
 
 static void add_process(struct usage *usage, const struct process *process)
 {
-    usage->processes = mem_resize_array(usage->processes, usage->process_count + 1,
-                                        sizeof(*usage->processes));
+    usage->processes =
+        mem_resize_array(usage->processes, usage->process_count + 1, sizeof(*usage->processes));
     usage->processes[usage->process_count++] = *process;
 }
 

@@ -18,6 +18,7 @@
 #include "cli/control_ps.h"
 #include "cli/control_record.h"
 #include "cli/control_status.h"
+#include "cli/control_top.h"
 #include "cli/control_words.h"
 #include "driver/control/folder.h"
 #include "driver/control/request.h"
@@ -84,6 +85,7 @@ static void describe(const struct control_words *words, const json_t *answer, st
     case CONTROL_ADD: buf_printf(out, "the job may use %s\n", words->object); break;
     case CONTROL_STOP:
     case CONTROL_WAIT:
+    case CONTROL_TOP:
     case CONTROL_LOGS:
     case CONTROL_ATTACH:
     case CONTROL_PS:
@@ -269,6 +271,7 @@ static int run(struct command *command, struct error *err)
         control_ps(&command->list, command->words.all, command->words.json, &command->out);
         return 0;
     case CONTROL_STATUS: return status(command, err);
+    case CONTROL_TOP: return control_top(&command->list, &command->words, &command->out, err);
     case CONTROL_LOGS: return logs(command, &end, err) == NULL ? -1 : 0;
     case CONTROL_ATTACH: return attach(command, err);
     case CONTROL_WAIT: return wait_for(command, err);

@@ -84,6 +84,8 @@ static bool take_flag(struct control_words *words, const char *word)
     else if ((strcmp(word, "--follow") == 0 || strcmp(word, "-f") == 0) &&
              names(words, "[--follow]"))
         words->follow = true;
+    else if (strcmp(word, "--once") == 0 && names(words, "[--once]"))
+        words->once = true;
     else if (strcmp(word, "--sig-proxy") == 0 && names(words, "[--sig-proxy]"))
         words->sig_proxy = true;
     else

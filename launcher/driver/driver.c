@@ -35,6 +35,7 @@
 #include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
+#include "driver/usage/sampler.h"
 #include "io/helpers.h"
 #include "node/runtime_dir.h"
 #include "output/terminal.h"
@@ -201,6 +202,7 @@ static int job_open(struct job *job, struct error *err)
     job->orphans = orphans_create(job);
     job->time_limit = time_limit_create(job);
     job->suspension = suspension_create(job);
+    job->sampler = sampler_create(job);
     job->warning = warning_create(job, user_signals_end, err);
     job->signals = job->warning == NULL ? NULL : user_signals_create(job, err);
     if (job->signals == NULL || job_open_output(job, err) < 0)
@@ -280,6 +282,7 @@ static void job_close(struct job *job)
     output_destroy(job->output, OUTPUT_WAIT_MS);
     recent_destroy(job->recent);
     user_signals_destroy(job->signals);
+    sampler_destroy(job->sampler);
     suspension_destroy(job->suspension);
     time_limit_destroy(job->time_limit);
     orphans_destroy(job->orphans);

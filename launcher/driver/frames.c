@@ -11,6 +11,7 @@
 #include "driver/run/suspension.h"
 #include "driver/run/time_limit.h"
 #include "driver/run/user_signals.h"
+#include "driver/usage/sampler.h"
 
 static int take_hello(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
@@ -24,6 +25,7 @@ static const struct frame_rule common[FRAME_RULES] = {
     [FRAME_HELLO] = {take_hello, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SUSPENDED] = {suspension_answered, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SIGNALLED] = {user_signals_frame, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_SAMPLED] = {sampler_take, EPOCHS_ALL, NODE_UP, false},
     [FRAME_STATE_REPORT] = {time_limit_state, EPOCHS_OF_WORKERS, NODE_STARTING, false},
 
     [FRAME_STARTED] = {exits_started, EPOCHS_OF_WORKERS, NODE_RUNNING, false},

@@ -23,6 +23,7 @@
 #include "driver/tell/line_log.h"
 #include "driver/tell/record_json.h"
 #include "driver/tell/status_json.h"
+#include "driver/usage/usage_json.h"
 
 #define WAITS_MAX ((size_t)4096)
 #define MIB ((int64_t)1 << 20)
@@ -61,6 +62,16 @@ static json_t *status(void *context)
     return object;
 }
 
+static json_t *usage(void *context)
+{
+    const struct job_control *control = context;
+    json_t *object = usage_json(control->job);
+    json_object_set_new(object, "protocol", json_integer(CONTROL_PROTOCOL));
+    if (control->record != NULL) /* as above */
+        json_object_set_new(object, "job", json_text(job_record_name(control->record)));
+    return object;
+}
+
 static int stop(void *context, int64_t grace_ms, struct error *err)
 {
     const struct job_control *control = context;
@@ -96,6 +107,7 @@ static int add(void *context, const struct host_list *hosts, struct error *err)
 }
 
 static const struct control_ops ops = {.status = status,
+                                       .usage = usage,
                                        .stop = stop,
                                        .signal = send_signal,
                                        .drain = drain,

@@ -47,7 +47,8 @@ class Install(Flow):
         self.assertEqual(sorted(done.stdout.split("\n")[:2]), ["[0]<stdout>:0 on a", "[1]<stdout>:1 on b"])
         kept = [name for _, _, names in os.walk(away) for name in names if not name.startswith("checked-")]
         self.assertEqual([name.startswith("hvdrun-agent-") for name in kept], [True], kept)
-        for module in ("hvdrun-agent", "hvdrun-ssh.so", "hvdrun-tls.so", "hvdrun-pmix.so", "hvdrun-topology.so"):
+        for module in ("hvdrun-agent", "hvdrun-ssh.so", "hvdrun-tls.so", "hvdrun-pmix.so", "hvdrun-topology.so",
+                       "hvdrun-screen.so"):
             self.find(module)
 
     def test_man_page(self):

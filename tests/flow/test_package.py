@@ -12,7 +12,8 @@ import unittest
 
 from rig import BUILD, SOURCE, Flow, main, sanitized, worker
 
-FILES = """usr/bin/hvdrun usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix.so usr/lib/hvdrun/hvdrun-ssh.so
+FILES = """usr/bin/hvdrun usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix.so usr/lib/hvdrun/hvdrun-screen.so
+    usr/lib/hvdrun/hvdrun-ssh.so
     usr/lib/hvdrun/hvdrun-tls.so usr/lib/hvdrun/hvdrun-topology.so usr/share/man/man1/hvdrun.1.gz
     usr/share/bash-completion/completions/hvdrun usr/share/zsh/vendor-completions/_hvdrun
     usr/share/fish/vendor_completions.d/hvdrun.fish usr/share/doc/hvdrun/copyright usr/share/doc/hvdrun/changelog.gz

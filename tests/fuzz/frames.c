@@ -223,7 +223,7 @@ static void make_sense(struct frames *frames, ProtobufCMessage *message)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const ProtobufCFieldDescriptor *field =
             protobuf_c_message_descriptor_get_field_by_name(message->descriptor, names[i]);
-        if (field == NULL)
+        if (field == NULL || field->type == PROTOBUF_C_TYPE_MESSAGE)
             continue;
         void *value = (char *)message + field->offset;
         if (field->label == PROTOBUF_C_LABEL_REPEATED) {

@@ -49,6 +49,7 @@ static int send_signal(void *context, int number, const char *ranks, struct erro
 FUZZ_TARGET
 {
     static const struct control_ops ops = {.status = status,
+                                           .usage = status,
                                            .stop = stop,
                                            .signal = send_signal,
                                            .drain = drain,

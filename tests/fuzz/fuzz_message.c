@@ -28,8 +28,7 @@ static const ProtobufCMessageDescriptor *const messages[] = {
     &hvdrun__mpi_event__descriptor,    &hvdrun__mpi_signal__descriptor,
     &hvdrun__checked__descriptor,      &hvdrun__probe__descriptor,
     &hvdrun__probed__descriptor,       &hvdrun__ranks_ended__descriptor,
-    &hvdrun__stall__descriptor,
-    &hvdrun__sampled__descriptor,
+    &hvdrun__stall__descriptor,        &hvdrun__sampled__descriptor,
 };
 
 FUZZ_TARGET

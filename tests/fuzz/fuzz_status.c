@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job answers to `hvdrun status`, read and shown: nothing in it steers the terminal. */
+/* What a job answers to `hvdrun status` and `top`, read and shown: nothing in it steers the
+ * terminal. */
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "cli/control_client.h"
 #include "cli/control_status.h"
+#include "cli/control_usage.h"
 #include "fuzz.h"
 
 #define SENT_MAX ((size_t)64 << 10) /* what a socket takes without a reader */
@@ -37,6 +39,10 @@ FUZZ_TARGET
         FUZZ_CHECK(json_is_object(answer));
         control_status_text(answer, &out);
         FUZZ_CHECK(out.length > 0 && buf_text(&out)[out.length - 1] == '\n');
+        check_text(buf_text(&out));
+        buf_clear(&out);
+        control_usage_mark(answer);
+        control_usage_text(answer, &out);
         check_text(buf_text(&out));
     }
     json_decref(answer);

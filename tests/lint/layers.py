@@ -49,8 +49,8 @@ FOLDERS = {
     "node": ["module", "."],
     "pmix": [".", "module"],
     "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
-    "driver": ["job", "tell", "end", {"reach", "mpi", "run", "control"}, "start", {"elastic", "check"}, "."],
-    "cli": [".", "tools"],
+    "driver": ["job", "tell", "end", {"reach", "mpi", "run", "control"}, "usage", "start", {"elastic", "check"}, "."],
+    "cli": ["module", ".", "tools"],
     "engine": [".", {"mpi", "gloo"}],
 }
 
@@ -69,6 +69,7 @@ FENCES = [
     ("protobuf-c", r"protobuf-c/", r"wire/"),
     ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control)(_\w+)?\.[ch]$|driver/control/"),
     ("hwloc", r"hwloc", r"node/"),
+    ("ncurses", r"n?curses", r"cli/module/screen\.c$"),
     ("OpenSSL", r"openssl/", r"io/module/tls\.c$|transport/ssh_module/|\w+/(hmac|hash)\.[ch]$"),
     ("MPI", r"mpi\.h$", r"engine/mpi"),
     ("Gloo", r"gloo/", r"engine/gloo"),

@@ -42,6 +42,12 @@ static json_t *status(const struct asked *asked, struct error *err)
     return answer;
 }
 
+static json_t *usage(const struct asked *asked, struct error *err)
+{
+    (void)err;
+    return asked->ops->usage(asked->context);
+}
+
 /* The time under a key, in milliseconds; `*has` says whether there is one. */
 static int time_of(const json_t *request, const char *key, bool *has, int64_t *ms,
                    struct error *err)
@@ -132,9 +138,15 @@ struct kind {
     json_t *(*answer)(const struct asked *asked, struct error *err);
 };
 
-static const struct kind kinds[] = {
-    {"status", status}, {"stop", stop}, {"signal", send_signal}, {"wait", wait_for_end},
-    {"drain", drain},   {"add", add},   {"undrain", undrain},    {NULL, NULL}};
+static const struct kind kinds[] = {{"status", status},
+                                    {"usage", usage},
+                                    {"stop", stop},
+                                    {"signal", send_signal},
+                                    {"wait", wait_for_end},
+                                    {"drain", drain},
+                                    {"add", add},
+                                    {"undrain", undrain},
+                                    {NULL, NULL}};
 
 static json_t *answer_request(const struct asked *asked, struct error *err)
 {
@@ -152,8 +164,8 @@ static json_t *answer_request(const struct asked *asked, struct error *err)
         kind++;
     if (kind->name != NULL)
         return kind->answer(asked, err);
-    error_set(err, "this version of hvdrun does not know that \"do\"; expected status, stop, "
-                   "signal, wait, drain, undrain or add");
+    error_set(err, "this version of hvdrun does not know that \"do\"; expected status, usage, "
+                   "stop, signal, wait, drain, undrain or add");
     return NULL;
 }
 

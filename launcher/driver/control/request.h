@@ -4,6 +4,7 @@
  * No I/O.
  *
  *   {"do": "status"}                                the state of the job, see below
+ *   {"do": "usage"}                                 what its ranks and hosts use
  *   {"do": "stop", "grace_s": 60}                   ends the job as Ctrl-C does, with that grace
  *   {"do": "signal", "signal": "USR1", "ranks": "0,4-7"}   sends it to these ranks, or to all
  *   {"do": "wait"}                                  the answer comes at the end of the job
@@ -14,9 +15,10 @@
  * The last three are for elastic jobs. A request may have "protocol": N, the CONTROL_PROTOCOL of
  * the client; a job of an older version refuses it. Unknown keys are ignored.
  *
- * driver/tell/status_json.h has the answer to a status request, and record.h has most of the answer
- * to "wait". A reader must expect that any key is missing. The answer to the other requests is
- * {"ok": true}. The answer to a request that fails is {"error": LINE}.
+ * driver/tell/status_json.h has the answer to a status request. usage/usage_json.h has that to a
+ * usage request, which also makes the job ask its agents for new values. record.h has most of the
+ * answer to "wait". A reader must expect that any key is missing. The answer to the other requests
+ * is {"ok": true}. The answer to a request that fails is {"error": LINE}.
  */
 #pragma once
 
@@ -34,6 +36,7 @@
  * answer. */
 struct control_ops {
     json_t *(*status)(void *context);                                /* the caller's */
+    json_t *(*usage)(void *context);                                 /* likewise */
     int (*stop)(void *context, int64_t grace_ms, struct error *err); /* -1: the job's own grace */
     int (*signal)(void *context, int number, const char *ranks, struct error *err); /* NULL: all */
     int (*drain)(void *context, const char *host, bool has_deadline, int64_t within_ms,

@@ -160,6 +160,7 @@ struct job {
     struct reach *reach;
     struct recent *recent; /* the last output */
     struct job_rendezvous *rendezvous;
+    struct sampler *sampler; /* what ranks and hosts use */
     struct user_signals *signals;
     struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */
     struct stack_tree *stacks;     /* of the ranks, when --timeout ended the job; or empty */

@@ -44,6 +44,7 @@ struct rank_record {
     struct tail tail; /* of its stderr, or of the stream that its stderr is merged into */
     char *text;       /* exec_failed: the reason; else the program's own error file; or NULL */
     uint64_t user_us, system_us, max_rss_kb;
+    int64_t output_ns; /* when its agent read its last output, on our clock; 0: none yet */
 };
 
 struct rank_table {

@@ -130,10 +130,8 @@ int proc_pressure_read(const char *text, struct proc_pressure *out)
 {
     struct proc_pressure pressure = {.some_us = 0};
     const char *some = after_key(text, "some"), *full = after_key(text, "full");
-    if (some == NULL ||
-        read_pressure_line(some, &pressure.some_percent, &pressure.some_us) < 0 ||
-        (full != NULL &&
-         read_pressure_line(full, &pressure.full_percent, &pressure.full_us) < 0))
+    if (some == NULL || read_pressure_line(some, &pressure.some_percent, &pressure.some_us) < 0 ||
+        (full != NULL && read_pressure_line(full, &pressure.full_percent, &pressure.full_us) < 0))
         return -1;
     *out = pressure;
     return 0;

@@ -12,7 +12,7 @@
 #define READ_BYTES "1000000"
 /* A child, one in a session of its own, and an orphan in the session of the worker. */
 #define FAMILY "sleep 60 & setsid sleep 60 & (sleep 60 &); "
-#define WORK                                     \
+#define WORK                                        \
     "head -c " READ_BYTES " /dev/zero >/dev/null; " \
     "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; "
 
@@ -31,9 +31,8 @@ static void test_a_worker_and_its_processes(void **state)
 {
     (void)state;
     struct fake_driver driver;
-    const struct crew_plan plan = {.script = FAMILY WORK "echo up; wait",
-                                   .seats = {{0, 0, 0, 0}, {1, 1, 1, 1}},
-                                   .count = 2};
+    const struct crew_plan plan = {
+        .script = FAMILY WORK "echo up; wait", .seats = {{0, 0, 0, 0}, {1, 1, 1, 1}}, .count = 2};
     fake_open(&driver);
     fake_run(&driver, 1, &plan);
     fake_read(&driver, "1.0:up");

@@ -33,11 +33,11 @@ static void expect(const char *line, const char *expected)
     char got[256];
     if (control_words_parse((int)argv.count, argv.items, &words, &err) != 1)
         fail_msg("'%s' was refused: %s", line, err.text);
-    snprintf(got, sizeof(got), "%s|%s|%s|%lld|%d%s%s%s%s", argv.items[1],
+    snprintf(got, sizeof(got), "%s|%s|%s|%lld|%d%s%s%s%s%s", argv.items[1],
              words.object == NULL ? "" : words.object, words.job == NULL ? "" : words.job,
              words.has_time ? (long long)words.time_ms : -1, words.json, words.all ? "|all" : "",
-             words.ranks != NULL ? "|" : "", words.ranks != NULL ? words.ranks : "",
-             words.help ? "|help" : "");
+             words.once ? "|once" : "", words.ranks != NULL ? "|" : "",
+             words.ranks != NULL ? words.ranks : "", words.help ? "|help" : "");
     assert_string_equal(got, expected);
 }
 
@@ -75,6 +75,8 @@ static void test_commands(void **state)
     expect("hvdrun ps", "ps|||-1|0");
     expect("hvdrun ps -a --json", "ps|||-1|1|all");
     expect("hvdrun logs -f -n 20 --since=5m", "logs|||300000|0");
+    expect("hvdrun top 17", "top||17|-1|0");
+    expect("hvdrun top --once --json", "top|||-1|1|once");
     expect("hvdrun attach 17 --sig-proxy", "attach||17|-1|0");
     expect("hvdrun wait 17", "wait||17|-1|0");
     expect("hvdrun stop --grace 2m j", "stop||j|120000|0");
@@ -114,6 +116,7 @@ static void test_refusals(void **state)
     refuse("hvdrun logs -n many", "--lines: ");
     refuse("hvdrun logs -n", "--lines: ");
     refuse("hvdrun attach -f", "-f: expected: hvdrun attach [JOB] [--sig-proxy] [--json]");
+    refuse("hvdrun status --once", "--once: expected: hvdrun status [JOB] [--json]");
     refuse("hvdrun ps j", "unexpected 'j': expected: hvdrun ps [--all] [--json]");
     refuse("hvdrun ps --job j", "--job: expected: hvdrun ps");
     refuse("hvdrun status -a", "-a: expected");

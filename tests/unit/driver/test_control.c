@@ -94,6 +94,7 @@ static int send_signal(void *context, int number, const char *ranks, struct erro
 }
 
 static const struct control_ops ops = {.status = status,
+                                       .usage = status,
                                        .stop = stop,
                                        .signal = send_signal,
                                        .drain = drain,
@@ -263,7 +264,7 @@ static void test_refusals(void **state)
     expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"USR1\",\"ranks\":3}\n", "not a string");
     expect_error(f, fd, "{\"do\":\"stop\",\"grace_s\":-1}\n", "grace_s");
     expect_error(f, fd, "{\"do\":\"status\",\"protocol\":2}\n", "older version of hvdrun");
-    expect_error(f, fd, "{\"do\":\"reboot\"}\n", "expected status, stop");
+    expect_error(f, fd, "{\"do\":\"reboot\"}\n", "expected status, usage, ");
     expect_error(f, fd, "{}\n", "do");
     expect_error(f, fd, "{\"do\":\"status\",\"do\":\"status\"}\n", "duplicate");
     expect_error(f, fd, "[1]\n", "one JSON object");

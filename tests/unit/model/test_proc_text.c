@@ -9,8 +9,8 @@
 #include "model/usage/proc_text.h"
 
 /* A whole line of the kernel, with its 52 fields. */
-#define FIELDS(name)                                                                            \
-    "4711 (" name ") S 4700 4711 4690 0 -1 4194560 25934 81 2 0 420 33 7 5 20 0 18 0 3029531 " \
+#define FIELDS(name)                                                                               \
+    "4711 (" name ") S 4700 4711 4690 0 -1 4194560 25934 81 2 0 420 33 7 5 20 0 18 0 3029531 "     \
     "1180557312 70011 18446744073709551615 1 1 0 0 0 0 0 16781312 134219778 0 0 0 17 3 0 0 0 0 0 " \
     "0 0 0 0 0 0 0 0\n"
 
@@ -39,16 +39,17 @@ static void test_stat(void **state)
 static void test_stat_broken(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",
-                                        "4711 (a",
-                                        "4711 (a)",
-                                        "4711 (a) ",
-                                        "4711 (a) S",
-                                        "4711 (a) S 1 2 3",
-                                        "4711 (a) S 1 2 x 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 "
-                                        "20 21",
-                                        "4711 (a) S 1 2 99999999999999999999999 4 5 6 7 8 9 10 11 12 "
-                                        "13 14 15 16 17 18 19 20 21"};
+    static const char *const texts[] = {
+        "",
+        "4711 (a",
+        "4711 (a)",
+        "4711 (a) ",
+        "4711 (a) S",
+        "4711 (a) S 1 2 3",
+        "4711 (a) S 1 2 x 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 "
+        "20 21",
+        "4711 (a) S 1 2 99999999999999999999999 4 5 6 7 8 9 10 11 12 "
+        "13 14 15 16 17 18 19 20 21"};
     struct proc_stat stat = {.threads = 7};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_int_equal(proc_stat_read(texts[i], &stat), -1);
@@ -91,10 +92,14 @@ static void test_pressure(void **state)
 static void test_pressure_broken(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "", "some", "some avg10=1.0", "some avg10= total=1", "some avg10=1. total=1",
-        "some avg10=1.0\nfull total=3", "full avg10=1.0 total=3",
-        "some avg10=1.0 total=3\nfull avg10=x total=4"};
+    static const char *const texts[] = {"",
+                                        "some",
+                                        "some avg10=1.0",
+                                        "some avg10= total=1",
+                                        "some avg10=1. total=1",
+                                        "some avg10=1.0\nfull total=3",
+                                        "full avg10=1.0 total=3",
+                                        "some avg10=1.0 total=3\nfull avg10=x total=4"};
     struct proc_pressure pressure;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_int_equal(proc_pressure_read(texts[i], &pressure), -1);
@@ -128,9 +133,12 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stat),     cmocka_unit_test(test_stat_broken),
-        cmocka_unit_test(test_io),       cmocka_unit_test(test_pressure),
-        cmocka_unit_test(test_pressure_broken), cmocka_unit_test(test_load),
+        cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_stat_broken),
+        cmocka_unit_test(test_io),
+        cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_pressure_broken),
+        cmocka_unit_test(test_load),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/control_top.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "cli/control_client.h"
+#include "cli/control_usage.h"
+#include "cli/module/screen_module.h"
+#include "cli/place.h"
+#include "driver/control/folder.h"
+#include "driver/control/request.h"
+
+#define TEXT_MAX ((size_t)64 << 20)
+#define PERIOD_MS 2000  /* of the live table */
+#define BETWEEN_MS 1000 /* two samples, for what the ranks use between them */
+#define LOOK_MS 20      /* a round of the agents takes some milliseconds */
+
+static json_t *ask(int fd, struct error *err)
+{
+    json_t *request = json_pack("{s:s, s:i}", "do", "usage", "protocol", CONTROL_PROTOCOL);
+    json_t *usage = control_client_ask(fd, request, err);
+    json_decref(request);
+    return usage;
+}
+
+/* The first question makes the job ask its agents; then we wait for what they say. The job limits
+ * the time of that. */
+static json_t *ask_anew(int fd, struct error *err)
+{
+    json_t *usage = ask(fd, err);
+    for (bool again = true; again && usage != NULL;) {
+        json_decref(usage);
+        poll(NULL, 0, LOOK_MS);
+        usage = ask(fd, err);
+        again = json_is_true(json_object_get(usage, "sampling"));
+    }
+    return usage;
+}
+
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
+static int show_once(int fd, const struct control_words *words, struct buf *out, struct error *err)
+{
+    json_t *usage = ask_anew(fd, err);
+    if (usage == NULL)
+        return -1;
+    json_decref(usage);
+    poll(NULL, 0, BETWEEN_MS);
+    usage = ask_anew(fd, err);
+    if (usage == NULL)
+        return -1;
+    control_usage_mark(usage);
+    if (words->json) {
+        json_dump_callback(usage, append_piece, out, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
+        buf_putc(out, '\n');
+    } else {
+        control_usage_text(usage, out);
+    }
+    json_decref(usage);
+    return 0;
+}
+
+static const struct screen_module *open_module(struct error *err)
+{
+    char *folder AUTO_FREE = place_modules();
+    char *path AUTO_FREE = mem_printf("%s/hvdrun-screen.so", folder);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const struct screen_module *module =
+        handle == NULL ? NULL : dlsym(handle, SCREEN_MODULE_SYMBOL);
+    if (module != NULL && module->version == SCREEN_MODULE_VERSION)
+        return module;
+    const char *cause = handle == NULL ? dlerror() : NULL;
+    error_set(err, "cannot load %s (is libncursesw6 installed?); 'hvdrun top --once' works without",
+              cause == NULL ? path : cause);
+    return NULL;
+}
+
+/* Until the user leaves: 0. -1: the job does not answer. */
+static int show_all(int fd, const struct screen_module *module, struct screen *screen,
+                    struct error *err)
+{
+    for (bool leaves = false; !leaves;) {
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+        json_t *usage = ask_anew(fd, err);
+        if (usage == NULL)
+            return -1;
+        control_usage_mark(usage);
+        control_usage_text(usage, &text);
+        json_decref(usage);
+        leaves = module->show(screen, buf_text(&text), CONTROL_USAGE_MARK, PERIOD_MS);
+    }
+    return 0;
+}
+
+static int show_live(int fd, struct error *err)
+{
+    if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0)
+        return error_status(err, STATUS_USAGE,
+                            "top needs a terminal; use 'hvdrun top --once', or --once --json");
+    const struct screen_module *module = open_module(err);
+    if (module == NULL)
+        return -1;
+    struct screen *screen = module->open();
+    if (screen == NULL)
+        return error_set(err, "cannot use this terminal; is TERM right? 'hvdrun top --once' works");
+    int result = show_all(fd, module, screen, err);
+    module->close(screen);
+    return result;
+}
+
+int control_top(const struct job_list *list, const struct control_words *words, struct buf *out,
+                struct error *err)
+{
+    if (words->json && !words->once)
+        return error_status(err, STATUS_USAGE, "top: --json needs --once");
+    int fd AUTO_FD = control_client_dial(list, words->job, err);
+    if (fd < 0)
+        return -1;
+    bool is_path = words->job != NULL && strchr(words->job, '/') != NULL;
+    char *id AUTO_FREE = mem_strdup(is_path ? NULL : job_list_find(list, words->job, false, NULL));
+    int result = words->once ? show_once(fd, words, out, err) : show_live(fd, err);
+    if (result < 0 && id != NULL && err->status == 0 && !job_folder_runs(list->folder, id))
+        return error_set(err, "job %s has ended; 'hvdrun status %s' says how", id, id);
+    return result;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/control_usage.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cli/control_show.h"
+#include "cli/text_table.h"
+#include "model/usage/outliers.h"
+
+#define CELL_MAX ((size_t)4096)
+#define MIB (1024.0 * 1024)
+#define NO_RULE INFINITY
+
+static void put_share(double cpus, struct buf *out)
+{
+    buf_printf(out, "%.0f %%", cpus * 100);
+}
+
+static void put_count(double count, struct buf *out)
+{
+    buf_printf(out, "%.0f", count);
+}
+
+static void put_bytes(double bytes, struct buf *out)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t unit = 0;
+    for (; bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+        bytes /= 1024;
+    buf_printf(out, unit > 0 && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+/* The values of a rank, and when one of them differs. Ranks may read and write what they like: it
+ * is usual that rank 0 alone writes. */
+static const struct column {
+    const char *key, *title;
+    struct outlier_rule rule;
+    void (*put)(double value, struct buf *out);
+} columns[] = {
+    {"cpus", "cpu", {.floor = 0.2, .share = 0.5}, put_share},
+    {"resident_bytes", "memory", {.floor = 256 * MIB, .share = 0.25}, put_bytes},
+    {"threads", "threads", {.floor = 8, .share = 0.5}, put_count},
+    {"processes", "processes", {.floor = 1, .share = 0.5}, put_count},
+    {"read_bytes", "read", {.floor = NO_RULE}, put_bytes},
+    {"written_bytes", "written", {.floor = NO_RULE}, put_bytes},
+    {"last_output_s", "last output", {.floor = 30, .share = 1}, control_show_duration},
+};
+
+#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+static double value_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void mark_column(const json_t *ranks, const struct column *column)
+{
+    size_t count = json_array_size(ranks);
+    double *values AUTO_FREE = mem_array(count + 1, sizeof(*values));
+    int *found AUTO_FREE = mem_array(count + 1, sizeof(*found));
+    for (size_t i = 0; i < count; i++)
+        values[i] = value_of(json_array_get(ranks, i), column->key);
+    outliers_find(values, count, &column->rule, found);
+    for (size_t i = 0; i < count; i++) {
+        json_t *marks = json_object_get(json_array_get(ranks, i), "marks");
+        if (found[i] != 0)
+            json_object_set_new(marks, column->key, json_string(found[i] < 0 ? "less" : "more"));
+    }
+}
+
+/* Ranks with most marks first, then in the order in which they came. */
+static void order(json_t *usage, const json_t *ranks)
+{
+    json_t *sorted = json_array();
+    for (size_t marks = COLUMNS + 1; marks-- > 0;) {
+        for (size_t i = 0; i < json_array_size(ranks); i++) {
+            json_t *rank = json_array_get(ranks, i);
+            if (json_object_size(json_object_get(rank, "marks")) == marks)
+                json_array_append(sorted, rank);
+        }
+    }
+    json_object_set_new(usage, "ranks", sorted);
+}
+
+void control_usage_mark(json_t *usage)
+{
+    const json_t *ranks = json_object_get(usage, "ranks");
+    for (size_t i = 0; i < json_array_size(ranks); i++)
+        json_object_set_new(json_array_get(ranks, i), "marks", json_object());
+    for (size_t i = 0; i < COLUMNS; i++)
+        mark_column(ranks, &columns[i]);
+    order(usage, ranks);
+}
+
+static void add_cell(struct text_table *table, struct buf *cell)
+{
+    text_table_add(table, buf_text(cell));
+    buf_clear(cell);
+}
+
+static void put_job(const json_t *usage, struct buf *out)
+{
+    size_t ranks = json_array_size(json_object_get(usage, "ranks"));
+    size_t hosts = json_array_size(json_object_get(usage, "hosts"));
+    control_show_text(control_text_of(usage, "job", "job"), out);
+    buf_puts(out, ": ");
+    control_show_text(control_text_of(usage, "state", "state unknown"), out);
+    buf_printf(out, ", %zu rank%s on %zu host%s, up ", ranks, ranks == 1 ? "" : "s", hosts,
+               hosts == 1 ? "" : "s");
+    control_show_duration(value_of(usage, "up_s"), out);
+    buf_putc(out, '\n');
+}
+
+static void put_percent(const json_t *object, const char *key, struct buf *out)
+{
+    double percent = value_of(object, key);
+    if (isnan(percent))
+        buf_putc(out, '-');
+    else
+        buf_printf(out, "%.0f %%", percent);
+}
+
+static void add_host(struct text_table *table, const json_t *host)
+{
+    static const char *const resources[] = {"cpu", "memory", "io"};
+    struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
+    double load = value_of(host, "load"), total = value_of(host, "memory_bytes");
+    double available = value_of(host, "memory_available_bytes");
+    text_table_add(table, "");
+    control_show_text(control_text_of(host, "host", "?"), &cell);
+    add_cell(table, &cell);
+    buf_printf(&cell, isnan(load) ? "-" : "%.2f", load);
+    add_cell(table, &cell);
+    if (isnan(total) || isnan(available)) {
+        buf_putc(&cell, '-');
+    } else {
+        put_bytes(total - available, &cell);
+        buf_puts(&cell, " of ");
+        put_bytes(total, &cell);
+    }
+    add_cell(table, &cell);
+    for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
+        put_percent(json_object_get(host, "pressure"), resources[i], &cell);
+        add_cell(table, &cell);
+    }
+}
+
+static void put_hosts(const json_t *hosts, struct buf *out)
+{
+    static const char *const titles[] = {"",          "host",         "load",    "memory",
+                                         "cpu waits", "memory waits", "io waits"};
+    struct text_table table = {.columns = sizeof(titles) / sizeof(titles[0])};
+    for (size_t i = 0; i < table.columns; i++)
+        text_table_add(&table, titles[i]);
+    for (size_t i = 0; i < json_array_size(hosts); i++)
+        add_host(&table, json_array_get(hosts, i));
+    buf_putc(out, '\n');
+    text_table_print(&table, out);
+    text_table_destroy(&table);
+}
+
+static void add_rank(struct text_table *table, const json_t *rank)
+{
+    struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
+    const json_t *marks = json_object_get(rank, "marks");
+    if (json_object_size(marks) > 0)
+        buf_putc(&cell, CONTROL_USAGE_MARK);
+    add_cell(table, &cell);
+    buf_printf(&cell, "%lld", (long long)json_integer_value(json_object_get(rank, "rank")));
+    add_cell(table, &cell);
+    control_show_text(control_text_of(rank, "host", "?"), &cell);
+    add_cell(table, &cell);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        double value = value_of(rank, columns[i].key);
+        const char *mark = control_text_of(marks, columns[i].key, "");
+        if (isnan(value))
+            buf_putc(&cell, '-');
+        else
+            columns[i].put(value, &cell);
+        if (mark[0] != '\0')
+            buf_puts(&cell, mark[0] == 'l' ? " <" : " >");
+        add_cell(table, &cell);
+    }
+}
+
+static void put_ranks(const json_t *ranks, struct buf *out)
+{
+    struct text_table table = {.columns = COLUMNS + 3};
+    text_table_add(&table, "");
+    text_table_add(&table, "rank");
+    text_table_add(&table, "host");
+    for (size_t i = 0; i < COLUMNS; i++)
+        text_table_add(&table, columns[i].title);
+    for (size_t i = 0; i < json_array_size(ranks); i++)
+        add_rank(&table, json_array_get(ranks, i));
+    buf_putc(out, '\n');
+    text_table_print(&table, out);
+    text_table_destroy(&table);
+}
+
+void control_usage_text(const json_t *usage, struct buf *out)
+{
+    put_job(usage, out);
+    put_hosts(json_object_get(usage, "hosts"), out);
+    put_ranks(json_object_get(usage, "ranks"), out);
+}

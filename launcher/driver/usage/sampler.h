@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What ranks and hosts use, asked for from the agents. The first question creates the table. While
+ * nobody asks, nothing is measured and nothing is sent.
+ *
+ * A round asks all agents once, and ends when they have answered or SAMPLER_ROUND_MS are over.
+ * Questions that come while a round runs share it. What is younger than SAMPLER_FRESH_MS is not
+ * asked for again, so that many clients cost no more than one.
+ */
+#pragma once
+
+#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
+
+#define SAMPLER_ROUND_MS 1000
+#define SAMPLER_FRESH_MS 400
+
+struct rank_sample {
+    int64_t when_ns; /* the driver's monotonic clock; 0: none */
+    uint64_t cpu_us, resident_bytes, read_bytes, written_bytes;
+    uint32_t threads, processes;
+    bool has_io;
+};
+
+struct rank_usage {
+    pid_t pid;                       /* of the worker that it is about */
+    struct rank_sample last, before; /* for what it uses now, the difference */
+};
+
+struct host_sample {
+    int64_t when_ns; /* 0: none */
+    bool has_load;
+    double load;
+    uint64_t memory_bytes, memory_available_bytes; /* 0: not known */
+    struct host_pressure {
+        bool known;
+        double some_percent, full_percent; /* of the last 10 s */
+        double some_s, full_s;             /* since the host started */
+    } cpu, memory, io;
+};
+
+struct sampler;
+
+/* Someone who waits for the end of a round; of its owner. */
+struct sampler_waiter {
+    void (*done)(void *context); /* once, from the loop; may destroy the waiter */
+    void *context;
+    struct sampler_waiter *next; /* of the sampler */
+    bool waits;
+};
+
+struct sampler *sampler_create(struct job *job); /* costs next to nothing */
+void sampler_destroy(struct sampler *sampler);   /* accepts NULL; nobody may wait */
+
+/* Asks for new values. `waiter` may be NULL. false: they are fresh, and `waiter` does not wait. */
+bool sampler_ask(struct sampler *sampler, struct sampler_waiter *waiter);
+bool sampler_is_asking(const struct sampler *sampler); /* a round runs */
+void sampler_forget(struct sampler *sampler, struct sampler_waiter *waiter);
+
+int sampler_take(struct job *job, struct node_link *node, const struct agent_frame *frame);
+
+/* The age of the last round. -1: there was none. */
+int64_t sampler_age_ms(const struct sampler *sampler);
+/* NULL: nothing is known about it. Borrowed until the next call from the loop. */
+const struct rank_usage *sampler_rank(const struct sampler *sampler, int seat);
+const struct host_sample *sampler_host(const struct sampler *sampler, int node);
+
+/* How many CPUs the rank has used between its last two samples, where 1 is one CPU. -1: not known.
+ */
+double rank_usage_cpus(const struct rank_usage *usage);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/usage/usage_json.h"
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "driver/tell/json_text.h"
+#include "driver/usage/sampler.h"
+
+static void set_bytes(json_t *object, const char *key, uint64_t bytes)
+{
+    json_object_set_new(object, key,
+                        json_integer(bytes > INT64_MAX ? INT64_MAX : (json_int_t)bytes));
+}
+
+static json_t *pressure_json(const struct host_sample *sample)
+{
+    const struct {
+        const char *key;
+        const struct host_pressure *pressure;
+    } parts[] = {{"cpu", &sample->cpu}, {"memory", &sample->memory}, {"io", &sample->io}};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].pressure->known)
+            json_object_set_new(object, parts[i].key, json_real(parts[i].pressure->some_percent));
+    }
+    return object;
+}
+
+static json_t *host_json(const struct job *job, const struct node_link *node)
+{
+    const struct host_sample *sample = sampler_host(job->sampler, node->index);
+    json_t *object = json_object();
+    json_object_set_new(object, "host", json_text(node->host));
+    if (sample == NULL)
+        return object;
+    if (sample->has_load)
+        json_object_set_new(object, "load", json_real(sample->load));
+    if (sample->memory_bytes != 0) {
+        set_bytes(object, "memory_bytes", sample->memory_bytes);
+        set_bytes(object, "memory_available_bytes", sample->memory_available_bytes);
+    }
+    json_object_set_new(object, "pressure", pressure_json(sample));
+    return object;
+}
+
+static void add_sample(json_t *object, const struct rank_usage *usage)
+{
+    const struct rank_sample *last = &usage->last;
+    double cpus = rank_usage_cpus(usage);
+    if (cpus >= 0)
+        json_object_set_new(object, "cpus", json_real(cpus));
+    json_object_set_new(object, "cpu_s", json_real((double)last->cpu_us / 1e6));
+    set_bytes(object, "resident_bytes", last->resident_bytes);
+    json_object_set_new(object, "threads", json_integer(last->threads));
+    json_object_set_new(object, "processes", json_integer(last->processes));
+    if (!last->has_io)
+        return;
+    set_bytes(object, "read_bytes", last->read_bytes);
+    set_bytes(object, "written_bytes", last->written_bytes);
+}
+
+static json_t *rank_json(const struct job *job, int seat)
+{
+    const struct rank_record *record = &job->ranks.records[seat];
+    const struct rank_usage *usage = sampler_rank(job->sampler, seat);
+    json_t *object = json_object();
+    json_object_set_new(object, "rank", json_integer(record->rank));
+    json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
+    json_object_set_new(object, "pid", json_integer(record->pid));
+    if (usage != NULL)
+        add_sample(object, usage);
+    if (record->output_ns != 0) {
+        int64_t age = clock_mono_ns() - record->output_ns;
+        json_object_set_new(object, "last_output_s", json_real(age > 0 ? (double)age / 1e9 : 0));
+    }
+    return object;
+}
+
+json_t *usage_json(struct job *job)
+{
+    json_t *hosts = json_array(), *ranks = json_array();
+    for (int i = 0; i < job->node_count; i++) {
+        if (node_link_alive(job->nodes[i]) && job->nodes[i]->hello != NULL)
+            json_array_append_new(hosts, host_json(job, job->nodes[i]));
+    }
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        if (job->ranks.records[seat].state == RANK_RUNNING)
+            json_array_append_new(ranks, rank_json(job, seat));
+    }
+    json_t *object = json_object();
+    json_object_set_new(object, "job", json_text(job->request->job_id));
+    json_object_set_new(object, "state", json_string(job_state_name(job->state)));
+    json_object_set_new(object, "size", json_integer(job->plan->size));
+    json_object_set_new(object, "up_s",
+                        json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
+    int64_t age_ms = sampler_age_ms(job->sampler);
+    if (age_ms >= 0)
+        json_object_set_new(object, "sampled_s", json_real((double)age_ms / 1000));
+    json_object_set_new(object, "sampling", json_boolean(sampler_is_asking(job->sampler)));
+    json_object_set_new(object, "hosts", hosts);
+    json_object_set_new(object, "ranks", ranks);
+    if (job->state < JOB_CLOSING)
+        sampler_ask(job->sampler, NULL);
+    return object;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a job uses, for `hvdrun top`:
+ *
+ *   {"protocol": N, "job": ID, "state": TEXT, "size": N (ranks), "up_s": SECONDS,
+ *    "sampled_s": SECONDS (age of the values; no key: there are none yet),
+ *    "sampling": true if newer values are on their way,
+ *    "hosts": [{"host": NAME, "load": N, "memory_bytes": N, "memory_available_bytes": N,
+ *               "pressure": {"cpu": PERCENT, "memory": PERCENT, "io": PERCENT}}, ...],
+ *    "ranks": [{"rank": N, "host": NAME, "pid": N, "cpus": N, "cpu_s": SECONDS,
+ *               "resident_bytes": N, "threads": N, "processes": N, "read_bytes": N,
+ *               "written_bytes": N, "last_output_s": SECONDS}, ...]}
+ *
+ * "ranks" has those that run. A value that is not known has no key. "pressure" is for how much of
+ * the last 10 s some task waited. "cpus" is between the last two samples, and 1 is one CPU.
+ */
+#pragma once
+
+#include "driver/job/job.h"
+
+struct json_t;
+
+/* Also asks for new values. The caller's. */
+struct json_t *usage_json(struct job *job);

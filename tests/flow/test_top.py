@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hvdrun top: what the ranks and hosts of a job use (docs/jobs.md)."""
+# ctest waits
+
+import json
+
+from rig import main, patient, wait_until
+from test_jobs import Jobs
+
+# The rank 2 sleeps, the others compute.
+BUSY = 'echo ready; if [ $RANK = 2 ]; then exec sleep 600; fi; while :; do :; done'
+
+
+class Top(Jobs):
+
+    def once(self, *words):
+        return json.loads(self.ask("top", "--once", "--json", *words).stdout)
+
+    def test_once(self):
+        job, name = self.begin("-np", 4, "sh", "-c", BUSY, count=4)
+
+        def different():
+            usage = self.once(name)
+            return usage if usage["ranks"][0]["marks"] else None
+
+        # On a loaded machine, the others may get little of the CPU for a while.
+        usage = wait_until(different, "the rank that differs", patient(60))
+        first = usage["ranks"][0]
+        self.assertEqual((first["rank"], first["marks"]["cpus"]), (2, "less"), usage)
+        self.assertEqual(sorted(one["rank"] for one in usage["ranks"]), [0, 1, 2, 3])
+        for one in usage["ranks"]:
+            self.assertGreater(one["resident_bytes"], 0)
+            self.assertEqual((one["threads"], one["processes"]), (1, 1), one)
+            self.assertGreaterEqual(one["last_output_s"], 0)
+        host, = usage["hosts"]
+        self.assertGreater(host["memory_bytes"], host["memory_available_bytes"])
+        self.assertGreaterEqual(host["load"], 0)
+        shown = self.ask("top", "--once").stdout
+        self.assertRegex(shown, rf"\A{name}: running, 4 ranks on 1 host, up ")
+        self.assertRegex(shown, r"(?m)^ +rank +host +cpu +memory ")
+        self.ask("stop", "--grace", 1)
+        job.wait()
+
+    def test_children_count(self):
+        """Also those that have ended and were waited for."""
+        script = 'head -c 5000000 /dev/zero >/dev/null; sleep 600 & echo ready; wait'
+        job, _ = self.begin("-np", 1, "sh", "-c", script)
+        one, = self.once()["ranks"]
+        self.assertEqual(one["processes"], 2, one)
+        if "read_bytes" in one:
+            self.assertGreaterEqual(one["read_bytes"], 5000000)
+        self.ask("stop", "--grace", 1)
+        job.wait()
+
+    def test_many_hosts(self):
+        job, _, let_go = self.hang("-np", 3, "-H", "a:2,b:1", "--transport", "local", count=3)
+        usage = self.once()
+        self.assertEqual([one["host"] for one in usage["hosts"]], ["a", "b"])
+        self.assertEqual([(one["rank"], one["host"]) for one in sorted(usage["ranks"], key=lambda one: one["rank"])],
+                         [(0, "a"), (1, "a"), (2, "b")])
+        let_go()
+        self.expect(job.wait(), 0)
+
+    def test_wrong_use(self):
+        self.refused("no job runs|no running job|there is no", "top", "--once")
+        job, _, let_go = self.hang("-np", 1)
+        self.refused("top needs a terminal; use 'hvdrun top --once'", "top", status=2)
+        self.refused("--json needs --once", "top", "--json", status=2)
+        let_go()
+        self.expect(job.wait(), 0)
+
+    def test_live(self):
+        job, name, let_go = self.hang("-np", 2, count=2)
+        top = self.terminal("top")
+        top.wait_output(rf"{name}: running, 2 ranks on 1 host")
+        top.wait_output(r"last o")
+        top.type("q")
+        self.assertEqual(top.wait(), 0)
+        self.assertIn("\x1b[?1049l", top.output())  # the terminal is as before
+        let_go()
+        self.expect(job.wait(), 0)
+
+    def test_the_job_ends(self):
+        job, name, let_go = self.hang("-np", 1)
+        top = self.terminal("top")
+        top.wait_output(rf"{name}: running, 1 rank on 1 host")
+        let_go()
+        self.expect(job.wait(), 0)
+        top.wait_output(rf"job {name} has ended; 'hvdrun status {name}' says how")
+        self.assertEqual(top.wait(), 1)
+
+
+if __name__ == "__main__":
+    main()
