@@ -171,9 +171,10 @@ static void add_progress(const struct worker_lines *lines, struct crew_states *s
 }
 
 void crews_report_states(const struct crews *crews, const struct worker_lines *lines,
-                         const struct post *post)
+                         uint32_t round, const struct post *post)
 {
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
+    message.round = round;
     struct crew_states states = {NULL, NULL, STRV_INIT};
     /* Seats of older crews whose workers have ended may be others' now. */
     for (size_t i = 0; i < crews->count; i++)

@@ -40,8 +40,13 @@ static void cancel(struct crews *crews, const struct frame_header *header, const
 static void state_request(struct agent *agent, const struct frame_header *header,
                           const uint8_t *body)
 {
-    (void)header, (void)body;
-    crews_report_states(agent->crews, agent->lines, &agent->post);
+    Hvdrun__StateRequest *message = hvdrun__state_request__unpack(NULL, header->length, body);
+    if (message == NULL) {
+        agent_end_breach(agent, "STATE_REQUEST cannot be read");
+        return;
+    }
+    crews_report_states(agent->crews, agent->lines, message->round, &agent->post);
+    hvdrun__state_request__free_unpacked(message, NULL);
 }
 
 static void sample(struct agent *agent, const struct frame_header *header, const uint8_t *body)

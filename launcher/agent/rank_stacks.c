@@ -84,7 +84,7 @@ static Hvdrun__PythonStack *new_stack(struct builder *builder, enum stack_role r
     hvdrun__python_stack__init(stack);
     stack->seat = builder->seat;
     stack->role = role;
-    stack->doing = stack->trouble = NULL;
+    stack->doing = stack->trouble = stack->name = NULL;
     return message->stacks[message->n_stacks++] = stack;
 }
 
@@ -103,6 +103,7 @@ static void add_thread(struct builder *builder, const struct process_thread *thr
     Hvdrun__PythonStack *stack = new_stack(builder, role);
     stack->doing = doing_of(thread);
     stack->trouble = mem_strdup("");
+    stack->name = mem_strdup(thread->name);
     stack->holds_gil = thread->holds_gil;
     stack->n_frames = thread->count;
     stack->frames = mem_array(thread->count + 1, sizeof(Hvdrun__PythonFrame *));
@@ -116,6 +117,7 @@ static void add_process(struct builder *builder, const struct process_stacks *pr
         Hvdrun__PythonStack *stack = new_stack(builder, child ? STACK_CHILD : STACK_MAIN);
         stack->doing = mem_strdup("");
         stack->trouble = mem_strdup(process->trouble);
+        stack->name = mem_strdup("");
     }
     bool has_main = false;
     for (size_t i = 0; i < process->count; i++)
@@ -127,19 +129,53 @@ static void add_process(struct builder *builder, const struct process_stacks *pr
     }
 }
 
-/* The items of one worker: itself, then those below it, parents first. */
-static void add_rank(struct builder *builder, const struct items *items, size_t rank)
+/* A process that does not run Python. Returns false if it has gone. */
+static bool add_bare(struct builder *builder, pid_t pid, bool child)
 {
-    bool child = false, late = false;
+    struct proc_state state;
+    bool there = proc_state_read(pid, &state) == 0 && afford(builder, NULL);
+    if (there) {
+        Hvdrun__PythonStack *stack = new_stack(builder, child ? STACK_CHILD : STACK_MAIN);
+        char *text AUTO_FREE = mem_printf("process %s", state.name);
+        stack->doing = mem_strdup(state.doing);
+        stack->trouble = mem_strdup("");
+        stack->name = mem_strdup("");
+        stack->bare = true;
+        stack->frames = mem_array(1, sizeof(Hvdrun__PythonFrame *));
+        stack->frames[stack->n_frames++] =
+            new_frame(&(struct process_frame){.function = text, .file = ""});
+    }
+    proc_state_destroy(&state);
+    return there;
+}
+
+static bool has_python(const struct items *items, size_t rank)
+{
+    for (size_t i = 0; i < items->count; i++) {
+        if (items->list[i].rank == rank && items->list[i].done && items->list[i].python)
+            return true;
+    }
+    return false;
+}
+
+/* The items of one worker: itself, then those below it, parents first. A worker that only waits for
+ * Python below it is left out. */
+static void add_rank(struct builder *builder, const pid_t *pids, const struct items *items,
+                     size_t rank)
+{
+    bool child = false, late = false, python = has_python(items, rank);
     builder->rank_bytes = RANK_BYTES;
     for (size_t i = 0; i < items->count; i++) {
         const struct stack_item *item = &items->list[i];
         if (item->rank != rank)
             continue;
         late = late || !item->done;
-        if (!item->done || !item->python)
+        if (!item->done)
             continue;
-        add_process(builder, &item->stacks, child);
+        if (item->python)
+            add_process(builder, &item->stacks, child);
+        else if ((python && item->pid == pids[rank]) || !add_bare(builder, item->pid, child))
+            continue;
         child = true;
     }
     const struct process_stacks missing = {.trouble = "not all of its processes were read in time"};
@@ -156,7 +192,7 @@ void rank_stacks_fill(const pid_t *pids, Hvdrun__StateReport *message)
     stack_readers_run(items.list, items.count, deadline_ns);
     for (size_t i = 0; i < message->n_seats; i++) {
         builder.seat = message->seats[i];
-        add_rank(&builder, &items, i);
+        add_rank(&builder, pids, &items, i);
     }
     for (size_t i = 0; i < items.count; i++)
         process_stacks_destroy(&items.list[i].stacks);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python stacks of workers and of the processes below them, for STATE_REPORT. No worker is
+ * The Python stacks of workers and of the processes below them, for STATE_REPORT. A process that
+ * does not run Python has one line there, with its wait channel and system call. No worker is
  * stopped for it.
  *
  * Threads read them (agent/stack_readers.h). The agent waits for these at most RANK_STACKS_MS, and

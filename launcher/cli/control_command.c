@@ -17,6 +17,7 @@
 #include "cli/control_log.h"
 #include "cli/control_ps.h"
 #include "cli/control_record.h"
+#include "cli/control_stacks.h"
 #include "cli/control_status.h"
 #include "cli/control_top.h"
 #include "cli/control_words.h"
@@ -27,6 +28,7 @@
 #define STATUS_REFUSED 1
 #define END_TRIES 100 /* of a driver that closes its socket and then its record */
 #define END_TRY_MS 10
+#define PAUSE_MAX_MS 60000
 
 struct command {
     struct control_words words;
@@ -86,6 +88,7 @@ static void describe(const struct control_words *words, const json_t *answer, st
     case CONTROL_STOP:
     case CONTROL_WAIT:
     case CONTROL_TOP:
+    case CONTROL_STACKS:
     case CONTROL_LOGS:
     case CONTROL_ATTACH:
     case CONTROL_PS:
@@ -229,6 +232,47 @@ static int stop(struct command *command, struct error *err)
     return 0;
 }
 
+static void pause_ms(int64_t milliseconds)
+{
+    int64_t until = clock_mono_ms() + milliseconds, left = milliseconds;
+    while (left > 0) {
+        poll(NULL, 0, left < PAUSE_MAX_MS ? (int)left : PAUSE_MAX_MS);
+        left = until - clock_mono_ms();
+    }
+}
+
+/* The answer is the caller's. */
+static json_t *look(const struct command *command, struct error *err)
+{
+    int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
+    json_t *request = json_pack("{s:s, s:i, s:s*}", "do", "stacks", "protocol", CONTROL_PROTOCOL,
+                                "ranks", command->words.ranks);
+    json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, err);
+    json_decref(request);
+    return answer;
+}
+
+static int stacks(struct command *command, struct error *err)
+{
+    const struct control_words *words = &command->words;
+    json_t *first = look(command, err), *second = NULL, *both = NULL;
+    if (first != NULL && words->has_time) {
+        pause_ms(words->time_ms);
+        second = look(command, err);
+    }
+    bool done = words->has_time ? second != NULL : first != NULL;
+    if (done && words->has_time)
+        both = control_stacks_compare(first, second, (double)words->time_ms / 1000);
+    if (done && words->json)
+        put_json(both != NULL ? both : first, &command->out);
+    else if (done)
+        control_stacks_text(both != NULL ? second : first, both, &command->out);
+    json_decref(first);
+    json_decref(second);
+    json_decref(both);
+    return done ? 0 : -1;
+}
+
 static int simple(struct command *command, struct error *err)
 {
     int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
@@ -275,6 +319,7 @@ static int run(struct command *command, struct error *err)
     case CONTROL_LOGS: return logs(command, &end, err) == NULL ? -1 : 0;
     case CONTROL_ATTACH: return attach(command, err);
     case CONTROL_WAIT: return wait_for(command, err);
+    case CONTROL_STACKS: return stacks(command, err);
     case CONTROL_STOP: return stop(command, err);
     case CONTROL_SIGNAL:
     case CONTROL_DRAIN:

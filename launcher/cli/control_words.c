@@ -101,8 +101,8 @@ struct valued {
 static struct valued take_value(const struct control_words *words, int argc, char *const *argv,
                                 int *at)
 {
-    static const char *const options[] = {"--job",   "--ranks", "--within",
-                                          "--grace", "--since", "--lines"};
+    static const char *const options[] = {"--job",   "--ranks", "--within", "--grace",
+                                          "--since", "--twice", "--lines"};
     struct valued found = {.value = NULL};
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]) && found.value == NULL; i++) {
         bool is_job = i == 0 && words->command != CONTROL_PS;

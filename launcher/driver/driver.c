@@ -26,6 +26,7 @@
 #include "driver/run/job_lines.h"
 #include "driver/run/job_output.h"
 #include "driver/run/job_rendezvous.h"
+#include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/suspension.h"
 #include "driver/run/time_limit.h"
@@ -200,6 +201,7 @@ static int job_open(struct job *job, struct error *err)
     credit_budget_init(&job->budget, CREDIT_BUDGET);
     job->teardown = teardown_create(job);
     job->orphans = orphans_create(job);
+    job->looks = looks_create(job);
     job->time_limit = time_limit_create(job);
     job->suspension = suspension_create(job);
     job->sampler = sampler_create(job);
@@ -285,6 +287,7 @@ static void job_close(struct job *job)
     sampler_destroy(job->sampler);
     suspension_destroy(job->suspension);
     time_limit_destroy(job->time_limit);
+    looks_destroy(job->looks);
     orphans_destroy(job->orphans);
     teardown_destroy(job->teardown);
     job_lines_destroy(job->lines);

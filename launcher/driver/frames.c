@@ -7,9 +7,9 @@
 #include "driver/run/exits.h"
 #include "driver/run/job_lines.h"
 #include "driver/run/job_rendezvous.h"
+#include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/suspension.h"
-#include "driver/run/time_limit.h"
 #include "driver/run/user_signals.h"
 #include "driver/usage/sampler.h"
 
@@ -26,7 +26,7 @@ static const struct frame_rule common[FRAME_RULES] = {
     [FRAME_SUSPENDED] = {suspension_answered, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SIGNALLED] = {user_signals_frame, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SAMPLED] = {sampler_take, EPOCHS_ALL, NODE_UP, false},
-    [FRAME_STATE_REPORT] = {time_limit_state, EPOCHS_OF_WORKERS, NODE_STARTING, false},
+    [FRAME_STATE_REPORT] = {looks_report, EPOCHS_OF_WORKERS, NODE_STARTING, false},
 
     [FRAME_STARTED] = {exits_started, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
     [FRAME_EXITED] = {exits_exited, EPOCHS_OF_WORKERS, NODE_RUNNING, false},

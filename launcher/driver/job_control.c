@@ -16,6 +16,7 @@
 #include "driver/control/record.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
+#include "driver/job_control_stacks.h"
 #include "driver/reach/reach.h"
 #include "driver/run/hangup.h"
 #include "driver/run/user_signals.h"
@@ -34,7 +35,8 @@ struct job_control {
     int folder; /* -1: not opened */
     struct job_record *record;
     struct control *control; /* NULL: it could not be created, or not yet */
-    int started_fd;          /* of --detach; -1: none, or all ranks have started */
+    struct job_stacks *stacks;
+    int started_fd; /* of --detach; -1: none, or all ranks have started */
     bool opened, ended;
 };
 
@@ -87,6 +89,12 @@ static int send_signal(void *context, int number, const char *ranks, struct erro
     return user_signals_send(control->job, number, ranks, err);
 }
 
+static int stacks(void *context, const char *ranks, struct control_later *later, struct error *err)
+{
+    const struct job_control *control = context;
+    return job_stacks_ask(control->stacks, ranks, later, err);
+}
+
 static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,
                  struct error *err)
 {
@@ -110,6 +118,7 @@ static const struct control_ops ops = {.status = status,
                                        .usage = usage,
                                        .stop = stop,
                                        .signal = send_signal,
+                                       .stacks = stacks,
                                        .drain = drain,
                                        .undrain = undrain,
                                        .add = add};
@@ -204,6 +213,7 @@ struct job_control *job_control_create(struct job *job)
     struct job_control *control = mem_alloc(sizeof(*control));
     *control =
         (struct job_control){.job = job, .folder = -1, .started_fd = job->request->started_fd};
+    control->stacks = job_stacks_create(job);
     control->timer = loop_timer_create(job->loop, begin, control);
     loop_timer_set(control->timer, job->kind->many_epochs ? 0 : JOB_CONTROL_AFTER_MS);
     return control;
@@ -246,6 +256,7 @@ void job_control_destroy(struct job_control *control)
     if (control == NULL)
         return;
     fd_close(&control->started_fd);
+    job_stacks_destroy(control->stacks);
     control_destroy(control->control);
     job_record_destroy(control->record);
     line_log_destroy(control->job->line_log);

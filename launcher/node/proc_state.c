@@ -196,22 +196,61 @@ static void append_stack(pid_t pid, struct buf *out)
         buf_printf(out, "    kernel stack: %s\n", buf_text(&line));
 }
 
-/* The name in parentheses may hold anything, also ')' and newlines. false: the process is gone. */
-static bool describe(pid_t pid, struct buf *out)
+/* The name in parentheses may hold anything, also ')' and newlines. NULL: the process is gone. */
+static char *name_and_letter(pid_t pid, char *letter)
 {
     struct buf stat AUTO_BUF = BUF_INIT(4096);
     if (!read_proc(pid, "stat", &stat))
-        return false;
+        return NULL;
     const char *begin = strchr(buf_text(&stat), '('), *end = strrchr(buf_text(&stat), ')');
     if (begin == NULL || end == NULL || end < begin || strlen(end) < 4)
-        return false;
-    char *name AUTO_FREE = mem_strndup(begin + 1, (size_t)(end - begin - 1));
+        return NULL;
+    char *name = mem_strndup(begin + 1, (size_t)(end - begin - 1));
     for (char *at = name; *at != '\0'; at++)
         *at = iscntrl((unsigned char)*at) ? '?' : *at;
-    char letter = end[2];
+    *letter = end[2];
+    return name;
+}
+
+/* Where the kernel lets the process wait; false: it does not wait, or the kernel does not say. */
+static bool wait_channel(pid_t pid, struct buf *out)
+{
+    return read_proc(pid, "wchan", out) && strcmp(buf_text(out), "0") != 0;
+}
+
+int proc_state_read(pid_t pid, struct proc_state *out)
+{
+    char letter = '\0';
+    struct buf wait AUTO_BUF = BUF_INIT(256);
+    *out = (struct proc_state){.name = name_and_letter(pid, &letter)};
+    if (out->name == NULL)
+        return -1;
+    char *call AUTO_FREE = current_call(pid);
+    bool waits = letter != 'R' && wait_channel(pid, &wait);
+    if ((letter != 'S' && letter != 'D') || (call == NULL && !waits))
+        out->doing = mem_strdup(proc_state_word(letter));
+    else
+        out->doing =
+            mem_printf("%s%s%s%s", call != NULL ? call : "", call != NULL && waits ? ", " : "",
+                       waits ? "waits in " : "", waits ? buf_text(&wait) : "");
+    return 0;
+}
+
+void proc_state_destroy(struct proc_state *state)
+{
+    free(state->name);
+    free(state->doing);
+}
+
+/* false: the process is gone. */
+static bool describe(pid_t pid, struct buf *out)
+{
+    char letter = '\0', *name AUTO_FREE = name_and_letter(pid, &letter);
+    if (name == NULL)
+        return false;
     buf_printf(out, "  pid %d (%s): %s", (int)pid, name, proc_state_word(letter));
     struct buf wait AUTO_BUF = BUF_INIT(256);
-    if (read_proc(pid, "wchan", &wait) && strcmp(buf_text(&wait), "0") != 0)
+    if (wait_channel(pid, &wait))
         buf_printf(out, ", waits in %s", buf_text(&wait));
     char *call AUTO_FREE = current_call(pid);
     if (call != NULL)

@@ -15,6 +15,15 @@
  * Stops quietly at the limit of `out`. Returns the number of processes described. */
 size_t proc_state_report(pid_t pid, size_t max, struct buf *out);
 
+/* One process: what it is called, and "calls read, waits in pipe_read", "running" or "stopped". */
+struct proc_state {
+    char *name, *doing; /* printable */
+};
+
+/* -1: there is no such process. The caller destroys it in any case. */
+int proc_state_read(pid_t pid, struct proc_state *out);
+void proc_state_destroy(struct proc_state *state);
+
 /* "calls futex"; a call that is not in our list appears by its number. The caller's. */
 char *proc_state_call(long number);
 

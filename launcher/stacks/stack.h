@@ -27,6 +27,7 @@ struct stack {
     int rank;
     enum stack_role role;
     bool holds_gil;
+    const char *name;                 /* of the thread; "" or NULL: that of the process */
     const char *doing;                /* "calls futex"; "" */
     const struct stack_frame *frames; /* the outermost first */
     size_t count;

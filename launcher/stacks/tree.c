@@ -12,7 +12,7 @@
 #define NODES_MAX 50000
 #define CHILDREN_MAX 256
 #define DEPTH_MAX 128
-#define DOINGS_MAX 16
+#define WORDS_MAX 16
 #define TEXT_MAX 300 /* bytes of a name */
 
 struct stack_tree *stack_tree_create(void)
@@ -101,20 +101,20 @@ static struct tree_node *trouble_of(struct stack_tree *tree, struct tree_node *p
     return child;
 }
 
-static void add_doing(struct tree_leaf *leaf, const char *word, int rank)
+static void add_word(struct leaf_words *words, const char *word, int rank)
 {
-    if (word[0] == '\0')
+    if (word == NULL || word[0] == '\0')
         return;
     char *text = plain(word);
     size_t i = 0;
-    while (i < leaf->doing_count && strcmp(leaf->doings[i].word, text) != 0)
+    while (i < words->count && strcmp(words->items[i].word, text) != 0)
         i++;
-    if (i == leaf->doing_count && i < DOINGS_MAX) {
-        leaf->doings = mem_resize_array(leaf->doings, i + 1, sizeof(*leaf->doings));
-        leaf->doings[leaf->doing_count++] = (struct leaf_doing){.word = mem_strdup(text)};
+    if (i == words->count && i < WORDS_MAX) {
+        words->items = mem_resize_array(words->items, i + 1, sizeof(*words->items));
+        words->items[words->count++] = (struct leaf_word){.word = mem_strdup(text)};
     }
-    if (i < leaf->doing_count)
-        rank_set_add(&leaf->doings[i].ranks, rank);
+    if (i < words->count)
+        rank_set_add(&words->items[i].ranks, rank);
     free(text);
 }
 
@@ -139,7 +139,8 @@ void stack_tree_add(struct stack_tree *tree, const struct stack *stack)
     if (stack->holds_gil)
         rank_set_add(&node->leaf.gil, stack->rank);
     node->leaf.stacks++;
-    add_doing(&node->leaf, stack->doing, stack->rank);
+    add_word(&node->leaf.doings, stack->doing, stack->rank);
+    add_word(&node->leaf.names, stack->name, stack->rank);
 }
 
 bool stack_tree_is_empty(const struct stack_tree *tree)
@@ -162,8 +163,9 @@ static void visit_node(struct visit *visit, const struct tree_node *node, size_t
 {
     const struct tree_leaf *leaf = &node->leaf;
     if (leaf->ranks.count > 0) {
-        struct buf doing AUTO_BUF = BUF_INIT(4096);
+        struct buf doing AUTO_BUF = BUF_INIT(4096), names AUTO_BUF = BUF_INIT(4096);
         tree_leaf_doing(leaf, &doing);
+        tree_leaf_names(leaf, &names);
         visit->leaf(visit->context,
                     &(struct stack_leaf){.role = visit->role,
                                          .frames = visit->frames,
@@ -174,6 +176,7 @@ static void visit_node(struct visit *visit, const struct tree_node *node, size_t
                                          .gil_count = leaf->gil.count,
                                          .stacks = leaf->stacks,
                                          .doing = buf_text(&doing),
+                                         .names = buf_text(&names),
                                          .trouble = node->trouble != NULL ? node->trouble : ""});
     }
     for (size_t i = 0; i < node->count; i++) {

@@ -12,6 +12,7 @@
 #include "stacks/stack.h"
 
 #define STACK_TREE_LINES 60
+#define STACK_TREE_ALL_LINES 100000
 
 struct stack_tree;
 
@@ -24,6 +25,15 @@ bool stack_tree_is_empty(const struct stack_tree *tree);
  * branches with the fewest ranks come first. Nothing for an empty tree. */
 void stack_tree_text(struct stack_tree *tree, struct buf *out);
 
+/* The same, as `style` says. */
+struct stack_tree_style {
+    const char *prefix; /* of lines without stacks */
+    const char *kind;   /* of the stacks, after the prefix: "Python stacks, " */
+    int lines;          /* at most; the others are counted */
+};
+void stack_tree_print(struct stack_tree *tree, const struct stack_tree_style *style,
+                      struct buf *out);
+
 /* Where stacks end: all that end at one frame are one leaf. The same order as in the text. */
 struct stack_leaf {
     enum stack_role role;
@@ -33,6 +43,7 @@ struct stack_leaf {
     size_t rank_count, gil_count;
     size_t stacks;       /* threads; more than ranks if some have several there */
     const char *doing;   /* "calls futex"; "calls futex (0-2), running (3)"; "" */
+    const char *names;   /* of threads: "pt_autograd_0, pt_autograd_1"; "" */
     const char *trouble; /* "" */
 };
 

@@ -6,20 +6,26 @@
 
 #include "model/plan/rank_ranges.h"
 
-#define DOINGS_SHOWN 3
+#define WORDS_SHOWN 3
+
+static void destroy_words(struct leaf_words *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        free(words->items[i].word);
+        rank_set_destroy(&words->items[i].ranks);
+    }
+    free(words->items);
+}
 
 void tree_node_destroy(struct tree_node *node)
 {
     for (size_t i = 0; i < node->count; i++)
         tree_node_destroy(node->children[i]);
-    for (size_t i = 0; i < node->leaf.doing_count; i++) {
-        free(node->leaf.doings[i].word);
-        rank_set_destroy(&node->leaf.doings[i].ranks);
-    }
+    destroy_words(&node->leaf.doings);
+    destroy_words(&node->leaf.names);
     rank_set_destroy(&node->ranks);
     rank_set_destroy(&node->leaf.ranks);
     rank_set_destroy(&node->leaf.gil);
-    free(node->leaf.doings);
     free(node->children);
     free(node->function);
     free(node->file);
@@ -41,8 +47,16 @@ static int odd_first(const void *a, const void *b)
 
 static int most_first(const void *a, const void *b)
 {
-    const struct leaf_doing *first = a, *second = b;
+    const struct leaf_word *first = a, *second = b;
     return rank_set_compare(&second->ranks, &first->ranks);
+}
+
+static void sort_words(struct leaf_words *words)
+{
+    for (size_t i = 0; i < words->count; i++)
+        rank_set_sort(&words->items[i].ranks);
+    if (words->count > 1)
+        qsort(words->items, words->count, sizeof(*words->items), most_first);
 }
 
 static void sort_node(struct tree_node *node)
@@ -50,10 +64,8 @@ static void sort_node(struct tree_node *node)
     rank_set_sort(&node->ranks);
     rank_set_sort(&node->leaf.ranks);
     rank_set_sort(&node->leaf.gil);
-    for (size_t i = 0; i < node->leaf.doing_count; i++)
-        rank_set_sort(&node->leaf.doings[i].ranks);
-    if (node->leaf.doing_count > 1)
-        qsort(node->leaf.doings, node->leaf.doing_count, sizeof(*node->leaf.doings), most_first);
+    sort_words(&node->leaf.doings);
+    sort_words(&node->leaf.names);
     for (size_t i = 0; i < node->count; i++)
         sort_node(node->children[i]);
     if (node->count > 1)
@@ -68,15 +80,23 @@ void tree_sort(struct stack_tree *tree)
 
 void tree_leaf_doing(const struct tree_leaf *leaf, struct buf *out)
 {
-    for (size_t i = 0; i < leaf->doing_count && i < DOINGS_SHOWN; i++) {
-        const struct leaf_doing *doing = &leaf->doings[i];
+    for (size_t i = 0; i < leaf->doings.count && i < WORDS_SHOWN; i++) {
+        const struct leaf_word *doing = &leaf->doings.items[i];
         buf_printf(out, "%s%s", i > 0 ? ", " : "", doing->word);
-        if (leaf->doing_count > 1) {
+        if (leaf->doings.count > 1) {
             buf_puts(out, " (");
             rank_ranges_bare(doing->ranks.ranks, (int)doing->ranks.count, out);
             buf_putc(out, ')');
         }
     }
-    if (leaf->doing_count > DOINGS_SHOWN)
+    if (leaf->doings.count > WORDS_SHOWN)
+        buf_puts(out, ", ...");
+}
+
+void tree_leaf_names(const struct tree_leaf *leaf, struct buf *out)
+{
+    for (size_t i = 0; i < leaf->names.count && i < WORDS_SHOWN; i++)
+        buf_printf(out, "%s%s", i > 0 ? ", " : "", leaf->names.items[i].word);
+    if (leaf->names.count > WORDS_SHOWN)
         buf_puts(out, ", ...");
 }

@@ -7,17 +7,21 @@
 #include "stacks/rank_set.h"
 #include "stacks/stack.h"
 
-/* What the ranks of one leaf do: a word, and who does it. */
-struct leaf_doing {
+/* A word about the ranks of one leaf, and about which of them. */
+struct leaf_word {
     char *word;
     struct rank_set ranks;
+};
+
+struct leaf_words {
+    struct leaf_word *items;
+    size_t count;
 };
 
 struct tree_leaf {
     struct rank_set ranks, gil;
     size_t stacks;
-    struct leaf_doing *doings;
-    size_t doing_count;
+    struct leaf_words doings, names; /* what they do; the names of threads */
 };
 
 /* A frame below its caller. The roots of a tree have no frame. */
@@ -40,4 +44,6 @@ void tree_node_destroy(struct tree_node *node); /* and all below it */
 void tree_sort(struct stack_tree *tree);
 /* "calls futex", "calls futex (0-2), running (3)". Appends nothing if nothing is known. */
 void tree_leaf_doing(const struct tree_leaf *leaf, struct buf *out);
+/* "pt_autograd_0, pt_autograd_1". Appends nothing if no thread has a name. */
+void tree_leaf_names(const struct tree_leaf *leaf, struct buf *out);
 const char *tree_base_name(const char *path);

@@ -11,7 +11,7 @@
 
 struct text {
     struct buf *out;
-    int lines;
+    int lines, lines_max;
     size_t left_out; /* branches */
 };
 
@@ -45,6 +45,10 @@ static void put_leaf(const struct tree_leaf *leaf, const char *noun, struct buf 
         if (!all)
             put_ranks(&leaf->gil, out);
     }
+    struct buf names AUTO_BUF = BUF_INIT(4096);
+    tree_leaf_names(leaf, &names);
+    if (names.length > 0)
+        buf_printf(out, "; thread%s %s", leaf->names.count > 1 ? "s" : "", buf_text(&names));
     if (leaf->stacks > leaf->ranks.count)
         buf_printf(out, "; %zu %s", leaf->stacks, noun);
 }
@@ -76,7 +80,7 @@ static void put_chain(const struct tree_node *node, size_t length, struct buf *o
 
 static bool begin_line(struct text *text, const struct rank_set *ranks, int depth)
 {
-    if (text->lines >= STACK_TREE_LINES) {
+    if (text->lines >= text->lines_max) {
         text->left_out++;
         return false;
     }
@@ -113,25 +117,32 @@ static void put_node(struct text *text, const struct tree_node *node, int depth,
         put_node(text, end->children[i], depth + 1, noun);
 }
 
-void stack_tree_text(struct stack_tree *tree, struct buf *out)
+void stack_tree_print(struct stack_tree *tree, const struct stack_tree_style *style,
+                      struct buf *out)
 {
     static const char *const headings[] = {
 #define ROLE_HEADING(name, word, heading) heading,
         STACK_ROLE_LIST(ROLE_HEADING)
 #undef ROLE_HEADING
     };
-    struct text text = {.out = out};
+    struct text text = {.out = out, .lines_max = style->lines};
     tree_sort(tree);
     for (int i = 0; i < STACK_ROLES; i++) {
         const struct tree_node *root = tree->roots[i];
         if (root->ranks.count == 0)
             continue;
-        if (text.lines < STACK_TREE_LINES)
-            buf_printf(out, "hvdrun: Python stacks, %s:\n", headings[i]);
+        if (text.lines < text.lines_max)
+            buf_printf(out, "%s%s%s:\n", style->prefix, style->kind, headings[i]);
         for (size_t j = 0; j < root->count; j++)
             put_node(&text, root->children[j], 0, i == STACK_CHILD ? "stacks" : "threads");
     }
     if (text.left_out > 0)
-        buf_printf(out, "hvdrun: %zu more branches are not shown, to keep this list short\n",
-                   text.left_out);
+        buf_printf(out, "%s%zu more branch%s not shown, to keep this list short\n", style->prefix,
+                   text.left_out, text.left_out == 1 ? " is" : "es are");
+}
+
+void stack_tree_text(struct stack_tree *tree, struct buf *out)
+{
+    const struct stack_tree_style style = {"hvdrun: ", "Python stacks, ", STACK_TREE_LINES};
+    stack_tree_print(tree, &style, out);
 }

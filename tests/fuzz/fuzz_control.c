@@ -2,6 +2,7 @@
 /* Requests to the control socket, one a line. The answer is one object. */
 #include <jansson.h>
 
+#include "driver/control/later.h"
 #include "driver/control/request.h"
 #include "fuzz.h"
 
@@ -46,19 +47,41 @@ static int send_signal(void *context, int number, const char *ranks, struct erro
     return ranks != NULL ? error_set(err, "no rank '%s' runs", ranks) : 0;
 }
 
+static int stacks(void *context, const char *ranks, struct control_later *later, struct error *err)
+{
+    (void)context;
+    if (ranks != NULL)
+        return error_set(err, "no rank '%s' runs", ranks);
+    control_later_take(later);
+    return 0;
+}
+
+static void answered(void *context, const json_t *reply)
+{
+    *(bool *)context = json_is_object(reply);
+}
+
 FUZZ_TARGET
 {
     static const struct control_ops ops = {.status = status,
                                            .usage = status,
                                            .stop = stop,
                                            .signal = send_signal,
+                                           .stacks = stacks,
                                            .drain = drain,
                                            .undrain = undrain,
                                            .add = add};
     struct fuzz_bytes bytes = {data, size};
     while (bytes.left > 0) {
         char *line AUTO_FREE = fuzz_line(&bytes);
-        json_t *answer = control_request_answer(line, strlen(line), &ops, NULL);
+        bool came = false;
+        struct control_later *later = control_later_create(answered, &came);
+        json_t *answer = control_request_answer(line, strlen(line), &ops, NULL, later);
+        if (control_later_is_taken(later))
+            control_later_answer(later, json_pack("{s:b}", "ok", 1));
+        else
+            control_later_leave(later);
+        FUZZ_CHECK(answer == NULL || !came);
         FUZZ_CHECK(answer == NULL || json_is_object(answer)); /* NULL: it waits for the end */
         json_decref(answer);
     }

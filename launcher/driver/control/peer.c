@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "driver/control/later.h"
 
 #define ANSWER_MAX ((size_t)256 << 20)
 #define CHUNK ((size_t)4096)
@@ -20,8 +21,9 @@ struct control_peer {
     struct loop_fd *ready;
     struct loop_timer *idle;
     struct buf in, out;
-    bool at_end; /* the client has closed its half */
-    bool waits;  /* for the end of the job */
+    bool at_end;                 /* the client has closed its half */
+    bool waits;                  /* for the end of the job */
+    struct control_later *later; /* the answer that is awaited; NULL */
     const struct control_peer_owner *owner;
     void *context;
 };
@@ -52,9 +54,25 @@ static void put_line(struct control_peer *peer, const json_t *reply)
     buf_putc(&peer->out, '\n');
 }
 
+static void ready(void *context, int what);
+
+static void later_answered(void *context, const json_t *reply)
+{
+    struct control_peer *peer = context;
+    peer->later = NULL;
+    put_line(peer, reply);
+    ready(peer, LOOP_WRITE);
+}
+
 static void answer(struct control_peer *peer, const char *line, size_t length)
 {
-    json_t *reply = control_request_answer(line, length, peer->ops, peer->ops_context);
+    struct control_later *later = control_later_create(later_answered, peer);
+    json_t *reply = control_request_answer(line, length, peer->ops, peer->ops_context, later);
+    if (reply == NULL && control_later_is_taken(later)) {
+        peer->later = later;
+        return;
+    }
+    control_later_leave(later);
     if (reply == NULL && peer->owner->may_wait(peer->context)) {
         peer->waits = true;
         return;
@@ -125,6 +143,8 @@ static void arm(struct control_peer *peer)
 {
     if (peer->out.length > 0) {
         loop_fd_watch(peer->ready, LOOP_WRITE);
+    } else if (peer->later != NULL) {
+        loop_fd_watch(peer->ready, 0);
     } else if (peer->waits) {
         loop_timer_clear(peer->idle);
         loop_fd_watch(peer->ready, LOOP_READ);
@@ -153,7 +173,7 @@ static void ready(void *context, int what)
             leave(peer);
             return;
         }
-    } while (peer->out.length == 0 && !peer->waits && take_request(peer));
+    } while (peer->out.length == 0 && !peer->waits && peer->later == NULL && take_request(peer));
     arm(peer);
 }
 
@@ -189,6 +209,7 @@ void control_peer_destroy(struct control_peer *peer)
 {
     if (peer == NULL)
         return;
+    control_later_leave(peer->later);
     loop_fd_destroy(peer->ready);
     loop_timer_destroy(peer->idle);
     fd_close(&peer->fd);

@@ -14,6 +14,7 @@ struct asked {
     const json_t *request;
     const struct control_ops *ops;
     void *context;
+    struct control_later *later;
 };
 
 /* The string under a key; NULL and an error: there is none. */
@@ -104,12 +105,20 @@ static json_t *stop(const struct asked *asked, struct error *err)
     return accepted(asked->ops->stop(asked->context, has_grace ? grace_ms : -1, err));
 }
 
+/* `*ranks` is NULL if there are none. */
+static int ranks_of(const json_t *request, const char **ranks, struct error *err)
+{
+    const json_t *list = json_object_get(request, "ranks");
+    *ranks = json_string_value(list);
+    if (*ranks == NULL && list != NULL && !json_is_null(list))
+        return error_set(err, "\"ranks\" is not a string");
+    return 0;
+}
+
 /* Those that stop or continue processes would do so behind the back of the job's time limits. */
 static json_t *send_signal(const struct asked *asked, struct error *err)
 {
-    const char *name = text_of(asked->request, "signal", err);
-    const json_t *list = json_object_get(asked->request, "ranks");
-    const char *ranks = json_string_value(list);
+    const char *name = text_of(asked->request, "signal", err), *ranks = NULL;
     if (name == NULL)
         return NULL;
     int number = signal_number(name);
@@ -119,11 +128,18 @@ static json_t *send_signal(const struct asked *asked, struct error *err)
                            : "hvdrun does not send signals that stop or continue processes");
         return NULL;
     }
-    if (list != NULL && !json_is_null(list) && ranks == NULL) {
-        error_set(err, "\"ranks\" is not a string");
+    if (ranks_of(asked->request, &ranks, err) < 0)
         return NULL;
-    }
     return accepted(asked->ops->signal(asked->context, number, ranks, err));
+}
+
+/* It answers later. */
+static json_t *stacks(const struct asked *asked, struct error *err)
+{
+    const char *ranks = NULL;
+    if (ranks_of(asked->request, &ranks, err) == 0)
+        asked->ops->stacks(asked->context, ranks, asked->later, err);
+    return NULL;
 }
 
 /* The control answers when the job ends. */
@@ -138,15 +154,10 @@ struct kind {
     json_t *(*answer)(const struct asked *asked, struct error *err);
 };
 
-static const struct kind kinds[] = {{"status", status},
-                                    {"usage", usage},
-                                    {"stop", stop},
-                                    {"signal", send_signal},
-                                    {"wait", wait_for_end},
-                                    {"drain", drain},
-                                    {"add", add},
-                                    {"undrain", undrain},
-                                    {NULL, NULL}};
+static const struct kind kinds[] = {
+    {"status", status},     {"usage", usage}, {"stop", stop}, {"signal", send_signal},
+    {"wait", wait_for_end}, {"drain", drain}, {"add", add},   {"undrain", undrain},
+    {"stacks", stacks},     {NULL, NULL}};
 
 static json_t *answer_request(const struct asked *asked, struct error *err)
 {
@@ -165,17 +176,17 @@ static json_t *answer_request(const struct asked *asked, struct error *err)
     if (kind->name != NULL)
         return kind->answer(asked, err);
     error_set(err, "this version of hvdrun does not know that \"do\"; expected status, usage, "
-                   "stop, signal, wait, drain, undrain or add");
+                   "stop, signal, stacks, wait, drain, undrain or add");
     return NULL;
 }
 
 json_t *control_request_answer(const char *line, size_t length, const struct control_ops *ops,
-                               void *context)
+                               void *context, struct control_later *later)
 {
     struct error err = ERROR_INIT;
     json_error_t where;
     json_t *request = json_loadb(line, length, JSON_REJECT_DUPLICATES, &where);
-    struct asked asked = {request, ops, context};
+    struct asked asked = {request, ops, context, later};
     json_t *answer = NULL;
     if (json_is_object(request))
         answer = answer_request(&asked, &err);

@@ -7,6 +7,7 @@
  *   {"do": "usage"}                                 what its ranks and hosts use
  *   {"do": "stop", "grace_s": 60}                   ends the job as Ctrl-C does, with that grace
  *   {"do": "signal", "signal": "USR1", "ranks": "0,4-7"}   sends it to these ranks, or to all
+ *   {"do": "stacks", "ranks": "0,4-7"}              where these ranks are, or all, see below
  *   {"do": "wait"}                                  the answer comes at the end of the job
  *   {"do": "drain", "host": "c", "within_s": 60}    drains the host, at the latest after that time
  *   {"do": "undrain", "host": "c"}                  the job may use the host again
@@ -17,8 +18,11 @@
  *
  * driver/tell/status_json.h has the answer to a status request. usage/usage_json.h has that to a
  * usage request, which also makes the job ask its agents for new values. record.h has most of the
- * answer to "wait". A reader must expect that any key is missing. The answer to the other requests
- * is {"ok": true}. The answer to a request that fails is {"error": LINE}.
+ * answer to "wait". The answer to "stacks" is {"stacks": the same list as in --report, with the
+ * processes that do not run Python, "text": the same as a tree, "missing": HOSTS that did not
+ * answer, or null}. It comes after at most a few seconds. A reader must expect that any key is
+ * missing. The answer to the other requests is {"ok": true}. The answer to a request that fails is
+ * {"error": LINE}.
  */
 #pragma once
 
@@ -32,19 +36,25 @@
 
 #define CONTROL_PROTOCOL 1
 
+struct control_later;
+
 /* Implemented by the driver. None of them may destroy the control. The text in `err` becomes the
  * answer. */
+
 struct control_ops {
     json_t *(*status)(void *context);                                /* the caller's */
     json_t *(*usage)(void *context);                                 /* likewise */
     int (*stop)(void *context, int64_t grace_ms, struct error *err); /* -1: the job's own grace */
     int (*signal)(void *context, int number, const char *ranks, struct error *err); /* NULL: all */
+    /* `ranks` as above. 0: it has taken `later`, and answers with it. */
+    int (*stacks)(void *context, const char *ranks, struct control_later *later, struct error *err);
     int (*drain)(void *context, const char *host, bool has_deadline, int64_t within_ms,
                  struct error *err);
     int (*undrain)(void *context, const char *host, struct error *err);
     int (*add)(void *context, const struct host_list *hosts, struct error *err);
 };
 
-/* The answer, which the caller frees. NULL: the client waits for the end of the job. */
+/* The answer, which the caller frees. NULL: it comes through `later`, if that is taken; otherwise
+ * at the end of the job. */
 json_t *control_request_answer(const char *line, size_t length, const struct control_ops *ops,
-                               void *context);
+                               void *context, struct control_later *later);

@@ -52,6 +52,7 @@ struct job_kind;
 struct job_lines;
 struct job_mpi;
 struct line_log;
+struct looks;
 struct orphans;
 struct progress;
 struct reach;
@@ -154,6 +155,7 @@ struct job {
     struct events *events;
     struct line_log *line_log; /* NULL: the job keeps no log, or not yet */
     struct job_lines *lines;
+    struct looks *looks;
     struct job_mpi *mpi;
     struct orphans *orphans;
     struct progress *progress;
@@ -163,7 +165,7 @@ struct job {
     struct sampler *sampler; /* what ranks and hosts use */
     struct user_signals *signals;
     struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */
-    struct stack_tree *stacks;     /* of the ranks, when --timeout ended the job; or empty */
+    struct stack_tree *stacks;     /* of the last look that was shown (run/look.h); NULL */
     struct stall_list *stalls;     /* of libhvd in the workers; the lines create it */
     struct suspension *suspension;
     struct teardown *teardown;

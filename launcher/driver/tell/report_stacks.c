@@ -52,6 +52,7 @@ static void add_leaf(void *context, const struct stack_leaf *leaf)
     json_object_set_new(object, "thread", json_string(words[leaf->role]));
     json_object_set_new(object, "count", json_integer((json_int_t)leaf->stacks));
     json_object_set_new(object, "doing", leaf->doing[0] != '\0' ? text(leaf->doing) : json_null());
+    json_object_set_new(object, "names", leaf->names[0] != '\0' ? text(leaf->names) : json_null());
     json_object_set_new(object, "gil_ranks", numbers(leaf->gil_ranks, leaf->gil_count));
     json_object_set_new(object, "frames", frames_json(leaf));
     json_object_set_new(object, "trouble",
@@ -59,11 +60,16 @@ static void add_leaf(void *context, const struct stack_leaf *leaf)
     json_array_append_new(list, object);
 }
 
+struct json_t *report_stack_tree(struct stack_tree *tree)
+{
+    json_t *list = json_array();
+    stack_tree_visit(tree, add_leaf, list);
+    return list;
+}
+
 struct json_t *report_stacks(const struct job *job)
 {
     if (job->stacks == NULL || stack_tree_is_empty(job->stacks))
         return json_null();
-    json_t *list = json_array();
-    stack_tree_visit(job->stacks, add_leaf, list);
-    return list;
+    return report_stack_tree(job->stacks);
 }

@@ -49,6 +49,14 @@ static void test_nothing_and_too_late(void **state)
         assert_false(items[i].done);
 }
 
+/* The two threads of seat 7, and the process of seat 8, which is a shell at first. */
+static bool has_all(const Hvdrun__StateReport *message)
+{
+    return message->n_stacks == 3 && !message->stacks[0]->bare && message->stacks[2]->bare &&
+           strcmp(message->stacks[2]->frames[0]->function, "process sleep") == 0 &&
+           strstr(message->stacks[2]->doing, "nanosleep") != NULL;
+}
+
 /* Seat 7 runs Python below a shell, seat 8 is no Python, seat 9 has ended. */
 static void test_a_message(void **state)
 {
@@ -66,18 +74,21 @@ static void test_a_message(void **state)
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
     message.seats = seats;
     message.n_seats = 3;
-    for (int i = 0; i < 500 && message.n_stacks < 2; i++) { /* until it has its two threads */
+    for (int i = 0; i < 500 && !has_all(&message); i++) {
         rank_stacks_free(&message);
         rank_stacks_fill(pids, &message);
         usleep(20000);
     }
-    assert_int_equal(message.n_stacks, 2);
+    assert_true(has_all(&message));
     assert_int_equal(message.stacks[0]->seat, 7);
     assert_int_equal(message.stacks[0]->role, STACK_MAIN);
     assert_int_equal(message.stacks[1]->role, STACK_OTHER);
     assert_string_equal(message.stacks[1]->doing, "calls futex");
     assert_string_equal(message.stacks[1]->frames[0]->function, "wait");
     assert_string_equal(message.stacks[1]->trouble, "");
+    assert_int_equal(message.stacks[2]->seat, 8);
+    assert_int_equal(message.stacks[2]->role, STACK_MAIN);
+    assert_int_equal(message.stacks[2]->n_frames, 1);
     rank_stacks_free(&message);
     assert_int_equal(message.n_stacks, 0);
     kill(-shell, SIGKILL);

@@ -78,6 +78,8 @@ static void test_commands(void **state)
     expect("hvdrun top 17", "top||17|-1|0");
     expect("hvdrun top --once --json", "top|||-1|1|once");
     expect("hvdrun attach 17 --sig-proxy", "attach||17|-1|0");
+    expect("hvdrun stacks", "stacks|||-1|0");
+    expect("hvdrun stacks 17 --ranks 0,4-7 --twice 5 --json", "stacks||17|5000|1|0,4-7");
     expect("hvdrun wait 17", "wait||17|-1|0");
     expect("hvdrun stop --grace 2m j", "stop||j|120000|0");
     expect("hvdrun signal USR1", "signal|USR1||-1|0");
@@ -115,6 +117,9 @@ static void test_refusals(void **state)
     refuse("hvdrun drain a --ranks 3", "--ranks: expected");
     refuse("hvdrun logs -n many", "--lines: ");
     refuse("hvdrun logs -n", "--lines: ");
+    refuse("hvdrun stacks --ranks 4-1", "--ranks: ");
+    refuse("hvdrun stacks --twice soon", "--twice: ");
+    refuse("hvdrun status --twice 5", "--twice");
     refuse("hvdrun attach -f", "-f: expected: hvdrun attach [JOB] [--sig-proxy] [--json]");
     refuse("hvdrun status --once", "--once: expected: hvdrun status [JOB] [--json]");
     refuse("hvdrun ps j", "unexpected 'j': expected: hvdrun ps [--all] [--json]");

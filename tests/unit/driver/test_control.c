@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
+#include "driver/control/later.h"
 #include "driver/control/peer.h"
 #include "driver/control/record.h"
 #include "loop_fixture.h"
@@ -35,7 +36,8 @@ struct fixture {
     int folder;
     size_t status_size; /* of a text in it */
     bool refuses;
-    char did[256]; /* what the job was told last */
+    char did[256];               /* what the job was told last */
+    struct control_later *later; /* the last that asked for stacks; NULL: answered */
 };
 
 static json_t *status(void *context)
@@ -93,10 +95,23 @@ static int send_signal(void *context, int number, const char *ranks, struct erro
     return 0;
 }
 
+static int stacks(void *context, const char *ranks, struct control_later *later, struct error *err)
+{
+    struct fixture *f = context;
+    if (f->refuses)
+        return error_set(err, "no rank runs");
+    snprintf(f->did, sizeof(f->did), "stacks %s", ranks == NULL ? "all" : ranks);
+    control_later_take(later);
+    f->later = later;
+    loop_stop(f->loop);
+    return 0;
+}
+
 static const struct control_ops ops = {.status = status,
                                        .usage = status,
                                        .stop = stop,
                                        .signal = send_signal,
+                                       .stacks = stacks,
                                        .drain = drain,
                                        .undrain = undrain,
                                        .add = add};
@@ -273,6 +288,51 @@ static void test_refusals(void **state)
     expect_error(f, fd, "GET / HTTP/1.1\n", "one JSON object");
     assert_string_equal(f->did, "");
     expect_answer(f, fd, "{\"do\":\"status\"}\n", "{\"job\":\"test\",\"text\":\"\"}\n");
+    fd_close(&fd);
+}
+
+static int ask_stacks(struct fixture *f, const char *request)
+{
+    int fd = must_dial(f);
+    say(fd, request);
+    run_loop(f->loop); /* until stacks() */
+    return fd;
+}
+
+/* The next request waits for the answer, also of a client that has closed its half. */
+static void test_an_answer_that_comes_later(void **state)
+{
+    struct fixture *f = *state;
+    int fd = ask_stacks(f, "{\"do\":\"stacks\",\"ranks\":\"0-3\"}\n{\"do\":\"status\"}\n");
+    assert_string_equal(f->did, "stacks 0-3");
+    shutdown(fd, SHUT_WR);
+    run_turns(f->loop, 10);
+    control_later_answer(f->later, json_pack("{s:s}", "text", "tree"));
+    char *got AUTO_FREE = read_lines(f, fd, 0);
+    assert_string_equal(got, "{\"text\":\"tree\"}\n{\"job\":\"test\",\"text\":\"\"}\n");
+    fd_close(&fd);
+    fd = must_dial(f);
+    expect_error(f, fd, "{\"do\":\"stacks\",\"ranks\":3}\n", "not a string");
+    f->refuses = true;
+    expect_error(f, fd, "{\"do\":\"stacks\"}\n", "no rank runs");
+    fd_close(&fd);
+}
+
+/* The connection ends first: by the client, or with the job. */
+static void test_an_answer_that_nobody_takes(void **state)
+{
+    struct fixture *f = *state;
+    int fd = ask_stacks(f, "{\"do\":\"stacks\"}\n");
+    assert_string_equal(f->did, "stacks all");
+    struct control_later *first = f->later;
+    fd_close(&fd);
+    run_turns(f->loop, 10);
+    control_later_answer(first, json_pack("{s:s}", "text", "tree"));
+    run_turns(f->loop, 10);
+    fd = ask_stacks(f, "{\"do\":\"stacks\"}\n");
+    control_destroy(f->control);
+    f->control = NULL;
+    control_later_answer(f->later, json_pack("{s:s}", "error", "the job has ended"));
     fd_close(&fd);
 }
 
@@ -546,6 +606,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_answer_that_comes_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_takes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_place, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_requests_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),

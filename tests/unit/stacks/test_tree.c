@@ -116,6 +116,43 @@ static void test_threads_and_children(void **state)
                  "    [0-1] pool.py:5 worker; calls read\n");
 }
 
+/* As `hvdrun stacks` shows them. */
+static void test_names_of_threads_and_another_style(void **state)
+{
+    (void)state;
+    struct stack_tree *tree = stack_tree_create();
+    struct buf text AUTO_BUF = BUF_INIT(10000);
+    const struct stack_frame frames[] = {{"run", "t.py", 3}}, bare[] = {{"process cat", "", 0}};
+    static const char *const names[] = {"reader-0", "reader-1", "reader-0", "", NULL};
+    for (int rank = 0; rank < 5; rank++)
+        stack_tree_add(tree, &(struct stack){.rank = rank,
+                                             .role = STACK_OTHER,
+                                             .name = names[rank],
+                                             .doing = "calls read",
+                                             .frames = frames,
+                                             .count = 1,
+                                             .trouble = ""});
+    stack_tree_add(tree, &(struct stack){.rank = 1,
+                                         .name = "x\ny",
+                                         .doing = "calls read, waits in pipe_read",
+                                         .frames = bare,
+                                         .count = 1,
+                                         .trouble = ""});
+    stack_tree_print(tree, &(struct stack_tree_style){"", "", 2}, &text);
+    assert_string_equal(buf_text(&text),
+                        "main threads:\n"
+                        "    [1] process cat; calls read, waits in pipe_read; thread x?y\n"
+                        "other threads:\n"
+                        "    [0-4] t.py:3 run; calls read; threads reader-0, reader-1\n");
+    buf_clear(&text);
+    stack_tree_print(tree, &(struct stack_tree_style){"x ", "", 1}, &text);
+    assert_string_equal(buf_text(&text),
+                        "x main threads:\n"
+                        "    [1] process cat; calls read, waits in pipe_read; thread x?y\n"
+                        "x 1 more branch is not shown, to keep this list short\n");
+    stack_tree_destroy(tree);
+}
+
 /* Rank 1 is where the others have gone on from. */
 static void test_a_stack_that_ends_inside_of_another(void **state)
 {
@@ -256,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_the_odd_one_comes_first),
         cmocka_unit_test(test_what_they_do),
         cmocka_unit_test(test_threads_and_children),
+        cmocka_unit_test(test_names_of_threads_and_another_style),
         cmocka_unit_test(test_a_stack_that_ends_inside_of_another),
         cmocka_unit_test(test_names_of_files),
         cmocka_unit_test(test_long_chains),

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/control/later.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct control_later {
+    void (*answer)(void *context, const json_t *reply); /* NULL: nobody wants it any more */
+    void *context;
+    bool taken;
+};
+
+struct control_later *control_later_create(void (*answer)(void *context, const json_t *reply),
+                                           void *context)
+{
+    struct control_later *later = mem_alloc(sizeof(*later));
+    *later = (struct control_later){.answer = answer, .context = context};
+    return later;
+}
+
+bool control_later_is_taken(const struct control_later *later)
+{
+    return later->taken;
+}
+
+void control_later_leave(struct control_later *later)
+{
+    if (later != NULL && later->taken)
+        later->answer = NULL;
+    else
+        free(later);
+}
+
+void control_later_take(struct control_later *later)
+{
+    later->taken = true;
+}
+
+void control_later_answer(struct control_later *later, json_t *reply_take)
+{
+    if (later->answer != NULL)
+        later->answer(later->context, reply_take);
+    json_decref(reply_take);
+    free(later);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `hvdrun stacks`: the answers to those who ask over the control socket where the ranks are. */
+#pragma once
+
+#include "driver/control/later.h"
+#include "driver/job/job.h"
+
+struct job_stacks;
+
+struct job_stacks *job_stacks_create(struct job *job);
+/* -1: there is no such rank, or none runs. 0: `later` is taken. `ranks` is NULL for all. */
+int job_stacks_ask(struct job_stacks *stacks, const char *ranks, struct control_later *later,
+                   struct error *err);
+/* Answers those who still wait that the job has ended; accepts NULL. */
+void job_stacks_destroy(struct job_stacks *stacks);

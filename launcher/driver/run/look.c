@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/look.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "driver/run/exits.h"
+#include "driver/run/rank_states.h"
+#include "stacks/tree.h"
+
+#define TEXT_MAX ((size_t)1 << 20)
+#define MISSING_SHOWN 8
+
+struct answer {
+    struct node_link *node;
+    Hvdrun__StateReport *report; /* NULL: not yet */
+};
+
+struct look {
+    struct job *job;
+    struct answer *answers; /* of the nodes that were asked */
+    size_t count, wanted;   /* wanted: answers that are still missing */
+};
+
+struct asker {
+    void (*done)(void *context, const struct look *look);
+    void *context;
+};
+
+struct looks {
+    struct job *job;
+    struct loop_timer *wait; /* for the answers */
+    uint32_t round;
+    struct look *look; /* that is under way; NULL */
+    struct asker *askers;
+    size_t count;
+};
+
+static void look_destroy(struct look *look)
+{
+    for (size_t i = 0; look != NULL && i < look->count; i++) {
+        if (look->answers[i].report != NULL)
+            hvdrun__state_report__free_unpacked(look->answers[i].report, NULL);
+    }
+    if (look != NULL)
+        free(look->answers);
+    free(look);
+}
+
+/* An asker may ask again at once: that is another look. */
+static void finish(void *context)
+{
+    struct looks *looks = context;
+    struct look *look = looks->look;
+    struct asker *askers AUTO_FREE = looks->askers;
+    size_t count = looks->count;
+    loop_timer_clear(looks->wait);
+    looks->look = NULL;
+    looks->askers = NULL;
+    looks->count = 0;
+    for (size_t i = 0; i < count; i++)
+        askers[i].done(askers[i].context, look);
+    look_destroy(look);
+}
+
+struct looks *looks_create(struct job *job)
+{
+    struct looks *looks = mem_alloc(sizeof(*looks));
+    *looks = (struct looks){.job = job};
+    looks->wait = loop_timer_create(job->loop, finish, looks);
+    return looks;
+}
+
+void looks_destroy(struct looks *looks)
+{
+    if (looks == NULL)
+        return;
+    stack_tree_destroy(looks->job->stacks);
+    looks->job->stacks = NULL;
+    look_destroy(looks->look);
+    loop_timer_destroy(looks->wait);
+    free(looks->askers);
+    free(looks);
+}
+
+static void begin(struct looks *looks)
+{
+    struct job *job = looks->job;
+    struct look *look = mem_alloc(sizeof(*look));
+    Hvdrun__StateRequest message = HVDRUN__STATE_REQUEST__INIT;
+    *look = (struct look){.job = job};
+    look->answers = mem_array((size_t)job->node_count + 1, sizeof(*look->answers));
+    message.round = ++looks->round;
+    for (int i = 0; i < job->node_count; i++) {
+        if (!node_link_alive(job->nodes[i]) || job->nodes[i]->state < NODE_UP)
+            continue;
+        node_link_send(job->nodes[i], FRAME_STATE_REQUEST, job->epoch, &message.base);
+        look->answers[look->count++].node = job->nodes[i];
+    }
+    look->wanted = look->count;
+    looks->look = look;
+    loop_timer_set(looks->wait, look->wanted > 0 ? LOOK_WAIT_MS : 0);
+}
+
+void looks_ask(struct looks *looks, void (*done)(void *context, const struct look *look),
+               void *context)
+{
+    looks->askers = mem_resize_array(looks->askers, looks->count + 1, sizeof(*looks->askers));
+    looks->askers[looks->count++] = (struct asker){done, context};
+    if (looks->look == NULL)
+        begin(looks);
+}
+
+void looks_forget(struct looks *looks, const void *context)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < looks->count; i++) {
+        if (looks->askers[i].context != context)
+            looks->askers[kept++] = looks->askers[i];
+    }
+    looks->count = kept;
+}
+
+static struct answer *answer_of(const struct looks *looks, const struct node_link *node,
+                                uint32_t round)
+{
+    if (looks->look == NULL || round != looks->round)
+        return NULL; /* too late, or not asked for */
+    for (size_t i = 0; i < looks->look->count; i++) {
+        struct answer *answer = &looks->look->answers[i];
+        if (answer->node == node && answer->report == NULL)
+            return answer;
+    }
+    return NULL;
+}
+
+int looks_report(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    struct looks *looks = job->looks;
+    Hvdrun__StateReport *message = hvdrun__state_report__unpack(NULL, frame->length, frame->body);
+    bool right = message != NULL && message->n_seats == message->n_texts;
+    struct answer *answer = right ? answer_of(looks, node, message->round) : NULL;
+    if (answer == NULL) {
+        if (message != NULL)
+            hvdrun__state_report__free_unpacked(message, NULL);
+        return right ? 0 : -1;
+    }
+    answer->report = message;
+    if (--looks->look->wanted == 0)
+        finish(looks);
+    return 0;
+}
+
+static bool is_wanted(const struct look_ranks *ranks, int rank)
+{
+    return ranks == NULL || (rank >= 0 && rank < ranks->count && ranks->wanted[rank]);
+}
+
+struct walk {
+    void (*each)(void *context, const struct stack *stack);
+    void *context;
+    const struct look_ranks *ranks;
+    bool bare;
+};
+
+static void walk_stack(const struct walk *walk, const struct job *job,
+                       const Hvdrun__PythonStack *source)
+{
+    struct stack stack = {.rank = job_seat_rank(job, (int)source->seat),
+                          .role = source->role < STACK_ROLES ? (enum stack_role)source->role
+                                                             : STACK_OTHER,
+                          .holds_gil = source->holds_gil,
+                          .name = source->name,
+                          .doing = source->doing,
+                          .trouble = source->trouble};
+    if (!is_wanted(walk->ranks, stack.rank) || (source->bare && !walk->bare))
+        return;
+    struct stack_frame *frames AUTO_FREE = mem_array(source->n_frames + 1, sizeof(*frames));
+    for (size_t i = 0; i < source->n_frames; i++) {
+        const Hvdrun__PythonFrame *frame = source->frames[i];
+        frames[i] = (struct stack_frame){.function = frame->function,
+                                         .file = frame->file,
+                                         .line = frame->line <= INT_MAX ? (int)frame->line : 0};
+    }
+    stack.frames = frames;
+    stack.count = source->n_frames;
+    walk->each(walk->context, &stack);
+}
+
+static void walk_all(const struct walk *walk, const struct look *look)
+{
+    for (size_t i = 0; i < look->count; i++) {
+        const struct answer *answer = &look->answers[i];
+        for (size_t j = 0; answer->report != NULL && j < answer->report->n_stacks; j++) {
+            const Hvdrun__PythonStack *stack = answer->report->stacks[j];
+            if (exits_seat_of(look->job, answer->node, stack->seat))
+                walk_stack(walk, look->job, stack);
+        }
+    }
+}
+
+void look_walk(const struct look *look, void (*each)(void *context, const struct stack *stack),
+               void *context)
+{
+    walk_all(&(struct walk){.each = each, .context = context, .bare = true}, look);
+}
+
+static void add_to_tree(void *context, const struct stack *stack)
+{
+    stack_tree_add(context, stack);
+}
+
+struct stack_tree *look_tree(const struct look *look, bool bare, const struct look_ranks *ranks)
+{
+    struct stack_tree *tree = stack_tree_create();
+    walk_all(&(struct walk){add_to_tree, tree, ranks, bare}, look);
+    return tree;
+}
+
+void look_missing(const struct look *look, struct buf *out)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < look->count; i++) {
+        if (look->answers[i].report != NULL)
+            continue;
+        if (missing++ < MISSING_SHOWN)
+            buf_printf(out, "%s%s", missing > 1 ? ", " : "", look->answers[i].node->host);
+    }
+    if (missing > MISSING_SHOWN)
+        buf_printf(out, " and %zu more", missing - MISSING_SHOWN);
+}
+
+static void add_states(const struct look *look, struct rank_states *states)
+{
+    for (size_t i = 0; i < look->count; i++) {
+        const struct answer *answer = &look->answers[i];
+        for (size_t j = 0; answer->report != NULL && j < answer->report->n_seats; j++) {
+            uint32_t seat = answer->report->seats[j];
+            if (exits_seat_of(look->job, answer->node, seat))
+                rank_states_add(states, job_seat_rank(look->job, (int)seat), answer->node->host,
+                                answer->report->texts[j]);
+        }
+    }
+}
+
+void look_show(const struct look *look)
+{
+    struct job *job = look->job;
+    struct rank_states *states = rank_states_create();
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), missing AUTO_BUF = BUF_INIT(TEXT_MAX);
+    add_states(look, states);
+    rank_states_text(states, &text);
+    rank_states_destroy(states);
+    stack_tree_destroy(job->stacks);
+    job->stacks = look_tree(look, false, NULL);
+    stack_tree_text(job->stacks, &text);
+    look_missing(look, &missing);
+    if (missing.length > 0)
+        buf_printf(&text, "hvdrun: no answer about the ranks on %s\n", buf_text(&missing));
+    if (text.length > 0)
+        output_block(job->output, buf_text(&text));
+}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hvdrun stacks`: where all ranks of a running job are, in one tree (docs/hangs.md)."""
+# ctest waits
+
+import glob
+import json
+import os
+import re
+import sys
+
+from rig import Flow, main, wait_until, worker
+
+# Each rank hangs in another way. Ranks 0 and 6 wait for a lock, and rank 6 has a child and another thread.
+HANGING = """\
+import os, signal, socket, subprocess, sys, threading, time
+rank = int(os.environ["RANK"])
+one, other = socket.socketpair()
+lock = threading.Lock()
+
+def all_reduce():
+    lock.acquire()
+
+def read_socket():
+    one.recv(1)
+
+def read_pipe():
+    with open(sys.argv[1]) as file: file.read()
+
+def spin():
+    return sum(range(10 ** 15))
+
+def nap():
+    time.sleep(1000)
+
+def stop():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+def step():
+    ways = {1: read_socket, 2: read_pipe, 3: spin, 4: nap, 5: stop}
+    ways.get(rank, all_reduce)()
+
+if rank == 6:
+    threading.Thread(target=nap, daemon=True).start()
+    subprocess.Popen(["sleep", "1000"])
+lock.acquire()
+os.write(1, b"ready\\n")
+step()
+"""
+
+
+class Stacks(Flow):
+
+    def begin(self, *args, count):
+        """A job whose ranks are ready, and that can be asked."""
+        job = self.start(*args)
+        job.wait_output("ready", count=count)
+        wait_until(lambda: glob.glob(os.path.join(self.box.jobs_folder(), "*.control")), "the control socket")
+        return job
+
+    def hang(self):
+        pipe = self.box.path("pipe")
+        os.mkfifo(pipe)
+        script = self.write("train.py", HANGING)
+        return self.begin("-np", 7, "-H", "a:4,b:4", "--transport", "local", "--grace", 1, sys.executable, script, pipe,
+                          count=7)
+
+    def ask(self, *words, status=0):
+        return self.expect(self.start("stacks", *words).wait(60), status)
+
+    def until(self, patterns, *words):
+        """The text of `hvdrun stacks` as soon as it has these lines: a rank may still be on its way."""
+        for _ in range(60):
+            result = self.ask(*words)
+            if all(re.search(pattern, result.stdout, re.M) for pattern in patterns):
+                return result.stdout
+        raise AssertionError(f"never all of {patterns}{result.describe()}")
+
+    def test_every_rank_in_another_way(self):
+        job = self.hang()
+        ways = [r"^      \[1\] train.py:10 read_socket; calls recvfrom$",
+                r"^      \[2\] train.py:13 read_pipe; calls openat$",
+                r"^      \[3\] train.py:16 spin; running; holds the GIL$",
+                r"^      \[4\] train.py:19 nap; calls (clock_nanosleep|select)$",
+                r"^      \[5\] train.py:22 stop",
+                r"^      \[0,6\] train.py:7 all_reduce; calls futex$"]
+        text = self.until([r"^    \[0-6\] train.py:33 <module> > train.py:26 step$", *ways])
+        places = [re.search(pattern, text, re.M).start() for pattern in ways]
+        self.assertEqual(places, sorted(places), "the odd ones first")
+        self.assertRegex(text, r"(?m)^other threads:\n    \[6\] .*train.py:19 nap")
+        self.assertRegex(text, r"(?m)^child processes:\n    \[6\] process sleep; calls clock_nanosleep")
+        some = self.ask("--ranks", "2,4").stdout
+        self.assertRegex(some, r"(?m)^    \[2,4\] train.py:33 <module>")
+        self.assertNotRegex(some, r"all_reduce|child processes")
+        self.assertEqual(self.ask("--ranks", "7", status=1).stdout, "")
+        self.expect(self.run_job("stop"), 0)
+        job.wait()
+
+    def test_twice_and_json(self):
+        mover = self.write("move.py", "import os, time\nos.write(1, b'ready\\n')\n"
+                           "def a(): time.sleep(0.03)\ndef b(): time.sleep(0.03)\n"
+                           "if os.environ['RANK'] == '0': time.sleep(1000)\nwhile True: a(), b()\n")
+        job = self.begin("-np", 2, "--grace", 1, sys.executable, mover, count=2)
+        for _ in range(60):
+            answer = json.loads(self.ask("--twice", "0.04", "--json").stdout)
+            if answer["moved"] == [1] and answer["still"] == [0]:
+                break
+        self.assertEqual((answer["moved"], answer["still"]), ([1], [0]))
+        ranks = {rank for stack in answer["second"]["stacks"] for rank in stack["ranks"]}
+        self.assertEqual(ranks, {0, 1})
+        self.assertRegex(self.ask("--twice", "0.01").stdout, r"in the same place after 0 s: ranks? 0")
+        self.expect(self.run_job("stop"), 0)
+        job.wait()
+
+    def test_programs_that_are_not_python(self):
+        job = self.begin("-np", 2, "--grace", 1, worker("hang"), count=2)
+        self.until([r"^main threads:\n    \[0-1\] process hang; calls (pause|rt_sigsuspend|\w+)"])
+        self.expect(self.run_job("stop"), 0)
+        job.wait()
+
+    def test_no_job(self):
+        result = self.ask(status=1)
+        self.assertRegex(result.stderr, r"\Ahvdrun: [^\n]*no[^\n]*\n\Z")
+
+
+if __name__ == "__main__":
+    main()
