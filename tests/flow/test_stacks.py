@@ -48,7 +48,7 @@ step()
 """
 
 
-class Stacks(Flow):
+class Asked(Flow):
 
     def begin(self, *args, count):
         """A job whose ranks are ready, and that can be asked."""
@@ -56,13 +56,6 @@ class Stacks(Flow):
         job.wait_output("ready", count=count)
         wait_until(lambda: glob.glob(os.path.join(self.box.jobs_folder(), "*.control")), "the control socket")
         return job
-
-    def hang(self):
-        pipe = self.box.path("pipe")
-        os.mkfifo(pipe)
-        script = self.write("train.py", HANGING)
-        return self.begin("-np", 7, "-H", "a:4,b:4", "--transport", "local", "--grace", 1, sys.executable, script, pipe,
-                          count=7)
 
     def ask(self, *words, status=0):
         return self.expect(self.start("stacks", *words).wait(60), status)
@@ -74,6 +67,16 @@ class Stacks(Flow):
             if all(re.search(pattern, result.stdout, re.M) for pattern in patterns):
                 return result.stdout
         raise AssertionError(f"never all of {patterns}{result.describe()}")
+
+
+class Stacks(Asked):
+
+    def hang(self):
+        pipe = self.box.path("pipe")
+        os.mkfifo(pipe)
+        script = self.write("train.py", HANGING)
+        return self.begin("-np", 7, "-H", "a:4,b:4", "--transport", "local", "--grace", 1, sys.executable, script, pipe,
+                          count=7)
 
     def test_every_rank_in_another_way(self):
         job = self.hang()
@@ -120,6 +123,46 @@ class Stacks(Flow):
     def test_no_job(self):
         result = self.ask(status=1)
         self.assertRegex(result.stderr, r"\Ahvdrun: [^\n]*no[^\n]*\n\Z")
+
+
+WAITING = """\
+import os, socket, sys
+one, other = socket.socketpair()
+def all_reduce():
+    one.recv(1)
+os.write(1, b"ready\\n")
+if os.environ["RANK"] == "1":
+    with open(sys.argv[1]): sys.exit(3)
+all_reduce()
+"""
+
+
+class Dump(Asked):
+
+    def fail(self, *options):
+        script = self.write("train.py", WAITING)
+        gate = self.box.path("gate")
+        if not os.path.exists(gate):
+            os.mkfifo(gate)
+        job = self.begin("-np", 3, "--grace", 1, *options, sys.executable, script, gate, count=3)
+        self.until([r"\[0,2\] .*all_reduce; calls recvfrom"])
+        with open(gate, "w"):
+            return self.expect(job.wait(60), 3)
+
+    def test_the_others_are_shown_before_they_end(self):
+        report = self.box.path("report.json")
+        result = self.fail("--dump-on-failure", "--report", report)
+        self.expect_said(result, r"(?m)^    \[0,2\] train.py:8 <module> > train.py:4 all_reduce; calls recvfrom$")
+        self.expect_said(result, r"rank 1 exited with code 3")
+        stack, = self.read_json(report)["stacks"]
+        self.assertEqual(stack["ranks"], [0, 2])
+
+    def test_not_without_the_option(self):
+        self.expect_not_said(self.fail(), "all_reduce")
+
+    def test_a_program_that_cannot_start(self):
+        result = self.run_job("-np", 2, "--dump-on-failure", "--grace", 1, "/bin/sh", "-c", "exec /nonexistent/program")
+        self.assertIn(result.status, (126, 127))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
 #include "driver/run/job_rendezvous.h"
+#include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/user_signals.h"
 #include "driver/start/bringup.h"
@@ -21,6 +22,7 @@ struct static_job {
     struct bringup *bringup;
     struct exit_policy *policy; /* on job->plan */
     struct plan *late_plan;     /* late_plan.h; NULL: none was needed, or not yet */
+    bool dumps;                 /* the job ends after a last look at its ranks */
 };
 
 static struct static_job *of(const struct job *job)
@@ -133,9 +135,24 @@ static void unreached(struct job *job, struct node_link *node, const char *why)
     bringup_unreached(of(job)->bringup);
 }
 
+static void looked(void *context, const struct look *look)
+{
+    struct job *job = context;
+    look_show(look);
+    if (job->state == JOB_RUNNING)
+        teardown_after_failure(job);
+}
+
+/* With --dump-on-failure, the ranks go on for as long as it takes to look at them. */
 static void end_if(struct job *job, bool wanted)
 {
-    if (wanted)
+    struct static_job *own = of(job);
+    if (!wanted || own->dumps)
+        return;
+    own->dumps = job->settings->dump_on_failure && job->state == JOB_RUNNING;
+    if (own->dumps)
+        looks_ask(job->looks, looked, job);
+    else
         teardown_after_failure(job);
 }
 
