@@ -32,7 +32,7 @@ endfunction()
 # Removes symbol names and line numbers, which only debuggers need. The build folder keeps them.
 function(stage_strip)
   if(CPACK_HVDRUN_STRIP AND NOT CPACK_HVDRUN_SANITIZE)
-    file(GLOB programs ${usr}/bin/* ${modules}/*)
+    file(GLOB programs LIST_DIRECTORIES false ${usr}/bin/* ${modules}/*)
     stage_run(${CPACK_HVDRUN_STRIP} --strip-unneeded --remove-section=.comment --remove-section=.note
       ${programs} ${libhvd} ${engines})
     if(libhvd)
@@ -52,7 +52,7 @@ function(stage_dependencies depends recommends suggests)
   set(scratch ${CPACK_TEMPORARY_DIRECTORY}/shlibdeps)
   file(MAKE_DIRECTORY ${scratch}/debian)
   file(WRITE ${scratch}/debian/control "Source: hvdrun\n\nPackage: hvdrun\nArchitecture: any\n")
-  file(GLOB programs ${usr}/bin/* ${modules}/*)
+  file(GLOB programs LIST_DIRECTORIES false ${usr}/bin/* ${modules}/*)
   list(FILTER programs EXCLUDE REGEX "/hvdrun-pmix\\.so$")
   execute_process(
     COMMAND ${CPACK_HVDRUN_SHLIBDEPS} -O -dDepends ${programs} ${libhvd} -dRecommends ${modules}/hvdrun-pmix.so

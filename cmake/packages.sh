@@ -19,13 +19,14 @@ packages_to_build_if_any=(g++ libgloo-dev)
 packages_to_test=(
     libcmocka-dev mpich libmpich-dev python3 git procps openssh-server openssh-client
     iproute2 nftables slurm-wlm munge python3-torch python3-numpy
+    python3-pytest python3-cloudpickle
     shellcheck groff-base man-db
 )
 
 # Optional: if the distribution does not have one of them, the tests that need it skip.
 # shellcheck disable=SC2034
 packages_to_test_if_any=(
-    clang-format-14 clang-14 libclang-rt-14-dev tcsh fish valgrind debootstrap
+    clang-format-14 black flake8 clang-14 libclang-rt-14-dev tcsh fish valgrind debootstrap
     podman podman-compose crun netavark aardvark-dns iptables umoci # containers
 )
 

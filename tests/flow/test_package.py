@@ -13,8 +13,8 @@ import unittest
 from rig import BUILD, SOURCE, Flow, main, sanitized, worker
 
 FILES = """usr/bin/hvdrun usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix.so usr/lib/hvdrun/hvdrun-screen.so
-    usr/lib/hvdrun/hvdrun-ssh.so
-    usr/lib/hvdrun/hvdrun-tls.so usr/lib/hvdrun/hvdrun-topology.so usr/share/man/man1/hvdrun.1.gz
+    usr/lib/hvdrun/hvdrun-ssh.so usr/lib/hvdrun/hvdrun-tls.so usr/lib/hvdrun/hvdrun-topology.so
+    usr/lib/hvdrun/python/horovod/torch/__init__.py usr/share/man/man1/hvdrun.1.gz
     usr/share/bash-completion/completions/hvdrun usr/share/zsh/vendor-completions/_hvdrun
     usr/share/fish/vendor_completions.d/hvdrun.fish usr/share/doc/hvdrun/copyright usr/share/doc/hvdrun/changelog.gz
     usr/share/doc/hvdrun/README.md usr/share/doc/hvdrun/docs/install.md usr/share/doc/hvdrun/hostfiles/cluster.hosts
@@ -22,6 +22,7 @@ FILES = """usr/bin/hvdrun usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix
 
 LIBHVD = """usr/include/hvd.h usr/lib/libhvd.a usr/lib/libhvd.so usr/lib/pkgconfig/hvd.pc usr/lib/cmake/hvd/hvd-config.cmake
     usr/lib/cmake/hvd/hvd-config-version.cmake""".split()
+PYTHON = "python"  # in lib/hvdrun: a folder, and the others are programs and modules
 
 
 def output(*command, **options):
@@ -50,7 +51,7 @@ class BuiltFiles(unittest.TestCase):
     def files(self):
         folders = [os.path.join(BUILD, folder) for folder in ("lib/hvdrun", "lib/hvd", "generated/agent")]
         folders = [folder for folder in folders if os.path.isdir(folder)]
-        found = [os.path.join(folder, name) for folder in folders for name in os.listdir(folder)]
+        found = [os.path.join(folder, name) for folder in folders for name in os.listdir(folder) if name != PYTHON]
         self.assertGreaterEqual(len(found), 8)
         return found
 
@@ -118,11 +119,15 @@ class Package(Flow):
         self.assertLess(len(summary), 80)
         self.assertGreater(len(description), 4)
 
+    def programs(self):
+        return [f"{folder}/{name}" for folder in ("bin", "lib/hvdrun") for name in os.listdir(os.path.join(self.root, "usr", folder))
+                if name != PYTHON]
+
     def see_dependencies(self):
         """Every library that a part of it is linked with belongs to a package that is named."""
         named = {name: self.field(name) for name in ("Depends", "Recommends", "Suggests")}
         self.assertIn("openssh-client", named["Recommends"])
-        for name in ("bin/hvdrun", *(f"lib/hvdrun/{name}" for name in os.listdir(os.path.join(self.root, "usr/lib/hvdrun"))), *self.libhvd_files()):
+        for name in (*self.programs(), *self.libhvd_files()):
             where = "Recommends" if name.endswith("-pmix.so") else "Suggests" if name.startswith("lib/hvd/") else "Depends"
             libraries = re.findall(r"=> (/\S+)", output("ldd", os.path.join(self.root, "usr", name)))
             needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", os.path.join(self.root, "usr", name)))
@@ -172,8 +177,7 @@ class Package(Flow):
             self.assertIn("/usr/share/common-licenses/Apache-2.0", file.read())
 
     def see_programs(self):
-        parts = [f"{folder}/{name}" for folder in ("bin", "lib/hvdrun") for name in os.listdir(os.path.join(self.root, "usr", folder))]
-        for name in parts + self.libhvd_files():
+        for name in self.programs() + self.libhvd_files():
             file = os.path.join(self.root, "usr", name)
             self.assertNotRegex(output("readelf", "-SW", file), r"\.(symtab|debug_info|comment)\b", name)
             with open(file, "rb") as opened:

@@ -10,7 +10,7 @@ function(lint_test name)
   set_tests_properties(lint.${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS lint)
 endfunction()
 
-foreach(check layers format spdx docs words claims selftest)
+foreach(check layers format python spdx docs words claims selftest)
   lint_test(${check} ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/${check}.py)
 endforeach()
 lint_test(banned ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/banned.py --build ${PROJECT_BINARY_DIR})

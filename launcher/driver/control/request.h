@@ -40,7 +40,6 @@ struct control_later;
 
 /* Implemented by the driver. None of them may destroy the control. The text in `err` becomes the
  * answer. */
-
 struct control_ops {
     json_t *(*status)(void *context);                                /* the caller's */
     json_t *(*usage)(void *context);                                 /* likewise */

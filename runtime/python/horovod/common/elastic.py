@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elastic training: the state that outlives ranks, and the run through many sets of ranks."""
+import ctypes
+import functools
+import os
+import queue
+import sys
+
+from horovod.common import library, process_sets
+from horovod.common.basics import basics
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from horovod.common.library import hvd
+
+_STOP = 2  # what the function returns to libhvd after an exception of the program
+_LOST = (library.ERR_PEER_LOST, library.ERR_SHUT_DOWN, library.ERR_TIMEOUT, library.ERR_ENGINE)
+
+
+@functools.lru_cache(maxsize=None)
+def _place():
+    """libhvd's own state. It has no memory of the program, only what the launcher says about hosts."""
+    state = ctypes.c_void_p()
+    library.check(hvd.hvd_state_create(ctypes.byref(state)))
+    return state
+
+
+class State:
+    """What all ranks have alike between two steps. Subclasses save, restore and share it."""
+
+    def __init__(self, bcast_object, get_rank):
+        self._bcast_object, self._rank = bcast_object, get_rank
+        self._host_messages, self._last_updated_timestamp = queue.Queue(), 0
+        self._reset_callbacks = []
+
+    def register_reset_callbacks(self, callbacks):
+        """The functions are called after each change of the ranks, before the state is shared."""
+        self._reset_callbacks.extend(callbacks)
+
+    def on_reset(self):
+        self._host_messages = queue.Queue()
+        self.reset()
+        for callback in self._reset_callbacks:
+            callback()
+
+    def on_hosts_updated(self, timestamp, update_res):
+        """For launchers that notify the program themselves; libhvd hears of hosts from hvdrun."""
+        self._host_messages.put((timestamp, update_res))
+
+    def commit(self):
+        """Every rank must call it at the same place. A failure goes back to here."""
+        self.save()
+        self.check_host_updates()
+
+    def check_host_updates(self):
+        """Every rank must call it at the same place. HostsUpdatedInterrupt: the ranks will change."""
+        status = hvd.hvd_state_check(_place())
+        if status == library.ERR_HOSTS_CHANGED:
+            raise HostsUpdatedInterrupt(skip_sync=False)
+        library.check(status)
+
+    def save(self):
+        raise NotImplementedError("a State needs a method save()")
+
+    def restore(self):
+        raise NotImplementedError("a State needs a method restore()")
+
+    def sync(self):
+        raise NotImplementedError("a State needs a method sync()")
+
+    def reset(self):
+        pass
+
+
+class ObjectState(State):
+    """Any values, as attributes. sync() shares what rank 0 has saved last."""
+
+    def __init__(self, bcast_object, get_rank, **kwargs):
+        super().__init__(bcast_object=bcast_object, get_rank=get_rank)
+        self._saved_state = dict(kwargs)
+        self._set_attributes()
+
+    def save(self):
+        self._saved_state = {name: getattr(self, name) for name in self._saved_state}
+
+    def restore(self):
+        self._set_attributes()
+
+    def sync(self):
+        if self._saved_state:
+            self._saved_state = self._bcast_object(self._saved_state)
+            self._set_attributes()
+
+    def _set_attributes(self):
+        for name, value in self._saved_state.items():
+            setattr(self, name, value)
+
+
+class _Run:
+    """One call of the decorated function. libhvd calls attempt() for each set of ranks."""
+
+    def __init__(self, function, state):
+        self.function, self.state = function, state
+        self.result = self.error = None
+        self.attempts, self.skip_sync = 0, False
+
+    def go(self):
+        status = hvd.hvd_elastic_run(_place(), library.ELASTIC_FUNCTION(self.attempt), None)
+        if status == library.OK:
+            return self.result
+        if status == library.ERR_REMOVED:
+            sys.exit(0)  # the job goes on without this rank
+        if self.error is not None and (status == _STOP or not _rejoins()):
+            raise self.error
+        raise library.failure(status) from self.error
+
+    def attempt(self, _state, _context):
+        """An exception must not leave it, because its callers are C."""
+        try:
+            self.error = None
+            return self._attempt()
+        except BaseException as error:
+            self.error = error
+            return _STOP
+
+    def _attempt(self):
+        try:
+            if self.attempts > 0:
+                _begin_again(self.state)
+            self.attempts += 1
+            if not self.skip_sync:
+                self.state.sync()
+            self.result = self.function()
+            return library.OK
+        except HorovodInternalError as error:
+            self.error, self.skip_sync = error, False
+            self.state.restore()
+            return error.status if error.status in _LOST else library.ERR_ENGINE
+        except HostsUpdatedInterrupt as error:
+            self.error, self.skip_sync = error, error.skip_sync
+            return library.ERR_HOSTS_CHANGED
+
+
+def _rejoins():
+    return os.environ.get("HOROVOD_ELASTIC") == "1" and bool(os.environ.get("HOROVOD_GLOO_RENDEZVOUS_PORT"))
+
+
+def _begin_again(state):
+    """libhvd has connected to the new ranks. Nothing of the former ones is valid."""
+    basics.forget()
+    process_sets.begin([], may_exist=False)
+    state.on_reset()
+
+
+def run_fn(func, reset=None):
+    """Makes a function of a state that is called again after each change of the ranks."""
+
+    @functools.wraps(func)
+    def wrapper(state, *args, **kwargs):
+        return _Run(lambda: func(state, *args, **kwargs), state).go()
+
+    return wrapper

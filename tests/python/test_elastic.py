@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of elastic training that need no change of hosts."""
+import random
+
+import horovod.torch as hvd
+import pytest
+import torch
+from horovod.torch.elastic.state import get_handler_registry
+
+
+def make_state(**values):
+    torch.manual_seed(hvd.rank())
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return hvd.elastic.TorchState(model=model, optimizer=optimizer, **values)
+
+
+def test_save_restore_and_sync(rank, size):
+    state = make_state(batch=rank, epoch=rank)
+    weight = state.model.weight.detach().clone()
+    state.batch = 7
+    state.model.weight.data.fill_(3)
+    state.restore()
+    assert state.batch == rank and torch.equal(state.model.weight.data, weight)
+    state.batch = 8
+    state.commit()
+    state.batch = 9
+    state.restore()
+    assert state.batch == 8
+    state.sync()
+    assert state.epoch == 0
+    assert torch.equal(hvd.broadcast(state.model.weight.data, 0), state.model.weight.data)
+
+
+def test_a_new_model_is_handled():
+    state = make_state()
+    state.model = torch.nn.Linear(2, 1)
+    state.model.weight.data.fill_(5)
+    state.restore()
+    assert state.model.weight.data.sum() != 10
+    assert len(get_handler_registry()) == 3
+
+
+def test_run_returns_and_passes_arguments(rank):
+    state = make_state(batch=0)
+    called = []
+
+    @hvd.elastic.run
+    def train(state, a, b=0):
+        called.append((a, b))
+        state.commit()
+        return a + b
+
+    assert train(state, 1, b=2) == 3 and called == [(1, 2)]
+    assert train.__name__ == "train"
+
+
+def test_exceptions_of_the_program_come_through(size):
+    @hvd.elastic.run
+    def train(state):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        train(make_state())
+
+    @hvd.elastic.run
+    def interrupted(state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(make_state())
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == size
+
+
+def test_without_an_elastic_launcher_a_failure_ends_the_run():
+    state = make_state(batch=1)
+
+    @hvd.elastic.run
+    def train(state):
+        state.batch = 2
+        raise hvd.HorovodInternalError("lost")
+
+    with pytest.raises(hvd.HorovodInternalError, match="lost"):
+        train(state)
+    assert state.batch == 1
+
+
+def test_object_state(rank):
+    state = hvd.elastic.ObjectState(a=rank, b=[rank])
+    state.a = 5
+    state.sync()
+    assert (state.a, state.b) == (0, [0])
+    calls = []
+    state.register_reset_callbacks([lambda: calls.append(1)])
+    state.on_reset()
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_sampler(shuffle, rank, size):
+    data = list(range(4 * size + 1))
+    sampler = hvd.elastic.ElasticSampler(data, shuffle=shuffle, seed=3)
+    order = list(data)
+    if shuffle:
+        random.Random(3).shuffle(order)
+    assert len(sampler) == (5 if size > 1 else 5)
+    padded = order + order[: len(sampler) * size - len(order)]
+    assert list(sampler) == padded[rank::size]
+    sampler.record_batch(0, 2)
+    state = hvd.elastic.TorchState(sampler=sampler)
+    state.reset()
+    assert sampler.processed_num == 2 * size and sampler.remaining_indices == order[2 * size :]
+    assert sampler.state_dict() == {"epoch": 0, "processed_num": 2 * size}
+    sampler.set_epoch(1)
+    assert len(sampler.remaining_indices) == len(data)
+    state.restore()
+    assert sampler.epoch == 0 and sampler.processed_num == 2 * size
+
+
+def test_a_sampler_of_fewer_samples_than_ranks(rank, size):
+    assert list(hvd.elastic.ElasticSampler([0], shuffle=False)) == [0]
+    assert list(hvd.elastic.ElasticSampler([], shuffle=False)) == []

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program can get wrong: an exception with one line, and the library stays usable."""
+import os
+import tempfile
+
+import horovod.torch as hvd
+import pytest
+import torch
+from horovod.common import exceptions, util
+
+
+def raised(function, *arguments, **options):
+    """The text of the exception, which has one line."""
+    with pytest.raises((hvd.HorovodInternalError, ValueError, NotImplementedError)) as found:
+        function(*arguments, **options)
+    text = str(found.value)
+    assert text and "\n" not in text
+    return found.type, text
+
+
+@pytest.fixture(autouse=True)
+def usable(job):
+    yield
+    if hvd.is_initialized():
+        assert hvd.allreduce(torch.ones(1), op=hvd.Sum, name="still usable").item() == hvd.size()
+
+
+def test_mismatches_are_named_on_every_rank(rank, size):
+    if size < 2:
+        pytest.skip("needs two ranks")
+    other = rank == size - 1
+    kind, text = raised(hvd.allreduce, torch.ones(2, 4 if other else 3), name="shapes")
+    assert kind is hvd.HorovodInternalError
+    assert all(word in text for word in ("shapes", "[2, 3]", "[2, 4]")), text
+    _, text = raised(hvd.allreduce, torch.ones(2, dtype=torch.float64 if other else torch.float32), name="types")
+    assert all(word in text for word in ("types", "float32", "float64")), text
+    _, text = raised(hvd.allreduce, torch.ones(2), name="ops", op=hvd.Max if other else hvd.Min)
+    assert "ops" in text
+    _, text = raised(hvd.allgather, torch.ones(2, 4 if other else 3), name="rows")
+    assert "rows" in text
+    _, text = raised(hvd.broadcast, torch.ones(2), 0 if other else 1, name="roots")
+    assert "roots" in text
+
+
+def test_a_name_in_flight(rank, size):
+    if size < 2:
+        pytest.skip("needs two ranks")
+    tensor = torch.ones(1 << 20)
+    handle = hvd.allreduce_async(tensor, name="twice")
+    kind, text = raised(hvd.allreduce_async, tensor, name="twice")
+    assert kind is ValueError and "twice" in text
+    hvd.synchronize(handle)
+
+
+def test_what_is_not_a_tensor():
+    for function in (hvd.allreduce, hvd.allreduce_, hvd.allgather, hvd.alltoall, hvd.reducescatter):
+        kind, text = raised(function, [1.0])
+        assert kind is ValueError and "not a tensor" in text
+    assert "not a tensor" in raised(hvd.broadcast, 1.0, 0)[1]
+    assert "complex" in raised(hvd.allreduce, torch.ones(1, dtype=torch.complex64))[1]
+    raised(hvd.allreduce, torch.ones(1), op=77)
+    raised(hvd.allreduce, torch.ones(1), name="x" * 2000)
+
+
+def test_names_with_unusual_characters(size):
+    for name in ("ä", "a b/c", "%s%n", "x" * 1023):
+        assert hvd.allreduce(torch.ones(1), op=hvd.Sum, name=name).item() == size
+
+
+def test_a_second_init(rank, size):
+    handle = hvd.allreduce_async(torch.ones(3), op=hvd.Sum, name="before")
+    hvd.init()
+    assert hvd.rank() == rank and hvd.synchronize(handle).tolist() == [size] * 3
+
+
+def test_after_shutdown(rank):
+    tensor = torch.ones(2)
+    hvd.shutdown()
+    hvd.shutdown()
+    assert not hvd.is_initialized()
+    for function in (hvd.allreduce, hvd.allgather, hvd.reducescatter):
+        assert "hvd.init()" in raised(function, tensor)[1]
+    for function in (hvd.rank, hvd.size, hvd.local_rank, hvd.cross_size, hvd.is_homogeneous, hvd.mpi_threads_supported):
+        kind, text = raised(function)
+        assert kind is ValueError and "hvd.init()" in text
+    assert hvd.synchronize(1) is None
+    hvd.init()
+
+
+def test_a_peer_has_shut_down(rank, size):
+    if size < 2:
+        pytest.skip("needs two ranks")
+    if rank == 0:
+        hvd.shutdown()
+        return
+    kind, text = raised(hvd.allreduce, torch.ones(2))
+    assert kind is hvd.HorovodInternalError
+    assert hvd.is_initialized() and hvd.rank() == rank and hvd.size() == size
+    hvd.shutdown()
+
+
+def test_names_restart_after_a_new_init(rank, size):
+    """Ranks that have issued other numbers of unnamed operations agree again."""
+    if rank == 0:
+        raised(hvd.allreduce, "x")
+        hvd.poll(hvd.alltoall_async(torch.ones(size), name="a"))
+    else:
+        hvd.poll(hvd.alltoall_async(torch.ones(size), name="a"))
+    hvd.barrier()
+    hvd.shutdown()
+    hvd.init()
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == size
+
+
+def test_a_forked_child():
+    """As of a data loader: it cannot use the library, and its end does not disturb the parent."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            text = raised(hvd.allreduce, torch.ones(1))[1]
+            hvd.shutdown()
+            os.write(write, text.encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    text = os.read(read, 1000).decode()
+    os.close(read)
+    assert os.waitpid(child, 0)[1] == 0 and "forked" in text
+
+
+def test_a_data_loader_with_workers(size):
+    loader = torch.utils.data.DataLoader(torch.arange(8.0), batch_size=4, num_workers=2)
+    for batch in loader:
+        assert torch.equal(hvd.allreduce(batch, op=hvd.Average), batch)
+
+
+def test_what_there_is(rank, size):
+    assert hvd.gloo_built() in (True, False) and isinstance(hvd.nccl_built(), int)
+    assert not hvd.ddl_built() and not hvd.ccl_built() and not hvd.rocm_built()
+    assert hvd.gloo_enabled() != hvd.mpi_enabled() or size == 1
+    assert 0 <= hvd.local_rank() < hvd.local_size() <= size and hvd.cross_rank() < hvd.cross_size()
+    assert hvd.is_homogeneous()
+    assert util.gloo_built() == hvd.gloo_built() and util.extension_available("torch")
+    assert not util.extension_available("tensorflow") and util.gpu_available("torch") == hvd._check_has_gpu()
+    with util.env(HVD_TEST="1"):
+        assert os.environ["HVD_TEST"] == "1"
+    assert "HVD_TEST" not in os.environ
+    assert util.split_list(list(range(5)), 2) == [[0, 1, 2], [3, 4]]
+    assert exceptions.HostsUpdatedInterrupt(True).skip_sync
+    with pytest.raises(AttributeError, match="docs/horovod.md"):
+        hvd.not_there
+    with pytest.raises(NotImplementedError):
+        hvd.init(comm=[0, size])
+
+
+def test_timeline(rank):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "timeline.json")
+        hvd.start_timeline(path, mark_cycles=True)
+        hvd.allreduce(torch.ones(3), name="seen")
+        hvd.stop_timeline()
+        assert os.path.exists(path) == (rank == 0)
+        if rank == 0:
+            with open(path, encoding="utf-8") as file:
+                assert "seen" in file.read()
+        hvd.shutdown()
+        with pytest.raises(ValueError):
+            hvd.start_timeline(path)

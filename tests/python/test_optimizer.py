@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+import copy
+import warnings
+
+import horovod.torch as hvd
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+STEPS = 10
+
+
+def make_model():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+
+
+def make_data(size):
+    torch.manual_seed(2)
+    return torch.randn(24 * size, 8), torch.randint(0, 4, (24 * size,))
+
+
+def weights(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def train_alone(size, steps=STEPS):
+    """One process with the whole batch."""
+    model, (inputs, labels) = make_model(), make_data(size)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+    return weights(model)
+
+
+def wrap(model, **options):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **options)
+
+
+@pytest.mark.parametrize(
+    "options, tolerance",
+    [
+        ({}, 1e-6),
+        ({"gradient_predivide_factor": 2.0}, 1e-6),
+        ({"groups": 1}, 1e-6),
+        ({"groups": 3, "gradient_predivide_factor": 4.0}, 1e-6),
+        ({"groups": 100}, 1e-6),
+        ({"compression": hvd.Compression.fp16}, 1e-3),
+        ({"compression": hvd.Compression.bf16}, 1e-2),
+        ({"compression": hvd.Compression.fp16, "groups": 2}, 1e-3),
+        ({"op": hvd.Sum}, None),
+    ],
+    ids=str,
+)
+def test_as_one_process_with_the_whole_batch(options, tolerance, rank, size):
+    model, (inputs, labels) = make_model(), make_data(size)
+    optimizer = wrap(model, **options)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = cross_entropy(model(inputs[rank::size]), labels[rank::size])
+        (loss / size if options.get("op") == hvd.Sum else loss).backward()
+        optimizer.step()
+    assert torch.allclose(weights(model), train_alone(size), atol=tolerance or 1e-6)
+
+
+def test_several_backward_passes(rank, size):
+    model, (inputs, labels) = make_model(), make_data(size)
+    optimizer = wrap(model, backward_passes_per_step=3)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        for part in range(3):
+            mine = slice(rank + part * size, None, 3 * size)
+            (cross_entropy(model(inputs[mine]), labels[mine]) / 3).backward()
+        optimizer.step()
+    assert torch.allclose(weights(model), train_alone(size), atol=1e-6)
+    optimizer.set_backward_passes_per_step(1)
+    model(inputs[:2]).sum().backward()
+    optimizer.step()
+
+
+def test_a_step_before_all_passes(rank, size):
+    model = make_model()
+    optimizer = wrap(model, backward_passes_per_step=5)
+    model(torch.ones(1, 8) * rank).sum().backward()
+    optimizer.step()
+    assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+
+
+def test_too_many_passes(rank, size):
+    if size < 2:
+        pytest.skip("needs two ranks")
+    model = make_model()
+    optimizer = wrap(model)
+    model(torch.ones(1, 8)).sum().backward()
+    with pytest.raises(AssertionError, match="backward_passes_per_step"):
+        model(torch.ones(1, 8)).sum().backward()
+    with pytest.raises(AssertionError, match="zero_grad"):
+        optimizer.zero_grad()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_groups_of_parameters(rank, size):
+    model, (inputs, labels) = make_model(), make_data(size)
+    first, second = list(model[0].parameters()), list(model[2].parameters())
+    optimizer = wrap(model, groups=[[second[1], first[0]]])
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        cross_entropy(model(inputs[rank::size]), labels[rank::size]).backward()
+        optimizer.step()
+    assert torch.allclose(weights(model), train_alone(size), atol=1e-6)
+    with pytest.raises(ValueError, match="once"):
+        wrap(model, groups=[[first[0]], [first[0]]])
+    with pytest.raises(ValueError, match="parameters"):
+        wrap(model, groups=[["weight"]])
+    with pytest.raises(ValueError, match="number"):
+        wrap(model, groups=-1)
+    with pytest.warns(DeprecationWarning):
+        wrap(model, num_groups=2)
+
+
+def test_clipping_and_skip_synchronize(rank, size):
+    model, (inputs, labels) = make_model(), make_data(size)
+    alone = make_model()
+    alone_optimizer = torch.optim.SGD(alone.parameters(), lr=0.1, momentum=0.9)
+    optimizer = wrap(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            cross_entropy(model(inputs[rank::size]), labels[rank::size]).backward()
+            optimizer.synchronize()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            with optimizer.skip_synchronize():
+                optimizer.step()
+            alone_optimizer.zero_grad()
+            cross_entropy(alone(inputs), labels).backward()
+            torch.nn.utils.clip_grad_norm_(alone.parameters(), 0.1)
+            alone_optimizer.step()
+    assert torch.allclose(weights(model), weights(alone), atol=1e-6)
+
+
+def test_a_step_after_synchronize_warns():
+    model = make_model()
+    optimizer = wrap(model)
+    model(torch.ones(1, 8)).sum().backward()
+    optimizer.synchronize()
+    with pytest.warns(UserWarning, match=r"optimizer.step\(\) called without optimizer.skip_synchronize\(\)") as found:
+        optimizer.step()
+    assert len(found) == 1
+
+
+def test_parameters_that_a_rank_does_not_use(rank, size):
+    """All ranks reduce all parameters, also those that are switched off later."""
+    model = make_model()
+    optimizer = wrap(model)
+    if rank == 0:
+        model[0](torch.ones(1, 8)).sum().backward()
+    else:
+        model(torch.ones(1, 8)).sum().backward()
+    optimizer.step()
+    assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+    model[2].weight.requires_grad_(False)
+    optimizer.zero_grad()
+    model(torch.ones(1, 8)).sum().backward()
+    optimizer.step()
+    assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+
+
+@pytest.mark.parametrize("sparse_as_dense", [False, True])
+def test_sparse_gradients(sparse_as_dense, rank, size):
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.EmbeddingBag(10, 3, sparse=True, mode="sum"), torch.nn.Linear(3, 1))
+    before = model[0].weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters(), sparse_as_dense=sparse_as_dense)
+    model(torch.tensor([[rank, 9]])).sum().backward()
+    optimizer.step()
+    change = (before - model[0].weight.detach()) * size
+    row = model[1].weight.detach() + torch.zeros_like(change[9])  # the weights of the other layer after the step
+    assert torch.equal(hvd.broadcast(change, 0), change) and row.shape == (1, 3)
+    assert torch.allclose(change[9], change[:size].sum(0), atol=1e-5)
+    assert change[size:9].abs().sum() == 0 and change[9].abs().sum() > 0
+
+
+def test_what_scripts_look_at():
+    model = make_model()
+    original = torch.optim.Adam(model.parameters(), lr=0.5)
+    optimizer = hvd.DistributedOptimizer(original, named_parameters=model.named_parameters())
+    assert isinstance(optimizer, torch.optim.Adam) and type(optimizer).__name__ == "Adam"
+    assert "horovod" in str(type(optimizer))
+    assert optimizer.param_groups[0] is original.param_groups[0]
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    model(torch.ones(1, 8)).sum().backward()
+    optimizer.step()
+    scheduler.step()
+    assert original.param_groups[0]["lr"] == 0.25
+    state = copy.deepcopy(optimizer.state_dict())
+    optimizer.load_state_dict(state)
+    assert repr(optimizer.state_dict()) == repr(state)
+    assert set(optimizer._parameter_names.values()) == {name for name, _ in model.named_parameters()}
+    from horovod.torch.optimizer import _DistributedOptimizer
+
+    assert isinstance(_DistributedOptimizer, type)
+
+
+def test_an_optimizer_of_a_subclass(rank, size):
+    class Mine(torch.optim.SGD):
+        calls = 0
+
+        def step(self, closure=None):
+            Mine.calls += 1
+            return super().step(closure)
+
+    model = make_model()
+    optimizer = hvd.DistributedOptimizer(Mine(model.parameters(), lr=0.1), model.named_parameters())
+    model(torch.ones(1, 8) * rank).sum().backward()
+    optimizer.step()
+    assert Mine.calls == 1 and torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+
+
+def test_without_names_and_with_bad_names(rank):
+    model = make_model()
+    make = lambda names: hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), names)  # noqa: E731
+    optimizer = make(None)
+    model(torch.ones(1, 8) * rank).sum().backward()
+    optimizer.step()
+    assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+    named = list(model.named_parameters())
+    for names, word in (
+        (model.parameters(), "pairs"),
+        (named[1:], "lacks 1"),
+        ([("same", p) for _, p in named], "unique"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            make(names)
+    make(named + [("other", torch.nn.Parameter(torch.ones(1)))])
+
+
+def test_bad_options(size):
+    model = make_model()
+    for options in ({"backward_passes_per_step": 0}, {"gradient_predivide_factor": 2.0, "op": hvd.Sum}):
+        with pytest.raises(ValueError):
+            wrap(model, **options)
+    if size > 1:
+        with pytest.raises(NotImplementedError, match="Adasum"):
+            wrap(model, op=hvd.Adasum)
+
+
+def test_amp_pattern(rank, size):
+    """As with GradScaler on a CPU: the gradients are unscaled between synchronize() and step()."""
+    model, (inputs, labels) = make_model(), make_data(size)
+    optimizer = wrap(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        (cross_entropy(model(inputs[rank::size]), labels[rank::size]) * 1024).backward()
+        optimizer.synchronize()
+        for p in model.parameters():
+            p.grad.div_(1024)
+        with optimizer.skip_synchronize():
+            optimizer.step()
+    assert torch.allclose(weights(model), train_alone(size), atol=1e-6)
+
+
+def test_backward_overlaps_with_communication(size):
+    """The hooks have submitted all gradients when backward() returns."""
+    if size < 2:
+        pytest.skip("needs two ranks")
+    model = make_model()
+    optimizer = wrap(model)
+    model(torch.ones(1, 8)).sum().backward()
+    assert set(optimizer._handles) == set(model.parameters()) == optimizer._requires_update
+    optimizer.synchronize()
+    assert not optimizer._handles
