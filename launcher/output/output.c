@@ -402,7 +402,7 @@ void output_file_write(struct output_file *file, const void *bytes, size_t lengt
     arm(file->output);
 }
 
-void output_file_close(struct output_file *file)
+static void end_file(struct output_file *file, void (*end)(struct sink *, struct output_target *))
 {
     if (file == NULL)
         return;
@@ -411,7 +411,17 @@ void output_file_close(struct output_file *file)
     while (*place != file)
         place = &(*place)->next;
     *place = file->next;
-    sink_close(output->sink, file->target);
+    end(output->sink, file->target);
     arm(output);
     free(file);
+}
+
+void output_file_close(struct output_file *file)
+{
+    end_file(file, sink_close);
+}
+
+void output_file_remove(struct output_file *file)
+{
+    end_file(file, sink_remove);
 }

@@ -19,8 +19,10 @@
 #define BLOCK_SEGMENTS 1024
 #define POOL_MAX 40 /* written blocks that are kept for the next bytes */
 #define OPEN_MAX 256
-#define CLOSE UINT32_MAX      /* as an offset: close the target */
-#define REST (UINT32_MAX - 1) /* as an offset: give its descriptor back */
+#define CLOSE UINT32_MAX        /* as an offset: close the target */
+#define REST (UINT32_MAX - 1)   /* as an offset: give its descriptor back */
+#define REMOVE (UINT32_MAX - 2) /* as an offset: close the target and unlink it */
+#define BYTES_END REMOVE        /* an offset of bytes is below */
 
 struct segment {
     struct output_target *target;
@@ -139,6 +141,8 @@ static int write_segment(struct shared *shared, const struct block *block,
 {
     if (segment->offset == CLOSE)
         return target_close(&shared->targets, segment->target);
+    if (segment->offset == REMOVE)
+        return target_remove(&shared->targets, segment->target);
     if (segment->offset == REST)
         return target_rest(&shared->targets, segment->target);
     return target_write(&shared->targets, segment->target, block->bytes + segment->offset,
@@ -370,7 +374,7 @@ static struct segment *segment_for(struct sink *sink, struct output_target *targ
     struct block *block = sink->current;
     if (block != NULL && block->segments > 0 && block->length < BLOCK_BYTES) {
         struct segment *last = &block->segment[block->segments - 1];
-        if (last->target == target && last->offset < REST)
+        if (last->target == target && last->offset < BYTES_END)
             return last;
     }
     return add_segment(sink, target);
@@ -418,6 +422,11 @@ void sink_rest(struct sink *sink, struct output_target *target)
 void sink_close(struct sink *sink, struct output_target *target)
 {
     add_segment(sink, target)->offset = CLOSE;
+}
+
+void sink_remove(struct sink *sink, struct output_target *target)
+{
+    add_segment(sink, target)->offset = REMOVE;
 }
 
 size_t sink_queued(const struct sink *sink)

@@ -49,8 +49,10 @@ void sink_open(struct sink *sink,
                struct output_target *target); /* makes the file, even if it is empty */
 void sink_rest(struct sink *sink,
                struct output_target *target); /* gives its descriptor back for now */
-void sink_close(struct sink *sink,
-                struct output_target *target); /* both after what has been appended */
+void sink_close(struct sink *sink, struct output_target *target);
+void sink_remove(struct sink *sink,
+                 struct output_target *target); /* closes and unlinks the file; these three after
+                                                   what has been appended */
 void sink_submit(struct sink *sink);
 
 size_t sink_queued(const struct sink *sink); /* bytes appended and not written yet */

@@ -209,3 +209,10 @@ int target_close(struct output_target_set *set, struct output_target *target)
     target->closed = true;
     return target_rest(set, target);
 }
+
+int target_remove(struct output_target_set *set, struct output_target *target)
+{
+    int result = target_close(set, target);
+    unlink(target->path);
+    return result;
+}

@@ -46,3 +46,4 @@ int target_rest(struct output_target_set *set, struct output_target *target);
 
 /* Closes a file for good. -1 as above. */
 int target_close(struct output_target_set *set, struct output_target *target);
+int target_remove(struct output_target_set *set, struct output_target *target); /* unlinks it too */

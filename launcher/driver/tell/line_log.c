@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "driver/tell/log_piece.h"
@@ -12,7 +11,7 @@
 
 struct line_log {
     struct output *output;
-    struct output_file *file;
+    struct output_file *file, *previous; /* the last two; NULL: there is no previous one */
     char *path;
     int64_t number; /* of the present file */
     int64_t most, written;
@@ -22,14 +21,9 @@ struct line_log {
     int bar_count;
 };
 
-static char *name_of(const struct line_log *log, int64_t number)
-{
-    return mem_printf("%s.%lld.log", log->path, (long long)number);
-}
-
 static void open_file(struct line_log *log)
 {
-    char *name AUTO_FREE = name_of(log, log->number);
+    char *name AUTO_FREE = mem_printf("%s.%lld.log", log->path, (long long)log->number);
     log->file = output_file_open(log->output, name, false);
     log->written = 0;
 }
@@ -46,19 +40,18 @@ void line_log_destroy(struct line_log *log)
 {
     if (log == NULL)
         return;
+    output_file_close(log->previous);
     output_file_close(log->file);
     free(log->bars);
     free(log->path);
     free(log);
 }
 
+/* The oldest file may not be written yet, so the thread that writes it removes it. */
 static void next_file(struct line_log *log)
 {
-    output_file_close(log->file);
-    if (log->number > 0) {
-        char *oldest AUTO_FREE = name_of(log, log->number - 1);
-        unlink(oldest);
-    }
+    output_file_remove(log->previous);
+    log->previous = log->file;
     log->number++;
     open_file(log);
 }

@@ -7,118 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/fd.h"
-#include "base/mem.h"
-#include "driver/job/job_kind.h"
-#include "driver/job/job_nodes.h"
+#include "driver/job_fixture.h"
 #include "driver/tell/report.h"
-#include "model/allocation/allocation.h"
-#include "model/exit/policy.h"
-#include "model/hosts/entry.h"
-
-#define SECOND 1000000000LL
-
-/* A job of three ranks on two hosts that is over. */
-struct fixture {
-    struct settings settings;
-    struct app_list apps;
-    struct plan *plan;
-    struct job_request request;
-    struct job job;
-    struct exit_policy *policy;
-    struct verdict verdict;
-    struct buf block;
-    int sink;
-};
-
-static void consumed(void *context, int rank, size_t bytes)
-{
-    (void)context, (void)rank, (void)bytes;
-}
-
-static void failed(void *context, enum output_stream stream, int errnum, const char *text)
-{
-    (void)context, (void)stream, (void)errnum, (void)text;
-}
-
-static enum exit_role role(const struct job *job, int seat)
-{
-    return exit_policy_role(job->kind_data, seat);
-}
-
-static int setup(void **state)
-{
-    static const struct job_kind kind = {.has_workers = true, .role = role};
-    static struct fixture f;
-    static char *argv[] = {"hvdrun", "./train", "\377", NULL}; /* the last is not UTF-8 */
-    static const struct output_ops ops = {consumed, failed};
-    struct host_list hosts = {0};
-    f = (struct fixture){.block = BUF_INIT(100000)};
-    hosts_parse("a:2,b:1", &hosts, NULL);
-    strv_add(&app_list_add(&f.apps)->argv, "./train");
-    struct plan_request request = {.hosts = &hosts, .apps = &f.apps};
-    f.plan = plan_create(&request, NULL);
-    hosts_destroy(&hosts);
-    f.request = (struct job_request){.argv = argv, .job_id = "job-1", .begun_ns = 1 * SECOND};
-    f.sink = memfd_create("sink", MFD_CLOEXEC);
-    struct output_config config = {.ranks = 3, .raw_rank = -1, .out_fd = f.sink, .err_fd = f.sink};
-    settings_init(&f.settings);
-    f.policy = exit_policy_create(EXIT_FIRST, f.plan, &f.job.outside);
-    f.job = (struct job){.request = &f.request,
-                         .settings = &f.settings,
-                         .kind = &kind,
-                         .kind_data = f.policy,
-                         .plan = f.plan,
-                         .loop = loop_create(NULL),
-                         .epoch = 1,
-                         .opened_ns = 2 * SECOND,
-                         .started_ns = 4 * SECOND,
-                         .wall_begun_ns = 1700000000 * SECOND};
-    f.job.output = output_create(f.job.loop, &config, &ops, NULL, NULL);
-    rank_table_init(&f.job.ranks, 3);
-    job_take_plan(&f.job);
-    for (int rank = 0; rank < 3; rank++) {
-        rank_started(&f.job.ranks, rank, 100 + rank, 5 * SECOND);
-        exit_policy_started(f.policy, rank);
-    }
-    *state = &f;
-    return f.job.output == NULL ? -1 : 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    output_destroy(f->job.output, 10000);
-    loop_destroy(f->job.loop);
-    rank_table_destroy(&f->job.ranks);
-    settings_destroy(&f->settings);
-    exit_policy_destroy(f->policy);
-    for (int i = 0; i < f->job.node_count; i++)
-        node_link_destroy(f->job.nodes[i]);
-    free(f->job.nodes);
-    free(f->job.places);
-    plan_destroy(f->plan);
-    app_list_destroy(&f->apps);
-    buf_destroy(&f->block);
-    fd_close(&f->sink);
-    return 0;
-}
-
-static void exits(struct fixture *f, int rank, bool signaled, int code, int64_t when_ns)
-{
-    struct exit_event event = {
-        .seat = rank, .signaled = signaled, .code = code, .when_ns = when_ns};
-    assert_true(rank_exited(&f->job.ranks, rank, when_ns));
-    f->job.ranks.records[rank].signaled = signaled;
-    f->job.ranks.records[rank].code = code;
-    exit_policy_exited(f->policy, &event);
-    rank_finished(&f->job.ranks, rank);
-}
 
 static const char *block(struct fixture *f)
 {

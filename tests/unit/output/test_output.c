@@ -456,6 +456,27 @@ static void files_of_other_rooms(void **state)
     expect_file("events", "event\nevent\n");
 }
 
+/* Removing a file comes after all that was written into it, also into a new one of its name. */
+static void files_that_are_removed(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof(path), "%s/removed", folder);
+    struct rig rig;
+    for (int again = 0; again < 2; again++) {
+        rig_start(&rig, (struct output_config){0});
+        struct output_file *file = output_file_open(rig.output, path, false);
+        output_file_write(file, "old\n", 4);
+        output_file_remove(file);
+        if (again == 1)
+            output_file_write(output_file_open(rig.output, path, true), "new\n", 4);
+        rig_end(&rig);
+        assert_int_equal(access(path, F_OK), again == 1 ? 0 : -1);
+    }
+    output_file_remove(NULL);
+    expect_file("removed", "new\n");
+}
+
 /* ---- more ---- */
 
 static void ranks_that_there_are_not(void **state)
@@ -747,6 +768,7 @@ int main(void)
         cmocka_unit_test(a_folder_of_files),
         cmocka_unit_test(files_by_pattern),
         cmocka_unit_test(files_of_other_rooms),
+        cmocka_unit_test(files_that_are_removed),
         cmocka_unit_test(ranks_that_there_are_not),
         cmocka_unit_test(two_pipes_are_two_places),
         cmocka_unit_test(parts_of_two_ranks_stay_apart),
