@@ -30,6 +30,20 @@ add_custom_command(
   VERBATIM)
 add_custom_target(hvd_archive ALL DEPENDS ${libhvd_archive})
 
+# A man page for each block of hvd.h. The folder is made anew, so that it has no page of a function that is gone.
+find_program(AWK NAMES awk REQUIRED)
+mark_as_advanced(AWK)
+set(libhvd_man ${PROJECT_BINARY_DIR}/generated/man3)
+add_custom_command(
+  OUTPUT ${libhvd_man}/hvd.3
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${libhvd_man}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${libhvd_man}
+  COMMAND ${AWK} -v folder=${libhvd_man} -v version=${PROJECT_VERSION} -f ${PROJECT_SOURCE_DIR}/cmake/hvd_man.awk
+          ${PROJECT_SOURCE_DIR}/runtime/include/hvd.h
+  DEPENDS ${PROJECT_SOURCE_DIR}/cmake/hvd_man.awk ${PROJECT_SOURCE_DIR}/runtime/include/hvd.h
+  VERBATIM)
+add_custom_target(hvd_man ALL DEPENDS ${libhvd_man}/hvd.3)
+
 # Both find the library from their own place, so an installation may move.
 file(RELATIVE_PATH libhvd_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" libhvd_up "${libhvd_up}")
@@ -41,6 +55,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/hvd-config-vers
 install(TARGETS hvd LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${libhvd_archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/hvd.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${libhvd_man} DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${PROJECT_BINARY_DIR}/generated/hvd.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${PROJECT_BINARY_DIR}/generated/hvd-config.cmake ${PROJECT_BINARY_DIR}/generated/hvd-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hvd)

@@ -96,7 +96,8 @@ function(stage_documents date)
 
  -- ${CPACK_PACKAGE_CONTACT}  ${when}
 ")
-  stage_run(gzip -9n ${doc}/changelog ${usr}/share/man/man1/hvdrun.1)
+  file(GLOB manual ${usr}/share/man/man*/*)
+  stage_run(gzip -9n ${doc}/changelog ${manual})
   # Debian's zsh looks here for the completions of packages.
   file(MAKE_DIRECTORY ${usr}/share/zsh/vendor-completions)
   file(RENAME ${usr}/share/zsh/site-functions/_hvdrun ${usr}/share/zsh/vendor-completions/_hvdrun)

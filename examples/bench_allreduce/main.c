@@ -118,12 +118,14 @@ static int set_option(struct settings *settings, int letter, const char *text)
 static struct settings parse(int argc, char **argv)
 {
     struct settings settings = {8, (size_t)16 << 20, 4, 20, 5, HVD_FLOAT32, HVD_SUM};
-    int letter, status = -1;
+    int status = -1;
     opterr = 0;
-    while (status < 0 && (letter = getopt(argc, argv, ":b:e:f:d:o:n:w:h")) != -1) {
+    for (int letter = 0; status < 0 && letter != -1;) {
+        letter = getopt(argc, argv, ":b:e:f:d:o:n:w:h");
         if (letter == 'h')
             status = 0;
-        else if (letter == '?' || letter == ':' || set_option(&settings, letter, optarg) < 0)
+        else if (letter == '?' || letter == ':' ||
+                 (letter != -1 && set_option(&settings, letter, optarg) < 0))
             status = 2;
     }
     if (status < 0 && (optind < argc || settings.max < settings.min))

@@ -17,6 +17,8 @@
  *
  * ABI: values of enums never change. Structs that may grow begin with their own size, which the
  * INIT macros fill in. A member that your size does not reach has its default.
+ *
+ * Build: compile and link a program with the flags that `pkg-config --cflags --libs hvd` prints.
  */
 #pragma once
 
@@ -116,6 +118,7 @@ struct hvd_ranks {
     int32_t count;
 };
 
+/* What a program tells hvd_init(). */
 struct hvd_init_options {
     size_t size;                  /* sizeof(struct hvd_init_options) */
     const struct hvd_ranks *sets; /* static process sets; they get the numbers 1, 2, ... */
@@ -138,13 +141,14 @@ HVD_API int hvd_init(const struct hvd_init_options *options);
  * hvd_init() it does nothing and returns HVD_OK. Do not call it in a callback. */
 HVD_API int hvd_shutdown(void);
 
-/* From hvd_init() to hvd_shutdown() in this process, even if another rank has shut the job down. */
+/* Whether the library is up: from hvd_init() to hvd_shutdown() in this process, even if another
+ * rank has shut the job down. */
 HVD_API bool hvd_is_initialized(void);
 
 /* ---- Places ---------------------------------------------------------------------------------- */
 
-/* Numbers from 0, and counts: in the job, on this host, and among the hosts for this local rank.
- * -1: the library is not initialized. */
+/* The place of this rank, as numbers from 0, and counts: in the job, on this host, and among the
+ * hosts for this local rank. -1: the library is not initialized. */
 HVD_API int hvd_rank(void);
 HVD_API int hvd_size(void);
 HVD_API int hvd_local_rank(void);
@@ -193,6 +197,7 @@ typedef int64_t hvd_handle;
  * call hvd_shutdown(), hvd_add_process_set() or hvd_remove_process_set(). */
 typedef void (*hvd_callback)(void *context, hvd_handle handle, int status);
 
+/* How an operation runs. */
 struct hvd_options {
     size_t size;           /* sizeof(struct hvd_options) */
     int32_t set;           /* process set; 0: all ranks */
@@ -227,8 +232,9 @@ struct hvd_result {
 /* Frees `data` and `splits`, and sets them to NULL. NULL is accepted. */
 HVD_API void hvd_result_free(struct hvd_result *result);
 
-/* HVD_OK: complete and successful. HVD_IN_PROGRESS: not complete. Otherwise the error of the
- * operation, or HVD_ERR_UNKNOWN_HANDLE. Does not release the handle. */
+/* Whether the operation is complete. HVD_OK: complete and successful. HVD_IN_PROGRESS: not
+ * complete. Otherwise the error of the operation, or HVD_ERR_UNKNOWN_HANDLE. Does not release the
+ * handle. */
 HVD_API int hvd_poll(hvd_handle handle);
 
 /* Waits until the operation is complete, at most `timeout_ms` milliseconds (negative: no limit).
@@ -246,7 +252,7 @@ HVD_API int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_r
  */
 
 /*
- * Rules for all of them:
+ * Rules for all operations:
  * - All ranks of the process set must submit the operation under the same name. A rank that is not
  *   a member gets HVD_ERR_NOT_MEMBER.
  * - `options` may be NULL for the defaults of HVD_OPTIONS_INIT.
@@ -353,8 +359,9 @@ HVD_API int hvd_add_process_set(const int32_t *ranks, int32_t count, int32_t *se
 /* Adds a set for each communicator of MPI that a rank passes, such as one of MPI_Comm_split().
  * `communicator` points to this rank's MPI_Comm; MPI_COMM_NULL: it has none. Every rank of the job
  * must call it, and all wait until all have. `*set` receives the number of the own set, or -1. The
- * communicator is only read. HVD_ERR_SET_EXISTS: as above. HVD_ERR_MISMATCH: the members of a
- * communicator passed different ones. HVD_ERR_UNSUPPORTED: the job does not use the engine mpi. */
+ * communicator is only read. HVD_ERR_SET_EXISTS: the own set existed before. HVD_ERR_MISMATCH: the
+ * members of a communicator passed different ones. HVD_ERR_UNSUPPORTED: the job does not use the
+ * engine mpi. */
 HVD_API int hvd_add_process_sets_mpi(const void *communicator, int32_t *set);
 
 /* Removes a set other than 0. Every rank of the job must call it, and all wait until all have.
@@ -392,7 +399,7 @@ HVD_API int hvd_timeline_stop(void);
  * use a sampler. */
 struct hvd_sampler;
 
-/* For the present ranks, in epoch 0. The library must be initialized. */
+/* A sampler for the present ranks, in epoch 0. The library must be initialized. */
 HVD_API int hvd_sampler_create(int64_t examples, bool shuffle, uint64_t seed,
                                struct hvd_sampler **sampler);
 HVD_API void hvd_sampler_destroy(struct hvd_sampler *sampler); /* accepts NULL */
@@ -402,7 +409,8 @@ HVD_API void hvd_sampler_destroy(struct hvd_sampler *sampler); /* accepts NULL *
 HVD_API int64_t hvd_sampler_count(const struct hvd_sampler *sampler);
 HVD_API int64_t hvd_sampler_at(const struct hvd_sampler *sampler, int64_t i);
 
-/* Every rank has processed `examples` more of its own. It does not change the numbers above. */
+/* Every rank has processed `examples` more of its own. It does not change what hvd_sampler_count()
+ * and hvd_sampler_at() say. */
 HVD_API void hvd_sampler_record(struct hvd_sampler *sampler, int64_t examples);
 
 /* Begins another epoch, with all examples. */
@@ -417,6 +425,7 @@ HVD_API int64_t hvd_sampler_epoch(const struct hvd_sampler *sampler);
  * at a time may use a state. */
 struct hvd_state;
 
+/* A state without entries, and its end. */
 HVD_API int hvd_state_create(struct hvd_state **state);
 HVD_API void hvd_state_destroy(struct hvd_state *state); /* accepts NULL */
 
@@ -438,7 +447,8 @@ HVD_API int hvd_state_restore(struct hvd_state *state);
  * Then it is copied, as by a commit. Collective. HVD_ERR_MISMATCH: the entries differ. */
 HVD_API int hvd_state_sync(struct hvd_state *state);
 
-/* Trains. It returns HVD_OK at the end, or at once the error of a function of this library. */
+/* A function that trains. It returns HVD_OK at the end, or at once the error of a function of this
+ * library. */
 typedef int (*hvd_elastic_function)(struct hvd_state *state, void *context);
 
 /* Calls `function` again and again, each time after hvd_state_sync(), until it returns something

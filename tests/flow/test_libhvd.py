@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 
 from rig import BUILD, Flow, main, sanitized
@@ -78,6 +79,50 @@ class Libhvd(Flow):
         needed = re.findall(r"NEEDED.*\[(\S+)\]", self.call("readelf", "-d", self.find(r"libhvd\.so")[0], LC_ALL="C"))
         system = r"lib(c|m|pthread|dl)\.so\.\d|ld-linux.*"  # the loader has the variables of threads
         self.assertEqual([name for name in needed if not re.fullmatch(system, name)], [])
+
+    def pages(self):
+        """The text of each man page by its name, in roff; a page that only names another one is that one."""
+        texts = {}
+        for path in self.find(r"hvd\w*\.3"):
+            self.assertTrue(path.endswith("/man/man3/" + os.path.basename(path)), path)
+            with open(path, encoding="utf-8") as file:
+                texts[os.path.basename(path)[:-2]] = file.read()
+        for name, text in texts.items():
+            if text.startswith(".so "):
+                texts[name] = texts[text.split("/")[1].rpartition(".")[0]]
+                self.assertFalse(texts[name].startswith(".so "), name)
+        return texts
+
+    def test_each_function_has_a_man_page(self):
+        pages = self.pages()
+        exported = re.findall(r" T (hvd_\w+)$", self.call("nm", "-D", "--defined-only", self.find(r"libhvd\.so")[0]), re.M)
+        self.assertIn("hvd_allreduce", exported)
+        for name in exported:
+            names, _, summary = pages[name].partition(".SH NAME\n")[2].partition("\n")[0].partition(" \\- ")
+            self.assertIn(name, names.split(", "))
+            self.assertRegex(summary, "^[a-z].*[a-z]", name)
+            synopsis = pages[name].partition(".SH SYNOPSIS")[2].partition(".SH DESCRIPTION")[0]
+            self.assertRegex(synopsis, rf"\b{name}\(")
+        self.assertIn("Concatenates \\fIinput\\fP of all ranks", pages["hvd_allgather"])
+        for constant in ("HVD_BFLOAT16", "HVD_ADASUM", "HVD_ERR_PEER_LOST", "HVD_NAME_MAX"):
+            self.assertIn(f"\\fB{constant}\\fP (", pages["hvd"])
+
+    def test_man_pages_name_pages_that_exist(self):
+        pages = self.pages()
+        for name, text in pages.items():
+            for other in re.findall(r"\\fB(hvd\w*)\\fP\(3\)|^\.BR (hvd\w*) \(3\)", text, re.M):
+                self.assertIn("".join(other), pages, name)
+
+    def test_man_pages_are_right(self):
+        if not shutil.which("groff") or not shutil.which("lexgrog"):
+            self.skipTest("groff or man-db is not installed")
+        for path in self.find(r"hvd\w*\.3"):
+            with open(path, encoding="utf-8") as file:
+                if file.read().startswith(".so "):
+                    continue
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", path], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn(" - ", self.call("lexgrog", path))
 
 
 if __name__ == "__main__":

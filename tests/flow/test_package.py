@@ -21,7 +21,7 @@ FILES = """usr/bin/hvdrun usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix
     usr/share/doc/hvdrun/examples/train/main.c usr/share/doc/hvdrun/examples/plain/worker.sh""".split()
 
 LIBHVD = """usr/include/hvd.h usr/lib/libhvd.a usr/lib/libhvd.so usr/lib/pkgconfig/hvd.pc usr/lib/cmake/hvd/hvd-config.cmake
-    usr/lib/cmake/hvd/hvd-config-version.cmake""".split()
+    usr/lib/cmake/hvd/hvd-config-version.cmake usr/share/man/man3/hvd.3.gz usr/share/man/man3/hvd_allreduce.3.gz""".split()
 PYTHON = "python"  # in lib/hvdrun: a folder, and the others are programs and modules
 
 
