@@ -152,6 +152,7 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
         env_scrub_scheduler(environ, &away);
     }
     horovod_env_build(&line->settings, &knobs);
+    horovod_env_package(&line->settings, module_dir, &knobs);
     char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
     char *ssh_module AUTO_FREE = mem_printf("%s/hvdrun-ssh.so", module_dir);
     char *tls_module AUTO_FREE = mem_printf("%s/hvdrun-tls.so", module_dir);

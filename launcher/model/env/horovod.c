@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 static void put_number(struct strv *out, const char *name, int64_t value)
 {
     if (value >= 0)
@@ -93,4 +95,15 @@ void horovod_env_build(const struct settings *settings, struct strv *out)
     if (settings->log_level >= 0 && option_word(OPT_log_level, settings->log_level, level) == 0)
         put_text(out, "HOROVOD_LOG_LEVEL", level);
     put_switch(out, "HOROVOD_LOG_HIDE_TIME", settings->log_with_timestamp, true);
+}
+
+void horovod_env_package(const struct settings *settings, const char *modules, struct strv *out)
+{
+    char word[OPTION_NAME_MAX];
+    if (settings->horovod == SET_HOROVOD_NONE)
+        return;
+    if (option_word(OPT_horovod, settings->horovod, word) == 0)
+        put_text(out, "HVDRUN_HOROVOD", word);
+    char *folder AUTO_FREE = mem_printf("%s/python", modules);
+    put_text(out, HOROVOD_PATH_VARIABLE, folder);
 }

@@ -15,3 +15,11 @@
 
 /* Appends "NAME=value" for each option that was given. */
 void horovod_env_build(const struct settings *settings, struct strv *out);
+
+/* A variable that names the folder of hvdrun's own Python package `horovod`. The environment of a
+ * worker then has this folder at the end of PYTHONPATH (worker.h). */
+#define HOROVOD_PATH_VARIABLE "HVDRUN_HOROVOD_PATH"
+
+/* Appends this variable, and HVDRUN_HOROVOD, which says whether the package gives way to a real
+ * Horovod. Nothing with --horovod=none. `modules` is the folder of hvdrun's modules. */
+void horovod_env_package(const struct settings *settings, const char *modules, struct strv *out);

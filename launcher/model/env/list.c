@@ -70,6 +70,16 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
+char *env_list_path(const char *name, const char *value, const char *folder)
+{
+    size_t length = value == NULL ? 0 : strlen(value), own = strlen(folder);
+    bool ends = length >= own && strcmp(value + length - own, folder) == 0 &&
+                (length == own || value[length - own - 1] == ':');
+    if (length == 0 || ends)
+        return mem_printf("%s=%s", name, length == 0 ? folder : value);
+    return mem_printf("%s=%s:%s", name, value, folder);
+}
+
 char *env_list_with(const char *name, const char *value, const char *const *words)
 {
     char *list = mem_strdup(value != NULL ? value : "");

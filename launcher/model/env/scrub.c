@@ -31,7 +31,8 @@ static const char *const liars[] = {
     /* the one task that the launcher is to a scheduler */
     "SLURM_TASK_PID", "SLURM_CPU_BIND*", "SLURM_MEM_BIND*", "PBS_TASKNUM", "LSF_PM_TASKID",
     /* secrets and our own */
-    "_HOROVOD_SECRET_KEY", "HVDRUN_AGENT_*", "HVDRUN_KEY", "HVDRUN_RUNTIME_DIR"};
+    "_HOROVOD_SECRET_KEY", "HVDRUN_AGENT_*", "HVDRUN_KEY", "HVDRUN_RUNTIME_DIR",
+    "HVDRUN_HOROVOD_PATH"};
 
 /* Exceptions from `liars`: settings of a library that share the prefix. */
 static const char *const settings[] = {"PMIX_MCA_*", "OMPI_MCA_orte_base_help_aggregate"};

@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "model/env/horovod.h"
 #include "model/env/list.h"
 #include "model/env/table.h"
 
@@ -88,6 +89,8 @@ struct worker_env {
     size_t cpu_operations;
     size_t tcp_include, tcp_exclude; /* slots */
     bool own_tcp;                    /* one of them is ours */
+    const char *package_folder;      /* of hvdrun's Python package; NULL: not in PYTHONPATH */
+    size_t python_path;              /* a slot */
 };
 
 struct worker_vars {
@@ -175,6 +178,21 @@ __attribute__((format(printf, 2, 3))) static const char *keep(struct worker_env 
     va_end(args);
     strv_add_take(&env->owned, text);
     return text;
+}
+
+/* hvdrun's own Python package is behind everything that the user has in PYTHONPATH. */
+static void put_python_path(struct worker_env *env)
+{
+    static const char name[] = "PYTHONPATH";
+    if (env->job.knobs != NULL)
+        env->package_folder = strv_env_get(env->job.knobs, HOROVOD_PATH_VARIABLE);
+    if (env->package_folder != NULL) {
+        const char *value = env_table_value(&env->table, name);
+        char *pair = env_list_path(name, value, env->package_folder);
+        strv_add_take(&env->owned, pair);
+        env_table_put(&env->table, pair);
+    }
+    env->python_path = env_table_slot(&env->table, name);
 }
 
 /* What must not go through a proxy: the rendezvous (Python's HTTP client obeys proxies) and the
@@ -333,6 +351,7 @@ struct worker_env *worker_env_create(const struct worker_env_job *job)
         env_table_put(&env->table, job->knobs->items[i]);
     put_job_variables(env);
     put_networks(env);
+    put_python_path(env);
     put_defaults(env);
     put_no_proxy(env);
     reserve_rank_variables(env);
@@ -373,6 +392,16 @@ static void put(struct worker_vars *vars, const struct worker_env *env, char *pa
     vars->items[at] = pair;
 }
 
+/* `pair` is what the user gives with -x. */
+static void put_user_python_path(struct worker_vars *vars, const struct worker_env *env,
+                                 const char *pair)
+{
+    const char *value = strchr(pair, '=');
+    char *both = env_list_path("PYTHONPATH", value == NULL ? NULL : value + 1, env->package_folder);
+    strv_add_take(&vars->owned, both);
+    vars->items[env->python_path] = both;
+}
+
 static void put_user(struct worker_vars *vars, const struct worker_env *env,
                      const struct strv *user)
 {
@@ -387,6 +416,8 @@ static void put_user(struct worker_vars *vars, const struct worker_env *env,
             tcp = true;
         }
         put(vars, env, user->items[i]);
+        if (slot == env->python_path && env->package_folder != NULL)
+            put_user_python_path(vars, env, user->items[i]);
         proxy |= slot == env->no_proxy || slot == env->no_proxy_big;
         has_proxy = has_proxy || is_proxy_variable(user->items[i]);
     }

@@ -46,6 +46,10 @@
 #define REJOIN_WORDS(X)          \
     X(SET_REJOIN_EARLY, "early") \
     X(SET_REJOIN_TOGETHER, "together")
+#define HOROVOD_WORDS(X)              \
+    X(SET_HOROVOD_AUTO, "auto")       \
+    X(SET_HOROVOD_BUNDLED, "bundled") \
+    X(SET_HOROVOD_NONE, "none")
 #define LOG_LEVEL_WORDS(X)        \
     X(SET_LOG_TRACE, "TRACE")     \
     X(SET_LOG_DEBUG, "DEBUG")     \
@@ -80,6 +84,7 @@ enum set_scheduler { SCHEDULER_WORDS(WORD_ENUM) };
 enum set_controller { CONTROLLER_WORDS(WORD_ENUM) };
 enum set_on_failure { ON_FAILURE_WORDS(WORD_ENUM) };
 enum set_rejoin { REJOIN_WORDS(WORD_ENUM) };
+enum set_horovod { HOROVOD_WORDS(WORD_ENUM) };
 enum set_log_level { LOG_LEVEL_WORDS(WORD_ENUM) };
 enum mpi_kind { MPI_KIND_WORDS(WORD_ENUM) };
 enum bind_unit { BIND_UNIT_WORDS(WORD_ENUM) };

@@ -1,4 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package `horovod` of hvdrun: Horovod's Python API on libhvd, with nothing to compile."""
+"""The package `horovod` of hvdrun: Horovod's Python API on libhvd, with nothing to compile.
 
-__version__ = "0.28.1+hvdrun"  # the version of Horovod whose API this is
+hvdrun --horovod=auto puts this folder into PYTHONPATH, so Python finds it before its own packages. If a
+real Horovod is there, this package gives way to it: it makes the real one the module `horovod`."""
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+
+def _find_other():
+    """Another package `horovod`, if this one must give way; otherwise None."""
+    if os.environ.get("HVDRUN_HOROVOD") != "auto":
+        return None
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    others = [folder for folder in sys.path if os.path.abspath(folder) != here]
+    found = importlib.machinery.PathFinder.find_spec(__name__, others)
+    return found if found is not None and found.origin is not None else None  # not a mere folder
+
+
+_other = _find_other()
+if _other is None:
+    from horovod.runner import run  # noqa: F401
+
+    __version__ = "0.28.1+hvdrun"  # the version of Horovod whose API this is
+else:
+    sys.modules[__name__] = importlib.util.module_from_spec(_other)
+    _other.loader.exec_module(sys.modules[__name__])

@@ -126,12 +126,36 @@ static void test_nothing_given(void **state)
     settings_destroy(&settings);
 }
 
+static void assert_package(const char *word, const char *expected)
+{
+    struct settings settings;
+    struct strv out AUTO_STRV = STRV_INIT;
+    struct buf text AUTO_BUF = BUF_INIT(4096);
+    struct error err = ERROR_INIT;
+    settings_init(&settings);
+    if (word != NULL)
+        assert_int_equal(settings_set(&settings, OPT_horovod, word, SOURCE_FLAG, "test", &err), 0);
+    horovod_env_package(&settings, "/m", &out);
+    join(&out, &text);
+    assert_string_equal(buf_text(&text), expected);
+    settings_destroy(&settings);
+}
+
+static void test_package(void **state)
+{
+    (void)state;
+    assert_package(NULL, "HVDRUN_HOROVOD=auto HVDRUN_HOROVOD_PATH=/m/python");
+    assert_package("bundled", "HVDRUN_HOROVOD=bundled HVDRUN_HOROVOD_PATH=/m/python");
+    assert_package("none", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_flag),
         cmocka_unit_test(test_all_flags_are_in_the_table),
         cmocka_unit_test(test_nothing_given),
+        cmocka_unit_test(test_package),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -476,6 +476,43 @@ static void test_slurm_is_rewritten_only_when_inherited(void **state)
     worker_env_destroy(env);
 }
 
+static void assert_python_path(const char *folder, const char *base_pair, const char *user_pair,
+                               const char *expected)
+{
+    struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT, knobs AUTO_STRV = STRV_INIT;
+    if (base_pair != NULL)
+        strv_add(&base, base_pair);
+    if (user_pair != NULL)
+        strv_add(&user, user_pair);
+    if (folder != NULL)
+        strv_printf(&knobs, "HVDRUN_HOROVOD_PATH=%s", folder);
+    struct worker_env_job job = job_of_node_b(&base, &knobs);
+    struct worker_env *env = worker_env_create(&job);
+    struct worker_env_rank rank = rank6;
+    rank.app_env = &user;
+    struct worker_vars *vars = worker_env_rank(env, &rank);
+    const char *found = value_of(worker_vars_items(vars), "PYTHONPATH");
+    assert_string_equal(found == NULL ? "none" : found, expected);
+    worker_vars_destroy(vars);
+    worker_env_destroy(env);
+}
+
+static void test_python_path(void **state)
+{
+    (void)state;
+    assert_python_path(NULL, NULL, NULL, "none");
+    assert_python_path(NULL, "PYTHONPATH=/a", NULL, "/a");
+    assert_python_path("/p", NULL, NULL, "/p");
+    assert_python_path("/p", "PYTHONPATH=", NULL, "/p");
+    assert_python_path("/p", "PYTHONPATH=/a:/b", NULL, "/a:/b:/p");
+    assert_python_path("/p", "PYTHONPATH=/a", "PYTHONPATH=/x", "/x:/p");
+    assert_python_path("/p", "PYTHONPATH=/a", "PYTHONPATH=", "/p");
+    assert_python_path("/p", "PYTHONPATH=/a:/p", NULL, "/a:/p"); /* hvdrun in a job of hvdrun */
+    assert_python_path("/p", "PYTHONPATH=/p", NULL, "/p");
+    assert_python_path("/p", "PYTHONPATH=/a/p", NULL, "/a/p:/p");
+    assert_python_path(NULL, "HVDRUN_HOROVOD_PATH=/p", NULL, "none");
+}
+
 static void assert_no_proxy_of(const char *master, const char *base_pair, const char *base_pair2,
                                const char *user_pair, const char *small, const char *big)
 {
@@ -761,6 +798,7 @@ int main(void)
         cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_hints),
         cmocka_unit_test(test_slurm_is_rewritten_only_when_inherited),
+        cmocka_unit_test(test_python_path),
         cmocka_unit_test(test_no_proxy),
         cmocka_unit_test(test_networks_of_mpi),
         cmocka_unit_test(test_folder),

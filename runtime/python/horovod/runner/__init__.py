@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horovod.run(): calls a function on all ranks of a job that hvdrun starts, and returns the results."""
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+
+from horovod.runner.desk import ADDRESS, KEY, Desk
+
+_OLDER = {
+    "np": "num_proc",
+    "min_np": "min_num_proc",
+    "max_np": "max_num_proc",
+    "network_interface": "network_interfaces",
+}
+_FAILED = (
+    "Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated"
+)
+
+
+def _launcher():
+    """The hvdrun of this installation, or the one in PATH."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for place in ("../../../../bin/hvdrun", "../../../../hvdrun", "../hvdrun/bin/hvdrun"):
+        path = os.path.normpath(os.path.join(package, place))
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    found = shutil.which("hvdrun")
+    if found is None:
+        raise RuntimeError("horovod.run() does not find the program hvdrun; put its folder into PATH")
+    return found
+
+
+def _is_local(hosts):
+    return all(host.split(":")[0] in ("localhost", "127.0.0.1") for host in (hosts or "localhost").split(","))
+
+
+class _Options:
+    """The options of hvdrun, from the arguments of run()."""
+
+    def __init__(self):
+        self.words = []
+
+    def add(self, name, value):
+        if value is not None and value is not False:
+            self.words += [name] if value is True else [name, str(value)]
+
+
+def _options(given):
+    if given["hosts"] and given["hostfile"]:
+        raise ValueError("horovod.run(): hosts and hostfile are both given; use one")
+    if given["use_gloo"] and given["use_mpi"]:
+        raise ValueError("horovod.run(): use_gloo and use_mpi are both given; use one")
+    elastic = given["host_discovery_script"] or given["min_num_proc"]
+    options = _Options()
+    options.add("-np", given["num_proc"])
+    if not (given["hosts"] or given["hostfile"] or given["host_discovery_script"]):
+        options.add("-H", f"localhost:{given['num_proc']}")
+    options.add("-H", given["hosts"])
+    options.add("--hostfile", given["hostfile"])
+    options.add("--min-np", given["min_num_proc"])
+    options.add("--max-np", given["max_num_proc"])
+    options.add("--slots-per-host", given["slots"])
+    options.add("--host-discovery-script", given["host_discovery_script"])
+    options.add("--reset-limit", given["reset_limit"] if elastic else None)
+    if given["cooldown_range"]:
+        options.words += ["--blacklist-cooldown-range", *map(str, given["cooldown_range"])]
+    options.add("--start-timeout", given["start_timeout"])
+    options.add("--ssh-port", given["ssh_port"])
+    options.add("--ssh-identity-file", given["ssh_identity_file"])
+    options.add("--output-filename", given["output_filename"])
+    options.add("--verbose", bool(given["verbose"]))
+    options.add("--network-interfaces", given["network_interfaces"])
+    options.add("--controller", "mpi" if given["use_mpi"] else "gloo" if given["use_gloo"] else None)
+    return options.words
+
+
+def run(
+    func,
+    args=(),
+    kwargs=None,
+    num_proc=1,
+    min_num_proc=None,
+    max_num_proc=None,
+    slots=None,
+    reset_limit=None,
+    cooldown_range=None,
+    hosts=None,
+    hostfile=None,
+    host_discovery_script=None,
+    start_timeout=None,
+    ssh_port=None,
+    ssh_identity_file=None,
+    disable_cache=None,
+    output_filename=None,
+    verbose=None,
+    use_gloo=None,
+    use_mpi=None,
+    mpi_args=None,
+    network_interface=None,
+    network_interfaces=None,
+    executable=None,
+    np=None,
+    min_np=None,
+    max_np=None,
+):
+    """The list of what `func` returned on each rank. In an elastic job, of the first `min_num_proc`
+    ranks. RuntimeError: a worker has failed."""
+    given = dict(locals())
+    for older, newer in _OLDER.items():
+        if given[older] is not None:
+            warnings.warn(f"{older} is deprecated; use {newer}", DeprecationWarning, stacklevel=2)
+            given[newer] = given[older]
+    options = _options(given)
+    local = _is_local(given["hosts"]) and not (given["hostfile"] or given["host_discovery_script"])
+    with Desk(func, args, kwargs or {}, local) as desk:
+        command = [_launcher(), "--horovod", "bundled", *options, "-x", ADDRESS, "-x", KEY]
+        worker = [given["executable"] or sys.executable, "-m", "horovod.runner.run_task"]
+        done = subprocess.run([*command, *worker], env={**os.environ, **desk.environment()}, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{_FAILED}. hvdrun ended with status {done.returncode}; its messages say why")
+        return desk.take(given["min_num_proc"] or given["num_proc"])

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which package `horovod` a worker imports (--horovod), horovod.run(), and installations that are not right."""
+# ctest plain
+
+import os
+import shutil
+import subprocess
+
+from jobs import Job
+from python import PACKAGE, package_environment, python_with
+from rig import BUILD, SOURCE, Flow, main
+
+WHICH = "import horovod; print(horovod.__version__)"
+REAL = {"horovod/__init__.py": "__version__ = 'real'\n", "horovod/torch/__init__.py": "name = 'real torch'\n"}
+
+
+class Package(Flow):
+
+    def setUp(self):
+        super().setUp()
+        self.python = python_with("torch", "cloudpickle")
+
+    def real(self, files=None):
+        """A folder of packages in which there is a real Horovod."""
+        for name, text in (files or REAL).items():
+            self.write(f"site/{name}", text)
+        return self.box.path("site")
+
+    def which(self, *options, script=WHICH, env=None, site=None):
+        """The workers' Python has `site` behind PYTHONPATH, as a folder of its own packages."""
+        if site is not None:
+            script = f"import sys; sys.path.append({site!r}); " + script
+        result = self.run_job(*options, "-np", 2, "--no-label", self.python, "-c", script,
+                              env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
+        return result
+
+    def test_without_a_real_one(self):
+        for options in ((), ("--horovod", "auto"), ("--horovod", "bundled")):
+            result = self.expect(self.which(*options), 0)
+            self.assertEqual(result.lines, ["0.28.1+hvdrun"] * 2, result.describe())
+
+    def test_none(self):
+        result = self.expect(self.which("--horovod", "none"), 1)
+        self.assertIn("No module named 'horovod'", result.stderr)
+
+    def test_a_real_one_wins(self):
+        site = self.real()
+        script = "import horovod.torch; import horovod; print(horovod.__version__, horovod.torch.name)"
+        result = self.expect(self.which(site=site, script=script), 0)
+        self.assertEqual(result.lines, ["real real torch"] * 2, result.describe())
+        result = self.expect(self.which("--horovod", "bundled", site=site), 0)
+        self.assertEqual(result.lines, ["0.28.1+hvdrun"] * 2, result.describe())
+
+    def test_python_path_of_the_user_comes_first(self):
+        result = self.expect(self.which("--horovod", "bundled", env={"PYTHONPATH": self.real()}), 0)
+        self.assertEqual(result.lines, ["real"] * 2, result.describe())
+        result = self.expect(self.which("-x", f"PYTHONPATH={self.real()}"), 0)
+        self.assertEqual(result.lines, ["real"] * 2, result.describe())
+
+    def test_a_folder_that_is_not_a_package(self):
+        """A folder `horovod` with data beside the script is not Horovod."""
+        result = self.expect(self.which(site=self.real({"horovod/notes.txt": "x"})), 0)
+        self.assertEqual(result.lines, ["0.28.1+hvdrun"] * 2, result.describe())
+
+
+class Broken(Flow):
+    """An installation with another libhvd, or none."""
+
+    def setUp(self):
+        super().setUp()
+        self.python = python_with("torch")
+        self.package = self.box.path("prefix/lib/hvdrun/python")
+        shutil.copytree(os.path.join(SOURCE, "runtime/python/horovod"), os.path.join(self.package, "horovod"),
+                        ignore=shutil.ignore_patterns("__pycache__"))
+
+    def import_it(self):
+        script = "import horovod.torch"
+        env = {**package_environment(), "PYTHONPATH": self.package}
+        return Job(self.box, [self.python, "-c", script], env=env).wait(60)
+
+    def last_line(self, result):
+        self.assertEqual(result.status, 1, result.describe())
+        return result.stderr.strip().split("\n")[-1]
+
+    def test_no_library(self):
+        line = self.last_line(self.import_it())
+        self.assertRegex(line, r"^ImportError: horovod: cannot load libhvd\.so\.0: .*Install libhvd with hvdrun$")
+
+    def test_a_file_that_is_not_a_library(self):
+        self.write("prefix/lib/libhvd.so.0", "text")
+        self.assertRegex(self.last_line(self.import_it()), r"^ImportError: horovod: cannot load libhvd\.so\.0: ")
+
+    def test_an_older_library(self):
+        source = self.write("old.c", "int hvd_init(void *options) { (void)options; return 0; }\n")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", self.box.path("prefix/lib/libhvd.so.0"), source], check=True)
+        line = self.last_line(self.import_it())
+        self.assertRegex(line, r"^ImportError: horovod: .*does not have hvd_\w+\(\), so it is older than this package")
+
+
+PROGRAM = """
+import sys
+import horovod
+
+def task(first, second=0):
+    import horovod.torch as hvd
+    import torch
+    hvd.init()
+    if second == "fail" and hvd.rank() == 1:
+        raise SystemExit(3)
+    return hvd.rank(), hvd.allreduce(torch.tensor([float(first)]), op=hvd.Sum).item(), second
+
+if __name__ == "__main__":
+    try:
+        print(horovod.run(task, args=(2,), kwargs={"second": sys.argv[1]}, num_proc=2))
+        print(horovod.run(lambda: [1] * 100000, num_proc=1)[0] == [1] * 100000)
+    except RuntimeError as error:
+        print("RuntimeError:", error)
+"""
+
+
+class Run(Flow):
+
+    def setUp(self):
+        super().setUp()
+        self.python = python_with("torch", "cloudpickle")
+        self.program = self.write("program.py", PROGRAM)
+
+    def run_program(self, *words, program=None):
+        path = os.pathsep.join([BUILD, os.environ["PATH"]])
+        return Job(self.box, [self.python, program or self.program, *words], env=package_environment(PATH=path)).wait(120)
+
+    def test_results_of_all_ranks(self):
+        result = self.expect(self.run_program("x"), 0)
+        self.assertEqual(result.lines, ["[(0, 4.0, 'x'), (1, 4.0, 'x')]", "True"], result.describe())
+
+    def test_a_worker_fails(self):
+        result = self.expect(self.run_program("fail"), 0)
+        self.assertRegex(result.stdout, r"RuntimeError: Horovod detected that one or more processes exited with non-zero status")
+        self.assertIn("rank 1 exited with code 3", result.stderr)
+
+    def test_arguments_that_contradict(self):
+        program = self.write("wrong.py", """
+import horovod
+for more in ({"hosts": "a:1", "hostfile": "f"}, {"use_gloo": True, "use_mpi": True}):
+    try:
+        horovod.run(print, num_proc=1, **more)
+    except ValueError as error:
+        print(error)
+""")
+        result = self.expect(self.run_program(program=program), 0)
+        self.assertEqual(len(result.lines), 2, result.describe())
+
+    def test_a_stranger_gets_nothing(self):
+        """Without the key, neither the function nor a place for results."""
+        program = self.write("stranger.py", """
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client
+from horovod.runner.desk import ADDRESS, KEY, Desk, reach
+with Desk(print, (), {}, True) as desk:
+    place = desk.environment()
+    silent = Client(("127.0.0.1", int(place[ADDRESS].split(",")[1])))
+    try:
+        reach({**place, KEY: "wrong"})
+    except ConnectionError as error:
+        print("refused")
+    with reach(place) as good:
+        print(len(good.recv_bytes()) > 0)
+    try:
+        desk.take(1)
+    except RuntimeError as error:
+        print(error)
+""")
+        result = self.expect(self.run_program(program=program), 0)
+        self.assertEqual(result.lines, ["refused", "True", "horovod.run(): rank 0 has ended without a result"], result.describe())
+
+
+if __name__ == "__main__":
+    main()
