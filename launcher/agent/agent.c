@@ -17,6 +17,8 @@
 #include "agent/mpi_host.h"
 #include "agent/notifier.h"
 #include "agent/orders.h"
+#include "agent/progress_desk.h"
+#include "agent/progress_door.h"
 #include "agent/rendezvous_door.h"
 #include "agent/usage.h"
 #include "agent/worker_lines.h"
@@ -201,6 +203,7 @@ static int agent_open(struct agent *agent, struct error *err)
     agent->facts = node_facts_read();
     agent->mpi = mpi_host_create(agent->loop, &agent->post);
     agent->modules = modules_create(agent->config->module_dir);
+    agent->progress_desk = progress_desk_create(agent->loop, &agent->post);
     agent->crews = crews_create(agent->loop, crews_finished, agent);
     agent->departure = departure_create(agent->loop, agent->helpers, &agent->post, agent->crews);
     agent->notifier = notifier_create(agent->loop, notified, agent);
@@ -213,6 +216,8 @@ static void agent_close(struct agent *agent)
     crews_destroy(agent->crews);
     mpi_host_destroy(agent->mpi);
     rendezvous_door_destroy(agent->rendezvous);
+    progress_door_destroy(agent->progress_door);
+    progress_desk_destroy(agent->progress_desk);
     worker_lines_destroy(agent->lines);
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);

@@ -20,6 +20,8 @@ struct hello;
 struct keeper_line;
 struct mpi_host;
 struct notifier;
+struct progress_desk;
+struct progress_door;
 struct rendezvous_door;
 struct tls_stream;
 struct usage;
@@ -41,6 +43,8 @@ struct agent {
     struct stream_pool pool;
     struct rendezvous_door *rendezvous;
     struct worker_lines *lines; /* NULL: no crew yet, or there is no socket */
+    struct progress_desk *progress_desk;
+    struct progress_door *progress_door; /* NULL: no crew yet, or no randomness */
     struct ending *ending;
     struct keeper_line *keeper; /* NULL: there is none */
     struct modules *modules;

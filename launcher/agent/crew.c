@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "agent/crew_progress.h"
 #include "agent/crew_setup.h"
 #include "agent/worker.h"
 #include "base/fd.h"
@@ -29,6 +30,7 @@ struct crew {
     int *by_pid; /* open hash: index + 1, 0 free */
     size_t by_pid_size;
     struct oom_watch *oom;
+    struct crew_progress *progress; /* since START; NULL: there is no runtime folder */
     struct loop_timer *slice;
     bool ready;   /* READY did not say no */
     bool started; /* START has come */
@@ -172,6 +174,7 @@ void crew_destroy(struct crew *crew)
     if (crew == NULL)
         return;
     loop_timer_destroy(crew->slice);
+    crew_progress_destroy(crew->progress);
     for (int i = 0; i < crew->count; i++)
         worker_destroy(&crew->workers[i]);
     free(crew->workers);
@@ -212,6 +215,7 @@ static int spawn_one(struct crew *crew, int index)
     crew_binding_env(&setup->binding, crew->config.facts->cpu_quota, setup->cpu_ranks, message,
                      &hints);
     crew_gpus_env(setup->binding.gpus, message, &extra, &hints);
+    struct crew_progress_places places = crew_progress_places(crew->progress, worker->seat);
     struct worker_env_rank rank = {.rank = (int)message->rank,
                                    .local_rank = (int)message->local_rank,
                                    .slot = (int)message->slot,
@@ -223,7 +227,10 @@ static int spawn_one(struct crew *crew, int index)
                                    .hints = strv_items(&hints),
                                    .command = setup->prepare->apps[message->app]->argv[0],
                                    .arguments = app->arguments,
-                                   .wdir = app->wdir};
+                                   .wdir = app->wdir,
+                                   .progress_file = places.file,
+                                   .status_url = places.url,
+                                   .status_token = places.token};
     struct worker_vars *vars = worker_env_rank(setup->env, &rank);
     struct child_spec spec = {.path = app->path,
                               .argv = strv_items(&app->argv),
@@ -242,6 +249,8 @@ static int spawn_one(struct crew *crew, int index)
     worker->error_file = crew_setup_error_file(setup, worker->rank);
     int result = worker_spawn(worker, &spec, stdin_of(crew, worker->seat));
     worker_vars_destroy(vars);
+    free(places.file);
+    free(places.url);
     if (setup->mpi != NULL)
         mpi_host_spawned(setup->mpi, index, worker->pid, keep_fd);
     return result;
@@ -297,6 +306,15 @@ static void spawn_slice(void *context)
         loop_timer_set(crew->slice, 0);
 }
 
+static void open_progress(struct crew *crew)
+{
+    uint32_t *seats AUTO_FREE = mem_array((size_t)crew->count, sizeof(*seats));
+    for (int i = 0; i < crew->count; i++)
+        seats[i] = crew->workers[i].seat;
+    crew->progress =
+        crew_progress_create(&crew->config, crew_folder(crew), seats, (size_t)crew->count);
+}
+
 void crew_start(struct crew *crew, const Hvdrun__Start *start)
 {
     if (crew->started || !crew->ready || crew->stopped)
@@ -304,6 +322,7 @@ void crew_start(struct crew *crew, const Hvdrun__Start *start)
     crew->started = true;
     crew_setup_env(&crew->setup, start);
     crew->oom = oom_watch_create();
+    open_progress(crew);
     crew->slice = loop_timer_create(crew->config.loop, spawn_slice, crew);
     spawn_slice(crew);
 }
@@ -319,6 +338,7 @@ bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
     bool oom = signal == SIGKILL && !crew->stopped &&
                oom_watch_verdict(crew->oom, exit->pid) >= OOM_LIKELY;
     crew->live--;
+    crew_progress_ended(crew->progress, worker->seat);
     if (crew->setup.mpi != NULL)
         mpi_host_collect(crew->setup.mpi, index);
     worker_exited(worker, exit, oom);
@@ -467,6 +487,11 @@ bool crew_is_over(const struct crew *crew)
         over =
             crew->workers[i].state == WORKER_FINISHED && worker_end_is_over(crew->workers[i].end);
     return over;
+}
+
+bool crew_has_seat(const struct crew *crew, uint32_t seat)
+{
+    return by_seat_find(crew, seat) != NULL;
 }
 
 bool crew_has_group(const struct crew *crew, pid_t group)

@@ -11,6 +11,8 @@
 #include "node/facts.h"
 
 struct mpi_host;
+struct progress_desk;
+struct progress_door;
 
 struct crew_config {
     struct loop *loop;
@@ -26,6 +28,8 @@ struct crew_config {
     int64_t drain_ms;
     int rendezvous_port;      /* 0: none */
     const char *line_address; /* of the lines to workers; NULL: none */
+    struct progress_desk *progress_desk;
+    struct progress_door *progress_door; /* NULL: none */
     /* Every worker is FINISHED. Called from inside the crew: do not destroy it here. */
     void (*finished)(void *context);
     void *context;

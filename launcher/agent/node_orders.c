@@ -9,6 +9,7 @@
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "agent/notifier.h"
+#include "agent/progress_door.h"
 #include "agent/rendezvous_door.h"
 #include "agent/worker_lines.h"
 #include "base/clock.h"
@@ -42,7 +43,8 @@ static void open_rendezvous(struct agent *agent, uint32_t epoch, const Hvdrun__P
     if (agent->rendezvous == NULL) {
         agent->rendezvous = rendezvous_door_create(agent->loop, &agent->post, &err);
         if (agent->rendezvous == NULL)
-            log_warning(&agent->post.log, "no rendezvous for Horovod: %s", err.text);
+            log_warning(&agent->post.log, "no rendezvous for Horovod and no status endpoint: %s",
+                        err.text);
     }
     if (agent->rendezvous != NULL)
         rendezvous_door_expect(agent->rendezvous, message->size, message->local_size);
@@ -54,6 +56,23 @@ static bool seat_of(void *context, pid_t session, uint32_t *seat)
 {
     const struct agent *agent = context;
     return crews_seat_of(agent->crews, session, seat);
+}
+
+static bool has_seat(void *context, uint32_t epoch, uint32_t seat)
+{
+    const struct agent *agent = context;
+    const struct crew *crew = crews_find(agent->crews, epoch);
+    return crew != NULL && crew_has_seat(crew, seat);
+}
+
+/* The status endpoint is at the server of the rendezvous. */
+static void open_progress(struct agent *agent)
+{
+    if (agent->rendezvous == NULL || agent->progress_door != NULL)
+        return;
+    agent->progress_door = progress_door_create(agent->progress_desk, has_seat, agent);
+    if (agent->progress_door != NULL)
+        rendezvous_door_posts(agent->rendezvous, progress_door_post, agent->progress_door);
 }
 
 /* The lines of the node, likewise. */
@@ -73,8 +92,8 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
 {
     bool joins = crews_make_way(agent->crews) > 0;
     agent->post.epoch = epoch;
-    if (!message->mpi_controller)
-        open_rendezvous(agent, epoch, message, joins);
+    open_rendezvous(agent, epoch, message, joins);
+    open_progress(agent);
     open_lines(agent, epoch, joins);
     struct crew_config config = {
         .loop = agent->loop,
@@ -89,7 +108,9 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
         .job_id = agent->job_id,
         .drain_ms = agent->drain_ms,
         .rendezvous_port = agent->rendezvous == NULL ? 0 : rendezvous_door_port(agent->rendezvous),
-        .line_address = agent->lines == NULL ? NULL : worker_lines_address(agent->lines)};
+        .line_address = agent->lines == NULL ? NULL : worker_lines_address(agent->lines),
+        .progress_desk = agent->progress_desk,
+        .progress_door = agent->progress_door};
     departure_inform(agent->departure, crews_add(agent->crews, &config, message));
 }
 

@@ -2,6 +2,7 @@
 #include "agent/rendezvous_door.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "rendezvous/cache.h"
@@ -17,13 +18,37 @@ struct rendezvous_door {
     struct post post; /* under the epoch of the door */
     struct rendezvous_server *server;
     struct rendezvous_proxy *proxy;
+    int (*status_post)(void *context, const struct rendezvous_request *request, char **body);
+    void *status_context;
 };
+
+void rendezvous_door_posts(struct rendezvous_door *door,
+                           int (*post)(void *context, const struct rendezvous_request *request,
+                                       char **body),
+                           void *context)
+{
+    door->status_post = post;
+    door->status_context = context;
+}
+
+/* At once, always: a training step waits for the answer. */
+static void answer_post(struct rendezvous_door *door, uint64_t token,
+                        const struct rendezvous_request *request)
+{
+    char *body AUTO_FREE = NULL;
+    int status = HTTP_NOT_FOUND;
+    if (door->status_post != NULL)
+        status = door->status_post(door->status_context, request, &body);
+    rendezvous_server_reply(door->server, token, status, body, body == NULL ? 0 : strlen(body));
+}
 
 static void server_request(void *context, uint64_t token, const struct rendezvous_request *request)
 {
     struct rendezvous_door *door = context;
     const struct link *link = post_link(&door->post);
-    if (link != NULL && link_queued(link) > QUEUE_MAX) /* the clients come again */
+    if (request->method == RENDEZVOUS_POST)
+        answer_post(door, token, request);
+    else if (link != NULL && link_queued(link) > QUEUE_MAX) /* the clients come again */
         rendezvous_server_reply(door->server, token, HTTP_UNAVAILABLE, NULL, 0);
     else
         rendezvous_proxy_request(door->proxy, token, request);

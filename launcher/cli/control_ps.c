@@ -15,6 +15,7 @@
 
 #define ANSWER_MS 2000
 #define CELL_MAX ((size_t)4096)
+#define PROGRESS_COLUMN 6
 
 struct row {
     json_t *facts; /* an answer or a record; NULL: there is none */
@@ -97,7 +98,7 @@ static long long count_of(const json_t *facts, const char *list, const char *num
                                 : (long long)number_of(facts, number);
 }
 
-static void add_row(struct text_table *table, const json_t *facts, double now_s)
+static void add_row(struct text_table *table, const json_t *facts, double now_s, bool progress)
 {
     const json_t *last = json_object_get(facts, "last_output_s");
     struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
@@ -116,20 +117,38 @@ static void add_row(struct text_table *table, const json_t *facts, double now_s)
     else
         buf_putc(&cell, '-');
     add_cell(table, &cell);
+    if (progress) {
+        if (!control_show_percent(json_object_get(facts, "progress"), &cell))
+            buf_putc(&cell, '-');
+        add_cell(table, &cell);
+    }
     control_show_text(control_text_of(facts, "command", "?"), &cell);
     add_cell(table, &cell);
 }
 
+/* Most jobs do not report any: then there is no column for it. */
+static bool has_progress(const struct row *rows, size_t count)
+{
+    bool has = false;
+    for (size_t i = 0; i < count; i++)
+        has = has || json_object_get(rows[i].facts, "progress") != NULL;
+    return has;
+}
+
 static void put_table(const struct row *rows, size_t count, struct buf *out)
 {
-    static const char *const titles[] = {"job", "state",       "ranks",  "hosts",
-                                         "age", "last output", "command"};
-    struct text_table table = {.columns = sizeof(titles) / sizeof(titles[0])};
+    static const char *const titles[] = {"job", "state",       "ranks",    "hosts",
+                                         "age", "last output", "progress", "command"};
+    bool progress = has_progress(rows, count);
+    size_t most = sizeof(titles) / sizeof(titles[0]);
+    struct text_table table = {.columns = progress ? most : most - 1};
     double now_s = (double)clock_wall_ns() / 1e9;
-    for (size_t i = 0; i < table.columns; i++)
-        text_table_add(&table, titles[i]);
+    for (size_t i = 0; i < most; i++) {
+        if (progress || i != PROGRESS_COLUMN)
+            text_table_add(&table, titles[i]);
+    }
     for (size_t i = 0; i < count; i++)
-        add_row(&table, rows[i].facts, now_s);
+        add_row(&table, rows[i].facts, now_s, progress);
     text_table_print(&table, out);
     text_table_destroy(&table);
 }

@@ -74,6 +74,7 @@ void control_record_text(const json_t *record, enum job_record_state state, doub
     put_fact(record, "command", out);
     put_fact(record, "folder", out);
     buf_printf(out, "ranks: %lld\n", (long long)number_of(record, "size"));
+    control_show_progress(json_object_get(record, "progress"), out);
     control_show_lines(control_text_of(record, "failure", ""), "", out);
     if (json_array_size(lines) > 0)
         buf_puts(out, "last lines:\n");

@@ -41,6 +41,75 @@ void control_show_duration(double seconds, struct buf *out)
         buf_printf(out, "%lld days", left / DAY_S);
 }
 
+bool control_show_percent(const json_t *progress, struct buf *out)
+{
+    const json_t *percent = json_object_get(progress, "percent");
+    double value = json_number_value(percent);
+    if (!json_is_number(percent) || !(value >= 0 && value <= 100))
+        return false;
+    buf_printf(out, "%.3g %%", value);
+    return true;
+}
+
+/* The rank and the age of the report. */
+static void put_source(const json_t *progress, struct buf *out)
+{
+    const json_t *rank = json_object_get(progress, "rank");
+    const json_t *age = json_object_get(progress, "age_s");
+    if (!json_is_integer(rank))
+        return;
+    buf_printf(out, " (rank %lld", (long long)json_integer_value(rank));
+    if (json_is_number(age)) {
+        buf_puts(out, ", ");
+        control_show_duration(json_number_value(age), out);
+        buf_puts(out, " ago");
+    }
+    buf_putc(out, ')');
+}
+
+static void put_metrics(json_t *metrics, struct buf *out)
+{
+    const char *name, *comma = "";
+    json_t *value;
+    json_object_foreach(metrics, name, value)
+    {
+        buf_puts(out, comma);
+        control_show_text(name, out);
+        buf_putc(out, ' ');
+        if (json_is_number(value))
+            buf_printf(out, "%.4g", json_number_value(value));
+        else
+            control_show_text(json_is_string(value) ? json_string_value(value) : "?", out);
+        comma = ", ";
+    }
+}
+
+void control_show_progress(const json_t *progress, struct buf *out)
+{
+    const json_t *eta = json_object_get(progress, "eta_s");
+    json_t *metrics = json_object_get(progress, "metrics");
+    const char *text = control_text_of(progress, "text", "");
+    if (!json_is_object(progress))
+        return;
+    buf_puts(out, "progress: ");
+    if (!control_show_percent(progress, out))
+        buf_puts(out, "unknown");
+    if (json_is_number(eta)) {
+        buf_puts(out, ", ");
+        control_show_duration(json_number_value(eta), out);
+        buf_puts(out, " left");
+    }
+    buf_puts(out, text[0] != '\0' ? ", " : "");
+    control_show_text(text, out);
+    put_source(progress, out);
+    buf_putc(out, '\n');
+    if (json_object_size(metrics) == 0)
+        return;
+    buf_puts(out, "metrics: ");
+    put_metrics(metrics, out);
+    buf_putc(out, '\n');
+}
+
 const char *control_text_of(const json_t *object, const char *key, const char *otherwise)
 {
     const char *text = json_string_value(json_object_get(object, key));

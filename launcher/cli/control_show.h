@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/buf.h"
 
@@ -13,6 +14,11 @@ void control_show_lines(const char *text, const char *margin, struct buf *out);
 
 /* "42 s", "1 min 35 s", "1 h 02 min", "3 days". Nonsense counts as 0. */
 void control_show_duration(double seconds, struct buf *out);
+
+/* "42.5 %", from the progress in a status or a record. false: it has no percent. */
+bool control_show_percent(const json_t *progress, struct buf *out);
+/* One or two whole lines; nothing if it is no object. */
+void control_show_progress(const json_t *progress, struct buf *out);
 
 /* The string under a key; `otherwise` if there is none. Borrowed. */
 const char *control_text_of(const json_t *object, const char *key, const char *otherwise);

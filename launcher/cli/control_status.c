@@ -73,6 +73,7 @@ static void put_facts(struct buf *out, const json_t *status)
         control_show_text(text, out);
         buf_putc(out, '\n');
     }
+    control_show_progress(json_object_get(status, "progress"), out);
     if (!json_is_number(last))
         return;
     buf_puts(out, "last output: ");

@@ -36,6 +36,8 @@ static void put_worker_variables(struct buf *out)
         {"HVDRUN_DEADLINE_FILE",
          "A file that appears when the worker's time is limited. It has one line: the time in "
          "seconds\nsince 1970, a blank, and the reason"},
+        {"HVDRUN_PROGRESS_FILE",
+         "A file for the worker's progress, in one line: percent, seconds that are left, text"},
         {"MASTER_ADDR\\fR, \\fBMASTER_PORT", "The host of rank 0, and a free port there"},
         {"OMP_NUM_THREADS", "The CPUs of the host, divided among its workers, unless it is set"},
     };

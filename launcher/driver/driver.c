@@ -20,7 +20,7 @@
 #include "driver/job/job_nodes.h"
 #include "driver/job_control.h"
 #include "driver/mpi/job_mpi.h"
-#include "driver/reach/progress.h"
+#include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/collect.h"
 #include "driver/run/job_lines.h"
@@ -34,6 +34,7 @@
 #include "driver/start/static_kind.h"
 #include "driver/tell/events.h"
 #include "driver/tell/line_log.h"
+#include "driver/tell/rank_progress.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
 #include "driver/usage/sampler.h"
@@ -215,7 +216,8 @@ static int job_open(struct job *job, struct error *err)
     job->rendezvous = job_rendezvous_create(job);
     job->mpi = job_mpi_create(job);
     job->lines = job_lines_create(job);
-    job->progress = progress_create(job);
+    job->progress_list = progress_list_create();
+    job->call_progress = call_progress_create(job);
     job->reach = reach_create(job);
     if (job->settings->pty >= 0 && job_stdin_rank(job) == job->settings->pty)
         job->terminal = terminal_raw();
@@ -277,7 +279,7 @@ static void job_close(struct job *job)
     kind_destroy(job);
     warning_destroy(job->warning);
     helpers_destroy(job->helpers);
-    progress_destroy(job->progress);
+    call_progress_destroy(job->call_progress);
     stdin_feed_destroy(job->stdin_feed);
     for (int i = 0; i < job->node_count; i++)
         node_link_destroy(job->nodes[i]);
@@ -291,6 +293,7 @@ static void job_close(struct job *job)
     orphans_destroy(job->orphans);
     teardown_destroy(job->teardown);
     job_lines_destroy(job->lines);
+    progress_list_destroy(job->progress_list);
     collect_destroy(job->collect);
     exit_outside_clear(&job->outside);
     free(job->requeue_refused);

@@ -6,6 +6,7 @@
 #include "driver/run/collect.h"
 #include "driver/run/exits.h"
 #include "driver/run/job_lines.h"
+#include "driver/run/job_progress.h"
 #include "driver/run/job_rendezvous.h"
 #include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
@@ -41,6 +42,8 @@ static const struct frame_rule common[FRAME_RULES] = {
 
     [FRAME_LINE_OPENED] = {job_lines_opened, EPOCHS_PRESENT, NODE_RUNNING, false},
     [FRAME_STALL] = {job_lines_stall, EPOCHS_PRESENT, NODE_RUNNING, false},
+
+    [FRAME_PROGRESS] = {job_progress_take, EPOCHS_ALL, NODE_RUNNING, false},
 
     [FRAME_KV_REQUEST] = {job_rendezvous_request, EPOCHS_ALL, NODE_RUNNING, false},
     [FRAME_KV_DROPPED] = {job_rendezvous_dropped, EPOCHS_ALL, NODE_RUNNING, false},

@@ -21,7 +21,7 @@ struct http_parser {
     size_t length; /* Content-Length */
     size_t body_limit;
     struct buf body;
-    char *scope, *key;
+    char *scope, *key, *authorization;
     struct rendezvous_request request;
 };
 
@@ -43,6 +43,7 @@ void http_parser_destroy(struct http_parser *parser)
     buf_destroy(&parser->body);
     free(parser->scope);
     free(parser->key);
+    free(parser->authorization);
     free(parser);
 }
 
@@ -124,8 +125,16 @@ static void take_request_line(struct http_parser *parser, const char *line, size
         refuse(parser, HTTP_BAD_METHOD);
     else if (parse_target(parser, target, target_length) < 0)
         refuse(parser, HTTP_BAD_REQUEST);
+    else if (parser->request.method == RENDEZVOUS_POST && strcmp(parser->scope, STATUS_SCOPE) != 0)
+        refuse(parser, HTTP_BAD_METHOD);
     else
         parser->stage = STAGE_HEADERS;
+}
+
+static size_t body_limit(const struct http_parser *parser)
+{
+    bool small = parser->request.method == RENDEZVOUS_POST && parser->body_limit > STATUS_BODY_MAX;
+    return small ? STATUS_BODY_MAX : parser->body_limit;
 }
 
 static void take_content_length(struct http_parser *parser, const char *value, size_t length)
@@ -140,15 +149,23 @@ static void take_content_length(struct http_parser *parser, const char *value, s
             refuse(parser, HTTP_BAD_REQUEST);
             return;
         }
-        if (total <= parser->body_limit) /* beyond it the exact value does not matter */
+        if (total <= body_limit(parser)) /* beyond it the exact value does not matter */
             total = total * 10 + (size_t)(value[i] - '0');
     }
-    if (total > parser->body_limit) {
+    if (total > body_limit(parser)) {
         refuse(parser, HTTP_BODY_TOO_LONG);
         return;
     }
     parser->has_length = true;
     parser->length = total;
+}
+
+static void take_authorization(struct http_parser *parser, const char *value, size_t length)
+{
+    if (parser->authorization != NULL)
+        refuse(parser, HTTP_BAD_REQUEST);
+    else
+        parser->authorization = mem_strndup(value, length);
 }
 
 static bool name_is(const char *name, size_t length, const char *wanted)
@@ -172,6 +189,8 @@ static void take_header(struct http_parser *parser, const char *line, size_t len
         value_length--;
     if (name_is(line, name_length, "Content-Length"))
         take_content_length(parser, value, value_length);
+    else if (name_is(line, name_length, "Authorization"))
+        take_authorization(parser, value, value_length);
     else if (name_is(line, name_length, "Transfer-Encoding"))
         refuse(parser, HTTP_NOT_IMPLEMENTED);
 }
@@ -183,11 +202,14 @@ static void finish(struct http_parser *parser)
     parser->request.key = parser->key;
     parser->request.body = parser->length > 0 ? buf_text(&parser->body) : NULL;
     parser->request.length = parser->length;
+    parser->request.authorization = parser->authorization;
 }
 
 static void take_headers_end(struct http_parser *parser)
 {
-    if (parser->request.method == RENDEZVOUS_PUT && !parser->has_length)
+    bool has_body =
+        parser->request.method == RENDEZVOUS_PUT || parser->request.method == RENDEZVOUS_POST;
+    if (has_body && !parser->has_length)
         refuse(parser, HTTP_NO_LENGTH);
     else if (parser->length == 0)
         finish(parser);

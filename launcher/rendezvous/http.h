@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of HTTP that rendezvous clients use: an incremental parser of one request, fed with
- * bytes in any pieces, and the head of an answer. Pure.
+ * The part of HTTP that clients of the rendezvous and of the status endpoint use: an incremental
+ * parser of one request, fed with bytes in any pieces, and the head of an answer. Pure.
  *
  * Policy: one request per connection, `METHOD /scope/key HTTP/1.x`, CRLF lines, a body only with
  * Content-Length, no URL decoding. A bare LF, a folded header, a second Content-Length and control
@@ -23,11 +23,13 @@ enum {
 #define HTTP_STATUS_LIST(X)                                \
     X(HTTP_OK, 200, "OK")                                  \
     X(HTTP_BAD_REQUEST, 400, "Bad Request")                \
+    X(HTTP_FORBIDDEN, 403, "Forbidden")                    \
     X(HTTP_NOT_FOUND, 404, "Not Found")                    \
     X(HTTP_BAD_METHOD, 405, "Method Not Allowed")          \
     X(HTTP_NO_LENGTH, 411, "Length Required")              \
     X(HTTP_BODY_TOO_LONG, 413, "Content Too Large")        \
     X(HTTP_LINE_TOO_LONG, 414, "URI Too Long")             \
+    X(HTTP_UNREADABLE, 422, "Unprocessable Content")       \
     X(HTTP_HEADERS_TOO_LONG, 431, "Headers Too Large")     \
     X(HTTP_NOT_IMPLEMENTED, 501, "Not Implemented")        \
     X(HTTP_UNAVAILABLE, 503, "Service Unavailable")        \

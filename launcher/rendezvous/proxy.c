@@ -153,6 +153,7 @@ void rendezvous_proxy_request(struct rendezvous_proxy *proxy, uint64_t token,
             close_question(proxy, question);
         break;
     case RENDEZVOUS_DELETE: rendezvous_cache_forget(proxy->cache, request->scope); break;
+    case RENDEZVOUS_POST: break; /* the door keeps it */
     }
     ask(proxy, token, request);
 }

@@ -56,8 +56,9 @@ static bool text_is_valid(const char *name)
 
 bool rendezvous_request_is_valid(const struct rendezvous_request *request)
 {
-    return (size_t)request->method < METHOD_COUNT && text_is_valid(request->scope) &&
-           text_is_valid(request->key) && request->length <= RENDEZVOUS_BODY_MAX;
+    return (size_t)request->method < METHOD_COUNT && request->method != RENDEZVOUS_POST &&
+           text_is_valid(request->scope) && text_is_valid(request->key) &&
+           request->length <= RENDEZVOUS_BODY_MAX;
 }
 
 bool rendezvous_key_is_index(const char *key, int64_t *index)

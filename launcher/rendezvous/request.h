@@ -12,10 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RENDEZVOUS_METHOD_LIST(X) \
-    X(RENDEZVOUS_GET, "GET")      \
-    X(RENDEZVOUS_PUT, "PUT")      \
-    X(RENDEZVOUS_DELETE, "DELETE")
+/* POST /progress/EPOCH.SEAT: the status endpoint of a worker (agent/progress_door.h). */
+#define STATUS_SCOPE "progress"
+
+#define RENDEZVOUS_METHOD_LIST(X)  \
+    X(RENDEZVOUS_GET, "GET")       \
+    X(RENDEZVOUS_PUT, "PUT")       \
+    X(RENDEZVOUS_DELETE, "DELETE") \
+    X(RENDEZVOUS_POST, "POST") /* only to STATUS_SCOPE, which is not in the store */
 
 enum rendezvous_method {
 #define RENDEZVOUS_METHOD_ENUM(name, text) name,
@@ -31,13 +35,15 @@ enum {
     /* One request fits one frame (1 MiB) with its names: the largest body there is, the addresses
      * of a rank for all others, stays below it up to 7,600 ranks. */
     RENDEZVOUS_BODY_MAX = 1024 * 1024 - 4096,
+    STATUS_BODY_MAX = 64 * 1024, /* as Kubeflow's server */
 };
 
 struct rendezvous_request {
     enum rendezvous_method method;
     const char *scope, *key;
-    const void *body; /* of a PUT; NULL when length is 0 */
+    const void *body; /* of a PUT or POST; NULL when length is 0 */
     size_t length;
+    const char *authorization; /* the header of HTTP; NULL: none, or not from HTTP */
 };
 
 /* Bytes that so many ranks can need in the store, with a margin. In a full mesh each rank stores

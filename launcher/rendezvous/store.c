@@ -349,6 +349,7 @@ void rendezvous_store_request(struct rendezvous_store *store, int64_t now_ms, ui
     case RENDEZVOUS_GET: do_get(store, now_ms, source, request); break;
     case RENDEZVOUS_PUT: do_put(store, now_ms, source, request); break;
     case RENDEZVOUS_DELETE: do_delete(store, source, request); break;
+    case RENDEZVOUS_POST: reply(store, source, HTTP_BAD_METHOD); break;
     }
 }
 

@@ -76,6 +76,7 @@ static const struct frames_kind kinds[] = {
     {FRAME_LINE_OPENED, NULL},
     {FRAME_STALL, &hvdrun__stall__descriptor},
     {FRAME_SAMPLED, &hvdrun__sampled__descriptor},
+    {FRAME_PROGRESS, &hvdrun__progress__descriptor},
     {FRAME_PART, NULL},
     {FRAME_PREPARE, &hvdrun__prepare__descriptor}, /* those of the other direction */
     {FRAME_QUIT, NULL},

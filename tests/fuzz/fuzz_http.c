@@ -8,7 +8,10 @@
 
 static void check(const struct rendezvous_request *request)
 {
-    FUZZ_CHECK(rendezvous_request_is_valid(request));
+    if (request->method == RENDEZVOUS_POST)
+        FUZZ_CHECK(strcmp(request->scope, STATUS_SCOPE) == 0);
+    else
+        FUZZ_CHECK(rendezvous_request_is_valid(request));
     FUZZ_CHECK(request->length <= BODY_LIMIT);
     int64_t index;
     rendezvous_key_is_index(request->key, &index);

@@ -16,7 +16,7 @@
 #include "driver/check/text.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_nodes.h"
-#include "driver/reach/progress.h"
+#include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/user_signals.h"
 #include "driver/start/handshake.h"
@@ -70,7 +70,7 @@ static void finish(void *context)
 /* All hosts that can be asked have answered. */
 static void looked(struct check_job *check)
 {
-    progress_end(check->job->progress);
+    call_progress_end(check->job->call_progress);
     loop_timer_clear(check->start_limit);
     check->probe =
         check_probe_begin(check->job, &check->result, check->request->net, finish, check);

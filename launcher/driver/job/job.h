@@ -54,7 +54,8 @@ struct job_mpi;
 struct line_log;
 struct looks;
 struct orphans;
-struct progress;
+struct call_progress;
+struct progress_list;
 struct reach;
 struct recent;
 struct job_rendezvous;
@@ -158,7 +159,8 @@ struct job {
     struct looks *looks;
     struct job_mpi *mpi;
     struct orphans *orphans;
-    struct progress *progress;
+    struct call_progress *call_progress;
+    struct progress_list *progress_list; /* what ranks say about their progress */
     struct reach *reach;
     struct recent *recent; /* the last output */
     struct job_rendezvous *rendezvous;

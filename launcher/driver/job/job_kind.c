@@ -162,6 +162,12 @@ void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns)
         job->kind->killed(job, node, when_ns);
 }
 
+void kind_progressed(struct job *job, int seat, int64_t when_ns)
+{
+    if (job->kind->progressed != NULL)
+        job->kind->progressed(job, seat, when_ns);
+}
+
 enum exit_role kind_role(const struct job *job, int seat)
 {
     return job->kind->role == NULL ? ROLE_NONE : job->kind->role(job, seat);

@@ -59,7 +59,8 @@ struct job_kind {
     void (*finished)(struct job *job, int seat);
     void (*aborted)(struct job *job, const struct exit_event *event, const char *message);
     void (*killed)(struct job *job, const struct node_link *node, int64_t when_ns);
-    enum exit_role (*role)(const struct job *job, int seat); /* in the verdict */
+    void (*progressed)(struct job *job, int seat, int64_t when_ns); /* it has said so then */
+    enum exit_role (*role)(const struct job *job, int seat);        /* in the verdict */
 };
 
 int kind_create(struct job *job, struct error *err);
@@ -91,4 +92,5 @@ void kind_exited(struct job *job, const struct exit_event *event);
 void kind_finished(struct job *job, int seat);
 void kind_aborted(struct job *job, const struct exit_event *event, const char *message);
 void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns);
+void kind_progressed(struct job *job, int seat, int64_t when_ns);
 enum exit_role kind_role(const struct job *job, int seat);

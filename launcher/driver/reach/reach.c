@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
-#include "driver/reach/progress.h"
+#include "driver/reach/call_progress.h"
 #include "driver/reach/ways.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
@@ -330,7 +330,7 @@ int reach_begin(struct reach *reach, struct error *err)
         return 0;
     if (reach_open(reach, err) < 0)
         return -1;
-    progress_begin(job->progress);
+    call_progress_begin(job->call_progress);
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state == NODE_CALLING)
             begin_node(reach->nodes[i]);
@@ -363,7 +363,7 @@ void reach_stop(struct reach *reach)
         return;
     reach->stopped = true;
     loop_timer_set(reach->greeting, GREETING_MS);
-    progress_end(reach->job->progress);
+    call_progress_end(reach->job->call_progress);
     for (int i = 0; i < reach->count; i++) {
         struct reach_node *node = reach->nodes[i];
         if (node->link->state >= NODE_STARTING && node->link->state != NODE_UNREACHED)

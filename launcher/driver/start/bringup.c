@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
-#include "driver/reach/progress.h"
+#include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/exits.h"
 #include "driver/run/program_here.h"
@@ -218,7 +218,7 @@ int bringup_ready(struct job *job, struct node_link *node, const struct agent_fr
 void bringup_start(struct bringup *bringup)
 {
     struct job *job = bringup->job;
-    progress_end(job->progress);
+    call_progress_end(job->call_progress);
     loop_timer_clear(bringup->limit);
     for (int i = 0; i < job->plan->node_count; i++)
         handshake_send_start(job, job->places[i], job->epoch);

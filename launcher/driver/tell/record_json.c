@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/tell/json_text.h"
+#include "driver/tell/progress_json.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
 #include "driver/tell/status_json.h"
@@ -118,6 +119,9 @@ json_t *record_json_end(const struct job *job)
     report_failure(job, &job->verdict, &failure);
     json_object_set_new(object, "ended", json_wall_time(job, clock_mono_ns()));
     json_object_update_new(object, verdict);
+    json_t *progress = progress_json_job(job);
+    if (progress != NULL)
+        json_object_set_new(object, "progress", progress);
     if (failure.length > 0)
         json_object_set_new(object, "failure", json_text(buf_text(&failure)));
     json_object_set_new(object, "report", report);

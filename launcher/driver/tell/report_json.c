@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
+#include "driver/tell/progress_json.h"
 #include "driver/tell/report.h"
 #include "model/allocation/allocation.h"
 
@@ -132,6 +133,8 @@ json_t *report_object(const struct job *job, const struct verdict *verdict)
     json_object_set_new(root, "ranks", ranks);
     json_object_set_new(root, "stacks", report_stacks(job));
     json_object_set_new(root, "stalls", report_stalls(job));
+    json_t *progress = progress_json_job(job);
+    json_object_set_new(root, "progress", progress != NULL ? progress : json_null());
     kind_report(job, root);
     return root;
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/tell/json_text.h"
+#include "driver/tell/progress_json.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
 #include "model/allocation/allocation.h"
@@ -87,6 +88,9 @@ static json_t *rank_json(const struct job *job, int seat)
     if (record->state >= RANK_EXITED && !record->exec_failed)
         json_object_set_new(object, record->signaled ? "signal" : "exit_code",
                             json_integer(record->code));
+    json_t *progress = progress_json_rank(job, seat);
+    if (progress != NULL)
+        json_object_set_new(object, "progress", progress);
     return object;
 }
 
@@ -128,6 +132,9 @@ json_t *status_json(const struct job *job)
         int64_t age = clock_wall_ns() - last; /* the clock may have been set back */
         json_object_set_new(object, "last_output_s", json_real(age > 0 ? (double)age / 1e9 : 0));
     }
+    json_t *progress = progress_json_job(job);
+    if (progress != NULL)
+        json_object_set_new(object, "progress", progress);
     json_object_set_new(object, "hosts", hosts);
     json_object_set_new(object, "ranks", ranks_json(job));
     json_object_set_new(object, "stalls", report_stalls_now(job));

@@ -5,10 +5,11 @@
  *   {"protocol": N, "version": TEXT, "job": ID, "pid": N, "command": TEXT, "folder": PATH,
  *    "state": TEXT, "size": N (ranks), "started": SECONDS since 1970, "up_s": SECONDS,
  *    "restarts": N, "last_output_s": SECONDS (since then; no key before the first output),
+ *    "progress": {...} (tell/progress_json.h; no key before a rank reports any),
  *    "waits_for": TEXT (no key: nothing but its ranks),
  *    "hosts": [{"host": NAME, "state": TEXT, "slots": N, "ranks": [N, ...]}, ...],
  *    "ranks": [{"rank": N, "host": NAME, "pid": N, "state": TEXT, "up_s": SECONDS,
- *               "exit_code": N or "signal": N}, ...]}
+ *               "exit_code": N or "signal": N, "progress": {...}}, ...]}
  *
  * The status of an elastic job has more, and other states of hosts (driver/elastic/control.h):
  *

@@ -28,6 +28,7 @@ enum worker_value {
     COMMAND,
     ARGUMENTS,
     WDIR,
+    PROGRESS_FILE,
     RANK_VALUES, /* from here on: of the node and the job */
     SIZE = RANK_VALUES,
     LOCAL_SIZE,
@@ -471,9 +472,11 @@ static void put_rank(struct worker_vars *vars, const struct worker_env *env,
         snprintf(numbers[i], sizeof(numbers[i]), "%d", values[i]);
     char *error_file AUTO_FREE = worker_env_error_file(&env->job, rank->rank);
     const char *text[RANK_VALUES] = {
-        [RANK] = numbers[0],       [LOCAL_RANK] = numbers[1],     [CROSS_RANK] = numbers[2],
-        [CROSS_SIZE] = numbers[3], [SLOT] = numbers[4],           [ERROR_FILE] = error_file,
-        [COMMAND] = rank->command, [ARGUMENTS] = rank->arguments, [WDIR] = rank->wdir};
+        [RANK] = numbers[0],       [LOCAL_RANK] = numbers[1],
+        [CROSS_RANK] = numbers[2], [CROSS_SIZE] = numbers[3],
+        [SLOT] = numbers[4],       [ERROR_FILE] = error_file,
+        [COMMAND] = rank->command, [ARGUMENTS] = rank->arguments,
+        [WDIR] = rank->wdir,       [PROGRESS_FILE] = rank->progress_file};
     size_t size[VARIABLES] = {0}, total = 0;
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *value = variables[i].value < RANK_VALUES ? text[variables[i].value] : NULL;
@@ -506,6 +509,31 @@ static void put_hints(struct worker_vars *vars, const struct worker_env *env, ch
     }
 }
 
+/* A client needs all of its variables from one source. Someone else's may lack the certificate or
+ * switch the client off. */
+static void put_status(struct worker_vars *vars, const struct worker_env *env,
+                       const struct worker_env_rank *rank)
+{
+    static const char *const names[] = {
+        "KUBEFLOW_TRAINER_SERVER_URL=", "KUBEFLOW_TRAINER_SERVER_TOKEN=",
+        "KUBEFLOW_TRAINER_SERVER_CA_CERT="};
+    if (rank->status_url == NULL || rank->status_token == NULL)
+        return;
+    for (size_t i = 0; i < vars->count; i++) {
+        for (size_t name = 0; name < sizeof(names) / sizeof(names[0]); name++) {
+            if (vars->items[i] != NULL &&
+                strncmp(vars->items[i], names[name], strlen(names[name])) == 0)
+                return;
+        }
+    }
+    const char *values[] = {rank->status_url, rank->status_token};
+    for (size_t i = 0; i < 2; i++) {
+        char *pair = mem_printf("%s%s", names[i], values[i]);
+        strv_add_take(&vars->owned, pair);
+        put(vars, env, pair);
+    }
+}
+
 /* Programs that read the folder from this name get the one that they are started in. */
 static void put_folder(struct worker_vars *vars, const struct worker_env *env, const char *wdir)
 {
@@ -527,6 +555,7 @@ struct worker_vars *worker_env_rank(const struct worker_env *env,
     put_hints(vars, env, rank->hints);
     put_folder(vars, env, rank->wdir);
     put_user(vars, env, rank->app_env);
+    put_status(vars, env, rank);
     put_rank(vars, env, rank);
     for (char *const *pair = rank->extra; pair != NULL && *pair != NULL; pair++)
         put(vars, env, *pair);

@@ -68,6 +68,10 @@ struct worker_env_rank {
     const char *command;   /* argv[0]; NULL: not said */
     const char *arguments; /* argv[1..] joined by blanks; NULL: none */
     const char *wdir;      /* NULL: not said */
+    const char *progress_file; /* NULL: none */
+    /* The status endpoint of Kubeflow: its address, and the path of the file with its token. Left
+     * out if the worker gets one from elsewhere. NULL: none. */
+    const char *status_url, *status_token;
 };
 
 struct worker_env;

@@ -27,6 +27,7 @@ struct heard {
     uint64_t stdin_credit;
     int credit_count;
     bool stdin_closed;
+    Hvdrun__Progress *progress; /* the last one */
 };
 
 struct bench {
@@ -96,6 +97,11 @@ static inline void heard_frame(void *context, const struct frame_header *header,
         heard->stdin_closed = heard->stdin_closed || message->closed;
         heard->credit_count++;
         hvdrun__credit__free_unpacked(message, NULL);
+    } else if (header->type == FRAME_PROGRESS) {
+        if (heard->progress != NULL)
+            hvdrun__progress__free_unpacked(heard->progress, NULL);
+        heard->progress = hvdrun__progress__unpack(NULL, header->length, body);
+        assert_non_null(heard->progress);
     }
     if (bench->frame != NULL)
         bench->frame(bench, header->type);
@@ -151,4 +157,6 @@ static inline void bench_close(struct bench *bench)
         buf_destroy(&bench->heard.streams[i]);
     if (bench->heard.exited != NULL)
         hvdrun__exited__free_unpacked(bench->heard.exited, NULL);
+    if (bench->heard.progress != NULL)
+        hvdrun__progress__free_unpacked(bench->heard.progress, NULL);
 }

@@ -70,7 +70,8 @@ static const struct worker_env_rank rank6 = {.rank = 6,
                                              .mpi = MPI_NONE,
                                              .command = "./second",
                                              .arguments = "-x 1",
-                                             .wdir = "/home/u"};
+                                             .wdir = "/home/u",
+                                             .progress_file = "/run/hvdrun-x/progress.6"};
 
 /* The value of a name; fails the test when the name comes twice. */
 static const char *value_of(char *const *items, const char *name)
@@ -132,6 +133,7 @@ static const struct expected everybody[] = {
     {"HVDRUN_EPOCH", "3"},
     {"HVDRUN_SLOT", "3"}, /* the host's slot 1 is not used */
     {"HVDRUN_DEADLINE_FILE", "/run/hvdrun-x/deadline"},
+    {"HVDRUN_PROGRESS_FILE", "/run/hvdrun-x/progress.6"},
     {"HVDRUN_LINE", "@0001f"},
     {"HOROVOD_HOSTNAME", "b"},
     {"HOROVOD_RANK", "6"},
@@ -395,6 +397,37 @@ static void test_precedence(void **state)
 }
 
 /* Hints count only where nobody else has set the name. */
+/* The status endpoint is ours only if nothing of another one is there. */
+static void test_status(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"", "_URL=theirs", "_TOKEN=theirs", "_CA_CERT=theirs"};
+    for (size_t i = 0; i < 2 * sizeof(others) / sizeof(others[0]); i++) {
+        AUTO_STRV struct strv base = STRV_INIT, user = STRV_INIT;
+        char *pair = mem_printf("KUBEFLOW_TRAINER_SERVER%s", others[i / 2]);
+        strv_add_take(i % 2 == 0 ? &base : &user, pair);
+        struct worker_env_job job = job_of_node_b(&base, NULL);
+        struct worker_env *env = worker_env_create(&job);
+        struct worker_env_rank rank = rank6;
+        rank.app_env = &user;
+        rank.status_url = "http://127.0.0.1:1/progress/1.6";
+        rank.status_token = "/run/token";
+        struct worker_vars *vars = worker_env_rank(env, &rank);
+        char *const *items = worker_vars_items(vars);
+        const char *url = value_of(items, "KUBEFLOW_TRAINER_SERVER_URL");
+        const char *token = value_of(items, "KUBEFLOW_TRAINER_SERVER_TOKEN");
+        if (i < 2) {
+            assert_string_equal(url, rank.status_url);
+            assert_string_equal(token, rank.status_token);
+        } else {
+            assert_true(url == NULL || strcmp(url, "theirs") == 0);
+            assert_true(token == NULL || strcmp(token, "theirs") == 0);
+        }
+        worker_vars_destroy(vars);
+        worker_env_destroy(env);
+    }
+}
+
 static void test_hints(void **state)
 {
     (void)state;
@@ -759,7 +792,7 @@ static void test_names(void **state)
                          strncmp(name, "SLURM_", 6) == 0 || strncmp(name, "PBS_", 4) == 0);
         own += strncmp(name, "HVDRUN_", 7) == 0;
     }
-    assert_int_equal(own, 10);
+    assert_int_equal(own, 11);
     assert_true(worker_env_is_rank_variable("RANK=5", 4, NULL));
     assert_false(worker_env_is_rank_variable("RANKS", 5, NULL));
     assert_false(worker_env_is_rank_variable("RAN", 3, NULL));
@@ -807,6 +840,7 @@ int main(void)
         cmocka_unit_test(test_a_scheduler_is_kept),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_documented),
+        cmocka_unit_test(test_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,11 @@ static void test_other_refusals(void **state)
 {
     (void)state;
     assert_int_equal(status_of_text("POST /s/k HTTP/1.1\r\n"), 405);
+    assert_int_equal(status_of_text("POST /progress/1.0 HTTP/1.1\r\n"), 0);
+    assert_int_equal(status_of_text("POST /progress/1.0 HTTP/1.1\r\n\r\n"), 411);
+    assert_int_equal(status_of_text("GET /s/k HTTP/1.1\r\nAuthorization: a\r\n"), 0);
+    assert_int_equal(
+        status_of_text("GET /s/k HTTP/1.1\r\nAuthorization: a\r\nauthorization: b\r\n"), 400);
     assert_int_equal(status_of_text("get /s/k HTTP/1.1\r\n"), 405);
     assert_int_equal(status_of_text("GETT /s/k HTTP/1.1\r\n"), 405);
     assert_int_equal(status_of_text("GET /s/k HTTP/2.0\r\n"), 505);

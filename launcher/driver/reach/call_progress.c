@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/reach/progress.h"
+#include "driver/reach/call_progress.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #define PERIOD_MS 200
 #define LINE_MAX_BYTES 256
 
-struct progress {
+struct call_progress {
     struct job *job;
     struct loop_timer *timer;
 };
@@ -36,7 +36,7 @@ static const struct node_link *slowest(const struct job *job)
 
 static void show(void *context)
 {
-    struct progress *progress = context;
+    struct call_progress *progress = context;
     const struct job *job = progress->job;
     if (job->state > JOB_PREPARING)
         return;
@@ -52,26 +52,26 @@ static void show(void *context)
     loop_timer_set(progress->timer, PERIOD_MS);
 }
 
-struct progress *progress_create(struct job *job)
+struct call_progress *call_progress_create(struct job *job)
 {
-    struct progress *progress = mem_alloc(sizeof(*progress));
-    *progress = (struct progress){.job = job};
+    struct call_progress *progress = mem_alloc(sizeof(*progress));
+    *progress = (struct call_progress){.job = job};
     progress->timer = loop_timer_create(job->loop, show, progress);
     return progress;
 }
 
-void progress_begin(struct progress *progress)
+void call_progress_begin(struct call_progress *progress)
 {
     loop_timer_set(progress->timer, FIRST_MS);
 }
 
-void progress_end(struct progress *progress)
+void call_progress_end(struct call_progress *progress)
 {
     loop_timer_clear(progress->timer);
     output_progress(progress->job->output, NULL);
 }
 
-void progress_destroy(struct progress *progress)
+void call_progress_destroy(struct call_progress *progress)
 {
     if (progress == NULL)
         return;

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The progress line of the start: "connecting 37/64 hosts, slowest: c12 (auth)". It appears only on
+ * a terminal (output/ decides) and only if the start takes noticeably long.
+ */
+#pragma once
+
+#include "driver/job/job.h"
+
+struct call_progress;
+
+struct call_progress *call_progress_create(struct job *job);
+void call_progress_begin(struct call_progress *progress);
+void call_progress_end(struct call_progress *progress); /* removes the line */
+void call_progress_destroy(struct call_progress *progress);

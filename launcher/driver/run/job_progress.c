@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/job_progress.h"
+
+#include <string.h>
+
+#include "driver/job/job_kind.h"
+#include "driver/tell/rank_progress.h"
+#include "wire/control.pb-c.h"
+
+/* The agent has checked all of it, but it may be another program. */
+static void fill(struct progress *progress, const Hvdrun__RankProgress *message)
+{
+    progress_set_percent(progress, message->percent, NULL);
+    progress_set_eta(progress, message->eta_s, NULL);
+    progress_set_text(progress, message->text, strlen(message->text));
+    for (size_t i = 0; i < message->n_names && i < message->n_values; i++)
+        progress_add_metric(progress, message->names[i], message->values[i]);
+}
+
+/* Of a worker that has left its seat to another one: late, which is not an error. */
+static bool is_late(const struct job *job, const struct node_link *node,
+                    const Hvdrun__RankProgress *message)
+{
+    const struct rank_record *record = &job->ranks.records[message->seat];
+    return record->epoch != message->epoch || record->node != node->index;
+}
+
+int job_progress_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    Hvdrun__Progress *message = hvdrun__progress__unpack(NULL, frame->length, frame->body);
+    int result = message == NULL ? -1 : 0;
+    for (size_t i = 0; result == 0 && i < message->n_ranks; i++) {
+        const Hvdrun__RankProgress *item = message->ranks[i];
+        struct progress progress AUTO_PROGRESS = PROGRESS_INIT;
+        if (item->seat >= (uint32_t)job->ranks.size) {
+            result = -1;
+            break;
+        }
+        if (is_late(job, node, item))
+            continue;
+        fill(&progress, item);
+        int64_t when_ns = node_link_time(node, item->when_ns);
+        progress_list_take(job->progress_list, (int)item->seat, item->epoch, when_ns, &progress);
+        kind_progressed(job, (int)item->seat, when_ns);
+    }
+    if (message != NULL)
+        hvdrun__progress__free_unpacked(message, NULL);
+    return result;
+}

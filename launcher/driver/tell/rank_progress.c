@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/tell/rank_progress.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct progress_list {
+    struct progress_report *items; /* by seat */
+    int count;
+};
+
+struct progress_list *progress_list_create(void)
+{
+    return mem_alloc(sizeof(struct progress_list));
+}
+
+void progress_list_destroy(struct progress_list *list)
+{
+    if (list == NULL)
+        return;
+    for (int i = 0; i < list->count; i++)
+        progress_clear(&list->items[i].progress);
+    free(list->items);
+    free(list);
+}
+
+static void make_room(struct progress_list *list, int seat)
+{
+    int count = list->count < 8 ? 8 : list->count;
+    while (count <= seat)
+        count *= 2;
+    if (seat < list->count)
+        return;
+    list->items = mem_resize_array(list->items, (size_t)count, sizeof(*list->items));
+    for (int i = list->count; i < count; i++)
+        list->items[i] = (struct progress_report){.progress = PROGRESS_INIT};
+    list->count = count;
+}
+
+void progress_list_take(struct progress_list *list, int seat, uint32_t epoch, int64_t when_ns,
+                        struct progress *progress)
+{
+    make_room(list, seat);
+    struct progress_report *report = &list->items[seat];
+    report->reports = report->epoch == epoch ? report->reports + 1 : 1;
+    report->epoch = epoch;
+    report->when_ns = when_ns;
+    progress_move(&report->progress, progress);
+}
+
+const struct progress_report *rank_progress(const struct job *job, int seat)
+{
+    const struct progress_list *list = job->progress_list;
+    if (list == NULL || seat < 0 || seat >= list->count || seat >= job->ranks.size)
+        return NULL;
+    const struct progress_report *report = &list->items[seat];
+    return report->epoch != 0 && report->epoch == job->ranks.records[seat].epoch ? report : NULL;
+}
+
+/* Whether the report of one worker says more about the job than that of another one. */
+static bool is_better(const struct progress_report *report, const struct progress_report *than)
+{
+    bool says = report->progress.percent >= 0, other = than->progress.percent >= 0;
+    if (says != other)
+        return says;
+    return says && report->progress.percent < than->progress.percent;
+}
+
+/* Workers that took part in the present epoch; others have left the job. */
+int rank_progress_of_job(const struct job *job)
+{
+    int best = -1;
+    for (int seat = 0; job->progress_list != NULL && seat < job->progress_list->count; seat++) {
+        const struct progress_report *report = rank_progress(job, seat);
+        if (report == NULL || job->ranks.records[seat].joined != job->epoch)
+            continue;
+        if (job->ranks.records[seat].rank == 0 && report->progress.percent >= 0)
+            return seat;
+        if (best < 0 || is_better(report, rank_progress(job, best)))
+            best = seat;
+    }
+    return best;
+}
+
+double progress_report_eta_s(const struct progress_report *report, int64_t now_ns)
+{
+    if (report->progress.eta_s < 0)
+        return -1;
+    double left = report->progress.eta_s - (double)(now_ns - report->when_ns) / 1e9;
+    return left > 0 ? left : 0;
+}

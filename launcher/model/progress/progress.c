@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/progress/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "model/exit/tail.h"
+
+#define BLANKS " \t\r"
+#define NUMBER_MAX 32 /* bytes of a number */
+
+void progress_clear(struct progress *progress)
+{
+    free(progress->text);
+    free(progress->metrics);
+    *progress = (struct progress)PROGRESS_INIT;
+}
+
+void progress_move(struct progress *to, struct progress *from)
+{
+    free(to->text);
+    free(to->metrics);
+    *to = *from;
+    *from = (struct progress)PROGRESS_INIT;
+}
+
+int progress_set_percent(struct progress *progress, double percent, struct error *err)
+{
+    if (!(percent >= 0 && percent <= 100))
+        return error_set(err, "%g percent is not within 0 to 100", percent);
+    progress->percent = percent;
+    return 0;
+}
+
+int progress_set_eta(struct progress *progress, double seconds, struct error *err)
+{
+    if (!(seconds >= 0 && seconds <= PROGRESS_ETA_MAX_S))
+        return error_set(err, "%g seconds are not within 0 to %g", seconds, PROGRESS_ETA_MAX_S);
+    progress->eta_s = seconds;
+    return 0;
+}
+
+/* At most `max` bytes, without cutting a character in two. */
+static size_t cut(const char *text, size_t length, size_t max)
+{
+    if (length <= max)
+        return length;
+    while (max > 0 && ((unsigned char)text[max] & 0xc0) == 0x80)
+        max--;
+    return max;
+}
+
+void progress_set_text(struct progress *progress, const char *text, size_t length)
+{
+    while (length > 0 && strchr(BLANKS, text[length - 1]) != NULL)
+        length--;
+    free(progress->text);
+    progress->text = NULL;
+    if (length == 0)
+        return;
+    length = cut(text, length, PROGRESS_TEXT_MAX);
+    char *copy = mem_alloc(length + 1);
+    memcpy(copy, text, length);
+    tail_make_valid(copy, length);
+    for (size_t i = 0; i < length; i++)
+        copy[i] = (unsigned char)copy[i] < ' ' || copy[i] == 0x7f ? ' ' : copy[i];
+    progress->text = copy;
+}
+
+static bool is_name(const char *name)
+{
+    size_t length = strnlen(name, PROGRESS_NAME_MAX + 1);
+    for (size_t i = 0; i < length; i++) {
+        if (name[i] <= ' ' || name[i] > '~')
+            return false;
+    }
+    return length > 0 && length <= PROGRESS_NAME_MAX;
+}
+
+static bool is_value(const char *value)
+{
+    char *end = NULL;
+    if (strnlen(value, PROGRESS_VALUE_MAX + 1) > PROGRESS_VALUE_MAX || value[0] == '\0' ||
+        strspn(value, "0123456789+-.eEinfatyINFATY") != strlen(value))
+        return false;
+    (void)strtod(value, &end);
+    return *end == '\0';
+}
+
+bool progress_add_metric(struct progress *progress, const char *name, const char *value)
+{
+    size_t at = 0;
+    if (!is_name(name) || !is_value(value))
+        return false;
+    while (at < progress->metric_count && strcmp(progress->metrics[at].name, name) != 0)
+        at++;
+    if (at == PROGRESS_METRICS_MAX)
+        return false;
+    if (at == progress->metric_count)
+        progress->metrics = mem_resize_array(progress->metrics, ++progress->metric_count,
+                                             sizeof(*progress->metrics));
+    struct progress_metric *metric = &progress->metrics[at];
+    memset(metric, 0, sizeof(*metric));
+    memcpy(metric->name, name, strlen(name));
+    memcpy(metric->value, value, strlen(value));
+    return true;
+}
+
+const char *progress_metric(const struct progress *progress, const char *name)
+{
+    for (size_t i = 0; i < progress->metric_count; i++) {
+        if (strcmp(progress->metrics[i].name, name) == 0)
+            return progress->metrics[i].value;
+    }
+    return NULL;
+}
+
+/* A line that is taken apart word by word. */
+struct line {
+    const char *at;
+    size_t left;
+};
+
+static void skip_blanks(struct line *line)
+{
+    while (line->left > 0 && strchr(BLANKS, *line->at) != NULL)
+        line->at++, line->left--;
+}
+
+static size_t word_length(const struct line *line)
+{
+    size_t length = 0;
+    while (length < line->left && strchr(BLANKS, line->at[length]) == NULL)
+        length++;
+    return length;
+}
+
+static void skip(struct line *line, size_t length)
+{
+    line->at += length;
+    line->left -= length;
+    skip_blanks(line);
+}
+
+/* A number as people write it: no exponent, no "nan", no hexadecimal digits. */
+static int number(const char *word, size_t length, double *out, struct error *err)
+{
+    char copy[NUMBER_MAX + 1] = {0};
+    if (length == 0 || length > NUMBER_MAX)
+        return error_set(err, "a number of %zu bytes", length);
+    memcpy(copy, word, length);
+    if (strspn(copy, "0123456789.") != length)
+        return error_set(err, "'%s' is not a number", copy);
+    return parse_double(copy, 0, PROGRESS_ETA_MAX_S, out, err);
+}
+
+/* The last line that is not blank. Empty: there is none. */
+static struct line last_line(const char *bytes, size_t length, bool whole)
+{
+    while (!whole && length > 0 && bytes[length - 1] != '\n')
+        length--;
+    while (length > 0 && strchr(BLANKS "\n", bytes[length - 1]) != NULL)
+        length--;
+    size_t from = length;
+    while (from > 0 && bytes[from - 1] != '\n')
+        from--;
+    struct line line = {bytes + from, length - from};
+    skip_blanks(&line);
+    return line;
+}
+
+int progress_parse(const char *bytes, size_t length, bool whole, struct progress *out,
+                   struct error *err)
+{
+    double value = 0;
+    struct line line = last_line(bytes, length, whole);
+    if (line.left == 0 || line.left >= PROGRESS_LINE_MAX)
+        return error_set(err, "there is no line, or it is too long");
+    if (memchr(line.at, '\0', line.left) != NULL)
+        return error_set(err, "the line is not text");
+    size_t word = word_length(&line);
+    size_t digits = line.at[word - 1] == '%' ? word - 1 : word;
+    if (number(line.at, digits, &value, err) < 0 || progress_set_percent(out, value, err) < 0)
+        return -1;
+    skip(&line, word);
+    word = word_length(&line);
+    bool unknown = word == 1 && line.at[0] == '-';
+    if (!unknown && number(line.at, word, &value, NULL) == 0)
+        progress_set_eta(out, value, NULL); /* number() has the same limits */
+    else if (!unknown)
+        word = 0;
+    skip(&line, word);
+    progress_set_text(out, line.at, line.left);
+    return 0;
+}
