@@ -7,6 +7,7 @@ import json
 import os
 import sys
 
+from elastic import Elastic
 from rig import Flow, main, wait_until
 
 # As the callback of Hugging Face Transformers does it: the address and the token from the environment,
@@ -249,6 +250,30 @@ assert oct(os.stat(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).st_mode & 0o777)
         result = self.expect(self.start("-np", 1, "--no-label", "--controller", "mpi", "sh", "-c",
                                         'env | grep -c "^KUBEFLOW_TRAINER_SERVER_\\(URL\\|TOKEN\\)="').wait(), 0)
         self.assertEqual(result.stdout.strip(), "2")
+
+
+class Recovery(Elastic, Progress):
+
+    def test_the_first_report_after_a_change(self):
+        """What a rank said before the change is not meant, and of several reports the first one."""
+        report = self.box.path("report.json")
+        job = self.start_elastic("-H", "a:2", "--max-restarts", 1, "--report", report, "--events", "events", "sh", "-c", '''
+            echo "$HVDRUN_EPOCH$RANK" > $HVDRUN_PROGRESS_FILE
+            [ "$HVDRUN_EPOCH$RANK" != 11 ] || { sleep 1; kill -9 $$; }
+            while [ ! -e may-end ]; do sleep 0.1; done''')
+        job.wait_output(r"hvdrun: epoch 2: rank [01] reports progress, \d+\.\d\d s after the failure", "stderr")
+        wait_until(lambda: self.status().get("progress", {}).get("percent") == 20, "the progress of the second epoch")
+        self.write("may-end", "")
+        result = self.expect(job.wait(), 0)
+        self.assertEqual(result.stderr.count("reports progress"), 1, result.describe())
+        with open(self.box.path("events"), encoding="utf-8") as file:
+            event, = [one for one in map(json.loads, file) if one["event"] == "epoch_progress"]
+        self.assertEqual(event["epoch"], 2)
+        with open(report, encoding="utf-8") as file:
+            first, second = json.load(file)["elastic"]["list"]
+        self.assertNotIn("progress_s", first)
+        self.assertEqual(second["progress_s"], event["progress_s"])
+        self.assertGreaterEqual(event["progress_s"], second["phases"]["detect_s"])
 
 
 if __name__ == "__main__":

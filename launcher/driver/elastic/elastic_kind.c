@@ -338,6 +338,18 @@ static void aborted(struct job *job, const struct exit_event *event, const char 
 
 /* Frames */
 
+/* What a survivor has said before the epoch may come late. */
+static void progressed(struct job *job, int seat, int64_t when_ns)
+{
+    const struct elastic_parts *parts = &of(job)->parts;
+    const struct elastic_facts *facts = elastic_facts(elastic_hub_core(parts->hub));
+    const struct rank_record *record = &job->ranks.records[seat];
+    int64_t at_ms = job_running_ms(job) - (clock_mono_ns() - when_ns) / 1000000;
+    bool is_late = record->epoch != job->epoch && at_ms < facts->resumed_ms;
+    if (record->joined == job->epoch && facts->epoch == job->epoch && !is_late)
+        elastic_story_progressed(parts->story, facts, record->rank, at_ms);
+}
+
 static int take_ready(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     return elastic_epoch_ready(of(job)->parts.epoch, node, frame);
@@ -408,4 +420,5 @@ const struct job_kind elastic_kind = {
     .exited = exited,
     .finished = finished,
     .aborted = aborted,
+    .progressed = progressed,
 };

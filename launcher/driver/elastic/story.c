@@ -13,13 +13,22 @@
 #define LINES_KEPT 10
 #define LINE_MAX_BYTES 1024
 
+/* The first report of progress in an epoch; epoch 0: none yet. */
+struct first_progress {
+    uint32_t epoch;
+    int rank;
+    int64_t at_ms;
+};
+
 struct elastic_story {
     struct job *job;
     json_t *epochs;
-    json_t *last;       /* lines with their times */
-    int failures;       /* before the last epoch */
-    json_t *epoch;      /* the last one; NULL: none yet */
-    bool after_failure; /* it came after one */
+    json_t *last;             /* lines with their times */
+    int failures;             /* before the last epoch */
+    json_t *epoch;            /* the last one; NULL: none yet */
+    bool after_failure;       /* it came after one */
+    uint32_t awaits_progress; /* this epoch came after a change, and no report was told; 0: none */
+    struct first_progress first_progress;
     int dropped;        /* epochs that the report does not list */
     int64_t meeting_ms; /* from when the ranks ran until they were connected, in all epochs */
 };
@@ -101,6 +110,32 @@ static json_t *epoch_json(const struct elastic_story *story, const struct elasti
                      phases_json(facts), "lost_s", seconds(facts->happened_ms, facts->resumed_ms));
 }
 
+static void tell_progress(struct elastic_story *story, const struct elastic_facts *facts, int rank,
+                          int64_t at_ms)
+{
+    double progress_s = seconds(facts->happened_ms, at_ms);
+    json_t *event = json_pack("{s:i, s:i, s:f}", "epoch", (int)facts->epoch, "rank", rank,
+                              "progress_s", progress_s);
+    json_object_set_new(story->epoch, "progress_s", json_real(progress_s)); /* in the report, too */
+    events_object(story->job->events, "epoch_progress", event);
+    json_decref(event);
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+    buf_printf(&line, "epoch %u: rank %d reports progress, %.2f s after the %s", facts->epoch, rank,
+               progress_s, story->after_failure ? "failure" : "change");
+    log_print(&story->job->log, LOG_NOTICE, "%s", buf_text(&line));
+    remember(story, buf_text(&line));
+}
+
+/* The epoch may have been told before its first report, or after it. */
+static void tell_first_progress(struct elastic_story *story, const struct elastic_facts *facts)
+{
+    const struct first_progress *first = &story->first_progress;
+    if (story->awaits_progress != facts->epoch || first->epoch != facts->epoch)
+        return;
+    story->awaits_progress = 0;
+    tell_progress(story, facts, first->rank, first->at_ms);
+}
+
 void elastic_story_resumed(struct elastic_story *story, const struct elastic_facts *facts,
                            const struct elastic_plan *plan)
 {
@@ -119,6 +154,7 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
     buf_printf(&line, "epoch %u: %d rank%s on %d host%s", facts->epoch, facts->size,
                facts->size == 1 ? "" : "s", facts->host_count, facts->host_count == 1 ? "" : "s");
     bool first = facts->epoch == 1 || facts->cause[0] == '\0';
+    story->awaits_progress = first ? 0 : facts->epoch;
     story->after_failure = facts->crashes + facts->hosts_lost > story->failures;
     story->failures = facts->crashes + facts->hosts_lost;
     if (!first)
@@ -126,6 +162,7 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
                    seconds(facts->happened_ms, facts->resumed_ms));
     log_print(log, first ? LOG_INFO : LOG_NOTICE, "%s", buf_text(&line));
     remember(story, buf_text(&line));
+    tell_first_progress(story, facts);
 }
 
 void elastic_story_met(struct elastic_story *story, const struct elastic_facts *facts,
@@ -148,6 +185,15 @@ void elastic_story_met(struct elastic_story *story, const struct elastic_facts *
                story->after_failure ? "failure" : "change");
     log_print(&story->job->log, LOG_NOTICE, "%s", buf_text(&line));
     remember(story, buf_text(&line));
+}
+
+void elastic_story_progressed(struct elastic_story *story, const struct elastic_facts *facts,
+                              int rank, int64_t at_ms)
+{
+    if (story->first_progress.epoch == facts->epoch)
+        return;
+    story->first_progress = (struct first_progress){facts->epoch, rank, at_ms};
+    tell_first_progress(story, facts);
 }
 
 /* What the changes have taken, as a training sees it. */

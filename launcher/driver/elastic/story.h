@@ -22,6 +22,11 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
 void elastic_story_met(struct elastic_story *story, const struct elastic_facts *facts,
                        int64_t now_ms);
 
+/* A rank has reported what it has done in this epoch, at `at_ms` of that clock. The user
+ * hears of the first one after a change. */
+void elastic_story_progressed(struct elastic_story *story, const struct elastic_facts *facts,
+                              int rank, int64_t at_ms);
+
 /* A line that was printed: an event for --events. The last lines are kept for `hvdrun status`. */
 void elastic_story_note(struct elastic_story *story, const char *line);
 struct json_t *elastic_story_last(const struct elastic_story *story); /* the caller's array */
