@@ -145,14 +145,29 @@ static inline void all_written(void *context)
     loop_stop(context);
 }
 
+static inline void wait_written(struct fixture *f)
+{
+    output_flush(f->job.output, all_written, f->job.loop);
+    run_loop(f->job.loop);
+}
+
+/* What the job has printed. The caller frees it. */
+static inline char *printed(struct fixture *f)
+{
+    wait_written(f);
+    char *text = mem_alloc(100000);
+    ssize_t length = pread(f->sink, text, 99999, 0);
+    text[length > 0 ? length : 0] = '\0';
+    return text;
+}
+
 /* What is in this file of the folder, once the job has written all that it has so far. NULL: there
  * is no such file. The caller frees it. */
 static inline char *written(struct fixture *f, const char *name)
 {
     char path[64];
     snprintf(path, sizeof(path), "%s/%s", f->folder, name);
-    output_flush(f->job.output, all_written, f->job.loop);
-    run_loop(f->job.loop);
+    wait_written(f);
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return NULL;
