@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "driver/job_fixture.h"
-#include "driver/reach/progress.h"
+#include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 
 /* The hosts of a job that does not come up. */
@@ -18,7 +18,7 @@ static int open_reach(void **state)
     if (setup(state) < 0)
         return -1;
     struct fixture *f = *state;
-    f->job.progress = progress_create(&f->job);
+    f->job.call_progress = call_progress_create(&f->job);
     f->job.reach = reach_create(&f->job);
     for (int i = 0; i < f->job.node_count; i++)
         reach_add_node(f->job.reach, f->job.nodes[i], &f->plan->nodes[i].traits);
@@ -29,7 +29,7 @@ static int close_reach(void **state)
 {
     struct fixture *f = *state;
     reach_destroy(f->job.reach);
-    progress_destroy(f->job.progress);
+    call_progress_destroy(f->job.call_progress);
     return teardown(state);
 }
 

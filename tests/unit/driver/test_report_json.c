@@ -116,13 +116,14 @@ static void test_stacks(void **state)
     json_t *last = json_array_get(stacks, 1);
     expect_json(json_incref(json_array_get(stacks, 0)),
                 "{'ranks': [2], 'thread': 'main',"
-                " 'count': 1, 'doing': null, 'gil_ranks': [], 'frames': [],"
+                " 'count': 1, 'doing': null, 'names': null, 'gil_ranks': [], 'frames': [],"
                 " 'trouble': 'not Python'}");
-    expect_json(json_incref(last),
-                "{'ranks': [0, 1], 'thread': 'main', 'count': 2, 'doing': 'calls futex',"
-                " 'gil_ranks': [1], 'trouble': null, 'frames': ["
-                "  {'function': 'main', 'file': 'train.py', 'line': 12},"
-                "  {'function': 'step', 'file': null, 'line': null}]}");
+    expect_json(
+        json_incref(last),
+        "{'ranks': [0, 1], 'thread': 'main', 'count': 2, 'doing': 'calls futex', 'names': null,"
+        " 'gil_ranks': [1], 'trouble': null, 'frames': ["
+        "  {'function': 'main', 'file': 'train.py', 'line': 12},"
+        "  {'function': 'step', 'file': null, 'line': null}]}");
     assert_int_equal(json_array_size(stacks), 2);
     json_decref(stacks);
     stack_tree_destroy(tree);
