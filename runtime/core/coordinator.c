@@ -17,17 +17,14 @@ void coordinator_init(struct coordinator *coordinator, const struct core_config 
         .ping_ns = now_ns,
     };
     numbers_init(&coordinator->numbers, config->capacity);
+    entries_init(&coordinator->entries, config->capacity);
     tuner_init(&coordinator->tuner, &config->tuner,
                &(struct tune_point){config->threshold, config->cycle_ns});
 }
 
 void coordinator_destroy(struct coordinator *coordinator)
 {
-    for (struct entry *entry = coordinator->first, *next; entry != NULL; entry = next) {
-        next = entry->next;
-        entry_destroy(entry);
-    }
-    names_destroy(&coordinator->entries);
+    entries_destroy(&coordinator->entries);
     numbers_destroy(&coordinator->numbers);
     free(coordinator->seats);
     free(coordinator->ready);
@@ -76,30 +73,19 @@ static void check_ready(struct coordinator *coordinator, struct entry *entry)
     coordinator->has_priorities = coordinator->has_priorities || entry->request.priority != 0;
 }
 
-static struct entry *entry_new(struct coordinator *coordinator, const struct request *request,
-                               int64_t now_ns)
+/* `id` NO_ID: a whole request. Otherwise the request is that of the cache. */
+static int submitted(struct coordinator *coordinator, int from, size_t id,
+                     const struct request *request, int64_t now_ns, struct error *err)
 {
-    struct entry *entry = entry_create(request, now_ns);
-    names_put(&coordinator->entries, entry->request.key, entry);
-    entry->previous = coordinator->last;
-    if (coordinator->last == NULL)
-        coordinator->first = entry;
-    else
-        coordinator->last->next = entry;
-    coordinator->last = entry;
-    trace(coordinator, TRACE_NEGOTIATE_BEGIN, entry, -1, now_ns);
-    return entry;
-}
-
-static int submitted(struct coordinator *coordinator, int from, const struct request *request,
-                     int64_t now_ns, struct error *err)
-{
-    struct entry *entry = names_get(&coordinator->entries, request->key);
+    size_t number = id != NO_ID ? id : numbers_find(&coordinator->numbers, request->key);
+    struct entry *entry = entries_find(&coordinator->entries, number, request->key);
     if (bits_test(&coordinator->joined, (size_t)from))
         return error_set(err, "rank %d submitted '%s' after it had joined",
                          coordinator->config->ranks[from], request_name(request));
-    if (entry == NULL)
-        entry = entry_new(coordinator, request, now_ns);
+    if (entry == NULL) {
+        entry = entries_add(&coordinator->entries, number, request, id != NO_ID, now_ns);
+        trace(coordinator, TRACE_NEGOTIATE_BEGIN, entry, -1, now_ns);
+    }
     if (bits_test(&entry->have, (size_t)from))
         return error_set(err, "rank %d submitted '%s' twice", coordinator->config->ranks[from],
                          request_name(request));
@@ -115,7 +101,7 @@ static int joins(struct coordinator *coordinator, int from, struct error *err)
         return error_set(err, "rank %d joined twice", coordinator->config->ranks[from]);
     bits_set(&coordinator->joined, (size_t)from);
     coordinator->last_joined = coordinator->config->ranks[from];
-    for (struct entry *entry = coordinator->first; entry != NULL; entry = entry->next)
+    for (struct entry *entry = coordinator->entries.first; entry != NULL; entry = entry->next)
         check_ready(coordinator, entry);
     return 0;
 }
@@ -164,14 +150,14 @@ static int process(struct coordinator *coordinator, int from, const struct repor
         if (request == NULL)
             return error_set(err, "rank %d submitted number %zu, which is not in the cache",
                              coordinator->config->ranks[from], id);
-        if (submitted(coordinator, from, request, now_ns, err) != 0)
+        if (submitted(coordinator, from, id, request, now_ns, err) != 0)
             return -1;
     }
     int rc = 0;
     for (size_t i = 0; i < report->count && rc == 0; i++)
         rc = report->requests[i].kind == KIND_JOIN
                  ? joins(coordinator, from, err)
-                 : submitted(coordinator, from, &report->requests[i], now_ns, err);
+                 : submitted(coordinator, from, NO_ID, &report->requests[i], now_ns, err);
     return rc;
 }
 
@@ -210,20 +196,6 @@ bool coordinator_all_left(const struct coordinator *coordinator)
 
 /* ---- Decisions ------------------------------------------------------------------------------- */
 
-static void remove_entry(struct coordinator *coordinator, struct entry *entry)
-{
-    if (entry->previous == NULL)
-        coordinator->first = entry->next;
-    else
-        entry->previous->next = entry->next;
-    if (entry->next == NULL)
-        coordinator->last = entry->previous;
-    else
-        entry->next->previous = entry->previous;
-    names_remove(&coordinator->entries, entry->request.key);
-    entry_destroy(entry);
-}
-
 /* Writes an item for the entry if it is an error. */
 static bool decide_error(const struct coordinator *coordinator, const struct entry *entry,
                          struct buf *out)
@@ -253,19 +225,20 @@ static void decide_group(struct coordinator *coordinator, struct entry *const *e
     struct item item = {.kind = ITEM_RUN};
     size_t room = 0;
     for (size_t i = group->first; i != SIZE_MAX; i = next[i]) {
-        const struct request *request = &entries[i]->request;
+        struct entry *entry = entries[i];
+        const struct request *request = &entry->request;
         if (request->kind == KIND_ALLREDUCE)
             tuner_count(&coordinator->tuner, request->key, request_bytes(request));
-        size_t id = numbers_known(&coordinator->numbers, request, coordinator->decisions);
-        if (id != SIZE_MAX) {
-            bits_set(&item.ids, id);
+        if (numbers_known(&coordinator->numbers, entry->id, request, coordinator->decisions)) {
+            bits_set(&item.ids, entry->id);
             continue;
         }
+        entry_own(entry);
         if (item.count == room) {
             room = 2 * room + 8;
             item.parts = mem_resize_array(item.parts, room, sizeof *item.parts);
         }
-        id = numbers_assign(&coordinator->numbers, request, coordinator->decisions);
+        size_t id = numbers_assign(&coordinator->numbers, request, coordinator->decisions);
         item.parts[item.count++] = (struct item_part){*request, id};
     }
     item_write(&item, out);
@@ -328,13 +301,13 @@ static void decide_ready(struct coordinator *coordinator, int64_t now_ns, struct
     for (size_t i = 0; i < end; i++) {
         trace(coordinator, TRACE_NEGOTIATE_END, entries[i], -1, now_ns);
         if (decide_error(coordinator, entries[i], out))
-            remove_entry(coordinator, entries[i]);
+            entries_remove(&coordinator->entries, entries[i]);
         else
             entries[count++] = entries[i];
     }
     decide_groups(coordinator, entries, count, out);
     for (size_t i = 0; i < count; i++)
-        remove_entry(coordinator, entries[i]);
+        entries_remove(&coordinator->entries, entries[i]);
     coordinator->ready_count = all - end;
     if (all > end)
         memmove(entries, entries + end, (all - end) * sizeof *entries);

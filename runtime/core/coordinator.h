@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "core/action.h"
 #include "core/config.h"
-#include "core/entry.h"
+#include "core/entries.h"
 #include "core/numbers.h"
 #include "core/step_plan.h"
 
@@ -26,8 +26,7 @@ struct seat {
 
 struct coordinator {
     const struct core_config *config;
-    struct names entries; /* key -> struct entry */
-    struct entry *first, *last;
+    struct entries entries;
     struct numbers numbers;
     struct seat *seats;
     struct bits joined;

@@ -2,6 +2,7 @@
 #include "core/decide.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -16,10 +17,10 @@ static void done(struct actions *actions, void *token, enum hvd_status status, c
 }
 
 /* Removes the submission that a decision completes. NULL and no error: this rank gives zeros. */
-static struct pending *complete(struct member *member, const struct request *request,
+static struct pending *complete(struct member *member, size_t id, const struct request *request,
                                 struct error *err)
 {
-    struct pending *pending = names_get(&member->pending, request->key);
+    struct pending *pending = member_find(member, id, request->key);
     if (pending == NULL && !member->joined)
         error_set(err, "the root runs '%s', which this rank has not submitted",
                   request_name(request));
@@ -31,7 +32,7 @@ static struct pending *complete(struct member *member, const struct request *req
                   request_name(request), request_difference(&pending->request, request));
     if (err->text[0] != '\0' || pending == NULL)
         return NULL;
-    names_remove(&member->pending, request->key);
+    member_remove(member, pending);
     return pending;
 }
 
@@ -65,13 +66,13 @@ static int run(struct member *member, const struct item *item, int64_t now_ns,
             error_set(err, "the root runs number %zu, which is not in the cache", id);
             break;
         }
-        struct pending *pending = complete(member, request, err);
+        struct pending *pending = complete(member, id, request, err);
         if (err->text[0] == '\0')
             add_part(&run, pending, request);
     }
     for (size_t i = 0; i < item->count && err->text[0] == '\0'; i++) {
         const struct item_part *part = &item->parts[i];
-        struct pending *pending = complete(member, &part->request, err);
+        struct pending *pending = complete(member, NO_ID, &part->request, err);
         if (err->text[0] != '\0')
             break;
         if (part->id != NO_ID)
@@ -103,7 +104,7 @@ static int fail_one(struct member *member, const struct item *item, struct actio
     if (!pending->reported)
         return error_set(err, "the root reports an error of '%s', which this rank has not reported",
                          name_of(item));
-    names_remove(&member->pending, item->key);
+    member_remove(member, pending);
     done(actions, pending->token, item->status, item->text, -1);
     pending_destroy(pending);
     return 0;
@@ -113,9 +114,10 @@ static int all_joined(struct member *member, int32_t last, struct actions *actio
                       struct error *err)
 {
     char *key AUTO_FREE = request_key(KIND_JOIN, NULL);
-    struct pending *pending = names_remove(&member->pending, key);
+    struct pending *pending = names_get(&member->pending, key);
     if (pending == NULL)
         return error_set(err, "the root ends a join that this rank has not submitted");
+    member_remove(member, pending);
     done(actions, pending->token, HVD_OK, "", last);
     pending_destroy(pending);
     member->joined = false;
@@ -137,6 +139,7 @@ void decide_end(struct member *member, enum hvd_status status, const char *text,
         pending_destroy(pending);
     }
     names_destroy(&member->pending);
+    memset(member->by_id, 0, member->cache.capacity * sizeof(struct pending *));
     bits_clear(&member->outgoing);
     bits_clear(&member->held);
     member->fresh = NULL;

@@ -7,23 +7,45 @@
 
 enum { RANKS_SHOWN = 16 };
 
-struct entry *entry_create(const struct request *request, int64_t now_ns)
+struct entry *entry_create(void)
 {
-    struct entry *entry = mem_alloc(sizeof *entry);
-    entry->request = request_copy(request);
+    return mem_alloc(sizeof(struct entry));
+}
+
+void entry_begin(struct entry *entry, size_t id, const struct request *request, bool borrowed,
+                 int64_t now_ns)
+{
+    entry->id = id;
+    entry->request = borrowed ? *request : request_copy(request);
+    entry->borrowed = borrowed;
     entry->since_ns = entry->warned_ns = now_ns;
-    return entry;
+}
+
+void entry_end(struct entry *entry)
+{
+    if (!entry->borrowed)
+        request_destroy(&entry->request);
+    request_destroy(&entry->other);
+    bits_clear(&entry->have);
+    bits_clear(&entry->others);
+    entry->request = (struct request){0};
+    entry->difference = NULL;
+    entry->ready = 0;
 }
 
 void entry_destroy(struct entry *entry)
 {
-    if (entry == NULL)
-        return;
-    request_destroy(&entry->request);
-    request_destroy(&entry->other);
+    entry_end(entry);
     bits_destroy(&entry->have);
     bits_destroy(&entry->others);
     free(entry);
+}
+
+void entry_own(struct entry *entry)
+{
+    if (entry->borrowed)
+        entry->request = request_copy(&entry->request);
+    entry->borrowed = false;
 }
 
 void entry_add(struct entry *entry, int rank, const struct request *request)

@@ -10,7 +10,9 @@
 #include "core/config.h"
 
 struct entry {
+    size_t id; /* of the tensor in the cache; NO_ID: it has none */
     struct request request;
+    bool borrowed;          /* the request's memory is that of the cache */
     struct request other;   /* of the first rank that disagrees; key NULL: none does */
     const char *difference; /* what it disagrees about */
     struct bits have;       /* set ranks that have submitted it */
@@ -20,8 +22,15 @@ struct entry {
     struct entry *next, *previous; /* in the order of their coming */
 };
 
-struct entry *entry_create(const struct request *request, int64_t now_ns);
-void entry_destroy(struct entry *entry); /* accepts NULL */
+/* An entry is used for one operation after the other: begin, end, begin. */
+struct entry *entry_create(void);
+void entry_destroy(struct entry *entry);
+void entry_begin(struct entry *entry, size_t id, const struct request *request, bool borrowed,
+                 int64_t now_ns);
+void entry_end(struct entry *entry);
+
+/* Copies the request if it is borrowed: the cache is about to change. */
+void entry_own(struct entry *entry);
 
 void entry_add(struct entry *entry, int rank, const struct request *request);
 

@@ -11,6 +11,7 @@ void member_init(struct member *member, struct core_config *config, int64_t now_
     *member = (struct member){
         .config = config, .since_ns = INT64_MAX, .held_since_ns = INT64_MAX, .heard_ns = now_ns};
     member->fresh_end = &member->fresh;
+    member->by_id = mem_array(config->capacity, sizeof(struct pending *));
     cache_init(&member->cache, config->capacity);
 }
 
@@ -26,6 +27,7 @@ void member_destroy(struct member *member)
         if (member->pending.slots[i].key != NULL)
             pending_destroy(member->pending.slots[i].value);
     names_destroy(&member->pending);
+    free(member->by_id);
     cache_destroy(&member->cache);
     step_plan_destroy(&member->plan);
     bits_destroy(&member->outgoing);
@@ -99,6 +101,7 @@ enum hvd_status member_submit(struct member *member, struct request *request, vo
     if (slot != NULL && slot->request.priority == request->priority &&
         request_difference(&slot->request, &pending->request) == NULL) {
         pending->id = slot->id;
+        member->by_id[slot->id] = pending;
         group = step_plan_group(&member->plan, slot->id);
     }
     member->joined = member->joined || request->kind == KIND_JOIN;
@@ -172,14 +175,11 @@ int64_t member_deadline(const struct member *member)
     return news < held ? news : held;
 }
 
-/* Marks what is sent. The cache has the key of each number. */
 static void mark_outgoing(struct member *member)
 {
     for (size_t id = bits_next(&member->outgoing, 0); id != SIZE_MAX;
-         id = bits_next(&member->outgoing, id + 1)) {
-        struct pending *pending = names_get(&member->pending, cache_get(&member->cache, id)->key);
-        pending->reported = true;
-    }
+         id = bits_next(&member->outgoing, id + 1))
+        member->by_id[id]->reported = true;
     bits_clear(&member->outgoing);
 }
 
@@ -204,14 +204,27 @@ void member_report(struct member *member, int64_t now_ns, struct buf *out)
     member->flags = 0;
 }
 
+struct pending *member_find(const struct member *member, size_t id, const char *key)
+{
+    struct pending *pending = id == NO_ID ? NULL : member->by_id[id];
+    return pending != NULL ? pending : names_get(&member->pending, key);
+}
+
+void member_remove(struct member *member, struct pending *pending)
+{
+    names_remove(&member->pending, pending->request.key);
+    if (pending->id != NO_ID)
+        member->by_id[pending->id] = NULL;
+}
+
 void member_forget(struct member *member, size_t id, int64_t now_ns)
 {
-    const struct request *request = cache_get(&member->cache, id);
-    struct pending *pending = request == NULL ? NULL : names_get(&member->pending, request->key);
-    if (pending != NULL && pending->id == id) {
+    struct pending *pending = id == NO_ID ? NULL : member->by_id[id];
+    if (pending != NULL) {
         bits_unset(&member->outgoing, id);
         bits_unset(&member->held, id);
         pending->id = NO_ID;
+        member->by_id[id] = NULL;
         if (!pending->reported) {
             add_fresh(member, pending);
             report_soon(member, now_ns);

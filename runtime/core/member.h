@@ -27,6 +27,7 @@ struct pending {
 struct member {
     struct core_config *config; /* its threshold and its cycle time follow the root's decisions */
     struct names pending;       /* key -> struct pending */
+    struct pending **by_id;     /* those that have a number, by their number */
     struct cache cache;
     struct step_plan plan;
     struct bits outgoing;               /* numbers of submissions that the next report has */
@@ -67,7 +68,11 @@ void member_report(struct member *member, int64_t now_ns, struct buf *out);
 
 bool member_waits(const struct member *member); /* for a decision of the root */
 
-/* For core/decide.c. A number leaves the cache; what is held back does not wait any longer. */
+/* For core/decide.c. The submission of this number (or NO_ID) and key; NULL: there is none. */
+struct pending *member_find(const struct member *member, size_t id, const char *key);
+void member_remove(struct member *member, struct pending *pending); /* it is the caller's now */
+
+/* A number leaves the cache; what is held back does not wait any longer. */
 void member_forget(struct member *member, size_t id, int64_t now_ns);
 void member_release_held(struct member *member);
 void pending_destroy(struct pending *pending);

@@ -20,15 +20,20 @@ void numbers_destroy(struct numbers *numbers)
     bits_destroy(&numbers->leaving);
 }
 
-size_t numbers_known(struct numbers *numbers, const struct request *request, uint64_t now)
+size_t numbers_find(const struct numbers *numbers, const char *key)
 {
-    const struct cache_slot *slot = cache_find(&numbers->cache, request->key);
-    if (slot == NULL || bits_test(&numbers->leaving, slot->id) ||
-        slot->request.priority != request->priority ||
-        request_difference(&slot->request, request) != NULL)
-        return SIZE_MAX;
-    numbers->used[slot->id] = now;
-    return slot->id;
+    const struct cache_slot *slot = cache_find(&numbers->cache, key);
+    return slot == NULL ? NO_ID : slot->id;
+}
+
+bool numbers_known(struct numbers *numbers, size_t id, const struct request *request, uint64_t now)
+{
+    const struct request *known = id == NO_ID ? NULL : cache_get(&numbers->cache, id);
+    if (known == NULL || bits_test(&numbers->leaving, id) || known->priority != request->priority ||
+        request_difference(known, request) != NULL)
+        return false;
+    numbers->used[id] = now;
+    return true;
 }
 
 size_t numbers_assign(struct numbers *numbers, const struct request *request, uint64_t now)
@@ -46,18 +51,13 @@ size_t numbers_assign(struct numbers *numbers, const struct request *request, ui
     return id;
 }
 
-static bool in_entries(const struct numbers *numbers, size_t id, const struct names *entries)
-{
-    return names_get(entries, cache_get(&numbers->cache, id)->key) != NULL;
-}
-
-void numbers_reclaim(struct numbers *numbers, uint64_t seen, const struct names *entries)
+void numbers_reclaim(struct numbers *numbers, uint64_t seen, const struct entries *entries)
 {
     if (seen < numbers->left_at)
         return;
     for (size_t id = bits_next(&numbers->leaving, 0); id != SIZE_MAX;
          id = bits_next(&numbers->leaving, id + 1)) {
-        if (in_entries(numbers, id, entries))
+        if (entries->by_id[id] != NULL)
             continue;
         cache_drop(&numbers->cache, id);
         bits_unset(&numbers->leaving, id);
@@ -65,12 +65,12 @@ void numbers_reclaim(struct numbers *numbers, uint64_t seen, const struct names 
 }
 
 /* The number that was used least recently, among those that may leave. */
-static size_t oldest(const struct numbers *numbers, uint64_t now, const struct names *entries)
+static size_t oldest(const struct numbers *numbers, uint64_t now, const struct entries *entries)
 {
     size_t found = SIZE_MAX;
     for (size_t id = 0; id < numbers->cache.capacity; id++) {
         if (cache_get(&numbers->cache, id) == NULL || bits_test(&numbers->leaving, id) ||
-            numbers->used[id] >= now || in_entries(numbers, id, entries))
+            numbers->used[id] >= now || entries->by_id[id] != NULL)
             continue;
         if (found == SIZE_MAX || numbers->used[id] < numbers->used[found])
             found = id;
@@ -78,7 +78,7 @@ static size_t oldest(const struct numbers *numbers, uint64_t now, const struct n
     return found;
 }
 
-bool numbers_make_room(struct numbers *numbers, uint64_t now, const struct names *entries)
+bool numbers_make_room(struct numbers *numbers, uint64_t now, const struct entries *entries)
 {
     bool wanted = numbers->wanted;
     numbers->wanted = false;

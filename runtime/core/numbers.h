@@ -12,6 +12,7 @@
 
 #include "core/bits.h"
 #include "core/cache.h"
+#include "core/entries.h"
 
 struct numbers {
     struct cache cache;
@@ -24,17 +25,20 @@ struct numbers {
 void numbers_init(struct numbers *numbers, size_t capacity);
 void numbers_destroy(struct numbers *numbers);
 
-/* The number of a tensor that the members know, or SIZE_MAX. `now` is the number of the decision
- * that uses it. */
-size_t numbers_known(struct numbers *numbers, const struct request *request, uint64_t now);
+/* The number of a tensor, or NO_ID. The members may have other values for it. */
+size_t numbers_find(const struct numbers *numbers, const char *key);
+
+/* Whether the members know this request under the number `id` (or NO_ID). `now` is the number of
+ * the decision that uses it. */
+bool numbers_known(struct numbers *numbers, size_t id, const struct request *request, uint64_t now);
 
 /* A number for a tensor that the members do not know; SIZE_MAX: it gets none. */
 size_t numbers_assign(struct numbers *numbers, const struct request *request, uint64_t now);
 
 /* Ends the leaving if each member has seen decision `seen`, unless a number is in `entries`. */
-void numbers_reclaim(struct numbers *numbers, uint64_t seen, const struct names *entries);
+void numbers_reclaim(struct numbers *numbers, uint64_t seen, const struct entries *entries);
 
 /* Chooses numbers that leave with decision `now`, if some are wanted and none leaves. They are not
  * in `entries`, and decision `now` has not used them. False: none leaves; else they are `leaving`.
  */
-bool numbers_make_room(struct numbers *numbers, uint64_t now, const struct names *entries);
+bool numbers_make_room(struct numbers *numbers, uint64_t now, const struct entries *entries);

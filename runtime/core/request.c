@@ -24,7 +24,12 @@ const char *kind_text(enum kind kind)
 
 char *request_key(enum kind kind, const char *name)
 {
-    return mem_printf("%c%s", kinds[kind].letter, kinds[kind].letter == 't' ? name : "");
+    const char *text = kinds[kind].letter == 't' ? name : "";
+    size_t length = strlen(text) + 1;
+    char *key = mem_array(1 + length, 1);
+    key[0] = kinds[kind].letter;
+    memcpy(key + 1, text, length);
+    return key;
 }
 
 void request_destroy(struct request *request)

@@ -17,7 +17,8 @@ static int64_t beat(const struct coordinator *coordinator)
 /* Whether somebody waits for a decision. */
 static bool is_active(const struct coordinator *coordinator)
 {
-    return !coordinator->end_sent && (coordinator->first != NULL || bits_any(&coordinator->joined));
+    return !coordinator->end_sent &&
+           (coordinator->entries.first != NULL || bits_any(&coordinator->joined));
 }
 
 static void missing_ranks(const struct coordinator *coordinator, const struct entry *entry,
@@ -63,7 +64,7 @@ static void warn(const struct coordinator *coordinator, const struct entry *entr
 static void watch_stalls(struct coordinator *coordinator, int64_t now_ns, struct actions *actions)
 {
     const struct core_config *config = coordinator->config;
-    for (struct entry *entry = coordinator->first; entry != NULL && config->warn_ns > 0;
+    for (struct entry *entry = coordinator->entries.first; entry != NULL && config->warn_ns > 0;
          entry = entry->next) {
         if (now_ns - entry->since_ns < config->warn_ns)
             break; /* those that follow are younger */
@@ -121,8 +122,8 @@ int64_t coordinator_deadline(const struct coordinator *coordinator)
     int64_t deadline = INT64_MAX;
     if (!is_active(coordinator))
         return deadline;
-    for (const struct entry *entry = coordinator->first; entry != NULL && config->warn_ns > 0;
-         entry = entry->next) {
+    for (const struct entry *entry = coordinator->entries.first;
+         entry != NULL && config->warn_ns > 0; entry = entry->next) {
         deadline = earlier(deadline, entry->warned_ns + config->warn_ns);
         if (config->give_up_ns > 0)
             deadline = earlier(deadline, entry->since_ns + config->give_up_ns);

@@ -61,6 +61,8 @@ static enum hvd_status check_all(const struct process_set *set, const struct bat
         if (status != HVD_OK)
             break;
         made++;
+        if (batch->count == 1)
+            break;
         if (names_get(&names, request->key) != NULL) {
             error_set(err, "the name '%.200s' occurs twice", request_name(request));
             status = HVD_ERR_DUPLICATE_NAME;
@@ -80,7 +82,9 @@ static enum hvd_status submit_to(struct world *world, struct process_set *set,
                                  bool kept, hvd_handle *handle, struct error *err)
 {
     struct handles *handles = world_handles(world);
-    struct request *requests AUTO_FREE = mem_array(batch->count, sizeof *requests);
+    struct request one,
+        *several AUTO_FREE = batch->count == 1 ? NULL : mem_array(batch->count, sizeof *several);
+    struct request *requests = batch->count == 1 ? &one : several;
     struct submission *tokens =
         handle_create(handles, batch->count, options->callback, options->context, kept, handle);
     enum hvd_status status = check_all(set, batch, options, requests, tokens, err);

@@ -19,8 +19,8 @@ struct answer {
 
 struct handle {
     hvd_handle number;
-    struct submission *submissions;
-    struct answer *answers;
+    struct submission *submissions; /* behind the handle, in the same memory */
+    struct answer *answers;         /* behind them */
     size_t count, pending;
     enum hvd_status status;
     size_t failed; /* the submission that `status` is of */
@@ -63,8 +63,6 @@ static void handle_destroy(struct handle *handle)
         free(handle->answers[i].result.data);
         free(handle->answers[i].result.splits);
     }
-    free(handle->submissions);
-    free(handle->answers);
     free(handle->text);
     free(handle);
 }
@@ -173,18 +171,28 @@ static hvd_handle number_new(struct handles *handles)
     return (hvd_handle)handles->generation << 32 | (hvd_handle)(slot + 1);
 }
 
+/* Programs submit thousands of them in each step, so a handle is one piece of memory. */
+static size_t handle_bytes(size_t count)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, sizeof(struct submission) + sizeof(struct answer), &bytes) ||
+        __builtin_add_overflow(bytes, sizeof(struct handle), &bytes))
+        mem_exhausted();
+    return bytes;
+}
+
 struct submission *handle_create(struct handles *handles, size_t count, hvd_callback callback,
                                  void *context, bool kept, hvd_handle *number)
 {
-    struct handle *handle = mem_alloc(sizeof *handle);
+    struct handle *handle = mem_alloc(handle_bytes(count));
     *handle = (struct handle){.count = count,
                               .pending = count,
                               .callback = callback,
                               .context = context,
                               .kept = kept,
                               .value = -1};
-    handle->submissions = mem_array(count, sizeof *handle->submissions);
-    handle->answers = mem_array(count, sizeof *handle->answers);
+    handle->submissions = (struct submission *)(handle + 1);
+    handle->answers = (struct answer *)(handle->submissions + count);
     for (size_t i = 0; i < count; i++) {
         handle->submissions[i].handle = handle;
         handle->submissions[i].index = i;
@@ -212,11 +220,11 @@ static void finish(struct handles *handles, struct handle *handle)
     pthread_cond_signal(&handles->called);
 }
 
-void submission_complete(struct handles *handles, struct submission *submission,
-                         const struct outcome *outcome)
+/* With the lock held. */
+static void complete(struct handles *handles, struct submission *submission,
+                     const struct outcome *outcome)
 {
     struct handle *handle = submission->handle;
-    pthread_mutex_lock(&handles->lock);
     if (outcome->status != HVD_OK &&
         (handle->status == HVD_OK || submission->index < handle->failed)) {
         handle->status = outcome->status;
@@ -235,6 +243,23 @@ void submission_complete(struct handles *handles, struct submission *submission,
     handles->completed++;
     if (--handle->pending == 0)
         finish(handles, handle);
+}
+
+void submission_complete(struct handles *handles, struct submission *submission,
+                         const struct outcome *outcome)
+{
+    pthread_mutex_lock(&handles->lock);
+    complete(handles, submission, outcome);
+    pthread_mutex_unlock(&handles->lock);
+}
+
+void submissions_complete(struct handles *handles, struct submission *const *submissions,
+                          const struct outcome *outcomes, size_t count)
+{
+    pthread_mutex_lock(&handles->lock);
+    for (size_t i = 0; i < count; i++)
+        if (submissions[i] != NULL)
+            complete(handles, submissions[i], &outcomes[i]);
     pthread_mutex_unlock(&handles->lock);
 }
 

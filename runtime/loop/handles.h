@@ -57,6 +57,11 @@ void handle_discard(struct handles *handles, hvd_handle number);
 void submission_complete(struct handles *handles, struct submission *submission,
                          const struct outcome *outcome);
 
+/* The same for the parts of one operation. A thread that waits for the first of them does not begin
+ * to compete for the lock before the last one is complete. NULL is skipped. */
+void submissions_complete(struct handles *handles, struct submission *const *submissions,
+                          const struct outcome *outcomes, size_t count);
+
 /* Submissions that are complete so far. */
 uint64_t handles_completed(struct handles *handles);
 

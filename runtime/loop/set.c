@@ -107,11 +107,12 @@ static void lose(struct process_set *set, enum hvd_status status, const char *te
 }
 
 static void complete_all(struct process_set *set, const struct action *action,
-                         struct outcome *outcomes)
+                         const struct outcome *outcomes)
 {
+    struct submission **tokens AUTO_FREE = mem_array(action->count, sizeof(struct submission *));
     for (size_t i = 0; i < action->count; i++)
-        if (action->parts[i].token != NULL)
-            submission_complete(set->setup.owner->handles, action->parts[i].token, &outcomes[i]);
+        tokens[i] = action->parts[i].token;
+    submissions_complete(set->setup.owner->handles, tokens, outcomes, action->count);
 }
 
 static void fail_outcomes(const struct process_set *set, struct outcome *outcomes, size_t count,
