@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""examples/horovod: a training with DistributedOptimizer, and an elastic one whose ranks are killed, and whose
+hosts go and come. The package is hvdrun's own."""
+# ctest plain
+
+import os
+import re
+import signal
+
+from elastic import write_atomically
+from ground import wait_until
+from procfs import process
+from python import python_with
+from rig import SOURCE, Flow, main
+
+EXAMPLES = os.path.join(SOURCE, "examples/horovod")
+IN = re.compile(r"^\[\d+\]<stdout>:rank (\d+) of (\d+), pid (\d+), batch (\d+)$", re.M)
+OURS = ("--horovod", "bundled")
+QUIET = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+class Example(Flow):
+
+    def setUp(self):
+        super().setUp()
+        self.python = python_with("torch", "cloudpickle")
+
+    def epochs(self, output):
+        """{epoch: (ranks, loss)}"""
+        found = re.findall(r"epoch (\d+): (\d+) ranks?, loss ([\d.]+)", output)
+        return {int(epoch): (int(ranks), float(loss)) for epoch, ranks, loss in found}
+
+
+class Static(Example):
+
+    def train(self, size, *options):
+        result = self.run_job(*OURS, "-np", size, "--oversubscribe", self.python, os.path.join(EXAMPLES, "train.py"), *options,
+                              env=QUIET, timeout=120)
+        return self.expect(result, 0)
+
+    def accuracy(self, result):
+        return float(re.findall(r"accuracy ([\d.]+) %", result.stdout)[-1])
+
+    def test_it_learns(self):
+        for size, options in ((2, ()), (4, ()), (2, ("--fp16-allreduce",))):
+            with self.subTest(size=size, options=options):
+                result = self.train(size, *options)
+                self.assertEqual(sorted(self.epochs(result.stdout)), [1, 2, 3, 4], result.describe())
+                self.assertGreater(self.accuracy(result), 90, result.describe())
+
+    def test_it_resumes(self):
+        checkpoint = self.box.path("checkpoint.pt")
+        first = self.train(2, "--epochs", 2, "--checkpoint", checkpoint)
+        second = self.train(2, "--epochs", 4, "--checkpoint", checkpoint)
+        self.assertEqual(sorted(self.epochs(first.stdout)), [1, 2])
+        self.assertEqual(sorted(self.epochs(second.stdout)), [3, 4])
+        whole = self.train(2, "--epochs", 4)  # the same as without the break
+        self.assertAlmostEqual(self.epochs(second.stdout)[4][1], self.epochs(whole.stdout)[4][1], delta=2e-3)
+
+
+class Elastic(Example):
+
+    def train(self, *launcher, options=()):
+        argv = [self.python, os.path.join(EXAMPLES, "train_elastic.py"), "--pause", 0.02, "--epochs", 4, *options]
+        return self.start("--transport", "local", *OURS, *launcher, *argv, env=QUIET)
+
+    def members(self, job, size, but=()):
+        """{rank: pid} of a world of this size that has none of the processes in `but`."""
+        def there():
+            last = {}
+            for match in IN.finditer(job.output()):
+                rank, of, pid = (int(match[i]) for i in (1, 2, 3))
+                if of == size:
+                    last[rank] = pid
+            pids = set(last.values())
+            return last if len(pids) == size == len(last) and not pids & set(but) else None
+        try:
+            return wait_until(there, f"a world of {size}", 60)
+        except AssertionError as error:
+            raise AssertionError(f"{error}{job.describe()}") from None
+
+    def finish(self, job, size):
+        result = self.expect(job.wait(120), 0)
+        self.assertIn("done after 4 epochs", result.stdout, result.describe())
+        ranks, loss = self.epochs(result.stdout)[4]
+        self.assertEqual(ranks, size, result.describe())
+        self.assertLess(loss, 1.0, result.describe())
+        return result
+
+    def test_a_worker_is_killed(self):
+        """Another one takes its place, and the survivors keep their processes."""
+        job = self.train("-H", "a:2,b:2", "--min-np", 2)
+        before = self.members(job, 4)
+        job.wait_output(r"epoch 1:", timeout=60)
+        os.kill(before[2], signal.SIGKILL)
+        after = self.members(job, 4, but=[before[2]])
+        self.assertEqual(len(set(after.values()) & set(before.values())), 3)
+        result = self.finish(job, 4)
+        # nobody begins again: the survivors and the newcomer go on from a commit after the first epoch
+        again = [int(match[4]) for match in IN.finditer(result.stdout) if int(match[3]) in after.values()][-4:]
+        self.assertGreaterEqual(min(again), 16, result.describe())
+        self.assertEqual(len(set(again)), 1, result.describe())
+
+    def test_rank_0_is_killed(self):
+        job = self.train("-H", "a:2,b:2", "--min-np", 2)
+        before = self.members(job, 4)
+        job.wait_output(r"epoch 1:", timeout=60)
+        os.kill(before[0], signal.SIGKILL)
+        self.members(job, 4, but=[before[0]])
+        self.finish(job, 4)
+
+    def test_a_host_is_lost_and_another_comes(self):
+        hosts = self.write("hosts", "a:1\nb:1\n")
+        job = self.train("--hosts-watch", hosts, "--min-np", 1, "--grow-delay", 0)
+        before = self.members(job, 2)
+        write_atomically(hosts, "a:1\nb:1\nc:1\n")
+        grown = self.members(job, 3)
+        self.assertTrue(set(before.values()) < set(grown.values()))
+        os.kill(process(before[1]).ppid, signal.SIGKILL)  # the agent of b
+        write_atomically(hosts, "a:1\nc:1\n")
+        self.members(job, 2, but=[before[1]])
+        self.finish(job, 2)
+
+    def test_a_job_begins_with_the_checkpoint(self):
+        checkpoint = self.box.path("checkpoint.pt")
+        for epochs in (1, 4):
+            job = self.train("-H", "a:2", "--min-np", 1, options=("--checkpoint", checkpoint, "--epochs", epochs))
+            result = self.expect(job.wait(120), 0)
+        self.assertEqual(sorted(self.epochs(result.stdout)), [2, 3, 4], result.describe())
+
+
+if __name__ == "__main__":
+    main()
