@@ -228,7 +228,7 @@ static void test_answers(void **state)
         {"echo 1.2.3 x", -1, "1.2.3 x"},
         {"echo . x", -1, ". x"},
         {"echo 99999999999999999999 x", -1, "99999999999999999999 x"},
-        {"printf '5 a\\033[31mb\\377c\\rd\\n6 second line'", 5000, "a?[31mb?c?d"},
+        {"printf '5 a\\033[31mb\\377c\\rd\\177\\n6 second line'", 5000, "a?[31mb?c?d?"},
         {"echo noise >&2; echo 5 fine", 5000, "fine"},
     };
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {

@@ -69,6 +69,9 @@ static void test_scripts(void **state)
            0644, "; chmod +x makes it executable");
     expect("empty", "#!", 0644, "; chmod +x makes it executable");
     expect("empty", "", 0644, "; chmod +x makes it executable");
+    expect("empty", "#!\n/bin/sh\n", 0644, "; chmod +x makes it executable");
+    expect("train", "#!/env python3\n", 0644,
+           "; chmod +x makes it executable, or write /env in front of it");
 }
 
 /* Somebody made it executable, for others. It is not a file. It has another problem. */

@@ -212,9 +212,10 @@ static void test_stalls_and_progress(void **state)
 {
     struct fixture *f = *state;
     struct line_packet packet = {.type = LINE_PROGRESS, .operations = 41};
-    uint64_t operations = 0;
+    uint64_t operations = 7;
     f->line = open_line(f);
     assert_false(worker_lines_progress(f->lines, SEAT, &operations));
+    assert_int_equal(operations, 0);
     report_stall(f->line, 0);
     assert_int_equal(line_send(f->line, &packet), 1);
     settle(f);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/worker_line.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "loop_fixture.h"
+#include "wire/control.pb-c.h"
+
+#define SEAT 3
+#define STALLS_MAX 100
+
+/* One line, with the worker's end of it and a driver that keeps the STALL frames. */
+struct fixture {
+    struct loop *loop;
+    struct link *driver;
+    struct post post;
+    struct ended_ranks ended;
+    struct worker_line_shared shared;
+    struct worker_line *line;
+    int worker;
+    Hvdrun__Stall *stalls[STALLS_MAX];
+    size_t count;
+};
+
+static void take_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    struct fixture *f = context;
+    assert_int_equal(header->type, FRAME_STALL);
+    assert_true(f->count < STALLS_MAX);
+    f->stalls[f->count] = hvdrun__stall__unpack(NULL, header->length, body);
+    assert_non_null(f->stalls[f->count++]);
+}
+
+static void ignore_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    (void)context, (void)header, (void)body;
+}
+
+static void ignore_end(void *context, const char *reason)
+{
+    (void)context, (void)reason;
+}
+
+static void line_closed(void *context, struct worker_line *line)
+{
+    struct fixture *f = context;
+    assert_ptr_equal(line, f->line);
+    worker_line_destroy(line);
+    f->line = NULL;
+}
+
+static int setup(void **state)
+{
+    static const struct link_ops agent_ops = {.frame = ignore_frame, .closed = ignore_end};
+    static const struct link_ops driver_ops = {.frame = take_frame, .closed = ignore_end};
+    static struct fixture f;
+    int pair[2], ends[2];
+    f = (struct fixture){.loop = loop_create(NULL)};
+    if (fd_socketpair(pair) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+        return -1;
+    post_init(&f.post, link_create(f.loop, pair[0], pair[0], &agent_ops, NULL, NULL));
+    f.driver = link_create(f.loop, pair[1], pair[1], &driver_ops, &f, NULL);
+    f.ended.epoch = 1;
+    f.shared = (struct worker_line_shared){
+        .loop = f.loop, .post = &f.post, .ended = &f.ended, .closed = line_closed, .context = &f};
+    f.line = worker_line_create(&f.shared, ends[0], SEAT);
+    f.worker = ends[1];
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    worker_line_destroy(f->line);
+    fd_close(&f->worker);
+    link_destroy(f->driver);
+    link_destroy(f->post.link);
+    run_turns(f->loop, 2);
+    loop_destroy(f->loop);
+    for (size_t i = 0; i < f->count; i++)
+        hvdrun__stall__free_unpacked(f->stalls[i], NULL);
+    return 0;
+}
+
+static void settle(struct fixture *f)
+{
+    run_turns(f->loop, 20);
+}
+
+static void sends(struct fixture *f, const struct line_packet *packet)
+{
+    uint8_t bytes[LINE_PACKET_MAX];
+    size_t length = line_packet_put(packet, bytes);
+    assert_int_equal(send(f->worker, bytes, length, MSG_NOSIGNAL), length);
+    settle(f);
+}
+
+static void stalls(struct fixture *f, uint32_t set)
+{
+    struct line_packet packet = {.type = LINE_STALLED, .set = set, .operation = "allreduce"};
+    line_ranks_add(&packet.missing, 3);
+    sends(f, &packet);
+}
+
+static void goes_on(struct fixture *f, uint32_t set)
+{
+    struct line_packet packet = {.type = LINE_GOES_ON, .set = set};
+    sends(f, &packet);
+}
+
+static void expect_over(const struct fixture *f, size_t at, uint32_t set)
+{
+    assert_true(at < f->count);
+    assert_true(f->stalls[at]->over);
+    assert_int_equal(f->stalls[at]->seat, SEAT);
+    assert_int_equal(f->stalls[at]->set, set);
+}
+
+static void test_a_stall(void **state)
+{
+    static const uint32_t missing[] = {3, 3, 8, 9};
+    struct fixture *f = *state;
+    struct line_packet packet = {.type = LINE_STALLED,
+                                 .set = 5,
+                                 .seconds = 60,
+                                 .others = 2,
+                                 .operation = "allreduce",
+                                 .name = "grad.17"};
+    line_ranks_add(&packet.waiting, 0);
+    line_ranks_add(&packet.waiting, 1);
+    line_ranks_add(&packet.missing, 3);
+    line_ranks_add(&packet.missing, 8);
+    line_ranks_add(&packet.missing, 9);
+    packet.missing.more = true;
+    sends(f, &packet);
+    assert_int_equal(f->count, 1);
+    const Hvdrun__Stall *stall = f->stalls[0];
+    assert_int_equal(stall->seat, SEAT);
+    assert_int_equal(stall->set, 5);
+    assert_int_equal(stall->seconds, 60);
+    assert_int_equal(stall->others, 2);
+    assert_string_equal(stall->operation, "allreduce");
+    assert_string_equal(stall->name, "grad.17");
+    assert_false(stall->over);
+    assert_false(stall->more_waiting);
+    assert_true(stall->more_missing);
+    assert_int_equal(stall->n_waiting, 2);
+    assert_int_equal(stall->waiting[0], 0);
+    assert_int_equal(stall->waiting[1], 1);
+    assert_int_equal(stall->n_missing, 4);
+    assert_memory_equal(stall->missing, missing, sizeof(missing));
+}
+
+/* Each stall ends once: when its set goes on, or when the line ends. */
+static void test_ends_of_stalls(void **state)
+{
+    struct fixture *f = *state;
+    stalls(f, 5);
+    stalls(f, 9);
+    stalls(f, 7);
+    goes_on(f, 9);
+    goes_on(f, 9);
+    assert_int_equal(f->count, 4);
+    expect_over(f, 3, 9);
+    fd_close(&f->worker);
+    settle(f);
+    assert_null(f->line);
+    assert_int_equal(f->count, 6);
+    expect_over(f, 4, 5);
+    expect_over(f, 5, 7);
+}
+
+static void time_passed(void *context)
+{
+    loop_stop(context);
+}
+
+static void wait_a_little(struct fixture *f)
+{
+    struct loop_timer *timer = loop_timer_create(f->loop, time_passed, f->loop);
+    loop_timer_set(timer, 100);
+    loop_run(f->loop);
+    loop_timer_destroy(timer);
+}
+
+/* Eight sets may stall at once. News of those come again after some time, however often the worker
+ * tries. */
+static void test_many_sets(void **state)
+{
+    struct fixture *f = *state;
+    for (uint32_t set = 0; set < 8; set++)
+        stalls(f, set);
+    assert_int_equal(f->count, 8);
+    for (int tries = 0; f->count == 8 && tries < 200; tries++) {
+        stalls(f, 8); /* one set too many */
+        stalls(f, 3);
+        wait_a_little(f);
+    }
+    assert_int_equal(f->count, 9);
+    assert_int_equal(f->stalls[8]->set, 3);
+}
+
+static void test_progress(void **state)
+{
+    struct fixture *f = *state;
+    struct line_packet packet = {.type = LINE_PROGRESS, .operations = 41};
+    uint64_t operations;
+    assert_false(worker_line_progress(f->line, &operations));
+    sends(f, &packet);
+    assert_true(worker_line_progress(f->line, &operations));
+    assert_int_equal(operations, 41);
+    assert_int_equal(worker_line_seat(f->line), SEAT);
+}
+
+/* What a worker sent before it ended without reading is heard. */
+static void test_last_words(void **state)
+{
+    struct fixture *f = *state;
+    struct line_packet packet = {.type = LINE_STALLED, .set = 1, .operation = "barrier"};
+    uint8_t bytes[LINE_PACKET_MAX];
+    worker_line_tell(f->line, true);
+    line_ranks_add(&packet.missing, 3);
+    size_t length = line_packet_put(&packet, bytes);
+    assert_int_equal(send(f->worker, bytes, length, MSG_NOSIGNAL), length);
+    fd_close(&f->worker);
+    settle(f);
+    assert_null(f->line);
+    assert_int_equal(f->count, 2);
+    assert_string_equal(f->stalls[0]->operation, "barrier");
+    expect_over(f, 1, 1);
+}
+
+/* A line whose worker has gone is closed as soon as something cannot be sent. */
+static void test_nobody_is_there(void **state)
+{
+    struct fixture *f = *state;
+    fd_close(&f->worker);
+    worker_line_hosts(f->line);
+    assert_null(f->line);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_stall),  TEST(test_ends_of_stalls), TEST(test_many_sets),
+        TEST(test_progress), TEST(test_last_words),     TEST(test_nobody_is_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
