@@ -71,6 +71,7 @@ struct engine_setup {
 struct engine {
     int version; /* ENGINE_VERSION */
     const char *name;
+    bool keeps_buffers; /* after a failure, keep the buffers of the call: see abort() */
 
     /* Waits until all ranks of the job have opened their world. */
     enum hvd_status (*open)(const struct engine_setup *setup, struct engine_world **world,

@@ -25,7 +25,8 @@ static enum hvd_status exchange_rows(struct runner *runner, const struct part *p
         bytes[i] = sizeof *rows;
         send[i] = (size_t)rows[i] * layout->row_bytes;
     }
-    return runner->engine->alltoallv(runner->comm, rows, bytes, layout->rows, bytes, err);
+    return runner_called(
+        runner, runner->engine->alltoallv(runner->comm, rows, bytes, layout->rows, bytes, err));
 }
 
 enum hvd_status alltoall_run(struct runner *runner, const struct part *part,
@@ -40,12 +41,13 @@ enum hvd_status alltoall_run(struct runner *runner, const struct part *part,
         status = HVD_ERR_MEMORY;
     if (status == HVD_OK) {
         runner_activity(runner, TRACE_ACTIVITY_BEGIN, part, 1, "ALLTOALL");
-        status = runner->engine->alltoallv(runner->comm, submission->input, send, layout.data,
-                                           layout.receive, err);
+        status =
+            runner_called(runner, runner->engine->alltoallv(runner->comm, submission->input, send,
+                                                            layout.data, layout.receive, err));
         runner_activity(runner, TRACE_ACTIVITY_END, part, 1, "ALLTOALL");
     }
     if (status == HVD_OK)
         layout_give(runner, &layout, outcome);
-    layout_destroy(&layout);
+    layout_destroy(runner, &layout);
     return status;
 }

@@ -23,7 +23,8 @@ static enum hvd_status broadcast(struct runner *runner, const struct part *parts
     if (bytes == 0)
         return HVD_OK;
     runner_activity(runner, TRACE_ACTIVITY_BEGIN, parts, count, "BCAST");
-    enum hvd_status status = runner->engine->broadcast(runner->comm, data, bytes, root, err);
+    enum hvd_status status =
+        runner_called(runner, runner->engine->broadcast(runner->comm, data, bytes, root, err));
     runner_activity(runner, TRACE_ACTIVITY_END, parts, count, "BCAST");
     return status;
 }

@@ -29,21 +29,23 @@ struct gather {
 
 static enum hvd_status exchange_rows(struct gather *gather, struct error *err)
 {
-    const struct runner *runner = gather->runner;
+    struct runner *runner = gather->runner;
     size_t size = (size_t)runner->size, own = (size_t)runner->rank * gather->count;
-    int64_t *rows AUTO_FREE = mem_array(size * gather->count, sizeof *rows);
+    int64_t *rows = mem_array(size * gather->count, sizeof *rows);
     size_t *bytes AUTO_FREE = mem_array(size, sizeof *bytes);
     for (size_t rank = 0; rank < size; rank++)
         bytes[rank] = gather->count * sizeof *rows;
     for (size_t i = 0; i < gather->count; i++)
         rows[own + i] = gather->parts[i].request.shape[0];
-    enum hvd_status status = runner->engine->allgatherv(runner->comm, &rows[own], rows, bytes, err);
+    enum hvd_status status = runner_called(
+        runner, runner->engine->allgatherv(runner->comm, &rows[own], rows, bytes, err));
     for (size_t i = 0; i < gather->count && status == HVD_OK; i++) {
         for (size_t rank = 0; rank < size; rank++)
             gather->layouts[i].rows[rank] = rows[rank * gather->count + i];
         if (layout_measure(runner, &gather->layouts[i], err) != 0)
             status = HVD_ERR_MEMORY;
     }
+    runner_free(runner, rows);
     return status;
 }
 
@@ -52,7 +54,8 @@ static enum hvd_status move(const struct gather *gather, size_t first, size_t co
 {
     struct runner *runner = gather->runner;
     runner_activity(runner, TRACE_ACTIVITY_BEGIN, &gather->parts[first], count, "ALLGATHER");
-    enum hvd_status status = runner->engine->allgatherv(runner->comm, in, out, bytes, err);
+    enum hvd_status status =
+        runner_called(runner, runner->engine->allgatherv(runner->comm, in, out, bytes, err));
     runner_activity(runner, TRACE_ACTIVITY_END, &gather->parts[first], count, "ALLGATHER");
     return status;
 }
@@ -152,7 +155,7 @@ enum hvd_status gather_run(struct runner *runner, const struct part *parts, size
     for (size_t i = 0; i < count; i++) {
         if (status == HVD_OK)
             layout_give(runner, &layouts[i], &outcomes[i]);
-        layout_destroy(&layouts[i]);
+        layout_destroy(runner, &layouts[i]);
     }
     return status;
 }

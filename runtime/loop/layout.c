@@ -15,11 +15,11 @@ void layout_init(const struct runner *runner, const struct request *request, str
     layout->receive = mem_array(size, sizeof *layout->receive);
 }
 
-void layout_destroy(struct layout *layout)
+void layout_destroy(const struct runner *runner, struct layout *layout)
 {
-    free(layout->rows);
     free(layout->receive);
-    free(layout->data);
+    runner_free(runner, layout->rows);
+    runner_free(runner, layout->data);
 }
 
 int layout_measure(const struct runner *runner, struct layout *layout, struct error *err)

@@ -41,6 +41,7 @@ static enum hvd_status reduce(struct runner *runner, const struct part *parts, s
             ? adasum(runner, parts, count, data, err)
             : runner->engine->allreduce(runner->comm, data, elements, first->type,
                                         runner_reduction(first), err);
+    status = runner_called(runner, status);
     runner_activity(runner, TRACE_ACTIVITY_END, parts, count, what);
     return status;
 }

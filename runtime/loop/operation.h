@@ -11,6 +11,7 @@
 #include "loop/runner.h"
 
 /* Runs the operation of `parts`, whose tokens are submissions. `outcomes` has one for each part. A
- * failure means that the engine cannot be used any more, and the outcomes say the same. */
+ * failure means that the engine cannot be used any more, and the outcomes say the same. Then the
+ * buffers that it was given are kept, if it says so. */
 enum hvd_status operation_run(struct runner *runner, const struct part *parts, size_t count,
                               struct outcome *outcomes, struct error *err);

@@ -10,8 +10,27 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
+static bool keeps(const struct runner *runner)
+{
+    return runner->failed && runner->engine->keeps_buffers;
+}
+
+enum hvd_status runner_called(struct runner *runner, enum hvd_status status)
+{
+    runner->failed = runner->failed || status != HVD_OK;
+    return status;
+}
+
+void runner_free(const struct runner *runner, void *memory)
+{
+    if (!keeps(runner))
+        free(memory);
+}
+
 void runner_destroy(struct runner *runner)
 {
+    if (keeps(runner))
+        return;
     free(runner->buffer);
     runner->buffer = NULL;
     runner->room = 0;

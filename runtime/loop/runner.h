@@ -17,9 +17,17 @@ struct runner {
     const struct trace *trace;
     void *buffer; /* for fusion; owned */
     size_t room;
+    bool failed; /* an operation has failed, and its buffers may still be in use */
 };
 
+/* The buffer stays where it is if an engine that keeps buffers has failed. */
 void runner_destroy(struct runner *runner);
+
+/* Ends a call of the engine. Not HVD_OK: its buffers are kept, if the engine wants that. */
+enum hvd_status runner_called(struct runner *runner, enum hvd_status status);
+
+/* Frees memory that was a buffer of the engine, unless that must be kept. Accepts NULL. */
+void runner_free(const struct runner *runner, void *memory);
 
 /* Makes the buffer as large. */
 enum hvd_status runner_reserve(struct runner *runner, size_t bytes, struct error *err);

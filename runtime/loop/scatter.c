@@ -79,8 +79,9 @@ static enum hvd_status scatter(struct runner *runner, const struct part *parts, 
 {
     const struct request *first = &parts[0].request;
     runner_activity(runner, TRACE_ACTIVITY_BEGIN, parts, count, "REDUCESCATTER");
-    enum hvd_status status = runner->engine->reducescatter(
-        runner->comm, input, output, counts, first->type, runner_reduction(first), err);
+    enum hvd_status status = runner_called(
+        runner, runner->engine->reducescatter(runner->comm, input, output, counts, first->type,
+                                              runner_reduction(first), err));
     runner_activity(runner, TRACE_ACTIVITY_END, parts, count, "REDUCESCATTER");
     return status;
 }

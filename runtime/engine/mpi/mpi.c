@@ -224,6 +224,7 @@ static void mpi_comm_destroy(struct engine_comm *comm)
 static const struct engine engine_mpi = {
     .version = ENGINE_VERSION,
     .name = "mpi",
+    .keeps_buffers = true,
     .open = mpi_open,
     .close = mpi_close,
     .abort = mpi_abort,
