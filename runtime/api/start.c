@@ -29,13 +29,15 @@ static struct {
 
 /* The line */
 
-/* A rank that exits with status 0 has most likely shut the library down, and its peers learn that
- * from itself. If it has not, its connections break. */
 static void rank_ended(void *context, uint32_t rank, bool failed, const char *how)
 {
     (void)context;
-    if (failed && rank <= INT32_MAX)
+    if (rank > INT32_MAX)
+        return;
+    if (failed)
         loop_peer_lost((int)rank, how);
+    else
+        loop_peer_left((int)rank);
 }
 
 static void others_left(void *context)
@@ -76,6 +78,15 @@ static bool stalled(void *context, int32_t set, const struct stall *stall)
            line_reader_send(reader, &packet) == 1; /* the launcher prints it */
 }
 
+static void goes_on(void *context, int32_t set)
+{
+    struct line_reader *reader = __atomic_load_n(&attached.reader, __ATOMIC_ACQUIRE);
+    const struct line_packet packet = {.type = LINE_GOES_ON, .set = (uint32_t)set};
+    (void)context;
+    if (reader != NULL)
+        line_reader_send(reader, &packet);
+}
+
 /* The timeline */
 
 static int start_timeline(const char *path, bool mark_cycles)
@@ -113,7 +124,8 @@ static void attach(void)
 {
     if (attached.timeline == NULL)
         attached.timeline = timeline_create(0);
-    struct loop_joints joints = {.stalled = stalled, .trace = timeline_trace(attached.timeline)};
+    struct loop_joints joints = {
+        .stalled = stalled, .goes_on = goes_on, .trace = timeline_trace(attached.timeline)};
     loop_set_joints(&joints);
 }
 

@@ -9,14 +9,15 @@
 #include "core/tuner.h"
 
 /* X(name): what an action is. */
-#define ACTION_LIST(X)                                                                        \
-    X(ACTION_SEND)  /* `bytes` to set rank `to`; TO_ALL: to all but this rank */              \
-    X(ACTION_RUN)   /* the operation of `parts` */                                            \
-    X(ACTION_DONE)  /* the submission `token` is complete with `status`, `text` and `rank` */ \
-    X(ACTION_TUNED) /* the threshold and the cycle time have changed: `tuning` */             \
-    X(ACTION_STALL) /* `text` is a warning */                                                 \
-    X(ACTION_ENDED) /* the set has ended: nothing follows, except SEND and CLOSE */           \
-    X(ACTION_CLOSE) /* all members know that the set has ended */
+#define ACTION_LIST(X)                                                                          \
+    X(ACTION_SEND)    /* `bytes` to set rank `to`; TO_ALL: to all but this rank */              \
+    X(ACTION_RUN)     /* the operation of `parts` */                                            \
+    X(ACTION_DONE)    /* the submission `token` is complete with `status`, `text` and `rank` */ \
+    X(ACTION_TUNED)   /* the threshold and the cycle time have changed: `tuning` */             \
+    X(ACTION_STALL)   /* `text` is a warning */                                                 \
+    X(ACTION_GOES_ON) /* nothing of which there was a warning waits any more */                 \
+    X(ACTION_ENDED)   /* the set has ended: nothing follows, except SEND and CLOSE */           \
+    X(ACTION_CLOSE)   /* all members know that the set has ended */
 
 #define ACTION_ENUM(name) name,
 enum action_kind { ACTION_LIST(ACTION_ENUM) };

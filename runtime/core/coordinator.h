@@ -39,6 +39,7 @@ struct coordinator {
     struct learner learner;
     struct tuner tuner;
     bool drop_plan, ping;
+    bool has_stalled; /* there was a warning, and ACTION_GOES_ON has not followed */
     uint64_t decisions;
     int64_t ping_ns;     /* when the members were last asked whether they live */
     enum hvd_status end; /* not HVD_OK: the set ends */
@@ -72,6 +73,9 @@ bool coordinator_all_left(const struct coordinator *coordinator);
  * member is lost, and the error says which. */
 int coordinator_watch(struct coordinator *coordinator, int64_t now_ns, struct actions *actions,
                       struct error *err);
+/* Says that what was stalled goes on, if that is so since the last decisions. */
+void coordinator_see_progress(struct coordinator *coordinator, struct actions *actions);
+
 /* When coordinator_watch() will have something to do; INT64_MAX: not foreseen. */
 int64_t coordinator_deadline(const struct coordinator *coordinator);
 

@@ -138,6 +138,7 @@ int core_turn(struct core *core, int64_t now_ns, struct error *err)
     rc = coordinator_watch(core->root, now_ns, &core->actions, err);
     if (rc == 0)
         rc = decide(core, now_ns, err);
+    coordinator_see_progress(core->root, &core->actions);
     if (rc == 0 && !core->closed && coordinator_all_left(core->root)) {
         core->closed = true;
         actions_add_take(&core->actions, &(struct action){.kind = ACTION_CLOSE});

@@ -71,6 +71,7 @@ static void watch_stalls(struct coordinator *coordinator, int64_t now_ns, struct
         if (now_ns - entry->warned_ns >= config->warn_ns) {
             entry->warned_ns = now_ns;
             warn(coordinator, entry, now_ns, actions);
+            coordinator->has_stalled = true;
         }
         if (config->give_up_ns > 0 && now_ns - entry->since_ns >= config->give_up_ns) {
             char *text AUTO_FREE = mem_printf(
@@ -109,6 +110,16 @@ int coordinator_watch(struct coordinator *coordinator, int64_t now_ns, struct ac
 {
     watch_stalls(coordinator, now_ns, actions);
     return watch_members(coordinator, now_ns, err);
+}
+
+/* The first entry is the oldest: if there was no warning of it, there was none of the others. */
+void coordinator_see_progress(struct coordinator *coordinator, struct actions *actions)
+{
+    const struct entry *oldest = coordinator->entries.first;
+    if (!coordinator->has_stalled || (oldest != NULL && oldest->warned_ns != oldest->since_ns))
+        return;
+    coordinator->has_stalled = false;
+    actions_add_take(actions, &(struct action){.kind = ACTION_GOES_ON});
 }
 
 static int64_t earlier(int64_t a, int64_t b)

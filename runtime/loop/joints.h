@@ -12,6 +12,7 @@ struct loop_joints {
     /* Of all process sets, on their root: a tensor has waited for too long. In the thread of the
      * set; it must return soon. True: the user hears of it in another way. NULL: none. */
     bool (*stalled)(void *context, int32_t set, const struct stall *stall);
+    void (*goes_on)(void *context, int32_t set); /* no tensor of the set waits too long any more */
     void *context;
     const struct trace *trace; /* NULL: no timeline. It must live until the library is shut down. */
 };
@@ -23,6 +24,11 @@ void loop_set_joints(const struct loop_joints *joints);
  * HVD_ERR_PEER_LOST. From any thread; does nothing if the library is not initialized, or if `rank`
  * is not a rank of the job. */
 void loop_peer_lost(int rank, const char *why);
+
+/* The launcher says that this rank has ended with status 0. Most likely it has shut the library
+ * down, and its peers learn that from itself. If they do not within a second, it is lost: a child
+ * that it left behind may keep its connections open. As above otherwise. */
+void loop_peer_left(int rank);
 
 /* How many submissions of this rank are complete since hvd_init(), so that a launcher sees whether
  * the job makes progress. 0: the library is not initialized. From any thread. */

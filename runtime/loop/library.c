@@ -162,6 +162,16 @@ void loop_peer_lost(int rank, const char *why)
     library_leave();
 }
 
+void loop_peer_left(int rank)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return;
+    if (rank != world_place(world)->rank)
+        world_left(world, rank);
+    library_leave();
+}
+
 uint64_t loop_completed(void)
 {
     struct world *world = library_enter();

@@ -12,6 +12,7 @@
 #include "loop/operation.h"
 
 #define NS_PER_MS 1000000
+#define LEFT_NS ((int64_t)1000 * NS_PER_MS) /* for the last message of a rank that has ended */
 
 struct process_set {
     struct set_setup setup;
@@ -26,6 +27,8 @@ struct process_set {
     /* Under `lock`: until when the thread sleeps (INT64_MIN: it is awake), and until when it waits
      * for the others after set_leave() (INT64_MAX: it was not called). */
     int64_t asleep_until_ns, leave_until_ns;
+    int left_rank; /* a global rank whose process has ended; -1: none */
+    int64_t left_until_ns;
     /* Only the thread uses these. */
     bool ended, closed, over;
     int64_t end_ns; /* when it stops waiting for others; INT64_MAX: not yet */
@@ -47,7 +50,8 @@ struct process_set *set_create(const struct set_setup *setup)
     set->setup.ranks = set->ranks;
     set->rank = find_rank(setup);
     set->asleep_until_ns = INT64_MIN;
-    set->end_ns = set->leave_until_ns = INT64_MAX;
+    set->end_ns = set->leave_until_ns = set->left_until_ns = INT64_MAX;
+    set->left_rank = -1;
     atomic_init(&set->holders, 1);
     pthread_mutex_init(&set->lock, NULL);
     return set;
@@ -182,6 +186,7 @@ static void carry_out(struct process_set *set, const struct action *action)
     case ACTION_STALL:
         owner->stalled(owner->context, set->setup.id, action->text, &action->stall);
         break;
+    case ACTION_GOES_ON: owner->goes_on(owner->context, set->setup.id); break;
     case ACTION_ENDED:
         if (action->status == HVD_ERR_PEER_LOST || action->status == HVD_ERR_ENGINE)
             owner->lost(owner->context, action->status, action->text); /* the root says so */
@@ -214,6 +219,7 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
     int64_t now_ns = clock_mono_ns(), until_ns = core_deadline(set->core);
     until_ns = set->end_ns < until_ns ? set->end_ns : until_ns;
     until_ns = set->leave_until_ns < until_ns ? set->leave_until_ns : until_ns;
+    until_ns = set->left_until_ns < until_ns ? set->left_until_ns : until_ns;
     set->asleep_until_ns = until_ns;
     pthread_mutex_unlock(&set->lock);
     int64_t time_ns = until_ns == INT64_MAX ? -1 : until_ns > now_ns ? until_ns - now_ns : 0;
@@ -229,6 +235,11 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
     if (now_ns >= set->leave_until_ns && !set->ended) {
         core_lost(set->core, HVD_ERR_SHUT_DOWN, "the other ranks did not answer at the end");
         set->over = true;
+    }
+    if (now_ns >= set->left_until_ns) {
+        set->left_until_ns = INT64_MAX;
+        if (rc == 0 && !core_has_ended(set->core))
+            rc = error_set(err, "rank %d has ended without hvd_shutdown()", set->left_rank);
     }
     pthread_mutex_unlock(&set->lock);
     return rc;
@@ -408,6 +419,22 @@ void set_gone(struct process_set *set, int rank)
     snprintf(text, sizeof text, "the connection to rank %d ended", rank);
     if (minds)
         set->setup.owner->lost(set->setup.owner->context, HVD_ERR_PEER_LOST, text);
+}
+
+void set_left(struct process_set *set, int rank)
+{
+    bool is_member = false;
+    for (int i = 0; i < set->setup.count; i++)
+        is_member = is_member || set->ranks[i] == rank;
+    if (!is_member || set->core == NULL)
+        return;
+    pthread_mutex_lock(&set->lock);
+    if (set->left_rank < 0) {
+        set->left_rank = rank;
+        set->left_until_ns = clock_mono_ns() + LEFT_NS;
+    }
+    pthread_mutex_unlock(&set->lock);
+    set_ring(set);
 }
 
 void set_ring(struct process_set *set)

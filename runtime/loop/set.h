@@ -31,6 +31,7 @@ struct set_owner {
     enum hvd_status (*change)(void *context, const struct request *request, struct outcome *outcome,
                               struct error *err);
     void (*stalled)(void *context, int32_t set, const char *text, const struct stall *stall);
+    void (*goes_on)(void *context, int32_t set); /* nothing is stalled any more */
     /* The set has another threshold and another cycle time. */
     void (*tuned)(void *context, const struct tuning *tuning);
     /* set_gone() should be called when this descriptor comes to its end. */
@@ -75,6 +76,10 @@ void set_ring(struct process_set *set); /* its thread looks at owner->failure() 
 /* The connection to a global rank has ended, another thread says. The set's own thread may be in an
  * operation that does not notice. */
 void set_gone(struct process_set *set, int rank);
+
+/* The global rank has ended with status 0, the launcher says. If it is a member, the set must end
+ * within a second; otherwise the rank is lost. */
+void set_left(struct process_set *set, int rank);
 
 int32_t set_id(const struct process_set *set);
 int set_size(const struct process_set *set);

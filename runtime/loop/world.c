@@ -114,6 +114,14 @@ void world_lost(struct world *world, enum hvd_status status, const char *text)
     pthread_mutex_unlock(&world->lock);
 }
 
+void world_left(struct world *world, int rank)
+{
+    pthread_mutex_lock(&world->lock);
+    for (int32_t i = 0; i < world->sets.count; i++)
+        set_left(world->sets.items[i], rank);
+    pthread_mutex_unlock(&world->lock);
+}
+
 enum hvd_status world_failure(struct world *world, struct error *err)
 {
     pthread_mutex_lock(&world->lock);
@@ -140,6 +148,13 @@ static void stalled(void *context, int32_t set, const char *text, const struct s
     const struct loop_joints *joints = &world->joints;
     if (joints->stalled == NULL || !joints->stalled(joints->context, set, stall))
         fprintf(stderr, "libhvd: warning: %s\n", text);
+}
+
+static void goes_on(void *context, int32_t set)
+{
+    const struct loop_joints *joints = &((const struct world *)context)->joints;
+    if (joints->goes_on != NULL)
+        joints->goes_on(joints->context, set);
 }
 
 /* In the thread of set 0, which is the only one that makes sets. The numbers matter to each rank
@@ -441,7 +456,8 @@ enum hvd_status world_open(const struct hvd_init_options *options, setup_get *ge
 {
     struct world *made = mem_alloc(sizeof *made);
     made->joints = *joints;
-    made->owner = (struct set_owner){made, NULL, lost, failure, change, stalled, tuned, watch};
+    made->owner =
+        (struct set_owner){made, NULL, lost, failure, change, stalled, goes_on, tuned, watch};
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->comm_lock, NULL);
     enum hvd_status status = check_options(options, err);

@@ -3,8 +3,11 @@
 # ctest each HVD_ENGINE: self mpi gloo
 
 import os
+import select
 import signal
+import socket
 
+from ground import patient
 from rig import BUILD, Flow, main, nightly
 
 ENGINE = os.environ["HVD_ENGINE"]
@@ -97,6 +100,11 @@ class Hvd(Flow):
         if ENGINE != "self":
             self.every(3, "faults", "leaves")
 
+    def test_a_rank_exits_without_shutting_down(self):
+        if ENGINE == "gloo":
+            result = self.expect(self.run_hvd(3, "faults", "exits"), 0)
+            self.assertEqual(result.stdout.count("all right"), 3, result.describe())
+
     def test_stall(self):
         if ENGINE == "gloo":
             result = self.every(3, "faults", "stall", env={"HOROVOD_STALL_CHECK_TIME_SECONDS": "1"})
@@ -105,6 +113,32 @@ class Hvd(Flow):
             self.assertNotIn("libhvd: warning", result.stderr)
             env = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
             self.every(3, "faults", "gives_up", env=env)
+
+    def test_what_was_stalled_goes_on(self):
+        """This test is the agent at the other end of the line."""
+        if ENGINE != "gloo":
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            server.bind("")  # the kernel chooses the name
+            server.listen()
+            script = f'HVDRUN_LINE=@{server.getsockname()[1:].decode()} exec "$0" stall'
+            job = self.start(*LAUNCHER[ENGINE], "-np", 2, "sh", "-c", script, os.path.join(BUILD, "tests/hvd/hvd_test_faults"),
+                             env={"HOROVOD_STALL_CHECK_TIME_SECONDS": "1"})
+            server.settimeout(patient(60))
+            lines = [server.accept()[0] for _ in range(2)]
+            types = {}
+            while lines:
+                for line in select.select(lines, [], [], patient(60))[0]:
+                    packet = line.recv(4096)
+                    types.setdefault(line.fileno(), []).append(packet[1] if packet else None)
+                    if not packet:
+                        lines.remove(line)
+                        line.close()
+            self.expect(job.wait(), 0)
+        stalled, progress, goes_on = 16, 18, 17
+        seen = sorted(types.values(), key=len)
+        self.assertEqual(seen[0], [None])  # rank 1 is not the root
+        self.assertEqual(seen[1][:2] + seen[1][-2:], [progress, stalled, goes_on, None])
 
     def test_settings_that_differ(self):
         if ENGINE == "gloo":

@@ -8,6 +8,7 @@
  *   idle    a process that has nothing to do does not wake up
  *   stall   rank 1 comes late, and rank 0 warns
  *   gives_up  rank 1 does not come, and the time limit ends the job
+ *   exits   rank 1 ends without hvd_shutdown(), and a child keeps its connections open
  *   steps   nothing goes wrong in NUMBER steps, in two process sets
  */
 #include <dirent.h>
@@ -176,6 +177,25 @@ static void run_gives_up(const struct job *job, uint64_t number)
         sleep_ms(3000);
 }
 
+/* Only the launcher can say that the rank has ended. */
+static void run_exits(const struct job *job, uint64_t number)
+{
+    (void)number;
+    job_expect(hvd_barrier(NULL), HVD_OK, "", "barrier");
+    if (job->rank == 1) {
+        if (fork() == 0) {
+            for (int fd = 0; fd <= 2; fd++)
+                close(fd);
+            sleep_ms(60000); /* the launcher ends it with the job */
+            _exit(0);
+        }
+        printf("all right: rank 1 leaves\n");
+        fflush(stdout);
+        _exit(0);
+    }
+    job_expect(hvd_barrier(NULL), HVD_ERR_PEER_LOST, "rank 1 has ended", "a barrier in vain");
+}
+
 static void run_steps(const struct job *job, uint64_t number)
 {
     float *data AUTO_FREE = mem_array(TENSORS, (size_t)length * sizeof *data);
@@ -202,7 +222,7 @@ int main(int argc, char **argv)
     } cases[] = {
         {"killed", run_killed}, {"leaves", run_leaves}, {"slow", run_slow},
         {"idle", run_idle},     {"stall", run_stall},   {"gives_up", run_gives_up},
-        {"steps", run_steps},
+        {"exits", run_exits},   {"steps", run_steps},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)

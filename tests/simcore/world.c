@@ -361,6 +361,7 @@ static void carry_out(struct world *world, int set, int rank, const struct actio
         world->statistics->tunings++;
         break;
     case ACTION_STALL: world->statistics->stalls++; break;
+    case ACTION_GOES_ON: break;
     case ACTION_ENDED:
         tell(world, "rank %d, set %d: ended with %d: %s", rank, set, action->status, action->text);
         node->ended = world->fault != FAULT_END;

@@ -69,6 +69,8 @@ static void take(struct job *job, int rank)
             assert_int_equal(action.stall.waiting[0], 2);
             assert_int_equal(action.stall.missing[0], 5);
         }
+        if (action.kind == ACTION_GOES_ON)
+            buf_puts(&job->log[rank], "goes on;");
         if (action.kind == ACTION_ENDED)
             buf_puts(&job->log[rank], "ended;");
         if (action.kind == ACTION_CLOSE)
@@ -317,6 +319,36 @@ static void test_stalls(void **state)
     job_destroy(&job);
 }
 
+/* Two tensors are stalled, and the launcher hears of the end when both have gone on. */
+static void test_what_was_stalled_goes_on(void **state)
+{
+    (void)state;
+    struct job job;
+    struct core_config config = usual;
+    config.warn_ns = 1000 * (int64_t)MS;
+    job_create(&job, &config);
+    step(&job, MS);
+    expect_log(&job, 0, "ta+tb;"); /* there was no warning */
+    for (int rank = 0; rank < RANKS; rank += 2) {
+        submit(&job, rank, "x");
+        submit(&job, rank, "y");
+    }
+    turn_all(&job, 2 * MS);
+    turn_all(&job, 1500 * (int64_t)MS);
+    buf_clear(&job.log[0]);
+    submit(&job, 1, "y");
+    turn_all(&job, 1501 * (int64_t)MS);
+    expect_log(&job, 0, "ty;");
+    submit(&job, 0, "new");
+    submit(&job, 1, "x");
+    turn_all(&job, 1502 * (int64_t)MS);
+    expect_log(&job, 0, "tx;goes on;");
+    expect_log(&job, 1, "ta+tb;ty;tx;"); /* only the root watches */
+    turn_all(&job, 1503 * (int64_t)MS);
+    expect_log(&job, 0, "");
+    job_destroy(&job);
+}
+
 static void test_shut_down(void **state)
 {
     (void)state;
@@ -395,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_what_only_one_rank_gets_wrong),
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_stalls),
+        cmocka_unit_test(test_what_was_stalled_goes_on),
         cmocka_unit_test(test_shut_down),
         cmocka_unit_test(test_a_rank_that_does_not_answer),
         cmocka_unit_test(test_more_names_than_the_cache_has),
