@@ -44,6 +44,29 @@ static void test_the_first_error_of_a_group(void **state)
     handles_destroy(handles);
 }
 
+/* The parts of an operation may belong to several handles; a rank that has joined has no part. */
+static void test_several_at_once(void **state)
+{
+    (void)state;
+    char text[100] = "";
+    hvd_handle first, second;
+    struct handles *handles = handles_create(0);
+    struct submission *two = handle_create(handles, 2, NULL, NULL, true, &first);
+    struct submission *one = handle_create(handles, 1, NULL, NULL, true, &second);
+    struct submission *const parts[] = {&two[1], NULL, one};
+    struct outcome outcomes[] = {OUTCOME_INIT, OUTCOME_INIT, OUTCOME_INIT};
+    outcomes[2].status = HVD_ERR_ENGINE;
+    outcomes[2].text = "broken";
+    submissions_complete(handles, parts, outcomes, 3);
+    assert_int_equal(handle_poll(handles, first, text, sizeof text), HVD_IN_PROGRESS);
+    assert_int_equal(handle_poll(handles, second, text, sizeof text), HVD_ERR_ENGINE);
+    assert_string_equal(text, "broken");
+    complete(handles, &two[0], HVD_OK, "");
+    assert_int_equal(handle_poll(handles, first, text, sizeof text), HVD_OK);
+    assert_int_equal(handles_completed(handles), 3);
+    handles_destroy(handles);
+}
+
 static void test_numbers_do_not_come_again(void **state)
 {
     (void)state;
@@ -144,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_error_of_a_group),
+        cmocka_unit_test(test_several_at_once),
         cmocka_unit_test(test_numbers_do_not_come_again),
         cmocka_unit_test(test_a_result_has_the_size_that_the_program_knows),
         cmocka_unit_test(test_the_results_of_a_group),
