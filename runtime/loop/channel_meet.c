@@ -34,6 +34,18 @@ struct invitation {
     size_t count;
 };
 
+static bool stopped(const struct channel_setup *setup)
+{
+    struct pollfd stop = {.fd = setup->stop, .events = POLLIN};
+    return poll(&stop, 1, 0) > 0;
+}
+
+static enum hvd_status give_up(struct error *err)
+{
+    error_set(err, "a rank was lost before the members of a process set had met");
+    return HVD_ERR_PEER_LOST;
+}
+
 /* ---- The root -------------------------------------------------------------------------------- */
 
 static int listen_anywhere(uint16_t *port, struct error *err)
@@ -160,10 +172,13 @@ static int accept_all(int listener, const struct channel_setup *setup,
         for (int i = 0; i < count; i++)
             polls[i] = (struct pollfd){.fd = guests[i].fd, .events = POLLIN};
         polls[count] = (struct pollfd){.fd = count < WAITING_MAX ? listener : -1, .events = POLLIN};
+        polls[count + 1] = (struct pollfd){.fd = setup->stop, .events = POLLIN};
         if (left <= 0)
             break;
-        if (poll(polls, (nfds_t)count + 1, (int)(left < 1000 ? left : 1000)) <= 0)
+        if (poll(polls, (nfds_t)count + 2, (int)(left < 1000 ? left : 1000)) <= 0)
             continue;
+        if (polls[count + 1].revents != 0)
+            break;
         int fd = polls[count].revents != 0
                      ? accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)
                      : -1;
@@ -202,10 +217,12 @@ static enum hvd_status invite(const struct channel_setup *setup, int *fds, struc
     if (listener < 0 || status != HVD_OK)
         return status != HVD_OK ? status : HVD_ERR_ENGINE;
     struct guest *guests AUTO_FREE = mem_array(WAITING_MAX + 1, sizeof *guests);
-    struct pollfd *polls AUTO_FREE = mem_array(WAITING_MAX + 2, sizeof *polls);
+    struct pollfd *polls AUTO_FREE = mem_array(WAITING_MAX + 3, sizeof *polls);
     int missing = accept_all(listener, setup, &invitation, deadline_ms, fds, guests, polls);
     if (missing == 0)
         return HVD_OK;
+    if (stopped(setup))
+        return give_up(err);
     error_set(err, "%d of %d members of a process set did not connect within %lld ms", missing,
               setup->size - 1, (long long)setup->timeout_ms);
     return HVD_ERR_PEER_LOST;
@@ -214,31 +231,33 @@ static enum hvd_status invite(const struct channel_setup *setup, int *fds, struc
 /* ---- The other members ----------------------------------------------------------------------- */
 
 /* Until the socket is ready, or the time is over. */
-static bool ready(int fd, short events, int64_t deadline_ms)
+static bool ready(const struct channel_setup *setup, int fd, short events, int64_t deadline_ms)
 {
     for (;;) {
         int64_t left = deadline_ms - clock_mono_ms();
-        struct pollfd one = {.fd = fd, .events = events};
+        struct pollfd polls[2] = {{.fd = fd, .events = events},
+                                  {.fd = setup->stop, .events = POLLIN}};
         if (left <= 0)
             return false;
-        int rc = poll(&one, 1, (int)(left < 1000 ? left : 1000));
+        int rc = poll(polls, 2, (int)(left < 1000 ? left : 1000));
         if (rc > 0)
-            return true;
+            return polls[1].revents == 0;
         if (rc < 0 && errno != EINTR)
             return false;
     }
 }
 
-static bool introduce(int fd, const struct invitation *invitation, int rank, int64_t deadline_ms)
+static bool introduce(const struct channel_setup *setup, int fd,
+                      const struct invitation *invitation, int64_t deadline_ms)
 {
     unsigned char hello[HELLO], answer[HALF];
     size_t length = 0;
     memcpy(hello, invitation->secret, HALF);
     for (size_t b = 0; b < 4; b++)
-        hello[HALF + b] = (unsigned char)((unsigned)rank >> 8 * b);
+        hello[HALF + b] = (unsigned char)((unsigned)setup->rank >> 8 * b);
     if (send(fd, hello, HELLO, MSG_NOSIGNAL) != HELLO)
         return false;
-    while (length < HALF && ready(fd, POLLIN, deadline_ms)) {
+    while (length < HALF && ready(setup, fd, POLLIN, deadline_ms)) {
         ssize_t got = recv(fd, answer + length, HALF - length, MSG_DONTWAIT);
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
             return false;
@@ -248,8 +267,8 @@ static bool introduce(int fd, const struct invitation *invitation, int rank, int
 }
 
 /* -1: the root is not there. */
-static int connect_to(struct in_addr address, const struct invitation *invitation, int rank,
-                      int64_t deadline_ms)
+static int connect_to(const struct channel_setup *setup, struct in_addr address,
+                      const struct invitation *invitation, int64_t deadline_ms)
 {
     struct sockaddr_in name = {
         .sin_family = AF_INET, .sin_port = htons(invitation->port), .sin_addr = address};
@@ -259,9 +278,9 @@ static int connect_to(struct in_addr address, const struct invitation *invitatio
     if (fd < 0)
         return -1;
     if ((connect(fd, (struct sockaddr *)&name, sizeof name) == 0 || errno == EINPROGRESS) &&
-        ready(fd, POLLOUT, deadline_ms) &&
+        ready(setup, fd, POLLOUT, deadline_ms) &&
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &length) == 0 && failed == 0 &&
-        introduce(fd, invitation, rank, deadline_ms)) {
+        introduce(setup, fd, invitation, deadline_ms)) {
         prepare(fd);
         return fd;
     }
@@ -286,14 +305,16 @@ static enum hvd_status accept_invitation(const struct channel_setup *setup, int 
     do {
         for (size_t i = 0; i < invitation.count && *fd < 0; i++) {
             int64_t until = clock_mono_ms() + CONNECT_MS;
-            *fd = connect_to(invitation.addresses[i], &invitation, setup->rank,
+            *fd = connect_to(setup, invitation.addresses[i], &invitation,
                              until < deadline_ms ? until : deadline_ms);
         }
         if (*fd < 0)
-            poll(NULL, 0, 100);
-    } while (*fd < 0 && clock_mono_ms() < deadline_ms);
+            poll(&(struct pollfd){.fd = setup->stop, .events = POLLIN}, 1, 100);
+    } while (*fd < 0 && clock_mono_ms() < deadline_ms && !stopped(setup));
     if (*fd >= 0)
         return HVD_OK;
+    if (stopped(setup))
+        return give_up(err);
     error_set(err,
               "cannot connect to the root of a process set within %lld ms: if its host has several "
               "networks, name the right one in HOROVOD_GLOO_IFACE",

@@ -12,6 +12,7 @@ struct channel_setup {
     const int *ranks;      /* the members' global ranks, for errors */
     const char *interface; /* the root's addresses are those of it; NULL: of all */
     int64_t timeout_ms;    /* for all that the opening waits for */
+    int stop;              /* a descriptor: when it is readable, the opening fails at once */
 };
 
 /* Fills `fds`: at the root one for each other set rank, in their order; elsewhere one, to the root.

@@ -319,7 +319,8 @@ enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, str
                                     .size = setup->count,
                                     .ranks = set->ranks,
                                     .interface = setup->interface,
-                                    .timeout_ms = setup->timeout_ms};
+                                    .timeout_ms = setup->timeout_ms,
+                                    .stop = setup->stop};
     set->runner = (struct runner){.engine = setup->engine,
                                   .comm = comm,
                                   .set = setup->id,

@@ -46,6 +46,7 @@ struct set_setup {
     const struct engine *engine;
     const char *interface;
     int64_t timeout_ms;
+    int stop;                      /* a descriptor: readable when all sets fail */
     const struct set_owner *owner; /* borrowed */
 };
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/world.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "engine/choose.h"
 #include "engine/load.h"
@@ -28,6 +31,7 @@ struct world {
     struct set_owner owner;
     struct watch *watch;
     struct engine_comm *first_comm; /* of all ranks, until set 0 takes it */
+    int stop;                       /* an eventfd, readable after a failure */
     bool homogeneous;
     pthread_mutex_t lock, comm_lock;
     struct sets sets;
@@ -107,6 +111,9 @@ void world_lost(struct world *world, enum hvd_status status, const char *text)
     pthread_mutex_unlock(&world->lock);
     if (!first)
         return;
+    const uint64_t one = 1;
+    ssize_t done = fd_write(world->stop, &one, sizeof one);
+    (void)done;
     world->engine->abort(world->engine_world);
     pthread_mutex_lock(&world->lock);
     for (int32_t i = 0; i < world->sets.count; i++)
@@ -207,6 +214,7 @@ static struct process_set *make_set(struct world *world, int32_t id, const int *
         .engine = world->engine,
         .interface = world->setup.interface,
         .timeout_ms = world->setup.timeout_ms,
+        .stop = world->stop,
         .owner = &world->owner,
     };
     return set_create(&setup);
@@ -460,7 +468,12 @@ enum hvd_status world_open(const struct hvd_init_options *options, setup_get *ge
         (struct set_owner){made, NULL, lost, failure, change, stalled, goes_on, tuned, watch};
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->comm_lock, NULL);
+    made->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     enum hvd_status status = check_options(options, err);
+    if (made->stop < 0) {
+        error_errno(err, errno, "cannot make an eventfd");
+        status = HVD_ERR_MEMORY;
+    }
     if (status == HVD_OK)
         status = knobs_read(&made->knobs, get, err);
     if (status == HVD_OK)
@@ -508,6 +521,7 @@ uint32_t world_destroy(struct world *world)
     }
     pthread_mutex_destroy(&world->lock);
     pthread_mutex_destroy(&world->comm_lock);
+    fd_close(&world->stop);
     free(world);
     return generation;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """libhvd through hvd.h: tests/hvd/*.c under hvdrun, with 1 to 4 ranks, on each engine."""
+# ctest limit: 600
 # ctest each HVD_ENGINE: self mpi gloo
 
 import os
@@ -12,6 +13,7 @@ from rig import BUILD, Flow, main, nightly
 
 ENGINE = os.environ["HVD_ENGINE"]
 LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
+PHASES = ("init", "steps", "large", "adasum", "moves", "barrier", "sets", "join", "shutdown")
 SIZES = (1,) if ENGINE == "self" else (1, 2, 3, 4)
 
 
@@ -26,7 +28,7 @@ class Hvd(Flow):
         own = dict(env or {})
         if ENGINE == "mpi":  # Open MPI leaks, in plugins that it has unloaded when sanitizers look
             own["ASAN_OPTIONS"] = "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", "")
-        return self.run_job(*LAUNCHER[ENGINE], "-np", size, os.path.join(BUILD, "tests/hvd/hvd_test_" + name), *argv, env=own)
+        return self.run_job(*LAUNCHER[ENGINE], "-np", size, os.path.join(BUILD, "tests/hvd/hvd_test_" + name), *argv, env=own, timeout=180)
 
     def every(self, size, name, *argv, env=None):
         result = self.expect(self.run_hvd(size, name, *argv, env=env), 0)
@@ -42,7 +44,14 @@ class Hvd(Flow):
     def test_collectives_with_other_knobs(self):
         """A threshold that most tensors exceed, a cache that is too small, no cycle time."""
         knobs = {"HOROVOD_FUSION_THRESHOLD": "5000", "HOROVOD_CACHE_CAPACITY": "20", "HOROVOD_CYCLE_TIME": "0"}
-        self.every(SIZES[-1], "collectives", env=knobs)
+        for size in SIZES:
+            with self.subTest(size=size):
+                self.every(size, "collectives", env=knobs)
+
+    def test_collectives_in_a_process_set(self):
+        for size in SIZES[1:]:
+            with self.subTest(size=size):
+                self.every(size, "collectives", "set")
 
     def test_adasum(self):
         for size in SIZES:
@@ -152,20 +161,23 @@ class Hvd(Flow):
         result = self.expect(self.run_hvd(1, "faults", "idle", env={"HOROVOD_CYCLE_TIME": "often"}), 1)
         self.assertIn("HOROVOD_CYCLE_TIME", result.stderr)
 
-    def test_a_rank_is_killed(self):
-        if ENGINE == "gloo":
-            for number in range(16):
-                with self.subTest(number=number):
-                    result = self.expect(self.run_hvd(4, "faults", "killed", number), 128 + signal.SIGKILL)
+    def killed(self, numbers):
+        if ENGINE != "gloo":  # Open MPI does not notice it
+            return
+        for number in numbers:
+            phase = PHASES[number % len(PHASES)]
+            with self.subTest(phase=phase, number=number):
+                result = self.expect(self.run_hvd(4, "killed", phase, number), 128 + signal.SIGKILL)
+                self.assertNotIn("FAILED", result.stderr, result.describe())
+                if phase != "init":  # before the ranks have met, only the launcher sees it, and ends them
                     self.assertEqual(result.stdout.count("all right"), 3, result.describe())
 
-    @nightly("the first 16 run always")
+    def test_a_rank_is_killed_in_each_phase(self):
+        self.killed(range(2 * len(PHASES)))
+
+    @nightly("the first ones run always")
     def test_a_rank_is_killed_200_times(self):
-        if ENGINE == "gloo":
-            for number in range(16, 216):
-                with self.subTest(number=number):
-                    result = self.expect(self.run_hvd(4, "faults", "killed", number), 128 + signal.SIGKILL)
-                    self.assertEqual(result.stdout.count("all right"), 3, result.describe())
+        self.killed(range(2 * len(PHASES), 200 + 2 * len(PHASES)))
 
 
 if __name__ == "__main__":

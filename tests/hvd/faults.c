@@ -2,7 +2,6 @@
 /*
  * What libhvd does when something goes wrong: faults CASE [NUMBER].
  *
- *   killed  rank NUMBER % size is killed while all ranks submit; where depends on NUMBER
  *   leaves  rank 1 shuts down while the others wait
  *   slow    a process set whose members are slow does not keep another set waiting
  *   idle    a process that has nothing to do does not wake up
@@ -12,7 +11,6 @@
  *   steps   nothing goes wrong in NUMBER steps, in two process sets
  */
 #include <dirent.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +20,8 @@
 
 #include "base/mem.h"
 #include "job.h"
-#include "values.h"
 
-enum { TENSORS = 12, STEPS = 1000000 };
+enum { TENSORS = 12 };
 static const int64_t length = 5000;
 
 static void sleep_ms(int64_t ms)
@@ -53,28 +50,6 @@ static int step(float *data, int32_t set, int count)
         status = status == HVD_OK ? one : status;
     }
     return status;
-}
-
-static void *die_soon(void *argument)
-{
-    uint64_t number = *(const uint64_t *)argument;
-    sleep_ms((int64_t)(values_seed(7, number) % 60));
-    raise(SIGKILL);
-    return NULL;
-}
-
-static void run_killed(const struct job *job, uint64_t number)
-{
-    float *data AUTO_FREE = mem_array(TENSORS, (size_t)length * sizeof *data);
-    pthread_t thread;
-    hvd_handle handle;
-    if (number % (uint64_t)job->size == (uint64_t)job->rank)
-        pthread_create(&thread, NULL, die_soon, &number);
-    int status = HVD_OK;
-    for (int i = 0; i < STEPS && status == HVD_OK; i++)
-        status = step(data, 0, 1 + i % TENSORS);
-    job_expect(status, HVD_ERR_PEER_LOST, "", "the step in which a rank died");
-    job_expect(hvd_barrier_async(NULL, &handle), HVD_ERR_PEER_LOST, "", "a later call");
 }
 
 static void run_leaves(const struct job *job, uint64_t number)
@@ -220,18 +195,14 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(const struct job *job, uint64_t number);
     } cases[] = {
-        {"killed", run_killed}, {"leaves", run_leaves}, {"slow", run_slow},
-        {"idle", run_idle},     {"stall", run_stall},   {"gives_up", run_gives_up},
-        {"exits", run_exits},   {"steps", run_steps},
+        {"leaves", run_leaves}, {"slow", run_slow},         {"idle", run_idle},
+        {"stall", run_stall},   {"gives_up", run_gives_up}, {"exits", run_exits},
+        {"steps", run_steps},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
             continue;
         signal(SIGTERM, SIG_IGN); /* from the launcher, when it sees a rank that has died */
-        if (hvd_init(NULL) == HVD_ERR_PEER_LOST && strcmp(argv[1], "killed") == 0) {
-            printf("all right: a rank died in hvd_init\n");
-            return 0;
-        }
         struct job job = job_begin();
         cases[i].run(&job, argc > 2 ? strtoull(argv[2], NULL, 10) : 0);
         job_end(&job);
