@@ -2,6 +2,8 @@
 /*
  * Property tests of hvd.h: each collective with each type, operation and size is compared with a
  * serial result. Each rank submits from eight threads, in a random order that is its own.
+ *
+ *   collectives [set]   `set`: in the process set of all ranks but rank 0
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -29,6 +31,8 @@ struct test_case {
     int64_t size, rows[2];
     double prescale, postscale;
     bool in_place;
+    int32_t set;
+    int first; /* the global rank of set rank 0 */
     char name[64];
     void *input, *output;
     int64_t splits[16];
@@ -36,7 +40,9 @@ struct test_case {
 };
 
 struct run {
-    const struct job *job;
+    const struct job *job; /* of the process set */
+    int32_t set;
+    int first;
     struct test_case *cases;
     size_t count, next;
     size_t order[CASES_MAX];
@@ -54,6 +60,8 @@ static void add(struct run *run, struct test_case one)
                                         "reducescatter"};
     if (one.type == HVD_BOOL && one.op == HVD_AVERAGE)
         return;
+    one.set = run->set;
+    one.first = run->first;
     snprintf(one.name, sizeof one.name, "%s.%s.%d.%lld.%g.%d", kinds[one.kind],
              hvd_type_name(one.type), one.op, (long long)one.size, one.prescale, one.in_place);
     run->cases[run->count++] = one;
@@ -133,14 +141,16 @@ static void submit(const struct job *job, struct test_case *one)
     options.op = one->op;
     options.prescale = one->prescale;
     options.postscale = one->postscale;
+    options.set = one->set;
     int status = HVD_OK;
     switch (one->kind) {
     case REDUCE: status = hvd_allreduce_async(&tensor, &options, &one->handle); break;
-    case GATHER: status = hvd_allgather_async(&tensor, NULL, &one->handle); break;
+    case GATHER: status = hvd_allgather_async(&tensor, &options, &one->handle); break;
     case BROADCAST:
-        status = hvd_broadcast_async(&tensor, root_of(job, one), NULL, &one->handle);
+        status =
+            hvd_broadcast_async(&tensor, one->first + root_of(job, one), &options, &one->handle);
         break;
-    case TO_ALL: status = hvd_alltoall_async(&tensor, one->splits, NULL, &one->handle); break;
+    case TO_ALL: status = hvd_alltoall_async(&tensor, one->splits, &options, &one->handle); break;
     case SCATTER: status = hvd_reducescatter_async(&tensor, &options, &one->handle); break;
     }
     job_expect(status, HVD_OK, "", one->name);
@@ -233,10 +243,9 @@ static void shuffle(struct run *run, int round)
     run->next = 0;
 }
 
-int main(void)
+static void run_all(const struct job *job, int32_t set, int first)
 {
-    struct job job = job_begin();
-    struct run run = {.job = &job, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct run run = {.job = job, .set = set, .first = first, .lock = PTHREAD_MUTEX_INITIALIZER};
     run.cases = mem_array(CASES_MAX, sizeof *run.cases);
     add_all(&run);
     for (int round = 0; round < ROUNDS; round++) {
@@ -247,9 +256,30 @@ int main(void)
         for (int i = 0; i < THREADS; i++)
             pthread_join(threads[i], NULL);
         for (size_t i = 0; i < run.count; i++)
-            check(&job, &run.cases[i]);
+            check(job, &run.cases[i]);
     }
     free(run.cases);
+}
+
+static void run_in_set(const struct job *job)
+{
+    int32_t ranks[16], set, count = 0;
+    for (int rank = job->size - 1; rank > 0; rank--)
+        ranks[count++] = rank;
+    job_expect(hvd_add_process_set(ranks, count, &set), HVD_OK, "", "add");
+    const struct job own = {hvd_process_set_rank(set), hvd_process_set_size(set)};
+    if (job->rank > 0)
+        run_all(&own, set, 1);
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = job_begin();
+    if (argc > 1 && strcmp(argv[1], "set") == 0)
+        run_in_set(&job);
+    else
+        run_all(&job, 0, 0);
+    job_expect(hvd_barrier(NULL), HVD_OK, "", "barrier");
     job_end(&job);
     return 0;
 }
