@@ -66,6 +66,11 @@ class Hvd(Flow):
             with self.subTest(size=size):
                 self.every(size, "rules")
 
+    def test_misuse(self):
+        for size in SIZES[:2]:
+            with self.subTest(size=size):
+                self.every(size, "misuse")
+
     def test_process_sets_of_mpi(self):
         if ENGINE == "mpi":
             for size in SIZES:
