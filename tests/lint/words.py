@@ -6,8 +6,8 @@
 - A line of Markdown holds one sentence, or a part of one, in at most 120 columns. Tables are exempt.
 - The words of BANNED do not occur.
 
-Code blocks and headings are skipped. Without arguments the check reads the documents of the tree and the
-help texts of the options. With arguments it reads those files: *.md, option.def, *.h.
+Code blocks and headings are skipped. Without arguments the check reads the documents of the tree, the help
+texts of the options and hvd.h. With arguments it reads those files: *.md, option.def, *.h.
 """
 import collections
 import re
@@ -17,7 +17,7 @@ import tree
 WORDS_MAX = 25
 COLUMNS_MAX = 120
 PAGES = re.compile(r"(README|CONTRIBUTING|docs/[^/]+|hostfiles/README|examples/README|tests/\w+/README)\.md")
-HELP = "launcher/model/settings/option.def"
+HELP = ("launcher/model/settings/option.def", "runtime/include/hvd.h")  # the man pages are made from them
 
 WHO_AFTER = "and|or|but|for|of|by|from|with|is|are|was|were|only|not|than"
 BANNED = [  # (what, instead); lower case
@@ -181,7 +181,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     source = tree.Tree(options.root)
     found = tree.Findings()
-    names = options.files or [name for name in source.files if PAGES.fullmatch(name) or name == HELP]
+    names = options.files or [name for name in source.files if PAGES.fullmatch(name) or name in HELP]
     for each in names:
         try:
             check(each, source.text(each) if each in source.files else open(each, encoding="utf-8").read(), found)
