@@ -6,6 +6,7 @@
 #include "agent/agent_end.h"
 #include "agent/crew_orders.h"
 #include "agent/node_orders.h"
+#include "agent/pulse.h"
 #include "agent/usage.h"
 #include "base/clock.h"
 
@@ -57,6 +58,13 @@ static void sample(struct agent *agent, const struct frame_header *header, const
     usage_report(agent->usage, agent->crews, &agent->post);
 }
 
+static void pulse_request(struct agent *agent, const struct frame_header *header,
+                          const uint8_t *body)
+{
+    (void)header, (void)body;
+    pulse_report(agent->crews, agent->lines, &agent->post);
+}
+
 static void end(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
     agent_end_order(agent, header->epoch, body, header->length);
@@ -85,6 +93,7 @@ static const struct order orders[] = {
     [FRAME_PROBE] = {.node = node_orders_check},
     [FRAME_STATE_REQUEST] = {.node = state_request},
     [FRAME_SAMPLE] = {.node = sample},
+    [FRAME_PULSE_REQUEST] = {.node = pulse_request},
     [FRAME_END] = {.node = end},
     [FRAME_QUIT] = {.node = quit},
     [FRAME_CANCEL] = {.crews = cancel},

@@ -23,6 +23,7 @@
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/collect.h"
+#include "driver/run/hang_watch.h"
 #include "driver/run/job_lines.h"
 #include "driver/run/job_output.h"
 #include "driver/run/job_rendezvous.h"
@@ -204,6 +205,7 @@ static int job_open(struct job *job, struct error *err)
     job->orphans = orphans_create(job);
     job->looks = looks_create(job);
     job->time_limit = time_limit_create(job);
+    job->hang_watch = hang_watch_create(job);
     job->suspension = suspension_create(job);
     job->sampler = sampler_create(job);
     job->warning = warning_create(job, user_signals_end, err);
@@ -289,6 +291,7 @@ static void job_close(struct job *job)
     sampler_destroy(job->sampler);
     suspension_destroy(job->suspension);
     time_limit_destroy(job->time_limit);
+    hang_watch_destroy(job->hang_watch);
     looks_destroy(job->looks);
     orphans_destroy(job->orphans);
     teardown_destroy(job->teardown);

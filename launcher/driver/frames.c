@@ -5,6 +5,7 @@
 #include "driver/mpi/job_mpi.h"
 #include "driver/run/collect.h"
 #include "driver/run/exits.h"
+#include "driver/run/hang_watch.h"
 #include "driver/run/job_lines.h"
 #include "driver/run/job_progress.h"
 #include "driver/run/job_rendezvous.h"
@@ -28,6 +29,8 @@ static const struct frame_rule common[FRAME_RULES] = {
     [FRAME_SIGNALLED] = {user_signals_frame, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SAMPLED] = {sampler_take, EPOCHS_ALL, NODE_UP, false},
     [FRAME_STATE_REPORT] = {looks_report, EPOCHS_OF_WORKERS, NODE_STARTING, false},
+
+    [FRAME_PULSE] = {hang_watch_pulse, EPOCHS_OF_WORKERS, NODE_STARTING, false},
 
     [FRAME_STARTED] = {exits_started, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
     [FRAME_EXITED] = {exits_exited, EPOCHS_OF_WORKERS, NODE_RUNNING, false},

@@ -30,6 +30,13 @@ bool process_usage_read(pid_t pid, struct buf *scratch, struct process_usage *ou
     return true;
 }
 
+uint64_t process_waits_read(pid_t pid, struct buf *scratch)
+{
+    uint64_t waits = 0;
+    const char *status = read_of(pid, "status", scratch);
+    return status != NULL && proc_waits_read(status, &waits) == 0 ? waits : 0;
+}
+
 void host_usage_read(struct buf *scratch, struct host_usage *out)
 {
     static const char *const files[HOST_RESOURCES] = {[HOST_CPU] = "/proc/pressure/cpu",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -18,6 +19,9 @@ struct process_usage {
 
 /* `scratch` is a buffer that the caller keeps for many calls. false: the process is gone. */
 bool process_usage_read(pid_t pid, struct buf *scratch, struct process_usage *out);
+
+/* How often its main thread gave up the processor to wait; 0: the process is gone. */
+uint64_t process_waits_read(pid_t pid, struct buf *scratch);
 
 enum host_resource { HOST_CPU, HOST_MEMORY, HOST_IO, HOST_RESOURCES };
 

@@ -51,7 +51,8 @@
     X(FRAME_CHECK, 49) X(FRAME_CHECKED, 50) X(FRAME_PROBE, 51) X(FRAME_PROBED, 52)                 \
     X(FRAME_OUTPUT_SHOW, 53) X(FRAME_FAREWELL, 54) X(FRAME_LINE_OPENED, 55)                        \
     X(FRAME_RANKS_ENDED, 56) X(FRAME_STALL, 57) X(FRAME_PROGRESS, 62)                              \
-    X(FRAME_SAMPLE, 64) X(FRAME_SAMPLED, 65)
+    X(FRAME_SAMPLE, 64) X(FRAME_SAMPLED, 65)                                       \
+    X(FRAME_PULSE_REQUEST, 70) X(FRAME_PULSE, 71)
 /* clang-format on */
 
 enum frame_type {

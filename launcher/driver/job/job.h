@@ -46,6 +46,7 @@ struct allocation;
 struct check_request;
 struct collect;
 struct events;
+struct hang_watch;
 struct helpers;
 struct job_control;
 struct job_kind;
@@ -154,7 +155,8 @@ struct job {
     struct collect *collect;
     struct job_control *control; /* of a job with workers; or NULL */
     struct events *events;
-    struct line_log *line_log; /* NULL: the job keeps no log, or not yet */
+    struct hang_watch *hang_watch; /* NULL: nobody wants to know */
+    struct line_log *line_log;     /* NULL: the job keeps no log, or not yet */
     struct job_lines *lines;
     struct looks *looks;
     struct job_mpi *mpi;

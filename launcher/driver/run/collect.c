@@ -123,6 +123,7 @@ int collect_bytes(struct job *job, struct node_link *node, const struct agent_fr
     if (!credit_received(&node->credit, bytes))
         return -1;
     owe(collect, data.seat, node, bytes);
+    job->ranks.records[data.seat].output += bytes;
     const uint8_t *body = frame->body + FRAME_DATA_PREFIX;
     int64_t when = node_link_time(node, data.when_ns);
     remember(job, data.seat, stream, body, bytes, when);

@@ -158,7 +158,7 @@ static bool is_wanted(const struct look_ranks *ranks, int rank)
 }
 
 struct walk {
-    void (*each)(void *context, const struct stack *stack);
+    void (*each)(void *context, int seat, const struct look_stack *stack);
     void *context;
     const struct look_ranks *ranks;
     bool bare;
@@ -185,7 +185,7 @@ static void walk_stack(const struct walk *walk, const struct job *job,
     }
     stack.frames = frames;
     stack.count = source->n_frames;
-    walk->each(walk->context, &stack);
+    walk->each(walk->context, (int)source->seat, &(struct look_stack){&stack, source->bare});
 }
 
 static void walk_all(const struct walk *walk, const struct look *look)
@@ -200,15 +200,16 @@ static void walk_all(const struct walk *walk, const struct look *look)
     }
 }
 
-void look_walk(const struct look *look, void (*each)(void *context, const struct stack *stack),
-               void *context)
+void look_walk(const struct look *look,
+               void (*each)(void *context, int seat, const struct look_stack *stack), void *context)
 {
     walk_all(&(struct walk){.each = each, .context = context, .bare = true}, look);
 }
 
-static void add_to_tree(void *context, const struct stack *stack)
+static void add_to_tree(void *context, int seat, const struct look_stack *stack)
 {
-    stack_tree_add(context, stack);
+    (void)seat;
+    stack_tree_add(context, stack->stack);
 }
 
 struct stack_tree *look_tree(const struct look *look, bool bare, const struct look_ranks *ranks)

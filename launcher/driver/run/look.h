@@ -30,8 +30,15 @@ struct look_ranks { /* the wanted ones; NULL: all */
 
 /* The stacks, as a new tree. With `bare`, also processes that do not run Python. */
 struct stack_tree *look_tree(const struct look *look, bool bare, const struct look_ranks *ranks);
+
+struct look_stack {
+    const struct stack *stack;
+    bool bare; /* a process that does not run Python */
+};
+
 /* Calls `each` for every stack; what it gets is borrowed. */
-void look_walk(const struct look *look, void (*each)(void *context, const struct stack *stack),
+void look_walk(const struct look *look,
+               void (*each)(void *context, int seat, const struct look_stack *stack),
                void *context);
 
 /* The hosts whose agents did not answer in time, as "c17, c18"; empty: none. */

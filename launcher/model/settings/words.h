@@ -11,6 +11,10 @@
     X(SET_COLOR_AUTO, "auto")     \
     X(SET_COLOR_ALWAYS, "always") \
     X(SET_COLOR_NEVER, "never")
+#define ON_HANG_WORDS(X)        \
+    X(SET_ON_HANG_WARN, "warn") \
+    X(SET_ON_HANG_DUMP, "dump") \
+    X(SET_ON_HANG_KILL, "kill")
 #define HANGUP_WORDS(X)      \
     X(SET_HANGUP_END, "end") \
     X(SET_HANGUP_DETACH, "detach")
@@ -77,6 +81,7 @@
 
 #define WORD_ENUM(id, text) id,
 enum set_color { COLOR_WORDS(WORD_ENUM) };
+enum set_on_hang { ON_HANG_WORDS(WORD_ENUM) };
 enum set_hangup { HANGUP_WORDS(WORD_ENUM) };
 enum set_dry_run { DRY_RUN_WORDS(WORD_ENUM) };
 enum set_transport { TRANSPORT_WORDS(WORD_ENUM) };

@@ -65,7 +65,17 @@ static int read_key(const char *text, const char *key, uint64_t *out)
 }
 
 /* The fields that we want, by their number in proc(5). */
-enum { PARENT = 4, SESSION = 6, CPU_FIRST = 14, CPU_LAST = 17, THREADS = 20, START = 22, RSS = 24 };
+enum {
+    PARENT = 4,
+    SESSION = 6,
+    FAULTS = 10,
+    CHILD_FAULTS,
+    CPU_FIRST = 14,
+    CPU_LAST = 17,
+    THREADS = 20,
+    START = 22,
+    RSS = 24
+};
 
 static void keep_field(struct proc_stat *stat, int field, uint64_t value)
 {
@@ -73,6 +83,8 @@ static void keep_field(struct proc_stat *stat, int field, uint64_t value)
         stat->parent = (int64_t)value;
     else if (field == SESSION)
         stat->session = (int64_t)value;
+    else if (field == FAULTS || field == CHILD_FAULTS)
+        stat->faults += value;
     else if (field >= CPU_FIRST && field <= CPU_LAST)
         stat->cpu_ticks += value;
     else if (field == THREADS)
@@ -102,6 +114,11 @@ int proc_stat_read(const char *text, struct proc_stat *out)
     }
     *out = stat;
     return 0;
+}
+
+int proc_waits_read(const char *text, uint64_t *out)
+{
+    return read_key(text, "voluntary_ctxt_switches:", out);
 }
 
 int proc_io_read(const char *text, struct proc_io *out)

@@ -16,9 +16,13 @@ struct proc_stat {
     uint64_t cpu_ticks;   /* user and system, also of children that it has waited for */
     uint64_t start_ticks; /* with the pid, it names one process */
     uint64_t threads, resident_pages;
+    uint64_t faults; /* of pages that were in memory, also of children that it has waited for */
     char state;
 };
 int proc_stat_read(const char *text, struct proc_stat *out);
+
+/* /proc/PID/status: how often the thread gave up the processor to wait. */
+int proc_waits_read(const char *text, uint64_t *out);
 
 /* /proc/PID/io: bytes that went through system calls, also of children that it has waited for. */
 struct proc_io {

@@ -22,6 +22,7 @@ static void check_stat(const char *text)
     assert_int_equal(stat.session, 4690);
     assert_int_equal(stat.cpu_ticks, 420 + 33 + 7 + 5);
     assert_int_equal(stat.threads, 18);
+    assert_int_equal(stat.faults, 25934 + 81);
     assert_int_equal(stat.start_ticks, 3029531);
     assert_int_equal(stat.resident_pages, 70011);
     assert_int_equal(stat.state, 'S');
@@ -55,6 +56,16 @@ static void test_stat_broken(void **state)
         assert_int_equal(proc_stat_read(texts[i], &stat), -1);
         assert_int_equal(stat.threads, 7); /* untouched */
     }
+}
+
+static void test_waits(void **state)
+{
+    (void)state;
+    uint64_t waits = 1;
+    assert_int_equal(proc_waits_read("Name:\ta\nnonvoluntary_ctxt_switches:\t7\n", &waits), -1);
+    assert_int_equal(waits, 1);
+    assert_int_equal(proc_waits_read("Name:\ta\nvoluntary_ctxt_switches:\t42\n", &waits), 0);
+    assert_int_equal(waits, 42);
 }
 
 static void test_io(void **state)
@@ -135,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat),
         cmocka_unit_test(test_stat_broken),
+        cmocka_unit_test(test_waits),
         cmocka_unit_test(test_io),
         cmocka_unit_test(test_pressure),
         cmocka_unit_test(test_pressure_broken),

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PULSE: what the workers of this node have used so far, so that the driver sees whether they work.
+ */
+#pragma once
+
+#include "agent/crews.h"
+
+/* One frame. `lines` (may be NULL) say how far each worker has come. */
+void pulse_report(const struct crews *crews, const struct worker_lines *lines,
+                  const struct post *post);

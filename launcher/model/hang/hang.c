@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/hang/hang.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+#define ARMED_CPU_US 50000 /* of a program that has begun to do something */
+#define BUSY_PERCENT 1     /* of one processor; threads that only look at a clock use less */
+#define BUSY_MIN_US 30000  /* the kernel counts in ticks of 10 ms */
+#define FAULTS_PER_S 16
+#define FAULTS_MIN 64
+#define WAITS_PER_S 4
+#define WAITS_MIN 8
+#define GAP_PERIODS 3 /* between two samples that come one after the other */
+
+struct rank {
+    bool runs, sampled;
+    struct hang_sample last;
+    int64_t last_ms;
+    int64_t quiet_ms;
+    bool spins;     /* at some time since it has been quiet */
+    uint64_t place; /* since then; 0: not looked at */
+    int looks;      /* that showed this place */
+};
+
+struct hang {
+    struct hang_limits limits;
+    int64_t period_ms;
+    struct rank *ranks;
+    int count;
+    bool armed, warned, found;
+};
+
+static int64_t shorter(int64_t a, int64_t b)
+{
+    if (a <= 0 || b <= 0)
+        return a > b ? a : b;
+    return a < b ? a : b;
+}
+
+struct hang *hang_create(const struct hang_limits *limits)
+{
+    struct hang *hang = mem_alloc(sizeof(*hang));
+    int64_t period = shorter(limits->warning_ms, limits->hang_ms) / HANG_PERIODS;
+    if (period < HANG_PERIOD_MIN_MS)
+        period = HANG_PERIOD_MIN_MS;
+    if (period > HANG_PERIOD_MAX_MS)
+        period = HANG_PERIOD_MAX_MS;
+    *hang = (struct hang){.limits = *limits, .period_ms = period};
+    return hang;
+}
+
+void hang_destroy(struct hang *hang)
+{
+    if (hang != NULL)
+        free(hang->ranks);
+    free(hang);
+}
+
+int64_t hang_period_ms(const struct hang *hang)
+{
+    return hang->period_ms;
+}
+
+void hang_seat(struct hang *hang, int seat, bool runs)
+{
+    if (seat >= hang->count && !runs)
+        return;
+    if (seat >= hang->count) {
+        hang->ranks = mem_resize_array(hang->ranks, (size_t)seat + 1, sizeof(*hang->ranks));
+        for (int i = hang->count; i <= seat; i++)
+            hang->ranks[i] = (struct rank){.runs = false};
+        hang->count = seat + 1;
+    }
+    if (hang->ranks[seat].runs != runs)
+        hang->ranks[seat] = (struct rank){.runs = runs};
+}
+
+static void moved(struct rank *rank)
+{
+    rank->quiet_ms = 0;
+    rank->spins = false;
+    rank->place = 0;
+    rank->looks = 0;
+}
+
+static bool is_another_worker(const struct hang_sample *last, const struct hang_sample *next)
+{
+    return next->output < last->output || next->operations < last->operations;
+}
+
+/* Whether `grown` is at least `rate` for each second, and more than chance. */
+static bool exceeds(uint64_t last, uint64_t next, int64_t elapsed_ms, uint64_t rate, uint64_t least)
+{
+    uint64_t grown = next > last ? next - last : 0; /* a child that ends can take some along */
+    uint64_t wanted = (uint64_t)elapsed_ms * rate / 1000;
+    return grown >= (wanted > least ? wanted : least);
+}
+
+static enum hang_way way_of(const struct hang_sample *last, const struct hang_sample *next,
+                            int64_t elapsed_ms)
+{
+    if (next->output != last->output || next->operations != last->operations || next->debugged ||
+        exceeds(last->io_bytes, next->io_bytes, 0, 0, HANG_IO_BYTES) ||
+        exceeds(last->faults, next->faults, elapsed_ms, FAULTS_PER_S, FAULTS_MIN))
+        return HANG_MOVES;
+    if (!exceeds(last->cpu_us, next->cpu_us, elapsed_ms, BUSY_PERCENT * 10000, BUSY_MIN_US))
+        return HANG_WAITS;
+    bool works = exceeds(last->waits, next->waits, elapsed_ms, WAITS_PER_S, WAITS_MIN);
+    return works ? HANG_MOVES : HANG_SPINS;
+}
+
+static bool has_begun(const struct hang_sample *sample)
+{
+    return sample->output > 0 || sample->operations > 0 || sample->io_bytes >= HANG_IO_BYTES ||
+           sample->cpu_us >= ARMED_CPU_US;
+}
+
+void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms)
+{
+    if (seat < 0 || seat >= hang->count || !hang->ranks[seat].runs)
+        return;
+    struct rank *rank = &hang->ranks[seat];
+    int64_t elapsed = now_ms - rank->last_ms;
+    bool unknown = !rank->sampled || is_another_worker(&rank->last, sample) ||
+                   elapsed > GAP_PERIODS * hang->period_ms;
+    enum hang_way way = unknown ? HANG_MOVES : way_of(&rank->last, sample, elapsed);
+    hang->armed = hang->armed || has_begun(sample);
+    if (way == HANG_MOVES)
+        moved(rank);
+    else
+        rank->quiet_ms += elapsed;
+    rank->spins = rank->spins || way == HANG_SPINS;
+    rank->last = *sample;
+    rank->last_ms = now_ms;
+    rank->sampled = true;
+}
+
+void hang_place(struct hang *hang, int seat, uint64_t place)
+{
+    if (seat < 0 || seat >= hang->count || !hang->ranks[seat].spins)
+        return;
+    struct rank *rank = &hang->ranks[seat];
+    if (place == 0 || (rank->place != 0 && rank->place != place)) {
+        moved(rank);
+        return;
+    }
+    rank->place = place;
+    rank->looks++;
+}
+
+int64_t hang_quiet_ms(const struct hang *hang, int64_t now_ms)
+{
+    int64_t quiet = INT64_MAX;
+    for (int seat = 0; seat < hang->count; seat++) {
+        const struct rank *rank = &hang->ranks[seat];
+        bool known = rank->sampled && now_ms - rank->last_ms <= GAP_PERIODS * hang->period_ms;
+        int64_t its = known ? rank->quiet_ms : 0;
+        if (rank->runs && its < quiet)
+            quiet = its;
+    }
+    return quiet < INT64_MAX && hang->armed ? quiet : 0;
+}
+
+struct spinning {
+    bool any, uncertain; /* uncertain: not looked at often enough */
+};
+
+static struct spinning spinning_ranks(const struct hang *hang)
+{
+    struct spinning found = {.any = false};
+    for (int seat = 0; seat < hang->count; seat++) {
+        const struct rank *rank = &hang->ranks[seat];
+        found.any = found.any || rank->spins;
+        found.uncertain = found.uncertain || (rank->spins && rank->looks < HANG_LOOKS);
+    }
+    return found;
+}
+
+/* Looks count only if they follow each other up to the verdict. */
+static void forget_looks(struct hang *hang)
+{
+    for (int seat = 0; seat < hang->count; seat++) {
+        hang->ranks[seat].place = 0;
+        hang->ranks[seat].looks = 0;
+    }
+}
+
+enum hang_news hang_tick(struct hang *hang, int64_t now_ms)
+{
+    const struct hang_limits *limits = &hang->limits;
+    int64_t quiet = hang_quiet_ms(hang, now_ms);
+    bool kill = limits->hang_ms > 0 && !hang->found, warn = limits->warning_ms > 0 && !hang->warned;
+    struct spinning spinning = spinning_ranks(hang);
+    if ((hang->warned || hang->found) && quiet == 0) {
+        hang->warned = hang->found = false;
+        return HANG_PASSED;
+    }
+    if (kill && quiet >= limits->hang_ms && !spinning.uncertain) {
+        hang->found = hang->warned = true;
+        return HANG_FOUND;
+    }
+    if (warn && quiet >= limits->warning_ms && !spinning.uncertain) {
+        hang->warned = true;
+        return HANG_WARNING;
+    }
+    bool near = (kill && quiet >= limits->hang_ms / 2) || (warn && quiet >= limits->warning_ms / 2);
+    if (!near)
+        forget_looks(hang);
+    return near && spinning.any ? HANG_LOOK : HANG_NOTHING;
+}
+
+enum hang_way hang_way(const struct hang *hang, int seat)
+{
+    if (seat < 0 || seat >= hang->count || hang->ranks[seat].quiet_ms == 0)
+        return HANG_MOVES;
+    return hang->ranks[seat].spins ? HANG_SPINS : HANG_WAITS;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does a job hang? Pure: facts about its ranks and the time come in, the verdict goes out.
+ *
+ * A rank is *quiet* in the time between two samples, unless one of these shows progress:
+ * - it has written output, or its library has completed an operation,
+ * - it has read or written HANG_IO_BYTES, or touched new memory,
+ * - it has used the processor, and meanwhile often waited for something: it works.
+ *
+ * What is left is a rank that waits, or one that only uses the processor. The second may compute,
+ * or spin in a loop that waits for another rank. It counts as quiet if it stays at one place:
+ * HANG_LOOKS looks at its stack must show the same. A rank whose stack cannot be read shows
+ * progress.
+ *
+ * A job hangs when all ranks that run have been quiet for the limit. What a rank does between two
+ * samples that are far apart is unknown, so it counts as progress: its host may stand still. The
+ * time in which a debugger holds a rank is no silence of this rank. A job that has not done
+ * anything yet does not hang.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HANG_IO_BYTES 4096
+#define HANG_LOOKS 16
+#define HANG_PERIODS 40 /* samples within a limit */
+#define HANG_PERIOD_MIN_MS 100
+#define HANG_PERIOD_MAX_MS 30000
+
+struct hang_limits {
+    int64_t warning_ms, hang_ms; /* 0: never */
+};
+
+/* All numbers count from the start of the rank. */
+struct hang_sample {
+    uint64_t output;     /* bytes */
+    uint64_t operations; /* completed by the library that it uses; 0: it does not say */
+    uint64_t io_bytes, cpu_us, faults;
+    uint64_t waits; /* how often it gave up its processor to wait */
+    bool debugged;  /* a debugger holds it */
+};
+
+enum hang_news {
+    HANG_NOTHING,
+    HANG_LOOK,    /* hang_place() is wanted for every rank */
+    HANG_WARNING, /* quiet for warning_ms; once */
+    HANG_FOUND,   /* quiet for hang_ms; once */
+    HANG_PASSED,  /* it had been quiet, and shows progress again; once */
+};
+
+enum hang_way { HANG_MOVES, HANG_WAITS, HANG_SPINS };
+
+struct hang;
+
+struct hang *hang_create(const struct hang_limits *limits);
+void hang_destroy(struct hang *hang);            /* accepts NULL */
+int64_t hang_period_ms(const struct hang *hang); /* between two samples */
+
+/* Whether a rank runs there. Another worker on the same seat has smaller numbers. */
+void hang_seat(struct hang *hang, int seat, bool runs);
+void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms);
+/* Where the rank is: a number that stands for its stack; 0: unknown. */
+void hang_place(struct hang *hang, int seat, uint64_t place);
+
+enum hang_news hang_tick(struct hang *hang, int64_t now_ms);
+int64_t hang_quiet_ms(const struct hang *hang,
+                      int64_t now_ms); /* for how long all ranks have been quiet */
+enum hang_way hang_way(const struct hang *hang, int seat); /* how it spends the quiet time */

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--hang-timeout, --on-hang and --hang-warning: a job in which no rank shows progress (docs/hangs.md)."""
+# ctest waits
+
+import json
+import os
+import sys
+
+from rig import Flow, main, worker
+
+# Rank 1 does what the first argument says, and the others wait for it.
+SCRIPT = """\
+import os, socket, sys, time
+one, other = socket.socketpair()
+rank = int(os.environ["RANK"])
+
+def all_reduce():
+    one.recv(1)
+
+def sleep():
+    time.sleep(1000)
+
+def spin():
+    sum(range(10 ** 15))
+
+def work(seconds=6):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        a(); b(); c()
+
+def a(): sum(range(1000000))
+def b(): sum(range(1000001))
+def c(): sum(range(1000002))
+
+def pages(seconds=6):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        bytearray(50_000_000); time.sleep(0.01)
+
+def say(seconds=6):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        print("still here", flush=True); time.sleep(0.2)
+
+os.write(1, b"ready\\n")
+if rank == 1:
+    globals()[sys.argv[1]]()
+    os._exit(0)
+if sys.argv[1] in ("sleep", "spin"):
+    all_reduce()
+"""
+
+
+class Hang(Flow):
+
+    def run_script(self, what, *options):
+        return self.run_job("-np", 3, "--grace", 1, *options, sys.executable, self.write("train.py", SCRIPT), what, timeout=120)
+
+    def test_kill(self):
+        report, events = self.box.path("report.json"), self.box.path("events")
+        result = self.run_script("sleep", "--hang-timeout", 2, "--report", report, "--events", events)
+        self.expect(result, 119)
+        self.expect_said(result, r"(?m)^ +\[1\] [^\n]*train.py:\d+ sleep; calls (clock_nanosleep|select)$")
+        self.expect_said(result, r"(?m)^ +\[0,2\] [^\n]*train.py:\d+ all_reduce; calls recvfrom$")
+        self.expect_said(result, r"the job hangs: no rank has shown progress for --hang-timeout 2.0 s")
+        self.assertIn("all_reduce", json.dumps(self.read_json(report)["stacks"]))
+        with open(events) as file:
+            self.assertIn("hang", [json.loads(line)["event"] for line in file])
+
+    def test_a_rank_that_spins(self):
+        result = self.expect(self.run_script("spin", "--hang-timeout", 2), 119)
+        self.expect_said(result, r"\[1\] [^\n]*train.py:\d+ spin; running; holds the GIL")
+
+    def test_progress(self):
+        for what in ("work", "pages", "say"):
+            with self.subTest(what=what):
+                result = self.expect(self.run_script(what, "--hang-timeout", 2, "--hang-warning", 2), 0)
+                self.expect_not_said(result, "progress")
+
+    def test_warn_and_dump(self):
+        for action, shown in (("warn", False), ("dump", True)):
+            with self.subTest(action=action):
+                result = self.run_script("sleep", "--hang-timeout", 2, "--on-hang", action, "--timeout", 6, "--no-stack-traces")
+                self.expect(result, 124)
+                self.expect_said(result, r"the job hangs: no rank has shown progress")
+                (self.expect_said if shown else self.expect_not_said)(result, r"train.py:\d+ all_reduce")
+
+    def test_the_warning(self):
+        result = self.run_script("sleep", "--hang-warning", 1, "--timeout", 4, "--no-stack-traces")
+        self.expect(result, 124)
+        self.expect_said(result, r"no rank has shown progress for 1 s; 'hvdrun stacks hvdrun-\S+' shows")
+        result = self.run_script("sleep", "--hang-warning", 0, "--timeout", 3, "--no-stack-traces")
+        self.expect_not_said(result, "progress")
+
+    def test_a_program_without_python(self):
+        self.expect(self.run_job("-np", 2, "--hang-timeout", 1, "--grace", 1, "/bin/sh", "-c",
+                                 "echo ready; exec " + worker("hang")), 119)
+
+    def test_wrong_words(self):
+        self.expect(self.run_job("-np", 1, "--hang-timeout", "soon", "true"), 2)
+        self.expect(self.run_job("-np", 1, "--on-hang", "cry", "true"), 2)
+
+
+if __name__ == "__main__":
+    main()

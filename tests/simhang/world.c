@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "simhang/world.h"
+
+#include <stddef.h>
+
+#include "model/hang/hang.h"
+#include "sim/rng.h"
+
+#define RANKS_MAX 8
+#define PHASES_MAX 4
+#define SLACK_STEPS (HANG_LOOKS + 4)
+
+struct actor {
+    struct hang_sample sample;
+    int host;
+    bool spins; /* while it waits */
+    bool late;  /* its last sample was */
+    uint64_t place;
+};
+
+struct world {
+    struct rng rng;
+    struct hang *hang;
+    struct hang_limits limits;
+    struct actor ranks[RANKS_MAX];
+    int count, mover; /* mover: the rank that makes the progress of a phase */
+    int64_t now_ms, period_ms, event_ms, next_event_ms;
+    struct outcome outcome;
+};
+
+static uint64_t some(struct world *world, int64_t low, int64_t high)
+{
+    return (uint64_t)rng_between(&world->rng, low, high);
+}
+
+/* Threads that look at a clock, and library code that polls. */
+static void wait_step(struct world *world, struct actor *rank, int64_t ms)
+{
+    rank->sample.cpu_us +=
+        rank->spins ? (uint64_t)ms * some(world, 900, 1000) : (uint64_t)ms * some(world, 0, 5);
+    rank->sample.waits += (uint64_t)ms * some(world, 0, rank->spins ? 2 : 10) / 1000;
+    rank->sample.io_bytes += some(world, 0, 500);
+    rank->sample.faults += rng_chance(&world->rng, 5) ? some(world, 0, 20) : 0;
+    rank->place = 7;
+}
+
+static bool is_time(struct world *world)
+{
+    if (world->now_ms < world->next_event_ms)
+        return false;
+    world->next_event_ms = world->now_ms + rng_between(&world->rng, 1, world->event_ms);
+    return true;
+}
+
+/* The progress of the rank `world->mover` within `ms`. */
+static void move_step(struct world *world, enum phase phase, int64_t ms)
+{
+    struct actor *rank = &world->ranks[world->mover];
+    struct hang_sample *sample = &rank->sample;
+    rank->place = 1 + some(world, 0, 3);
+    switch (phase) {
+    case PHASE_TRAIN:
+        sample->cpu_us += (uint64_t)ms * some(world, 400, 1000) + 30000;
+        sample->waits += (uint64_t)ms * some(world, 10, 200) / 1000 + 8;
+        break;
+    case PHASE_PRINT:
+        wait_step(world, rank, ms);
+        sample->output += is_time(world) ? some(world, 1, 100) : 0;
+        break;
+    case PHASE_OPERATIONS:
+        wait_step(world, rank, ms);
+        sample->operations += is_time(world) ? 1 : 0;
+        break;
+    case PHASE_CHECKPOINT:
+        sample->cpu_us += (uint64_t)ms * some(world, 0, 300);
+        sample->io_bytes += is_time(world) ? some(world, 4096, 1 << 30) : 0;
+        break;
+    case PHASE_LOAD:
+        sample->cpu_us += (uint64_t)ms * some(world, 0, 3);
+        sample->io_bytes += some(world, 4096, 65536);
+        break;
+    case PHASE_RECEIVE:
+        sample->cpu_us += (uint64_t)ms * some(world, 0, 9);
+        sample->faults += 64 + (uint64_t)ms * some(world, 16, 300) / 1000;
+        break;
+    case PHASE_COMPILE:
+        sample->cpu_us += (uint64_t)ms * some(world, 900, 4000);
+        sample->faults += 64 + (uint64_t)ms * some(world, 20, 5000) / 1000;
+        break;
+    case PHASE_COMPUTE: sample->cpu_us += (uint64_t)ms * some(world, 500, 1000) + 30000; break;
+    case PHASE_NATIVE:
+        sample->cpu_us += (uint64_t)ms * some(world, 500, 1000) + 30000;
+        rank->place = 0;
+        break;
+    case PHASE_RESTART:
+        wait_step(world, rank, ms);
+        if (is_time(world)) {
+            *sample = (struct hang_sample){.cpu_us = some(world, 0, 100000)};
+            hang_seat(world->hang, world->mover, false);
+            hang_seat(world->hang, world->mover, true);
+        }
+        break;
+    case PHASE_DEBUG: sample->debugged = true; break;
+    case PHASE_STALL:
+    case PHASE_SUSPEND:
+    case PHASE_HANG:
+    case PHASES: break;
+    }
+}
+
+/* A frame can be late, too, but not one after the other. */
+static bool answers(struct world *world, struct actor *rank, enum phase phase)
+{
+    bool stalled = phase == PHASE_STALL && rank->host == world->ranks[world->mover].host;
+    rank->late = !rank->late && rng_chance(&world->rng, 1);
+    return !stalled && !rank->late;
+}
+
+static void step(struct world *world, enum phase phase)
+{
+    int64_t ms = world->period_ms + rng_between(&world->rng, 0, world->period_ms / 10);
+    world->now_ms += phase == PHASE_SUSPEND ? 0 : ms; /* the driver's clock stands still */
+    for (int i = 0; i < world->count; i++) {
+        struct actor *rank = &world->ranks[i];
+        bool mover = phase != PHASE_HANG && i == world->mover;
+        rank->sample.debugged = false;
+        if (phase == PHASE_SUSPEND)
+            continue;
+        if (phase == PHASE_TRAIN || mover) {
+            int chosen = world->mover;
+            world->mover = i;
+            move_step(world, phase, ms);
+            world->mover = chosen;
+        } else {
+            wait_step(world, rank, ms);
+        }
+        if (answers(world, rank, phase))
+            hang_sample(world->hang, i, &rank->sample, world->now_ms);
+    }
+    world->outcome.steps++;
+}
+
+static void judge(struct world *world, enum phase phase, bool is_hang, enum hang_news news)
+{
+    if (news == HANG_LOOK) {
+        for (int i = 0; i < world->count; i++)
+            hang_place(world->hang, i, world->ranks[i].place);
+    }
+    bool verdict = news == HANG_FOUND || news == HANG_WARNING;
+    if (verdict && !is_hang && world->outcome.problem == NULL) {
+        world->outcome.problem = news == HANG_FOUND ? "a false verdict" : "a false warning";
+        world->outcome.phase = phase;
+    }
+}
+
+static void pass(struct world *world, enum phase phase, enum phase lie)
+{
+    int64_t longest = world->limits.hang_ms > world->limits.warning_ms ? world->limits.hang_ms
+                                                                       : world->limits.warning_ms;
+    int64_t until = world->now_ms + rng_between(&world->rng, longest / 4, longest * 2);
+    int64_t steps = (until - world->now_ms) / world->period_ms;
+    for (; steps > 0 && world->outcome.problem == NULL; steps--) {
+        step(world, phase);
+        judge(world, phase, phase == lie, hang_tick(world->hang, world->now_ms));
+    }
+}
+
+/* From now on all wait. What must come comes within the limit, and the time to look at those that
+ * spin. */
+static void end_in_a_hang(struct world *world, enum phase phase, enum phase lie)
+{
+    bool wants_verdict = world->limits.hang_ms > 0;
+    int64_t limit = wants_verdict ? world->limits.hang_ms : world->limits.warning_ms;
+    int64_t begun = world->now_ms, steps = limit / world->period_ms + SLACK_STEPS;
+    world->outcome.hung = true;
+    for (; steps > 0 && world->outcome.problem == NULL; steps--) {
+        step(world, phase);
+        enum hang_news news = hang_tick(world->hang, world->now_ms);
+        judge(world, phase, lie != PHASE_HANG, news);
+        if (news == (wants_verdict ? HANG_FOUND : HANG_WARNING)) {
+            world->outcome.late_ms = world->now_ms - begun - limit;
+            return;
+        }
+    }
+    if (world->outcome.problem == NULL)
+        world->outcome.problem = "a hang was not found within the limit";
+    world->outcome.phase = phase;
+}
+
+static void init(struct world *world, uint64_t seed)
+{
+    *world = (struct world){.rng = rng_stream(seed, 1), .now_ms = 1000};
+    int which = rng_below(&world->rng, 3);
+    int64_t limit = rng_between(&world->rng, 1000, 1800000);
+    world->limits.hang_ms = which != 0 ? limit : 0;
+    world->limits.warning_ms = which != 1 ? rng_between(&world->rng, limit / 2, limit * 2) : 0;
+    world->hang = hang_create(&world->limits);
+    world->period_ms = hang_period_ms(world->hang);
+    int64_t shortest = world->limits.hang_ms == 0      ? world->limits.warning_ms
+                       : world->limits.warning_ms == 0 ? world->limits.hang_ms
+                       : world->limits.hang_ms < world->limits.warning_ms
+                           ? world->limits.hang_ms
+                           : world->limits.warning_ms;
+    world->event_ms = shortest - 4 * world->period_ms > 1 ? shortest - 4 * world->period_ms : 1;
+    world->count = 1 + rng_below(&world->rng, RANKS_MAX);
+    for (int i = 0; i < world->count; i++) {
+        world->ranks[i].host = rng_below(&world->rng, 3);
+        hang_seat(world->hang, i, true);
+    }
+}
+
+struct outcome world_run(uint64_t seed, enum phase lie)
+{
+    struct world world;
+    init(&world, seed);
+    enum phase phase = PHASE_TRAIN;
+    for (int i = 0; i < PHASES_MAX && world.outcome.problem == NULL; i++) {
+        phase = i == 0 ? PHASE_TRAIN : (enum phase)rng_below(&world.rng, PHASE_HANG);
+        world.mover = rng_below(&world.rng, world.count);
+        world.next_event_ms = 0;
+        for (int j = 0; j < world.count; j++)
+            world.ranks[j].spins = rng_chance(&world.rng, 40);
+        pass(&world, phase, lie);
+    }
+    if (world.outcome.problem == NULL && rng_chance(&world.rng, 60))
+        end_in_a_hang(&world, lie < PHASE_HANG ? lie : PHASE_HANG, lie);
+    hang_destroy(world.hang);
+    return world.outcome;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One schedule of the simulator of the hang verdict (launcher/model/hang/hang.h): a job with a few
+ * ranks on a few hosts goes through phases, and hangs at last or not. In each phase but the last
+ * some rank makes progress, in a way that is hard to see; the others wait for it, asleep or
+ * spinning.
+ *
+ * What the model cannot tell from a hang is not simulated: a rank that computes at one place of its
+ * program, for longer than the limit, without new memory, output, I/O or waiting.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* X(name, text) */
+#define PHASE_LIST(X)                                                        \
+    X(PHASE_TRAIN, "all compute and wait for each other")                    \
+    X(PHASE_PRINT, "one prints a line now and then")                         \
+    X(PHASE_OPERATIONS, "one completes an operation of libhvd now and then") \
+    X(PHASE_CHECKPOINT, "one writes")                                        \
+    X(PHASE_LOAD, "one reads slowly, nearly without the processor")          \
+    X(PHASE_RECEIVE, "one fills its memory from a socket")                   \
+    X(PHASE_COMPILE, "one computes and takes memory")                        \
+    X(PHASE_COMPUTE, "one computes in Python, and does nothing else")        \
+    X(PHASE_NATIVE, "one computes in a program without readable stacks")     \
+    X(PHASE_DEBUG, "a debugger holds one")                                   \
+    X(PHASE_STALL, "the host of one stands still")                           \
+    X(PHASE_SUSPEND, "the job is suspended")                                 \
+    X(PHASE_RESTART, "one is replaced by another worker, again and again")   \
+    X(PHASE_HANG, "all wait for ever")
+
+enum phase {
+#define PHASE_ENUM(name, text) name,
+    PHASE_LIST(PHASE_ENUM)
+#undef PHASE_ENUM
+        PHASES
+};
+
+struct outcome {
+    const char *problem; /* NULL: none */
+    enum phase phase;    /* in which it was seen */
+    bool hung;           /* a hang was planted, and found unless there is a problem */
+    int64_t late_ms;     /* after the limit */
+    int64_t steps;
+};
+
+/* `lie`: the judge takes this phase for a hang, and the hang for none. PHASES: no lie. */
+struct outcome world_run(uint64_t seed, enum phase lie);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The single rules; tests/simhang has whole schedules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "model/hang/hang.h"
+
+#define PERIOD 1000 /* of a limit of 40 s */
+
+struct fixture {
+    struct hang *hang;
+    struct hang_sample ranks[4];
+    int count;
+    int64_t now;
+};
+
+static void begin(struct fixture *f, int64_t warning_s, int64_t hang_s, int count)
+{
+    struct hang_limits limits = {warning_s * 1000, hang_s * 1000};
+    *f = (struct fixture){.hang = hang_create(&limits), .count = count, .now = 5000};
+    for (int i = 0; i < count; i++) {
+        hang_seat(f->hang, i, true);
+        f->ranks[i].cpu_us = 1000000;
+    }
+}
+
+/* One period, in which each rank has used as much as `f->ranks` says. */
+static enum hang_news step(struct fixture *f)
+{
+    f->now += PERIOD;
+    for (int i = 0; i < f->count; i++)
+        hang_sample(f->hang, i, &f->ranks[i], f->now);
+    return hang_tick(f->hang, f->now);
+}
+
+/* The number of periods until the news come; -1: not within `most`, or other news come first. */
+static int steps_until(struct fixture *f, enum hang_news wanted, int most)
+{
+    for (int i = 1; i <= most; i++) {
+        enum hang_news news = step(f);
+        if (news == wanted)
+            return i;
+        if (news != HANG_NOTHING)
+            return -1;
+    }
+    return -1;
+}
+
+static void test_all_wait(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 3);
+    assert_int_equal(hang_period_ms(f.hang), PERIOD);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 41); /* the first sample is not silence */
+    assert_int_equal(hang_quiet_ms(f.hang, f.now), 40000);
+    assert_int_equal(hang_way(f.hang, 2), HANG_WAITS);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 100), -1); /* once */
+    f.ranks[1].output++;
+    assert_int_equal(step(&f), HANG_PASSED);
+    assert_int_equal(hang_way(f.hang, 1), HANG_MOVES);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40); /* and again */
+    hang_destroy(f.hang);
+    hang_destroy(NULL);
+}
+
+static void test_a_warning_comes_first(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 40, 80, 1);
+    assert_int_equal(steps_until(&f, HANG_WARNING, 60), 41);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40);
+    hang_destroy(f.hang);
+    begin(&f, 40, 0, 1);
+    assert_int_equal(steps_until(&f, HANG_WARNING, 60), 41);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 200), -1);
+    hang_destroy(f.hang);
+}
+
+/* Each of these in one rank is progress of the job. */
+static void test_progress(void **state)
+{
+    (void)state;
+    const struct hang_sample ways[] = {
+        {.output = 1},
+        {.operations = 1},
+        {.io_bytes = HANG_IO_BYTES},
+        {.faults = 64},
+        {.cpu_us = 30000, .waits = 8},
+    };
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct fixture f;
+        begin(&f, 0, 40, 3);
+        for (int j = 0; j < 200; j++) {
+            f.ranks[1].output += ways[i].output;
+            f.ranks[1].operations += ways[i].operations;
+            f.ranks[1].io_bytes += ways[i].io_bytes;
+            f.ranks[1].faults += ways[i].faults;
+            f.ranks[1].cpu_us += ways[i].cpu_us;
+            f.ranks[1].waits += ways[i].waits;
+            assert_int_equal(step(&f), HANG_NOTHING);
+        }
+        hang_destroy(f.hang);
+    }
+}
+
+/* What threads that look at a clock do, is none. */
+static void test_noise(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 1);
+    for (int i = 0; i < 40; i++) {
+        f.ranks[0].cpu_us += 20000;
+        f.ranks[0].waits += 1000;
+        f.ranks[0].io_bytes += HANG_IO_BYTES - 1;
+        f.ranks[0].faults += 63;
+        assert_int_equal(step(&f), HANG_NOTHING);
+    }
+    assert_int_equal(step(&f), HANG_FOUND);
+    hang_destroy(f.hang);
+}
+
+/* A rank that only uses the processor: `places` of its looks, one after the other. -1: no verdict.
+ */
+static int spin(const uint64_t *places, int count)
+{
+    struct fixture f;
+    int looks = 0, found = -1;
+    begin(&f, 0, 40, 2);
+    for (int i = 1; i <= 100 && found < 0; i++) {
+        f.ranks[0].cpu_us += 1000000;
+        enum hang_news news = step(&f);
+        if (news == HANG_FOUND)
+            found = i;
+        if (news == HANG_LOOK) {
+            assert_int_equal(hang_way(f.hang, 0), HANG_SPINS);
+            hang_place(f.hang, 0, places[looks++ % count]);
+            hang_place(f.hang, 1, 99);
+        }
+    }
+    hang_destroy(f.hang);
+    return found;
+}
+
+static void test_a_rank_that_spins(void **state)
+{
+    (void)state;
+    const uint64_t one[] = {7}, none[] = {0}, some[] = {7, 7, 7, 8}, late[] = {7, 7, 7, 7, 7, 0};
+    assert_int_equal(spin(one, 1), 41);
+    assert_int_equal(spin(none, 1), -1);
+    assert_int_equal(spin(some, 4), -1);
+    assert_int_equal(spin(late, 6), -1);
+}
+
+/* A debugger, a host that stands still, a worker that is replaced, and a rank that is new. */
+static void test_what_is_no_silence(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 2);
+    f.ranks[0].debugged = true;
+    assert_int_equal(steps_until(&f, HANG_FOUND, 100), -1);
+    f.ranks[0].debugged = false;
+    assert_int_equal(steps_until(&f, HANG_FOUND, 30), -1);
+    f.count = 1; /* no sample of rank 1 */
+    assert_int_equal(steps_until(&f, HANG_FOUND, 100), -1);
+    f.count = 2;
+    assert_int_equal(steps_until(&f, HANG_FOUND, 40), -1);
+    hang_seat(f.hang, 1, false);
+    hang_seat(f.hang, 1, true);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 40), -1);
+    hang_seat(f.hang, 1, false); /* it has ended, and the other one still waits */
+    assert_int_equal(step(&f), HANG_FOUND);
+    hang_destroy(f.hang);
+}
+
+static void test_not_armed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 1);
+    f.ranks[0].cpu_us = 10000;
+    assert_int_equal(steps_until(&f, HANG_FOUND, 200), -1);
+    hang_destroy(f.hang);
+}
+
+static void test_periods_and_strangers(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 1, 1);
+    assert_int_equal(hang_period_ms(f.hang), HANG_PERIOD_MIN_MS);
+    hang_sample(f.hang, 7, &f.ranks[0], 1);
+    hang_sample(f.hang, -1, &f.ranks[0], 1);
+    hang_place(f.hang, 7, 1);
+    hang_seat(f.hang, 9, false);
+    assert_int_equal(hang_way(f.hang, 9), HANG_MOVES);
+    hang_destroy(f.hang);
+    begin(&f, 36000, 7200, 0);
+    assert_int_equal(hang_period_ms(f.hang), HANG_PERIOD_MAX_MS);
+    assert_int_equal(hang_tick(f.hang, 1000000000), HANG_NOTHING); /* no rank runs */
+    hang_destroy(f.hang);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_wait),          cmocka_unit_test(test_a_warning_comes_first),
+        cmocka_unit_test(test_progress),          cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_a_rank_that_spins), cmocka_unit_test(test_what_is_no_silence),
+        cmocka_unit_test(test_not_armed),         cmocka_unit_test(test_periods_and_strangers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
