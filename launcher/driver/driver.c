@@ -214,7 +214,8 @@ static int job_open(struct job *job, struct error *err)
         return -1;
     if (job->kind->has_workers && stdin_feed_check(job, err) < 0)
         return -1;
-    job->events = events_open(job, job->settings->events);
+    if (events_open(job, err) < 0)
+        return -1;
     job->rendezvous = job_rendezvous_create(job);
     job->mpi = job_mpi_create(job);
     job->lines = job_lines_create(job);
@@ -256,6 +257,12 @@ static void tell(struct job *job)
     line_log_add(job->line_log, &piece, false);
 }
 
+static void events_over(void *context)
+{
+    const struct job *job = context;
+    loop_stop(job->loop);
+}
+
 static void job_report(struct job *job)
 {
     if (job->settings->launch_trace != NULL)
@@ -264,9 +271,14 @@ static void job_report(struct job *job)
     tell(job);
     if (warning_wants_requeue(job->warning) && requeue_run(job) < 0)
         tell(job);
+    bool waits =
+        job->state == JOB_DONE; /* else the user did not wait for the reader of the output */
+    if (waits && events_finish(job->events, events_over, job))
+        loop_run(job->loop);
     events_close(job->events);
-    if (job->state != JOB_DONE)
-        return; /* the user did not wait for the reader of the output */
+    job->events = NULL;
+    if (!waits)
+        return;
     output_flush(job->output, output_written, job);
     loop_run(job->loop);
 }
@@ -280,6 +292,7 @@ static void job_close(struct job *job)
     job_rendezvous_destroy(job->rendezvous);
     kind_destroy(job);
     warning_destroy(job->warning);
+    events_close(job->events);
     helpers_destroy(job->helpers);
     call_progress_destroy(job->call_progress);
     stdin_feed_destroy(job->stdin_feed);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -202,6 +203,20 @@ static void watch(struct program *program, struct loop *loop, int which, int *fd
     loop_fd_watch(program->ready[which], LOOP_READ);
 }
 
+/* A file in memory: the program may read all of it at any time, and nobody has to feed it. */
+static int open_input(const struct program_spec *spec)
+{
+    if (spec->input == NULL)
+        return fd_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
+    int fd = memfd_create("hvdrun-input", MFD_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (fd_write_all(fd, spec->input, spec->input_length) == 0 && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    fd_close(&fd);
+    return -1;
+}
+
 static int spawn(struct program *program, const struct program_spec *spec, struct error *err)
 {
     char *path AUTO_FREE = spec->path != NULL
@@ -210,13 +225,13 @@ static int spawn(struct program *program, const struct program_spec *spec, struc
     if (path == NULL)
         return -1;
     int out[2] AUTO_FD_PAIR = {-1, -1}, errors[2] AUTO_FD_PAIR = {-1, -1};
-    int null_fd AUTO_FD = fd_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
-    if (null_fd < 0 || fd_pipe(out) < 0 || fd_pipe(errors) < 0)
+    int in_fd AUTO_FD = open_input(spec);
+    if (in_fd < 0 || fd_pipe(out) < 0 || fd_pipe(errors) < 0)
         return error_errno(err, errno, "cannot start %s", program->name);
     const struct child_spec child = {.path = path,
                                      .argv = spec->argv,
                                      .envp = spec->envp,
-                                     .fds = {null_fd, out[1], errors[1]},
+                                     .fds = {in_fd, out[1], errors[1]},
                                      .keep_fd = -1,
                                      .script_shell = _PATH_BSHELL};
     pid_t pid = helpers_start(program->helpers, &child, exited, program, err);

@@ -2,7 +2,7 @@
 /*
  * One run of a helper program, such as `ssh -G`, scontrol, nvidia-smi or a script of the user: what
  * it prints, within a limit of bytes and of time, or why that is nothing. The loop goes on while it
- * runs. The program has an empty stdin and a session of its own.
+ * runs. The program has an empty stdin, or one with given bytes, and a session of its own.
  *
  * A run is over when the program has exited and its output was read to the end. A process that it
  * left in its group is killed then. One that left the group can still hold the pipes; it is waited
@@ -23,6 +23,8 @@ struct program_spec { /* borrowed for the call, but for the loop, the helpers an
     char *const *argv;
     char *const *envp; /* NULL: ours */
     const char *name;  /* in messages; NULL: argv[0] */
+    const char *input; /* the program's stdin; NULL: it is empty */
+    size_t input_length;
     size_t output_max; /* bytes of stdout that are kept */
     bool drops_excess; /* more output than that is dropped; without this it is a failure */
     int64_t time_max_ms;

@@ -7,18 +7,25 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/tell/events_command.h"
 
 struct events {
-    struct output_file *file;
+    struct output_file *file;       /* NULL: no --events */
+    struct events_command *command; /* NULL: no --on-event */
 };
 
-struct events *events_open(const struct job *job, const char *path)
+int events_open(struct job *job, struct error *err)
 {
-    if (path == NULL)
-        return NULL;
+    const struct settings *settings = job->settings;
+    if (settings->events == NULL && settings->on_event == NULL)
+        return 0;
     struct events *events = mem_alloc(sizeof(*events));
-    *events = (struct events){output_file_open(job->output, path, job_is_restarted(job))};
-    return events;
+    job->events = events;
+    if (settings->events != NULL)
+        events->file = output_file_open(job->output, settings->events, job_is_restarted(job));
+    if (settings->on_event != NULL)
+        events->command = events_command_create(job, settings->on_event, err);
+    return settings->on_event != NULL && events->command == NULL ? -1 : 0;
 }
 
 void events_close(struct events *events)
@@ -26,7 +33,13 @@ void events_close(struct events *events)
     if (events == NULL)
         return;
     output_file_close(events->file);
+    events_command_destroy(events->command);
     free(events);
+}
+
+bool events_finish(struct events *events, void (*over)(void *context), void *context)
+{
+    return events != NULL && events_command_finish(events->command, over, context);
 }
 
 static json_t *begin(const char *event)
@@ -43,7 +56,10 @@ static void set_text(json_t *object, const char *key, const char *text)
 
 static void emit(struct events *events, json_t *object)
 {
-    char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    const char *event = json_string_value(json_object_get(object, "event"));
+    char *line =
+        events->file == NULL ? NULL : json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    events_command_take(events->command, event, object);
     if (line != NULL) {
         AUTO_FREE char *whole = mem_printf("%s\n", line);
         output_file_write(events->file, whole, strlen(whole));
@@ -93,6 +109,8 @@ void events_rank(struct events *events, const char *event, const struct job *job
     if (record->state >= RANK_EXITED)
         json_object_set_new(object, record->signaled ? "signal" : "exit_code",
                             json_integer(record->code));
+    if (record->state >= RANK_EXITED && record->ended_by_us)
+        json_object_set_new(object, "by_hvdrun", json_true());
     emit(events, object);
 }
 

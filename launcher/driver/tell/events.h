@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --events FILE: what happens in the job, one JSON object on a line: "time" (seconds since 1970,
- * with microseconds), "event", and its details. Every function accepts NULL, which means that the
- * user wants no events.
+ * with microseconds), "event", and its details. Some of it goes to the command of --on-event, too.
+ * Every function accepts NULL, which means that the user wants no events.
  */
 #pragma once
 
@@ -10,7 +10,10 @@
 
 struct json_t;
 
-struct events *events_open(const struct job *job, const char *path); /* NULL path: NULL */
+/* Sets job->events, to NULL if the user wants none. -1: the command cannot be read. */
+int events_open(struct job *job, struct error *err);
+/* After the last event, as events_command_finish(). */
+bool events_finish(struct events *events, void (*over)(void *context), void *context);
 void events_close(struct events *events);
 
 void events_job(struct events *events, const char *event);

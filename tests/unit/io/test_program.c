@@ -255,6 +255,25 @@ static void test_surroundings(void **state)
     assert_string_equal(buf_text(&f->text), "other\n");
 }
 
+/* More than a pipe holds, and a program that does not read it. */
+static void test_input(void **state)
+{
+    struct fixture *f = *state;
+    char *const argv[] = {(char *)"sh", (char *)"-c", (char *)"wc -c; read x || echo end", NULL};
+    char *const deaf[] = {(char *)"true", NULL};
+    struct program_spec spec = spec_of(f, argv);
+    spec.input_length = 1 << 20;
+    spec.input = mem_alloc(spec.input_length);
+    f->program = program_start(&spec, on_done, f);
+    run_loop(f->loop);
+    assert_string_equal(buf_text(&f->text), "1048576\nend\n");
+    spec.argv = deaf;
+    f->program = program_start(&spec, on_done, f);
+    free((char *)spec.input);
+    run_loop(f->loop);
+    assert_string_equal(f->why, "");
+}
+
 static void test_cancel(void **state)
 {
     struct fixture *f = *state;
@@ -278,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_time_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_child_holds_the_pipe, setup, teardown),
         cmocka_unit_test_setup_teardown(test_surroundings, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
