@@ -152,25 +152,22 @@ void check_judge_host(const struct check_result *result, int number, struct chec
 
 /* All hosts together */
 
-/* The most frequent value; "" counts as a value. NULL: all hosts have the same value, or none
- * has one. Of equally frequent values the first one wins. */
+/* The most frequent value; "" counts as a value. NULL: no host has one. Of equally frequent values
+ * the first one wins. */
 static const char *usual(char *const *values, int count)
 {
     const char *best = NULL;
     int most = 0;
-    bool differ = false;
     for (int i = 0; i < count; i++) {
         int same = 0;
         for (int j = 0; values[i] != NULL && j < count; j++)
             same += values[j] != NULL && strcmp(values[i], values[j]) == 0;
         if (values[i] != NULL && same > most) {
-            differ = differ || best != NULL;
             best = values[i];
             most = same;
         }
-        differ = differ || (values[i] != NULL && best != NULL && strcmp(values[i], best) != 0);
     }
-    return differ ? best : NULL;
+    return best;
 }
 
 /* Hosts with another value than most get a warning. */

@@ -69,11 +69,11 @@ static void put_folder(const struct check_host *host, const char *what, char *te
 
 typedef char row[COLUMNS][CELL_MAX];
 
+/* `cells` are empty before. */
 static void fill_row(const struct check_result *result, const struct check_findings *findings,
                      int number, row cells)
 {
     const struct check_host *host = &result->hosts[number];
-    memset(cells, 0, sizeof(row));
     snprintf(cells[HOST], CELL_MAX, "%s", host->name);
     snprintf(cells[STATE], CELL_MAX, "%s", check_state_word(result, findings, number));
     snprintf(cells[KEY], CELL_MAX, "%s", check_host_key(host));

@@ -169,6 +169,58 @@ static void test_a_long_explanation(void **state)
     assert_memory_equal(f->verdict.explanation, "rank 2 is", 9);
 }
 
+/* Clocks that may be so wrong do not tell who was first. */
+static void test_clocks_that_disagree(void **state)
+{
+    struct fixture *f = *state;
+    struct node_link other = {.index = 1}, *nodes[] = {&f->node, &other};
+    f->job.nodes = nodes;
+    f->job.node_count = 2;
+    f->job.ranks.records[2].node = 1;
+    says(f, 2, BROKEN, 2 * SECOND);
+    says(f, 0, CLOSED, 3 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    expect(f, 0, 1, "rank 0 exited with code 1");
+}
+
+static void keep_line(void *context, enum log_level level, const char *line)
+{
+    struct buf *out = context;
+    assert_int_equal(level, LOG_NOTICE);
+    buf_printf(out, "%s\n", line);
+}
+
+/* A job that goes on says at once what most likely ended a worker: of the first failure alone. */
+static void test_while_the_job_runs(void **state)
+{
+    static const char said[] =
+        "rank 2 is most likely the cause: Fatal Python error: row 7 is broken\n";
+    struct fixture *f = *state;
+    struct buf lines AUTO_BUF = BUF_INIT(10000);
+    f->job.log = (struct log){LOG_DEBUG, keep_line, &lines};
+    f->job.state = JOB_RUNNING;
+    says(f, 2, BROKEN, 2 * SECOND);
+    says(f, 0, CLOSED, 3 * SECOND);
+    says(f, 1, CLOSED, 3 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    blame_say(&f->job, 0); /* a static job says it at its end */
+    assert_string_equal(buf_text(&lines), "");
+    f->kind.many_epochs = true;
+    blame_say(&f->job, 0);
+    assert_string_equal(buf_text(&lines), said);
+    ends(f, 1, 1, 5 * SECOND);
+    blame_say(&f->job, 1);
+    assert_string_equal(buf_text(&lines), said);
+    f->job.ranks.records[0].code = 0; /* as if it had not failed */
+    blame_say(&f->job, 1);
+    assert_true(lines.length > strlen(said));
+    buf_clear(&lines);
+    tail_destroy(&f->job.ranks.records[2].tail);
+    f->job.ranks.records[2].tail = (struct tail){.ring = NULL};
+    blame_say(&f->job, 0);
+    assert_string_equal(buf_text(&lines), ""); /* nothing is known */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -182,6 +234,8 @@ int main(void)
         TEST(test_crashes_are_causes),
         TEST(test_workers_of_an_earlier_epoch),
         TEST(test_a_long_explanation),
+        TEST(test_clocks_that_disagree),
+        TEST(test_while_the_job_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

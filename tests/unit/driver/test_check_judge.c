@@ -316,6 +316,21 @@ static void test_whole_hosts(void **state)
     expect_one(bench, 2, true, "it cannot reach any of 3 hosts: no answer");
 }
 
+/* What is said of a host is about its own connections, and covers no others. */
+static void test_a_host_and_a_pair(void **state)
+{
+    struct bench *bench = *state;
+    for (int i = 0; i < 4; i++) {
+        if (i != 2)
+            world_break(&bench->world, 2, i, HVDRUN__PROBE_OUTCOME__PROBE_REFUSED);
+    }
+    world_break(&bench->world, 0, 2, HVDRUN__PROBE_OUTCOME__PROBE_SILENCE);
+    judge(bench);
+    expect_count(bench, 2, 0);
+    expect_at(bench, 0, 2, true, "it cannot reach any of 3 hosts: refused");
+    expect_at(bench, 1, 0, true, "it cannot reach c2 at 10.0.0.3: no answer");
+}
+
 static void test_other_outcomes(void **state)
 {
     struct bench *bench = *state;
@@ -406,6 +421,7 @@ int main(void)
         TEST(test_network),
         TEST(test_one_direction),
         TEST(test_whole_hosts),
+        TEST(test_a_host_and_a_pair),
         TEST(test_other_outcomes),
         TEST(test_transfer),
         TEST(test_links_of_a_lost_host),

@@ -118,6 +118,121 @@ static void test_speeds_of_many(void **state)
     world_close(&world);
 }
 
+/* Names that are longer than the numbers, and a slow connection. */
+static void test_speeds_of_long_names(void **state)
+{
+    struct check_world world;
+    (void)state;
+    world_make(&world, 2);
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    world.result.hosts[1].name = "machine-1";
+    world.result.links[0].bytes = 125000000;
+    world.result.links[0].transfer_us = 300000;
+    world.result.links[1].bytes = 125000;
+    world.result.links[1].transfer_us = 0; /* too short to be measured */
+    check_text_network(&world.result, &text);
+    assert_non_null(strstr(buf_text(&text), "\n                  c0  machine-1\n"
+                                            "c0                 -       3.33\n"
+                                            "machine-1     1000.0          -\n"));
+    world_close(&world);
+}
+
+/* The five slowest of many; no more than there are. */
+static void test_number_of_slow_links(void **state)
+{
+    (void)state;
+    for (size_t measured = 3; measured < 8; measured += 4) {
+        struct check_world world;
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+        size_t lines = 0;
+        world_make(&world, 12);
+        for (size_t i = 0; i < measured; i++) {
+            world.result.links[i].bytes = 1250000 * (i + 1);
+            world.result.links[i].transfer_us = 1000000;
+        }
+        check_text_network(&world.result, &text);
+        for (const char *at = buf_text(&text); (at = strstr(at, " from c")) != NULL; at++)
+            lines++;
+        assert_int_equal(lines, measured < 5 ? measured : 5);
+        world_close(&world);
+    }
+}
+
+/* A single common fact is a line. */
+static void test_one_of_a_kind(void **state)
+{
+    struct check_world world;
+    (void)state;
+    world_make(&world, 2);
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    Hvdrun__Checked *facts = world.result.hosts[1].facts;
+    world.hellos[1].version = (char *)"9.9.8";
+    world.hellos[1].machine = (char *)"aarch64";
+    world_set(&facts->system, "Other Linux");
+    world_set(&facts->kernel, "6.2");
+    world_set(&facts->pmix, "");
+    world_set(&facts->hwloc, "");
+    facts->limits[0]->hard = 100;
+    facts->limits[1]->hard = 500;
+    check_text_facts(&world.result, &text);
+    assert_non_null(strstr(buf_text(&text), "on all hosts: memlock 8.0M\n"));
+    assert_non_null(strstr(buf_text(&text), "PMIx: 4.2.2 (c0), none (c1)\n"));
+    assert_non_null(strstr(buf_text(&text), "nofile: 1024 (c0), 100 (c1)\n"));
+    world_close(&world);
+}
+
+static void test_one_warning(void **state)
+{
+    struct check_world world;
+    struct check_findings findings = {.count = 0};
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    (void)state;
+    world_make(&world, 2);
+    world.result.hosts[1].facts->folders[0]->noexec = true;
+    check_judge(&world.result, &findings);
+    check_text(&world.result, &findings, false, &text);
+    assert_non_null(strstr(buf_text(&text), "\n2 hosts: 1 ok, 1 with warnings\n"));
+    check_findings_clear(&findings);
+    world_close(&world);
+}
+
+/* Each host has these adapters: their names alone are shown. */
+static void add_adapters(struct check_world *world, size_t count)
+{
+    for (int i = 0; i < world->result.count; i++) {
+        Hvdrun__Checked *facts = world->result.hosts[i].facts;
+        facts->n_adapters = count;
+        facts->adapters = malloc(count * sizeof(char *));
+        for (size_t j = 0; j < count; j++)
+            facts->adapters[j] = mem_printf("mlx5_%zu InfiniBand", j);
+    }
+}
+
+static void test_adapters(void **state)
+{
+    struct check_world world;
+    struct check_findings findings = {.count = 0};
+    (void)state;
+    world_make(&world, 2);
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT), json AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    add_adapters(&world, 3);
+    check_text_facts(&world.result, &text);
+    assert_non_null(strstr(buf_text(&text), "adapters mlx5_0 mlx5_1 mlx5_2,"));
+    assert_int_equal(check_json(&world.result, &findings, 0, &json), 0);
+    json_t *root = json_loadb(buf_text(&json), json.length, 0, NULL);
+    const json_t *host = json_array_get(json_object_get(root, "hosts"), 1);
+    const json_t *adapters = json_object_get(host, "adapters");
+    assert_int_equal(json_array_size(adapters), 3);
+    assert_string_equal(json_string_value(json_array_get(adapters, 2)), "mlx5_2 InfiniBand");
+    assert_string_equal(json_string_value(json_object_get(host, "address")), "10.0.0.2");
+    assert_string_equal(json_string_value(json_object_get(host, "interface")), "eth0");
+    json_decref(root);
+    world_close(&world);
+    assert_int_equal(world.result.count, 0);
+    assert_null(world.result.hosts);
+    world_close(&world); /* once more: nothing is left */
+}
+
 static void test_nobody_answers(void **state)
 {
     struct check_world world;
@@ -226,10 +341,19 @@ static void test_json_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_is_well),    cmocka_unit_test(test_what_differs_and_what_fails),
-        cmocka_unit_test(test_speeds),         cmocka_unit_test(test_speeds_of_many),
-        cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_json),           cmocka_unit_test(test_json_numbers),
+        cmocka_unit_test(test_all_is_well),
+        cmocka_unit_test(test_what_differs_and_what_fails),
+        cmocka_unit_test(test_speeds),
+        cmocka_unit_test(test_speeds_of_many),
+        cmocka_unit_test(test_nobody_answers),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_speeds_of_long_names),
+        cmocka_unit_test(test_number_of_slow_links),
+        cmocka_unit_test(test_one_of_a_kind),
+        cmocka_unit_test(test_one_warning),
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,6 +215,26 @@ static void test_limits(void **state)
     mpi_rounds_destroy(rounds);
 }
 
+/* The error names the limit that was passed. */
+static void test_text_of_limits(void **state)
+{
+    (void)state;
+    struct heard heard = {.rounds = {0}};
+    size_t mib = (size_t)1 << 20;
+    struct mpi_rounds *rounds = mpi_rounds_create(&plan, 3 * mib, 4 * mib, on_answer, &heard);
+    char *bytes AUTO_FREE = mem_alloc(4 * mib);
+    struct mpi_step step = {.key = "one", .bytes = bytes, .length = 3 * mib};
+    struct error err = ERROR_INIT;
+    assert_int_equal(mpi_rounds_join(rounds, 0, &step, &err), MPI_JOINED); /* just the limit */
+    step.key = "two";
+    assert_int_equal(mpi_rounds_join(rounds, 0, &step, &err), MPI_TOO_MUCH);
+    assert_non_null(strstr(err.text, "exceeds 4 MiB"));
+    step.length = 3 * mib + 1;
+    assert_int_equal(mpi_rounds_join(rounds, 0, &step, &err), MPI_TOO_MUCH);
+    assert_non_null(strstr(err.text, "exceeds 3 MiB"));
+    mpi_rounds_destroy(rounds);
+}
+
 static void test_endless_steps_are_stopped(void **state)
 {
     (void)state;
@@ -283,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_a_lost_node_fails_what_needs_it),
         cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_text_of_limits),
         cmocka_unit_test(test_endless_steps_are_stopped),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_any_node_may_be_lost),

@@ -36,6 +36,14 @@ static void test_nothing(void **state)
     rank_states_destroy(NULL);
 }
 
+static void test_one(void **state)
+{
+    (void)state;
+    struct rank_states *states = rank_states_create();
+    rank_states_add(states, 3, "a", "pid 7 (sh): sleeping");
+    expect(states, "hvdrun: rank 3 on a: pid 7 (sh): sleeping\n");
+}
+
 /* The answers of the nodes come in any order. */
 static void test_equal_ranks_are_shown_once(void **state)
 {
@@ -90,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_one),
         cmocka_unit_test(test_equal_ranks_are_shown_once),
         cmocka_unit_test(test_what_makes_ranks_different),
         cmocka_unit_test(test_many_different_ranks),

@@ -85,6 +85,24 @@ static void test_ring(void **state)
     recent_destroy(recent);
 }
 
+/* The ring ends with room for a head, or is full to its last byte. */
+static void test_edges(void **state)
+{
+    (void)state;
+    const size_t head = 24; /* of a piece in the ring */
+    struct recent *recent = recent_create();
+    char text[RECENT_BYTES / 64];
+    memset(text, 'x', sizeof(text));
+    for (int i = 0; i < 63; i++)
+        add(recent, 0, text, sizeof(text) - head);
+    add(recent, 0, text, sizeof(text) - 2 * head);
+    add(recent, 1, "next", 4);
+    struct buf kept AUTO_BUF = BUF_INIT((size_t)1 << 20);
+    recent_walk(recent, append, &kept);
+    assert_int_equal(kept.length, 62 * (sizeof(text) - head) + sizeof(text) - 2 * head + 4);
+    recent_destroy(recent);
+}
+
 static void test_long_piece(void **state)
 {
     (void)state;
@@ -103,9 +121,8 @@ static void test_long_piece(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_launcher),
-        cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_few),        cmocka_unit_test(test_launcher),
+        cmocka_unit_test(test_ring),       cmocka_unit_test(test_edges),
         cmocka_unit_test(test_long_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

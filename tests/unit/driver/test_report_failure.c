@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "driver/job_fixture.h"
+#include "driver/tell/report.h"
+
+/* How many ranks hvdrun terminated, beside those that the block names. */
+
+static enum exit_role roles[4];
+
+static enum exit_role role_of(const struct job *job, int seat)
+{
+    (void)job;
+    return roles[seat];
+}
+
+/* The last line for a job of `size` ranks with these roles; seat 0 is the cause. */
+static void expect_last(struct fixture *f, int size, bool likely, const char *wanted)
+{
+    static const struct job_kind kind = {.has_workers = true, .role = role_of};
+    const struct job_kind *before = f->job.kind;
+    const char *last;
+    rank_table_seat(&f->job.ranks, 3); /* there may be one more */
+    int all = f->job.ranks.size;
+    f->job.ranks.size = size;
+    f->job.kind = &kind;
+    f->verdict = (struct verdict){.status = 1, .cause = CAUSE_EXIT, .likely = likely};
+    f->verdict.first_seat = 1;
+    buf_clear(&f->block);
+    report_failure(&f->job, &f->verdict, &f->block);
+    last = strstr(buf_text(&f->block), "hvdrun: terminated");
+    assert_string_equal(last == NULL ? "" : last, wanted);
+    f->job.ranks.size = all;
+    f->job.kind = before;
+}
+
+static void set_roles(enum exit_role second, enum exit_role third, enum exit_role fourth)
+{
+    roles[0] = ROLE_CAUSE;
+    roles[1] = second;
+    roles[2] = third;
+    roles[3] = fourth;
+}
+
+static void test_the_other_ranks(void **state)
+{
+    struct fixture *f = *state;
+    set_roles(ROLE_CONSEQUENCE, ROLE_CONSEQUENCE, ROLE_CONSEQUENCE);
+    expect_last(f, 1, false, "");
+    expect_last(f, 2, false, "hvdrun: terminated the other rank\n");
+    expect_last(f, 4, false, "hvdrun: terminated the other 3 ranks\n");
+    set_roles(ROLE_CONSEQUENCE, ROLE_OK, ROLE_CONSEQUENCE);
+    expect_last(f, 3, false, "hvdrun: terminated 1 other rank\n");
+    expect_last(f, 4, false, "hvdrun: terminated 2 other ranks\n");
+}
+
+/* With a likely cause, the first failure is named, too. */
+static void test_after_a_likely_cause(void **state)
+{
+    struct fixture *f = *state;
+    set_roles(ROLE_FAILED, ROLE_CONSEQUENCE, ROLE_CONSEQUENCE);
+    expect_last(f, 2, true, "");
+    expect_last(f, 3, true, "hvdrun: terminated the other rank\n");
+    expect_last(f, 4, true, "hvdrun: terminated the other 2 ranks\n");
+    set_roles(ROLE_FAILED, ROLE_OK, ROLE_CONSEQUENCE);
+    expect_last(f, 4, true, "hvdrun: terminated 1 other rank\n");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_other_ranks),
+        TEST(test_after_a_likely_cause),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
