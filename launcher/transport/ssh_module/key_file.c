@@ -71,7 +71,6 @@ void key_file_parse(struct key_file *file, const char *path, const char *text, s
 void key_file_destroy(struct key_file *file)
 {
     key_destroy(file->key);
-    file->key = NULL;
     buf_destroy(&file->public);
 }
 

@@ -70,6 +70,20 @@ static void views(void **state)
     assert_false(view_equal(one, other));
     assert_true(view_equal((struct byte_view){abc, 2}, shorter));
     assert_false(view_equal(one, (struct byte_view){abc, 2}));
+    assert_false(view_equal((struct byte_view){abc, 1}, (struct byte_view){abc + 1, 1}));
+    assert_true(view_equal((struct byte_view){abc, 1}, (struct byte_view){abc + 3, 1}));
+}
+
+/* A number that does not fit says so, wherever the room ends. */
+static void no_room(void **state)
+{
+    (void)state;
+    for (size_t room = 0; room < 6; room++) {
+        AUTO_BUF struct buf out = BUF_INIT(room);
+        assert_int_equal(fields_put_mpint(&out, (const unsigned char *)"\x80", 1), -1);
+    }
+    AUTO_BUF struct buf out = BUF_INIT(6);
+    assert_int_equal(fields_put_mpint(&out, (const unsigned char *)"\x80", 1), 0);
 }
 
 int main(void)
@@ -78,6 +92,7 @@ int main(void)
         cmocka_unit_test(numbers),
         cmocka_unit_test(reading_past_the_end),
         cmocka_unit_test(views),
+        cmocka_unit_test(no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,10 @@
 
 #include <cmocka.h>
 
+#include <openssl/evp.h>
+
 #include "ssh/ssh_fixture.h"
+#include "transport/ssh_module/base64.h"
 #include "transport/ssh_module/key_file.h"
 #include "transport/ssh_module/keys.h"
 
@@ -115,6 +118,7 @@ static void says_why_a_key_cannot_be_used(void **state)
     key_file_read(&file, odd);
     assert_int_equal(file.kind, KEY_FILE_BAD);
     key_file_destroy(&file);
+    memset(&file, 0xff, sizeof file); /* nothing of what it was before counts */
     key_file_read(&file, missing);
     assert_int_equal(file.kind, KEY_FILE_MISSING);
     key_file_destroy(&file);
@@ -135,6 +139,131 @@ static void a_fido_key_is_left_to_ssh(void **state)
     key_file_parse(&file, "sk", text, strlen(text));
     assert_int_equal(file.kind, KEY_FILE_NEEDS_SSH);
     assert_non_null(strstr(file.reason.text, "sk-ssh-ed25519@openssh.com"));
+    key_file_destroy(&file);
+}
+
+static void only_ssh_can_use_it(void **state)
+{
+    static const char text[] =
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAASgAAABpzay1zc2gtZWQy\n"
+        "NTUxOUBvcGVuc3NoLmNvbQAAACAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAARz\n"
+        "c2g6AAAAAA==\n"
+        "-----END OPENSSH PRIVATE KEY-----\n";
+    char *AUTO_FREE path = place_path(*state, "sk");
+    char *files[] = {path, NULL};
+    struct ssh_keys_config config = {.files = files};
+    AUTO_STRV struct strv notes = STRV_INIT;
+    struct error err = ERROR_INIT;
+
+    place_write(path, text, false);
+    assert_int_equal(chmod(path, 0600), 0);
+    struct ssh_keys *keys = keys_create(&config, &notes, &err);
+    assert_non_null(keys);
+    assert_int_equal(keys_count(keys), 0);
+    assert_non_null(strstr(keys_left_to_ssh(keys), "sk-ssh-ed25519@openssh.com"));
+    keys_destroy(keys);
+}
+
+/* The bytes inside of a private key of OpenSSH. */
+static unsigned char *inside_of(const char *path, size_t *length)
+{
+    char *AUTO_FREE text = place_read(path);
+    char *begin = strchr(text, '\n'), *end = strstr(text, "-----END");
+    unsigned char *bytes = mem_alloc(strlen(text));
+    ssize_t decoded = base64_decode(begin, (size_t)(end - begin), bytes);
+    assert_true(decoded > 0);
+    *length = (size_t)decoded;
+    return bytes;
+}
+
+/* A file with these bytes is refused for this reason. */
+static void refused(const unsigned char *bytes, size_t length, const char *reason)
+{
+    AUTO_BUF struct buf text = BUF_INIT(100000);
+    struct key_file file;
+
+    buf_puts(&text, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
+    base64_append(&text, bytes, length);
+    buf_puts(&text, "\n-----END OPENSSH PRIVATE KEY-----\n");
+    key_file_parse(&file, "key", buf_text(&text), text.length);
+    assert_int_equal(file.kind, KEY_FILE_BAD);
+    assert_string_equal(file.reason.text, reason);
+    key_file_destroy(&file);
+}
+
+/* The last place of this text in the bytes. */
+static size_t last_place(const unsigned char *bytes, size_t length, const char *text)
+{
+    size_t found = length, wanted = strlen(text);
+    for (size_t at = 0; at + wanted <= length; at++)
+        found = memcmp(bytes + at, text, wanted) == 0 ? at : found;
+    assert_true(found < length);
+    return found;
+}
+
+static void each_damage_has_a_reason(void **state)
+{
+    need_keygen();
+    char *AUTO_FREE path = key_make(*state, "ec", "ecdsa", "256", "", NULL);
+    size_t length;
+    unsigned char *AUTO_FREE bytes = inside_of(path, &length);
+    size_t number = 15 + 8 + 8 + 4 + 3; /* magic, "none", "none", no options: the number of keys */
+
+    refused(bytes, length / 2, "the file is cut off or damaged");
+    refused(bytes, 10, "the file is damaged");
+    bytes[number] = 2;
+    refused(bytes, length, "it does not hold exactly one key");
+    bytes[number] = 1;
+    bytes[0] = 'x';
+    refused(bytes, length, "the file is damaged");
+    bytes[0] = 'o';
+    bytes[last_place(bytes, length, "nistp256") + 5] = '3'; /* of the private half */
+    refused(bytes, length, "the private key in the file is damaged");
+}
+
+/* OpenSSH's file leaves out two of the numbers of an RSA key. */
+static void an_rsa_key_is_whole(void **state)
+{
+    need_keygen();
+    char *AUTO_FREE path = key_make(*state, "rsa", "rsa", "2048", "", NULL);
+    struct key_file file;
+
+    key_file_read(&file, path);
+    assert_int_equal(file.kind, KEY_FILE_USABLE);
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new(file.key->private, NULL);
+    assert_int_equal(EVP_PKEY_check(context), 1);
+    EVP_PKEY_CTX_free(context);
+    key_file_destroy(&file);
+}
+
+/* Only the first line of a public key counts, and it must not be too long. */
+static void public_files(void **state)
+{
+    need_keygen();
+    char *AUTO_FREE path = key_make(*state, "ed", "ed25519", NULL, "", NULL);
+    char *AUTO_FREE public = mem_printf("%s.pub", path);
+    char *AUTO_FREE line = place_read(public);
+    struct key_file file, again;
+
+    key_file_read(&file, public);
+    *strchr(strchr(line, ' ') + 1, ' ') = '\0'; /* without its comment */
+    char *AUTO_FREE lines = mem_printf("%s\nanother line\n", line);
+    place_write(public, lines, false);
+    key_file_read(&again, public);
+    assert_int_equal(again.kind, KEY_FILE_LOCKED);
+    assert_true(view_equal(buf_view(&again.public), buf_view(&file.public)));
+    key_file_destroy(&file);
+    key_file_destroy(&again);
+
+    char *AUTO_FREE digits = mem_alloc(20001);
+    memset(digits, 'A', 20000);
+    char *AUTO_FREE much = mem_printf("ssh-ed25519 %s\n", digits);
+    place_write(public, much, false);
+    assert_int_equal(chmod(public, 0644), 0);
+    key_file_read(&file, public);
+    assert_int_equal(file.kind, KEY_FILE_BAD);
+    assert_non_null(strstr(file.reason.text, "chmod 600"));
     key_file_destroy(&file);
 }
 
@@ -207,6 +336,10 @@ static void keys_come_in_order_and_notes_say_what_is_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(only_ssh_can_use_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_damage_has_a_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_rsa_key_is_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(public_files, setup, teardown),
         cmocka_unit_test_setup_teardown(opens_every_kind_that_ssh_keygen_makes, setup, teardown),
         cmocka_unit_test_setup_teardown(says_why_a_key_cannot_be_used, setup, teardown),
         cmocka_unit_test_setup_teardown(a_fido_key_is_left_to_ssh, setup, teardown),

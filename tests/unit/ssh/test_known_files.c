@@ -81,6 +81,25 @@ static int opened(int watch)
     return count;
 }
 
+/* Names of one letter, and a host that is named without its port. */
+static void short_names_and_ports(void **state)
+{
+    (void)state;
+    struct files f;
+    struct error err = ERROR_INIT;
+    begin(&f);
+    place_write(f.path, "x " ED "\nn1,y " ED "\nn9 " ED "\n", false);
+    assert_int_equal(look_up(&f, "x").line, 1);
+    assert_int_equal(look_up(&f, "y").line, 2);
+    struct known_hosts *known = known_hosts_create("n9", 2222);
+    assert_int_equal(known_files_find(f.known_files, f.list, known, &err), 0);
+    struct known_answer answer = known_hosts_check(known, f.key);
+    assert_int_equal(answer.verdict, KNOWN_MATCH);
+    assert_int_equal(answer.line, 3);
+    known_hosts_destroy(known);
+    finish(&f);
+}
+
 /* inotify makes one event of equal ones that follow each other, so each look is counted by itself.
  */
 static void a_file_is_read_once_for_many_hosts(void **state)
@@ -262,6 +281,7 @@ static void appends_and_leaves_the_rest_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_names_and_ports),
         cmocka_unit_test(a_file_is_read_once_for_many_hosts),
         cmocka_unit_test(a_file_that_cannot_be_read_now_is_not_an_empty_one),
         cmocka_unit_test(sees_what_others_do_to_a_file),

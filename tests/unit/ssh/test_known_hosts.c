@@ -64,6 +64,8 @@ static const struct golden cases[] = {
     {"node1.example", 22, "n*1*e " ED "\n", KNOWN_MATCH, 1},
     {"node1.example", 22, "n*2*e " ED "\n", KNOWN_UNKNOWN, 0},
     {"node1.example", 22, "node1.example? " ED "\n", KNOWN_UNKNOWN, 0},
+    {"node1.example", 22, "node1.example** " ED "\n", KNOWN_MATCH, 1},
+    {"node1.e.example", 22, "*.example " ED "\n", KNOWN_MATCH, 1},
     {"node1.example", 22, "*.example,!node1.example " ED "\n", KNOWN_UNKNOWN, 0},
     {"node1.example", 22, "!node1.example,*.example " ED "\n", KNOWN_UNKNOWN, 0},
     {"node2.example", 22, "!node1.example,*.example " ED "\n", KNOWN_MATCH, 1},
@@ -98,6 +100,7 @@ static const struct golden cases[] = {
     {"node1.example", 22, "@revoked " HASHED " " ED "\n", KNOWN_REVOKED, 1},
     {"node1.example", 22, "@cert-authority *.example " OTHER "\n", KNOWN_UNDECIDABLE, 1},
     {"node1.example", 22, "@cert-authority *.example " ED "\n", KNOWN_UNDECIDABLE, 1},
+    {"node1.example", 2222, "@cert-authority node1.example " OTHER "\n", KNOWN_UNDECIDABLE, 1},
     {"node1.example", 22, "@cert-authority *.org " OTHER "\n", KNOWN_UNKNOWN, 0},
     {"node1.example", 22, "@cert-authority * " OTHER "\nnode1.example " ED "\n", KNOWN_MATCH, 2},
     {"node1.example", 22, "@cert-authority * " EC "\nnode1.example " OTHER "\n", KNOWN_UNDECIDABLE,
@@ -205,9 +208,27 @@ static void fingerprints_are_those_of_ssh_keygen(void **state)
     assert_string_equal(print, "SHA256:VEi6nB3LFmYAZIVcXSiFOrQ91tEx+Ws9SR19LKAk1K0");
 }
 
+/* Many lines about one host: the last one counts as the first does. */
+static void many_lines(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf text = BUF_INIT(100000);
+    unsigned char room[256];
+    struct known_hosts *known = known_hosts_create("node1.example", 22);
+    for (int i = 0; i < 40; i++)
+        buf_puts(&text, "node1.example " OTHER "\n");
+    buf_puts(&text, "node1.example " ED "\n");
+    read_all(known, buf_text(&text), text.length);
+    struct known_answer answer = known_hosts_check(known, key_of(ED_BASE64, room));
+    assert_int_equal(answer.verdict, KNOWN_MATCH);
+    assert_int_equal(answer.line, 41);
+    known_hosts_destroy(known);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_lines),
         cmocka_unit_test(gives_the_verdict_of_each_line),
         cmocka_unit_test(every_cut_of_a_file_is_survived),
         cmocka_unit_test(lists_the_types_of_plain_keys),

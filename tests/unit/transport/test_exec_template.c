@@ -93,6 +93,20 @@ static void test_fill(void **state)
                         "[ssh][-p][2022][ann@10.0.0.7][s]");
 }
 
+/* A port of 1 is a port, and words of other callers may end with a percent sign. */
+static void test_odd_values(void **state)
+{
+    (void)state;
+    const struct transport_target target = {.host = "c7", .port = 1};
+    AUTO_STRV struct strv words = STRV_INIT, argv = STRV_INIT;
+    struct error err = ERROR_INIT;
+    strv_add(&words, "-p%p");
+    strv_add(&words, "%h%");
+    assert_int_equal(exec_template_fill(&words, &target, NULL, &argv, &err), 0);
+    assert_string_equal(argv.items[0], "-p1");
+    assert_string_equal(argv.items[1], "c7%");
+}
+
 static void test_unsafe_names(void **state)
 {
     (void)state;
@@ -124,11 +138,9 @@ static void the_refusal_names_the_letter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_bad_templates),
-        cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_unsafe_names),
-        cmocka_unit_test(the_refusal_names_the_letter),
+        cmocka_unit_test(test_words),        cmocka_unit_test(test_bad_templates),
+        cmocka_unit_test(test_fill),         cmocka_unit_test(test_odd_values),
+        cmocka_unit_test(test_unsafe_names), cmocka_unit_test(the_refusal_names_the_letter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,16 @@ static void control_characters(void **state)
                                          "-\xc2\xa0"); /* C1 and the first behind it */
 }
 
+/* The bytes behind the text do not complete its last character. */
+static void cut_character(void **state)
+{
+    (void)state;
+    char out[PRINTABLE_ROOM];
+    printable_line("a\xc3\xbc", 2, out);
+    assert_string_equal(out, "a?");
+    expect("\xf5\x80\x80\x80", "????");
+}
+
 static void utf8(void **state)
 {
     (void)state;
@@ -89,6 +99,7 @@ int main(void)
         cmocka_unit_test(blanks_at_the_ends),
         cmocka_unit_test(control_characters),
         cmocka_unit_test(utf8),
+        cmocka_unit_test(cut_character),
         cmocka_unit_test(what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

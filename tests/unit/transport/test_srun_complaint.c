@@ -35,6 +35,7 @@ static void test_about(void **state)
     expect_about("srun: error: node[1-2,07]: tasks 0-2: Killed",
                  "node1 node2 node07|tasks 0-2: Killed");
     expect_about("srun: error: a1,b[2-3]: tasks 0-2: Killed", "a1 b2 b3|tasks 0-2: Killed");
+    expect_about("srun: error: b[2-3],a1: tasks 0-2: Killed", "b2 b3 a1|tasks 0-2: Killed");
     expect_about("srun: error: Node failure on node3", "node3|Node failure on node3");
     expect_about("srun: error: Task launch for StepId=5.0 failed on node node3: Communication "
                  "connection failure",

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "transport/ssh/config.h"
+#include "transport/ssh/config_line.h"
 
 static const char *variable(const char *name)
 {
@@ -70,7 +71,10 @@ static void test_agent_and_policy(void **state)
                   {"identityagent SSH_AUTH_SOCK\n", "/run/user/agent"},
                   {"identityagent $OTHER_SOCK\n", "/run/other"},
                   {"identityagent $NOT_SET\n", NULL},
-                  {"identityagent ~/sock\n", "/home/me/sock"}};
+                  {"identityagent ~/sock\n", "/home/me/sock"},
+                  {"identityagent ~\n", "/home/me"},
+                  {"identityagent ~other/sock\n", "~other/sock"},
+                  {"identityagent /sock\n", "/sock"}};
     for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++) {
         char text[256];
         struct ssh_config config;
@@ -88,6 +92,9 @@ static void test_agent_and_policy(void **state)
     } policies[] = {{"stricthostkeychecking ask\n", SSH_HOST_ACCEPT_NEW},
                     {"stricthostkeychecking accept-new\n", SSH_HOST_ACCEPT_NEW},
                     {"stricthostkeychecking yes\n", SSH_HOST_STRICT},
+                    {"stricthostkeychecking no\n", SSH_HOST_ANY},
+                    {"stricthostkeychecking No\n", SSH_HOST_ANY},
+                    {"stricthostkeychecking false\n", SSH_HOST_ANY},
                     {"stricthostkeychecking false\n", SSH_HOST_ANY},
                     {"stricthostkeychecking off\n", SSH_HOST_ANY}};
     for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
@@ -169,7 +176,29 @@ static void test_defaults(void **state)
     assert_string_equal(config.known_hosts.items[0], "/home/me/.ssh/known_hosts");
     assert_int_equal(config.policy, SSH_HOST_ACCEPT_NEW);
     assert_int_equal(config.identities.count, 3);
+    assert_string_equal(config.agent_socket, "/run/user/agent");
     ssh_config_destroy(&config);
+}
+
+/* A line of just the limit is read; blanks around it do not count. */
+static void test_long_lines(void **state)
+{
+    (void)state;
+    char text[SSH_CONFIG_LINE_MAX + 8];
+    for (size_t more = 0; more < 2; more++) {
+        const char *at = text;
+        char *line;
+        size_t length = SSH_CONFIG_LINE_MAX + more, left = length + 4;
+        memset(text, 'x', sizeof(text));
+        memset(text, ' ', 2);
+        memcpy(text + 2 + length, " \n", 2);
+        assert_true(ssh_config_line_next(&at, &left, &line));
+        assert_int_equal(line == NULL, more);
+        if (line != NULL)
+            assert_int_equal(strlen(line), length);
+        free(line);
+        assert_false(ssh_config_line_next(&at, &left, &line));
+    }
 }
 
 static struct ssh_config_sight sight_of(const char *text)
@@ -238,10 +267,11 @@ static void test_different_by_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),           cmocka_unit_test(test_agent_and_policy),
-        cmocka_unit_test(test_beyond_us),        cmocka_unit_test(test_bad_output),
-        cmocka_unit_test(test_defaults),         cmocka_unit_test(test_nothing_configured),
-        cmocka_unit_test(test_the_same_for_all), cmocka_unit_test(test_different_by_host),
+        cmocka_unit_test(test_long_lines),         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_agent_and_policy),   cmocka_unit_test(test_beyond_us),
+        cmocka_unit_test(test_bad_output),         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_nothing_configured), cmocka_unit_test(test_the_same_for_all),
+        cmocka_unit_test(test_different_by_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
