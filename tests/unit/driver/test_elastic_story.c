@@ -15,9 +15,8 @@
 /* A story whose events go to a file. */
 static struct elastic_story *begin(struct fixture *f)
 {
-    char path[sizeof(f->folder) + 8];
-    snprintf(path, sizeof(path), "%s/events", f->folder);
-    f->job.events = events_open(&f->job, path);
+    f->settings.events = mem_printf("%s/events", f->folder);
+    assert_int_equal(events_open(&f->job, NULL), 0);
     return elastic_story_create(&f->job);
 }
 

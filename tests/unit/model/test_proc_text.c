@@ -144,14 +144,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stat),
-        cmocka_unit_test(test_stat_broken),
-        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_io),
-        cmocka_unit_test(test_pressure),
-        cmocka_unit_test(test_pressure_broken),
-        cmocka_unit_test(test_load),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_stat),     cmocka_unit_test(test_stat_broken),
+        cmocka_unit_test(test_waits),    cmocka_unit_test(test_io),
+        cmocka_unit_test(test_pressure), cmocka_unit_test(test_pressure_broken),
+        cmocka_unit_test(test_load),     cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
