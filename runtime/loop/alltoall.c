@@ -48,6 +48,6 @@ enum hvd_status alltoall_run(struct runner *runner, const struct part *part,
     }
     if (status == HVD_OK)
         layout_give(runner, &layout, outcome);
-    layout_destroy(runner, &layout);
+    layout_destroy(runner, &layout, true);
     return status;
 }

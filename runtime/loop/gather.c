@@ -155,7 +155,7 @@ enum hvd_status gather_run(struct runner *runner, const struct part *parts, size
     for (size_t i = 0; i < count; i++) {
         if (status == HVD_OK)
             layout_give(runner, &layouts[i], &outcomes[i]);
-        layout_destroy(runner, &layouts[i]);
+        layout_destroy(runner, &layouts[i], false);
     }
     return status;
 }

@@ -15,10 +15,13 @@ void layout_init(const struct runner *runner, const struct request *request, str
     layout->receive = mem_array(size, sizeof *layout->receive);
 }
 
-void layout_destroy(const struct runner *runner, struct layout *layout)
+void layout_destroy(const struct runner *runner, struct layout *layout, bool given_rows)
 {
     free(layout->receive);
-    runner_free(runner, layout->rows);
+    if (given_rows)
+        runner_free(runner, layout->rows);
+    else
+        free(layout->rows);
     runner_free(runner, layout->data);
 }
 

@@ -15,7 +15,9 @@ struct layout {
 
 /* `rows` is for the caller to fill in. */
 void layout_init(const struct runner *runner, const struct request *request, struct layout *layout);
-void layout_destroy(const struct runner *runner, struct layout *layout);
+/* After a failure, the memory of the data may have to stay. So may the rows, if the engine was
+ * `given_rows`. */
+void layout_destroy(const struct runner *runner, struct layout *layout, bool given_rows);
 
 /* Computes the rest from the rows, and makes the memory. -1: what the others announce cannot be
  * right, or does not fit the memory. */
