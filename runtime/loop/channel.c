@@ -145,6 +145,14 @@ void channel_hang_up(struct channel *channel)
             shutdown(channel->peers[i].fd, SHUT_WR);
 }
 
+bool channel_is_alone(const struct channel *channel)
+{
+    for (int i = 0; i < channel->count; i++)
+        if (channel->peers[i].fd >= 0)
+            return false;
+    return true;
+}
+
 bool channel_has_unsent(const struct channel *channel)
 {
     for (int i = 0; i < channel->count; i++)

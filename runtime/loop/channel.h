@@ -31,6 +31,8 @@ void channel_each(const struct channel *channel, void (*each)(void *context, int
 /* Sends to set rank `to`, or keeps what the network does not take yet. -1: that rank is lost. */
 int channel_send(struct channel *channel, int to, const void *bytes, size_t length,
                  struct error *err);
+/* Every connection has ended. */
+bool channel_is_alone(const struct channel *channel);
 bool channel_has_unsent(const struct channel *channel);
 
 /* Nothing more will be sent: the other ends learn of it. */

@@ -107,7 +107,7 @@ static void lose(struct process_set *set, enum hvd_status status, const char *te
     if (!set->ended)
         set->setup.owner->lost(set->setup.owner->context, status, text);
     else
-        set->over = true; /* the others have gone, as they should */
+        set->over = channel_is_alone(set->channel); /* the others have gone, as they should */
 }
 
 static void complete_all(struct process_set *set, const struct action *action,

@@ -119,6 +119,11 @@ class Hvd(Flow):
             result = self.expect(self.run_hvd(3, "faults", "exits"), 0)
             self.assertEqual(result.stdout.count("all right"), 3, result.describe())
 
+    def test_the_end_waits_for_a_rank_that_is_late(self):
+        """The root of a set once closed its connections when the first of the others had gone."""
+        if ENGINE == "gloo":
+            self.every(4, "faults", "late")
+
     def test_stall(self):
         if ENGINE == "gloo":
             result = self.every(3, "faults", "stall", env={"HOROVOD_STALL_CHECK_TIME_SECONDS": "1"})

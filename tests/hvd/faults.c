@@ -3,6 +3,7 @@
  * What libhvd does when something goes wrong: faults CASE [NUMBER].
  *
  *   leaves  rank 1 shuts down while the others wait
+ *   late    all ranks end at once, and the library's thread of the last rank is starved
  *   slow    a process set whose members are slow does not keep another set waiting
  *   idle    a process that has nothing to do does not wake up
  *   stall   rank 1 comes late, and rank 0 warns
@@ -11,7 +12,10 @@
  *   steps   nothing goes wrong in NUMBER steps, in two process sets
  */
 #include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +67,56 @@ static void run_leaves(const struct job *job, uint64_t number)
     job_expect(hvd_barrier_async(NULL, &handle), HVD_ERR_SHUT_DOWN, "rank 1", "a later call");
     if (!hvd_is_initialized())
         worker_fail("the library is not initialized any more");
+}
+
+static void *burn(void *stop)
+{
+    while (!atomic_load((atomic_bool *)stop))
+        continue;
+    return NULL;
+}
+
+/* The thread of the set 0 runs only where nothing else does, and there something else runs. */
+static void starve(pthread_t *burner, atomic_bool *stop)
+{
+    cpu_set_t one;
+    char path[320], name[32];
+    DIR *folder = opendir("/proc/self/task");
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    pthread_create(burner, NULL, burn, stop);
+    pthread_setaffinity_np(*burner, sizeof one, &one);
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "re");
+        if (file != NULL && fgets(name, sizeof name, file) != NULL &&
+            strcmp(name, "hvd-set-0\n") == 0) {
+            pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+            sched_setaffinity(thread, sizeof one, &one);
+            sched_setscheduler(thread, SCHED_IDLE, &(struct sched_param){0});
+        }
+        if (file != NULL)
+            fclose(file);
+    }
+    closedir(folder);
+}
+
+static void run_late(const struct job *job, uint64_t number)
+{
+    (void)number;
+    for (int i = 0; i < 15; i++) {
+        pthread_t burner;
+        atomic_bool stop = false;
+        bool last = job->rank == job->size - 1;
+        if (last)
+            starve(&burner, &stop);
+        job_expect(hvd_barrier(NULL), HVD_OK, "", "barrier");
+        job_expect(hvd_shutdown(), HVD_OK, "", "shutdown");
+        atomic_store(&stop, true);
+        if (last)
+            pthread_join(burner, NULL);
+        job_expect(hvd_init(NULL), HVD_OK, "", "init");
+    }
 }
 
 /* Rank 0 is in both sets. The slow one makes no progress until the fast one has made all its steps,
@@ -195,9 +249,9 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(const struct job *job, uint64_t number);
     } cases[] = {
-        {"leaves", run_leaves}, {"slow", run_slow},         {"idle", run_idle},
-        {"stall", run_stall},   {"gives_up", run_gives_up}, {"exits", run_exits},
-        {"steps", run_steps},
+        {"leaves", run_leaves}, {"late", run_late},   {"slow", run_slow},
+        {"idle", run_idle},     {"stall", run_stall}, {"gives_up", run_gives_up},
+        {"exits", run_exits},   {"steps", run_steps},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
