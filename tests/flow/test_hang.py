@@ -4,6 +4,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 from rig import Flow, main, worker
@@ -62,7 +63,8 @@ class Hang(Flow):
         self.expect(result, 119)
         self.expect_said(result, r"(?m)^ +\[1\] [^\n]*train.py:\d+ sleep; calls (clock_nanosleep|select)$")
         self.expect_said(result, r"(?m)^ +\[0,2\] [^\n]*train.py:\d+ all_reduce; calls recvfrom$")
-        self.expect_said(result, r"the job hangs: no rank has shown progress for --hang-timeout 2.0 s")
+        self.expect_said(result, r"the job hangs: no rank has shown progress for --hang-timeout 2.0 s; rank 1 on \S+ is "
+                                 r"elsewhere: in train.py:\d+ sleep; 2 others are in train.py:\d+ all_reduce\n")
         self.assertIn("all_reduce", json.dumps(self.read_json(report)["stacks"]))
         with open(events) as file:
             self.assertIn("hang", [json.loads(line)["event"] for line in file])
@@ -92,6 +94,17 @@ class Hang(Flow):
         result = self.run_script("sleep", "--hang-warning", 0, "--timeout", 3, "--no-stack-traces")
         self.expect_not_said(result, "progress")
 
+    def test_nobody_stands_out(self):
+        result = self.run_job("-np", 3, "--hang-timeout", 1, "--grace", 1, worker("hang"))
+        self.expect(result, 119)
+        self.expect_said(result, r"the job hangs: [^\n]*; no rank stands out\n")
+
+    def test_lines_of_pytorchs_watchdog(self):
+        script = self.write("train.sh", "#!/bin/sh\necho \"PG status: last enqueued work: $((168 - (RANK == 2)))\" >&2\nexec "
+                                        + worker("hang") + "\n", 0o755)
+        result = self.expect(self.run_job("-np", 4, "--hang-timeout", 1, "--grace", 1, script), 119)
+        self.expect_said(result, r"; rank 2 on \S+ is behind: the last enqueued work is 167, and that of others 168")
+
     def test_a_program_without_python(self):
         self.expect(self.run_job("-np", 2, "--hang-timeout", 1, "--grace", 1, "/bin/sh", "-c",
                                  "echo ready; exec " + worker("hang")), 119)
@@ -99,6 +112,35 @@ class Hang(Flow):
     def test_wrong_words(self):
         self.expect(self.run_job("-np", 1, "--hang-timeout", "soon", "true"), 2)
         self.expect(self.run_job("-np", 1, "--on-hang", "cry", "true"), 2)
+
+
+TORCH = """\
+import os, time
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+
+def load():
+    time.sleep(1000)
+
+for step in range(4):
+    print("step", step, flush=True)
+    if dist.get_rank() == 2 and step == 3:
+        load()
+    dist.all_reduce(torch.ones(10))
+"""
+PYTHON = "/usr/bin/python3"
+
+
+class Torch(Flow):
+
+    def test_a_rank_that_skips_an_all_reduce(self):
+        if subprocess.run([PYTHON, "-c", "import torch.distributed as d; d.is_gloo_available"], capture_output=True).returncode:
+            self.skipTest("no torch with Gloo")
+        result = self.run_job("-np", 4, "--hang-timeout", 4, "--grace", 1, PYTHON, self.write("train.py", TORCH), timeout=180)
+        self.expect(result, 119)
+        self.expect_said(result, r"(?m)^ +\[2\] [^\n]*train.py:6 load; calls (clock_nanosleep|select)$")
+        self.expect_said(result, r"(?m)^ +\[0-1,3\] [^\n]* all_reduce")
+        self.expect_said(result, r"; rank 2 on \S+ is elsewhere: in train.py:6 load; 3 others are in ")
 
 
 if __name__ == "__main__":

@@ -62,6 +62,12 @@ class Line(Flow):
         self.assertEqual((stall["reported_by"], stall["operation"], stall["name"], stall["seconds"],
                           stall["waiting"], stall["missing"]), (2, "allreduce", "grad.17", 60, [2], [0, 1, 3]))
 
+    def test_a_hang_names_the_ranks_that_are_missing(self):
+        job = self.begin("--stall", "2", launcher=("--hang-timeout", 3, "--grace", 1))
+        result = self.expect(job.wait(), 119)
+        self.expect_said(result, r"the job hangs: [^\n]*; rank 2 waits for ranks 0-1,3 in allreduce 'grad\.17', for 60 s; "
+                                 r"rank 0 is on a")
+
     def test_status_shows_a_stall_until_it_is_over(self):
         job = self.begin("--stall", "0", launcher=("--min-np", 4))
         job.wait_output(r"rank 0 waits for ranks 1-3", name="stderr")

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One schedule of the simulator of the hang verdict (launcher/model/hang/hang.h): a job with a few
- * ranks on a few hosts goes through phases, and hangs at last or not. In each phase but the last
- * some rank makes progress, in a way that is hard to see; the others wait for it, asleep or
- * spinning.
+ * One schedule of the simulator of the hang verdict (launcher/model/hang/hang.h). A job with a few
+ * ranks on a few hosts goes through phases, and hangs at last or not. In each phase before that,
+ * one rank makes progress in a way that is hard to see. The others wait for it, asleep or spinning.
  *
  * What the model cannot tell from a hang is not simulated: a rank that computes at one place of its
  * program, for longer than the limit, without new memory, output, I/O or waiting.

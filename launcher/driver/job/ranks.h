@@ -37,13 +37,14 @@ struct rank_record {
     bool signaled;
     int code; /* exit code, or signal number */
     bool core, oom, exec_failed, cut;
-    bool ended_by_us; /* hvdrun had begun to end it before its exit */
-    bool aborted;     /* it aborted the job (MPI_Abort) */
-    int abort_status; /* 1 to 255 */
-    uint8_t ended;    /* a bit for each stream whose end of file has come */
-    struct tail tail; /* of its stderr, or of the stream that its stderr is merged into */
-    uint64_t output;  /* bytes of its streams that have come */
-    char *text;       /* exec_failed: the reason; else the program's own error file; or NULL */
+    bool ended_by_us;  /* hvdrun had begun to end it before its exit */
+    bool aborted;      /* it aborted the job (MPI_Abort) */
+    int abort_status;  /* 1 to 255 */
+    uint8_t ended;     /* a bit for each stream whose end of file has come */
+    struct tail tail;  /* of its stderr, or of the stream that its stderr is merged into */
+    uint64_t output;   /* bytes of its streams that have come */
+    int64_t output_ns; /* when the last of them were read; 0: never */
+    char *text;        /* exec_failed: the reason; else the program's own error file; or NULL */
     uint64_t user_us, system_us, max_rss_kb;
     int64_t output_ns; /* when its agent read its last output, on our clock; 0: none yet */
 };

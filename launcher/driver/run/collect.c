@@ -126,6 +126,7 @@ int collect_bytes(struct job *job, struct node_link *node, const struct agent_fr
     job->ranks.records[data.seat].output += bytes;
     const uint8_t *body = frame->body + FRAME_DATA_PREFIX;
     int64_t when = node_link_time(node, data.when_ns);
+    job->ranks.records[data.seat].output_ns = when;
     remember(job, data.seat, stream, body, bytes, when);
     job->ranks.records[data.seat].output_ns = when;
     int64_t age = clock_mono_ns() - when;

@@ -2,7 +2,6 @@
 #include "driver/run/hang_watch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -10,9 +9,12 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/run/exits.h"
+#include "driver/run/hang_culprit.h"
 #include "driver/run/look.h"
 #include "driver/tell/events.h"
 #include "model/hang/hang.h"
+
+#define TEXT_MAX ((size_t)1 << 16)
 
 struct hang_watch {
     struct job *job;
@@ -22,32 +24,11 @@ struct hang_watch {
     bool looks;       /* one is under way */
 };
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t length)
-{
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ at[i]) * 0x100000001b3;
-    return hash;
-}
-
-/* A number for the frames of a stack; 0: it could not be read, or has none. */
-static uint64_t place_of(const struct stack *stack)
-{
-    uint64_t hash = 0xcbf29ce484222325;
-    for (size_t i = 0; i < stack->count; i++) {
-        const struct stack_frame *frame = &stack->frames[i];
-        hash = mix(hash, frame->function, strlen(frame->function) + 1);
-        hash = mix(hash, frame->file, strlen(frame->file) + 1);
-        hash = mix(hash, &frame->line, sizeof(frame->line));
-    }
-    return stack->count > 0 ? hash | 1 : 0;
-}
-
 static void take_place(void *context, int seat, const struct look_stack *stack)
 {
     const struct hang_watch *watch = context;
     if (stack->stack->role == STACK_MAIN && !stack->bare && seat < watch->job->ranks.size)
-        watch->places[seat] = place_of(stack->stack);
+        watch->places[seat] = look_place(stack->stack);
 }
 
 static void looked(void *context, const struct look *look)
@@ -73,32 +54,40 @@ static void warn(const struct hang_watch *watch)
     events_job(job->events, "hang_warning");
 }
 
-static char *hang_text(const struct job *job)
+/* The text of a hang, for the user; free it. `look` may be NULL. */
+static char *hang_text(const struct hang_watch *watch, const struct look *look)
 {
-    return mem_printf("the job hangs: no rank has shown progress for --hang-timeout %.1f s",
-                      (double)job->settings->hang_timeout / 1000);
+    const struct job *job = watch->job;
+    struct buf culprit AUTO_BUF = BUF_INIT(TEXT_MAX);
+    if (look != NULL)
+        hang_culprit(job, watch->hang, look, &culprit);
+    return mem_printf("the job hangs: no rank has shown progress for --hang-timeout %.1f s%s%s",
+                      (double)job->settings->hang_timeout / 1000, look != NULL ? "; " : "",
+                      buf_text(&culprit));
 }
 
 static void shown(void *context, const struct look *look)
 {
     const struct hang_watch *watch = context;
     struct job *job = watch->job;
+    char *text AUTO_FREE = hang_text(watch, look);
     look_show(look);
-    if (job->settings->on_hang != SET_ON_HANG_KILL || job->state != JOB_RUNNING)
-        return;
-    char *text AUTO_FREE = hang_text(job);
-    teardown_launcher(job, STATUS_HANG, text);
+    if (job->settings->on_hang != SET_ON_HANG_KILL)
+        log_warning(&job->log, "%s", text);
+    else if (job->state == JOB_RUNNING)
+        teardown_launcher(job, STATUS_HANG, text);
 }
 
 static void found(struct hang_watch *watch)
 {
     struct job *job = watch->job;
-    char *text AUTO_FREE = hang_text(job);
     events_job(job->events, "hang");
-    if (job->settings->on_hang != SET_ON_HANG_KILL)
+    if (job->settings->on_hang == SET_ON_HANG_WARN) {
+        char *text AUTO_FREE = hang_text(watch, NULL);
         log_warning(&job->log, "%s", text);
-    if (job->settings->on_hang != SET_ON_HANG_WARN)
+    } else {
         looks_ask(job->looks, shown, watch);
+    }
 }
 
 static void act(struct hang_watch *watch, enum hang_news news)

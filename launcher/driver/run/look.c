@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "driver/run/exits.h"
@@ -217,6 +218,26 @@ struct stack_tree *look_tree(const struct look *look, bool bare, const struct lo
     struct stack_tree *tree = stack_tree_create();
     walk_all(&(struct walk){add_to_tree, tree, ranks, bare}, look);
     return tree;
+}
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3;
+    return hash;
+}
+
+uint64_t look_place(const struct stack *stack)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct stack_frame *frame = &stack->frames[i];
+        hash = mix(hash, frame->function, strlen(frame->function) + 1);
+        hash = mix(hash, frame->file, strlen(frame->file) + 1);
+        hash = mix(hash, &frame->line, sizeof(frame->line));
+    }
+    return stack->count > 0 ? hash | 1 : 0;
 }
 
 void look_missing(const struct look *look, struct buf *out)

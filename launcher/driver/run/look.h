@@ -41,6 +41,9 @@ void look_walk(const struct look *look,
                void (*each)(void *context, int seat, const struct look_stack *stack),
                void *context);
 
+/* A number for the frames of a stack; 0: it has none, or they could not be read. */
+uint64_t look_place(const struct stack *stack);
+
 /* The hosts whose agents did not answer in time, as "c17, c18"; empty: none. */
 void look_missing(const struct look *look, struct buf *out);
 

@@ -7,14 +7,13 @@
  * - it has read or written HANG_IO_BYTES, or touched new memory,
  * - it has used the processor, and meanwhile often waited for something: it works.
  *
- * What is left is a rank that waits, or one that only uses the processor. The second may compute,
- * or spin in a loop that waits for another rank. It counts as quiet if it stays at one place:
- * HANG_LOOKS looks at its stack must show the same. A rank whose stack cannot be read shows
- * progress.
+ * All others wait, or only use the processor. Such a rank may compute, or spin in a loop that waits
+ * for another rank. It counts as quiet if it stays at one place: HANG_LOOKS looks at its stack must
+ * show the same. A rank whose stack cannot be read shows progress.
  *
  * A job hangs when all ranks that run have been quiet for the limit. What a rank does between two
  * samples that are far apart is unknown, so it counts as progress: its host may stand still. The
- * time in which a debugger holds a rank is no silence of this rank. A job that has not done
+ * time in which a debugger holds a rank is not a part of its silence. A job that has not done
  * anything yet does not hang.
  */
 #pragma once

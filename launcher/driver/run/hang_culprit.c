@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/hang_culprit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/tell/stalls.h"
+#include "model/exit/tail.h"
+#include "model/hang/culprit.h"
+
+#define STALL_TEXT_MAX 8192
+
+/* By seat. */
+struct places {
+    const struct job *job;
+    uint64_t *place;
+    char **where;
+};
+
+static char *where_of(const struct stack *stack)
+{
+    const struct stack_frame *last = &stack->frames[stack->count - 1];
+    const char *slash = strrchr(last->file, '/');
+    char *text = last->file[0] == '\0'
+                     ? mem_strdup(last->function)
+                     : mem_printf("%s:%d %s", slash != NULL ? slash + 1 : last->file, last->line,
+                                  last->function);
+    log_make_plain(text);
+    return text;
+}
+
+static void take_place(void *context, int seat, const struct look_stack *stack)
+{
+    const struct places *places = context;
+    if (stack->stack->role != STACK_MAIN || stack->stack->count == 0 ||
+        seat >= places->job->ranks.size || places->where[seat] != NULL)
+        return;
+    places->place[seat] = look_place(stack->stack);
+    places->where[seat] = where_of(stack->stack);
+}
+
+/* The last one that PyTorch's watchdog wrote; -1: none. */
+static int64_t enqueued(const struct tail *tail)
+{
+    struct tail_walk walk;
+    struct tail_line line;
+    int64_t last = -1;
+    tail_walk_begin(&walk, tail);
+    while (tail_walk_next(&walk, &line)) {
+        int64_t number = line.elsewhere ? -1 : culprit_enqueued(line.text, line.length);
+        last = number >= 0 ? number : last;
+    }
+    tail_walk_end(&walk);
+    return last;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct culprit_rank *first = a, *second = b;
+    return first->rank < second->rank ? -1 : first->rank > second->rank;
+}
+
+static int collect_ranks(const struct job *job, const struct hang *hang,
+                         const struct places *places, struct culprit_rank *ranks)
+{
+    int count = 0;
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        if (record->state != RANK_RUNNING)
+            continue;
+        ranks[count++] = (struct culprit_rank){.rank = job_seat_rank(job, seat),
+                                               .host = job->nodes[record->node]->host,
+                                               .place = places->place[seat],
+                                               .where = places->where[seat],
+                                               .way = hang_way(hang, seat),
+                                               .enqueued = enqueued(&record->tail),
+                                               .last_ns = record->output_ns};
+    }
+    if (count > 1)
+        qsort(ranks, (size_t)count, sizeof(*ranks), by_rank);
+    return count;
+}
+
+/* The oldest that lasts and names the ranks that are missing. */
+static const struct stall *find_stall(const struct job *job)
+{
+    for (int i = 0;; i++) {
+        const struct stall *stall = stall_list_at(job->stalls, i);
+        if (stall == NULL || (stall_lasts(stall, clock_mono_ns()) && stall->missing.count > 0))
+            return stall;
+    }
+}
+
+void hang_culprit(const struct job *job, const struct hang *hang, const struct look *look,
+                  struct buf *out)
+{
+    size_t size = (size_t)job->ranks.size + 1;
+    struct culprit_rank *ranks AUTO_FREE = mem_array(size, sizeof(*ranks));
+    uint64_t *place AUTO_FREE = mem_array(size, sizeof(*place));
+    char **where AUTO_FREE = mem_array(size, sizeof(*where));
+    struct places places = {job, place, where};
+    struct buf text AUTO_BUF = BUF_INIT(STALL_TEXT_MAX);
+    const struct stall *found = find_stall(job);
+    struct culprit_stall stall = {.count = 0};
+    look_walk(look, take_place, &places);
+    if (found != NULL) {
+        stall_text(found, &text);
+        stall = (struct culprit_stall){buf_text(&text), found->missing.list, found->missing.count};
+    }
+    int count = collect_ranks(job, hang, &places, ranks);
+    culprit_find(ranks, count, found != NULL ? &stall : NULL, out);
+    for (size_t i = 0; i < size; i++)
+        free(where[i]);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rank the others of a job that hangs wait for, from all that the driver knows. */
+#pragma once
+
+#include "driver/job/job.h"
+#include "driver/run/look.h"
+#include "model/hang/hang.h"
+
+/* Appends what model/hang/culprit.h says. */
+void hang_culprit(const struct job *job, const struct hang *hang, const struct look *look,
+                  struct buf *out);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/hang/culprit.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/plan/rank_ranges.h"
+
+#define LINE_MAX_BYTES 1024
+#define ENQUEUED_MAX (INT64_C(1) << 53) /* some versions print a number that they never set */
+
+/* The ranks that stand out, as numbers of `ranks`, and one of the others. */
+struct odd {
+    int *list;
+    int count, other;
+};
+
+struct search {
+    const struct culprit_rank *ranks;
+    int count;
+    struct odd odd;
+};
+
+static bool is_few(const struct search *search, int count)
+{
+    return search->count > 2 && count > 0 && (count == 1 || count <= search->count / 4);
+}
+
+/* All ranks have a key; 0: unknown. False: most do not have the same, or not a few have others. */
+static bool odd_by(struct search *search, uint64_t (*key)(const struct culprit_rank *rank))
+{
+    int votes = 0;
+    for (int i = 0; i < search->count; i++) { /* a key that most have, if there is one, wins */
+        if (key(&search->ranks[i]) == 0)
+            return false;
+        if (votes == 0)
+            search->odd.other = i;
+        votes += key(&search->ranks[i]) == key(&search->ranks[search->odd.other]) ? 1 : -1;
+    }
+    search->odd.count = 0;
+    for (int i = 0; i < search->count; i++) {
+        if (key(&search->ranks[i]) != key(&search->ranks[search->odd.other]))
+            search->odd.list[search->odd.count++] = i;
+    }
+    return is_few(search, search->odd.count);
+}
+
+static uint64_t place_key(const struct culprit_rank *rank)
+{
+    return rank->where != NULL ? rank->place : 0;
+}
+
+static uint64_t way_key(const struct culprit_rank *rank)
+{
+    return rank->way == HANG_MOVES ? 0 : (uint64_t)rank->way;
+}
+
+/* The ranks that have enqueued the least. */
+static bool odd_behind(struct search *search)
+{
+    int64_t least = INT64_MAX, most = -1;
+    search->odd.count = 0;
+    for (int i = 0; i < search->count; i++) {
+        int64_t enqueued = search->ranks[i].enqueued;
+        if (enqueued > most) {
+            most = enqueued;
+            search->odd.other = i;
+        }
+        if (enqueued >= 0 && enqueued < least)
+            least = enqueued;
+    }
+    for (int i = 0; i < search->count; i++) {
+        if (search->ranks[i].enqueued == least)
+            search->odd.list[search->odd.count++] = i;
+    }
+    return most > least && 2 * search->odd.count <= search->count;
+}
+
+static bool odd_silent(struct search *search)
+{
+    int first = -1, second = -1;
+    for (int i = 0; i < search->count; i++) {
+        int64_t last = search->ranks[i].last_ns;
+        if (last == 0)
+            return false;
+        if (first < 0 || last < search->ranks[first].last_ns) {
+            second = first;
+            first = i;
+        } else if (second < 0 || last < search->ranks[second].last_ns) {
+            second = i;
+        }
+    }
+    if (search->count < 3 ||
+        search->ranks[second].last_ns - search->ranks[first].last_ns < CULPRIT_SILENCE_NS)
+        return false;
+    search->odd.list[0] = first;
+    search->odd.count = 1;
+    search->odd.other = second;
+    return true;
+}
+
+/* "rank 3 on c17", "ranks 2,5" */
+static void put_odd(const struct search *search, struct buf *out)
+{
+    int *ranks AUTO_FREE = mem_array((size_t)search->odd.count + 1, sizeof(*ranks));
+    for (int i = 0; i < search->odd.count; i++)
+        ranks[i] = search->ranks[search->odd.list[i]].rank;
+    rank_ranges(ranks, search->odd.count, out);
+    if (search->odd.count == 1)
+        buf_printf(out, " on %s", search->ranks[search->odd.list[0]].host);
+}
+
+static void put_where(const struct search *search, const char *before, struct buf *out)
+{
+    const struct culprit_rank *first = &search->ranks[search->odd.list[0]];
+    if (first->where == NULL)
+        return;
+    buf_puts(out, before);
+    if (search->odd.count > 1)
+        buf_printf(out, "rank %d ", first->rank);
+    buf_printf(out, "%s %s", search->odd.count > 1 ? "is in" : "in", first->where);
+}
+
+static const struct culprit_rank *first_odd(const struct search *search)
+{
+    return &search->ranks[search->odd.list[0]];
+}
+
+static void put_place(const struct search *search, struct buf *out)
+{
+    const struct culprit_rank *other = &search->ranks[search->odd.other];
+    put_odd(search, out);
+    buf_puts(out, search->odd.count == 1 ? " is elsewhere: " : " are elsewhere: ");
+    put_where(search, "", out);
+    int others = 0;
+    for (int i = 0; i < search->count; i++)
+        others += search->ranks[i].place == other->place;
+    buf_printf(out, "; %d others are in %s", others, other->where);
+}
+
+static void put_way(const struct search *search, struct buf *out)
+{
+    bool spins = first_odd(search)->way == HANG_SPINS, one = search->odd.count == 1;
+    put_odd(search, out);
+    if (spins)
+        buf_puts(out, one ? " uses the processor, and the others wait"
+                          : " use the processor, and the others wait");
+    else
+        buf_puts(out, one ? " waits, and the others use the processor"
+                          : " wait, and the others use the processor");
+    put_where(search, ": ", out);
+}
+
+static void put_behind(const struct search *search, struct buf *out)
+{
+    put_odd(search, out);
+    buf_printf(out, " %s behind: the last enqueued work is %lld, and that of others %lld",
+               search->odd.count == 1 ? "is" : "are", (long long)first_odd(search)->enqueued,
+               (long long)search->ranks[search->odd.other].enqueued);
+    put_where(search, "; ", out);
+}
+
+static void put_silent(const struct search *search, struct buf *out)
+{
+    int64_t earlier = search->ranks[search->odd.other].last_ns - first_odd(search)->last_ns;
+    put_odd(search, out);
+    buf_printf(out, " wrote its last line %lld s before all others",
+               (long long)(earlier / 1000000000));
+    put_where(search, "; ", out);
+}
+
+static void put_stall(struct search *search, const struct culprit_stall *stall, struct buf *out)
+{
+    buf_puts(out, stall->text);
+    for (int i = 0; i < search->count; i++) {
+        if (search->ranks[i].rank != stall->missing[0])
+            continue;
+        buf_printf(out, "; rank %d is on %s", search->ranks[i].rank, search->ranks[i].host);
+        search->odd.list[0] = i;
+        search->odd.count = 1;
+        put_where(search, ", ", out);
+    }
+}
+
+static enum culprit_kind find(struct search *search, const struct culprit_stall *stall,
+                              struct buf *out)
+{
+    if (stall != NULL && stall->count > 0) {
+        put_stall(search, stall, out);
+        return CULPRIT_STALL;
+    }
+    if (odd_behind(search)) {
+        put_behind(search, out);
+        return CULPRIT_BEHIND;
+    }
+    if (odd_by(search, place_key)) {
+        put_place(search, out);
+        return CULPRIT_PLACE;
+    }
+    if (odd_by(search, way_key)) {
+        put_way(search, out);
+        return CULPRIT_WAY;
+    }
+    if (odd_silent(search)) {
+        put_silent(search, out);
+        return CULPRIT_SILENT;
+    }
+    buf_puts(out, "no rank stands out");
+    return CULPRIT_NONE;
+}
+
+enum culprit_kind culprit_find(const struct culprit_rank *ranks, int count,
+                               const struct culprit_stall *stall, struct buf *out)
+{
+    struct search search = {.ranks = ranks, .count = count};
+    search.odd.list = mem_array((size_t)count + 1, sizeof(*search.odd.list));
+    enum culprit_kind kind = find(&search, stall, out);
+    free(search.odd.list);
+    return kind;
+}
+
+int64_t culprit_enqueued(const char *line, size_t length)
+{
+    static const char *const words[] = {"ast enqueued work: ", "ast enqueued NCCL work: "};
+    char text[LINE_MAX_BYTES];
+    size_t kept = length < sizeof(text) - 1 ? length : sizeof(text) - 1;
+    memcpy(text, line, kept);
+    text[kept] = '\0';
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        const char *at = strstr(text, words[i]);
+        if (at == NULL || !isdigit((unsigned char)at[strlen(words[i])]))
+            continue;
+        long long value = strtoll(at + strlen(words[i]), NULL, 10);
+        return value < ENQUEUED_MAX ? value : -1;
+    }
+    return -1;
+}

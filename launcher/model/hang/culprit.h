@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which rank do the others of a job that hangs wait for? Pure. The strongest evidence counts:
+ *
+ * 1. libhvd reports an operation that waits for ranks.
+ * 2. PyTorch's watchdog has written the number of the last collective of each rank, and a few ranks
+ *    are behind.
+ * 3. A few ranks are at another place of the program than most.
+ * 4. A few ranks wait and most spin, or the reverse.
+ * 5. One rank wrote its last line long before all others.
+ *
+ * A few: one, or a quarter at most; most: more than a half. Otherwise no rank stands out.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "model/hang/hang.h"
+
+#define CULPRIT_SILENCE_NS (INT64_C(10) * 1000000000)
+
+struct culprit_rank {
+    int rank;
+    const char *host;
+    uint64_t place;    /* as hang_place() takes it; 0: unknown */
+    const char *where; /* "loader.py:112 read"; NULL: unknown */
+    enum hang_way way; /* HANG_MOVES: unknown */
+    int64_t enqueued;  /* by PyTorch's watchdog; -1: it does not say */
+    int64_t last_ns;   /* when its last output came; 0: never */
+};
+
+struct culprit_stall {
+    const char *text;   /* "ranks 0-2 wait for rank 3 in allreduce 'x', for 60 s" */
+    const int *missing; /* ascending */
+    int count;
+};
+
+enum culprit_kind {
+    CULPRIT_NONE,
+    CULPRIT_STALL,
+    CULPRIT_BEHIND,
+    CULPRIT_PLACE,
+    CULPRIT_WAY,
+    CULPRIT_SILENT,
+};
+
+/* The ranks are in ascending order. `stall` is NULL if libhvd reports nothing. Appends a part of a
+ * sentence without its end, and always something. */
+enum culprit_kind culprit_find(const struct culprit_rank *ranks, int count,
+                               const struct culprit_stall *stall, struct buf *out);
+
+/* The number in "last enqueued work: 167" or "last enqueued NCCL work: 167"; -1: it is another
+ * line. */
+int64_t culprit_enqueued(const char *line, size_t length);

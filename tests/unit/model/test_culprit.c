@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/hang/culprit.h"
+
+#define COUNT 8
+#define SECOND INT64_C(1000000000)
+
+/* All wait in an all_reduce, and nothing else is known of them. */
+static void fill(struct culprit_rank *ranks, int count)
+{
+    for (int i = 0; i < count; i++)
+        ranks[i] = (struct culprit_rank){.rank = i,
+                                         .host = i < 4 ? "a" : "b",
+                                         .place = 7,
+                                         .where = "dist.py:9 all_reduce",
+                                         .way = HANG_WAITS,
+                                         .enqueued = -1,
+                                         .last_ns = 100 * SECOND};
+}
+
+static void expect(const struct culprit_rank *ranks, int count, const struct culprit_stall *stall,
+                   enum culprit_kind kind, const char *wanted)
+{
+    struct buf text AUTO_BUF = BUF_INIT(10000);
+    assert_int_equal(culprit_find(ranks, count, stall, &text), kind);
+    assert_string_equal(buf_text(&text), wanted);
+}
+
+static void test_nobody(void **state)
+{
+    (void)state;
+    struct culprit_rank ranks[COUNT];
+    fill(ranks, COUNT);
+    expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+    expect(ranks, 1, NULL, CULPRIT_NONE, "no rank stands out");
+    expect(ranks, 0, NULL, CULPRIT_NONE, "no rank stands out");
+    ranks[0].place = 8; /* of two, both or none could be odd */
+    ranks[0].way = HANG_SPINS;
+    ranks[0].last_ns = SECOND;
+    expect(ranks, 2, NULL, CULPRIT_NONE, "no rank stands out");
+    for (int i = 0; i < COUNT; i++) {
+        ranks[i].place = (uint64_t)i + 1; /* each in another way */
+        ranks[i].way = i % 2 == 0 ? HANG_SPINS : HANG_WAITS;
+        ranks[i].last_ns = 100 * SECOND;
+    }
+    expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+}
+
+static void test_another_place(void **state)
+{
+    (void)state;
+    struct culprit_rank ranks[COUNT];
+    fill(ranks, COUNT);
+    ranks[5].place = 8;
+    ranks[5].where = "loader.py:112 read";
+    expect(ranks, COUNT, NULL, CULPRIT_PLACE,
+           "rank 5 on b is elsewhere: in loader.py:112 read; 7 others are in dist.py:9 all_reduce");
+    ranks[2].place = 9;
+    ranks[2].where = "x.py:1 f";
+    expect(ranks, COUNT, NULL, CULPRIT_PLACE,
+           "ranks 2,5 are elsewhere: rank 2 is in x.py:1 f; 6 others are in dist.py:9 all_reduce");
+    ranks[0].place = 9; /* three of eight are not a few */
+    expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+    fill(ranks, COUNT);
+    ranks[0].place = 9;
+    ranks[0].where = "x.py:1 f";
+    expect(ranks, 3, NULL, CULPRIT_PLACE,
+           "rank 0 on a is elsewhere: in x.py:1 f; 2 others are in dist.py:9 all_reduce");
+    ranks[7].place = 0; /* nobody knows where that is */
+    expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+}
+
+static void test_another_way(void **state)
+{
+    (void)state;
+    struct culprit_rank ranks[COUNT];
+    fill(ranks, COUNT);
+    ranks[5].way = HANG_SPINS;
+    expect(ranks, COUNT, NULL, CULPRIT_WAY,
+           "rank 5 on b uses the processor, and the others wait: in dist.py:9 all_reduce");
+    for (int i = 0; i < COUNT; i++) {
+        ranks[i].way = i == 1 || i == 2 ? HANG_WAITS : HANG_SPINS;
+        ranks[i].where = NULL;
+    }
+    expect(ranks, COUNT, NULL, CULPRIT_WAY, "ranks 1-2 wait, and the others use the processor");
+    ranks[4].way = HANG_MOVES;
+    expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+}
+
+static void test_the_oldest_last_line(void **state)
+{
+    (void)state;
+    struct culprit_rank ranks[COUNT];
+    fill(ranks, COUNT);
+    ranks[6].last_ns = 60 * SECOND;
+    expect(ranks, COUNT, NULL, CULPRIT_SILENT,
+           "rank 6 on b wrote its last line 40 s before all others; in dist.py:9 all_reduce");
+    ranks[0].last_ns = 65 * SECOND;
+    expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+    ranks[0].last_ns = 0;
+    expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+}
+
+/* A stronger piece of evidence hides the weaker ones. */
+static void test_the_order(void **state)
+{
+    (void)state;
+    const int missing[] = {3};
+    const struct culprit_stall stall = {"ranks 0-2 wait for rank 3 in allreduce 'x', for 60 s",
+                                        missing, 1};
+    struct culprit_rank ranks[COUNT];
+    fill(ranks, COUNT);
+    ranks[6].last_ns = SECOND;
+    ranks[5].way = HANG_SPINS;
+    expect(ranks, COUNT, NULL, CULPRIT_WAY,
+           "rank 5 on b uses the processor, and the others wait: in dist.py:9 all_reduce");
+    ranks[4].place = 8;
+    ranks[4].where = "x.py:1 f";
+    expect(ranks, COUNT, NULL, CULPRIT_PLACE,
+           "rank 4 on b is elsewhere: in x.py:1 f; 7 others are in dist.py:9 all_reduce");
+    ranks[1].enqueued = 168;
+    expect(ranks, COUNT, NULL, CULPRIT_PLACE,
+           "rank 4 on b is elsewhere: in x.py:1 f; 7 others are in dist.py:9 all_reduce");
+    ranks[0].enqueued = 167;
+    expect(ranks, COUNT, NULL, CULPRIT_BEHIND,
+           "rank 0 on a is behind: the last enqueued work is 167, and that of others 168; in "
+           "dist.py:9 all_reduce");
+    expect(ranks, COUNT, &stall, CULPRIT_STALL,
+           "ranks 0-2 wait for rank 3 in allreduce 'x', for 60 s; rank 3 is on a, in dist.py:9 "
+           "all_reduce");
+}
+
+static void expect_enqueued(const char *line, int64_t wanted)
+{
+    assert_int_equal(culprit_enqueued(line, strlen(line)), wanted);
+}
+
+static void test_lines_of_the_watchdog(void **state)
+{
+    (void)state;
+    expect_enqueued(
+        "[rank1]:[E1122 02:06:55.1 ProcessGroupNCCL.cpp:689] Received a dump signal due "
+        "to a collective timeout from  rank 0 and we will try our best.  Last enqueued "
+        "NCCL work: 167, last completed NCCL work: 167.",
+        167);
+    expect_enqueued(" failure detected by watchdog at work sequence id: 168 PG status: last "
+                    "enqueued work: 168, last completed work: 167",
+                    168);
+    expect_enqueued("Timeout at NCCL work: 7, last enqueued NCCL work: 8, last completed", 8);
+    expect_enqueued("last enqueued work: 76280750235782912", -1);
+    expect_enqueued("last enqueued work: x", -1);
+    expect_enqueued("last enqueued work: -3", -1);
+    expect_enqueued("last enqueued work: ", -1);
+    expect_enqueued("", -1);
+    expect_enqueued("last completed work: 8", -1);
+    assert_int_equal(culprit_enqueued("last enqueued work: 123", 21), 1); /* not beyond its end */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nobody),      cmocka_unit_test(test_another_place),
+        cmocka_unit_test(test_another_way), cmocka_unit_test(test_the_oldest_last_line),
+        cmocka_unit_test(test_the_order),   cmocka_unit_test(test_lines_of_the_watchdog),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
