@@ -17,6 +17,7 @@ function(hvdrun_static name module archive)
 endfunction()
 
 hvdrun_static(dep_event libevent_core event_core)
+hvdrun_static(dep_event_extra libevent_extra event_extra)
 hvdrun_static(dep_protobuf libprotobuf-c protobuf-c)
 hvdrun_static(dep_jansson jansson jansson)
 hvdrun_static(dep_inih inih inih)

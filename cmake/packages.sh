@@ -27,6 +27,7 @@ packages_to_test=(
 # shellcheck disable=SC2034
 packages_to_test_if_any=(
     clang-format-14 black flake8 clang-14 libclang-rt-14-dev tcsh fish valgrind debootstrap
+    prometheus # metrics
     podman podman-compose crun netavark aardvark-dns iptables umoci # containers
 )
 

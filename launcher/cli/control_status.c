@@ -63,7 +63,10 @@ static void put_facts(struct buf *out, const json_t *status)
 {
     static const struct {
         const char *key, *title;
-    } texts[] = {{"command", "command"}, {"folder", "folder"}, {"waits_for", "waits for"}};
+    } texts[] = {{"command", "command"},
+                 {"folder", "folder"},
+                 {"waits_for", "waits for"},
+                 {"metrics", "metrics"}};
     const json_t *last = json_object_get(status, "last_output_s");
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const char *text = control_text_of(status, texts[i].key, "");

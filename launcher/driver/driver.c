@@ -38,6 +38,7 @@
 #include "driver/tell/rank_progress.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
+#include "driver/usage/metrics_out.h"
 #include "driver/usage/sampler.h"
 #include "io/helpers.h"
 #include "node/runtime_dir.h"
@@ -226,6 +227,8 @@ static int job_open(struct job *job, struct error *err)
         job->terminal = terminal_raw();
     if (job->kind->has_workers)
         job->control = job_control_create(job);
+    if (job->kind->has_workers && metrics_out_open(job, err) < 0)
+        return -1;
     return kind_create(job, err);
 }
 
@@ -286,6 +289,7 @@ static void job_report(struct job *job)
 static void job_close(struct job *job)
 {
     job_control_destroy(job->control);
+    metrics_out_close(job);
     terminal_destroy(job->terminal);
     reach_destroy(job->reach);
     job_mpi_destroy(job->mpi); /* this and the next borrow the plan, which may be the kind's */

@@ -24,6 +24,7 @@
 #include "driver/tell/line_log.h"
 #include "driver/tell/record_json.h"
 #include "driver/tell/status_json.h"
+#include "driver/usage/metrics_out.h"
 #include "driver/usage/usage_json.h"
 
 #define WAITS_MAX ((size_t)4096)
@@ -61,6 +62,8 @@ static json_t *status(void *context)
     if (waits != NULL)
         json_object_set_new(object, "waits_for", json_text(waits));
     kind_status(control->job, object);
+    if (metrics_out_url(control->job) != NULL)
+        json_object_set_new(object, "metrics", json_text(metrics_out_url(control->job)));
     return object;
 }
 

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "io/loop_base.h"
 
 struct deferred {
     void (*call)(void *context);
@@ -119,6 +120,11 @@ void loop_destroy(struct loop *loop)
     event_base_free(loop->base);
     free(loop->deferred);
     free(loop);
+}
+
+struct event_base *loop_base(const struct loop *loop)
+{
+    return loop->base;
 }
 
 void loop_run(struct loop *loop)

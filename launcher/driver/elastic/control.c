@@ -51,7 +51,7 @@ void elastic_control_status(const struct elastic_parts *parts, json_t *root)
     json_object_set_new(root, "epoch", json_integer(parts->job->epoch));
     json_object_set_new(root, "size", json_integer(plan == NULL ? 0 : plan->size));
     json_object_set_new(root, "hosts", hosts);
-    json_object_set_new(root, "events", elastic_story_last(parts->story));
+    elastic_story_status(parts->story, elastic_facts(core), root);
 }
 
 /* The number of a host in the core; -1: the job does not know the host. */

@@ -23,10 +23,12 @@ struct first_progress {
 struct elastic_story {
     struct job *job;
     json_t *epochs;
-    json_t *last;             /* lines with their times */
-    int failures;             /* before the last epoch */
-    json_t *epoch;            /* the last one; NULL: none yet */
-    bool after_failure;       /* it came after one */
+    json_t *last;                /* lines with their times */
+    json_t *changes;             /* how many epochs each cause has led to */
+    struct elastic_facts before; /* at the last epoch */
+    int failures;                /* before the last epoch */
+    json_t *epoch;               /* the last one; NULL: none yet */
+    bool after_failure;          /* it came after one */
     uint32_t awaits_progress; /* this epoch came after a change, and no report was told; 0: none */
     struct first_progress first_progress;
     int dropped;        /* epochs that the report does not list */
@@ -36,7 +38,8 @@ struct elastic_story {
 struct elastic_story *elastic_story_create(struct job *job)
 {
     struct elastic_story *story = mem_alloc(sizeof(*story));
-    *story = (struct elastic_story){.job = job, .epochs = json_array(), .last = json_array()};
+    *story = (struct elastic_story){
+        .job = job, .epochs = json_array(), .last = json_array(), .changes = json_object()};
     return story;
 }
 
@@ -47,6 +50,7 @@ void elastic_story_destroy(struct elastic_story *story)
     json_decref(story->epochs);
     json_decref(story->last);
     json_decref(story->epoch);
+    json_decref(story->changes);
     free(story);
 }
 
@@ -70,11 +74,6 @@ void elastic_story_note(struct elastic_story *story, const char *line)
     if (notice != NULL)
         events_object(story->job->events, "notice", notice);
     json_decref(notice);
-}
-
-json_t *elastic_story_last(const struct elastic_story *story)
-{
-    return json_deep_copy(story->last);
 }
 
 static double seconds(int64_t from_ms, int64_t to_ms)
@@ -136,11 +135,34 @@ static void tell_first_progress(struct elastic_story *story, const struct elasti
     tell_progress(story, facts, first->rank, first->at_ms);
 }
 
+/* An epoch can have several causes; the first of these counts. */
+static const char *cause_of(const struct elastic_facts *before, const struct elastic_facts *facts)
+{
+    if (facts->hosts_lost > before->hosts_lost)
+        return "host_lost";
+    if (facts->crashes > before->crashes)
+        return "crash";
+    if (facts->preemptions > before->preemptions)
+        return "preempted";
+    return facts->grown > before->grown ? "host_added" : "other";
+}
+
+static void count_change(struct elastic_story *story, const struct elastic_facts *facts)
+{
+    if (story->before.epochs > 0) {
+        const char *cause = cause_of(&story->before, facts);
+        json_int_t count = json_integer_value(json_object_get(story->changes, cause));
+        json_object_set_new(story->changes, cause, json_integer(count + 1));
+    }
+    story->before = *facts;
+}
+
 void elastic_story_resumed(struct elastic_story *story, const struct elastic_facts *facts,
                            const struct elastic_plan *plan)
 {
     const struct log *log = &story->job->log;
     json_t *object = epoch_json(story, facts, plan);
+    count_change(story, facts);
     events_object(story->job->events, "epoch", object);
     bool wanted = story->job->settings->report != NULL;
     if (wanted && json_array_size(story->epochs) < EPOCHS_KEPT)
@@ -212,6 +234,14 @@ void elastic_story_end(const struct elastic_story *story, const struct elastic_f
                facts->epochs, facts->crashes, facts->crashes == 1 ? "" : "es", facts->hosts_lost,
                facts->hosts_lost == 1 ? "" : "s", facts->preemptions, facts->grown,
                (double)lost_ms(story, facts) / 1000);
+}
+
+void elastic_story_status(const struct elastic_story *story, const struct elastic_facts *facts,
+                          json_t *root)
+{
+    json_object_set_new(root, "events", json_deep_copy(story->last));
+    json_object_set_new(root, "changes", json_deep_copy(story->changes));
+    json_object_set_new(root, "recovery_s", json_real((double)lost_ms(story, facts) / 1000));
 }
 
 void elastic_story_report(const struct elastic_story *story, const struct elastic_facts *facts,

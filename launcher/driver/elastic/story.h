@@ -29,7 +29,10 @@ void elastic_story_progressed(struct elastic_story *story, const struct elastic_
 
 /* A line that was printed: an event for --events. The last lines are kept for `hvdrun status`. */
 void elastic_story_note(struct elastic_story *story, const char *line);
-struct json_t *elastic_story_last(const struct elastic_story *story); /* the caller's array */
+/* Adds to the status: the last lines, how many epochs each cause has led to, and how long the
+ * changes have taken. */
+void elastic_story_status(const struct elastic_story *story, const struct elastic_facts *facts,
+                          struct json_t *root);
 
 /* The last line of a job that had more than one epoch. */
 void elastic_story_end(const struct elastic_story *story, const struct elastic_facts *facts);

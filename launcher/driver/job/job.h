@@ -156,6 +156,7 @@ struct job {
     struct job_control *control; /* of a job with workers; or NULL */
     struct events *events;
     struct hang_watch *hang_watch; /* NULL: nobody wants to know */
+    struct metrics_out *metrics;   /* NULL: nobody wants them */
     struct line_log *line_log;     /* NULL: the job keeps no log, or not yet */
     struct job_lines *lines;
     struct looks *looks;

@@ -46,7 +46,8 @@ struct rank_record {
     int64_t output_ns; /* when the last of them were read; 0: never */
     char *text;        /* exec_failed: the reason; else the program's own error file; or NULL */
     uint64_t user_us, system_us, max_rss_kb;
-    int64_t output_ns; /* when its agent read its last output, on our clock; 0: none yet */
+    uint64_t output_lines; /* counted only with --metrics or --metrics-file */
+    int64_t output_ns;     /* when its agent read its last output, on our clock; 0: none yet */
 };
 
 struct rank_table {

@@ -110,6 +110,16 @@ static void remember(struct job *job, uint32_t seat, enum output_stream stream, 
         tail_elsewhere(tail, when_ns);
 }
 
+/* Costs a little for each line, so it is done only for those who want it. */
+static uint64_t count_lines(const uint8_t *bytes, size_t length)
+{
+    uint64_t lines = 0;
+    const uint8_t *end = bytes + length, *at = memchr(bytes, '\n', length);
+    for (; at != NULL; at = memchr(at + 1, '\n', (size_t)(end - at - 1)))
+        lines++;
+    return lines;
+}
+
 int collect_bytes(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct collect *collect = job->collect;
@@ -129,6 +139,8 @@ int collect_bytes(struct job *job, struct node_link *node, const struct agent_fr
     job->ranks.records[data.seat].output_ns = when;
     remember(job, data.seat, stream, body, bytes, when);
     job->ranks.records[data.seat].output_ns = when;
+    if (job->metrics != NULL)
+        job->ranks.records[data.seat].output_lines += count_lines(body, bytes);
     int64_t age = clock_mono_ns() - when;
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
     collect->direct = true;

@@ -6,6 +6,7 @@
  *    "state": TEXT, "size": N (ranks), "started": SECONDS since 1970, "up_s": SECONDS,
  *    "restarts": N, "last_output_s": SECONDS (since then; no key before the first output),
  *    "progress": {...} (tell/progress_json.h; no key before a rank reports any),
+ *    "metrics": URL (where it serves them; no key: nowhere),
  *    "waits_for": TEXT (no key: nothing but its ranks),
  *    "hosts": [{"host": NAME, "state": TEXT, "slots": N, "ranks": [N, ...]}, ...],
  *    "ranks": [{"rank": N, "host": NAME, "pid": N, "state": TEXT, "up_s": SECONDS,
@@ -15,7 +16,9 @@
  *
  *   {"epoch": N, "hosts": [{..., "spare": true, "drain_s": SECONDS (left until its deadline),
  *                           "blacklisted_s": SECONDS (left; null: the rest of the job)}, ...],
- *    "events": [{"time": SECONDS since 1970, "text": LINE}, ...] (the last ones)}
+ *    "events": [{"time": SECONDS since 1970, "text": LINE}, ...] (the last ones),
+ *    "changes": {CAUSE: N, ...} (epochs after the first, by "host_lost", "crash", "preempted",
+ *    "host_added" or "other"), "recovery_s": SECONDS (that they have taken)}
  */
 #pragma once
 

@@ -11,8 +11,8 @@
  *               "resident_bytes": N, "threads": N, "processes": N, "read_bytes": N,
  *               "written_bytes": N, "last_output_s": SECONDS}, ...]}
  *
- * "ranks" has those that run. A value that is not known has no key. "pressure" is for how much of
- * the last 10 s some task waited. "cpus" is between the last two samples, and 1 is one CPU.
+ * "ranks" has those that run. A value that is not known has no key. Pressure is how much of the
+ * last 10 s some task waited. CPUs are between the last two samples, and 1 is one CPU.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which ranks differ from the others. The ranks of a training job do the same work, so the one that
- * uses much less or much more of something is the one to look at. Pure.
+ * Which ranks differ from the others. The ranks of a training job do the same work. So the one to
+ * look at is the one that uses much less or much more of something. Pure.
  *
  * A value differs if its distance from the median is more than each of these: the floor, a share of
  * the median, and OUTLIER_SPREADS times the spread. The spread is the median distance from the

@@ -139,6 +139,8 @@ static const struct {
     {"--report r.json", OPT_report, "r.json"},
     {"--events e", OPT_events, "e"},
     {"--launch-trace t", OPT_launch_trace, "t"},
+    {"--metrics 9400", OPT_metrics, "9400"},
+    {"--metrics-file m.prom", OPT_metrics_file, "m.prom"},
     {"--mpi=pmi1", OPT_mpi, "pmi1"},
     {"--mpi=none --mpi=pmix", OPT_mpi, "pmix"},
     {"--bind-to core", OPT_bind_to, "core"},

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/usage/metrics_out.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "driver/usage/metrics_file.h"
+#include "driver/usage/metrics_server.h"
+
+struct metrics_out {
+    struct metrics_server *server;
+    struct metrics_file *file;
+};
+
+static int open_server(struct job *job, struct error *err)
+{
+    struct listen_address address;
+    struct error problem = ERROR_INIT;
+    if (listen_address_parse(job->settings->metrics, &address, err) < 0)
+        return error_wrap(err, "%s", settings_place(job->settings, OPT_metrics));
+    job->metrics->server = metrics_server_create(job, &address, &problem);
+    if (job->metrics->server == NULL)
+        log_warning(&job->log, "no metrics: %s", problem.text);
+    return 0;
+}
+
+int metrics_out_open(struct job *job, struct error *err)
+{
+    const struct settings *settings = job->settings;
+    if (settings->metrics == NULL && settings->metrics_file == NULL)
+        return 0;
+    job->metrics = mem_alloc(sizeof(*job->metrics));
+    *job->metrics = (struct metrics_out){.server = NULL};
+    if (settings->metrics_file != NULL)
+        job->metrics->file = metrics_file_create(job, settings->metrics_file);
+    return settings->metrics == NULL ? 0 : open_server(job, err);
+}
+
+void metrics_out_close(struct job *job)
+{
+    if (job->metrics == NULL)
+        return;
+    metrics_server_destroy(job->metrics->server);
+    metrics_file_destroy(job->metrics->file);
+    free(job->metrics);
+    job->metrics = NULL;
+}
+
+const char *metrics_out_url(const struct job *job)
+{
+    bool served = job->metrics != NULL && job->metrics->server != NULL;
+    return served ? metrics_server_url(job->metrics->server) : NULL;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the metrics of a job go: the HTTP server of --metrics, and the file of --metrics-file. */
+#pragma once
+
+#include "driver/job/job.h"
+
+/* Sets job->metrics if the user wants metrics. -1: the option is wrong. An address that cannot be
+ * used is a warning, since a job must not fail for it. */
+int metrics_out_open(struct job *job, struct error *err);
+void metrics_out_close(struct job *job); /* also if nothing is open; removes the file */
+
+const char *metrics_out_url(const struct job *job); /* of the server; NULL: there is none */

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/http_server.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "io/loop_base.h"
+
+#define BACKLOG 64
+#define SWEEP_MS 50   /* while there are connections */
+#define BODY_MAX 1024 /* nobody needs one, but with 0 libevent answers nothing at all */
+
+struct http_server {
+    struct loop *loop;
+    const struct http_server_ops *ops;
+    void *context;
+    struct listen_address address;
+    char *url;
+    bool bound_path; /* the Unix socket is ours to remove */
+    int fd;          /* that listens; evhttp's once it has it */
+    struct evhttp *http;
+    struct evconnlistener *listener;
+    struct http_connection *connections;
+    int count;
+    struct loop_timer *sweep;
+    struct http_request *requests;
+};
+
+/* evhttp frees a connection without a word. But we hold its stream too, and a stream that evhttp
+ * has let go has no callbacks any more. */
+struct http_connection {
+    struct http_server *server;
+    struct bufferevent *stream;
+    struct loop_timer *deadline;
+    struct http_connection *previous, *next;
+};
+
+struct http_request {
+    struct http_server *server;
+    struct evhttp_request *request;
+    struct http_request *previous, *next;
+};
+
+static void connection_destroy(struct http_connection *connection)
+{
+    struct http_server *server = connection->server;
+    if (connection->previous != NULL)
+        connection->previous->next = connection->next;
+    else
+        server->connections = connection->next;
+    if (connection->next != NULL)
+        connection->next->previous = connection->previous;
+    server->count--;
+    loop_timer_destroy(connection->deadline);
+    bufferevent_decref(connection->stream); /* closes the socket, which evhttp has shut down */
+    free(connection);
+}
+
+static bool is_gone(const struct http_connection *connection)
+{
+    bufferevent_data_cb readable, writable;
+    bufferevent_event_cb event;
+    void *context;
+    bufferevent_getcb(connection->stream, &readable, &writable, &event, &context);
+    return readable == NULL && writable == NULL && event == NULL;
+}
+
+static void sweep(void *context)
+{
+    struct http_server *server = context;
+    struct http_connection *next;
+    for (struct http_connection *at = server->connections; at != NULL; at = next) {
+        next = at->next;
+        if (is_gone(at))
+            connection_destroy(at);
+    }
+    if (server->count < HTTP_CONNECTIONS_MAX)
+        evconnlistener_enable(server->listener);
+    else
+        evconnlistener_disable(server->listener);
+    if (server->count > 0)
+        loop_timer_set(server->sweep, SWEEP_MS);
+}
+
+/* evhttp sees the end of the stream, and frees the connection. */
+static void connection_late(void *context)
+{
+    struct http_connection *connection = context;
+    shutdown(bufferevent_getfd(connection->stream), SHUT_RDWR);
+}
+
+static struct bufferevent *new_stream(struct event_base *base, void *context)
+{
+    struct http_server *server = context;
+    struct http_connection *connection = mem_alloc(sizeof(*connection));
+    sweep(server);
+    *connection = (struct http_connection){.server = server, .next = server->connections};
+    connection->stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    bufferevent_incref(connection->stream);
+    connection->deadline = loop_timer_create(server->loop, connection_late, connection);
+    loop_timer_set(connection->deadline, HTTP_CONNECTION_MS);
+    if (server->connections != NULL)
+        server->connections->previous = connection;
+    server->connections = connection;
+    if (++server->count == HTTP_CONNECTIONS_MAX)
+        evconnlistener_disable(server->listener);
+    loop_timer_set(server->sweep, SWEEP_MS);
+    return connection->stream;
+}
+
+static void request_free(struct http_request *request)
+{
+    if (request->previous != NULL)
+        request->previous->next = request->next;
+    else
+        request->server->requests = request->next;
+    if (request->next != NULL)
+        request->next->previous = request->previous;
+    free(request);
+}
+
+static void got_request(struct evhttp_request *raw, void *context)
+{
+    struct http_server *server = context;
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(raw);
+    const char *path = uri == NULL ? NULL : evhttp_uri_get_path(uri);
+    struct http_request *request = mem_alloc(sizeof(*request));
+    *request = (struct http_request){.server = server, .request = raw, .next = server->requests};
+    if (server->requests != NULL)
+        server->requests->previous = request;
+    server->requests = request;
+    server->ops->asked(server->context, request, path == NULL ? "" : path,
+                       evhttp_find_header(evhttp_request_get_input_headers(raw), "Accept"));
+}
+
+void http_request_answer(struct http_request *request, int status, const char *type,
+                         const void *bytes, size_t length)
+{
+    struct evhttp_request *raw = request->request;
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(raw);
+    struct evbuffer *body = evbuffer_new();
+    evbuffer_add(body, bytes, length);
+    evhttp_add_header(headers, "Content-Type", type);
+    evhttp_add_header(headers, "Cache-Control", "no-store");
+    evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+    evhttp_add_header(headers, "Connection", "close");
+    request_free(request);
+    evhttp_send_reply(raw, status, NULL, body);
+    evbuffer_free(body);
+}
+
+/* Does somebody serve the socket at this path? */
+static bool is_served(const struct listen_address *address)
+{
+    int fd AUTO_FD = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return fd < 0 || connect(fd, &address->at.any, address->length) == 0 || errno != ECONNREFUSED;
+}
+
+static int bind_socket(struct http_server *server)
+{
+    const struct listen_address *address = &server->address;
+    int yes = 1;
+    if (address->is_path && fchmod(server->fd, 0600) < 0) /* bind(2) takes the mode from it */
+        return -1;
+    if (!address->is_path &&
+        setsockopt(server->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0)
+        return -1;
+    int result = bind(server->fd, &address->at.any, address->length);
+    if (result < 0 && errno == EADDRINUSE && address->is_path && !is_served(address)) {
+        unlink(address->at.local.sun_path);
+        result = bind(server->fd, &address->at.any, address->length);
+    }
+    server->bound_path = result == 0 && address->is_path;
+    return result;
+}
+
+static int open_socket(struct http_server *server, struct error *err)
+{
+    struct listen_address *address = &server->address;
+    server->fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (server->fd < 0 || bind_socket(server) < 0 || listen(server->fd, BACKLOG) < 0) {
+        char *url AUTO_FREE = listen_address_url(address);
+        return error_errno(err, errno, "cannot listen on %s", url);
+    }
+    socklen_t length = sizeof(address->at);
+    if (!address->is_path && getsockname(server->fd, &address->at.any, &length) < 0)
+        return error_errno(err, errno, "cannot learn the port");
+    server->url = listen_address_url(address);
+    return 0;
+}
+
+static void open_http(struct http_server *server)
+{
+    server->http = evhttp_new(loop_base(server->loop));
+    evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET);
+    evhttp_set_max_headers_size(server->http, HTTP_HEADERS_MAX);
+    evhttp_set_max_body_size(server->http, BODY_MAX);
+    evhttp_set_timeout(server->http, HTTP_CONNECTION_MS / 1000);
+    server->sweep = loop_timer_create(server->loop, sweep, server);
+    evhttp_set_bevcb(server->http, new_stream, server);
+    evhttp_set_gencb(server->http, got_request, server);
+    struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(server->http, server->fd);
+    server->fd = -1;
+    server->listener = evhttp_bound_socket_get_listener(bound);
+}
+
+struct http_server *http_server_create(struct loop *loop, const struct listen_address *address,
+                                       const struct http_server_ops *ops, void *context,
+                                       struct error *err)
+{
+    struct http_server *server = mem_alloc(sizeof(*server));
+    *server = (struct http_server){
+        .loop = loop, .ops = ops, .context = context, .address = *address, .fd = -1};
+    if (open_socket(server, err) < 0) {
+        http_server_destroy(server);
+        return NULL;
+    }
+    open_http(server);
+    return server;
+}
+
+const char *http_server_url(const struct http_server *server)
+{
+    return server->url;
+}
+
+void http_server_destroy(struct http_server *server)
+{
+    if (server == NULL)
+        return;
+    while (server->requests != NULL)
+        request_free(server->requests);
+    if (server->http != NULL)
+        evhttp_free(server->http);
+    while (server->connections != NULL)
+        connection_destroy(server->connections);
+    loop_timer_destroy(server->sweep);
+    fd_close(&server->fd);
+    if (server->bound_path)
+        unlink(server->address.at.local.sun_path);
+    free(server->url);
+    free(server);
+}
