@@ -8,8 +8,7 @@
 
 #include "base/fd.h"
 
-/* the worker's ends of its pipes, stdin of one, files that are read, the watch of progress files */
-#define WHILE_SPAWNING 9
+#define WHILE_SPAWNING 8 /* the worker's ends of its pipes, stdin of one, files that are read */
 
 /* What stays open for one worker: its pidfd, its pipes, its connection to the MPI server. */
 static uint64_t files_of(const Hvdrun__Prepare *prepare, const struct crew_apps *apps,

@@ -8,19 +8,22 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file_stamp.h"
 #include "base/mem.h"
-#include "base/parse.h"
-#include "io/folder_watch.h"
 
-#define FILE_NAME "progress."
-#define LOOK_MS 500        /* between two looks, while files change */
-#define BLIND_LOOK_MS 2000 /* without inotify */
-#define AGE_MAX_NS ((int64_t)2 * BLIND_LOOK_MS * 1000000) /* of a change that is seen now */
+#define IDLE_LOOK_MS 1000
+#define LOOK_MS 500 /* once a file is there */
+/* The time of a file is believed if the change is as old as that: it is seen soon after it. */
+#define AGE_MAX_NS ((int64_t)2 * IDLE_LOOK_MS * 1000000)
 
 struct file {
     uint32_t seat;
-    bool changed;
-    bool open_end; /* its last line had no newline at the last look */
+    bool there;
+    bool again; /* it was new at the last look: the same tick of the clock may have hidden more */
+    bool open_end; /* its last line had no newline then, and did not count */
+    struct file_stamp stamp;
+    char *told; /* the bytes that counted last; NULL: none */
+    size_t told_length;
 };
 
 struct progress_files {
@@ -29,8 +32,8 @@ struct progress_files {
     uint32_t epoch;
     struct file *items; /* by ascending seat */
     size_t count;
-    size_t changed;             /* files to look at */
-    struct folder_watch *watch; /* NULL: no inotify, look at all files now and then */
+    struct file_stamp stamp; /* of the folder */
+    bool again;              /* as for a file */
     struct loop_timer *timer;
 };
 
@@ -40,43 +43,9 @@ static int by_seat(const void *a, const void *b)
     return (one->seat > other->seat) - (one->seat < other->seat);
 }
 
-static void mark(struct progress_files *files, struct file *file)
-{
-    files->changed += !file->changed;
-    file->changed = true;
-}
-
-static struct file *find(const struct progress_files *files, uint32_t seat)
-{
-    const struct file wanted = {.seat = seat};
-    return bsearch(&wanted, files->items, files->count, sizeof(wanted), by_seat);
-}
-
-static void mark_all(struct progress_files *files)
-{
-    for (size_t i = 0; i < files->count; i++)
-        mark(files, &files->items[i]);
-}
-
-static void changed(void *context, const char *name)
-{
-    struct progress_files *files = context;
-    int64_t seat = 0;
-    if (name == NULL) {
-        mark_all(files);
-        return;
-    }
-    if (strncmp(name, FILE_NAME, strlen(FILE_NAME)) != 0 ||
-        parse_int(name + strlen(FILE_NAME), 0, UINT32_MAX, &seat, NULL) < 0)
-        return;
-    struct file *file = find(files, (uint32_t)seat);
-    if (file != NULL)
-        mark(files, file);
-}
-
 char *progress_files_path(const char *folder, uint32_t seat)
 {
-    return mem_printf("%s/" FILE_NAME "%u", folder, seat);
+    return mem_printf("%s/progress.%u", folder, seat);
 }
 
 /* When the file was written, on the monotonic clock. The wall clock may have been set meanwhile. */
@@ -99,55 +68,64 @@ static ssize_t read_end(const char *path, char bytes[static PROGRESS_LINE_MAX], 
     return fd_pread(fd, bytes, PROGRESS_LINE_MAX, from);
 }
 
-/* `last`: nobody writes any more. */
-static void look_at(struct progress_files *files, struct file *file, bool last)
+static bool was_told(const struct file *file, const char *bytes, size_t length)
 {
-    char bytes[PROGRESS_LINE_MAX];
+    return file->told != NULL && file->told_length == length &&
+           memcmp(file->told, bytes, length) == 0;
+}
+
+static void tell(struct progress_files *files, struct file *file, const char *bytes, size_t length,
+                 int64_t when_ns)
+{
     struct progress progress AUTO_PROGRESS = PROGRESS_INIT;
-    char *path AUTO_FREE = progress_files_path(files->folder, file->seat);
-    int64_t when_ns = 0;
-    ssize_t length = read_end(path, bytes, &when_ns);
-    bool open_end = length > 0 && bytes[length - 1] != '\n';
-    bool again = open_end && !file->open_end && !last;
-    file->open_end = open_end;
-    file->changed = again;
-    files->changed -= !again;
-    if (length > 0 && !again && progress_parse(bytes, (size_t)length, true, &progress, NULL) == 0)
+    free(file->told);
+    file->told = mem_dup(bytes, length);
+    file->told_length = length;
+    if (progress_parse(bytes, length, true, &progress, NULL) == 0)
         progress_desk_take(files->desk, files->epoch, file->seat, when_ns, &progress);
 }
 
-static void look(struct progress_files *files)
+/* The file has changed, or may have (`changed` is false). `last`: nobody writes any more. */
+static void read_file(struct progress_files *files, struct file *file, const char *path,
+                      bool changed, bool last)
 {
-    for (size_t i = 0; files->changed > 0 && i < files->count; i++) {
-        if (files->items[i].changed)
-            look_at(files, &files->items[i], false);
-    }
-}
-
-/* While files change, the timer looks, and the watch is off. */
-static void look_now(void *context)
-{
-    struct progress_files *files = context;
-    folder_watch_listen(files->watch, false);
-    folder_watch_read(files->watch);
-    look(files);
-    loop_timer_set(files->timer, LOOK_MS);
-}
-
-static void look_again(void *context)
-{
-    struct progress_files *files = context;
-    if (files->watch == NULL) {
-        mark_all(files);
-        look(files);
-        loop_timer_set(files->timer, BLIND_LOOK_MS);
+    char bytes[PROGRESS_LINE_MAX];
+    int64_t when_ns = 0;
+    ssize_t length = read_end(path, bytes, &when_ns);
+    if (length <= 0 || (!changed && was_told(file, bytes, (size_t)length)))
         return;
+    bool waits = bytes[length - 1] != '\n' && changed && !file->open_end && !last;
+    file->open_end = waits;
+    if (!waits)
+        tell(files, file, bytes, (size_t)length, when_ns);
+}
+
+static void look_at(struct progress_files *files, struct file *file, bool last)
+{
+    char *path AUTO_FREE = progress_files_path(files->folder, file->seat);
+    struct file_stamp stamp = file_stamp_of(path);
+    bool changed = !file_stamp_equal(&stamp, &file->stamp), looks = changed || file->again || last;
+    file->there = stamp.inode != 0;
+    file->stamp = stamp;
+    file->again = changed;
+    if (file->there && looks)
+        read_file(files, file, path, changed, last);
+}
+
+static void look(void *context)
+{
+    struct progress_files *files = context;
+    struct file_stamp stamp = file_stamp_of(files->folder);
+    bool changed = !file_stamp_equal(&stamp, &files->stamp), all = changed || files->again;
+    bool any = false;
+    files->stamp = stamp;
+    files->again = changed;
+    for (size_t i = 0; i < files->count; i++) {
+        if (all || files->items[i].there)
+            look_at(files, &files->items[i], false);
+        any = any || files->items[i].there;
     }
-    folder_watch_read(files->watch);
-    if (files->changed > 0)
-        look_now(files);
-    else
-        folder_watch_listen(files->watch, true);
+    loop_timer_set(files->timer, any ? LOOK_MS : IDLE_LOOK_MS);
 }
 
 struct progress_files *progress_files_create(struct loop *loop, struct progress_desk *desk,
@@ -156,17 +134,13 @@ struct progress_files *progress_files_create(struct loop *loop, struct progress_
 {
     struct progress_files *files = mem_alloc(sizeof(*files));
     *files = (struct progress_files){
-        .desk = desk, .folder = mem_strdup(folder), .epoch = epoch, .count = count};
+        .desk = desk, .folder = mem_strdup(folder), .epoch = epoch, .count = count, .again = true};
     files->items = mem_array(count, sizeof(*files->items));
     for (size_t i = 0; i < count; i++)
         files->items[i].seat = seats[i];
     qsort(files->items, count, sizeof(*files->items), by_seat);
-    files->timer = loop_timer_create(loop, look_again, files);
-    files->watch = folder_watch_create(loop, folder, changed, look_now, files);
-    if (files->watch != NULL)
-        folder_watch_listen(files->watch, true);
-    else
-        loop_timer_set(files->timer, BLIND_LOOK_MS);
+    files->timer = loop_timer_create(loop, look, files);
+    loop_timer_set(files->timer, IDLE_LOOK_MS);
     return files;
 }
 
@@ -174,8 +148,9 @@ void progress_files_destroy(struct progress_files *files)
 {
     if (files == NULL)
         return;
-    folder_watch_destroy(files->watch);
     loop_timer_destroy(files->timer);
+    for (size_t i = 0; i < files->count; i++)
+        free(files->items[i].told);
     free(files->items);
     free(files->folder);
     free(files);
@@ -183,14 +158,9 @@ void progress_files_destroy(struct progress_files *files)
 
 void progress_files_ended(struct progress_files *files, uint32_t seat)
 {
-    struct file *file = find(files, seat);
-    if (files->watch != NULL)
-        folder_watch_read(files->watch);
-    else if (file != NULL)
-        mark(files, file);
-    if (file != NULL && file->changed)
+    const struct file wanted = {.seat = seat};
+    struct file *file = bsearch(&wanted, files->items, files->count, sizeof(wanted), by_seat);
+    if (file != NULL)
         look_at(files, file, true);
-    if (files->watch != NULL && files->changed > 0)
-        look_now(files); /* the changes of others were read too, and no event will come for them */
     progress_desk_flush(files->desk);
 }

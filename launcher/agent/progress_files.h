@@ -3,9 +3,12 @@
  * The files in which the workers of one crew say how far they are (model/progress). Each worker has
  * one, `progress.SEAT` in the runtime folder, whose path is in its HVDRUN_PROGRESS_FILE.
  *
- * inotify says which files have changed. The first change is looked at once, and then at most twice
- * in a second. Only the end of a file is read, never from anything but a regular file. A line
- * without its newline may still be incomplete: it counts when it is there at the next look, too.
+ * A timer looks whether the folder or one of the files has changed. While no worker has written its
+ * file, that is one stat(2) in a second for all of them. inotify would not be cheaper: to close a
+ * watch, the kernel waits for milliseconds, and a short job would end so much later.
+ *
+ * Only the end of a file is read, never from anything but a regular file. A line without its
+ * newline may still be incomplete: it counts when it is there at the next look, too.
  */
 #pragma once
 

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,6 +103,20 @@ static const Hvdrun__RankProgress *heard(struct fixture *f, uint32_t seat, doubl
     return NULL;
 }
 
+static void stop(void *context)
+{
+    loop_stop(context);
+}
+
+/* As long as the files need for more than one look. */
+static void look_twice(struct fixture *f)
+{
+    struct loop_timer *timer = loop_timer_create(f->bench.loop, stop, f->bench.loop);
+    loop_timer_set(timer, 2200);
+    run_loop(f->bench.loop);
+    loop_timer_destroy(timer);
+}
+
 static void files(void **state)
 {
     struct fixture *f = *state;
@@ -117,8 +130,14 @@ static void files(void **state)
     write_file(f, "draft", "2\n");
     rename_over(f, "draft", "progress.2");
     heard(f, 2, 2);
+    write_file(f, "progress.2", "3\n"); /* the same size, at once */
+    heard(f, 2, 3);
     write_file(f, "progress.2", "50 without a newline");
     assert_string_equal(heard(f, 2, 50)->text, "without a newline");
+    look_twice(f);
+    int before = (int)f->bench.heard.types.length;
+    look_twice(f);
+    assert_int_equal(f->bench.heard.types.length, before); /* what has not changed is not sent */
 }
 
 /* None of this is a report, and the report after it arrives. */
@@ -133,13 +152,13 @@ static void strange_files(void **state)
     write_file(f, "progress.token", "1\n");
     assert_int_equal(symlink("/etc/hostname", fifo), 0);
     write_file(f, "progress.7", "rubbish\n");
-    run_turns(f->bench.loop, 20);
+    look_twice(f);
     assert_int_equal(unlink(fifo), 0);
     assert_int_equal(mkfifo(fifo, 0600), 0);
     int both AUTO_FD = fd_open(fifo, O_RDWR | O_CLOEXEC, 0);
     assert_int_equal(fd_write_all(both, "3\n", 2), 0);
     write_file(f, "progress.7", "");
-    run_turns(f->bench.loop, 20);
+    look_twice(f);
     assert_null(f->bench.heard.progress);
     write_file(f, "progress.7", "8\n");
     heard(f, 7, 8);
@@ -158,26 +177,6 @@ static void at_the_end(void **state)
     assert_true(f->bench.heard.progress->ranks[0]->percent > 99); /* it did not wait */
     heard(f, 2, 100);
     heard(f, 7, 3); /* the other one was not forgotten */
-}
-
-/* Without a descriptor for inotify the files are looked at now and then. */
-static void without_inotify(void **state)
-{
-    struct fixture *f = *state;
-    static const uint32_t seats[] = {7, 2};
-    struct rlimit usual, none = {.rlim_cur = 0};
-    progress_files_destroy(f->files);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
-    none.rlim_max = usual.rlim_max;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    f->files = progress_files_create(f->bench.loop, f->desk, f->folder, EPOCH, seats, 2);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
-    write_file(f, "progress.2", "11\n");
-    heard(f, 2, 11);
-    write_file(f, "progress.7", "12\n");
-    progress_files_ended(f->files, 7);
-    run_turns(f->bench.loop, 20);
-    heard(f, 7, 12);
 }
 
 /* A flood of reports is a few frames, and the last report is among them. */
@@ -296,7 +295,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(files, setup, teardown),
         cmocka_unit_test_setup_teardown(strange_files, setup, teardown),
         cmocka_unit_test_setup_teardown(at_the_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_inotify, setup, teardown),
         cmocka_unit_test_setup_teardown(a_flood, setup, teardown),
         cmocka_unit_test_setup_teardown(endpoint, setup, teardown),
         cmocka_unit_test(bodies),
