@@ -117,7 +117,7 @@ static void look_twice(struct fixture *f)
     loop_timer_destroy(timer);
 }
 
-static void files(void **state)
+static void test_files(void **state)
 {
     struct fixture *f = *state;
     write_file(f, "progress.7", "12.5 60 of seat seven\n");
@@ -141,7 +141,7 @@ static void files(void **state)
 }
 
 /* None of this is a report, and the report after it arrives. */
-static void strange_files(void **state)
+static void test_strange_files(void **state)
 {
     struct fixture *f = *state;
     char *fifo AUTO_FREE = mem_printf("%s/progress.2", f->folder);
@@ -165,7 +165,7 @@ static void strange_files(void **state)
 }
 
 /* What a worker wrote last is not lost, however soon it ends. */
-static void at_the_end(void **state)
+static void test_at_the_end(void **state)
 {
     struct fixture *f = *state;
     write_file(f, "progress.2", "1\n");
@@ -180,7 +180,7 @@ static void at_the_end(void **state)
 }
 
 /* A flood of reports is a few frames, and the last report is among them. */
-static void a_flood(void **state)
+static void test_a_flood(void **state)
 {
     struct fixture *f = *state;
     struct progress progress = PROGRESS_INIT;
@@ -223,7 +223,7 @@ static int post(struct fixture *f, const char *key, const char *authorization, c
     return status;
 }
 
-static void endpoint(void **state)
+static void test_endpoint(void **state)
 {
     struct fixture *f = *state;
     f->door = progress_door_create(f->desk, has_seat, f);
@@ -268,7 +268,7 @@ static void endpoint(void **state)
     assert_string_equal(rank->values[0], "0.91");
 }
 
-static void bodies(void **state)
+static void test_bodies(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -292,12 +292,12 @@ static void bodies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(files, setup, teardown),
-        cmocka_unit_test_setup_teardown(strange_files, setup, teardown),
-        cmocka_unit_test_setup_teardown(at_the_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_flood, setup, teardown),
-        cmocka_unit_test_setup_teardown(endpoint, setup, teardown),
-        cmocka_unit_test(bodies),
+        cmocka_unit_test_setup_teardown(test_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_strange_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_at_the_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_flood, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_endpoint, setup, teardown),
+        cmocka_unit_test(test_bodies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

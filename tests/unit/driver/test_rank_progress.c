@@ -53,7 +53,7 @@ static void report(struct job *job, int seat, uint32_t epoch, double percent)
     progress_list_take(job->progress_list, seat, epoch, clock_mono_ns(), &progress);
 }
 
-static void of_the_job(void **state)
+static void test_of_the_job(void **state)
 {
     struct job *job = *state;
     assert_int_equal(rank_progress_of_job(job), -1);
@@ -70,7 +70,7 @@ static void of_the_job(void **state)
     assert_int_equal(rank_progress_of_job(job), 0); /* rank 0, whatever the others say */
 }
 
-static void another_worker_on_the_seat(void **state)
+static void test_another_worker_on_the_seat(void **state)
 {
     struct job *job = *state;
     report(job, 1, 1, 40);
@@ -89,7 +89,7 @@ static void another_worker_on_the_seat(void **state)
     assert_null(rank_progress(job, -1));
 }
 
-static void seconds(void **state)
+static void test_seconds(void **state)
 {
     (void)state;
     struct progress_report told = {.progress = PROGRESS_INIT, .when_ns = 1000000000};
@@ -101,7 +101,7 @@ static void seconds(void **state)
     assert_true(progress_report_eta_s(&told, 50000000000) >= 0);
 }
 
-static void as_json(void **state)
+static void test_as_json(void **state)
 {
     struct job *job = *state;
     report(job, 2, 1, 12.5);
@@ -123,10 +123,10 @@ static void as_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(of_the_job, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_worker_on_the_seat, setup, teardown),
-        cmocka_unit_test(seconds),
-        cmocka_unit_test_setup_teardown(as_json, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_of_the_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_another_worker_on_the_seat, setup, teardown),
+        cmocka_unit_test(test_seconds),
+        cmocka_unit_test_setup_teardown(test_as_json, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

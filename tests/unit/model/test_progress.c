@@ -41,7 +41,7 @@ static void refused(const char *bytes, size_t length, bool whole)
     progress_clear(&progress);
 }
 
-static void lines(void **state)
+static void test_lines(void **state)
 {
     (void)state;
     expect("42\n", 42, -1, NULL);
@@ -55,7 +55,7 @@ static void lines(void **state)
     expect("5 9999999999 text", 5, -1, "9999999999 text");
 }
 
-static void the_last_line_counts(void **state)
+static void test_the_last_line_counts(void **state)
 {
     (void)state;
     expect("1\n2\n3\n\n", 3, -1, NULL);
@@ -63,7 +63,7 @@ static void the_last_line_counts(void **state)
     expect("nd of a line that was cut\n50 1 half\n", 50, 1, "half");
 }
 
-static void what_is_not_a_progress(void **state)
+static void test_what_is_not_a_progress(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -80,7 +80,7 @@ static void what_is_not_a_progress(void **state)
 }
 
 /* Somebody may be in the middle of writing. */
-static void incomplete(void **state)
+static void test_incomplete(void **state)
 {
     (void)state;
     struct progress progress = PROGRESS_INIT;
@@ -90,7 +90,7 @@ static void incomplete(void **state)
     progress_clear(&progress);
 }
 
-static void texts_are_plain(void **state)
+static void test_texts_are_plain(void **state)
 {
     (void)state;
     char line[600] = "5 - ";
@@ -103,7 +103,7 @@ static void texts_are_plain(void **state)
     progress_clear(&progress);
 }
 
-static void metrics(void **state)
+static void test_metrics(void **state)
 {
     (void)state;
     struct progress progress = PROGRESS_INIT, other = PROGRESS_INIT;
@@ -139,7 +139,7 @@ static void metrics(void **state)
     progress_clear(&other);
 }
 
-static void numbers(void **state)
+static void test_numbers(void **state)
 {
     (void)state;
     struct progress progress = PROGRESS_INIT;
@@ -156,10 +156,10 @@ static void numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines),           cmocka_unit_test(the_last_line_counts),
-        cmocka_unit_test(incomplete),      cmocka_unit_test(what_is_not_a_progress),
-        cmocka_unit_test(texts_are_plain), cmocka_unit_test(metrics),
-        cmocka_unit_test(numbers),
+        cmocka_unit_test(test_lines),           cmocka_unit_test(test_the_last_line_counts),
+        cmocka_unit_test(test_incomplete),      cmocka_unit_test(test_what_is_not_a_progress),
+        cmocka_unit_test(test_texts_are_plain), cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
