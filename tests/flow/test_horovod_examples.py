@@ -2,6 +2,7 @@
 """examples/horovod: a training with DistributedOptimizer, and an elastic one whose ranks are killed, and whose
 hosts go and come. The package is hvdrun's own."""
 # ctest plain
+# ctest limit: 600
 
 import os
 import re

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which package `horovod` a worker imports (--horovod), horovod.run(), and installations that are not right."""
 # ctest plain
+# ctest limit: 600
 
 import os
 import shutil
 import subprocess
 
 from jobs import Job
-from python import PACKAGE, package_environment, python_with
+from python import package_environment, python_with
 from rig import BUILD, SOURCE, Flow, main
 
 WHICH = "import horovod; print(horovod.__version__)"
@@ -56,6 +57,13 @@ class Package(Flow):
         self.assertEqual(result.lines, ["real"] * 2, result.describe())
         result = self.expect(self.which("-x", f"PYTHONPATH={self.real()}"), 0)
         self.assertEqual(result.lines, ["real"] * 2, result.describe())
+
+    def test_two_of_ours(self):
+        """As with a wheel: one in the environment, and the one that hvdrun adds. Neither gives way for ever."""
+        site = self.box.path("site")
+        shutil.copytree(os.path.join(SOURCE, "runtime/python"), site)
+        result = self.expect(self.which(site=site), 0)
+        self.assertEqual(result.lines, ["0.28.1+hvdrun"] * 2, result.describe())
 
     def test_a_folder_that_is_not_a_package(self):
         """A folder `horovod` with data beside the script is not Horovod."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/horovod on hosts of the rig: two hosts, a host that is lost, and one that comes."""
 # ctest plain
+# ctest limit: 600
 # ctest waits
 
 import os

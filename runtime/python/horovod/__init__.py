@@ -10,12 +10,13 @@ import sys
 
 
 def _find_other():
-    """Another package `horovod`, if this one must give way; otherwise None."""
+    """A package `horovod` in the folders behind this one, if this one must give way; otherwise None."""
     if os.environ.get("HVDRUN_HOROVOD") != "auto":
         return None
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    others = [folder for folder in sys.path if os.path.abspath(folder) != here]
-    found = importlib.machinery.PathFinder.find_spec(__name__, others)
+    folders = [os.path.abspath(folder) for folder in sys.path]
+    behind = folders[folders.index(here) + 1 :] if here in folders else []
+    found = importlib.machinery.PathFinder.find_spec(__name__, behind)
     return found if found is not None and found.origin is not None else None  # not a mere folder
 
 
