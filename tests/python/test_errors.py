@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program can get wrong: an exception with one line, and the library stays usable."""
 import os
+import signal
 import tempfile
+import threading
 
 import horovod.torch as hvd
 import pytest
@@ -59,6 +61,11 @@ def test_what_is_not_a_tensor():
     assert "not a tensor" in raised(hvd.broadcast, 1.0, 0)[1]
     assert "complex" in raised(hvd.allreduce, torch.ones(1, dtype=torch.complex64))[1]
     raised(hvd.allreduce, torch.ones(1), op=77)
+    for function in (hvd.allreduce, hvd.allreduce_):
+        try:
+            function(torch.ones(1), op=hvd.Adasum)  # libhvd may have it
+        except NotImplementedError as error:
+            assert "use op=hvd.Average" in str(error)
     raised(hvd.allreduce, torch.ones(1), name="x" * 2000)
 
 
@@ -110,6 +117,21 @@ def test_names_restart_after_a_new_init(rank, size):
     hvd.shutdown()
     hvd.init()
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == size
+
+
+def test_an_interrupt_reaches_a_program_that_waits(rank, size):
+    """And the operation stays what it was."""
+    if size < 2:
+        pytest.skip("needs two ranks")
+    if rank == 0:
+        handle = hvd.allreduce_async(torch.ones(2), op=hvd.Sum, name="later")
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            hvd.synchronize(handle)
+    hvd.barrier()
+    if rank > 0:
+        handle = hvd.allreduce_async(torch.ones(2), op=hvd.Sum, name="later")
+    assert hvd.synchronize(handle).tolist() == [size, size]
 
 
 def test_a_forked_child():

@@ -266,6 +266,28 @@ def test_amp_pattern(rank, size):
     assert torch.allclose(weights(model), train_alone(size), atol=1e-6)
 
 
+def test_hooks_of_later_versions(monkeypatch, rank, size):
+    """PyTorch 2.1 has a hook for a gradient that is complete. Before, this one does the same for the test."""
+    called = []
+
+    def register(parameter, function):
+        node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        called.append(node)
+        return node.register_hook(lambda *_: function(parameter))
+
+    if not hasattr(torch.nn.Parameter, "register_post_accumulate_grad_hook"):
+        monkeypatch.setattr(torch.nn.Parameter, "register_post_accumulate_grad_hook", register, raising=False)
+    model, (inputs, labels) = make_model(), make_data(size)
+    optimizer = wrap(model)
+    assert len(called) in (0, len(list(model.parameters())))
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        cross_entropy(model(inputs[rank::size]), labels[rank::size]).backward()
+        assert size == 1 or len(optimizer._handles) == len(list(model.parameters()))
+        optimizer.step()
+    assert torch.allclose(weights(model), train_alone(size), atol=1e-6)
+
+
 def test_backward_overlaps_with_communication(size):
     """The hooks have submitted all gradients when backward() returns."""
     if size < 2:

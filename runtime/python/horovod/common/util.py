@@ -31,7 +31,10 @@ def get_extension_full_path(pkg_path, *args):
     raise NotImplementedError("hvdrun's horovod has no compiled extension; it uses libhvd")
 
 
-@functools.lru_cache(maxsize=None)
+_cache = functools.lru_cache(maxsize=None)
+
+
+@_cache
 def extension_available(ext_base_name, verbose=False):
     """Whether `horovod.NAME` can be imported."""
     if ext_base_name not in EXTENSIONS:
