@@ -26,7 +26,7 @@ from changes import changes_of
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 COUNTED = ("unit", "sanitizer", "flow", "nobody")
-EQUAL = HERE / "equal.txt"  # survivors that somebody has read and found to be without effect
+EQUAL = "tests/mutation/equal.txt"  # survivors that somebody has read and found to be without effect
 
 
 class Usage(Exception):
@@ -256,15 +256,25 @@ def try_in(change, place):
     return "nobody", ""
 
 
-def without_effect():
-    """The ids in equal.txt, each at the beginning of a line."""
-    lines = EQUAL.read_text().splitlines() if EQUAL.exists() else []
-    return {line.split()[0] for line in lines if re.match(r"[0-9a-f]{8} ", line)}
+def without_effect(root):
+    """The ids in equal.txt, each at the beginning of a line, with the file that follows it."""
+    path = root / EQUAL
+    text = path.read_text() if path.exists() else ""
+    return dict(re.findall(r"^([0-9a-f]{8}) ([^ :]+):", text, re.MULTILINE))
+
+
+def stale(root):
+    """The ids in equal.txt that name no change any more, because the line is another one now."""
+    equal, real = without_effect(root), {}
+    for file in set(equal.values()):
+        paths = [top / file for top in (root / "launcher", root / "runtime") if (top / file).exists()]
+        real[file] = {change.id for path in paths for change in changes_of(path.relative_to(root).as_posix(), path.read_text(), True)}
+    return {name: file for name, file in equal.items() if name not in real[file]}
 
 
 def draw(options, build, files, touched, known):
     """The changes to try, in their order, for each room."""
-    rooms, skipped = {}, set() if options.only else without_effect()
+    rooms, skipped = {}, set() if options.only else set(without_effect(build.tree))
     only = set(options.only.split(",")) if options.only else None
     if options.survivors:
         only = {name for name, result in known.items() if result["outcome"] in ("nobody", "untested")}
@@ -428,6 +438,8 @@ def run(options, work, scratch):
     if not rooms:
         print("mutation: nothing to change there")
         return 0
+    for name, file in stale(tree).items():
+        print(f"mutation: equal.txt: {name} names no change of {file} any more: remove it", file=sys.stderr)
     files = sorted({change.file for changes in rooms.values() for change in changes})
     plain.prepare(files, options.jobs)
     for file in files:

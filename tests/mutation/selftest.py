@@ -132,6 +132,15 @@ class Tool(unittest.TestCase):
         self.assertNotIn("nobody\n", self.run_tool("--survivors", "--results", results, "--at-least", "100"))
         self.assertEqual([path.name for path in (self.folder / "work").glob("hvdrun-*")], [])
 
+    def test_without_effect(self):
+        known = next(change for change in changes_of("launcher/toy/limits.c", LIMITS_C) if change.line == 11)
+        self.write("tests/mutation/equal.txt", f"# read\n{known.id} toy/limits.c: x -- why\n0123abcd toy/limits.c: y -- gone\n"
+                                               "0123abce toy/other.c: z -- gone\n")
+        output = self.run_tool("--room", "toy", "--count", "0")
+        self.assertNotIn("limits.c:11", output)
+        self.assertEqual(set(re.findall(r"equal.txt: (\w+) names no change of (\S+)", output)),
+                         {("0123abcd", "toy/limits.c"), ("0123abce", "toy/other.c")}, output)
+
     def test_range(self):
         self.git("init", "-q")
         self.git("add", ".")
