@@ -96,12 +96,59 @@ static void test_a_message(void **state)
     python_child_end(sleeper);
 }
 
+/* Sixty threads with deep stacks: more text than one worker may send. */
+#define DEEP_PROGRAM                                                            \
+    "import _thread, os, time\n"                                                \
+    "lock = _thread.allocate_lock()\n"                                          \
+    "def a_function_with_a_name_of_some_length_that_calls_itself(n):\n"         \
+    "    if n == 0:\n"                                                          \
+    "        lock.acquire()\n"                                                  \
+    "    a_function_with_a_name_of_some_length_that_calls_itself(n-1)\n"        \
+    "lock.acquire()\n"                                                          \
+    "for i in range(60):\n"                                                     \
+    "    _thread.start_new_thread(\n"                                           \
+    "        a_function_with_a_name_of_some_length_that_calls_itself, (70,))\n" \
+    "time.sleep(0.2); os.write(1, b'.'); time.sleep(1000)\n"
+
+static size_t text_of(const Hvdrun__StateReport *message)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < message->n_stacks; i++) {
+        const Hvdrun__PythonStack *stack = message->stacks[i];
+        for (size_t j = 0; j < stack->n_frames; j++)
+            bytes += strlen(stack->frames[j]->function) + strlen(stack->frames[j]->file);
+    }
+    return bytes;
+}
+
+static void test_much_text(void **state)
+{
+    (void)state;
+    const char *python = python_program();
+    pid_t pid = python != NULL ? python_child(python, DEEP_PROGRAM, true) : -1;
+    if (pid < 0)
+        skip();
+    uint32_t seat = 7;
+    Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
+    message.seats = &seat;
+    message.n_seats = 1;
+    for (int i = 0; i < 500 && text_of(&message) < 30000; i++) {
+        rank_stacks_free(&message);
+        rank_stacks_fill(&pid, &message);
+        usleep(20000);
+    }
+    assert_in_range(text_of(&message), 30000, 65536);
+    rank_stacks_free(&message);
+    python_child_end(pid);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_processes),
         cmocka_unit_test(test_nothing_and_too_late),
         cmocka_unit_test(test_a_message),
+        cmocka_unit_test(test_much_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

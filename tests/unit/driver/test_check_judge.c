@@ -190,6 +190,9 @@ static void test_locked_memory(void **state)
     bench->world.result.memlock = UINT64_MAX;
     judge(bench);
     expect_count(bench, 0, 0);
+    facts->limits[2]->hard = (uint64_t)64 << 20; /* just enough */
+    judge(bench);
+    expect_count(bench, 0, 0);
     facts->limits[2]->hard = (uint64_t)1 << 20;
     judge(bench);
     expect_count(bench, 0, 1);
