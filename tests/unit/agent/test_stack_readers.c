@@ -96,7 +96,7 @@ static void test_a_message(void **state)
     python_child_end(sleeper);
 }
 
-/* Sixty threads with deep stacks: more text than one worker may send. */
+/* Many threads with deep stacks: more text than one worker may send. */
 #define DEEP_PROGRAM                                                            \
     "import _thread, os, time\n"                                                \
     "lock = _thread.allocate_lock()\n"                                          \
@@ -105,7 +105,7 @@ static void test_a_message(void **state)
     "        lock.acquire()\n"                                                  \
     "    a_function_with_a_name_of_some_length_that_calls_itself(n-1)\n"        \
     "lock.acquire()\n"                                                          \
-    "for i in range(60):\n"                                                     \
+    "for i in range(24):\n"                                                     \
     "    _thread.start_new_thread(\n"                                           \
     "        a_function_with_a_name_of_some_length_that_calls_itself, (70,))\n" \
     "time.sleep(0.2); os.write(1, b'.'); time.sleep(1000)\n"
