@@ -43,11 +43,10 @@ struct rank_record {
     uint8_t ended;     /* a bit for each stream whose end of file has come */
     struct tail tail;  /* of its stderr, or of the stream that its stderr is merged into */
     uint64_t output;   /* bytes of its streams that have come */
-    int64_t output_ns; /* when the last of them were read; 0: never */
+    int64_t output_ns; /* when its agent read the last of them, on our clock; 0: none yet */
     char *text;        /* exec_failed: the reason; else the program's own error file; or NULL */
     uint64_t user_us, system_us, max_rss_kb;
     uint64_t output_lines; /* counted only with --metrics or --metrics-file */
-    int64_t output_ns;     /* when its agent read its last output, on our clock; 0: none yet */
 };
 
 struct rank_table {

@@ -133,14 +133,14 @@ int collect_bytes(struct job *job, struct node_link *node, const struct agent_fr
     if (!credit_received(&node->credit, bytes))
         return -1;
     owe(collect, data.seat, node, bytes);
-    job->ranks.records[data.seat].output += bytes;
     const uint8_t *body = frame->body + FRAME_DATA_PREFIX;
     int64_t when = node_link_time(node, data.when_ns);
-    job->ranks.records[data.seat].output_ns = when;
-    remember(job, data.seat, stream, body, bytes, when);
-    job->ranks.records[data.seat].output_ns = when;
+    struct rank_record *record = &job->ranks.records[data.seat];
+    record->output += bytes;
+    record->output_ns = when;
     if (job->metrics != NULL)
-        job->ranks.records[data.seat].output_lines += count_lines(body, bytes);
+        record->output_lines += count_lines(body, bytes);
+    remember(job, data.seat, stream, body, bytes, when);
     int64_t age = clock_mono_ns() - when;
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
     collect->direct = true;
