@@ -4,8 +4,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 from rig import Flow, main, worker
 
@@ -93,6 +95,16 @@ class Hang(Flow):
         self.expect_said(result, r"no rank has shown progress for 1 s; 'hvdrun stacks hvdrun-\S+' shows")
         result = self.run_script("sleep", "--hang-warning", 0, "--timeout", 3, "--no-stack-traces")
         self.expect_not_said(result, "progress")
+
+    def test_a_job_that_is_suspended(self):
+        """Its ranks are silent for longer than the limit, but the job's clock stands still."""
+        script = self.write("train.py", SCRIPT.replace("seconds=6", "seconds=9"))
+        job = self.start("-np", 2, "--hang-timeout", 2, "--hang-warning", 2, "--grace", 1, sys.executable, script, "say")
+        job.wait_output("still here")
+        job.signal(signal.SIGTSTP)
+        time.sleep(5)
+        os.kill(job.pid, signal.SIGCONT)
+        self.expect_not_said(self.expect(job.wait(60), 0), "progress|hangs")
 
     def test_nobody_stands_out(self):
         result = self.run_job("-np", 3, "--hang-timeout", 1, "--grace", 1, worker("hang"))
