@@ -4,7 +4,8 @@
 
     hvdrun -np 2 python3 examples/hvd_static.py
 
-Without Horovod, the script says so and exits with status 77.
+Without torch, the script says so and exits with status 77. hvdrun has a package `horovod` for it if Horovod
+is not installed.
 """
 import sys
 

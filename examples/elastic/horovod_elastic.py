@@ -7,7 +7,8 @@ and their memory, and continue the training.
     hvdrun -np 2 --min-np 1 --max-np 8 --host-discovery-script examples/elastic/discover.sh \\
         python3 examples/elastic/horovod_elastic.py
 
-Without Horovod, the script says so and exits with status 77.
+Without torch, the script says so and exits with status 77. hvdrun has a package `horovod` for it if Horovod
+is not installed.
 """
 import argparse
 import sys
