@@ -13,7 +13,6 @@ from horovod.common.basics import basics
 from horovod.common.process_sets import global_process_set
 from horovod.common.util import split_list
 from horovod.torch.compression import Compression
-from horovod.torch.functions import broadcast_object
 from horovod.torch.mpi_ops import (
     Adasum,
     Average,
@@ -98,15 +97,13 @@ class _DistributedOptimizer(torch.optim.Optimizer):
     # preparation
 
     def _make_groups(self, groups):
-        """All ranks need the same order: that of rank 0."""
+        """All ranks have their parameters in the same order. It is not asked for: a new rank of an elastic
+        job would wait here for survivors that have long passed this place."""
         if groups is None:
             return
         parameters = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
         if isinstance(groups, int):
-            by_name = {self._parameter_names[p]: p for p in parameters}
-            root = self.process_set.ranks[0]
-            order = broadcast_object(list(by_name), root, "DistributedOptimizer.groups", self.process_set)
-            groups = split_list([by_name[name] for name in order if name in by_name], min(groups, len(order)))
+            groups = split_list(parameters, min(groups, max(len(parameters), 1)))
         own = set(parameters)
         self._groups = [[p for p in group if p in own] for group in groups]
         self._group_of = {p: i for i, group in enumerate(self._groups) for p in group}
