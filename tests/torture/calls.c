@@ -200,6 +200,12 @@ TRANSFER(ssize_t, send, fault_write_kinds, bytes,
          (fd, bytes, 1, flags))
 
 /* The kinds of the end that is written to, and what it is to wait for either. */
+/* libevent's HTTP server uses these two. */
+CALL(ssize_t, -1, readv, (int fd, const struct iovec *pieces, int count), (fd, pieces, count),
+     fault_read_kinds(fd, 0))
+CALL(ssize_t, -1, writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count),
+     fault_write_kinds(fd, 0))
+
 static unsigned splice_kinds(int to, size_t length, unsigned flags)
 {
     unsigned kinds = fault_write_kinds(to, length);
