@@ -80,8 +80,8 @@ static void send_some(const struct progress_desk *desk, size_t from, size_t coun
         fill(&items[i], &desk->reports[from + i]);
         list[i] = &items[i];
     }
-    message.ranks = list;
-    message.n_ranks = count;
+    message.workers = list;
+    message.n_workers = count;
     post_message(desk->post, FRAME_PROGRESS, &message.base);
     for (size_t i = 0; i < count; i++) {
         free(items[i].names);

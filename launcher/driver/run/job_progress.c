@@ -29,8 +29,8 @@ int job_progress_take(struct job *job, struct node_link *node, const struct agen
 {
     Hvdrun__Progress *message = hvdrun__progress__unpack(NULL, frame->length, frame->body);
     int result = message == NULL ? -1 : 0;
-    for (size_t i = 0; result == 0 && i < message->n_ranks; i++) {
-        const Hvdrun__RankProgress *item = message->ranks[i];
+    for (size_t i = 0; result == 0 && i < message->n_workers; i++) {
+        const Hvdrun__RankProgress *item = message->workers[i];
         struct progress progress AUTO_PROGRESS = PROGRESS_INIT;
         if (item->seat >= (uint32_t)job->ranks.size) {
             result = -1;

@@ -92,8 +92,8 @@ static const Hvdrun__RankProgress *heard(struct fixture *f, uint32_t seat, doubl
 {
     for (int i = 0; i < 50; i++) {
         const Hvdrun__Progress *message = f->bench.heard.progress;
-        for (size_t at = 0; message != NULL && at < message->n_ranks; at++) {
-            const Hvdrun__RankProgress *rank = message->ranks[at];
+        for (size_t at = 0; message != NULL && at < message->n_workers; at++) {
+            const Hvdrun__RankProgress *rank = message->workers[at];
             if (rank->seat == seat && rank->percent >= percent && rank->percent <= percent)
                 return rank;
         }
@@ -174,7 +174,7 @@ static void test_at_the_end(void **state)
     write_file(f, "progress.7", "3\n");
     progress_files_ended(f->files, 2);
     run_turns(f->bench.loop, 20);
-    assert_true(f->bench.heard.progress->ranks[0]->percent > 99); /* it did not wait */
+    assert_true(f->bench.heard.progress->workers[0]->percent > 99); /* it did not wait */
     heard(f, 2, 100);
     heard(f, 7, 3); /* the other one was not forgotten */
 }
@@ -190,7 +190,7 @@ static void test_a_flood(void **state)
         progress_desk_take(f->desk, EPOCH, (uint32_t)i % 200, i, &progress);
     }
     run_turns(f->bench.loop, 20);
-    assert_int_equal(f->bench.heard.progress->n_ranks, 1); /* the first, at once */
+    assert_int_equal(f->bench.heard.progress->n_workers, 1); /* the first, at once */
     int before = (int)f->bench.heard.types.length;
     const Hvdrun__RankProgress *rank = heard(f, 199, 99.99);
     assert_int_equal(rank->when_ns, 9999);
