@@ -49,10 +49,13 @@ static void test_nothing_and_too_late(void **state)
         assert_false(items[i].done);
 }
 
-/* The two threads of seat 7, and the process of seat 8, which is a shell at first. */
+/* The two threads of seat 7, the second of which waits, as it does for long, and the process of
+ * seat 8, which is a shell at first. */
 static bool has_all(const Hvdrun__StateReport *message)
 {
     return message->n_stacks == 3 && !message->stacks[0]->bare && message->stacks[2]->bare &&
+           message->stacks[1]->n_frames > 0 &&
+           strcmp(message->stacks[1]->doing, "calls futex") == 0 &&
            strcmp(message->stacks[2]->frames[0]->function, "process sleep") == 0 &&
            strstr(message->stacks[2]->doing, "nanosleep") != NULL;
 }
