@@ -66,6 +66,7 @@ static const struct golden cases[] = {
     {"node1.example", 22, "node1.example? " ED "\n", KNOWN_UNKNOWN, 0},
     {"node1.example", 22, "node1.example** " ED "\n", KNOWN_MATCH, 1},
     {"node1.e.example", 22, "*.example " ED "\n", KNOWN_MATCH, 1},
+    {"node1.e-xample", 22, "*.example " ED "\n", KNOWN_UNKNOWN, 0},
     {"node1.example", 22, "*.example,!node1.example " ED "\n", KNOWN_UNKNOWN, 0},
     {"node1.example", 22, "!node1.example,*.example " ED "\n", KNOWN_UNKNOWN, 0},
     {"node2.example", 22, "!node1.example,*.example " ED "\n", KNOWN_MATCH, 1},

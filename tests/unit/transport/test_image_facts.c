@@ -149,9 +149,9 @@ static struct made make_program(void)
     add_version(&made, 0, 0, "GLIBC_2.17");
     add_version(&made, 0, 1, "GCC_9.9");
     add_version(&made, 0, 2, "GLIBC_2.4");
-    add_version(&made, 1, 0, "GLIBC_2.34");
+    add_version(&made, 1, 0, "GLIBC_2.3.4");
     add_version(&made, 1, 1, "GLIBC_PRIVATE");
-    add_version(&made, 1, 2, "GLIBC_2.3.4");
+    add_version(&made, 1, 2, "GLIBC_2.34");
     return made;
 }
 
