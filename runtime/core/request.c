@@ -15,7 +15,8 @@ static const struct {
 
 static const char types[] = "types", operations[] = "operations", shapes[] = "shapes",
                   scales[] = "scales", reductions[] = "reductions", roots[] = "roots",
-                  ranks[] = "ranks", sets[] = "numbers of the process set";
+                  ranks[] = "ranks", sets[] = "numbers of the process set",
+                  memories[] = "kinds of memory";
 
 const char *kind_text(enum kind kind)
 {
@@ -152,7 +153,7 @@ size_t request_fused_bytes(const struct request *request, int size)
 
 bool request_fuses(const struct request *a, const struct request *b)
 {
-    if (a->kind != b->kind)
+    if (a->kind != b->kind || a->on_gpu != b->on_gpu)
         return false;
     switch (a->kind) {
     case KIND_ALLREDUCE:
@@ -196,7 +197,7 @@ const char *request_difference(const struct request *a, const struct request *b)
         return reductions;
     if (a->root != b->root)
         return a->kind == KIND_REMOVE_SET ? sets : roots;
-    return NULL;
+    return a->on_gpu != b->on_gpu ? memories : NULL;
 }
 
 void request_describe(const struct request *request, const char *difference, struct buf *out)
@@ -213,12 +214,14 @@ void request_describe(const struct request *request, const char *difference, str
         buf_printf(out, "%g and %g", request->prescale, request->postscale);
     } else if (difference == reductions) {
         buf_puts(out, op_text(request->op));
+    } else if (difference == memories) {
+        buf_puts(out, request->on_gpu ? "GPU" : "host");
     } else {
         buf_printf(out, "%d", request->root);
     }
 }
 
-enum { HAS_SCALES = 1, HAS_PRIORITY = 2, FIELDS_END = 4 };
+enum { HAS_SCALES = 1, HAS_PRIORITY = 2, ON_GPU = 4, FIELDS_END = 8 };
 
 static bool is_one(double value)
 {
@@ -236,7 +239,8 @@ void request_write(const struct request *request, struct buf *out)
     put_number(out, (uint64_t)request->dims);
     for (int32_t i = 0; i < request->dims; i++)
         put_number(out, (uint64_t)request->shape[i]);
-    put_number(out, (scaled ? HAS_SCALES : 0) | (request->priority != 0 ? HAS_PRIORITY : 0));
+    put_number(out, (scaled ? HAS_SCALES : 0) | (request->priority != 0 ? HAS_PRIORITY : 0) |
+                        (request->on_gpu ? ON_GPU : 0));
     if (scaled) {
         put_real(out, request->prescale);
         put_real(out, request->postscale);
@@ -271,6 +275,7 @@ int request_read(struct reader *in, size_t dims_max, struct request *out)
     out->root = (int32_t)root;
     read_shape(in, dims_max, out);
     uint64_t fields = get_number_below(in, FIELDS_END);
+    out->on_gpu = (fields & ON_GPU) != 0;
     if (fields & HAS_SCALES) {
         out->prescale = get_real(in);
         out->postscale = get_real(in);

@@ -5,7 +5,7 @@
  * Requests meet by their key, which is 't' and the name of the tensor, or one letter for what has
  * no name, such as a barrier. Two requests agree if the operation can run with both. The checks
  * have the order of Horovod, and the first that fails is reported: type, kind, shape, scales,
- * reduction, root.
+ * reduction, root, memory.
  */
 #pragma once
 
@@ -41,6 +41,7 @@ struct request {
     double prescale, postscale;
     int32_t priority; /* ranks may differ: the highest counts */
     int32_t root;     /* broadcast: global rank; KIND_REMOVE_SET: number of the set */
+    bool on_gpu;      /* the tensor is in the memory of a GPU */
     int32_t dims;
     int64_t *shape; /* owned; KIND_ADD_SET: the global ranks of the set, ascending */
 };

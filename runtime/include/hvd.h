@@ -166,13 +166,26 @@ HVD_API bool hvd_is_homogeneous(void);
  */
 HVD_API bool hvd_engine_built(const char *engine);
 
+/* The version of NCCL that this process finds, as NCCL_VERSION_CODE: 22809 is 2.28.9. 0: none that
+ * libhvd can use. hvd_engine_built("nccl") says the same. Needs no hvd_init(). */
+HVD_API int hvd_nccl_version(void);
+
 /* The engine that this job uses; "" if the library is not initialized. Static. */
 HVD_API const char *hvd_engine(void);
 
 /* ---- Tensors and handles ----------------------------------------------------------------------
  */
 
-/* A dense tensor in row-major order. Memory must be aligned for the element type. */
+/*
+ * A dense tensor in row-major order. Memory must be aligned for the element type.
+ *
+ * Memory of a GPU is recognized, and goes to NCCL. Each rank uses one GPU for each process set. You
+ * may submit before the GPU has computed the input. The library waits in a stream of its own, and
+ * not in your thread. When the handle is complete, so is the GPU's work for it. The
+ * data of hvd_result is in the memory of the GPU, too. NCCL multiplies with scales in the element
+ * type. HVD_ERR_UNSUPPORTED: NCCL cannot reduce int16 and uint16, and cannot scale integers. A bool
+ * must be 0 or 1.
+ */
 struct hvd_tensor {
     size_t size;          /* sizeof(struct hvd_tensor) */
     const char *name;     /* 1 to HVD_NAME_MAX bytes; the same on all ranks */
@@ -181,12 +194,18 @@ struct hvd_tensor {
     int32_t type;         /* enum hvd_type */
     const void *input;    /* may be NULL if the tensor has no elements */
     void *output;         /* which functions use it: see there; may equal `input` (in place) */
+    void *stream;         /* GPU: the CUstream or cudaStream_t in which the program computes `input`
+                             and uses `output` before; NULL: CUDA's default stream */
+    int32_t device;       /* the number of a GPU, as CUDA counts; HVD_DEVICE_OF_MEMORY: that of the
+                             memory. Only a tensor on a GPU without elements needs the number. */
 };
+
+#define HVD_DEVICE_OF_MEMORY (-1)
 
 #define HVD_TENSOR_INIT                                                                 \
     {                                                                                   \
         sizeof(struct hvd_tensor), (const char *)0, (const int64_t *)0, 0, HVD_FLOAT32, \
-            (const void *)0, (void *)0                                                  \
+            (const void *)0, (void *)0, (void *)0, HVD_DEVICE_OF_MEMORY                 \
     }
 
 /* Names an operation in flight. 0 is never a handle. */
@@ -261,9 +280,9 @@ HVD_API int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_r
  * - What only this rank can get wrong fails at once, with HVD_ERR_ARGUMENT, HVD_ERR_DUPLICATE_NAME,
  *   HVD_ERR_UNKNOWN_SET, HVD_ERR_NOT_MEMBER, HVD_ERR_SHUT_DOWN or HVD_ERR_PEER_LOST.
  * - All ranks should give the same priority. If they differ, the highest counts.
- * - If ranks differ in type, operation, shape, op, scale or root, the handles of all ranks fail
- *   with HVD_ERR_MISMATCH. The text names the tensor, the ranks and both values. The library stays
- *   usable.
+ * - If ranks differ in type, operation, shape, op, scale, root or kind of memory, the handles of
+ *   all ranks fail with HVD_ERR_MISMATCH. The text names the tensor, the ranks and both values. The
+ *   library stays usable.
  * - If a rank is lost, all handles that are pending fail with HVD_ERR_PEER_LOST. So do later calls.
  * - The forms without `_async` submit, wait without a limit, and release the handle.
  */

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/load.h"
+#include "engine/nccl/library.h"
 #include "loop/library.h"
 
 const char *hvd_status_text(int status)
@@ -92,8 +93,15 @@ bool hvd_is_homogeneous(void)
     return homogeneous;
 }
 
+int hvd_nccl_version(void)
+{
+    return nccl_version();
+}
+
 bool hvd_engine_built(const char *engine)
 {
+    if (engine != NULL && strcmp(engine, "nccl") == 0)
+        return nccl_version() > 0;
     char *folder AUTO_FREE = engine_folder();
     return engine != NULL && strlen(engine) < 32 && strchr(engine, '/') == NULL &&
            engine_exists(folder, engine);

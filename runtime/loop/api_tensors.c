@@ -204,7 +204,8 @@ void hvd_result_free(struct hvd_result *result)
 {
     if (result == NULL)
         return;
-    free(result->data);
+    if (!cuda_free_if_device(result->data))
+        free(result->data);
     free(result->splits);
     result->data = NULL;
     result->splits = NULL;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/checks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "engine/adasum.h"
+#include "engine/nccl/reduction.h"
 #include "engine/reduce.h"
 
 int checks_tensor_copy(const struct hvd_tensor *from, struct hvd_tensor *to, struct error *err)
@@ -169,6 +171,82 @@ static int check_tensor_call(const struct process_set *set, const struct call *c
     return check_buffers(set, call, request, err);
 }
 
+/* ---- Where the memory is --------------------------------------------------------------------- */
+
+static const char *memory_text(int device, char *text, size_t room)
+{
+    snprintf(text, room, device < 0 ? "host memory" : "GPU %d", device);
+    return text;
+}
+
+/* The GPU that has the tensor's memory; -1: the host. -2 and an error: it is in two places. */
+static int device_of(const struct process_set *set, const struct hvd_tensor *tensor,
+                     struct error *err)
+{
+    char one[32], other[32];
+    struct gpus *gpus = set_gpus(set);
+    const void *input = tensor->input != NULL ? tensor->input : tensor->output;
+    const void *output = tensor->output != NULL ? tensor->output : tensor->input;
+    int in = gpus_find(gpus, input);
+    int out = output == input ? in : gpus_find(gpus, output);
+    if (input == NULL)
+        in = out = tensor->device;
+    if (in != out)
+        error_set(err, "the input of '%.200s' is in %s, and the output is in %s", tensor->name,
+                  memory_text(in, one, sizeof one), memory_text(out, other, sizeof other));
+    else if (tensor->device != HVD_DEVICE_OF_MEMORY && tensor->device != in)
+        error_set(err, "'%.200s' is in %s, and not in %s", tensor->name,
+                  memory_text(in, one, sizeof one),
+                  memory_text(tensor->device, other, sizeof other));
+    else
+        return in;
+    return -2;
+}
+
+/* What NCCL cannot do is refused before others wait for it. */
+static enum hvd_status check_nccl(const struct process_set *set, const struct request *request,
+                                  int device, struct error *err)
+{
+    struct nccl_reduction reduction;
+    int used = set_claim_gpu(set, device);
+    if (used != device) {
+        error_set(err,
+                  "'%.200s' is on GPU %d, and this rank uses GPU %d for the process set %d: use "
+                  "one GPU for each process",
+                  request_name(request), device, used, set_id(set));
+        return HVD_ERR_UNSUPPORTED;
+    }
+    if (request->kind != KIND_ALLREDUCE && request->kind != KIND_REDUCESCATTER)
+        return HVD_OK;
+    if (nccl_reduction_plan(request->type, request->op, request->prescale, request->postscale,
+                            set_size(set), &reduction, err) == HVD_OK)
+        return HVD_OK;
+    error_wrap(err, "'%.200s' is on a GPU", request_name(request));
+    return HVD_ERR_UNSUPPORTED;
+}
+
+static enum hvd_status check_memory(const struct process_set *set, const struct hvd_tensor *tensor,
+                                    struct request *request, struct submission *token,
+                                    struct error *err)
+{
+    int device = device_of(set, tensor, err);
+    if (device < 0)
+        return device == -1 ? HVD_OK : HVD_ERR_ARGUMENT;
+    enum hvd_status status = check_nccl(set, request, device, err);
+    if (status != HVD_OK)
+        return status;
+    struct gpu *gpu = gpus_get(set_gpus(set), device, err);
+    if (gpu == NULL)
+        return HVD_ERR_ARGUMENT;
+    token->ready = gpu_mark(gpu, tensor->stream, err);
+    if (token->ready == NULL) {
+        error_wrap(err, "the stream of '%.200s'", request_name(request));
+        return HVD_ERR_ARGUMENT;
+    }
+    request->on_gpu = true;
+    return HVD_OK;
+}
+
 enum hvd_status checks_call(const struct process_set *set, const struct call *call,
                             struct request *request, struct submission *token, struct error *err)
 {
@@ -202,6 +280,11 @@ enum hvd_status checks_call(const struct process_set *set, const struct call *ca
         token->output = tensor->output;
         if (call->splits != NULL)
             token->splits = mem_dup(call->splits, (size_t)set_size(set) * sizeof(int64_t));
+        enum hvd_status status = check_memory(set, tensor, request, token, err);
+        if (status != HVD_OK) {
+            request_destroy(request);
+            return status;
+        }
     }
     token->set = set_id(set);
     token->key = mem_strdup(request->key);

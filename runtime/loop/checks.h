@@ -19,6 +19,6 @@ struct call {
     int root;
 };
 
-/* HVD_ERR_ARGUMENT, or fills `request` and `token`. */
+/* HVD_ERR_ARGUMENT or HVD_ERR_UNSUPPORTED, or fills `request` and `token`. */
 enum hvd_status checks_call(const struct process_set *set, const struct call *call,
                             struct request *request, struct submission *token, struct error *err);

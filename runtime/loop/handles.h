@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "engine/nccl/gpus.h"
 #include "include/hvd.h"
 
 struct handles;
@@ -23,7 +24,8 @@ struct submission {
     char *key; /* of its request; owned */
     const void *input;
     void *output;
-    int64_t *splits; /* alltoall: rows for each set rank, owned; NULL: equal parts */
+    int64_t *splits;        /* alltoall: rows for each set rank, owned; NULL: equal parts */
+    struct gpu_mark *ready; /* on a GPU: when the input is complete, owned; NULL: it is */
 };
 
 /* What a submission gives back besides its buffers. `data` and `splits` go to the submission. */

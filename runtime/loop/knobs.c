@@ -18,7 +18,8 @@ static const char cycle[] = "HOROVOD_CYCLE_TIME", threshold[] = "HOROVOD_FUSION_
                   autotune[] = "HOROVOD_AUTOTUNE", tune_log[] = "HOROVOD_AUTOTUNE_LOG",
                   warm_up[] = "HOROVOD_AUTOTUNE_WARMUP_SAMPLES",
                   sample_steps[] = "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE",
-                  points[] = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES";
+                  points[] = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
+                  at_launch[] = "HOROVOD_ENABLE_ASYNC_COMPLETION";
 
 static const char *value_of(setup_get *get, const char *name)
 {
@@ -65,12 +66,14 @@ static int read_tuner(setup_get *get, struct knobs *knobs, struct error *err)
 enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *err)
 {
     int64_t bytes = (int64_t)128 << 20, tensors = 1024, off = 0, warn_s = 60, give_up_s = 0;
+    int64_t early = 0;
     if (read_cycle(get, knobs, err) != 0 || read_tuner(get, knobs, err) != 0 ||
         read_int(get, threshold, INT64_MAX, &bytes, err) != 0 ||
         read_int(get, capacity, CAPACITY_MAX, &tensors, err) != 0 ||
         read_int(get, no_check, 1, &off, err) != 0 ||
         read_int(get, warn_seconds, SECONDS_MAX, &warn_s, err) != 0 ||
-        read_int(get, give_up_seconds, SECONDS_MAX, &give_up_s, err) != 0)
+        read_int(get, give_up_seconds, SECONDS_MAX, &give_up_s, err) != 0 ||
+        read_int(get, at_launch, INT32_MAX, &early, err) != 0)
         return HVD_ERR_ARGUMENT;
     if (off == 0 && give_up_s > 0 && give_up_s < warn_s) {
         error_set(err, "%s is %lld, and must be 0 or at least %s, which is %lld", give_up_seconds,
@@ -80,6 +83,7 @@ enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *er
     knobs->threshold = (size_t)bytes;
     knobs->capacity = (size_t)tensors;
     knobs->warn_ns = off != 0 ? 0 : warn_s * SECOND_NS;
+    knobs->completes_at_launch = early > 0;
     knobs->give_up_ns = off != 0 ? 0 : give_up_s * SECOND_NS;
     return HVD_OK;
 }

@@ -10,6 +10,7 @@
  * - HOROVOD_AUTOTUNE: 0; 1 tunes the cycle time and the threshold, unless they are given
  * - HOROVOD_AUTOTUNE_LOG: a file; none
  * - HOROVOD_AUTOTUNE_WARMUP_SAMPLES: 3, _STEPS_PER_SAMPLE: 10, _BAYES_OPT_MAX_SAMPLES: 20
+ * - HOROVOD_ENABLE_ASYNC_COMPLETION: 0; 1: handles of tensors on a GPU are complete at their launch
  */
 #pragma once
 
@@ -23,6 +24,7 @@ struct knobs {
     int64_t warn_ns, give_up_ns; /* 0: never */
     struct tuner_setup tuner;
     const char *tune_log; /* NULL: none; of the environment */
+    bool completes_at_launch;
 };
 
 /* HVD_ERR_ARGUMENT: a variable is wrong, and the error names it. */

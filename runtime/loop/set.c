@@ -9,10 +9,12 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "loop/gpu_set.h"
 #include "loop/operation.h"
 
 #define NS_PER_MS 1000000
-#define LEFT_NS ((int64_t)1000 * NS_PER_MS) /* for the last message of a rank that has ended */
+#define LEFT_NS ((int64_t)1000 * NS_PER_MS)      /* for the last message of a rank that has ended */
+#define GPU_LIMIT_NS (600 * (int64_t)1000000000) /* without HOROVOD_STALL_SHUTDOWN_TIME_SECONDS */
 
 struct process_set {
     struct set_setup setup;
@@ -20,6 +22,7 @@ struct process_set {
     atomic_int holders;
     struct runner runner;
     struct channel *channel;
+    struct gpu_set *gpu_set;
     pthread_t thread;
     bool started;
     pthread_mutex_t lock;
@@ -68,6 +71,7 @@ void set_release(struct process_set *set)
     if (set == NULL || atomic_fetch_sub(&set->holders, 1) > 1)
         return;
     core_destroy(set->core);
+    gpu_set_destroy(set->gpu_set);
     channel_close(set->channel);
     runner_destroy(&set->runner);
     pthread_mutex_destroy(&set->lock);
@@ -93,6 +97,16 @@ int set_rank(const struct process_set *set)
 const int *set_ranks(const struct process_set *set)
 {
     return set->ranks;
+}
+
+struct gpus *set_gpus(const struct process_set *set)
+{
+    return set->setup.owner->gpus;
+}
+
+int set_claim_gpu(const struct process_set *set, int device)
+{
+    return gpu_set_claim(set->gpu_set, device);
 }
 
 struct engine_comm *set_comm(const struct process_set *set)
@@ -127,6 +141,26 @@ static void fail_outcomes(const struct process_set *set, struct outcome *outcome
         outcomes[i].status = status;
         outcomes[i].text = err->text;
     }
+}
+
+/* The submissions complete later. If it fails, the GPU must not write to them any more. */
+static void run_on_gpu(struct process_set *set, const struct action *action)
+{
+    const struct set_owner *owner = set->setup.owner;
+    struct error err = ERROR_INIT;
+    enum hvd_status status = owner->failure(owner->context, &err);
+    if (status == HVD_OK) {
+        status = gpu_set_run(set->gpu_set, action->parts, action->count, &err);
+        if (status == HVD_OK)
+            return;
+        lose(set, status, err.text);
+    }
+    struct outcome *outcomes AUTO_FREE = mem_array(action->count, sizeof *outcomes);
+    for (size_t i = 0; i < action->count; i++)
+        outcomes[i] = (struct outcome){.status = status, .text = err.text, .number = -1};
+    fail_outcomes(set, outcomes, action->count, &err); /* the first reason counts */
+    gpu_set_end(set->gpu_set, outcomes[0].status, err.text);
+    complete_all(set, action, outcomes);
 }
 
 static void run(struct process_set *set, const struct action *action)
@@ -180,7 +214,12 @@ static void carry_out(struct process_set *set, const struct action *action)
     const struct set_owner *owner = set->setup.owner;
     switch (action->kind) {
     case ACTION_SEND: transmit(set, action); break;
-    case ACTION_RUN: run(set, action); break;
+    case ACTION_RUN:
+        if (action->parts[0].request.on_gpu)
+            run_on_gpu(set, action);
+        else
+            run(set, action);
+        break;
     case ACTION_DONE: complete_one(set, action); break;
     case ACTION_TUNED: owner->tuned(owner->context, &action->tuning); break;
     case ACTION_STALL:
@@ -220,6 +259,8 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
     until_ns = set->end_ns < until_ns ? set->end_ns : until_ns;
     until_ns = set->leave_until_ns < until_ns ? set->leave_until_ns : until_ns;
     until_ns = set->left_until_ns < until_ns ? set->left_until_ns : until_ns;
+    int64_t gpu_ns = gpu_set_deadline(set->gpu_set);
+    until_ns = gpu_ns < until_ns ? gpu_ns : until_ns;
     set->asleep_until_ns = until_ns;
     pthread_mutex_unlock(&set->lock);
     int64_t time_ns = until_ns == INT64_MAX ? -1 : until_ns > now_ns ? until_ns - now_ns : 0;
@@ -257,6 +298,7 @@ static bool fail_all(struct process_set *set)
     pthread_mutex_unlock(&set->lock);
     act(set);
     channel_hang_up(set->channel); /* at once, whatever the program does now */
+    gpu_set_end(set->gpu_set, status, err.text);
     return true;
 }
 
@@ -268,6 +310,14 @@ static bool is_over(const struct process_set *set)
     return done || set->over || clock_mono_ns() >= set->end_ns;
 }
 
+static void check_gpu(struct process_set *set)
+{
+    struct error err = ERROR_INIT;
+    enum hvd_status status = gpu_set_check(set->gpu_set, &err);
+    if (status != HVD_OK)
+        set->setup.owner->lost(set->setup.owner->context, status, err.text);
+}
+
 static void *serve(void *argument)
 {
     struct process_set *set = argument;
@@ -275,8 +325,13 @@ static void *serve(void *argument)
     for (;;) {
         struct error err = ERROR_INIT;
         act(set);
-        if (fail_all(set) || is_over(set))
+        check_gpu(set);
+        if (fail_all(set))
             return NULL;
+        if (is_over(set)) {
+            gpu_set_end(set->gpu_set, HVD_OK, "");
+            return NULL;
+        }
         if (sleep_and_hear(set, &message, &err) != 0) {
             act(set); /* an end that came before the loss counts */
             lose(set, HVD_ERR_PEER_LOST, err.text);
@@ -302,6 +357,27 @@ static enum hvd_status start_thread(struct process_set *set, struct error *err)
     }
     error_errno(err, code, "cannot start a thread");
     return HVD_ERR_MEMORY;
+}
+
+static bool has_failed(void *context)
+{
+    const struct set_owner *owner = ((const struct process_set *)context)->setup.owner;
+    return owner->failure(owner->context, NULL) != HVD_OK;
+}
+
+static struct gpu_set *make_gpu_set(struct process_set *set)
+{
+    int64_t limit_ns = set->setup.knobs.give_up_ns;
+    struct gpu_set_setup setup = {.runner = &set->runner,
+                                  .gpus = set->setup.owner->gpus,
+                                  .handles = set->setup.owner->handles,
+                                  .channel = set->channel,
+                                  .timeout_ms = set->setup.timeout_ms,
+                                  .completes_at_launch = set->setup.completes_at_launch,
+                                  .limit_ns = limit_ns > 0 ? limit_ns : GPU_LIMIT_NS,
+                                  .stop = has_failed,
+                                  .context = set};
+    return gpu_set_create(&setup);
 }
 
 static void watch_one(void *context, int fd, int rank)
@@ -338,6 +414,7 @@ enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, str
     config.ranks = set->ranks;
     config.world_size = setup->world_size;
     set->core = core_create(&config, clock_mono_ns());
+    set->gpu_set = make_gpu_set(set);
     channel_each(set->channel, watch_one, set);
     return start_thread(set, err);
 }

@@ -23,6 +23,7 @@ struct process_set;
 struct set_owner {
     void *context;
     struct handles *handles;
+    struct gpus *gpus;
     /* The engine cannot be used any more: all sets fail. */
     void (*lost)(void *context, enum hvd_status status, const char *text);
     /* HVD_OK, or why all sets fail. */
@@ -47,6 +48,7 @@ struct set_setup {
     const char *interface;
     int64_t timeout_ms;
     int stop;                      /* a descriptor: readable when all sets fail */
+    bool completes_at_launch;      /* see knobs.h */
     const struct set_owner *owner; /* borrowed */
 };
 
@@ -81,6 +83,10 @@ void set_gone(struct process_set *set, int rank);
 /* The global rank has ended with status 0, the launcher says. If it is a member, the set must end
  * within a second; otherwise the rank is lost. */
 void set_left(struct process_set *set, int rank);
+
+struct gpus *set_gpus(const struct process_set *set);
+/* This rank, which is a member, should use the GPU for the set. Returns the one that it uses. */
+int set_claim_gpu(const struct process_set *set, int device);
 
 int32_t set_id(const struct process_set *set);
 int set_size(const struct process_set *set);

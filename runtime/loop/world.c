@@ -28,6 +28,7 @@ struct world {
     struct knobs knobs;
     struct loop_joints joints;
     struct handles *handles;
+    struct gpus *gpus;
     struct set_owner owner;
     struct watch *watch;
     struct engine_comm *first_comm; /* of all ranks, until set 0 takes it */
@@ -215,6 +216,7 @@ static struct process_set *make_set(struct world *world, int32_t id, const int *
         .interface = world->setup.interface,
         .timeout_ms = world->setup.timeout_ms,
         .stop = world->stop,
+        .completes_at_launch = world->knobs.completes_at_launch,
         .owner = &world->owner,
     };
     return set_create(&setup);
@@ -464,8 +466,9 @@ enum hvd_status world_open(const struct hvd_init_options *options, setup_get *ge
 {
     struct world *made = mem_alloc(sizeof *made);
     made->joints = *joints;
-    made->owner =
-        (struct set_owner){made, NULL, lost, failure, change, stalled, goes_on, tuned, watch};
+    made->gpus = gpus_create();
+    made->owner = (struct set_owner){made,   NULL,    made->gpus, lost,  failure,
+                                     change, stalled, goes_on,    tuned, watch};
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->comm_lock, NULL);
     made->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -515,6 +518,7 @@ uint32_t world_destroy(struct world *world)
     uint32_t generation = handles_destroy(world->handles);
     sets_destroy(&world->sets);
     tune_log_close(world->tune_log);
+    gpus_destroy(world->gpus);
     if (world->engine_world != NULL) {
         world->engine->comm_destroy(world->first_comm);
         world->engine->close(world->engine_world);

@@ -22,8 +22,19 @@ foreach(engine ${engines})
     file(GLOB source ${CMAKE_CURRENT_SOURCE_DIR}/bench/${kind}_${engine}.c*)
     list(APPEND source ${CMAKE_CURRENT_SOURCE_DIR}/bench/${kind}_rounds.c)
     if(kind STREQUAL "hvd")
-      list(APPEND source ${CMAKE_CURRENT_SOURCE_DIR}/hvd/job.c)
+      list(APPEND source ${CMAKE_CURRENT_SOURCE_DIR}/hvd/job.c ${CMAKE_CURRENT_SOURCE_DIR}/bench/rows.c)
     endif()
     bench_engine(${kind}_${engine} ${engine} ${source})
   endforeach()
 endforeach()
+
+# For a machine with GPUs: tests/gpu/nccl.sh runs it.
+add_executable(bench_hvd_nccl EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/hvd_nccl.c
+  ${CMAKE_CURRENT_SOURCE_DIR}/bench/rows.c ${CMAKE_CURRENT_SOURCE_DIR}/hvd/job.c
+  ${CMAKE_CURRENT_SOURCE_DIR}/hvd/place.c ${CMAKE_CURRENT_SOURCE_DIR}/engine/worker.c)
+set_target_properties(bench_hvd_nccl PROPERTIES
+  OUTPUT_NAME hvd_nccl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bench)
+target_include_directories(bench_hvd_nccl PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/bench
+  ${CMAKE_CURRENT_SOURCE_DIR}/engine ${CMAKE_CURRENT_SOURCE_DIR}/hvd)
+target_link_libraries(bench_hvd_nccl PRIVATE hvd room_engine room_base Threads::Threads ${CMAKE_DL_LIBS} m)
+add_dependencies(bench_engines bench_hvd_nccl)

@@ -7,50 +7,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "job.h"
+#include "rows.h"
 
-enum { TENSORS_MAX = 1000, WARM_UP = 5 };
-
-/* One row: the tensors of a step through libhvd, and the bare calls for the same data. */
-struct row {
-    const char *name;
-    size_t sizes[TENSORS_MAX], count, total; /* elements */
-    size_t bare_calls;                       /* each has total / bare_calls elements */
-};
-
-static void add(struct row *row, size_t size)
-{
-    row->sizes[row->count++] = size;
-    row->total += size;
-}
-
-/* A convolution and its batch norm. */
-static void add_convolution(struct row *row, size_t in, size_t out, size_t kernel)
-{
-    add(row, in * out * kernel * kernel);
-    add(row, out);
-    add(row, out);
-}
-
-/* The parameters of ResNet-50: 161 tensors, 25.6 million elements. */
-static void add_resnet(struct row *row)
-{
-    static const size_t blocks[] = {3, 4, 6, 3};
-    size_t in = 64;
-    add_convolution(row, 3, 64, 7);
-    for (size_t stage = 0; stage < 4; stage++) {
-        size_t width = (size_t)64 << stage;
-        for (size_t block = 0; block < blocks[stage]; block++) {
-            add_convolution(row, in, width, 1);
-            add_convolution(row, width, width, 3);
-            add_convolution(row, width, 4 * width, 1);
-            if (block == 0)
-                add_convolution(row, in, 4 * width, 1);
-            in = 4 * width;
-        }
-    }
-    add(row, in * 1000);
-    add(row, 1000);
-}
+enum { WARM_UP = 5 };
 
 static void run_hvd(const struct row *row, float *data)
 {
@@ -99,14 +58,15 @@ static void run_row(const struct row *row, bare_allreduce *bare, void *context, 
 void hvd_rounds(bare_allreduce *bare, void *context, int rounds)
 {
     struct row *row AUTO_FREE = mem_alloc(sizeof *row);
-    *row = (struct row){.name = "64_MiB", .bare_calls = 1};
-    add(row, (64 << 20) / sizeof(float));
+    row_begin(row, "64_MiB");
+    row_add(row, (64 << 20) / sizeof(float));
     run_row(row, bare, context, rounds);
-    *row = (struct row){.name = "1000_of_4_KiB", .bare_calls = 1000};
+    row_begin(row, "1000_of_4_KiB");
+    row->bare_calls = 1000;
     for (int i = 0; i < 1000; i++)
-        add(row, 4096 / sizeof(float));
+        row_add(row, 4096 / sizeof(float));
     run_row(row, bare, context, rounds);
-    *row = (struct row){.name = "ResNet-50", .bare_calls = 1};
-    add_resnet(row);
+    row_begin(row, "ResNet-50");
+    row_add_resnet(row);
     run_row(row, bare, context, rounds);
 }

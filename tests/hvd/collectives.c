@@ -3,7 +3,9 @@
  * Property tests of hvd.h: each collective with each type, operation and size is compared with a
  * serial result. Each rank submits from eight threads, in a random order that is its own.
  *
- *   collectives [set]   `set`: in the process set of all ranks but rank 0
+ *   collectives        tensors in host memory
+ *   collectives set    the same in the process set of all ranks but rank 0
+ *   collectives gpu    on a GPU, with what NCCL has
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include "base/mem.h"
 #include "engine/reduce.h"
 #include "job.h"
+#include "place.h"
 #include "values.h"
 
 enum { THREADS = 8, ROUNDS = 4, CASES_MAX = 4000 };
@@ -41,6 +44,7 @@ struct test_case {
 
 struct run {
     const struct job *job; /* of the process set */
+    const struct place *place;
     int32_t set;
     int first;
     struct test_case *cases;
@@ -49,16 +53,29 @@ struct run {
     pthread_mutex_t lock;
 };
 
-static bool may_scale(const struct test_case *one)
+static bool is_whole(enum hvd_type type)
 {
-    return one->type != HVD_BOOL;
+    return type != HVD_FLOAT16 && type != HVD_BFLOAT16 && type != HVD_FLOAT32 &&
+           type != HVD_FLOAT64;
+}
+
+static bool may_scale(const struct run *run, const struct test_case *one)
+{
+    return run->place->device < 0 ? one->type != HVD_BOOL : !is_whole(one->type);
+}
+
+static bool may_reduce(const struct run *run, const struct test_case *one)
+{
+    if (one->type == HVD_BOOL && one->op == HVD_AVERAGE)
+        return false;
+    return run->place->device < 0 || (one->type != HVD_INT16 && one->type != HVD_UINT16);
 }
 
 static void add(struct run *run, struct test_case one)
 {
     static const char *const kinds[] = {"allreduce", "allgather", "broadcast", "alltoall",
                                         "reducescatter"};
-    if (one.type == HVD_BOOL && one.op == HVD_AVERAGE)
+    if ((one.kind == REDUCE || one.kind == SCATTER) && !may_reduce(run, &one))
         return;
     one.set = run->set;
     one.first = run->first;
@@ -90,7 +107,11 @@ static void add_all(struct run *run)
             one.kind = REDUCE;
             one.prescale = 0.5;
             one.postscale = 3;
-            if (may_scale(&one))
+            if (may_scale(run, &one))
+                add(run, one);
+            one.op = HVD_MAX;
+            one.in_place = true;
+            if (may_scale(run, &one))
                 add(run, one);
         }
 }
@@ -127,15 +148,18 @@ static int root_of(const struct job *job, const struct test_case *one)
     return (int)(one->type + one->size) % job->size;
 }
 
-static void submit(const struct job *job, struct test_case *one)
+static void submit(const struct job *job, const struct place *place, struct test_case *one)
 {
     struct hvd_options options = HVD_OPTIONS_INIT;
     size_t bytes = hvd_type_bytes(one->type);
     one->rows[0] = input_rows(job, one);
     struct hvd_tensor tensor = job_tensor(one->name, one->type, one->rows, NULL, NULL);
-    one->input = mem_array((size_t)one->rows[0], bytes);
-    one->output = one->in_place ? one->input : mem_array((size_t)one->rows[0], bytes);
-    values_write(one->type, job->rank, 0, (size_t)one->rows[0], one->input);
+    void *values AUTO_FREE = mem_array((size_t)one->rows[0], bytes);
+    one->input = place_new(place, (size_t)one->rows[0] * bytes);
+    one->output = one->in_place ? one->input : place_new(place, (size_t)one->rows[0] * bytes);
+    values_write(one->type, job->rank, 0, (size_t)one->rows[0], values);
+    place_put(place, one->input, values, (size_t)one->rows[0] * bytes);
+    tensor.device = place->device;
     tensor.input = one->input;
     tensor.output = one->output;
     options.op = one->op;
@@ -167,11 +191,14 @@ static void check_same(const struct test_case *one, int rank, int64_t first, int
         worker_fail("%s: the rows of rank %d are wrong", one->name, rank);
 }
 
-static void check_moved(const struct job *job, const struct test_case *one,
-                        const struct hvd_result *result)
+static void check_moved(const struct job *job, const struct place *place,
+                        const struct test_case *one, const struct hvd_result *result)
 {
-    const char *at = result->data;
+    size_t bytes = (size_t)result->rows * hvd_type_bytes(one->type);
+    char *data AUTO_FREE = mem_alloc(bytes);
+    const char *at = data;
     int64_t total = 0;
+    place_get(place, data, result->data, bytes);
     for (int from = 0; from < job->size; from++) {
         int64_t count =
             one->kind == GATHER ? gathered_rows(one, from) : rows_to(one, from, job->rank);
@@ -189,7 +216,40 @@ static void check_moved(const struct job *job, const struct test_case *one,
                     (long long)total);
 }
 
-static void check(const struct job *job, struct test_case *one)
+/* NCCL divides the sum of integers. */
+static void divide(const struct job *job, const struct test_case *one, size_t count, void *sum)
+{
+#define DIVIDE(type)                   \
+    for (size_t i = 0; i < count; i++) \
+        ((type *)sum)[i] = (type)(((type *)sum)[i] / (type)job->size);
+    switch (one->type) {
+    case HVD_UINT8: DIVIDE(uint8_t); break;
+    case HVD_INT8: DIVIDE(int8_t); break;
+    case HVD_UINT32: DIVIDE(uint32_t); break;
+    case HVD_INT32: DIVIDE(int32_t); break;
+    case HVD_UINT64: DIVIDE(uint64_t); break;
+    default: DIVIDE(int64_t); break;
+    }
+#undef DIVIDE
+}
+
+static void check_average(const struct job *job, const struct test_case *one, size_t first,
+                          size_t count, const void *result)
+{
+    size_t bytes = hvd_type_bytes(one->type);
+    uint64_t *sum AUTO_FREE = mem_array(count, sizeof *sum);
+    uint64_t *input AUTO_FREE = mem_array(count, sizeof *input);
+    reduce_function *add_up = reduce_find(one->type, HVD_SUM);
+    for (int rank = 0; rank < job->size; rank++) {
+        values_write(one->type, rank, first, count, input);
+        add_up(sum, sum, input, count);
+    }
+    divide(job, one, count, sum);
+    if (count > 0 && memcmp(sum, result, count * bytes) != 0)
+        worker_fail("%s: the average is wrong", one->name);
+}
+
+static void check(const struct job *job, const struct place *place, struct test_case *one)
 {
     struct hvd_result result = HVD_RESULT_INIT;
     bool average = one->op == HVD_AVERAGE;
@@ -199,34 +259,44 @@ static void check(const struct job *job, struct test_case *one)
         one->prescale, average ? one->postscale / job->size : one->postscale};
     job_expect(hvd_wait(one->handle, -1, &result), HVD_OK, "", one->name);
     int64_t first = 0, mine = one->size;
+    size_t room = one->kind == GATHER || one->kind == TO_ALL
+                      ? 0
+                      : (size_t)one->size * hvd_type_bytes(one->type);
+    void *output AUTO_FREE = mem_alloc(room);
+    place_get(place, output, one->output, room);
     switch (one->kind) {
     case GATHER:
-    case TO_ALL: check_moved(job, one, &result); break;
-    case BROADCAST: check_same(one, root_of(job, one), 0, one->size, one->output); break;
+    case TO_ALL: check_moved(job, place, one, &result); break;
+    case BROADCAST: check_same(one, root_of(job, one), 0, one->size, output); break;
     case SCATTER:
         for (int rank = 0; rank <= job->rank; rank++) {
             first += rank == 0 ? 0 : mine;
             mine = one->size / job->size + (rank < one->size % job->size ? 1 : 0);
         }
         /* fall through */
-    case REDUCE: values_check(one->name, &reduction, (size_t)first, (size_t)mine, one->output);
+    case REDUCE:
+        if (average && place->device >= 0 && is_whole(one->type))
+            check_average(job, one, (size_t)first, (size_t)mine, output);
+        else
+            values_check(one->name, &reduction, (size_t)first, (size_t)mine, output);
     }
     hvd_result_free(&result);
     if (!one->in_place)
-        free(one->output);
-    free(one->input);
+        place_free(place, one->output);
+    place_free(place, one->input);
 }
 
 static void *submit_some(void *argument)
 {
     struct run *run = argument;
+    place_enter(run->place);
     for (;;) {
         pthread_mutex_lock(&run->lock);
         size_t next = run->next < run->count ? run->order[run->next++] : run->count;
         pthread_mutex_unlock(&run->lock);
         if (next == run->count)
             return NULL;
-        submit(run->job, &run->cases[next]);
+        submit(run->job, run->place, &run->cases[next]);
     }
 }
 
@@ -243,9 +313,10 @@ static void shuffle(struct run *run, int round)
     run->next = 0;
 }
 
-static void run_all(const struct job *job, int32_t set, int first)
+static void run_all(const struct job *job, const struct place *place, int32_t set, int first)
 {
-    struct run run = {.job = job, .set = set, .first = first, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct run run = {
+        .job = job, .place = place, .set = set, .first = first, .lock = PTHREAD_MUTEX_INITIALIZER};
     run.cases = mem_array(CASES_MAX, sizeof *run.cases);
     add_all(&run);
     for (int round = 0; round < ROUNDS; round++) {
@@ -256,12 +327,12 @@ static void run_all(const struct job *job, int32_t set, int first)
         for (int i = 0; i < THREADS; i++)
             pthread_join(threads[i], NULL);
         for (size_t i = 0; i < run.count; i++)
-            check(job, &run.cases[i]);
+            check(job, place, &run.cases[i]);
     }
     free(run.cases);
 }
 
-static void run_in_set(const struct job *job)
+static void run_in_set(const struct job *job, const struct place *place)
 {
     int32_t ranks[16], set, count = 0;
     for (int rank = job->size - 1; rank > 0; rank--)
@@ -269,17 +340,22 @@ static void run_in_set(const struct job *job)
     job_expect(hvd_add_process_set(ranks, count, &set), HVD_OK, "", "add");
     const struct job own = {hvd_process_set_rank(set), hvd_process_set_size(set)};
     if (job->rank > 0)
-        run_all(&own, set, 1);
+        run_all(&own, place, set, 1);
 }
 
 int main(int argc, char **argv)
 {
     struct job job = job_begin();
-    if (argc > 1 && strcmp(argv[1], "set") == 0)
-        run_in_set(&job);
+    const char *what = argc > 1 ? argv[1] : "";
+    struct place place;
+    place_open(&place, strcmp(what, "gpu") == 0, hvd_local_rank());
+    place_enter(&place);
+    if (strcmp(what, "set") == 0)
+        run_in_set(&job, &place);
     else
-        run_all(&job, 0, 0);
+        run_all(&job, &place, 0, 0);
     job_expect(hvd_barrier(NULL), HVD_OK, "", "barrier");
     job_end(&job);
+    place_close(&place);
     return 0;
 }

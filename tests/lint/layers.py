@@ -51,7 +51,7 @@ FOLDERS = {
     "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
     "driver": ["job", "tell", "end", {"reach", "mpi", "run", "control"}, "usage", "start", {"elastic", "check"}, "."],
     "cli": ["module", ".", "tools"],
-    "engine": [".", {"mpi", "gloo"}],
+    "engine": [".", {"mpi", "gloo", "nccl"}],
 }
 
 # Includes that break the order of folders or close a circle: "node -> node". What is not needed any

@@ -35,6 +35,7 @@ static void test_it_comes_back(void **state)
     one.prescale = 0.25;
     one.root = -7;
     one.priority = -70000;
+    one.on_gpu = true;
     request_write(&one, &buf);
     struct reader in = {(const unsigned char *)buf_text(&buf), buf.length, false};
     assert_int_equal(request_read(&in, 4, &two), 0);
@@ -44,6 +45,7 @@ static void test_it_comes_back(void **state)
     assert_null(request_difference(&one, &two));
     assert_int_equal(two.root, -7);
     assert_int_equal(two.priority, -70000);
+    assert_true(two.on_gpu);
     assert_int_equal(request_elements(&two), 210000);
     assert_int_equal(request_bytes(&two), 840000);
     for (size_t length = 0; length < buf.length; length++) { /* cut off anywhere */
@@ -72,6 +74,10 @@ static void test_differences(void **state)
     AUTO_REQUEST struct request a = tensor(KIND_ALLREDUCE, "x", 2, 3),
                                 b = tensor(KIND_ALLREDUCE, "x", 2, 3);
     assert_null(request_difference(&a, &b));
+    assert_true(request_fuses(&a, &b));
+    b.on_gpu = true;
+    assert_false(request_fuses(&a, &b));
+    expect_difference(&a, &b, "kinds of memory", "host", "GPU");
     b.root = 1;
     expect_difference(&a, &b, "roots", "0", "1");
     b.op = HVD_MAX;

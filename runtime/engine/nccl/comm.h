@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A communicator of NCCL: a process set on one GPU of each member.
+ *
+ * It has a stream of its own, in which its operations run one after the other. Its one buffer grows
+ * in the order of that stream. One thread uses it, within gpu_enter().
+ */
+#pragma once
+
+#include "engine/nccl/connect.h"
+
+struct nccl_comm {
+    struct nccl_setup setup;
+    void *handle; /* ncclComm_t */
+    void *alone;  /* of this rank only, for passes that scale; NULL: not needed yet */
+    void *stream;
+    void *bells; /* another stream, whose calls into this process do not delay the first one */
+    cuda_pointer buffer;
+    size_t room;
+};
+
+/* All members call it. HVD_ERR_ENGINE: CUDA or NCCL failed. HVD_ERR_PEER_LOST: it took too long, or
+ * `stop` said so. */
+enum hvd_status nccl_comm_create(const struct nccl_setup *setup, struct nccl_comm **comm,
+                                 struct error *err);
+/* Stops what runs on the GPU, and does not wait for other ranks: they should be at rest, too. Calls
+ * `quiet` (which may be NULL) as soon as nothing runs any more, as far as `busy` says. */
+struct nccl_rest {
+    bool (*busy)(void *context);
+    void (*quiet)(void *context);
+    void *context;
+};
+void nccl_comm_destroy(struct nccl_comm *comm, const struct nccl_rest *rest);
+
+/* What a call of NCCL has returned. */
+enum hvd_status nccl_comm_result(const struct nccl_comm *comm, void *handle, int result,
+                                 const char *what, struct error *err);
+enum hvd_status nccl_comm_cuda(const struct nccl_comm *comm, int result, const char *what,
+                               struct error *err);
+/* What has happened since: HVD_OK, or HVD_ERR_PEER_LOST or HVD_ERR_ENGINE. */
+enum hvd_status nccl_comm_state(const struct nccl_comm *comm, struct error *err);
+
+/* Makes `comm->alone`. */
+enum hvd_status nccl_comm_need_alone(struct nccl_comm *comm, struct error *err);
+/* Makes the buffer as large. What runs in the stream may go on to use the old one. */
+enum hvd_status nccl_comm_reserve(struct nccl_comm *comm, size_t bytes, struct error *err);

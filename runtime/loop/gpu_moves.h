@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the operations of hvd.h on tensors in the memory of a GPU, with NCCL. The parts are of one
+ * kind, as in loop/operation.h. */
+#pragma once
+
+#include "engine/nccl/operations.h"
+#include "loop/runner.h"
+
+/* Launches the operation in the stream of the communicator, within gpu_enter(). The outcomes get
+ * their rows, and data in the memory of the GPU. After a failure they have no data. */
+enum hvd_status gpu_moves_launch(struct runner *runner, struct nccl_comm *comm,
+                                 const struct part *parts, size_t count, struct outcome *outcomes,
+                                 struct error *err);
+
+/* Frees the data and splits of outcomes that nobody gets. */
+void gpu_moves_drop(struct nccl_comm *comm, struct outcome *outcomes, size_t count);
+
+/* The name of the activity in a timeline, such as "NCCL_ALLREDUCE". Static. */
+const char *gpu_moves_activity(enum kind kind);

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/gpu_set.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "loop/bell.h"
+#include "loop/flights.h"
+#include "loop/gpu_moves.h"
+
+enum { MESSAGE_MAX = 4096, END_STEP_MS = 1, STREAMS_MAX = 8 };
+#define TICK_NS 1000000000 /* how often it asks NCCL for errors while it waits */
+#define NS_PER_S 1000000000
+
+struct gpu_set {
+    struct gpu_set_setup setup;
+    atomic_int device; /* -1: not known yet */
+    struct gpu *gpu;
+    struct nccl nccl;
+    struct nccl_comm *comm; /* NULL: not connected */
+    struct bell *bell;
+    struct flights flights;
+    int64_t tick_ns; /* the next time to ask for errors */
+};
+
+struct gpu_set *gpu_set_create(const struct gpu_set_setup *setup)
+{
+    struct gpu_set *set = mem_alloc(sizeof *set);
+    set->setup = *setup;
+    atomic_init(&set->device, -1);
+    set->bell = bell_create(setup->channel);
+    flights_init(&set->flights, setup->runner, setup->handles);
+    return set;
+}
+
+void gpu_set_destroy(struct gpu_set *set)
+{
+    if (set == NULL)
+        return;
+    bell_silence(set->bell);
+    nccl_unload(&set->nccl);
+    free(set);
+}
+
+int gpu_set_claim(struct gpu_set *set, int device)
+{
+    int none = -1;
+    return atomic_compare_exchange_strong(&set->device, &none, device) ? device : none;
+}
+
+/* ---- Connecting the members ------------------------------------------------------------------ */
+
+/* What this rank needs. -1: it is not there, and nobody can use the others. */
+static int prepare(struct gpu_set *set, struct error *err)
+{
+    int device = atomic_load(&set->device);
+    if (device < 0)
+        return error_set(err, "it has joined, and has not used a GPU before");
+    if (set->nccl.library == NULL && nccl_load(&set->nccl, err) != 0)
+        return -1;
+    set->gpu = gpus_get(set->setup.gpus, device, err);
+    return set->gpu == NULL ? -1 : 0;
+}
+
+/* What the root answers: the text of an error, or a zero byte and NCCL's id. */
+static void decide(struct gpu_set *set, const struct buf *all, const size_t *lengths,
+                   struct buf *answer)
+{
+    const struct runner *runner = set->setup.runner;
+    const char *at = buf_text(all);
+    struct error err = ERROR_INIT;
+    struct nccl_id id;
+    for (int i = 0; i < runner->size; at += lengths[i++])
+        if (lengths[i] > 0) {
+            buf_printf(answer, "rank %d cannot use NCCL: %.*s", runner->ranks[i], (int)lengths[i],
+                       at);
+            return;
+        }
+    if (nccl_check(&set->nccl, set->nccl.get_id(&id), NULL, "ncclGetUniqueId", &err) != 0) {
+        buf_puts(answer, err.text);
+        return;
+    }
+    buf_putc(answer, '\0');
+    buf_append(answer, &id, sizeof id);
+}
+
+/* All members learn whether all have what they need, over the engine of the set. */
+static enum hvd_status agree_on_id(struct gpu_set *set, struct buf *answer, struct error *err)
+{
+    const struct runner *runner = set->setup.runner;
+    struct error own = ERROR_INIT;
+    AUTO_BUF struct buf all = BUF_INIT((size_t)runner->size * ERROR_TEXT_MAX);
+    size_t *lengths AUTO_FREE = mem_array((size_t)runner->size, sizeof *lengths);
+    bool root = runner->rank == 0;
+    size_t length = prepare(set, &own) == 0 ? 0 : strlen(own.text);
+    enum hvd_status status =
+        runner->engine->gather_messages(runner->comm, own.text, length, root ? &all : NULL,
+                                        root ? lengths : NULL, set->setup.timeout_ms, err);
+    if (status == HVD_OK && root)
+        decide(set, &all, lengths, answer);
+    return status == HVD_OK
+               ? runner->engine->broadcast_message(runner->comm, answer, set->setup.timeout_ms, err)
+               : status;
+}
+
+/* `*refused`: a rank cannot; the error says which, and the library stays usable. */
+static enum hvd_status connect_members(struct gpu_set *set, bool *refused, struct error *err)
+{
+    const struct runner *runner = set->setup.runner;
+    AUTO_BUF struct buf answer = BUF_INIT(MESSAGE_MAX);
+    enum hvd_status status = agree_on_id(set, &answer, err);
+    if (status != HVD_OK)
+        return status;
+    *refused = answer.length != 1 + NCCL_ID_BYTES || buf_text(&answer)[0] != '\0';
+    if (*refused) {
+        error_set(err, "%s", buf_text(&answer));
+        return HVD_OK;
+    }
+    struct nccl_setup setup = {.gpu = set->gpu,
+                               .nccl = &set->nccl,
+                               .rank = runner->rank,
+                               .size = runner->size,
+                               .timeout_ms = set->setup.timeout_ms,
+                               .stop = set->setup.stop,
+                               .context = set->setup.context};
+    memcpy(&setup.id, buf_text(&answer) + 1, sizeof setup.id);
+    if (gpu_enter(set->gpu, err) != 0)
+        return HVD_ERR_ENGINE;
+    status = nccl_comm_create(&setup, &set->comm, err);
+    gpu_leave(set->gpu);
+    return status;
+}
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+static void trace_begin(const struct gpu_set *set, const struct part *parts, size_t count,
+                        const char *activity)
+{
+    const struct runner *runner = set->setup.runner;
+    for (size_t i = 0; i < count && trace_is_on(runner->trace); i++) {
+        const struct request *request = &parts[i].request;
+        runner_trace(runner, TRACE_OPERATION_BEGIN, request, kind_text(request->kind));
+        runner_trace(runner, TRACE_ACTIVITY_BEGIN, request, activity);
+    }
+}
+
+/* The last marks of the program's streams: most programs have one stream. */
+struct marks {
+    const struct gpu_mark *items[STREAMS_MAX];
+    size_t count;
+    bool all; /* there are no others, and each stream is the same in all threads */
+};
+
+static enum hvd_status wait_for(const struct gpu_set *set, void *stream,
+                                const struct gpu_mark *mark, struct error *err)
+{
+    return nccl_comm_cuda(set->comm, set->gpu->cuda->stream_wait(stream, mark->event, 0),
+                          "cuStreamWaitEvent", err);
+}
+
+/* False: it is of a stream that has no place. */
+static bool keep_last(struct marks *marks, const struct gpu_mark *mark)
+{
+    size_t i = 0;
+    if (mark->stream == CUDA_STREAM_PER_THREAD)
+        return false;
+    while (i < marks->count && marks->items[i]->stream != mark->stream)
+        i++;
+    if (i == STREAMS_MAX)
+        return false;
+    if (i == marks->count || marks->items[i]->number < mark->number)
+        marks->items[i] = mark;
+    marks->count += i == marks->count ? 1 : 0;
+    return true;
+}
+
+/* The stream goes on when the tensors are ready in the program's streams. */
+static enum hvd_status wait_for_tensors(const struct gpu_set *set, const struct part *parts,
+                                        size_t count, struct marks *marks, struct error *err)
+{
+    enum hvd_status status = HVD_OK;
+    *marks = (struct marks){.all = true};
+    for (size_t i = 0; i < count && status == HVD_OK; i++) {
+        const struct submission *submission = parts[i].token;
+        if (submission == NULL || submission->ready == NULL || keep_last(marks, submission->ready))
+            continue;
+        marks->all = false;
+        status = wait_for(set, set->comm->stream, submission->ready, err);
+    }
+    for (size_t i = 0; i < marks->count && status == HVD_OK; i++)
+        status = wait_for(set, set->comm->stream, marks->items[i], err);
+    return status;
+}
+
+/* The program's streams wait for the operation instead of its threads. */
+static enum hvd_status complete_at_launch(const struct gpu_set *set, const struct gpu_mark *end,
+                                          const struct marks *marks, const struct part *parts,
+                                          size_t count, const struct outcome *outcomes,
+                                          struct error *err)
+{
+    enum hvd_status status = HVD_OK;
+    for (size_t i = 0; i < marks->count && status == HVD_OK; i++)
+        status = wait_for(set, marks->items[i]->stream, end, err);
+    for (size_t i = 0; i < count && status == HVD_OK; i++)
+        if (parts[i].token != NULL)
+            submission_complete(set->setup.handles, parts[i].token, &outcomes[i]);
+    return status;
+}
+
+/* The bell rings when the stream has come to the mark. */
+static enum hvd_status hang_bell(const struct gpu_set *set, const struct gpu_mark *mark,
+                                 struct error *err)
+{
+    const struct cuda *cuda = set->gpu->cuda;
+    int result = cuda->stream_wait(set->comm->bells, mark->event, 0);
+    if (result == CUDA_SUCCESS) {
+        struct bell *bell = bell_hold(set->bell);
+        result = cuda->stream_call(set->comm->bells, bell_ring, bell);
+        if (result != CUDA_SUCCESS)
+            bell_ring(bell);
+    }
+    return nccl_comm_cuda(set->comm, result, "cuLaunchHostFunc", err);
+}
+
+static enum hvd_status launch(struct gpu_set *set, const struct part *parts, size_t count,
+                              struct error *err)
+{
+    struct outcome *outcomes AUTO_FREE = mem_array(count, sizeof *outcomes);
+    for (size_t i = 0; i < count; i++)
+        outcomes[i] = (struct outcome)OUTCOME_INIT;
+    struct marks marks;
+    enum hvd_status status = wait_for_tensors(set, parts, count, &marks, err);
+    if (status == HVD_OK)
+        status = gpu_moves_launch(set->setup.runner, set->comm, parts, count, outcomes, err);
+    if (status != HVD_OK)
+        return status;
+    struct gpu_mark *end = gpu_mark(set->gpu, set->comm->stream, err);
+    status = end == NULL ? HVD_ERR_ENGINE : hang_bell(set, end, err);
+    bool early = set->setup.completes_at_launch && marks.all;
+    if (status == HVD_OK && early)
+        status = complete_at_launch(set, end, &marks, parts, count, outcomes, err);
+    if (status != HVD_OK) {
+        gpu_moves_drop(set->comm, outcomes, count);
+        gpu_mark_release(end);
+        return status;
+    }
+    int64_t now_ns = clock_mono_ns();
+    if (flights_are_none(&set->flights))
+        set->tick_ns = now_ns + TICK_NS;
+    flights_add(&set->flights, end, parts, count, early ? NULL : outcomes, now_ns);
+    return HVD_OK;
+}
+
+static void refuse(const struct gpu_set *set, const struct part *parts, size_t count,
+                   const char *why)
+{
+    struct outcome outcome = OUTCOME_INIT;
+    outcome.status = HVD_ERR_UNSUPPORTED;
+    outcome.text = why;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].token != NULL)
+            submission_complete(set->setup.handles, parts[i].token, &outcome);
+}
+
+enum hvd_status gpu_set_run(struct gpu_set *set, const struct part *parts, size_t count,
+                            struct error *err)
+{
+    bool refused = false;
+    enum hvd_status status = HVD_OK;
+    if (set->comm == NULL)
+        status = connect_members(set, &refused, err);
+    if (refused)
+        refuse(set, parts, count, err->text);
+    if (status != HVD_OK || refused)
+        return status;
+    if (gpu_enter(set->gpu, err) != 0)
+        return HVD_ERR_ENGINE;
+    trace_begin(set, parts, count, gpu_moves_activity(parts[0].request.kind));
+    status = launch(set, parts, count, err);
+    gpu_leave(set->gpu);
+    return status;
+}
+
+int64_t gpu_set_deadline(const struct gpu_set *set)
+{
+    return flights_are_none(&set->flights) ? INT64_MAX : set->tick_ns;
+}
+
+static enum hvd_status look(struct gpu_set *set, int64_t now_ns, struct error *err)
+{
+    enum hvd_status status = flights_land(&set->flights, now_ns, err);
+    if (status != HVD_OK || flights_are_none(&set->flights) || now_ns < set->tick_ns)
+        return status;
+    set->tick_ns = now_ns + TICK_NS;
+    if (now_ns - set->flights.since_ns <= set->setup.limit_ns)
+        return nccl_comm_state(set->comm, err);
+    error_set(err, "the GPU has not completed '%.200s' within %lld s",
+              flights_first_name(&set->flights), (long long)(set->setup.limit_ns / NS_PER_S));
+    return HVD_ERR_TIMEOUT;
+}
+
+enum hvd_status gpu_set_check(struct gpu_set *set, struct error *err)
+{
+    if (flights_are_none(&set->flights))
+        return HVD_OK;
+    if (gpu_enter(set->gpu, err) != 0)
+        return HVD_ERR_ENGINE;
+    enum hvd_status status = look(set, clock_mono_ns(), err);
+    gpu_leave(set->gpu);
+    return status;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static enum hvd_status drain(struct gpu_set *set, struct error *err)
+{
+    int64_t end_ms = clock_mono_ms() + set->setup.timeout_ms;
+    enum hvd_status status = gpu_set_check(set, err);
+    while (status == HVD_OK && !flights_are_none(&set->flights)) {
+        if (clock_mono_ms() >= end_ms) {
+            error_set(err, "the GPU did not complete the operations in time");
+            return HVD_ERR_TIMEOUT;
+        }
+        poll(NULL, 0, END_STEP_MS);
+        status = gpu_set_check(set, err);
+    }
+    return status;
+}
+
+/* Why the flights fail. */
+struct failure {
+    struct gpu_set *set;
+    enum hvd_status status;
+    const char *text;
+};
+
+static bool is_busy(void *context)
+{
+    const struct failure *failure = context;
+    return flights_are_busy(&failure->set->flights);
+}
+
+static void fail_flights(void *context)
+{
+    struct failure *failure = context;
+    flights_fail(&failure->set->flights, failure->status, failure->text);
+}
+
+/* Other ranks may still read the memory of this one, so it ends when all are at rest. */
+static enum hvd_status rest(struct gpu_set *set, struct error *err)
+{
+    const struct runner *runner = set->setup.runner;
+    uint64_t word = 1;
+    enum hvd_status status = drain(set, err);
+    return status == HVD_OK
+               ? runner->engine->and_words(runner->comm, &word, 1, set->setup.timeout_ms, err)
+               : status;
+}
+
+void gpu_set_end(struct gpu_set *set, enum hvd_status status, const char *text)
+{
+    struct error err = ERROR_INIT;
+    struct failure failure = {set, status, text};
+    if (set->comm == NULL)
+        return;
+    if (status == HVD_OK) {
+        failure.status = rest(set, &err);
+        failure.text = err.text;
+    }
+    const struct nccl_rest how = {is_busy, fail_flights, &failure};
+    if (gpu_enter(set->gpu, NULL) == 0) {
+        nccl_comm_destroy(set->comm, &how);
+        gpu_leave(set->gpu);
+    }
+    fail_flights(&failure); /* if CUDA does not work any more */
+    set->comm = NULL;
+}
