@@ -278,7 +278,8 @@ HVD_API int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_r
  * - `handle` receives the handle, which you must release with hvd_wait(). It may be NULL if
  *   `options` has a callback: then the library releases the handle after the callback.
  * - What only this rank can get wrong fails at once, with HVD_ERR_ARGUMENT, HVD_ERR_DUPLICATE_NAME,
- *   HVD_ERR_UNKNOWN_SET, HVD_ERR_NOT_MEMBER, HVD_ERR_SHUT_DOWN or HVD_ERR_PEER_LOST.
+ *   HVD_ERR_UNKNOWN_SET, HVD_ERR_NOT_MEMBER, HVD_ERR_UNSUPPORTED, HVD_ERR_SHUT_DOWN or
+ *   HVD_ERR_PEER_LOST.
  * - All ranks should give the same priority. If they differ, the highest counts.
  * - If ranks differ in type, operation, shape, op, scale, root or kind of memory, the handles of
  *   all ranks fail with HVD_ERR_MISMATCH. The text names the tensor, the ranks and both values. The

@@ -41,6 +41,7 @@ static int type_of(enum hvd_type type)
     return -1;
 }
 
+/* -1: NCCL does not have it. */
 static int op_of(enum hvd_type type, enum hvd_op op)
 {
     bool is_bool = type == HVD_BOOL;
@@ -48,7 +49,9 @@ static int op_of(enum hvd_type type, enum hvd_op op)
     case HVD_MIN: return NCCL_MIN;
     case HVD_MAX: return NCCL_MAX;
     case HVD_PRODUCT: return is_bool ? NCCL_MIN : NCCL_PRODUCT;
-    default: return is_bool ? NCCL_MAX : NCCL_SUM;
+    case HVD_SUM:
+    case HVD_AVERAGE: return is_bool ? NCCL_MAX : NCCL_SUM;
+    default: return -1;
     }
 }
 
@@ -81,6 +84,10 @@ enum hvd_status nccl_reduction_plan(enum hvd_type type, enum hvd_op op, double p
         op = HVD_SUM;
     if (out->type < 0) {
         error_set(err, "NCCL cannot reduce %s", type == HVD_INT16 ? "int16" : "uint16");
+        return HVD_ERR_UNSUPPORTED;
+    }
+    if (out->op < 0) {
+        error_set(err, "NCCL does not have the operation %d", op);
         return HVD_ERR_UNSUPPORTED;
     }
     if (out->type < NCCL_FLOAT16) {

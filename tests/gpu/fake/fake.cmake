@@ -12,6 +12,8 @@ function(fake_gpu_library name file)
     BUILD_WITH_INSTALL_RPATH ON
     INSTALL_RPATH "")
   target_include_directories(fake_${name} PRIVATE ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/tests/gpu/fake)
+  # TSan takes glibc's own memory for the variables of threads in dlopened files for a race
+  target_compile_options(fake_${name} PRIVATE -ftls-model=initial-exec)
   target_link_libraries(fake_${name} PRIVATE room_engine room_base Threads::Threads)
   target_link_options(fake_${name} PRIVATE -Wl,--exclude-libs,ALL)
 endfunction()

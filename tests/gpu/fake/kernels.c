@@ -93,9 +93,26 @@ static void to_all(struct mesh *mesh, const struct kernel *kernel)
     mesh_exchange(mesh, kernel->parts);
 }
 
-void kernel_run(struct mesh *mesh, const struct kernel *kernel)
+/* How many elements the product with a scalar reaches in a communicator of one rank: NCCL (as of
+ * 2.28) gives each of its blocks equally many, and forgets those that are left over. */
+static size_t reached(const struct kernel *kernel)
+{
+    enum { BLOCK_BYTES = 16384, BLOCKS = 32, PACK_BYTES = 16 };
+    size_t bytes = kernel_type_bytes(kernel->type), pack = PACK_BYTES / bytes;
+    size_t blocks = (kernel->count * bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+    if (blocks == 0)
+        return 0;
+    blocks = blocks > BLOCKS ? BLOCKS : blocks;
+    size_t part = (kernel->count / blocks + pack - 1) / pack * pack;
+    return part * blocks < kernel->count ? part * blocks : kernel->count;
+}
+
+void kernel_run(struct mesh *mesh, const struct kernel *given)
 {
     size_t size = (size_t)mesh->size;
+    struct kernel copy = *given, *kernel = &copy;
+    if (mesh->size == 1 && (kernel->scalar.used || kernel->op == NCCL_AVERAGE))
+        kernel->count = reached(kernel);
     if (kernel->kind == BROADCAST) {
         broadcast(mesh, kernel);
         return;

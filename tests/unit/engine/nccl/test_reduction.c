@@ -86,6 +86,9 @@ static void test_what_nccl_cannot_do(void **state)
     assert_string_equal(err.text, "NCCL cannot scale integers");
     assert_int_equal(nccl_reduction_plan(HVD_UINT64, HVD_AVERAGE, 1, 0.5, 2, &out, &err),
                      HVD_ERR_UNSUPPORTED);
+    assert_int_equal(nccl_reduction_plan(HVD_FLOAT32, (enum hvd_op)2, 1, 1, 2, &out, &err),
+                     HVD_ERR_UNSUPPORTED);
+    assert_string_equal(err.text, "NCCL does not have the operation 2");
 }
 
 static void test_types(void **state)
