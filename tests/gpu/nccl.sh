@@ -48,6 +48,9 @@ run_all() {
     for number in 0 1 2 3; do
         check "rank $((number % count)) is killed" "$((count - 1))" job "$count" "$gpu" killed "$number"
     done
+    if python3 -c 'import torch' 2>/dev/null; then
+        check "tensors of PyTorch" "$count" job "$count" python3 "$here/torch_tensors.py" "$build/lib/libhvd.so"
+    fi
     rm -rf "$scratch/once"
     HVD_TEST_ONCE="$scratch/once" check "elastic" "$count" \
         job "$count" --min-np 1 --max-np "$count" -H "localhost:$count" "$gpu" elastic 30
