@@ -31,6 +31,13 @@ bool adasum_has_type(enum hvd_type type)
     return adasum_pair_find(type) != NULL;
 }
 
+/* After a failure, the engine may still write into a buffer that it had: see engine.h. */
+static void release(const struct engine *engine, enum hvd_status status, void *buffer)
+{
+    if (status == HVD_OK || !engine->keeps_buffers)
+        free(buffer);
+}
+
 /* All ranks of the set call it, those without a partner with `peer` -1. */
 static enum hvd_status exchange(struct run *run, int peer, const void *in, size_t send_bytes,
                                 void *out, size_t receive_bytes, struct error *err)
@@ -72,8 +79,8 @@ static enum hvd_status add_dots(struct run *run, int group, int count, struct er
 {
     const struct adasum_job *job = run->job;
     size_t bytes = run->tensors * sizeof *run->dots, members = (size_t)count;
-    struct adasum_dots *out AUTO_FREE = mem_array(members * run->tensors, sizeof *out);
-    struct adasum_dots *in AUTO_FREE = mem_array(members * run->tensors, sizeof *in);
+    struct adasum_dots *out = mem_array(members * run->tensors, sizeof *out);
+    struct adasum_dots *in = mem_array(members * run->tensors, sizeof *in);
     for (size_t i = 0; i < members; i++) {
         memcpy(out + i * run->tensors, run->dots, bytes);
         run->send[(size_t)group + i] = run->receive[(size_t)group + i] = bytes;
@@ -87,6 +94,8 @@ static enum hvd_status add_dots(struct run *run, int group, int count, struct er
         struct adasum_dots *sum = &run->dots[i % run->tensors];
         sum->aa += in[i].aa, sum->bb += in[i].bb, sum->ab += in[i].ab;
     }
+    release(job->engine, status, out);
+    release(job->engine, status, in);
     return status;
 }
 
@@ -204,16 +213,18 @@ enum hvd_status adasum_run(const struct adasum_job *job, void *data, const size_
         run.total += counts[i];
     if (job->size == 1 || run.total == 0)
         return HVD_OK;
-    size_t *sizes AUTO_FREE = mem_array(2 * (size_t)job->size, sizeof *sizes);
-    struct adasum_dots *dots AUTO_FREE = mem_array(tensors, sizeof *dots);
-    char *other AUTO_FREE = malloc(run.total * run.bytes);
+    char *other = malloc(run.total * run.bytes);
     if (other == NULL) {
         error_set(err, "there is not enough memory for %zu bytes", run.total * run.bytes);
         return HVD_ERR_MEMORY;
     }
+    size_t *sizes AUTO_FREE = mem_array(2 * (size_t)job->size, sizeof *sizes);
+    struct adasum_dots *dots AUTO_FREE = mem_array(tensors, sizeof *dots);
     run.send = sizes;
     run.receive = sizes + job->size;
     run.dots = dots;
     run.other = other;
-    return combine_all(&run, err);
+    enum hvd_status status = combine_all(&run, err);
+    release(job->engine, status, other);
+    return status;
 }
