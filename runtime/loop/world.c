@@ -293,11 +293,14 @@ static enum hvd_status add_set(struct world *world, const struct request *reques
         register_set(world, set);
         return HVD_OK;
     }
-    set_release(set);
     if (status == HVD_OK) {
         error_set(err, "a rank could not make the process set");
         status = HVD_ERR_ENGINE;
     }
+    world_lost(world, status, err->text);
+    set_ring(set); /* its thread may run already, and nobody else knows it */
+    destroy_comm(world, set_stop(set));
+    set_release(set);
     outcome->status = status;
     outcome->text = err->text;
     return status;

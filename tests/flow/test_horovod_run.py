@@ -106,7 +106,7 @@ class Broken(Flow):
 
 
 PROGRAM = """
-import sys
+import os, signal, sys
 import horovod
 
 def task(first, second=0):
@@ -114,7 +114,9 @@ def task(first, second=0):
     import torch
     hvd.init()
     if second == "fail" and hvd.rank() == 1:
-        raise SystemExit(3)
+        os._exit(3)
+    if second == "fail":
+        signal.pause()
     return hvd.rank(), hvd.allreduce(torch.tensor([float(first)]), op=hvd.Sum).item(), second
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ class Environment(Hosts):
 
     def test_it_reaches_the_workers_byte_for_byte(self):
         env = {"MINE": "a b'c\"$d`e\\f", "EMPTY": "", "LONG": "x" * 100_000, "PYTHONPATH": "/some/where"}
-        result = self.ssh_job("-H", "node1:1", worker("hello"), *env, env=env)
+        result = self.ssh_job("-H", "node1:1", "--horovod", "none", worker("hello"), *env, env=env)
         self.expect(result, 0)
         for name, value in env.items():
             self.assertIn(f"[0]<stdout>:{name}={value}\n", result.stdout)

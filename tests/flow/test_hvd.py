@@ -88,9 +88,8 @@ class Hvd(Flow):
         log = self.box.path("tune.csv")
         argv = ("--autotune", "--autotune-log-file", log, "--autotune-warmup-samples", 1, "--autotune-steps-per-sample", 2,
                 "--autotune-bayes-opt-max-samples", 6)
-        program = os.path.join(BUILD, "tests/hvd/hvd_test_faults")
         size = SIZES[-1]
-        result = self.expect(self.run_job(*LAUNCHER[ENGINE], *argv, "-np", size, program, "steps", 200), 0)
+        result = self.expect(self.run_hvd(size, "faults", "steps", 200, options=argv), 0)
         self.assertEqual(result.stdout.count("all right"), size, result.describe())
         with open(log, encoding="utf-8") as file:
             header, *rows = file.read().splitlines()
@@ -102,8 +101,8 @@ class Hvd(Flow):
         self.assertIn(rows[6], rows[:6])
 
     def test_autotune_cannot_write_its_log(self):
-        program = os.path.join(BUILD, "tests/hvd/hvd_test_faults")
-        result = self.run_job(*LAUNCHER[ENGINE], "--autotune", "--autotune-log-file", "/nowhere/log", "-np", 1, program, "steps", 5)
+        options = ("--autotune", "--autotune-log-file", "/nowhere/log")
+        result = self.run_hvd(1, "faults", "steps", 5, options=options)
         self.assertIn("libhvd: warning: cannot write the autotune log '/nowhere/log'", self.expect(result, 0).stderr)
 
     def test_a_slow_set_does_not_delay_another_one(self):
