@@ -45,6 +45,13 @@ def say(seconds=6):
     while time.monotonic() < until:
         print("still here", flush=True); time.sleep(0.2)
 
+def report(seconds=9):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with open(os.environ["HVDRUN_PROGRESS_FILE"], "w") as file:
+            print(100 - 10 * (until - time.monotonic()), file=file)
+        time.sleep(0.5)
+
 os.write(1, b"ready\\n")
 if rank == 1:
     globals()[sys.argv[1]]()
@@ -69,7 +76,9 @@ class Hang(Flow):
                                  r"elsewhere: in train.py:\d+ sleep; 2 others are in train.py:\d+ all_reduce\n")
         self.assertIn("all_reduce", json.dumps(self.read_json(report)["stacks"]))
         with open(events) as file:
-            self.assertIn("hang", [json.loads(line)["event"] for line in file])
+            hung = [event for event in map(json.loads, file) if event["event"] == "hung"]
+        self.assertEqual(len(hung), 1, hung)
+        self.assertRegex(hung[0]["text"], r"^the job hangs: .*; rank 1 on \S+ is elsewhere: ")
 
     def test_a_rank_that_spins(self):
         result = self.expect(self.run_script("spin", "--hang-timeout", 2), 119)
@@ -80,6 +89,10 @@ class Hang(Flow):
             with self.subTest(what=what):
                 result = self.expect(self.run_script(what, "--hang-timeout", 2, "--hang-warning", 2), 0)
                 self.expect_not_said(result, "progress")
+
+    def test_reports_of_progress(self):
+        result = self.expect(self.run_script("report", "--hang-timeout", 6, "--hang-warning", 0), 0)
+        self.expect_not_said(result, "hangs")
 
     def test_warn_and_dump(self):
         for action, shown in (("warn", False), ("dump", True)):

@@ -102,6 +102,18 @@ class Serve(Metrics):
         self.assertTrue(all(value >= started - 1 for _, value in found["hvdrun_rank_last_output_timestamp_seconds"]))
         self.end(job)
 
+    def test_progress(self):
+        script = '[ $RANK = 1 ] || echo "25.5 3600" >$HVDRUN_PROGRESS_FILE; echo ready; exec sleep 1000'
+        job, _, url = self.serve("-np", 2, script=script, count=2)
+        found = wait_until(lambda: next((all_ for all_ in [samples(fetch(url)[1])]
+                                         if all_.get("hvdrun_rank_progress_ratio")), None), "the progress of rank 0")
+        self.assertEqual([(labels["rank"], value) for labels, value in found["hvdrun_rank_progress_ratio"]], [("0", 0.255)])
+        [(labels, left)] = found["hvdrun_rank_remaining_seconds"]
+        self.assertEqual(labels["rank"], "0")
+        self.assertTrue(3000 < left <= 3600, left)
+        self.check(fetch(url)[1])
+        self.end(job)
+
     def test_formats(self):
         job, _, url = self.serve("-np", 2)
         answer, text = fetch(url)

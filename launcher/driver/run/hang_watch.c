@@ -12,6 +12,7 @@
 #include "driver/run/hang_culprit.h"
 #include "driver/run/look.h"
 #include "driver/tell/events.h"
+#include "driver/tell/rank_progress.h"
 #include "model/hang/hang.h"
 
 #define TEXT_MAX ((size_t)1 << 16)
@@ -72,6 +73,7 @@ static void shown(void *context, const struct look *look)
     struct job *job = watch->job;
     char *text AUTO_FREE = hang_text(watch, look);
     look_show(look);
+    events_hung(job->events, text);
     if (job->settings->on_hang != SET_ON_HANG_KILL)
         log_warning(&job->log, "%s", text);
     else if (job->state == JOB_RUNNING)
@@ -81,9 +83,9 @@ static void shown(void *context, const struct look *look)
 static void found(struct hang_watch *watch)
 {
     struct job *job = watch->job;
-    events_job(job->events, "hang");
     if (job->settings->on_hang == SET_ON_HANG_WARN) {
         char *text AUTO_FREE = hang_text(watch, NULL);
+        events_hung(job->events, text);
         log_warning(&job->log, "%s", text);
     } else {
         looks_ask(job->looks, shown, watch);
@@ -144,8 +146,10 @@ void hang_watch_destroy(struct hang_watch *watch)
 
 static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse)
 {
+    const struct progress_report *report = rank_progress(watch->job, (int)pulse->seat);
+    uint64_t reports = report == NULL ? 0 : report->reports;
     struct hang_sample sample = {.output = watch->job->ranks.records[pulse->seat].output,
-                                 .operations = pulse->operations,
+                                 .operations = pulse->operations + reports,
                                  .io_bytes = pulse->io_bytes,
                                  .cpu_us = pulse->cpu_us,
                                  .faults = pulse->faults,

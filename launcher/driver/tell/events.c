@@ -131,6 +131,15 @@ void events_likely_cause(struct events *events, const struct job *job, int seat,
     emit(events, object);
 }
 
+void events_hung(struct events *events, const char *text)
+{
+    if (events == NULL)
+        return;
+    json_t *object = begin("hung");
+    set_text(object, "text", text);
+    emit(events, object);
+}
+
 void events_end(struct events *events, const struct job *job, const struct verdict *verdict)
 {
     if (events == NULL)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
+#include "driver/tell/rank_progress.h"
 #include "driver/tell/status_json.h"
 #include "driver/usage/sampler.h"
 
@@ -218,61 +219,76 @@ static void put_all_pressure(struct writer *writer)
     put_pressure(writer, &full, true);
 }
 
-/* Ranks: `usage` is NULL before the first sample. */
-static double cpu_of(const struct rank_record *record, const struct rank_usage *usage)
+/* What is known of a rank. */
+struct rank_values {
+    const struct rank_record *record;
+    const struct rank_usage *usage;         /* NULL: before the first sample */
+    const struct progress_report *progress; /* NULL: it reports none */
+};
+
+static double cpu_of(const struct rank_values *rank)
 {
-    (void)record;
-    return usage == NULL ? NAN : (double)usage->last.cpu_us / 1e6;
+    return rank->usage == NULL ? NAN : (double)rank->usage->last.cpu_us / 1e6;
 }
 
-static double resident_of(const struct rank_record *record, const struct rank_usage *usage)
+static double resident_of(const struct rank_values *rank)
 {
-    (void)record;
-    return usage == NULL ? NAN : (double)usage->last.resident_bytes;
+    return rank->usage == NULL ? NAN : (double)rank->usage->last.resident_bytes;
 }
 
-static double threads_of(const struct rank_record *record, const struct rank_usage *usage)
+static double threads_of(const struct rank_values *rank)
 {
-    (void)record;
-    return usage == NULL ? NAN : (double)usage->last.threads;
+    return rank->usage == NULL ? NAN : (double)rank->usage->last.threads;
 }
 
-static double processes_of(const struct rank_record *record, const struct rank_usage *usage)
+static double processes_of(const struct rank_values *rank)
 {
-    (void)record;
-    return usage == NULL ? NAN : (double)usage->last.processes;
+    return rank->usage == NULL ? NAN : (double)rank->usage->last.processes;
 }
 
-static double read_of(const struct rank_record *record, const struct rank_usage *usage)
+static double read_of(const struct rank_values *rank)
 {
-    (void)record;
-    return usage == NULL || !usage->last.has_io ? NAN : (double)usage->last.read_bytes;
+    return rank->usage == NULL || !rank->usage->last.has_io ? NAN
+                                                            : (double)rank->usage->last.read_bytes;
 }
 
-static double written_of(const struct rank_record *record, const struct rank_usage *usage)
+static double written_of(const struct rank_values *rank)
 {
-    (void)record;
-    return usage == NULL || !usage->last.has_io ? NAN : (double)usage->last.written_bytes;
+    return rank->usage == NULL || !rank->usage->last.has_io
+               ? NAN
+               : (double)rank->usage->last.written_bytes;
 }
 
-static double lines_of(const struct rank_record *record, const struct rank_usage *usage)
+static double lines_of(const struct rank_values *rank)
 {
-    (void)usage;
-    return (double)record->output_lines;
+    return (double)rank->record->output_lines;
 }
 
-static double last_output_of(const struct rank_record *record, const struct rank_usage *usage)
+static double last_output_of(const struct rank_values *rank)
 {
-    (void)usage;
-    if (record->output_ns == 0)
+    if (rank->record->output_ns == 0)
         return NAN;
-    return (double)(clock_wall_ns() - clock_mono_ns() + record->output_ns) / 1e9;
+    return (double)(clock_wall_ns() - clock_mono_ns() + rank->record->output_ns) / 1e9;
+}
+
+static double progress_of(const struct rank_values *rank)
+{
+    return rank->progress == NULL || rank->progress->progress.percent < 0
+               ? NAN
+               : rank->progress->progress.percent / 100;
+}
+
+static double eta_of(const struct rank_values *rank)
+{
+    double left_s =
+        rank->progress == NULL ? -1 : progress_report_eta_s(rank->progress, clock_mono_ns());
+    return left_s < 0 ? NAN : left_s;
 }
 
 /* A line for each metric of a rank. */
 static const struct rank_metric {
     struct exposition_family family;
-    double (*value)(const struct rank_record *record, const struct rank_usage *usage);
+    double (*value)(const struct rank_values *rank);
 } rank_metrics[] = {
     {{"hvdrun_rank_cpu_seconds", EXPOSITION_COUNTER, "seconds",
       "CPU time of all processes of the rank."},
@@ -293,6 +309,12 @@ static const struct rank_metric {
     {{"hvdrun_rank_last_output_timestamp_seconds", EXPOSITION_GAUGE, "seconds",
       "When the rank last printed something, since 1970."},
      last_output_of},
+    {{"hvdrun_rank_progress_ratio", EXPOSITION_GAUGE, "ratio",
+      "How far the rank says that it is; 1 is the end."},
+     progress_of},
+    {{"hvdrun_rank_remaining_seconds", EXPOSITION_GAUGE, "seconds",
+      "How long the rank says that it still needs."},
+     eta_of},
 };
 
 /* The seat of each rank that runs; -1: none. After a change of an elastic job, a worker that ends
@@ -327,9 +349,10 @@ static void put_ranks(struct writer *writer)
             snprintf(number, sizeof(number), "%d", rank);
             const struct exposition_label labels[] = {{"rank", number},
                                                       {"host", job_seat_host(job, seat)}};
-            exposition_sample(
-                &writer->exposition, labels, 2,
-                rank_metrics[i].value(&job->ranks.records[seat], sampler_rank(job->sampler, seat)));
+            const struct rank_values values = {&job->ranks.records[seat],
+                                               sampler_rank(job->sampler, seat),
+                                               rank_progress(job, seat)};
+            exposition_sample(&writer->exposition, labels, 2, rank_metrics[i].value(&values));
         }
     }
 }

@@ -3,7 +3,7 @@
  * Does a job hang? Pure: facts about its ranks and the time come in, the verdict goes out.
  *
  * A rank is *quiet* in the time between two samples, unless one of these shows progress:
- * - it has written output, or its library has completed an operation,
+ * - it has written output, its library has completed an operation, or it has reported progress,
  * - it has read or written HANG_IO_BYTES, or touched new memory,
  * - it has used the processor, and meanwhile often waited for something: it works.
  *
@@ -34,7 +34,7 @@ struct hang_limits {
 /* All numbers count from the start of the rank. */
 struct hang_sample {
     uint64_t output;     /* bytes */
-    uint64_t operations; /* completed by the library that it uses; 0: it does not say */
+    uint64_t operations; /* completed by the library that it uses, and reports of progress */
     uint64_t io_bytes, cpu_us, faults;
     uint64_t waits; /* how often it gave up its processor to wait */
     bool debugged;  /* a debugger holds it */
