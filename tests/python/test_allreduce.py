@@ -24,6 +24,18 @@ def test_sum(dtype, rank, size):
     assert torch.equal(tensor, values(rank, dtype))  # as it was
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_adasum(dtype, rank, size):
+    """Equal vectors stay, orthogonal ones are added, and each tensor counts for itself."""
+    equal, own = torch.arange(1, 9, dtype=dtype), torch.zeros(8, dtype=dtype)
+    own[rank] = rank + 2
+    outputs = hvd.grouped_allreduce([equal, own], op=hvd.Adasum)
+    assert torch.allclose(outputs[0], equal)
+    orthogonal = torch.zeros(8, dtype=dtype)
+    orthogonal[:size] = torch.arange(2, size + 2, dtype=dtype)
+    assert torch.allclose(outputs[1], orthogonal)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0, 2), (5, 1, 7), (2, 3, 4, 5)], ids=str)
 def test_shapes(shape, rank, size):
     output = hvd.allreduce(values(rank, torch.float32, shape), op=hvd.Sum)

@@ -136,8 +136,6 @@ def load():
 
 hvd = load()
 
-_NO_ADASUM = "2 is not an operation"  # what it says of the value that is reserved for Adasum
-
 _owner = 0  # the process that has initialized the library last; 0: none
 
 
@@ -161,8 +159,6 @@ def failure(status, text=None):
         )
     elif status == ERR_NOT_INITIALIZED:
         text = "Horovod has not been initialized; use hvd.init()"
-    elif text.startswith(_NO_ADASUM):
-        return NotImplementedError("this libhvd does not support Adasum; use op=hvd.Average")
     if status in VALUE_ERRORS:
         return ValueError(text)
     if status == ERR_UNSUPPORTED:
