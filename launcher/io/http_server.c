@@ -19,7 +19,7 @@
 
 #define BACKLOG 64
 #define SWEEP_MS 50   /* while there are connections */
-#define BODY_MAX 1024 /* nobody needs one, but with 0 libevent answers nothing at all */
+#define BODY_MAX 1024 /* requests need none; 0 may also limit the answers of libevent 2.1 */
 
 struct http_server {
     struct loop *loop;

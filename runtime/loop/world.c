@@ -61,11 +61,6 @@ struct handles *world_handles(struct world *world)
     return world->handles;
 }
 
-bool world_reduces(const struct world *world, enum hvd_type type, enum hvd_op op)
-{
-    return world->engine->reduces(type, op == HVD_AVERAGE ? HVD_SUM : op);
-}
-
 enum hvd_status world_mpi_members(struct world *world, const void *communicator, int32_t **ranks,
                                   int32_t *count, struct error *err)
 {

@@ -34,8 +34,6 @@ const struct engine_place *world_place(const struct world *world);
 bool world_is_homogeneous(const struct world *world);
 const char *world_engine(const struct world *world);
 struct handles *world_handles(struct world *world);
-/* The type and op can be reduced. */
-bool world_reduces(const struct world *world, enum hvd_type type, enum hvd_op op);
 
 /* The ranks of the MPI_Comm that `communicator` points to, for the caller to free. */
 enum hvd_status world_mpi_members(struct world *world, const void *communicator, int32_t **ranks,
