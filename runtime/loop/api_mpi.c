@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "loop/given_sets.h"
 #include "loop/library.h"
+#include "loop/members.h"
 
 /* No tensor of a program should have it. */
 #define NAME "libhvd: process sets of MPI communicators"
@@ -20,7 +21,7 @@ static enum hvd_status own_set(const void *communicator, int32_t **ranks, int32_
     enum hvd_status status = world_mpi_members(world, communicator, &given, count, &err);
     *ranks = NULL;
     if (status == HVD_OK && *count > 0) {
-        *ranks = world_sorted_ranks(given, *count, world_place(world)->size, &err);
+        *ranks = members_sorted(given, *count, world_place(world)->size, &err);
         status = *ranks == NULL ? HVD_ERR_ARGUMENT : HVD_OK;
     }
     free(given);

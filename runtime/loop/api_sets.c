@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "loop/library.h"
+#include "loop/members.h"
 
 /* All ranks of the job submit it to set 0, and wait. */
 static enum hvd_status change_sets(struct world *world, struct request *request, int32_t *number)
@@ -34,7 +35,7 @@ static enum hvd_status change_sets(struct world *world, struct request *request,
 static enum hvd_status add(struct world *world, const int32_t *ranks, int32_t count, int32_t *set)
 {
     struct error err = ERROR_INIT;
-    int *sorted AUTO_FREE = world_sorted_ranks(ranks, count, world_place(world)->size, &err);
+    int *sorted AUTO_FREE = members_sorted(ranks, count, world_place(world)->size, &err);
     if (sorted == NULL)
         return library_fail(HVD_ERR_ARGUMENT, "%s", err.text);
     struct request request = {.key = request_key(KIND_ADD_SET, NULL),

@@ -2,10 +2,6 @@
 /*
  * A job as one rank sees it, between hvd_init() and hvd_shutdown(): the engine, the process sets,
  * the handles, and whether a rank was lost.
- *
- * Locks. `lock` guards the list of sets and the failure, and is held for short times only. It may
- * be held while a set rings its thread, or takes its own lock. `comm_lock` is held while
- * communicators are made or destroyed, as engine/engine.h demands.
  */
 #pragma once
 
@@ -25,10 +21,6 @@ enum hvd_status world_open(const struct hvd_init_options *options, setup_get *ge
 void world_stop(struct world *world);
 /* Nobody may use it any more. Returns the generation for the next time. */
 uint32_t world_destroy(struct world *world);
-
-/* The ranks ascending, for the caller to free. NULL: they are not those of a process set of a job
- * with `size` ranks; the error says why. */
-int *world_sorted_ranks(const int32_t *ranks, int32_t count, int size, struct error *err);
 
 const struct engine_place *world_place(const struct world *world);
 bool world_is_homogeneous(const struct world *world);

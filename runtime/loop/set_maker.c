@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/set_maker.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "loop/agree.h"
+#include "loop/members.h"
+
+#define NS_PER_MS 1000000
+/* A rank that is silent for so many time-outs of the engine is lost. An operation may take one. */
+#define SILENCE_TIMEOUTS 2
+
+static struct process_set *make(const struct set_maker *maker, int32_t id, const int *ranks,
+                                int count)
+{
+    const struct knobs *knobs = maker->knobs;
+    struct set_setup setup = {
+        .id = id,
+        .ranks = ranks,
+        .count = count,
+        .world_size = maker->place->size,
+        .own_rank = maker->place->rank,
+        .knobs = {.capacity = knobs->capacity,
+                  .threshold = knobs->threshold,
+                  .cycle_ns = knobs->cycle_ns,
+                  .warn_ns = knobs->warn_ns,
+                  .give_up_ns = knobs->give_up_ns,
+                  .tuner = id == 0 ? knobs->tuner : (struct tuner_setup){0},
+                  .silence_ns = SILENCE_TIMEOUTS * maker->setup->timeout_ms * NS_PER_MS,
+                  .trace = maker->trace},
+        .engine = maker->engine,
+        .interface = maker->setup->interface,
+        .timeout_ms = maker->setup->timeout_ms,
+        .stop = maker->stop,
+        .completes_at_launch = knobs->completes_at_launch,
+        .owner = maker->owner,
+    };
+    return set_create(&setup);
+}
+
+void set_maker_end(const struct set_maker *maker, struct process_set *set)
+{
+    struct engine_comm *comm = set_stop(set);
+    if (comm == NULL)
+        return;
+    pthread_mutex_lock(maker->comm_lock);
+    maker->engine->comm_destroy(comm);
+    pthread_mutex_unlock(maker->comm_lock);
+}
+
+/* Members make the communicator and start the thread; others have nothing to do. */
+static enum hvd_status start(const struct set_maker *maker, struct process_set *set,
+                             struct error *err)
+{
+    struct engine_comm *comm = NULL;
+    if (set_rank(set) < 0)
+        return HVD_OK;
+    pthread_mutex_lock(maker->comm_lock);
+    enum hvd_status status = maker->engine->comm_create(maker->engine_world, (uint64_t)set_id(set),
+                                                        set_ranks(set), set_size(set), &comm, err);
+    pthread_mutex_unlock(maker->comm_lock);
+    if (status != HVD_OK)
+        return status;
+    status = set_start(set, comm, err);
+    if (status != HVD_OK)
+        set_maker_end(maker, set);
+    return status;
+}
+
+enum hvd_status set_maker_first(const struct set_maker *maker, struct engine_comm *comm,
+                                struct error *err)
+{
+    int size = maker->place->size;
+    int *ranks AUTO_FREE = members_all(size);
+    struct process_set *all = make(maker, sets_take_number(maker->sets), ranks, size);
+    sets_add_take(maker->sets, all);
+    return set_start(all, comm, err);
+}
+
+enum hvd_status set_maker_static(const struct set_maker *maker, const struct hvd_ranks *wanted,
+                                 struct error *err)
+{
+    int *ranks AUTO_FREE = members_sorted(wanted->ranks, wanted->count, maker->place->size, err);
+    if (ranks == NULL)
+        return HVD_ERR_ARGUMENT;
+    if (sets_of_ranks(maker->sets, ranks, wanted->count) >= 0) {
+        error_set(err, "two process sets have the same ranks, or one has all ranks of the job");
+        return HVD_ERR_SET_EXISTS;
+    }
+    struct process_set *set = make(maker, sets_take_number(maker->sets), ranks, wanted->count);
+    enum hvd_status status = start(maker, set, err);
+    if (status == HVD_OK)
+        sets_add_take(maker->sets, set);
+    else
+        set_release(set);
+    return status;
+}
+
+static int *ranks_of(const struct request *request)
+{
+    int *ranks = mem_array((size_t)request->dims, sizeof *ranks);
+    for (int32_t i = 0; i < request->dims; i++)
+        ranks[i] = (int)request->shape[i];
+    return ranks;
+}
+
+/* Whether all ranks of the job could do their part. */
+static enum hvd_status agree_on_start(const struct set_maker *maker, enum hvd_status status,
+                                      struct error *err)
+{
+    bool everywhere = status == HVD_OK;
+    struct process_set *all = sets_hold(maker->sets, 0);
+    if (status == HVD_OK || status == HVD_ERR_MEMORY)
+        status = agree_on_success(maker->engine, set_comm(all), status == HVD_OK,
+                                  maker->setup->timeout_ms, &everywhere, err);
+    set_release(all);
+    if (status != HVD_OK || everywhere)
+        return status;
+    error_set(err, "a rank could not make the process set");
+    return HVD_ERR_ENGINE;
+}
+
+/* The members' result counts for all ranks: a set that one of them could not make does not exist.
+ */
+static enum hvd_status add(const struct set_maker *maker, const struct request *request,
+                           struct outcome *outcome, struct error *err)
+{
+    int *ranks AUTO_FREE = ranks_of(request);
+    outcome->number = sets_of_ranks(maker->sets, ranks, request->dims);
+    if (outcome->number >= 0) {
+        outcome->status = HVD_ERR_SET_EXISTS;
+        outcome->text = "a process set with these ranks exists";
+        return HVD_OK;
+    }
+    outcome->number = sets_take_number(maker->sets);
+    struct process_set *set = make(maker, outcome->number, ranks, request->dims);
+    enum hvd_status status = agree_on_start(maker, start(maker, set, err), err);
+    if (status == HVD_OK) {
+        sets_add_take(maker->sets, set);
+        return HVD_OK;
+    }
+    maker->owner->lost(maker->owner->context, status, err->text);
+    set_ring(set); /* its thread may run already, and nobody else knows it */
+    set_maker_end(maker, set);
+    set_release(set);
+    outcome->status = status;
+    outcome->text = err->text;
+    return status;
+}
+
+static enum hvd_status leave(const struct set_maker *maker, int32_t id, struct outcome *outcome)
+{
+    struct process_set *set = sets_remove(maker->sets, id);
+    if (set == NULL) {
+        outcome->status = HVD_ERR_UNKNOWN_SET;
+        outcome->text = "there is not a process set with this number";
+        return HVD_OK;
+    }
+    set_leave(set, HVD_ERR_UNKNOWN_SET);
+    set_maker_end(maker, set);
+    set_release(set);
+    return HVD_OK;
+}
+
+enum hvd_status set_maker_change(const struct set_maker *maker, const struct request *request,
+                                 struct outcome *outcome, struct error *err)
+{
+    return request->kind == KIND_ADD_SET ? add(maker, request, outcome, err)
+                                         : leave(maker, request->root, outcome);
+}
