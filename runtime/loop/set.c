@@ -9,8 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "loop/gpu_set.h"
-#include "loop/operation.h"
+#include "loop/executor.h"
 
 #define NS_PER_MS 1000000
 #define LEFT_NS ((int64_t)1000 * NS_PER_MS)      /* for the last message of a rank that has ended */
@@ -20,9 +19,8 @@ struct process_set {
     struct set_setup setup;
     int *ranks, rank; /* `rank`: of this process in the set; -1: not a member */
     atomic_int holders;
-    struct runner runner;
+    struct executor executor;
     struct channel *channel;
-    struct gpu_set *gpu_set;
     pthread_t thread;
     bool started;
     pthread_mutex_t lock;
@@ -71,9 +69,8 @@ void set_release(struct process_set *set)
     if (set == NULL || atomic_fetch_sub(&set->holders, 1) > 1)
         return;
     core_destroy(set->core);
-    gpu_set_destroy(set->gpu_set);
+    executor_destroy(&set->executor);
     channel_close(set->channel);
-    runner_destroy(&set->runner);
     pthread_mutex_destroy(&set->lock);
     free(set->ranks);
     free(set);
@@ -106,12 +103,12 @@ struct gpus *set_gpus(const struct process_set *set)
 
 int set_claim_gpu(const struct process_set *set, int device)
 {
-    return gpu_set_claim(set->gpu_set, device);
+    return gpu_set_claim(set->executor.gpu_set, device);
 }
 
 struct engine_comm *set_comm(const struct process_set *set)
 {
-    return set->runner.comm;
+    return set->executor.runner.comm;
 }
 
 /* ---- The thread ------------------------------------------------------------------------------ */
@@ -124,77 +121,18 @@ static void lose(struct process_set *set, enum hvd_status status, const char *te
         set->over = channel_is_alone(set->channel); /* the others have gone, as they should */
 }
 
-static void complete_all(struct process_set *set, const struct action *action,
-                         const struct outcome *outcomes)
+static void failed(void *context, enum hvd_status status, const char *text)
 {
-    struct submission **tokens AUTO_FREE = mem_array(action->count, sizeof(struct submission *));
-    for (size_t i = 0; i < action->count; i++)
-        tokens[i] = action->parts[i].token;
-    submissions_complete(set->setup.owner->handles, tokens, outcomes, action->count);
-}
-
-static void fail_outcomes(const struct process_set *set, struct outcome *outcomes, size_t count,
-                          struct error *err)
-{
-    enum hvd_status status = set->setup.owner->failure(set->setup.owner->context, err);
-    for (size_t i = 0; i < count && status != HVD_OK; i++) {
-        outcomes[i].status = status;
-        outcomes[i].text = err->text;
-    }
-}
-
-/* The submissions complete later. If it fails, the GPU must not write to them any more. */
-static void run_on_gpu(struct process_set *set, const struct action *action)
-{
-    const struct set_owner *owner = set->setup.owner;
-    struct error err = ERROR_INIT;
-    enum hvd_status status = owner->failure(owner->context, &err);
-    if (status == HVD_OK) {
-        status = gpu_set_run(set->gpu_set, action->parts, action->count, &err);
-        if (status == HVD_OK)
-            return;
-        lose(set, status, err.text);
-    }
-    struct outcome *outcomes AUTO_FREE = mem_array(action->count, sizeof *outcomes);
-    for (size_t i = 0; i < action->count; i++)
-        outcomes[i] = (struct outcome){.status = status, .text = err.text, .number = -1};
-    fail_outcomes(set, outcomes, action->count, &err); /* the first reason counts */
-    gpu_set_end(set->gpu_set, outcomes[0].status, err.text);
-    complete_all(set, action, outcomes);
+    lose(context, status, text);
 }
 
 static void run(struct process_set *set, const struct action *action)
 {
-    const struct set_owner *owner = set->setup.owner;
-    enum kind kind = action->parts[0].request.kind;
-    struct outcome *outcomes AUTO_FREE = mem_array(action->count, sizeof *outcomes);
-    struct error err = ERROR_INIT;
-    for (size_t i = 0; i < action->count; i++)
-        outcomes[i] = (struct outcome)OUTCOME_INIT;
-    enum hvd_status status = owner->failure(owner->context, &err);
-    if (status == HVD_OK) {
-        status = kind == KIND_ADD_SET || kind == KIND_REMOVE_SET
-                     ? owner->change(owner->context, &action->parts[0].request, outcomes, &err)
-                     : operation_run(&set->runner, action->parts, action->count, outcomes, &err);
-        if (status != HVD_OK) /* before the outcomes, so that nobody sees a usable library */
-            lose(set, status, err.text);
-    }
-    /* The first reason counts: an engine that was aborted reports anything. */
-    if (status != HVD_OK)
-        fail_outcomes(set, outcomes, action->count, &err);
-    complete_all(set, action, outcomes);
+    if (!executor_run(&set->executor, action))
+        return;
     pthread_mutex_lock(&set->lock);
     core_resumed(set->core, clock_mono_ns());
     pthread_mutex_unlock(&set->lock);
-}
-
-static void complete_one(struct process_set *set, const struct action *action)
-{
-    struct outcome outcome = OUTCOME_INIT;
-    outcome.status = action->status;
-    outcome.text = action->text;
-    outcome.number = action->rank;
-    submission_complete(set->setup.owner->handles, action->token, &outcome);
 }
 
 static void transmit(struct process_set *set, const struct action *action)
@@ -214,13 +152,8 @@ static void carry_out(struct process_set *set, const struct action *action)
     const struct set_owner *owner = set->setup.owner;
     switch (action->kind) {
     case ACTION_SEND: transmit(set, action); break;
-    case ACTION_RUN:
-        if (action->parts[0].request.on_gpu)
-            run_on_gpu(set, action);
-        else
-            run(set, action);
-        break;
-    case ACTION_DONE: complete_one(set, action); break;
+    case ACTION_RUN: run(set, action); break;
+    case ACTION_DONE: executor_done(&set->executor, action); break;
     case ACTION_TUNED: owner->tuned(owner->context, &action->tuning); break;
     case ACTION_STALL:
         owner->stalled(owner->context, set->setup.id, action->text, &action->stall);
@@ -259,7 +192,7 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
     until_ns = set->end_ns < until_ns ? set->end_ns : until_ns;
     until_ns = set->leave_until_ns < until_ns ? set->leave_until_ns : until_ns;
     until_ns = set->left_until_ns < until_ns ? set->left_until_ns : until_ns;
-    int64_t gpu_ns = gpu_set_deadline(set->gpu_set);
+    int64_t gpu_ns = gpu_set_deadline(set->executor.gpu_set);
     until_ns = gpu_ns < until_ns ? gpu_ns : until_ns;
     set->asleep_until_ns = until_ns;
     pthread_mutex_unlock(&set->lock);
@@ -298,7 +231,7 @@ static bool fail_all(struct process_set *set)
     pthread_mutex_unlock(&set->lock);
     act(set);
     channel_hang_up(set->channel); /* at once, whatever the program does now */
-    gpu_set_end(set->gpu_set, status, err.text);
+    gpu_set_end(set->executor.gpu_set, status, err.text);
     return true;
 }
 
@@ -313,7 +246,7 @@ static bool is_over(const struct process_set *set)
 static void check_gpu(struct process_set *set)
 {
     struct error err = ERROR_INIT;
-    enum hvd_status status = gpu_set_check(set->gpu_set, &err);
+    enum hvd_status status = gpu_set_check(set->executor.gpu_set, &err);
     if (status != HVD_OK)
         set->setup.owner->lost(set->setup.owner->context, status, err.text);
 }
@@ -329,7 +262,7 @@ static void *serve(void *argument)
         if (fail_all(set))
             return NULL;
         if (is_over(set)) {
-            gpu_set_end(set->gpu_set, HVD_OK, "");
+            gpu_set_end(set->executor.gpu_set, HVD_OK, "");
             return NULL;
         }
         if (sleep_and_hear(set, &message, &err) != 0) {
@@ -368,7 +301,7 @@ static bool has_failed(void *context)
 static struct gpu_set *make_gpu_set(struct process_set *set)
 {
     int64_t limit_ns = set->setup.knobs.give_up_ns;
-    struct gpu_set_setup setup = {.runner = &set->runner,
+    struct gpu_set_setup setup = {.runner = &set->executor.runner,
                                   .gpus = set->setup.owner->gpus,
                                   .handles = set->setup.owner->handles,
                                   .channel = set->channel,
@@ -397,13 +330,16 @@ enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, str
                                     .interface = setup->interface,
                                     .timeout_ms = setup->timeout_ms,
                                     .stop = setup->stop};
-    set->runner = (struct runner){.engine = setup->engine,
-                                  .comm = comm,
-                                  .set = setup->id,
-                                  .rank = set->rank,
-                                  .size = setup->count,
-                                  .ranks = set->ranks,
-                                  .trace = setup->knobs.trace};
+    set->executor = (struct executor){.owner = setup->owner,
+                                      .failed = failed,
+                                      .context = set,
+                                      .runner = {.engine = setup->engine,
+                                                 .comm = comm,
+                                                 .set = setup->id,
+                                                 .rank = set->rank,
+                                                 .size = setup->count,
+                                                 .ranks = set->ranks,
+                                                 .trace = setup->knobs.trace}};
     enum hvd_status status = channel_open(&channel, &set->channel, err);
     if (status != HVD_OK)
         return status;
@@ -414,7 +350,7 @@ enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, str
     config.ranks = set->ranks;
     config.world_size = setup->world_size;
     set->core = core_create(&config, clock_mono_ns());
-    set->gpu_set = make_gpu_set(set);
+    set->executor.gpu_set = make_gpu_set(set);
     channel_each(set->channel, watch_one, set);
     return start_thread(set, err);
 }
@@ -424,8 +360,8 @@ struct engine_comm *set_stop(struct process_set *set)
     if (set->started)
         pthread_join(set->thread, NULL);
     set->started = false;
-    struct engine_comm *comm = set->runner.comm;
-    set->runner.comm = NULL;
+    struct engine_comm *comm = set->executor.runner.comm;
+    set->executor.runner.comm = NULL;
     return comm;
 }
 
