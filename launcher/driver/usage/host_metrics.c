@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/usage/host_metrics.h"
+
+#include <math.h>
+
+#include "driver/usage/sampler.h"
+
+static double load_of(const struct host_sample *host)
+{
+    return host->has_load ? host->load : NAN;
+}
+
+static double memory_of(const struct host_sample *host)
+{
+    return host->memory_bytes == 0 ? NAN : (double)host->memory_bytes;
+}
+
+static double available_of(const struct host_sample *host)
+{
+    return host->memory_bytes == 0 ? NAN : (double)host->memory_available_bytes;
+}
+
+/* A line for each metric of a host, but for pressure. */
+static const struct host_metric {
+    struct exposition_family family;
+    double (*value)(const struct host_sample *host); /* NAN: not known */
+} host_metrics[] = {
+    {{"hvdrun_host_load1", EXPOSITION_GAUGE, NULL, "Load of the host in the last minute."},
+     load_of},
+    {{"hvdrun_host_memory_bytes", EXPOSITION_GAUGE, "bytes", "Memory of the host."}, memory_of},
+    {{"hvdrun_host_memory_available_bytes", EXPOSITION_GAUGE, "bytes",
+      "Memory of the host that programs can still get."},
+     available_of},
+};
+
+static const struct host_sample *sample_of(const struct job *job, int node)
+{
+    bool alive = node_link_alive(job->nodes[node]);
+    return alive ? sampler_host(job->sampler, node) : NULL;
+}
+
+static void put_hosts(const struct job *job, struct exposition *out)
+{
+    for (size_t i = 0; i < sizeof(host_metrics) / sizeof(host_metrics[0]); i++) {
+        exposition_family(out, &host_metrics[i].family);
+        for (int node = 0; node < job->node_count; node++) {
+            const struct host_sample *host = sample_of(job, node);
+            const struct exposition_label label = {"host", job->nodes[node]->host};
+            if (host != NULL)
+                exposition_sample(out, &label, 1, host_metrics[i].value(host));
+        }
+    }
+}
+
+static void put_pressure(const struct job *job, struct exposition *out,
+                         const struct exposition_family *family, bool full)
+{
+    exposition_family(out, family);
+    for (int node = 0; node < job->node_count; node++) {
+        const struct host_sample *host = sample_of(job, node);
+        if (host == NULL)
+            continue;
+        const struct {
+            const char *name;
+            const struct host_pressure *pressure;
+        } parts[] = {{"cpu", &host->cpu}, {"memory", &host->memory}, {"io", &host->io}};
+        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+            const struct exposition_label labels[] = {{"host", job->nodes[node]->host},
+                                                      {"resource", parts[i].name}};
+            const struct host_pressure *pressure = parts[i].pressure;
+            if (pressure->known)
+                exposition_sample(out, labels, 2, full ? pressure->full_s : pressure->some_s);
+        }
+    }
+}
+
+static void put_all_pressure(const struct job *job, struct exposition *out)
+{
+    static const struct exposition_family
+        some = {"hvdrun_host_pressure_waiting_seconds", EXPOSITION_COUNTER, "seconds",
+                "Time in which some task of the host waited for the resource."},
+        full = {"hvdrun_host_pressure_stalled_seconds", EXPOSITION_COUNTER, "seconds",
+                "Time in which all tasks of the host waited for the resource."};
+    put_pressure(job, out, &some, false);
+    put_pressure(job, out, &full, true);
+}
+
+void host_metrics_put(const struct job *job, struct exposition *out)
+{
+    put_hosts(job, out);
+    put_all_pressure(job, out);
+}
