@@ -38,7 +38,7 @@
 #include "driver/tell/rank_progress.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
-#include "driver/usage/metrics_out.h"
+#include "driver/serve/metrics_out.h"
 #include "driver/usage/sampler.h"
 #include "io/helpers.h"
 #include "node/runtime_dir.h"

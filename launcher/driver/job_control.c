@@ -24,7 +24,7 @@
 #include "driver/tell/line_log.h"
 #include "driver/tell/record_json.h"
 #include "driver/tell/status_json.h"
-#include "driver/usage/metrics_out.h"
+#include "driver/serve/metrics_out.h"
 #include "driver/usage/usage_json.h"
 
 #define WAITS_MAX ((size_t)4096)

@@ -49,7 +49,7 @@ FOLDERS = {
     "node": ["module", "."],
     "pmix": [".", "module"],
     "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
-    "driver": ["job", "tell", "end", {"reach", "mpi", "run", "control"}, "usage", "start", {"elastic", "check"}, "."],
+    "driver": ["job", "tell", "end", {"reach", "mpi", "run", "control"}, "usage", "serve", "start", {"elastic", "check"}, "."],
     "cli": ["module", ".", "tools"],
     "engine": [".", {"mpi", "gloo", "nccl"}],
 }
@@ -67,7 +67,7 @@ FENCES = [
     ("inih", r"ini\.h$|inih/", r"model/settings/ini_lines\.c$"),
     ("libyaml", r"yaml\.h$", r"cli/|model/hosts/hostfile_ini\.c$"),
     ("protobuf-c", r"protobuf-c/", r"wire/"),
-    ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control)(_\w+)?\.[ch]$|driver/(control|usage)/"),
+    ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control)(_\w+)?\.[ch]$|driver/(control|usage|serve)/"),
     ("hwloc", r"hwloc", r"node/"),
     ("ncurses", r"n?curses", r"cli/module/screen\.c$"),
     ("OpenSSL", r"openssl/", r"io/module/tls\.c$|transport/ssh_module/|\w+/(hmac|hash)\.[ch]$"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/usage/metrics_server.h"
+#include "driver/serve/metrics_server.h"
 
 #include <stdlib.h>
 #include <string.h>

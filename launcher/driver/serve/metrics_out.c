@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/usage/metrics_out.h"
+#include "driver/serve/metrics_out.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "driver/usage/metrics_file.h"
-#include "driver/usage/metrics_server.h"
+#include "driver/serve/metrics_server.h"
 
 struct metrics_out {
     struct metrics_server *server;
