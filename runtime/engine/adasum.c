@@ -206,7 +206,7 @@ enum hvd_status adasum_run(const struct adasum_job *job, void *data, const size_
                       .counts = counts,
                       .tensors = tensors};
     if (run.pair == NULL) {
-        error_set(err, "adasum is only for float32 and float64");
+        error_set(err, "adasum is only for floating-point types");
         return HVD_ERR_UNSUPPORTED;
     }
     for (size_t i = 0; i < tensors; i++)

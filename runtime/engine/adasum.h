@@ -6,7 +6,8 @@
  *     (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b
  *
  * So orthogonal vectors are added, and the result of equal ones is their average. A factor is 1 if
- * its vector is almost zero. All sums are made in double.
+ * its vector is almost zero. All sums are made in double, and each combined vector is rounded to
+ * the type of the elements.
  *
  * The vectors of many ranks are combined in pairs, as in Horovod: those of set ranks r and r ^ 1,
  * then the results of r and r ^ 2, and so on. If the size is not a power of two, let p be the next
@@ -31,7 +32,7 @@ struct adasum_job {
     enum hvd_type type;
 };
 
-/* float32 and float64. */
+/* All floating-point types. */
 bool adasum_has_type(enum hvd_type type);
 
 /* In place. `data` has `tensors` vectors back to back, of counts[0], counts[1], ... elements. Each

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/adasum_pair.h"
 
+#include "engine/half.h"
 #include "engine/reduce_loop.h"
 
 /* Sums in lanes are vector code, and more exact than one long sum. */
@@ -14,7 +15,16 @@ static double factor_of(double ab, double own)
     return own < NORM_MIN ? 1 : 1 - ab / own / 2;
 }
 
-#define FUNCTIONS(name, type)                                                                    \
+/* How an element is read as a double, and made of one. */
+#define PLAIN(value) ((double)(value))
+#define FP16(half) ((double)float_of_fp16(half))
+#define BF16(half) ((double)float_of_bf16(half))
+#define TO_FLOAT32(value) ((float)(value))
+#define TO_FLOAT64(value) (value)
+#define TO_FP16(value) fp16_of_float((float)(value))
+#define TO_BF16(value) bf16_of_float((float)(value))
+
+#define FUNCTIONS(name, type, read, write)                                                       \
     static void name##_multiply(const void *first, const void *second, size_t count,             \
                                 struct adasum_dots *dots)                                        \
     {                                                                                            \
@@ -23,11 +33,11 @@ static double factor_of(double ab, double own)
         size_t i = 0;                                                                            \
         for (; i + LANES <= count; i += LANES)                                                   \
             for (size_t k = 0; k < LANES; k++) {                                                 \
-                double x = (double)a[i + k], y = (double)b[i + k];                               \
+                double x = read(a[i + k]), y = read(b[i + k]);                                   \
                 aa[k] += x * x, bb[k] += y * y, ab[k] += x * y;                                  \
             }                                                                                    \
         for (; i < count; i++) {                                                                 \
-            double x = (double)a[i], y = (double)b[i];                                           \
+            double x = read(a[i]), y = read(b[i]);                                               \
             aa[0] += x * x, bb[0] += y * y, ab[0] += x * y;                                      \
         }                                                                                        \
         for (size_t k = 0; k < LANES; k++)                                                       \
@@ -40,18 +50,22 @@ static double factor_of(double ab, double own)
         const type *a = first, *b = second;                                                      \
         type *to = out;                                                                          \
         INDEPENDENT for (size_t i = 0; i < count; i++) to[i] =                                   \
-            (type)(by_a * (double)a[i] + by_b * (double)b[i]);                                   \
+            write(by_a * read(a[i]) + by_b * read(b[i]));                                        \
     }                                                                                            \
     static const struct adasum_pair name = {name##_multiply, name##_combine};
 
-FUNCTIONS(float32, float)
-FUNCTIONS(float64, double)
+FUNCTIONS(float32, float, PLAIN, TO_FLOAT32)
+FUNCTIONS(float64, double, PLAIN, TO_FLOAT64)
+FUNCTIONS(fp16, uint16_t, FP16, TO_FP16)
+FUNCTIONS(bf16, uint16_t, BF16, TO_BF16)
 
 const struct adasum_pair *adasum_pair_find(enum hvd_type type)
 {
     switch (type) {
     case HVD_FLOAT32: return &float32;
     case HVD_FLOAT64: return &float64;
+    case HVD_FLOAT16: return &fp16;
+    case HVD_BFLOAT16: return &bf16;
     default: return NULL;
     }
 }

@@ -293,7 +293,7 @@ HVD_API int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_r
  * float32 and float64, and in float32 for float16 and bfloat16. They multiply in float64 for
  * integers, and then truncate toward zero. HVD_BOOL allows no average and no scale.
  *
- * HVD_ADASUM is for float32 and float64. It combines whole vectors instead of elements: those of
+ * HVD_ADASUM is for floating-point types. It combines whole vectors instead of elements: those of
  * set ranks r and r ^ 1, then the results of r and r ^ 2, and so on. Two vectors a and b give
  * (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b. So it adds orthogonal vectors, and averages equal
  * ones. If the size of the set is not a power of two, let p be the next lower one. Then each set

@@ -86,7 +86,7 @@ static int check_reduction(const struct call *call, struct error *err)
     if (op == HVD_ADASUM)
         return adasum_has_type((enum hvd_type)call->tensor->type)
                    ? 0
-                   : error_set(err, "adasum is only for float32 and float64, and not for %s",
+                   : error_set(err, "adasum is only for floating-point types, and not for %s",
                                hvd_type_name(call->tensor->type));
     if (reduce_find((enum hvd_type)call->tensor->type, op) == NULL)
         return error_set(err, "%d is not an operation of allreduce", options->op);

@@ -7,16 +7,18 @@
 
 #include "adasum_serial.h"
 #include "base/mem.h"
+#include "engine/half.h"
 #include "job.h"
 #include "values.h"
 
 enum { ROUNDS = 4 };
 static const int64_t sizes[] = {0, 1, 1001, 12001, 7, 3};
-enum { SIZES = sizeof sizes / sizeof sizes[0], TENSORS = 2 * SIZES };
+enum { SIZES = sizeof sizes / sizeof sizes[0], TYPES = 4, TENSORS = TYPES * SIZES };
+static const enum hvd_type types[TYPES] = {HVD_FLOAT32, HVD_FLOAT64, HVD_FLOAT16, HVD_BFLOAT16};
 static const double prescale = 0.5, postscale = 3;
 
 struct tensors {
-    struct hvd_tensor each[TENSORS]; /* of both types */
+    struct hvd_tensor each[TENSORS]; /* of all types */
     char names[TENSORS][32];
     void *data[TENSORS];
 };
@@ -24,8 +26,8 @@ struct tensors {
 static void make(struct tensors *all, int rank)
 {
     for (int i = 0; i < TENSORS; i++) {
-        enum hvd_type type = i % 2 == 0 ? HVD_FLOAT32 : HVD_FLOAT64;
-        const int64_t *length = &sizes[i / 2];
+        enum hvd_type type = types[i % TYPES];
+        const int64_t *length = &sizes[i / TYPES];
         snprintf(all->names[i], sizeof all->names[i], "adasum.%d", i);
         all->data[i] = mem_array((size_t)*length, hvd_type_bytes(type));
         values_write(type, rank, 0, (size_t)*length, all->data[i]);
@@ -41,7 +43,23 @@ static void destroy(struct tensors *all)
 
 static long double number(const struct hvd_tensor *tensor, const void *data, size_t i)
 {
-    return tensor->type == HVD_FLOAT32 ? ((const float *)data)[i] : ((const double *)data)[i];
+    switch (tensor->type) {
+    case HVD_FLOAT16: return (long double)float_of_fp16(((const uint16_t *)data)[i]);
+    case HVD_BFLOAT16: return (long double)float_of_bf16(((const uint16_t *)data)[i]);
+    case HVD_FLOAT32: return (long double)((const float *)data)[i];
+    default: return (long double)((const double *)data)[i];
+    }
+}
+
+/* For each rank. */
+static long double tolerance_of(const struct hvd_tensor *tensor)
+{
+    switch (tensor->type) {
+    case HVD_FLOAT16: return 16 * 0x1p-11L;
+    case HVD_BFLOAT16: return 16 * 0x1p-8L;
+    case HVD_FLOAT32: return 64 * 0x1p-24L;
+    default: return 64 * 0x1p-53L;
+    }
 }
 
 /* `size` ranks took part, beginning with rank `first`. */
@@ -56,7 +74,7 @@ static void check(const struct hvd_tensor *tensor, int first, int size)
             serial[(size_t)rank * count + i] = number(tensor, input, i) * prescale;
     }
     adasum_serial(serial, count, size);
-    long double tolerance = 64 * size * (tensor->type == HVD_FLOAT32 ? 0x1p-24L : 0x1p-53L);
+    long double tolerance = size * tolerance_of(tensor);
     for (size_t i = 0; i < count; i++)
         if (fabsl(number(tensor, tensor->output, i) - serial[i] * postscale) > tolerance)
             worker_fail("%s of %d ranks: element %zu of %zu is wrong", tensor->name, size, i,
@@ -120,8 +138,8 @@ static void test_bad_calls(const struct job *job)
     struct hvd_tensor tensor = job_tensor("bad", HVD_INT32, &length, data, data);
     options.op = HVD_ADASUM;
     job_expect(hvd_allreduce(&tensor, &options), HVD_ERR_ARGUMENT, "not for int32", "integers");
-    tensor.type = HVD_FLOAT16;
-    job_expect(hvd_allreduce(&tensor, &options), HVD_ERR_ARGUMENT, "not for float16", "halves");
+    tensor.type = HVD_BOOL;
+    job_expect(hvd_allreduce(&tensor, &options), HVD_ERR_ARGUMENT, "not for bool", "truth");
     tensor.type = HVD_FLOAT64;
     job_expect(hvd_reducescatter(&tensor, &options), HVD_ERR_ARGUMENT, "sum and average", "parts");
     options.op = job->rank == 0 ? HVD_SUM : HVD_ADASUM;

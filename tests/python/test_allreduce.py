@@ -24,7 +24,7 @@ def test_sum(dtype, rank, size):
     assert torch.equal(tensor, values(rank, dtype))  # as it was
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_adasum(dtype, rank, size):
     """Equal vectors stay, orthogonal ones are added, and each tensor counts for itself."""
     equal, own = torch.arange(1, 9, dtype=dtype), torch.zeros(8, dtype=dtype)

@@ -16,6 +16,7 @@
 #include "../../engine/adasum_serial.h"
 #include "base/mem.h"
 #include "engine/adasum.h"
+#include "engine/half.h"
 
 enum { RANKS_MAX = 9, TENSORS = 6 };
 static const size_t counts[TENSORS] = {7, 0, 1, 100, 1, 30};
@@ -123,43 +124,66 @@ static size_t sum(const size_t *lengths, size_t tensors)
     return total;
 }
 
-static void check_fused(int size, enum hvd_type type)
+static double get(enum hvd_type type, const void *data, size_t i)
 {
-    size_t total = sum(counts, TENSORS), element = type == HVD_FLOAT32 ? 4 : 8;
+    switch (type) {
+    case HVD_FLOAT16: return (double)float_of_fp16(((const uint16_t *)data)[i]);
+    case HVD_BFLOAT16: return (double)float_of_bf16(((const uint16_t *)data)[i]);
+    case HVD_FLOAT32: return (double)((const float *)data)[i];
+    default: return ((const double *)data)[i];
+    }
+}
+
+static void put(enum hvd_type type, void *data, size_t i, double value)
+{
+    switch (type) {
+    case HVD_FLOAT16: ((uint16_t *)data)[i] = fp16_of_float((float)value); break;
+    case HVD_BFLOAT16: ((uint16_t *)data)[i] = bf16_of_float((float)value); break;
+    case HVD_FLOAT32: ((float *)data)[i] = (float)value; break;
+    default: ((double *)data)[i] = value;
+    }
+}
+
+static const struct {
+    enum hvd_type type;
+    size_t bytes;
+    long double tolerance; /* for each rank */
+} types[] = {
+    {HVD_FLOAT16, 2, 4 * 0x1p-11L},
+    {HVD_BFLOAT16, 2, 4 * 0x1p-8L},
+    {HVD_FLOAT32, 4, 64 * 0x1p-24L},
+    {HVD_FLOAT64, 8, 64 * 0x1p-53L},
+};
+
+static void check_fused(int size, size_t number)
+{
+    enum hvd_type type = types[number].type;
+    size_t total = sum(counts, TENSORS), element = types[number].bytes;
     char *data AUTO_FREE = mem_array((size_t)size, total * element);
     long double *serial AUTO_FREE = mem_array((size_t)size * total, sizeof *serial);
-    for (size_t i = 0; i < (size_t)size * total; i++) {
-        double value = value_of((int)(i / total), i % total);
-        if (type == HVD_FLOAT32)
-            ((float *)(void *)data)[i] = (float)value;
-        else
-            ((double *)(void *)data)[i] = value;
-    }
+    char *input AUTO_FREE = mem_array((size_t)size, total * element);
+    for (size_t i = 0; i < (size_t)size * total; i++)
+        put(type, input, i, value_of((int)(i / total), i % total));
+    memcpy(data, input, (size_t)size * total * element);
     run_all(size, type, data, total * element, counts, TENSORS);
     for (size_t t = 0, first = 0; t < TENSORS; first += counts[t++]) {
         for (int rank = 0; rank < size; rank++)
-            for (size_t i = 0; i < counts[t]; i++) {
-                double value = value_of(rank, first + i);
+            for (size_t i = 0; i < counts[t]; i++)
                 serial[(size_t)rank * counts[t] + i] =
-                    type == HVD_FLOAT32 ? (double)(float)value : value;
-            }
+                    get(type, input, (size_t)rank * total + first + i);
         adasum_serial(serial, counts[t], size);
-        for (size_t i = 0; i < counts[t]; i++) {
-            long double result = type == HVD_FLOAT32 ? ((float *)(void *)data)[first + i]
-                                                     : ((double *)(void *)data)[first + i];
-            long double tolerance = 64 * size * (type == HVD_FLOAT32 ? 0x1p-24L : 0x1p-53L);
-            assert_true(fabsl(result - serial[i]) <= tolerance);
-        }
+        for (size_t i = 0; i < counts[t]; i++)
+            assert_true(fabsl(get(type, data, first + i) - serial[i]) <=
+                        size * types[number].tolerance);
     }
 }
 
 static void test_each_tensor_is_a_vector_of_its_own(void **state)
 {
     (void)state;
-    for (int size = 1; size <= RANKS_MAX; size++) {
-        check_fused(size, HVD_FLOAT32);
-        check_fused(size, HVD_FLOAT64);
-    }
+    for (int size = 1; size <= RANKS_MAX; size++)
+        for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+            check_fused(size, i);
 }
 
 static void test_orthogonal_vectors_are_added(void **state)
@@ -217,7 +241,7 @@ static void test_failures(void **state)
     assert_int_equal(adasum_run(&job, data, &none, 1, &err), HVD_OK);
     job.size = 3;
     assert_int_equal(adasum_run(&job, data, &length, 1, &err), HVD_ERR_PEER_LOST);
-    job.type = HVD_FLOAT16;
+    job.type = HVD_INT64;
     assert_int_equal(adasum_run(&job, data, &length, 1, &err), HVD_ERR_UNSUPPORTED);
     assert_false(adasum_has_type(HVD_INT32));
     assert_true(adasum_has_type(HVD_FLOAT32));
