@@ -21,28 +21,12 @@ from horovod.torch.mpi_ops import (
     sparse_allreduce_async,
     synchronize,
 )
+from horovod.torch.wrapper import Wrapper, wrap
 
 
-def _named(named_parameters, param_groups):
-    """[(name, parameter)] of all parameters of the optimizer."""
-    if named_parameters is None:
-        return [
-            (f"allreduce.noname.{i}.{j}", parameter)
-            for i, group in enumerate(param_groups)
-            for j, parameter in enumerate(group["params"])
-        ]
-    named = list(named_parameters)
-    if any(not isinstance(one, tuple) or len(one) != 2 for one in named):
-        raise ValueError("named_parameters must be pairs of name and parameter, as of model.named_parameters()")
-    names = [name for name, _ in named]
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice:
-        raise ValueError(f"named_parameters has names that are not unique: {', '.join(twice)}")
-    known = {parameter for _, parameter in named}
-    missing = sum(parameter not in known for group in param_groups for parameter in group["params"])
-    if missing:
-        raise ValueError(f"named_parameters lacks {missing} parameters of the optimizer; give all of them")
-    return named
+def _may_have_peers():
+    """Now, or later in an elastic job."""
+    return basics.size() > 1 or os.environ.get("HOROVOD_ELASTIC") == "1"
 
 
 def _check_groups(groups):
@@ -57,10 +41,8 @@ def _check_groups(groups):
         raise ValueError("groups must have each parameter once")
 
 
-class _DistributedOptimizer(torch.optim.Optimizer):
-    """DistributedOptimizer() makes a class of these methods for each class of optimizer."""
-
-    _base = torch.optim.Optimizer
+class _DistributedOptimizer(Wrapper):
+    """Combines gradients."""
 
     def __init__(
         self,
@@ -74,23 +56,16 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         sparse_as_dense=False,
         process_set=global_process_set,
     ):
-        self._base.__init__(self, params)
+        self._prepare(params, named_parameters, compression, backward_passes_per_step)
         _check_groups(groups)
-        named = _named(named_parameters, self.param_groups)
-        self._parameter_names = {parameter: name for name, parameter in named}
-        self._compression = compression
         self._op, self._predivide = op, gradient_predivide_factor
         self._sparse_as_dense = sparse_as_dense
         self.process_set = process_set
-        self.backward_passes_per_step = backward_passes_per_step
-        self._passes_left = dict.fromkeys(self._parameter_names, backward_passes_per_step)
-        self._handles = {}  # parameter: (handle, context of the compression)
+        # _handles has (handle, context of the compression), or (None, None) if a group has the parameter
         self._group_handles = {}  # number of the group: (handle, contexts)
-        self._requires_update = set()
-        self._hooks = []  # what keeps the hooks alive
         self._synchronized, self._should_synchronize = False, True
         self._groups, self._group_of, self._ready = [], {}, {}
-        if process_set.included() and (basics.size() > 1 or os.environ.get("HOROVOD_ELASTIC") == "1"):
+        if process_set.included() and _may_have_peers():
             self._make_groups(groups)
             self._register_hooks()
 
@@ -109,32 +84,7 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         self._group_of = {p: i for i, group in enumerate(self._groups) for p in group}
         self._ready = {i: set() for i in range(len(self._groups))}
 
-    def _register_hooks(self):
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if not parameter.requires_grad:
-                    continue
-                self._requires_update.add(parameter)
-                if hasattr(parameter, "register_post_accumulate_grad_hook"):
-                    self._hooks.append(parameter.register_post_accumulate_grad_hook(self._gradient_is_complete))
-                else:  # before torch 2.1: a hook of the node that accumulates the gradient
-                    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-                    node.register_hook(lambda *_, parameter=parameter: self._gradient_is_complete(parameter))
-                    self._hooks.append(node)
-
     # one step
-
-    def _gradient_is_complete(self, parameter):
-        """Autograd's threads call it."""
-        if parameter in self._handles and self._passes_left[parameter] <= 0:
-            raise AssertionError(
-                "gradients were computed more than backward_passes_per_step times before optimizer.step(); "
-                "increase backward_passes_per_step"
-            )
-        assert not parameter.grad.requires_grad, "DistributedOptimizer does not support gradients of gradients"
-        self._passes_left[parameter] -= 1
-        if self._passes_left[parameter] == 0:
-            self._send(parameter)
 
     def _send(self, parameter):
         """Submits the gradient, or the group when all of its members are complete."""
@@ -183,9 +133,7 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         if not self.process_set.included():
             self._synchronized = True
             return
-        for parameter in self._in_order(self._requires_update):
-            if parameter not in self._handles:
-                self._send(parameter)
+        self._send_missing()
         for parameter in self._in_order(self._handles):
             self._receive(parameter, *self._handles[parameter])
         for number, (handle, contexts) in self._group_handles.items():
@@ -193,10 +141,6 @@ class _DistributedOptimizer(torch.optim.Optimizer):
                 self._store(parameter, self._compression.decompress(output, context))
         self._forget()
         self._synchronized = True
-
-    def _in_order(self, parameters):
-        """In the order of the optimizer, which is the same on all ranks."""
-        return [p for group in self.param_groups for p in group["params"] if p in parameters]
 
     def _receive(self, parameter, handle, context):
         if handle is None:
@@ -215,9 +159,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
             parameter.grad = gradient
 
     def _forget(self):
-        self._handles.clear()
+        Wrapper._forget(self)
         self._group_handles.clear()
-        self._passes_left = dict.fromkeys(self._passes_left, self.backward_passes_per_step)
         self._ready = {number: set() for number in self._ready}
 
     # what scripts call
@@ -242,26 +185,9 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         self._synchronized = False
         return self._base.step(self, closure)
 
-    def local_step(self, closure=None):
-        """A step of this rank alone."""
-        return self._base.step(self, closure)
-
-    def zero_grad(self, *args, **kwargs):
-        if self._handles:
-            raise AssertionError(
-                "optimizer.zero_grad() was called after loss.backward() but before optimizer.step() or "
-                "optimizer.synchronize(); gradients are in use"
-            )
-        return self._base.zero_grad(self, *args, **kwargs)
-
-    def set_backward_passes_per_step(self, passes):
-        self.backward_passes_per_step = passes
-        self._passes_left = dict.fromkeys(self._passes_left, passes)
-
     def load_state_dict(self, *args, **kwargs):
-        self._forget()
-        self._synchronized = False
-        return self._base.load_state_dict(self, *args, **kwargs)
+        self._synchronized, self._should_synchronize = False, True
+        return Wrapper.load_state_dict(self, *args, **kwargs)
 
 
 def _check(op, backward_passes_per_step, gradient_predivide_factor, process_set):
@@ -293,13 +219,9 @@ def DistributedOptimizer(
     if num_groups != 0:
         warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
-    body = {
-        name: value for name, value in vars(_DistributedOptimizer).items() if name not in ("__dict__", "__weakref__")
-    }
-    body["_base"] = type(optimizer)
-    made = type(type(optimizer).__name__, (type(optimizer),), body)
-    return made(
-        optimizer.param_groups,
+    return wrap(
+        _DistributedOptimizer,
+        optimizer,
         named_parameters,
         compression,
         backward_passes_per_step,
