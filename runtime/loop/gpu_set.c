@@ -11,8 +11,9 @@
 #include "loop/bell.h"
 #include "loop/flights.h"
 #include "loop/gpu_moves.h"
+#include "loop/gpu_streams.h"
 
-enum { MESSAGE_MAX = 4096, END_STEP_MS = 1, STREAMS_MAX = 8 };
+enum { MESSAGE_MAX = 4096, END_STEP_MS = 1 };
 #define TICK_NS 1000000000 /* how often it asks NCCL for errors while it waits */
 #define NS_PER_S 1000000000
 
@@ -148,63 +149,13 @@ static void trace_begin(const struct gpu_set *set, const struct part *parts, siz
     }
 }
 
-/* The last marks of the program's streams: most programs have one stream. */
-struct marks {
-    const struct gpu_mark *items[STREAMS_MAX];
-    size_t count;
-    bool all; /* there are no others, and each stream is the same in all threads */
-};
-
-static enum hvd_status wait_for(const struct gpu_set *set, void *stream,
-                                const struct gpu_mark *mark, struct error *err)
-{
-    return nccl_comm_cuda(set->comm, set->gpu->cuda->stream_wait(stream, mark->event, 0),
-                          "cuStreamWaitEvent", err);
-}
-
-/* False: it is of a stream that has no place. */
-static bool keep_last(struct marks *marks, const struct gpu_mark *mark)
-{
-    size_t i = 0;
-    if (mark->stream == CUDA_STREAM_PER_THREAD)
-        return false;
-    while (i < marks->count && marks->items[i]->stream != mark->stream)
-        i++;
-    if (i == STREAMS_MAX)
-        return false;
-    if (i == marks->count || marks->items[i]->number < mark->number)
-        marks->items[i] = mark;
-    marks->count += i == marks->count ? 1 : 0;
-    return true;
-}
-
-/* The stream goes on when the tensors are ready in the program's streams. */
-static enum hvd_status wait_for_tensors(const struct gpu_set *set, const struct part *parts,
-                                        size_t count, struct marks *marks, struct error *err)
-{
-    enum hvd_status status = HVD_OK;
-    *marks = (struct marks){.all = true};
-    for (size_t i = 0; i < count && status == HVD_OK; i++) {
-        const struct submission *submission = parts[i].token;
-        if (submission == NULL || submission->ready == NULL || keep_last(marks, submission->ready))
-            continue;
-        marks->all = false;
-        status = wait_for(set, set->comm->stream, submission->ready, err);
-    }
-    for (size_t i = 0; i < marks->count && status == HVD_OK; i++)
-        status = wait_for(set, set->comm->stream, marks->items[i], err);
-    return status;
-}
-
 /* The program's streams wait for the operation instead of its threads. */
 static enum hvd_status complete_at_launch(const struct gpu_set *set, const struct gpu_mark *end,
-                                          const struct marks *marks, const struct part *parts,
-                                          size_t count, const struct outcome *outcomes,
-                                          struct error *err)
+                                          const struct gpu_streams *streams,
+                                          const struct part *parts, size_t count,
+                                          const struct outcome *outcomes, struct error *err)
 {
-    enum hvd_status status = HVD_OK;
-    for (size_t i = 0; i < marks->count && status == HVD_OK; i++)
-        status = wait_for(set, marks->items[i]->stream, end, err);
+    enum hvd_status status = gpu_streams_hold(streams, set->comm, end, err);
     for (size_t i = 0; i < count && status == HVD_OK; i++)
         if (parts[i].token != NULL)
             submission_complete(set->setup.handles, parts[i].token, &outcomes[i]);
@@ -232,17 +183,17 @@ static enum hvd_status launch(struct gpu_set *set, const struct part *parts, siz
     struct outcome *outcomes AUTO_FREE = mem_array(count, sizeof *outcomes);
     for (size_t i = 0; i < count; i++)
         outcomes[i] = (struct outcome)OUTCOME_INIT;
-    struct marks marks;
-    enum hvd_status status = wait_for_tensors(set, parts, count, &marks, err);
+    struct gpu_streams streams;
+    enum hvd_status status = gpu_streams_wait(&streams, set->comm, parts, count, err);
     if (status == HVD_OK)
         status = gpu_moves_launch(set->setup.runner, set->comm, parts, count, outcomes, err);
     if (status != HVD_OK)
         return status;
     struct gpu_mark *end = gpu_mark(set->gpu, set->comm->stream, err);
     status = end == NULL ? HVD_ERR_ENGINE : hang_bell(set, end, err);
-    bool early = set->setup.completes_at_launch && marks.all;
+    bool early = set->setup.completes_at_launch && streams.all;
     if (status == HVD_OK && early)
-        status = complete_at_launch(set, end, &marks, parts, count, outcomes, err);
+        status = complete_at_launch(set, end, &streams, parts, count, outcomes, err);
     if (status != HVD_OK) {
         gpu_moves_drop(set->comm, outcomes, count);
         gpu_mark_release(end);
