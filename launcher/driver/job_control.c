@@ -20,11 +20,11 @@
 #include "driver/reach/reach.h"
 #include "driver/run/hangup.h"
 #include "driver/run/user_signals.h"
+#include "driver/serve/metrics_out.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/record_json.h"
 #include "driver/tell/status_json.h"
-#include "driver/serve/metrics_out.h"
 #include "driver/usage/usage_json.h"
 
 #define WAITS_MAX ((size_t)4096)

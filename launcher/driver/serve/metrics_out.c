@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "driver/usage/metrics_file.h"
 #include "driver/serve/metrics_server.h"
+#include "driver/usage/metrics_file.h"
 
 struct metrics_out {
     struct metrics_server *server;

@@ -73,6 +73,11 @@ static void test_another_place(void **state)
     ranks[0].where = "x.py:1 f";
     expect(ranks, 3, NULL, CULPRIT_PLACE,
            "rank 0 on a is elsewhere: in x.py:1 f; 2 others are in dist.py:9 all_reduce");
+    fill(ranks, COUNT);
+    ranks[7].place = 9;
+    ranks[7].where = "x.py:1 f";
+    expect(ranks, COUNT, NULL, CULPRIT_PLACE,
+           "rank 7 on b is elsewhere: in x.py:1 f; 7 others are in dist.py:9 all_reduce");
     ranks[7].place = 0; /* nobody knows where that is */
     expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
 }

@@ -500,6 +500,34 @@ static void test_time_leaps(void **state)
     story_end(&s);
 }
 
+/* One event can have more to say than the core has made room for. */
+static void test_many_cooldowns_end_at_once(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 12;
+    s.config.min_np = 1;
+    s.config.failure_limit = 1;
+    s.config.cooldown_min_ms = s.config.cooldown_max_ms = 60000;
+    story_runs(&s, "a,b,c,d,e,f,g,h,i,j,k,l");
+    for (char host = 'b'; host <= 'l'; host++) {
+        lost(&s, (char[]){host, '\0'});
+        all_end(&s, 15);
+        prepared(&s);
+        started(&s);
+        s.now += 4000;
+    }
+    buf_clear(&s.said);
+    s.now += 100000;
+    happens(&s, .kind = ELASTIC_TICK);
+    for (char host = 'b'; host <= 'l'; host++) {
+        char said[] = "a cooldown on ? is over";
+        *strchr(said, '?') = host;
+        assert_non_null(strstr(buf_text(&s.said), said));
+    }
+    story_end(&s);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -592,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_a_flapping_host),
         cmocka_unit_test(test_failures_are_forgotten),
         cmocka_unit_test(test_time_leaps),
+        cmocka_unit_test(test_many_cooldowns_end_at_once),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_a_spare_that_cannot_be_prepared),
         cmocka_unit_test(test_a_spare_of_one_slot),

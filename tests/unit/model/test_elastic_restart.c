@@ -234,6 +234,30 @@ static void test_a_bad_slot(void **state)
     story_end(&s);
 }
 
+/* The first slot of a host is as good as the others. */
+static void test_a_bad_first_slot(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    s.config.min_np = 1;
+    s.config.max_restarts = -1;
+    s.config.cooldown_min_ms = s.config.cooldown_max_ms = 60000;
+    story_runs(&s, "a:2,b:1");
+    crash_and_restart(&s, 0);
+    crash_and_restart(&s, 0);
+    exited(&s, 0, 1);
+    all_end(&s, 15);
+    expect_members(&s, "+a1 +b0");
+    goes_on(&s);
+    after(&s, 61000);
+    expect_said(&s, "a cooldown on a is over");
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 0);
+    all_end(&s, 15);
+    expect_members(&s, "+a0 +a1 +b0");
+    story_end(&s);
+}
+
 static void test_waiting_at_the_start_is_told(void **state)
 {
     (void)state;
@@ -714,6 +738,7 @@ int main(void)
         cmocka_unit_test(test_consequences_count_for_nobody),
         cmocka_unit_test(test_two_hosts_at_once),
         cmocka_unit_test(test_a_bad_slot),
+        cmocka_unit_test(test_a_bad_first_slot),
         cmocka_unit_test(test_waiting_at_the_start_is_told),
         cmocka_unit_test(test_a_bad_slot_that_is_needed),
         cmocka_unit_test(test_a_bad_slot_without_cool_down),

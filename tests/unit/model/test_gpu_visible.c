@@ -46,6 +46,7 @@ static void test_numbers_and_ids(void **state)
     expect(&gpus, NULL, "0@0 1@1 2@2 3@3");
     expect(&gpus, "2,0", "2@2 0@0");
     expect(&gpus, " 1 , 3", "1@1 3@3");
+    expect(&gpus, "1\t,\t", "1@1");
     expect(&gpus, "GPU-cccc-3,GPU-aab", "GPU-cccc-3@2 GPU-aab@1");
     expect(&gpus, "MIG-1234", "MIG-1234@-1");
     expect(&gpus, "MIG-GPU-aaaa-1/3/0,1", "MIG-GPU-aaaa-1/3/0@-1 1@1");

@@ -247,6 +247,7 @@ static void utf8_tails(void **state)
     assert_int_equal(lines_utf8_tail("a\xc3", 2), 1);
     assert_int_equal(lines_utf8_tail("a\xc3\xbc", 3), 0);
     assert_int_equal(lines_utf8_tail("\xe2\x82", 2), 2);
+    assert_int_equal(lines_utf8_tail("\xe0\xa0", 2), 2);
     assert_int_equal(lines_utf8_tail("\xf0\x9f\x9a", 3), 3);
     assert_int_equal(lines_utf8_tail("\xf0\x9f\x9a\x80", 4), 0);
     assert_int_equal(lines_utf8_tail("\x80\x80\x80\x80", 4), 0);

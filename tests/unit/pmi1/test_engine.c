@@ -401,6 +401,7 @@ static void test_rubbish(void **state)
     BREAKS("cmd=finalize\ncmd=get_maxes\n", "after the end");
     BREAKS("cmd=abort exitcode=x\n", "x");
     BREAKS("cmd=getbyidx kvsname=kvs_test idx=-1\n", "-1");
+    BREAKS("cmd=getbyidx kvsname=kvs_test idx=2147483647\n", "2147483647");
     breaks("cmd=a a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1\n", 75,
            "words");
     static char endless[5000];

@@ -653,6 +653,9 @@ static void test_the_gate_is_repaired(void **state)
     assert_int_equal(f->status[late], 200);
     assert_int_equal(f->status[other], 200);
     assert_int_equal(f->status[gone], NOTHING); /* nobody is there to hear it */
+    come(f, 0, "rank_0");
+    rendezvous_store_rank_gone(f->store, 2); /* that worker, too */
+    assert_string_equal(f->stuck, "0 1 0 ");
     void *fixture = f;
     teardown(&fixture);
 }
