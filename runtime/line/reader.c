@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "line/line.h"
 
 /* The thread uses `line` for reading only. line_send() is one system call on the same descriptor,
@@ -85,17 +85,6 @@ static void *run(void *context)
     return NULL;
 }
 
-/* Signals are for the threads of the program. */
-static int start(struct line_reader *reader)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int errnum = pthread_create(&reader->thread, NULL, run, reader);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return errnum;
-}
-
 static void dispose(struct line_reader *reader)
 {
     line_close(reader->line);
@@ -118,7 +107,8 @@ struct line_reader *line_reader_create(const char *address, uint32_t least_epoch
         dispose(reader);
         return NULL;
     }
-    int errnum = fd_pipe(reader->stop) < 0 ? errno : start(reader);
+    int errnum =
+        fd_pipe(reader->stop) < 0 ? errno : thread_start(&reader->thread, "hvd-line", run, reader);
     if (errnum == 0)
         return reader;
     error_errno(err, errnum, "cannot read the line to the agent");

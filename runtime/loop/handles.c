@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/handles.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define NS_PER_MS 1000000
 #define NS_PER_SECOND 1000000000
@@ -119,17 +119,12 @@ static void *run_callbacks(void *argument)
 struct handles *handles_create(uint32_t generation)
 {
     struct handles *handles = mem_alloc(sizeof *handles);
-    sigset_t all, before;
     handles->generation = generation;
     handles->end = &handles->first;
     pthread_mutex_init(&handles->lock, NULL);
     pthread_cond_init(&handles->called, NULL);
-    sigfillset(&all); /* the program's handlers run in its own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&handles->thread, NULL, run_callbacks, handles) != 0)
+    if (thread_start(&handles->thread, "hvd-callbacks", run_callbacks, handles) != 0)
         mem_exhausted();
-    pthread_setname_np(handles->thread, "hvd-callbacks");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return handles;
 }
 

@@ -2,13 +2,13 @@
 #include "loop/set.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "loop/executor.h"
 
 #define NS_PER_MS 1000000
@@ -272,22 +272,14 @@ static void *serve(void *argument)
     }
 }
 
-/* The program's signal handlers run in its own threads. */
 static enum hvd_status start_thread(struct process_set *set, struct error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&set->thread, NULL, serve, set);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    char name[32];
+    snprintf(name, sizeof name, "hvd-set-%d", set->setup.id);
+    int code = thread_start(&set->thread, name, serve, set);
     set->started = code == 0;
-    if (code == 0) {
-        char name[32]; /* the kernel has a limit of 15 bytes */
-        snprintf(name, sizeof name, "hvd-set-%d", set->setup.id);
-        name[15] = '\0';
-        pthread_setname_np(set->thread, name);
+    if (set->started)
         return HVD_OK;
-    }
     error_errno(err, code, "cannot start a thread");
     return HVD_ERR_MEMORY;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -11,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum { EVENTS = 16 };
 #define STOP UINT64_MAX
@@ -49,21 +49,14 @@ struct watch *watch_start(void (*gone)(void *context, int32_t set, int rank), vo
 {
     struct watch *watch = mem_alloc(sizeof *watch);
     struct epoll_event stop = {.events = EPOLLIN, .data.u64 = STOP};
-    sigset_t all, before;
     *watch = (struct watch){.gone = gone, .context = context};
     watch->epoll = epoll_create1(EPOLL_CLOEXEC);
     watch->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = watch->epoll >= 0 && watch->stop >= 0 &&
-                   epoll_ctl(watch->epoll, EPOLL_CTL_ADD, watch->stop, &stop) == 0 &&
-                   pthread_create(&watch->thread, NULL, run, watch) == 0;
-    int code = errno;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started) {
-        pthread_setname_np(watch->thread, "hvd-watch");
+    bool ready = watch->epoll >= 0 && watch->stop >= 0 &&
+                 epoll_ctl(watch->epoll, EPOLL_CTL_ADD, watch->stop, &stop) == 0;
+    int code = ready ? thread_start(&watch->thread, "hvd-watch", run, watch) : errno;
+    if (code == 0)
         return watch;
-    }
     error_errno(err, code, "cannot watch the connections of the process sets");
     watch_free(watch);
     return NULL;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "timeline/file.h"
 #include "timeline/queue.h"
 #include "timeline/text.h"
@@ -150,17 +150,6 @@ static void *run_writer(void *context)
     return NULL;
 }
 
-/* Signals are for the threads of the program. */
-static int start_thread(pthread_t *thread, struct writing *writing)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int errnum = pthread_create(thread, NULL, run_writer, writing);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return errnum;
-}
-
 /* Start and stop */
 
 struct timeline *timeline_create(size_t queue_bytes)
@@ -204,7 +193,7 @@ static int open_file(struct timeline *timeline, const char *path, bool mark_cycl
     timeline->ending = false;
     timeline->dropped = 0;
     pthread_mutex_unlock(&timeline->lock);
-    int errnum = start_thread(&timeline->writer, writing);
+    int errnum = thread_start(&timeline->writer, "hvd-timeline", run_writer, writing);
     if (errnum != 0) {
         timeline_file_close(&writing->file);
         timeline_text_destroy(writing->text);

@@ -24,7 +24,7 @@ file(GLOB line_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/line/*.c)
 target_sources(worker_line_worker PRIVATE ${line_sources}
   ${PROJECT_SOURCE_DIR}/runtime/base/buf.c ${PROJECT_SOURCE_DIR}/runtime/base/error.c
   ${PROJECT_SOURCE_DIR}/runtime/base/fd.c ${PROJECT_SOURCE_DIR}/runtime/base/mem.c
-  ${PROJECT_SOURCE_DIR}/runtime/base/parse.c)
+  ${PROJECT_SOURCE_DIR}/runtime/base/parse.c ${PROJECT_SOURCE_DIR}/runtime/base/thread.c)
 target_include_directories(worker_line_worker PRIVATE ${PROJECT_SOURCE_DIR}/runtime)
 
 set(WORKERS_DIR ${HVDRUN_WORKERS})

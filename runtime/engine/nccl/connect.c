@@ -2,13 +2,13 @@
 #include "engine/nccl/connect.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define STEP_NS 5000000 /* how often it asks `stop` */
 #define NS_PER_S 1000000000
@@ -65,19 +65,6 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* The program's signal handlers run in its own threads. */
-static int start_thread(pthread_t *thread, void *(*function)(void *), void *argument)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(thread, NULL, function, argument);
-    if (code == 0)
-        pthread_setname_np(*thread, "hvd-nccl");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code;
-}
-
 static struct attempt *attempt_new(const struct nccl_setup *setup, struct error *err)
 {
     struct attempt *attempt = mem_alloc(sizeof *attempt);
@@ -126,7 +113,7 @@ enum hvd_status nccl_connect(const struct nccl_setup *setup, void **handle, stru
     struct attempt *attempt = attempt_new(setup, err);
     if (attempt == NULL)
         return HVD_ERR_ENGINE;
-    int code = start_thread(&thread, run, attempt);
+    int code = thread_start(&thread, "hvd-nccl", run, attempt);
     if (code != 0) {
         attempt_free(attempt);
         error_errno(err, code, "cannot start a thread");
@@ -182,7 +169,7 @@ struct nccl_abort *nccl_abort_begin(const struct nccl *nccl, const struct gpu *g
     abort->gpu = gpu;
     abort->handle = handle;
     atomic_init(&abort->done, false);
-    abort->started = start_thread(&abort->thread, run_abort, abort) == 0;
+    abort->started = thread_start(&abort->thread, "hvd-nccl", run_abort, abort) == 0;
     if (!abort->started)
         run_abort(abort);
     return abort;
