@@ -91,10 +91,6 @@ struct engine {
     void (*abort)(struct engine_world *world);
     void (*place)(const struct engine_world *world, struct engine_place *place);
 
-    /* Whether allreduce() and reducescatter() accept this pair. No engine accepts HVD_AVERAGE: use
-     * HVD_SUM and divide. For HVD_BOOL, sum and max are "or", product and min are "and". */
-    bool (*reduces)(enum hvd_type type, enum hvd_op op);
-
     /* A new communicator of the `count` different world ranks in `ranks`, which include this rank.
      * All its members call this, and nobody else has to. `id` is the same on all of them, and no
      * other communicator of this world that exists has it. */
@@ -102,7 +98,9 @@ struct engine {
                                    int count, struct engine_comm **comm, struct error *err);
     void (*comm_destroy)(struct engine_comm *comm); /* accepts NULL; waits for no other rank */
 
-    /* In place. */
+    /* In place. It and reducescatter() have the pairs of type and operation that reduce_find() has,
+     * on every engine. HVD_ERR_UNSUPPORTED: another one, such as HVD_AVERAGE, for which you use
+     * HVD_SUM and divide. For HVD_BOOL, sum and max are "or", product and min are "and". */
     enum hvd_status (*allreduce)(struct engine_comm *comm, void *data, size_t count,
                                  enum hvd_type type, enum hvd_op op, struct error *err);
     /* `out` receives bytes[0] bytes from set rank 0, bytes[1] from set rank 1, and so on, back to

@@ -44,11 +44,6 @@ static void self_place(const struct engine_world *world, struct engine_place *pl
     *place = (struct engine_place){.size = 1, .local_size = 1, .cross_size = 1};
 }
 
-static bool self_reduces(enum hvd_type type, enum hvd_op op)
-{
-    return reduce_find(type, op) != NULL;
-}
-
 static enum hvd_status usable(const struct engine_world *world, struct error *err)
 {
     if (!atomic_load(&world->aborted))
@@ -91,7 +86,7 @@ static enum hvd_status self_allreduce(struct engine_comm *comm, void *data, size
                                       enum hvd_type type, enum hvd_op op, struct error *err)
 {
     (void)data, (void)count;
-    if (!self_reduces(type, op)) {
+    if (reduce_find(type, op) == NULL) {
         error_set(err, "the engine 'self' does not have this type or operation");
         return HVD_ERR_UNSUPPORTED;
     }
@@ -171,7 +166,6 @@ const struct engine engine_self = {
     .close = self_close,
     .abort = self_abort,
     .place = self_place,
-    .reduces = self_reduces,
     .comm_create = self_comm_create,
     .comm_destroy = self_comm_destroy,
     .allreduce = self_allreduce,

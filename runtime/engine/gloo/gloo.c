@@ -25,7 +25,6 @@
 #include "engine/gloo/meeting.h"
 #include "engine/gloo/operations.h"
 #include "engine/ranks.h"
-#include "engine/reduce.h"
 #include "engine/store.h"
 
 enum { ADDRESSES_MAX = 64 * 1024 * 1024 };
@@ -115,11 +114,6 @@ static void gloo_abort(struct engine_world *world)
 static void gloo_place(const struct engine_world *world, struct engine_place *place)
 {
     *place = world->place;
-}
-
-static bool gloo_reduces(enum hvd_type type, enum hvd_op op)
-{
-    return reduce_find(type, op) != NULL;
 }
 
 /* From then on abort() finds it. */
@@ -229,7 +223,6 @@ static const struct engine engine_gloo = {
     .close = gloo_close,
     .abort = gloo_abort,
     .place = gloo_place,
-    .reduces = gloo_reduces,
     .comm_create = gloo_comm_create,
     .comm_destroy = gloo_comm_destroy,
     .allreduce = gloo_allreduce,

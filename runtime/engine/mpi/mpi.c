@@ -25,7 +25,6 @@
 #include "engine/mpi/operations.h"
 #include "engine/mpi/request.h"
 #include "engine/ranks.h"
-#include "engine/reduce.h"
 
 enum { PIECE = 1 << 30, TAGS = 32768 }; /* MPI promises tags below 32768 */
 
@@ -163,11 +162,6 @@ static void mpi_place(const struct engine_world *world, struct engine_place *pla
     *place = world->place;
 }
 
-static bool mpi_reduces(enum hvd_type type, enum hvd_op op)
-{
-    return reduce_find(type, op) != NULL;
-}
-
 static int create(struct engine_world *world, uint64_t id, const int *ranks, int count,
                   MPI_Comm *comm)
 {
@@ -229,7 +223,6 @@ static const struct engine engine_mpi = {
     .close = mpi_close,
     .abort = mpi_abort,
     .place = mpi_place,
-    .reduces = mpi_reduces,
     .comm_create = mpi_comm_create,
     .comm_destroy = mpi_comm_destroy,
     .allreduce = mpi_allreduce,
