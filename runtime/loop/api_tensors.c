@@ -180,10 +180,12 @@ static int wait_for(hvd_handle handle, int64_t timeout_ms, struct results result
         snprintf(text, sizeof text, "the size of the result's struct is not set");
         status = HVD_ERR_ARGUMENT;
     } else {
+        struct handles *handles = world_handles(world);
+        handles_wait_begin(handles); /* before the hurry, which makes others look for it */
         if (timeout_ms != 0)
-            handle_pending(world_handles(world), handle, hurry, world);
-        status =
-            handle_wait(world_handles(world), handle, timeout_ms, results, NULL, text, sizeof text);
+            handle_pending(handles, handle, hurry, world);
+        status = handle_wait(handles, handle, timeout_ms, results, NULL, text, sizeof text);
+        handles_wait_end(handles);
     }
     library_leave();
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", text);

@@ -16,6 +16,8 @@
 enum { MESSAGE_MAX = 4096, END_STEP_MS = 1 };
 #define TICK_NS 1000000000 /* how often it asks NCCL for errors while it waits */
 #define NS_PER_S 1000000000
+#define EAGER_NS 20000000 /* for how long it looks at the GPU without a pause */
+#define LINGER_NS 100000  /* and waits for what the program does next */
 
 struct gpu_set {
     struct gpu_set_setup setup;
@@ -25,7 +27,9 @@ struct gpu_set {
     struct nccl_comm *comm; /* NULL: not connected */
     struct bell *bell;
     struct flights flights;
-    int64_t tick_ns; /* the next time to ask for errors */
+    atomic_bool flying; /* submissions are in flight that are not complete yet */
+    int64_t tick_ns;    /* the next time to ask for errors */
+    int64_t linger_until_ns;
 };
 
 struct gpu_set *gpu_set_create(const struct gpu_set_setup *setup)
@@ -33,6 +37,7 @@ struct gpu_set *gpu_set_create(const struct gpu_set_setup *setup)
     struct gpu_set *set = mem_alloc(sizeof *set);
     set->setup = *setup;
     atomic_init(&set->device, -1);
+    atomic_init(&set->flying, false);
     set->bell = bell_create(setup->channel);
     flights_init(&set->flights, setup->runner, setup->handles);
     return set;
@@ -51,6 +56,18 @@ int gpu_set_claim(struct gpu_set *set, int device)
 {
     int none = -1;
     return atomic_compare_exchange_strong(&set->device, &none, device) ? device : none;
+}
+
+bool gpu_set_is_awaited(const struct gpu_set *set)
+{
+    return atomic_load(&set->flying) && handles_are_awaited(set->setup.handles);
+}
+
+/* A program that waits submits the next operation soon. */
+static void linger(struct gpu_set *set, int64_t now_ns)
+{
+    if (handles_are_awaited(set->setup.handles))
+        set->linger_until_ns = now_ns + LINGER_NS;
 }
 
 /* ---- Connecting the members ------------------------------------------------------------------ */
@@ -203,6 +220,10 @@ static enum hvd_status launch(struct gpu_set *set, const struct part *parts, siz
     if (flights_are_none(&set->flights))
         set->tick_ns = now_ns + TICK_NS;
     flights_add(&set->flights, end, parts, count, early ? NULL : outcomes, now_ns);
+    if (early)
+        linger(set, now_ns);
+    else
+        atomic_store(&set->flying, true);
     return HVD_OK;
 }
 
@@ -238,12 +259,21 @@ enum hvd_status gpu_set_run(struct gpu_set *set, const struct part *parts, size_
 
 int64_t gpu_set_deadline(const struct gpu_set *set)
 {
+    int64_t now_ns = clock_mono_ns();
+    bool is_eager = gpu_set_is_awaited(set) && now_ns < set->flights.since_ns + EAGER_NS;
+    if (is_eager || now_ns < set->linger_until_ns)
+        return 0;
     return flights_are_none(&set->flights) ? INT64_MAX : set->tick_ns;
 }
 
 static enum hvd_status look(struct gpu_set *set, int64_t now_ns, struct error *err)
 {
+    int64_t since_ns = set->flights.since_ns;
     enum hvd_status status = flights_land(&set->flights, now_ns, err);
+    if (set->flights.since_ns != since_ns)
+        linger(set, now_ns);
+    if (flights_are_none(&set->flights))
+        atomic_store(&set->flying, false);
     if (status != HVD_OK || flights_are_none(&set->flights) || now_ns < set->tick_ns)
         return status;
     set->tick_ns = now_ns + TICK_NS;
@@ -328,5 +358,6 @@ void gpu_set_end(struct gpu_set *set, enum hvd_status status, const char *text)
         gpu_leave(set->gpu);
     }
     fail_flights(&failure); /* if CUDA does not work any more */
+    atomic_store(&set->flying, false);
     set->comm = NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/handles.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ struct handles {
     size_t *free_slots, free_count;
     uint32_t generation;
     uint64_t completed;
+    atomic_int waits; /* threads that wait for a handle */
     pthread_t thread;
     pthread_cond_t called;
     struct call *first, **end;
@@ -120,6 +122,7 @@ struct handles *handles_create(uint32_t generation)
 {
     struct handles *handles = mem_alloc(sizeof *handles);
     handles->generation = generation;
+    atomic_init(&handles->waits, 0);
     handles->end = &handles->first;
     pthread_mutex_init(&handles->lock, NULL);
     pthread_cond_init(&handles->called, NULL);
@@ -256,6 +259,21 @@ void submissions_complete(struct handles *handles, struct submission *const *sub
         if (submissions[i] != NULL)
             complete(handles, submissions[i], &outcomes[i]);
     pthread_mutex_unlock(&handles->lock);
+}
+
+void handles_wait_begin(struct handles *handles)
+{
+    atomic_fetch_add(&handles->waits, 1);
+}
+
+void handles_wait_end(struct handles *handles)
+{
+    atomic_fetch_sub(&handles->waits, 1);
+}
+
+bool handles_are_awaited(const struct handles *handles)
+{
+    return atomic_load(&handles->waits) > 0;
 }
 
 uint64_t handles_completed(struct handles *handles)

@@ -64,6 +64,12 @@ void submission_complete(struct handles *handles, struct submission *submission,
 void submissions_complete(struct handles *handles, struct submission *const *submissions,
                           const struct outcome *outcomes, size_t count);
 
+/* A thread is about to wait for a handle, and has done so. While one does, what is in flight on a
+ * GPU is worth a closer look. */
+void handles_wait_begin(struct handles *handles);
+void handles_wait_end(struct handles *handles);
+bool handles_are_awaited(const struct handles *handles);
+
 /* Submissions that are complete so far. */
 uint64_t handles_completed(struct handles *handles);
 
