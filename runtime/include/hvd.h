@@ -297,7 +297,8 @@ HVD_API int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_r
  * set ranks r and r ^ 1, then the results of r and r ^ 2, and so on. Two vectors a and b give
  * (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b. So it adds orthogonal vectors, and averages equal
  * ones. If the size of the set is not a power of two, let p be the next lower one. Then each set
- * rank r >= p is combined with r - p first. */
+ * rank r >= p is combined with r - p first. Tensors on a GPU are copied to host memory for it, and
+ * back. */
 HVD_API int hvd_allreduce_async(const struct hvd_tensor *tensor, const struct hvd_options *options,
                                 hvd_handle *handle);
 HVD_API int hvd_allreduce(const struct hvd_tensor *tensor, const struct hvd_options *options);

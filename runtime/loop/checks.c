@@ -9,6 +9,7 @@
 #include "engine/adasum.h"
 #include "engine/nccl/reduction.h"
 #include "engine/reduce.h"
+#include "loop/gpu_stage.h"
 
 int checks_tensor_copy(const struct hvd_tensor *from, struct hvd_tensor *to, struct error *err)
 {
@@ -217,6 +218,8 @@ static enum hvd_status check_nccl(const struct process_set *set, const struct re
         return HVD_ERR_UNSUPPORTED;
     }
     if (request->kind != KIND_ALLREDUCE && request->kind != KIND_REDUCESCATTER)
+        return HVD_OK;
+    if (gpu_stage_has(request)) /* it has its own check */
         return HVD_OK;
     if (nccl_reduction_plan(request->type, request->op, request->prescale, request->postscale,
                             set_size(set), &reduction, err) == HVD_OK)

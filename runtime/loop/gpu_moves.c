@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "loop/gpu_stage.h"
 
 /* What the members send to each other in an allgather or an alltoall. */
 struct sizes {
@@ -11,9 +12,11 @@ struct sizes {
     size_t *send, *receive, total;
 };
 
-const char *gpu_moves_activity(enum kind kind)
+const char *gpu_moves_activity(const struct request *request)
 {
-    switch (kind) {
+    if (gpu_stage_has(request))
+        return "ADASUM_ALLREDUCE";
+    switch (request->kind) {
     case KIND_ALLREDUCE: return "NCCL_ALLREDUCE";
     case KIND_ALLGATHER: return "NCCL_ALLGATHER";
     case KIND_ALLTOALL: return "NCCL_ALLTOALL";

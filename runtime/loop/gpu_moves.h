@@ -16,4 +16,4 @@ enum hvd_status gpu_moves_launch(struct runner *runner, struct nccl_comm *comm,
 void gpu_moves_drop(struct nccl_comm *comm, struct outcome *outcomes, size_t count);
 
 /* The name of the activity in a timeline, such as "NCCL_ALLREDUCE". Static. */
-const char *gpu_moves_activity(enum kind kind);
+const char *gpu_moves_activity(const struct request *request);

@@ -11,6 +11,7 @@
 #include "loop/bell.h"
 #include "loop/flights.h"
 #include "loop/gpu_moves.h"
+#include "loop/gpu_stage.h"
 #include "loop/gpu_streams.h"
 
 enum { MESSAGE_MAX = 4096, END_STEP_MS = 1 };
@@ -179,6 +180,41 @@ static enum hvd_status complete_at_launch(const struct gpu_set *set, const struc
     return status;
 }
 
+/* Until the stream has come to its end, where host memory gets the tensors. */
+static enum hvd_status wait_for_end(struct gpu_set *set, struct error *err)
+{
+    int64_t end_ns = clock_mono_ns() + set->setup.limit_ns;
+    struct gpu_mark *mark = gpu_mark(set->gpu, set->comm->stream, err);
+    enum hvd_status status = mark == NULL ? HVD_ERR_ENGINE : HVD_IN_PROGRESS;
+    while (status == HVD_IN_PROGRESS) {
+        int result = set->gpu->cuda->event_query(mark->event);
+        if (result != CUDA_ERROR_NOT_READY) {
+            status = nccl_comm_cuda(set->comm, result, "the GPU failed", err);
+        } else if (set->setup.stop(set->setup.context)) {
+            status = HVD_ERR_PEER_LOST;
+            error_set(err, "another rank was lost");
+        } else if (clock_mono_ns() >= end_ns) {
+            status = HVD_ERR_TIMEOUT;
+            error_set(err, "the GPU has not computed the tensors within %lld s",
+                      (long long)(set->setup.limit_ns / NS_PER_S));
+        } else {
+            poll(NULL, 0, END_STEP_MS);
+        }
+    }
+    gpu_mark_release(mark);
+    return status;
+}
+
+static enum hvd_status move(struct gpu_set *set, const struct part *parts, size_t count,
+                            struct outcome *outcomes, struct error *err)
+{
+    if (!gpu_stage_has(&parts[0].request))
+        return gpu_moves_launch(set->setup.runner, set->comm, parts, count, outcomes, err);
+    enum hvd_status status = wait_for_end(set, err);
+    return status == HVD_OK ? gpu_stage_run(set->setup.runner, set->comm, parts, count, err)
+                            : status;
+}
+
 /* The bell rings when the stream has come to the mark. */
 static enum hvd_status hang_bell(const struct gpu_set *set, const struct gpu_mark *mark,
                                  struct error *err)
@@ -203,7 +239,7 @@ static enum hvd_status launch(struct gpu_set *set, const struct part *parts, siz
     struct gpu_streams streams;
     enum hvd_status status = gpu_streams_wait(&streams, set->comm, parts, count, err);
     if (status == HVD_OK)
-        status = gpu_moves_launch(set->setup.runner, set->comm, parts, count, outcomes, err);
+        status = move(set, parts, count, outcomes, err);
     if (status != HVD_OK)
         return status;
     struct gpu_mark *end = gpu_mark(set->gpu, set->comm->stream, err);
@@ -251,7 +287,7 @@ enum hvd_status gpu_set_run(struct gpu_set *set, const struct part *parts, size_
         return status;
     if (gpu_enter(set->gpu, err) != 0)
         return HVD_ERR_ENGINE;
-    trace_begin(set, parts, count, gpu_moves_activity(parts[0].request.kind));
+    trace_begin(set, parts, count, gpu_moves_activity(&parts[0].request));
     status = launch(set, parts, count, err);
     gpu_leave(set->gpu);
     return status;

@@ -4,29 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "engine/adasum.h"
 #include "engine/reduce.h"
 #include "engine/scale.h"
+#include "loop/adasum_parts.h"
 #include "loop/alltoall.h"
 #include "loop/broadcast.h"
 #include "loop/gather.h"
 #include "loop/scatter.h"
-
-/* The tensors of `parts` are back to back, and each is a vector of its own. */
-static enum hvd_status adasum(struct runner *runner, const struct part *parts, size_t count,
-                              void *data, struct error *err)
-{
-    const struct adasum_job job = {.engine = runner->engine,
-                                   .comm = runner->comm,
-                                   .rank = runner->rank,
-                                   .size = runner->size,
-                                   .type = parts[0].request.type};
-    size_t *counts AUTO_FREE = mem_array(count, sizeof *counts);
-    for (size_t i = 0; i < count; i++)
-        counts[i] = request_elements(&parts[i].request);
-    return adasum_run(&job, data, counts, count, err);
-}
 
 static enum hvd_status reduce(struct runner *runner, const struct part *parts, size_t count,
                               void *data, size_t elements, struct error *err)
@@ -38,7 +22,7 @@ static enum hvd_status reduce(struct runner *runner, const struct part *parts, s
     runner_activity(runner, TRACE_ACTIVITY_BEGIN, parts, count, what);
     enum hvd_status status =
         first->op == HVD_ADASUM
-            ? adasum(runner, parts, count, data, err)
+            ? adasum_parts(runner, parts, count, data, err)
             : runner->engine->allreduce(runner->comm, data, elements, first->type,
                                         runner_reduction(first), err);
     status = runner_called(runner, status);

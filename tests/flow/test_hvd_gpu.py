@@ -37,6 +37,11 @@ class HvdGpu(Flow):
             with self.subTest(size=size):
                 self.every(size, "collectives", "gpu")
 
+    def test_adasum(self):
+        for size in (1, 2, 3, 4):
+            with self.subTest(size=size):
+                self.every(size, "adasum", "gpu")
+
     def test_rules(self):
         for size in (1, 2, 3):
             with self.subTest(size=size):
@@ -63,6 +68,12 @@ class HvdGpu(Flow):
                 if fault.startswith("ncclCommGetAsyncError"):  # it is asked once a second
                     env["FAKE_GPU_STALL"] = "1:ncclKernel:9"
                 self.every(3, "gpu", "broken", ENGINE_ERROR, **env)
+
+    def test_adasum_fails(self):
+        for fault in ("cuMemcpyDtoHAsync_v2:1", "cuMemcpyHtoDAsync_v2:2"):
+            with self.subTest(fault=fault):
+                self.every(3, "gpu", "staged", ENGINE_ERROR, FAKE_GPU_FAIL="1:" + fault,
+                           HOROVOD_GLOO_TIMEOUT_SECONDS="10")
 
     def test_an_operation_hangs_on_the_gpu(self):
         self.every(3, "gpu", "broken", TIMEOUT, FAKE_GPU_STALL="1:ncclKernel:9",

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adasum through hvd.h: fused tensors, process sets, scales and joined ranks, compared with a
- * serial result in long double. */
+ * serial result in long double: adasum [gpu]. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "adasum_serial.h"
 #include "base/mem.h"
 #include "engine/half.h"
 #include "job.h"
+#include "place.h"
 #include "values.h"
 
 enum { ROUNDS = 4 };
@@ -23,22 +25,31 @@ struct tensors {
     void *data[TENSORS];
 };
 
-static void make(struct tensors *all, int rank)
+struct test {
+    struct job job;
+    struct place place;
+};
+
+static void make(const struct test *test, struct tensors *all)
 {
     for (int i = 0; i < TENSORS; i++) {
         enum hvd_type type = types[i % TYPES];
         const int64_t *length = &sizes[i / TYPES];
         snprintf(all->names[i], sizeof all->names[i], "adasum.%d", i);
-        all->data[i] = mem_array((size_t)*length, hvd_type_bytes(type));
-        values_write(type, rank, 0, (size_t)*length, all->data[i]);
+        size_t bytes = (size_t)*length * hvd_type_bytes(type);
+        void *values AUTO_FREE = mem_alloc(bytes);
+        values_write(type, test->job.rank, 0, (size_t)*length, values);
+        all->data[i] = place_new(&test->place, bytes);
+        place_put(&test->place, all->data[i], values, bytes);
         all->each[i] = job_tensor(all->names[i], type, length, all->data[i], all->data[i]);
+        all->each[i].device = test->place.device;
     }
 }
 
-static void destroy(struct tensors *all)
+static void destroy(const struct test *test, struct tensors *all)
 {
     for (int i = 0; i < TENSORS; i++)
-        free(all->data[i]);
+        place_free(&test->place, all->data[i]);
 }
 
 static long double number(const struct hvd_tensor *tensor, const void *data, size_t i)
@@ -63,10 +74,10 @@ static long double tolerance_of(const struct hvd_tensor *tensor)
 }
 
 /* `size` ranks took part, beginning with rank `first`. */
-static void check(const struct hvd_tensor *tensor, int first, int size)
+static void check(const struct test *test, const struct hvd_tensor *tensor, int first, int size)
 {
     size_t count = (size_t)tensor->shape[0], bytes = hvd_type_bytes(tensor->type);
-    void *input AUTO_FREE = mem_array(count, bytes);
+    void *input AUTO_FREE = mem_array(count, bytes), *output AUTO_FREE = mem_array(count, bytes);
     long double *serial AUTO_FREE = mem_array((size_t)size * count, sizeof *serial);
     for (int rank = 0; rank < size; rank++) {
         values_write((enum hvd_type)tensor->type, first + rank, 0, count, input);
@@ -74,9 +85,10 @@ static void check(const struct hvd_tensor *tensor, int first, int size)
             serial[(size_t)rank * count + i] = number(tensor, input, i) * prescale;
     }
     adasum_serial(serial, count, size);
+    place_get(&test->place, output, tensor->output, count * bytes);
     long double tolerance = size * tolerance_of(tensor);
     for (size_t i = 0; i < count; i++)
-        if (fabsl(number(tensor, tensor->output, i) - serial[i] * postscale) > tolerance)
+        if (fabsl(number(tensor, output, i) - serial[i] * postscale) > tolerance)
             worker_fail("%s of %d ranks: element %zu of %zu is wrong", tensor->name, size, i,
                         count);
 }
@@ -92,41 +104,43 @@ static struct hvd_options options_of(int32_t set)
 }
 
 /* The ranks of the set are those from `first` on. */
-static void test_group(const struct job *job, int32_t set, int first)
+static void test_group(const struct test *test, int32_t set, int first)
 {
     struct hvd_options options = options_of(set);
     struct tensors all;
-    make(&all, job->rank);
+    make(test, &all);
     job_expect(hvd_grouped_allreduce(all.each, TENSORS, &options), HVD_OK, "", "a group");
     for (int i = 0; i < TENSORS; i++)
-        check(&all.each[i], first, job->size - first);
-    destroy(&all);
+        check(test, &all.each[i], first, test->job.size - first);
+    destroy(test, &all);
 }
 
-static void test_sets(const struct job *job)
+static void test_sets(const struct test *test)
 {
+    const struct job *job = &test->job;
     for (int first = 1; first < job->size; first++) {
         int32_t ranks[16], set, count = 0;
         for (int rank = first; rank < job->size; rank++)
             ranks[count++] = rank;
         job_expect(hvd_add_process_set(ranks, count, &set), HVD_OK, "", "add");
         if (job->rank >= first)
-            test_group(job, set, first);
+            test_group(test, set, first);
     }
 }
 
 /* Rank 0 has joined, so what the others make is as if it were not there. */
-static void test_join(const struct job *job)
+static void test_join(const struct test *test)
 {
+    const struct job *job = &test->job;
     struct hvd_options options = options_of(0);
     struct tensors all;
-    make(&all, job->rank);
+    make(test, &all);
     for (int i = 0; i < TENSORS && job->rank > 0; i++) {
         job_expect(hvd_allreduce(&all.each[i], &options), HVD_OK, "", "with a joined rank");
         if (job->size == 2)
-            check(&all.each[i], 1, 1);
+            check(test, &all.each[i], 1, 1);
     }
-    destroy(&all);
+    destroy(test, &all);
     job_expect(hvd_join(NULL, NULL), HVD_OK, "", "join");
 }
 
@@ -147,14 +161,17 @@ static void test_bad_calls(const struct job *job)
                "the reductions differ", "two operations");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    struct job job = job_begin();
+    struct test test = {.job = job_begin()};
+    place_open(&test.place, argc > 1 && strcmp(argv[1], "gpu") == 0, hvd_local_rank());
+    place_enter(&test.place);
     for (int i = 0; i < ROUNDS; i++)
-        test_group(&job, 0, 0);
-    test_sets(&job);
-    test_join(&job);
-    test_bad_calls(&job);
-    job_end(&job);
+        test_group(&test, 0, 0);
+    test_sets(&test);
+    test_join(&test);
+    test_bad_calls(&test.job);
+    job_end(&test.job);
+    place_close(&test.place);
     return 0;
 }

@@ -8,6 +8,7 @@
  *   sets     process sets that share a rank, at the same time
  *   refused  rank 1 has no usable NCCL at first
  *   broken   the status NUMBER ends a step; after another hvd_init() everything works again
+ *   staged   the same with Adasum, which goes through host memory
  *   killed   rank NUMBER % size is killed while all submit
  *   elastic  rank 1 is killed once, under hvd_elastic_run()
  */
@@ -217,11 +218,11 @@ static void run_refused(struct test *test)
 }
 
 /* The rank with the fault gets the status; the others may hear of it as a lost rank. */
-static void run_broken(struct test *test)
+static void break_with(struct test *test, enum hvd_op op)
 {
     int wanted = -(int)test->number, status = HVD_OK;
     for (int i = 0; i < 20 && status == HVD_OK; i++)
-        status = step(test, 0, TENSORS);
+        status = step_with(test, 0, op, TENSORS);
     if (test->job.rank == 1)
         job_expect(status, wanted, "", "the step with the fault");
     else if (status != wanted && status != HVD_ERR_PEER_LOST)
@@ -229,6 +230,16 @@ static void run_broken(struct test *test)
     job_expect(hvd_shutdown(), HVD_OK, "", "hvd_shutdown");
     job_expect(hvd_init(NULL), HVD_OK, "", "hvd_init");
     check_step(test);
+}
+
+static void run_broken(struct test *test)
+{
+    break_with(test, HVD_AVERAGE);
+}
+
+static void run_staged(struct test *test)
+{
+    break_with(test, HVD_ADASUM);
 }
 
 static void *die_soon(void *argument)
@@ -312,7 +323,7 @@ int main(int argc, char **argv)
         void (*run)(struct test *test);
     } cases[] = {{"rules", run_rules},   {"streams", run_streams}, {"join", run_join},
                  {"sets", run_sets},     {"refused", run_refused}, {"broken", run_broken},
-                 {"killed", run_killed}, {"elastic", run_elastic}};
+                 {"staged", run_staged}, {"killed", run_killed},   {"elastic", run_elastic}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
             continue;

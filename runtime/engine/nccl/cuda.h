@@ -59,6 +59,9 @@ typedef uint64_t cuda_pointer; /* CUdeviceptr */
     X(memory_give, cuMemFreeAsync, (cuda_pointer pointer, void *stream))                           \
     X(memory_free, cuMemFree_v2, (cuda_pointer pointer))                                           \
     X(copy, cuMemcpyDtoDAsync_v2, (cuda_pointer to, cuda_pointer from, size_t bytes, void *stream)) \
+    X(copy_to_host, cuMemcpyDtoHAsync_v2, (void *to, cuda_pointer from, size_t bytes, void *stream)) \
+    X(copy_to_device, cuMemcpyHtoDAsync_v2,                                                        \
+      (cuda_pointer to, const void *from, size_t bytes, void *stream))                             \
     X(set_bytes, cuMemsetD8Async, (cuda_pointer to, unsigned char byte, size_t bytes, void *stream))
 /* clang-format on */
 

@@ -257,6 +257,33 @@ FUNCTION(cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t bytes, void *
     return CUDA_SUCCESS;
 }
 
+/* Host memory is pageable here, so the first of these waits, and the second one copies it first. */
+FUNCTION(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t bytes, void *stream))
+{
+    FAULTS("cuMemcpyDtoHAsync_v2");
+    if (memory_device(from) < 0)
+        return ERROR_INVALID;
+    stream_sync(stream_of(stream));
+    memcpy(to, fake_shadow((void *)(uintptr_t)from), bytes);
+    return CUDA_SUCCESS;
+}
+
+static void free_source(void *argument)
+{
+    free(argument);
+}
+
+FUNCTION(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t bytes, void *stream))
+{
+    FAULTS("cuMemcpyHtoDAsync_v2");
+    if (memory_device(to) < 0)
+        return ERROR_INVALID;
+    void *source = mem_dup(from, bytes);
+    add_copy(stream, (struct copy){fake_shadow((void *)(uintptr_t)to), source, bytes, 0});
+    fake_stream_add(stream_of(stream), free_source, source);
+    return CUDA_SUCCESS;
+}
+
 FUNCTION(cuMemsetD8Async, (uint64_t to, unsigned char byte, size_t bytes, void *stream))
 {
     if (memory_device(to) < 0)
