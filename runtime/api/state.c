@@ -162,25 +162,15 @@ int hvd_state_check(struct hvd_state *state)
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
 
-/* What a rank computes after a loss may be wrong, and must not replace the last commit. A GPU may
- * still have worked on it when the program's handles were complete. */
-static int job_failure(void)
-{
-    struct error err = ERROR_INIT;
-    struct world *world = library_enter();
-    if (world == NULL)
-        return HVD_OK;
-    enum hvd_status status = world_failure(world, &err);
-    library_leave();
-    return status == HVD_OK ? HVD_OK : (int)library_fail(status, "%s", err.text);
-}
 
 int hvd_state_commit(struct hvd_state *state)
 {
     if (state == NULL)
         return no_state();
-    int status = job_failure();
-    if (status != HVD_OK)
+    /* What a rank computes after a loss may be wrong, and must not replace the last commit. A GPU
+     * may still have worked on it when the program's handles were complete. */
+    int status = hvd_failure();
+    if (status != HVD_OK && status != HVD_ERR_NOT_INITIALIZED)
         return status;
     elastic_state_commit(&state->core);
     return hvd_state_check(state);

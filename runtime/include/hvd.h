@@ -156,6 +156,11 @@ HVD_API int hvd_local_size(void);
 HVD_API int hvd_cross_rank(void);
 HVD_API int hvd_cross_size(void);
 
+/* HVD_OK, or the error with which every operation fails from now on, because a rank was lost or an
+ * engine failed. It asks no other rank. Call it before you keep what a GPU has computed: with
+ * HOROVOD_ENABLE_ASYNC_COMPLETION=1, wait for your stream first. */
+HVD_API int hvd_failure(void);
+
 /* Whether all hosts have the same number of ranks; false: not, or not initialized. */
 HVD_API bool hvd_is_homogeneous(void);
 
@@ -250,6 +255,12 @@ struct hvd_result {
 
 /* Frees `data` and `splits`, and sets them to NULL. NULL is accepted. */
 HVD_API void hvd_result_free(struct hvd_result *result);
+
+/* Copies `data`, which has `bytes` bytes, to `to`, and then frees the result. For memory of a GPU,
+ * `to` is on the same GPU. Then both happen in `stream`, after its present work, and the call does
+ * not wait. For host memory, `stream` is not used. HVD_ERR_ARGUMENT: a pointer is NULL.
+ * HVD_ERR_ENGINE: CUDA failed. The result stays as it is after an error. */
+HVD_API int hvd_result_move(struct hvd_result *result, void *to, size_t bytes, void *stream);
 
 /* Whether the operation is complete. HVD_OK: complete and successful. HVD_IN_PROGRESS: not
  * complete. Otherwise the error of the operation, or HVD_ERR_UNKNOWN_HANDLE. Does not release the

@@ -83,6 +83,17 @@ int hvd_cross_size(void)
     return place().cross_size;
 }
 
+int hvd_failure(void)
+{
+    struct error err = ERROR_INIT;
+    struct world *world = library_enter();
+    if (world == NULL)
+        return HVD_ERR_NOT_INITIALIZED;
+    enum hvd_status status = world_failure(world, &err);
+    library_leave();
+    return status == HVD_OK ? HVD_OK : (int)library_fail(status, "%s", err.text);
+}
+
 bool hvd_is_homogeneous(void)
 {
     struct world *world = library_enter();

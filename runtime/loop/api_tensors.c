@@ -213,6 +213,22 @@ void hvd_result_free(struct hvd_result *result)
     result->splits = NULL;
 }
 
+int hvd_result_move(struct hvd_result *result, void *to, size_t bytes, void *stream)
+{
+    struct error err = ERROR_INIT;
+    if (result == NULL || (bytes > 0 && (result->data == NULL || to == NULL)))
+        return library_fail(HVD_ERR_ARGUMENT, "the result or its new place is NULL");
+    int moved = bytes > 0 ? cuda_move_if_device(result->data, to, bytes, stream, &err) : 0;
+    if (moved < 0)
+        return library_fail(HVD_ERR_ENGINE, "%s", err.text);
+    if (moved > 0)
+        result->data = NULL;
+    else if (bytes > 0)
+        memcpy(to, result->data, bytes);
+    hvd_result_free(result);
+    return HVD_OK;
+}
+
 /* ---- Collectives ----------------------------------------------------------------------------- */
 
 int hvd_allreduce_async(const struct hvd_tensor *tensor, const struct hvd_options *options,

@@ -191,8 +191,21 @@ static void check_same(const struct test_case *one, int rank, int64_t first, int
         worker_fail("%s: the rows of rank %d are wrong", one->name, rank);
 }
 
+/* `data`: what is in the result. */
+static void check_move(const struct place *place, const struct test_case *one, size_t bytes,
+                       const char *data, struct hvd_result *result)
+{
+    void *to = place_new(place, bytes);
+    char *moved AUTO_FREE = mem_alloc(bytes);
+    job_expect(hvd_result_move(result, to, bytes, NULL), HVD_OK, "", one->name);
+    place_get(place, moved, to, bytes);
+    if (memcmp(moved, data, bytes) != 0 || result->data != NULL || result->splits != NULL)
+        worker_fail("%s: the result was not moved", one->name);
+    place_free(place, to);
+}
+
 static void check_moved(const struct job *job, const struct place *place,
-                        const struct test_case *one, const struct hvd_result *result)
+                        const struct test_case *one, struct hvd_result *result)
 {
     size_t bytes = (size_t)result->rows * hvd_type_bytes(one->type);
     char *data AUTO_FREE = mem_alloc(bytes);
@@ -214,6 +227,7 @@ static void check_moved(const struct job *job, const struct place *place,
     if (result->rows != total)
         worker_fail("%s: %lld rows, not %lld", one->name, (long long)result->rows,
                     (long long)total);
+    check_move(place, one, bytes, data, result);
 }
 
 /* NCCL divides the sum of integers. */

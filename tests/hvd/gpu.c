@@ -275,6 +275,7 @@ static void run_killed(struct test *test)
     }
     printf("the last step took %lld us\n", (long long)(now_us() - before_us));
     job_expect(status, HVD_ERR_PEER_LOST, "", "the step in which a rank died");
+    job_expect(hvd_failure(), HVD_ERR_PEER_LOST, "", "hvd_failure");
     hvd_handle handle;
     job_expect(hvd_barrier_async(NULL, &handle), HVD_ERR_PEER_LOST, "", "a later call");
 }

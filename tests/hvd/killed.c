@@ -152,6 +152,7 @@ static void run_phase(const struct scene *scene, int (*run)(const struct scene *
     if (status == HVD_OK)
         return;
     job_expect(status, HVD_ERR_PEER_LOST, "", "the round in which a rank died");
+    job_expect(hvd_failure(), HVD_ERR_PEER_LOST, "", "hvd_failure");
     job_expect(hvd_barrier_async(NULL, &handle), HVD_ERR_PEER_LOST, "", "a later call");
 }
 

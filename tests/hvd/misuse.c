@@ -71,6 +71,7 @@ static void test_others_outside(void)
     OUTSIDE(hvd_process_set_ids(ranks, 1));
     OUTSIDE(hvd_timeline_start("timeline.json", false));
     OUTSIDE(hvd_timeline_stop());
+    OUTSIDE(hvd_failure());
     OUTSIDE(hvd_sampler_create(10, true, 1, &sampler));
     EXPECT(hvd_state_create(&state), HVD_OK, "");
     EXPECT(hvd_state_add(state, "data", data, sizeof data), HVD_OK, "");
@@ -157,6 +158,11 @@ static void test_null_pointers(void)
     WRONG(hvd_timeline_start("", true), "path");
     EXPECT(hvd_timeline_stop(), HVD_OK, "");
     hvd_result_free(NULL);
+    struct hvd_result result = HVD_RESULT_INIT;
+    WRONG(hvd_result_move(NULL, data, 0, NULL), "NULL");
+    WRONG(hvd_result_move(&result, data, 4, NULL), "NULL");
+    EXPECT(hvd_result_move(&result, NULL, 0, NULL), HVD_OK, "");
+    EXPECT(hvd_failure(), HVD_OK, "");
     if (hvd_engine_built(NULL) || hvd_engine_built("") || hvd_engine_built("../gloo"))
         worker_fail("an engine without a name was built in");
 }

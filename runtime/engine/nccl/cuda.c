@@ -60,20 +60,63 @@ int cuda_check(const struct cuda *cuda, int result, const char *what, struct err
     return error_set(err, "%s: %s (error %d of CUDA)", what, text, result);
 }
 
+/* A pointer of a GPU, with its context current in this thread. */
+struct visit {
+    struct cuda cuda;
+    int device; /* -1: it is host memory, and there is nothing to end */
+    void *context;
+};
+
+/* 1: it has begun. 0: it is host memory. -1: CUDA failed. */
+static int visit_begin(struct visit *visit, const void *data, struct error *err)
+{
+    struct cuda *cuda = &visit->cuda;
+    if (data == NULL || cuda_find(cuda, NULL) != 1)
+        return 0;
+    visit->device = cuda_device_of(cuda, data);
+    int result = CUDA_SUCCESS;
+    if (visit->device >= 0)
+        result = cuda->context_retain(&visit->context, visit->device);
+    if (visit->device >= 0 && result == CUDA_SUCCESS) {
+        result = cuda->context_push(visit->context);
+        if (result == CUDA_SUCCESS)
+            return 1;
+        cuda->context_release(visit->device);
+    }
+    int rc = cuda_check(cuda, result, "the context of the GPU", err);
+    cuda_forget(cuda);
+    return rc;
+}
+
+static void visit_end(struct visit *visit)
+{
+    visit->cuda.context_pop(&visit->context);
+    visit->cuda.context_release(visit->device);
+    cuda_forget(&visit->cuda);
+}
+
 bool cuda_free_if_device(void *data)
 {
-    struct cuda cuda;
-    if (data == NULL || cuda_find(&cuda, NULL) != 1)
-        return false;
-    int device = cuda_device_of(&cuda, data);
-    void *context = NULL;
-    if (device >= 0 && cuda.context_retain(&context, device) == CUDA_SUCCESS) {
-        if (cuda.context_push(context) == CUDA_SUCCESS) {
-            cuda.memory_free(cuda_address(data));
-            cuda.context_pop(&context);
-        }
-        cuda.context_release(device);
+    struct visit visit;
+    int begun = visit_begin(&visit, data, NULL);
+    if (begun == 1) {
+        visit.cuda.memory_free(cuda_address(data));
+        visit_end(&visit);
     }
-    cuda_forget(&cuda);
-    return device >= 0;
+    return begun != 0;
+}
+
+int cuda_move_if_device(void *data, void *to, size_t bytes, void *stream, struct error *err)
+{
+    struct visit visit;
+    int begun = visit_begin(&visit, data, err);
+    if (begun != 1)
+        return begun;
+    const struct cuda *cuda = &visit.cuda;
+    int rc = cuda_check(cuda, cuda->copy(cuda_address(to), cuda_address(data), bytes, stream),
+                        "cuMemcpyDtoDAsync", err);
+    if (rc == 0)
+        rc = cuda_check(cuda, cuda->memory_give(cuda_address(data), stream), "cuMemFreeAsync", err);
+    visit_end(&visit);
+    return rc == 0 ? 1 : -1;
 }

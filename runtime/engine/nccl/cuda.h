@@ -85,6 +85,10 @@ int cuda_check(const struct cuda *cuda, int result, const char *what, struct err
 /* Frees `data` if it is memory of a GPU. False: it is not. */
 bool cuda_free_if_device(void *data);
 
+/* If `data` is memory of a GPU, copies it to `to` and then frees it, in the order of the stream. 0:
+ * it is not. -1: CUDA failed, and nothing is freed. */
+int cuda_move_if_device(void *data, void *to, size_t bytes, void *stream, struct error *err);
+
 static inline cuda_pointer cuda_address(const void *pointer)
 {
     return (cuda_pointer)(uintptr_t)pointer;
