@@ -13,6 +13,7 @@ from horovod.common.basics import basics
 from horovod.common.process_sets import global_process_set
 from horovod.common.util import split_list
 from horovod.torch.compression import Compression
+from horovod.torch.delta_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.mpi_ops import (
     Adasum,
     Average,
@@ -197,8 +198,6 @@ def _check(op, backward_passes_per_step, gradient_predivide_factor, process_set)
         raise ValueError("gradient_predivide_factor needs op=hvd.Average")
     if op == Adasum and process_set is not global_process_set:
         raise NotImplementedError("Adasum supports only the global process set")
-    if op == Adasum and basics.size() > 1:
-        raise NotImplementedError("DistributedOptimizer does not support op=hvd.Adasum yet; use op=hvd.Average")
 
 
 def DistributedOptimizer(
@@ -214,11 +213,16 @@ def DistributedOptimizer(
     process_set=global_process_set,
 ):
     """An optimizer of the same class, with the same groups, whose step() first combines the gradients
-    of all ranks. The state is not copied: wrap an optimizer before its first step."""
+    of all ranks. The state is not copied: wrap an optimizer before its first step.
+
+    With op=Adasum, each rank steps alone, and what the parameters change by is combined: see delta_optimizer.py.
+    `groups`, `sparse_as_dense` and skip_synchronize() are not for it."""
     _check(op, backward_passes_per_step, gradient_predivide_factor, process_set)
     if num_groups != 0:
         warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
+    if op == Adasum and _may_have_peers():
+        return wrap(_DistributedAdasumOptimizer, optimizer, named_parameters, compression, backward_passes_per_step)
     return wrap(
         _DistributedOptimizer,
         optimizer,
