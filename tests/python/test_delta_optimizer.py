@@ -6,6 +6,7 @@ import horovod.torch as hvd
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
+from training import make_data, make_model, weights
 
 STEPS = 6
 OPTIMIZERS = {
@@ -13,20 +14,6 @@ OPTIMIZERS = {
     "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
     "adam": lambda p: torch.optim.Adam(p, lr=0.01),
 }
-
-
-def make_model():
-    torch.manual_seed(1)
-    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
-
-
-def make_data(size):
-    torch.manual_seed(2)
-    return torch.randn(24 * size, 8), torch.randint(0, 4, (24 * size,))
-
-
-def weights(model):
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
 def pair(a, b):

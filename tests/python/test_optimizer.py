@@ -1,43 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import copy
-import warnings
 
 import horovod.torch as hvd
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
-
-STEPS = 10
-
-
-def make_model():
-    torch.manual_seed(1)
-    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
-
-
-def make_data(size):
-    torch.manual_seed(2)
-    return torch.randn(24 * size, 8), torch.randint(0, 4, (24 * size,))
-
-
-def weights(model):
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
-
-
-def train_alone(size, steps=STEPS):
-    """One process with the whole batch."""
-    model, (inputs, labels) = make_model(), make_data(size)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        cross_entropy(model(inputs), labels).backward()
-        optimizer.step()
-    return weights(model)
-
-
-def wrap(model, **options):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    return hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **options)
+from training import STEPS, make_data, make_model, train_alone, weights, wrap
 
 
 @pytest.mark.parametrize(
@@ -126,37 +94,6 @@ def test_groups_of_parameters(rank, size):
         wrap(model, groups=-1)
     with pytest.warns(DeprecationWarning):
         wrap(model, num_groups=2)
-
-
-def test_clipping_and_skip_synchronize(rank, size):
-    model, (inputs, labels) = make_model(), make_data(size)
-    alone = make_model()
-    alone_optimizer = torch.optim.SGD(alone.parameters(), lr=0.1, momentum=0.9)
-    optimizer = wrap(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for _ in range(STEPS):
-            optimizer.zero_grad()
-            cross_entropy(model(inputs[rank::size]), labels[rank::size]).backward()
-            optimizer.synchronize()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-            with optimizer.skip_synchronize():
-                optimizer.step()
-            alone_optimizer.zero_grad()
-            cross_entropy(alone(inputs), labels).backward()
-            torch.nn.utils.clip_grad_norm_(alone.parameters(), 0.1)
-            alone_optimizer.step()
-    assert torch.allclose(weights(model), weights(alone), atol=1e-6)
-
-
-def test_a_step_after_synchronize_warns():
-    model = make_model()
-    optimizer = wrap(model)
-    model(torch.ones(1, 8)).sum().backward()
-    optimizer.synchronize()
-    with pytest.warns(UserWarning, match=r"optimizer.step\(\) called without optimizer.skip_synchronize\(\)") as found:
-        optimizer.step()
-    assert len(found) == 1
 
 
 def test_parameters_that_a_rank_does_not_use(rank, size):
@@ -251,21 +188,6 @@ def test_bad_options():
     for options in ({"backward_passes_per_step": 0}, {"gradient_predivide_factor": 2.0, "op": hvd.Sum}):
         with pytest.raises(ValueError):
             wrap(model, **options)
-
-
-def test_amp_pattern(rank, size):
-    """As with GradScaler on a CPU: the gradients are unscaled between synchronize() and step()."""
-    model, (inputs, labels) = make_model(), make_data(size)
-    optimizer = wrap(model)
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        (cross_entropy(model(inputs[rank::size]), labels[rank::size]) * 1024).backward()
-        optimizer.synchronize()
-        for p in model.parameters():
-            p.grad.div_(1024)
-        with optimizer.skip_synchronize():
-            optimizer.step()
-    assert torch.allclose(weights(model), train_alone(size), atol=1e-6)
 
 
 def test_hooks_of_later_versions(monkeypatch, rank, size):

@@ -147,17 +147,22 @@ class _DistributedOptimizer(Wrapper):
         if handle is None:
             return
         if callable(handle):
-            parameter.grad = handle()
+            self._store(parameter, handle())
             return
         _, compressed = context
         self._store(parameter, self._compression.decompress(synchronize(handle), compressed))
 
     @staticmethod
-    def _store(parameter, gradient):
-        if parameter.grad.is_sparse:
-            gradient = gradient.to_sparse()
-        if gradient is not parameter.grad:
-            parameter.grad = gradient
+    def _store(parameter, combined):
+        """Into the tensor that the gradient is: a script may have views of it."""
+        gradient = parameter.grad
+        if combined is gradient:
+            return
+        with torch.no_grad():
+            if gradient.is_sparse:
+                gradient.zero_().add_(combined if combined.is_sparse else combined.to_sparse())
+            else:
+                gradient.copy_(combined)
 
     def _forget(self):
         Wrapper._forget(self)
