@@ -36,6 +36,7 @@
 #include "model/env/horovod.h"
 #include "model/env/scrub.h"
 #include "model/exit/signal_rules.h"
+#include "model/hang/expect.h"
 #include "transport/local.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
@@ -264,6 +265,16 @@ static int check_signals(const struct settings *settings, const struct place *pl
     return signal_rules_from(settings, place->allocation.kind == ALLOCATION_SLURM, &rules, err);
 }
 
+/* Checks --expect before anything starts. */
+static int check_hang(const struct settings *settings, struct error *err)
+{
+    struct expects *expects = NULL;
+    int result =
+        expects_create(&settings->expect, settings_place(settings, OPT_expect), &expects, err);
+    expects_destroy(expects);
+    return result;
+}
+
 /* `hvdrun run` is the same as `hvdrun`. */
 static bool says_run(int argc, char *const *argv)
 {
@@ -290,7 +301,7 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     int skipped = says_run(argc, argv) ? 1 : 0;
     if (first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0 ||
         command_line_parse(argc - skipped, argv + skipped, environ, line, err) < 0 ||
-        check_detach(line, err) < 0)
+        check_detach(line, err) < 0 || check_hang(&line->settings, err) < 0)
         return -1;
     int result = about(line);
     if (result >= 0)

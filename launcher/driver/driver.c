@@ -160,6 +160,7 @@ static void advance(struct job *job)
 static void ending(struct job *job)
 {
     kind_ending(job);
+    hang_watch_ending(job->hang_watch);
     time_limit_stop(job->time_limit);
     stdin_feed_stop(job->stdin_feed);
     reach_stop(job->reach);
@@ -206,7 +207,6 @@ static int job_open(struct job *job, struct error *err)
     job->orphans = orphans_create(job);
     job->looks = looks_create(job);
     job->time_limit = time_limit_create(job);
-    job->hang_watch = hang_watch_create(job);
     job->suspension = suspension_create(job);
     job->sampler = sampler_create(job);
     job->warning = warning_create(job, user_signals_end, err);
@@ -215,7 +215,7 @@ static int job_open(struct job *job, struct error *err)
         return -1;
     if (job->kind->has_workers && stdin_feed_check(job, err) < 0)
         return -1;
-    if (events_open(job, err) < 0)
+    if (events_open(job, err) < 0 || hang_watch_open(job, err) < 0)
         return -1;
     job->rendezvous = job_rendezvous_create(job);
     job->mpi = job_mpi_create(job);

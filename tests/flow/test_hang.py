@@ -134,6 +134,29 @@ class Hang(Flow):
         self.expect(self.run_job("-np", 2, "--hang-timeout", 1, "--grace", 1, "/bin/sh", "-c",
                                  "echo ready; exec " + worker("hang")), 119)
 
+    def test_a_line_that_must_come(self):
+        script = self.write("retry.py", "import os, sys, time\n"
+                                        "for step in range(3): print('step', step, flush=True)\n"
+                                        "for _ in range(int(sys.argv[1])): print(sys.argv[2], flush=True); time.sleep(0.2)\n")
+        events = self.box.path("events")
+        result = self.run_job("-np", 2, "--expect", "^step [0-9]+$:2s", "--grace", 1, "--events", events, sys.executable, script, 10000, "retry")
+        self.expect(result, 119)
+        self.expect_said(result, r"(?m)^ +\[0-1\] [^\n]*retry.py:3 <module>")
+        self.expect_said(result, r"the job hangs: no line has matched --expect '\^step \[0-9\]\+\$' for 2.0 s; ")
+        with open(events) as file:
+            self.assertEqual([event["event"] for event in map(json.loads, file)].count("hung"), 1)
+        result = self.run_job("-np", 2, "--expect", "step:3s", sys.executable, script, 30, "step 7")
+        self.expect_not_said(self.expect(result, 0), "matched")
+
+    def test_a_line_that_never_comes(self):
+        result = self.run_job("-np", 1, "--expect", "step:100ms", "sh", "-c", "echo steep; sleep 1")
+        self.expect_said(self.expect(result, 0), "no line has ever matched --expect 'step'")
+
+    def test_expectations_that_are_wrong(self):
+        for text, why in (("step", "expected REGEX:TIME"), ("st(ep:1s", r"--expect: 'st\(ep': "), (r"(a)\1:1s", "not supported")):
+            with self.subTest(text=text):
+                self.expect_said(self.expect(self.run_job("-np", 1, "--expect", text, "false"), 2), why)
+
     def test_wrong_words(self):
         self.expect(self.run_job("-np", 1, "--hang-timeout", "soon", "true"), 2)
         self.expect(self.run_job("-np", 1, "--on-hang", "cry", "true"), 2)

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/strv.h"
 #include "model/hang/hang.h"
 #include "sim/rng.h"
 
@@ -21,10 +22,13 @@ struct actor {
 struct world {
     struct rng rng;
     struct hang *hang;
+    struct expects *expects; /* NULL: none */
     struct hang_limits limits;
     struct actor ranks[RANKS_MAX];
     int count, mover; /* mover: the rank that makes the progress of a phase */
     int64_t now_ms, period_ms, event_ms, next_event_ms;
+    int64_t expect_ms, next_line_ms; /* expect_ms: 0: no line is expected */
+    bool line_due;                   /* one has come, and no rank has started since */
     struct outcome outcome;
 };
 
@@ -60,6 +64,7 @@ static void move_step(struct world *world, enum phase phase, int64_t ms)
     rank->place = 1 + some(world, 0, 3);
     switch (phase) {
     case PHASE_TRAIN:
+    case PHASE_LOOP:
         sample->cpu_us += (uint64_t)ms * some(world, 400, 1000) + 30000;
         sample->waits += (uint64_t)ms * some(world, 10, 200) / 1000 + 8;
         break;
@@ -98,6 +103,7 @@ static void move_step(struct world *world, enum phase phase, int64_t ms)
             *sample = (struct hang_sample){.cpu_us = some(world, 0, 100000)};
             hang_seat(world->hang, world->mover, false);
             hang_seat(world->hang, world->mover, true);
+            world->line_due = false;
         }
         break;
     case PHASE_DEBUG: sample->debugged = true; break;
@@ -106,6 +112,22 @@ static void move_step(struct world *world, enum phase phase, int64_t ms)
     case PHASE_HANG:
     case PHASES: break;
     }
+}
+
+/* In time, by the mover's own clock: one that is held prints the line later. */
+static void print_line(struct world *world, enum phase phase, int64_t ms)
+{
+    static const char line[] = "step\n";
+    int64_t most = world->expect_ms - 4 * world->period_ms;
+    if (world->expects == NULL || phase == PHASE_HANG || phase == PHASE_LOOP)
+        return;
+    if (phase == PHASE_STALL || phase == PHASE_DEBUG)
+        world->next_line_ms += ms;
+    if (phase == PHASE_SUSPEND || world->now_ms < world->next_line_ms)
+        return;
+    expects_bytes(world->expects, world->mover, 0, line, sizeof(line) - 1, world->now_ms);
+    world->line_due = true;
+    world->next_line_ms = world->now_ms + (most > 0 ? rng_between(&world->rng, 0, most) : 0);
 }
 
 /* A frame can be late, too, but not one after the other. */
@@ -120,13 +142,14 @@ static void step(struct world *world, enum phase phase)
 {
     int64_t ms = world->period_ms + rng_between(&world->rng, 0, world->period_ms / 10);
     world->now_ms += phase == PHASE_SUSPEND ? 0 : ms; /* the driver's clock stands still */
+    print_line(world, phase, ms);
     for (int i = 0; i < world->count; i++) {
         struct actor *rank = &world->ranks[i];
         bool mover = phase != PHASE_HANG && i == world->mover;
         rank->sample.debugged = false;
         if (phase == PHASE_SUSPEND)
             continue;
-        if (phase == PHASE_TRAIN || mover) {
+        if (phase == PHASE_TRAIN || phase == PHASE_LOOP || mover) {
             int chosen = world->mover;
             world->mover = i;
             move_step(world, phase, ms);
@@ -165,26 +188,47 @@ static void pass(struct world *world, enum phase phase, enum phase lie)
     }
 }
 
-/* From now on all wait. What must come comes within the limit, and the time to look at those that
- * spin. */
+static int64_t least(int64_t a, int64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* What must come, and the limit for it. */
+static enum hang_news wanted(const struct world *world, enum phase phase, int64_t *limit)
+{
+    int64_t due = world->line_due ? world->expect_ms : 0;
+    int64_t found = phase == PHASE_LOOP ? due : least(world->limits.hang_ms, due);
+    *limit = found > 0 ? found : world->limits.warning_ms;
+    return found > 0 ? HANG_FOUND : HANG_WARNING;
+}
+
+/* From now on all wait, or the line does not come. What must come comes within the limit, and the
+ * time to look at those that spin. */
 static void end_in_a_hang(struct world *world, enum phase phase, enum phase lie)
 {
-    bool wants_verdict = world->limits.hang_ms > 0;
-    int64_t limit = wants_verdict ? world->limits.hang_ms : world->limits.warning_ms;
+    int64_t limit;
+    enum hang_news news = HANG_NOTHING, last = wanted(world, phase, &limit);
     int64_t begun = world->now_ms, steps = limit / world->period_ms + SLACK_STEPS;
     world->outcome.hung = true;
-    for (; steps > 0 && world->outcome.problem == NULL; steps--) {
+    for (; steps > 0 && world->outcome.problem == NULL && news != last; steps--) {
         step(world, phase);
-        enum hang_news news = hang_tick(world->hang, world->now_ms);
-        judge(world, phase, lie != PHASE_HANG, news);
-        if (news == (wants_verdict ? HANG_FOUND : HANG_WARNING)) {
-            world->outcome.late_ms = world->now_ms - begun - limit;
-            return;
-        }
+        news = hang_tick(world->hang, world->now_ms);
+        judge(world, phase, lie != PHASE_HANG && lie != PHASE_LOOP, news);
     }
-    if (world->outcome.problem == NULL)
-        world->outcome.problem = "a hang was not found within the limit";
+    world->outcome.late_ms = world->now_ms - begun - limit;
+    if (news == last || world->outcome.problem != NULL)
+        return;
+    world->outcome.problem = "a hang was not found within the limit";
     world->outcome.phase = phase;
+}
+
+static void expect_lines(struct world *world, int64_t limit)
+{
+    struct strv texts AUTO_STRV = STRV_INIT;
+    struct error err = ERROR_INIT;
+    world->expect_ms = rng_between(&world->rng, limit / 2, limit * 2);
+    strv_printf(&texts, "^step$:%lldms", (long long)world->expect_ms);
+    expects_create(&texts, "--expect", &world->expects, &err);
 }
 
 static void init(struct world *world, uint64_t seed)
@@ -194,13 +238,11 @@ static void init(struct world *world, uint64_t seed)
     int64_t limit = rng_between(&world->rng, 1000, 1800000);
     world->limits.hang_ms = which != 0 ? limit : 0;
     world->limits.warning_ms = which != 1 ? rng_between(&world->rng, limit / 2, limit * 2) : 0;
-    world->hang = hang_create(&world->limits);
+    if (rng_chance(&world->rng, 50))
+        expect_lines(world, limit);
+    world->hang = hang_create(&world->limits, world->expects);
     world->period_ms = hang_period_ms(world->hang);
-    int64_t shortest = world->limits.hang_ms == 0      ? world->limits.warning_ms
-                       : world->limits.warning_ms == 0 ? world->limits.hang_ms
-                       : world->limits.hang_ms < world->limits.warning_ms
-                           ? world->limits.hang_ms
-                           : world->limits.warning_ms;
+    int64_t shortest = least(world->limits.hang_ms, world->limits.warning_ms);
     world->event_ms = shortest - 4 * world->period_ms > 1 ? shortest - 4 * world->period_ms : 1;
     world->count = 1 + rng_below(&world->rng, RANKS_MAX);
     for (int i = 0; i < world->count; i++) {
@@ -215,15 +257,17 @@ struct outcome world_run(uint64_t seed, enum phase lie)
     init(&world, seed);
     enum phase phase = PHASE_TRAIN;
     for (int i = 0; i < PHASES_MAX && world.outcome.problem == NULL; i++) {
-        phase = i == 0 ? PHASE_TRAIN : (enum phase)rng_below(&world.rng, PHASE_HANG);
+        phase = i == 0 ? PHASE_TRAIN : (enum phase)rng_below(&world.rng, PHASE_LOOP);
         world.mover = rng_below(&world.rng, world.count);
         world.next_event_ms = 0;
         for (int j = 0; j < world.count; j++)
             world.ranks[j].spins = rng_chance(&world.rng, 40);
         pass(&world, phase, lie);
     }
+    enum phase last = world.line_due && rng_chance(&world.rng, 50) ? PHASE_LOOP : PHASE_HANG;
     if (world.outcome.problem == NULL && rng_chance(&world.rng, 60))
-        end_in_a_hang(&world, lie < PHASE_HANG ? lie : PHASE_HANG, lie);
+        end_in_a_hang(&world, lie < PHASE_LOOP ? lie : last, lie);
     hang_destroy(world.hang);
+    expects_destroy(world.expects);
     return world.outcome;
 }

@@ -3,6 +3,8 @@
  * One schedule of the simulator of the hang verdict (launcher/model/hang/hang.h). A job with a few
  * ranks on a few hosts goes through phases, and hangs at last or not. In each phase before that,
  * one rank makes progress in a way that is hard to see. The others wait for it, asleep or spinning.
+ * In some jobs a line is expected (expect.h). The mover prints it often enough, unless its host
+ * stands still, a debugger holds it, or it has just been started.
  *
  * What the model cannot tell from a hang is not simulated: a rank that computes at one place of its
  * program, for longer than the limit, without new memory, output, I/O or waiting.
@@ -27,6 +29,7 @@
     X(PHASE_STALL, "the host of one stands still")                           \
     X(PHASE_SUSPEND, "the job is suspended")                                 \
     X(PHASE_RESTART, "one is replaced by another worker, again and again")   \
+    X(PHASE_LOOP, "all compute, without the expected line")                  \
     X(PHASE_HANG, "all wait for ever")
 
 enum phase {

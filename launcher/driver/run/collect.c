@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/run/exits.h"
+#include "driver/run/hang_watch.h"
 
 /* Bytes of one agent that have not been consumed. */
 struct debt {
@@ -141,6 +142,7 @@ int collect_bytes(struct job *job, struct node_link *node, const struct agent_fr
     if (job->metrics != NULL)
         record->output_lines += count_lines(body, bytes);
     remember(job, data.seat, stream, body, bytes, when);
+    hang_watch_bytes(job->hang_watch, (int)data.seat, stream == OUTPUT_STDERR, body, bytes);
     int64_t age = clock_mono_ns() - when;
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
     collect->direct = true;

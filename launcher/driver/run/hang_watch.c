@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
@@ -19,6 +20,7 @@
 
 struct hang_watch {
     struct job *job;
+    struct expects *expects; /* NULL: none */
     struct hang *hang;
     struct loop_timer *tick;
     uint64_t *places; /* of the ranks in the look that is being read */
@@ -55,15 +57,26 @@ static void warn(const struct hang_watch *watch)
     events_job(job->events, "hang_warning");
 }
 
+static void put_cause(const struct hang_watch *watch, struct buf *out)
+{
+    int unmet = hang_unmet(watch->hang);
+    if (unmet < 0)
+        buf_printf(out, "no rank has shown progress for --hang-timeout %.1f s",
+                   (double)watch->job->settings->hang_timeout / 1000);
+    else
+        buf_printf(out, "no line has matched --expect '%s' for %.1f s",
+                   expects_pattern(watch->expects, unmet),
+                   (double)expects_limit_ms(watch->expects, unmet) / 1000);
+}
+
 /* The text of a hang, for the user; free it. `look` may be NULL. */
 static char *hang_text(const struct hang_watch *watch, const struct look *look)
 {
-    const struct job *job = watch->job;
-    struct buf culprit AUTO_BUF = BUF_INIT(TEXT_MAX);
+    struct buf culprit AUTO_BUF = BUF_INIT(TEXT_MAX), cause AUTO_BUF = BUF_INIT(TEXT_MAX);
+    put_cause(watch, &cause);
     if (look != NULL)
-        hang_culprit(job, watch->hang, look, &culprit);
-    return mem_printf("the job hangs: no rank has shown progress for --hang-timeout %.1f s%s%s",
-                      (double)job->settings->hang_timeout / 1000, look != NULL ? "; " : "",
+        hang_culprit(watch->job, watch->hang, look, &culprit);
+    return mem_printf("the job hangs: %s%s%s", buf_text(&cause), look != NULL ? "; " : "",
                       buf_text(&culprit));
 }
 
@@ -123,16 +136,24 @@ static void tick(void *context)
         job_send_all(job, FRAME_PULSE_REQUEST, NULL);
 }
 
-struct hang_watch *hang_watch_create(struct job *job)
+int hang_watch_open(struct job *job, struct error *err)
 {
-    struct hang_limits limits = {job->settings->hang_warning, job->settings->hang_timeout};
-    if (!job->kind->has_workers || (limits.warning_ms <= 0 && limits.hang_ms <= 0))
-        return NULL;
+    const struct settings *settings = job->settings;
+    struct hang_limits limits = {settings->hang_warning, settings->hang_timeout};
+    struct expects *expects = NULL;
+    if (!job->kind->has_workers)
+        return 0;
+    if (expects_create(&settings->expect, settings_place(settings, OPT_expect), &expects, err) < 0)
+        return -1;
+    if (limits.warning_ms <= 0 && limits.hang_ms <= 0 && expects == NULL)
+        return 0;
     struct hang_watch *watch = mem_alloc(sizeof(*watch));
-    *watch = (struct hang_watch){.job = job, .hang = hang_create(&limits)};
+    *watch =
+        (struct hang_watch){.job = job, .expects = expects, .hang = hang_create(&limits, expects)};
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));
-    return watch;
+    job->hang_watch = watch;
+    return 0;
 }
 
 void hang_watch_destroy(struct hang_watch *watch)
@@ -141,7 +162,27 @@ void hang_watch_destroy(struct hang_watch *watch)
         return;
     loop_timer_destroy(watch->tick);
     hang_destroy(watch->hang);
+    expects_destroy(watch->expects);
     free(watch);
+}
+
+void hang_watch_bytes(struct hang_watch *watch, int seat, int stream, const void *bytes,
+                      size_t length)
+{
+    if (watch != NULL && watch->expects != NULL)
+        expects_bytes(watch->expects, seat, stream, bytes, length, job_running_ms(watch->job));
+}
+
+void hang_watch_ending(const struct hang_watch *watch)
+{
+    if (watch == NULL || watch->job->started_ns == 0)
+        return;
+    int64_t ran_ms = (clock_mono_ns() - watch->job->started_ns) / 1000000;
+    for (int i = 0; i < expects_count(watch->expects); i++) {
+        if (expects_never_met(watch->expects, i) && ran_ms > expects_limit_ms(watch->expects, i))
+            log_warning(&watch->job->log, "no line has ever matched --expect '%s'",
+                        expects_pattern(watch->expects, i));
+    }
 }
 
 static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse)

@@ -30,6 +30,9 @@ struct hang {
     struct rank *ranks;
     int count;
     bool armed, warned, found;
+    struct expects *expects;
+    int unmet; /* the expectation for which there is a verdict; -1: none */
+    int64_t unmet_ms;
 };
 
 static int64_t shorter(int64_t a, int64_t b)
@@ -39,15 +42,16 @@ static int64_t shorter(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-struct hang *hang_create(const struct hang_limits *limits)
+struct hang *hang_create(const struct hang_limits *limits, struct expects *expects)
 {
     struct hang *hang = mem_alloc(sizeof(*hang));
-    int64_t period = shorter(limits->warning_ms, limits->hang_ms) / HANG_PERIODS;
+    int64_t least = shorter(limits->warning_ms, limits->hang_ms);
+    int64_t period = shorter(least, expects_shortest_ms(expects)) / HANG_PERIODS;
     if (period < HANG_PERIOD_MIN_MS)
         period = HANG_PERIOD_MIN_MS;
     if (period > HANG_PERIOD_MAX_MS)
         period = HANG_PERIOD_MAX_MS;
-    *hang = (struct hang){.limits = *limits, .period_ms = period};
+    *hang = (struct hang){.limits = *limits, .period_ms = period, .expects = expects, .unmet = -1};
     return hang;
 }
 
@@ -73,8 +77,10 @@ void hang_seat(struct hang *hang, int seat, bool runs)
             hang->ranks[i] = (struct rank){.runs = false};
         hang->count = seat + 1;
     }
-    if (hang->ranks[seat].runs != runs)
-        hang->ranks[seat] = (struct rank){.runs = runs};
+    if (hang->ranks[seat].runs == runs)
+        return;
+    hang->ranks[seat] = (struct rank){.runs = runs};
+    expects_disarm(hang->expects);
 }
 
 static void moved(struct rank *rank)
@@ -126,6 +132,8 @@ void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, 
     bool unknown = !rank->sampled || is_another_worker(&rank->last, sample) ||
                    elapsed > GAP_PERIODS * hang->period_ms;
     enum hang_way way = unknown ? HANG_MOVES : way_of(&rank->last, sample, elapsed);
+    if (unknown || sample->debugged)
+        expects_restart(hang->expects, now_ms);
     hang->armed = hang->armed || has_begun(sample);
     if (way == HANG_MOVES)
         moved(rank);
@@ -187,11 +195,39 @@ static void forget_looks(struct hang *hang)
     }
 }
 
-enum hang_news hang_tick(struct hang *hang, int64_t now_ms)
+/* The time up to which every rank has been sampled. */
+static int64_t seen_ms(const struct hang *hang)
+{
+    int64_t seen = INT64_MAX;
+    for (int seat = 0; seat < hang->count; seat++) {
+        const struct rank *rank = &hang->ranks[seat];
+        int64_t last = rank->sampled ? rank->last_ms : 0;
+        seen = rank->runs && last < seen ? last : seen;
+    }
+    return seen < INT64_MAX ? seen : 0;
+}
+
+static enum hang_news judge_expects(struct hang *hang, int64_t now_ms)
+{
+    int64_t seen = seen_ms(hang);
+    if (hang->unmet >= 0 && !expects_is_overdue(hang->expects, hang->unmet, seen)) {
+        bool met = expects_last_ms(hang->expects, hang->unmet) > hang->unmet_ms;
+        hang->unmet = -1;
+        return met ? HANG_PASSED : HANG_NOTHING;
+    }
+    if (hang->unmet >= 0 || hang->found)
+        return HANG_NOTHING;
+    hang->unmet = expects_overdue(hang->expects, seen);
+    hang->unmet_ms = now_ms;
+    return hang->unmet >= 0 ? HANG_FOUND : HANG_NOTHING;
+}
+
+static enum hang_news judge_silence(struct hang *hang, int64_t now_ms)
 {
     const struct hang_limits *limits = &hang->limits;
     int64_t quiet = hang_quiet_ms(hang, now_ms);
-    bool kill = limits->hang_ms > 0 && !hang->found, warn = limits->warning_ms > 0 && !hang->warned;
+    bool kill = limits->hang_ms > 0 && !hang->found &&
+                hang->unmet<0, warn = limits->warning_ms> 0 && !hang->warned;
     struct spinning spinning = spinning_ranks(hang);
     if ((hang->warned || hang->found) && quiet == 0) {
         hang->warned = hang->found = false;
@@ -209,6 +245,17 @@ enum hang_news hang_tick(struct hang *hang, int64_t now_ms)
     if (!near)
         forget_looks(hang);
     return near && spinning.any ? HANG_LOOK : HANG_NOTHING;
+}
+
+enum hang_news hang_tick(struct hang *hang, int64_t now_ms)
+{
+    enum hang_news news = judge_expects(hang, now_ms);
+    return news != HANG_NOTHING ? news : judge_silence(hang, now_ms);
+}
+
+int hang_unmet(const struct hang *hang)
+{
+    return hang->unmet;
 }
 
 enum hang_way hang_way(const struct hang *hang, int seat)

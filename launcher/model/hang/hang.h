@@ -15,11 +15,17 @@
  * samples that are far apart is unknown, so it counts as progress: its host may stand still. The
  * time in which a debugger holds a rank is not a part of its silence. A job that has not done
  * anything yet does not hang.
+ *
+ * A job also hangs when an expectation (expect.h) is not met, whatever its ranks do. Such a time
+ * counts only up to the last moment from which there is a sample of every rank: a line may be on
+ * its way. It begins again when a sample is far behind the one before it, or a debugger lets go.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "model/hang/expect.h"
 
 #define HANG_IO_BYTES 4096
 #define HANG_LOOKS 16
@@ -44,15 +50,16 @@ enum hang_news {
     HANG_NOTHING,
     HANG_LOOK,    /* hang_place() is wanted for every rank */
     HANG_WARNING, /* quiet for warning_ms; once */
-    HANG_FOUND,   /* quiet for hang_ms; once */
-    HANG_PASSED,  /* it had been quiet, and shows progress again; once */
+    HANG_FOUND,   /* quiet for hang_ms, or an expectation is not met: hang_unmet(); once */
+    HANG_PASSED,  /* after one of these, it shows progress again; once */
 };
 
 enum hang_way { HANG_MOVES, HANG_WAITS, HANG_SPINS };
 
 struct hang;
 
-struct hang *hang_create(const struct hang_limits *limits);
+/* `expects`: borrowed until the end; NULL: none. */
+struct hang *hang_create(const struct hang_limits *limits, struct expects *expects);
 void hang_destroy(struct hang *hang);            /* accepts NULL */
 int64_t hang_period_ms(const struct hang *hang); /* between two samples */
 
@@ -63,6 +70,8 @@ void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, 
 void hang_place(struct hang *hang, int seat, uint64_t place);
 
 enum hang_news hang_tick(struct hang *hang, int64_t now_ms);
+/* The expectation for which the last verdict was; -1: it was for the silence of the ranks. */
+int hang_unmet(const struct hang *hang);
 int64_t hang_quiet_ms(const struct hang *hang,
                       int64_t now_ms); /* for how long all ranks have been quiet */
 enum hang_way hang_way(const struct hang *hang, int seat); /* how it spends the quiet time */

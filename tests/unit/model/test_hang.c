@@ -21,7 +21,7 @@ struct fixture {
 static void begin(struct fixture *f, int64_t warning_s, int64_t hang_s, int count)
 {
     struct hang_limits limits = {warning_s * 1000, hang_s * 1000};
-    *f = (struct fixture){.hang = hang_create(&limits), .count = count, .now = 5000};
+    *f = (struct fixture){.hang = hang_create(&limits, NULL), .count = count, .now = 5000};
     for (int i = 0; i < count; i++) {
         hang_seat(f->hang, i, true);
         f->ranks[i].cpu_us = 1000000;

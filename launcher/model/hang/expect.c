@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/hang/expect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "model/hang/expect_pattern.h"
+
+#define STREAMS 2
+
+struct expect {
+    struct expect_pattern *pattern;
+    int64_t limit_ms, since_ms, last_ms; /* last_ms: of a line */
+    bool armed, met;
+};
+
+/* The line that has begun on a stream. */
+struct started {
+    char *bytes; /* EXPECT_LINE_MAX; NULL: none yet */
+    size_t length;
+};
+
+struct expects {
+    struct expect items[EXPECT_MAX];
+    int count;
+    struct started *lines; /* STREAMS for each seat */
+    size_t line_count;
+};
+
+static int wrong(struct error *err, const char *place, const char *text, const char *why)
+{
+    return error_status(err, STATUS_USAGE, "%s: '%s': %s", place, text, why);
+}
+
+/* "step [0-9]+:10m" */
+static int add(struct expects *expects, const char *place, const char *text, struct error *err)
+{
+    const char *colon = strrchr(text, ':');
+    struct expect *item = &expects->items[expects->count];
+    struct error why = ERROR_INIT;
+    if (expects->count == EXPECT_MAX)
+        return error_status(err, STATUS_USAGE, "%s: at most %d expectations are possible", place,
+                            EXPECT_MAX);
+    if (colon == NULL || colon == text || parse_duration_ms(colon + 1, &item->limit_ms, &why) < 0 ||
+        item->limit_ms == 0)
+        return wrong(err, place, text, "expected REGEX:TIME, as in 'step [0-9]+:10m'");
+    char *pattern AUTO_FREE = mem_strndup(text, (size_t)(colon - text));
+    item->pattern = expect_pattern_create(pattern, &why);
+    if (item->pattern == NULL)
+        return wrong(err, place, pattern, why.text);
+    if (expect_pattern_matches(item->pattern, "", 0))
+        return wrong(err, place, pattern, "every line matches it, also an empty one");
+    expects->count++;
+    return 0;
+}
+
+int expects_create(const struct strv *texts, const char *place, struct expects **out,
+                   struct error *err)
+{
+    *out = NULL;
+    if (texts->count == 0)
+        return 0;
+    struct expects *expects = mem_alloc(sizeof(*expects));
+    for (size_t i = 0; i < texts->count; i++) {
+        if (add(expects, place, texts->items[i], err) < 0) {
+            expects_destroy(expects);
+            return -1;
+        }
+    }
+    *out = expects;
+    return 0;
+}
+
+void expects_destroy(struct expects *expects)
+{
+    if (expects == NULL)
+        return;
+    for (int i = 0; i < expects->count; i++)
+        expect_pattern_destroy(expects->items[i].pattern);
+    for (size_t i = 0; i < expects->line_count; i++)
+        free(expects->lines[i].bytes);
+    free(expects->lines);
+    free(expects);
+}
+
+int64_t expects_shortest_ms(const struct expects *expects)
+{
+    int64_t shortest = 0;
+    for (int i = 0; i < expects_count(expects); i++) {
+        int64_t limit = expects->items[i].limit_ms;
+        shortest = shortest == 0 || limit < shortest ? limit : shortest;
+    }
+    return shortest;
+}
+
+static struct started *line_of(struct expects *expects, int seat, int stream)
+{
+    size_t at = (size_t)seat * STREAMS + (size_t)stream;
+    if (at >= expects->line_count) {
+        size_t count = ((size_t)seat + 1) * STREAMS;
+        expects->lines = mem_resize_array(expects->lines, count, sizeof(*expects->lines));
+        for (size_t i = expects->line_count; i < count; i++)
+            expects->lines[i] = (struct started){.bytes = NULL};
+        expects->line_count = count;
+    }
+    return &expects->lines[at];
+}
+
+static void take_line(struct expects *expects, const char *line, size_t length, int64_t now_ms)
+{
+    for (int i = 0; i < expects->count; i++) {
+        struct expect *item = &expects->items[i];
+        if (!expect_pattern_matches(item->pattern, line, length))
+            continue;
+        item->armed = item->met = true;
+        item->last_ms = item->since_ms = now_ms;
+    }
+}
+
+static void keep(struct started *line, const char *bytes, size_t length)
+{
+    if (line->bytes == NULL)
+        line->bytes = mem_alloc(EXPECT_LINE_MAX);
+    size_t room = EXPECT_LINE_MAX - line->length;
+    size_t kept = length < room ? length : room;
+    memcpy(line->bytes + line->length, bytes, kept);
+    line->length += kept;
+}
+
+static size_t line_length(const char *bytes, size_t length)
+{
+    const char *newline = memchr(bytes, '\n', length);
+    size_t until = newline != NULL ? (size_t)(newline - bytes) : length;
+    const char *other = memchr(bytes, '\r', until);
+    return other != NULL ? (size_t)(other - bytes) : until;
+}
+
+void expects_bytes(struct expects *expects, int seat, int stream, const void *bytes, size_t length,
+                   int64_t now_ms)
+{
+    struct started *line = line_of(expects, seat, stream);
+    const char *at = bytes;
+    while (length > 0) {
+        size_t part = line_length(at, length);
+        bool whole = part < length;
+        if (!whole || line->length > 0)
+            keep(line, at, part);
+        if (whole && line->length > 0)
+            take_line(expects, line->bytes, line->length, now_ms);
+        else if (whole && part > 0)
+            take_line(expects, at, part < EXPECT_LINE_MAX ? part : EXPECT_LINE_MAX, now_ms);
+        line->length = whole ? 0 : line->length;
+        at += part + whole;
+        length -= part + whole;
+    }
+}
+
+void expects_disarm(struct expects *expects)
+{
+    for (int i = 0; i < expects_count(expects); i++)
+        expects->items[i].armed = false;
+}
+
+void expects_restart(struct expects *expects, int64_t now_ms)
+{
+    for (int i = 0; i < expects_count(expects); i++)
+        expects->items[i].since_ms = now_ms;
+}
+
+bool expects_is_overdue(const struct expects *expects, int which, int64_t seen_ms)
+{
+    const struct expect *item = &expects->items[which];
+    return item->armed && seen_ms - item->since_ms >= item->limit_ms;
+}
+
+int expects_overdue(const struct expects *expects, int64_t seen_ms)
+{
+    for (int i = 0; i < expects_count(expects); i++) {
+        if (expects_is_overdue(expects, i, seen_ms))
+            return i;
+    }
+    return -1;
+}
+
+int64_t expects_last_ms(const struct expects *expects, int which)
+{
+    return expects->items[which].last_ms;
+}
+
+const char *expects_pattern(const struct expects *expects, int which)
+{
+    return expect_pattern_text(expects->items[which].pattern);
+}
+
+int64_t expects_limit_ms(const struct expects *expects, int which)
+{
+    return expects->items[which].limit_ms;
+}
+
+bool expects_never_met(const struct expects *expects, int which)
+{
+    return !expects->items[which].met;
+}
+
+int expects_count(const struct expects *expects)
+{
+    return expects == NULL ? 0 : expects->count;
+}
