@@ -265,10 +265,15 @@ static int check_signals(const struct settings *settings, const struct place *pl
     return signal_rules_from(settings, place->allocation.kind == ALLOCATION_SLURM, &rules, err);
 }
 
-/* Checks --expect before anything starts. */
+/* Checks --expect and --on-hang before anything starts. */
 static int check_hang(const struct settings *settings, struct error *err)
 {
     struct expects *expects = NULL;
+    if (settings->on_hang == SET_ON_HANG_RESTART && !settings_is_elastic(settings))
+        return error_status(err, STATUS_USAGE,
+                            "%s: only an elastic job can restart its workers; give --min-np, or "
+                            "use --on-hang kill",
+                            settings_place(settings, OPT_on_hang));
     int result =
         expects_create(&settings->expect, settings_place(settings, OPT_expect), &expects, err);
     expects_destroy(expects);

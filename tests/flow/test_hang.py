@@ -162,6 +162,60 @@ class Hang(Flow):
         self.expect(self.run_job("-np", 1, "--on-hang", "cry", "true"), 2)
 
 
+ELASTIC = """\
+import os, sys, time
+
+def wait():
+    time.sleep(1000)
+
+def load():
+    time.sleep(1001)
+
+rank, epoch = int(os.environ["RANK"]), int(os.environ["HVDRUN_EPOCH"])
+print("rank", rank, "on", os.environ["HVDRUN_HOSTNAME"], "in", epoch, flush=True)
+if epoch > 1 and sys.argv[1] == "once":
+    sys.exit()
+load() if rank == 2 else wait()
+"""
+
+
+class Elastic(Flow):
+
+    def run_elastic(self, what, *options):
+        script = self.write("train.py", ELASTIC)
+        return self.run_job("-np", 3, "--min-np", 3, "--max-np", 3, "--transport", "local", "-H", "a:2,b:1,c:1", "--grace", 1, "--hang-timeout", 2,
+                            *options, sys.executable, script, what, timeout=120)
+
+    def test_restart(self):
+        result = self.expect(self.run_elastic("once", "--on-hang", "restart"), 0)
+        self.expect_said(result, r"(?m)^ +\[2\] [^\n]*train.py:7 load; calls ")
+        self.expect_said(result, r"the job hangs: no rank has shown progress for --hang-timeout 2.0 s; rank 2 on b is elsewhere: ")
+        self.expect_said(result, r"rank 2 on b hangs; all workers restart")
+        self.assertIn("rank 2 on b in 2", result.stdout)
+
+    def test_a_spare_takes_the_place(self):
+        result = self.expect(self.run_elastic("once", "--on-hang", "restart", "--blacklist-after", 1), 0)
+        self.expect_said(result, r"b is blacklisted for the rest of the job: the last failure there is a hang")
+        self.assertIn("rank 2 on c in 2", result.stdout)
+
+    def test_no_more_restarts(self):
+        result = self.expect(self.run_elastic("always", "--on-hang", "restart", "--max-restarts", 1), 119)
+        self.expect_said(result, r"rank 2 on b hangs; no more restarts: 1 allowed")
+
+    def test_not_without_an_elastic_job(self):
+        result = self.expect(self.run_job("-np", 1, "--on-hang", "restart", "true"), 2)
+        self.expect_said(result, "only an elastic job can restart its workers; give --min-np, or use --on-hang kill")
+
+    def test_dump_on_failure(self):
+        script = self.write("fail.py", ELASTIC.replace("    sys.exit()", "    sys.exit()\nif rank == 0: time.sleep(1); sys.exit(3)"))
+        result = self.run_job("-np", 3, "--min-np", 3, "--transport", "local", "-H", "a:2,b:1", "--grace", 1, "--dump-on-failure",
+                              sys.executable, script, "once", timeout=120)
+        self.expect(result, 0)
+        self.expect_said(result, r"(?m)^ +\[2\] [^\n]*fail.py:7 load; calls ")
+        self.expect_said(result, r"(?m)^ +\[1\] [^\n]*fail.py:4 wait; calls ")
+        self.expect_said(result, r"rank 0 on a exited with code 3; all workers restart")
+
+
 TORCH = """\
 import os, time
 import torch, torch.distributed as dist

@@ -16,6 +16,7 @@
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
 #include "driver/run/job_rendezvous.h"
+#include "driver/run/look.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
 #include "model/settings/split.h"
@@ -24,6 +25,7 @@
 
 struct elastic_job {
     struct elastic_parts parts;
+    uint32_t dumped;   /* the last epoch in which --dump-on-failure had an effect */
     struct strv probe; /* words of --preempt-probe */
 };
 
@@ -261,12 +263,30 @@ static void gone(struct job *job, struct node_link *node)
     elastic_epoch_advance(of(job)->parts.epoch);
 }
 
+static void show_look(void *context, const struct look *look)
+{
+    (void)context;
+    look_show(look);
+}
+
+/* --dump-on-failure, once in an epoch. An agent looks at its workers before it takes the next
+ * order, which may be to end them. */
+static void dump(struct job *job)
+{
+    struct elastic_job *own = of(job);
+    if (!job->settings->dump_on_failure || job->state != JOB_RUNNING || own->dumped == job->epoch)
+        return;
+    own->dumped = job->epoch;
+    looks_ask(job->looks, show_look, job);
+}
+
 static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
 {
     const struct elastic_parts *parts = &of(job)->parts;
     (void)when_ns; /* a broken connection is dated now: the core has no exits to compare it with */
     bool silent = node->liveness.state == LIVENESS_LOST;
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
+    dump(job);
     elastic_rejoin_node_lost(parts->rejoin, node);
     elastic_newcomers_drop_node(parts->newcomers, node);
     const struct elastic *core = elastic_hub_core(parts->hub);
@@ -318,6 +338,8 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .code = record->aborted ? record->abort_status : exit->code,
                                   .signaled = exit->signaled && !record->aborted,
                                   .since_ms = exit->when_ns / 1000000 - job->stood_still_ms};
+    if ((exit->signaled || exit->code != 0) && !record->ended_by_us)
+        dump(job);
     elastic_rejoin_forget(of(job)->parts.rejoin, exit->seat);
     elastic_newcomers_drop(of(job)->parts.newcomers, exit->seat);
     rank_gone(of(job), exit->seat); /* before an event that may begin the next epoch */
@@ -334,6 +356,11 @@ static void aborted(struct job *job, const struct exit_event *event, const char 
 {
     (void)message;
     elastic_act_kill(job, event->seat, teardown_grace(job, GRACE_OF_LEFTOVERS_MS));
+}
+
+static void hung(struct job *job, int seat)
+{
+    feed_worker(job, ELASTIC_HUNG, seat);
 }
 
 /* Frames */
@@ -421,4 +448,5 @@ const struct job_kind elastic_kind = {
     .finished = finished,
     .aborted = aborted,
     .progressed = progressed,
+    .hung = hung,
 };

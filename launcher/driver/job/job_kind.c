@@ -168,6 +168,12 @@ void kind_progressed(struct job *job, int seat, int64_t when_ns)
         job->kind->progressed(job, seat, when_ns);
 }
 
+void kind_hung(struct job *job, int seat)
+{
+    if (job->kind->hung != NULL)
+        job->kind->hung(job, seat);
+}
+
 enum exit_role kind_role(const struct job *job, int seat)
 {
     return job->kind->role == NULL ? ROLE_NONE : job->kind->role(job, seat);

@@ -60,7 +60,8 @@ struct job_kind {
     void (*aborted)(struct job *job, const struct exit_event *event, const char *message);
     void (*killed)(struct job *job, const struct node_link *node, int64_t when_ns);
     void (*progressed)(struct job *job, int seat, int64_t when_ns); /* it has said so then */
-    enum exit_role (*role)(const struct job *job, int seat);        /* in the verdict */
+    void (*hung)(struct job *job, int seat); /* start again; -1: no worker is to blame */
+    enum exit_role (*role)(const struct job *job, int seat); /* in the verdict */
 };
 
 int kind_create(struct job *job, struct error *err);
@@ -93,4 +94,5 @@ void kind_finished(struct job *job, int seat);
 void kind_aborted(struct job *job, const struct exit_event *event, const char *message);
 void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns);
 void kind_progressed(struct job *job, int seat, int64_t when_ns);
+void kind_hung(struct job *job, int seat);
 enum exit_role kind_role(const struct job *job, int seat);

@@ -75,6 +75,7 @@ static int collect_ranks(const struct job *job, const struct hang *hang,
                                                .place = places->place[seat],
                                                .where = places->where[seat],
                                                .way = hang_way(hang, seat),
+                                               .launched = -1,
                                                .enqueued = enqueued(&record->tail),
                                                .last_ns = record->output_ns};
     }
@@ -93,8 +94,8 @@ static const struct stall *find_stall(const struct job *job)
     }
 }
 
-void hang_culprit(const struct job *job, const struct hang *hang, const struct look *look,
-                  struct buf *out)
+int hang_culprit(const struct job *job, const struct hang *hang, const struct look *look,
+                 struct buf *out)
 {
     size_t size = (size_t)job->ranks.size + 1;
     struct culprit_rank *ranks AUTO_FREE = mem_array(size, sizeof(*ranks));
@@ -110,7 +111,8 @@ void hang_culprit(const struct job *job, const struct hang *hang, const struct l
         stall = (struct culprit_stall){buf_text(&text), found->missing.list, found->missing.count};
     }
     int count = collect_ranks(job, hang, &places, ranks);
-    culprit_find(ranks, count, found != NULL ? &stall : NULL, out);
+    struct culprit culprit = culprit_find(ranks, count, found != NULL ? &stall : NULL, out);
     for (size_t i = 0; i < size; i++)
         free(where[i]);
+    return culprit.rank;
 }

@@ -6,6 +6,6 @@
 #include "driver/run/look.h"
 #include "model/hang/hang.h"
 
-/* Appends what model/hang/culprit.h says. */
-void hang_culprit(const struct job *job, const struct hang *hang, const struct look *look,
-                  struct buf *out);
+/* Appends what model/hang/culprit.h says. Returns the rank to blame; -1: none. */
+int hang_culprit(const struct job *job, const struct hang *hang, const struct look *look,
+                 struct buf *out);

@@ -69,35 +69,51 @@ static void put_cause(const struct hang_watch *watch, struct buf *out)
                    (double)expects_limit_ms(watch->expects, unmet) / 1000);
 }
 
-/* The text of a hang, for the user; free it. `look` may be NULL. */
-static char *hang_text(const struct hang_watch *watch, const struct look *look)
+/* The text of a hang, for the user; free it. `look` may be NULL. `*rank`: the one to blame, or -1.
+ */
+static char *hang_text(const struct hang_watch *watch, const struct look *look, int *rank)
 {
     struct buf culprit AUTO_BUF = BUF_INIT(TEXT_MAX), cause AUTO_BUF = BUF_INIT(TEXT_MAX);
     put_cause(watch, &cause);
+    *rank = -1;
     if (look != NULL)
-        hang_culprit(watch->job, watch->hang, look, &culprit);
+        *rank = hang_culprit(watch->job, watch->hang, look, &culprit);
     return mem_printf("the job hangs: %s%s%s", buf_text(&cause), look != NULL ? "; " : "",
                       buf_text(&culprit));
+}
+
+/* Of the worker that has this rank in the present epoch; -1: none. */
+static int seat_of(const struct job *job, int rank)
+{
+    for (int seat = 0; rank >= 0 && seat < job->ranks.size; seat++) {
+        if (job->ranks.records[seat].state == RANK_RUNNING && job_seat_rank(job, seat) == rank)
+            return seat;
+    }
+    return -1;
 }
 
 static void shown(void *context, const struct look *look)
 {
     const struct hang_watch *watch = context;
     struct job *job = watch->job;
-    char *text AUTO_FREE = hang_text(watch, look);
+    int rank;
+    char *text AUTO_FREE = hang_text(watch, look, &rank);
     look_show(look);
     events_hung(job->events, text);
     if (job->settings->on_hang != SET_ON_HANG_KILL)
         log_warning(&job->log, "%s", text);
     else if (job->state == JOB_RUNNING)
         teardown_launcher(job, STATUS_HANG, text);
+    if (job->settings->on_hang == SET_ON_HANG_RESTART && job->state == JOB_RUNNING)
+        kind_hung(job, seat_of(job, rank));
 }
 
 static void found(struct hang_watch *watch)
 {
     struct job *job = watch->job;
     if (job->settings->on_hang == SET_ON_HANG_WARN) {
-        char *text AUTO_FREE = hang_text(watch, NULL);
+        int rank;
+        char *text AUTO_FREE = hang_text(watch, NULL, &rank);
         events_hung(job->events, text);
         log_warning(&job->log, "%s", text);
     } else {

@@ -158,6 +158,26 @@ static void count_lost_host(struct elastic *e, int number)
     say_blacklisted(e, number, why);
 }
 
+/* Without this host, enough to go on is left. */
+static bool can_spare(const struct elastic *e, int number)
+{
+    int slots = 0;
+    for (int i = 0; i < e->hosts.count; i++)
+        slots += i != number ? elastic_hosts_promised(&e->hosts.items[i]) : 0;
+    return slots >= e->config.min_np;
+}
+
+void elastic_calls_count_hang(struct elastic *e, int number)
+{
+    struct elastic_host *host = &e->hosts.items[number];
+    if (!elastic_record_failure(&host->record, &e->blacklist_rule, e->now_ms) ||
+        !can_spare(e, number))
+        return;
+    elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
+    say_blacklisted(e, number, "the last failure there is a hang");
+    e->call_again = true;
+}
+
 static void free_workers(struct elastic *e, int number)
 {
     const struct elastic_host *host = &e->hosts.items[number];

@@ -17,6 +17,9 @@ void elastic_calls_lost(struct elastic *e, int number, const char *text, int64_t
 /* The same for a host whose agent does not do what it should. */
 void elastic_calls_give_up(struct elastic *e, int number, const char *text);
 
+/* A worker there is to blame for a hang. */
+void elastic_calls_count_hang(struct elastic *e, int number);
+
 void elastic_calls_prepare_failed(struct elastic *e, int number, const char *text, int code);
 /* Retries, cool-downs and drain deadlines that are due. */
 void elastic_calls_due(struct elastic *e);

@@ -119,6 +119,14 @@ void elastic_change_expect(struct elastic *e, int seat)
     elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.rejoin_timeout_ms);
 }
 
+void elastic_change_kill(struct elastic *e, int seat)
+{
+    e->change.killed++;
+    elastic_emit(e, ELASTIC_KILL)->seat = seat;
+    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
+    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+}
+
 void elastic_change_stuck(struct elastic *e, int seat)
 {
     if (!e->change.stuck_said)
@@ -127,10 +135,7 @@ void elastic_change_stuck(struct elastic *e, int seat)
             "a worker ended while others were about to connect to it: killing and replacing "
             "those that wait for it");
     e->change.stuck_said = true;
-    e->change.killed++;
-    elastic_emit(e, ELASTIC_KILL)->seat = seat;
-    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
-    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+    elastic_change_kill(e, seat);
 }
 
 /* All survivors are waited for, each with its own limit. */
@@ -163,6 +168,15 @@ static bool crashes_everywhere(const struct elastic *e)
     return crashed > 1;
 }
 
+/* How the job ends if it does not go on after this. */
+static enum elastic_end end_for(const struct elastic_failure *failure)
+{
+    if (failure->kind == ELASTIC_FAILURE_HUNG)
+        return ELASTIC_END_HUNG;
+    bool host = failure->kind == ELASTIC_FAILURE_LOST || failure->kind == ELASTIC_FAILURE_PREEMPTED;
+    return host ? ELASTIC_END_HOST_LOST : ELASTIC_END_CRASH;
+}
+
 /* False: the budget is used up, and the verdict is given. */
 static bool charge(struct elastic *e, const struct elastic_failure *failure)
 {
@@ -177,11 +191,10 @@ static bool charge(struct elastic *e, const struct elastic_failure *failure)
     ++*used;
     if (limit < 0 || *used <= limit)
         return true;
-    elastic_verdict_give(e, preempted ? ELASTIC_END_HOST_LOST : ELASTIC_END_CRASH, failure,
-                         "%s; no more restarts: %d allowed (--max-%s)%s", failure->text, limit,
-                         preempted ? "preemptions" : "restarts",
-                         !preempted && crashes_everywhere(e) ? "; the program crashes on every host"
-                                                             : "");
+    elastic_verdict_give(
+        e, end_for(failure), failure, "%s; no more restarts: %d allowed (--max-%s)%s",
+        failure->text, limit, preempted ? "preemptions" : "restarts",
+        !preempted && crashes_everywhere(e) ? "; the program crashes on every host" : "");
     return false;
 }
 
@@ -264,8 +277,7 @@ static void stop_job(struct elastic *e, const struct elastic_failure *failure)
     if (e->done > 0)
         snprintf(done, sizeof(done), ", after %d of %d workers had exited with code 0", e->done,
                  e->plan.size);
-    elastic_verdict_give(e, is_crash(failure) ? ELASTIC_END_CRASH : ELASTIC_END_HOST_LOST, failure,
-                         "%s%s", failure->text, done);
+    elastic_verdict_give(e, end_for(failure), failure, "%s%s", failure->text, done);
 }
 
 static void say_what_follows(struct elastic *e, const struct elastic_failure *failure)
@@ -289,6 +301,8 @@ void elastic_change_fail(struct elastic *e, const struct elastic_failure *failur
         open_change(e, failure->since_ms);
     else if (failure->since_ms < change->happened_ms)
         change->happened_ms = failure->since_ms;
+    if (failure->kind == ELASTIC_FAILURE_HUNG && failure->seat < 0)
+        change->mode = ELASTIC_RESTART; /* nobody would ask for a place */
     change->cause = *failure;
     elastic_change_note(e, "%s", failure->text);
     e->facts.crashes += is_crash(failure);

@@ -35,6 +35,9 @@ void elastic_change_nobody_left(struct elastic *e);
 /* This survivor has to ask (again) within the limit. */
 void elastic_change_expect(struct elastic *e, int seat);
 
+/* Kills a worker at once, and expects its end. */
+void elastic_change_kill(struct elastic *e, int seat);
+
 /* This survivor is in a rendezvous that cannot succeed: kills it. */
 void elastic_change_stuck(struct elastic *e, int seat);
 

@@ -10,6 +10,7 @@
 #include "model/elastic/clock.h"
 #include "model/elastic/departures.h"
 #include "model/elastic/exits.h"
+#include "model/elastic/hung.h"
 #include "model/elastic/job.h"
 #include "model/elastic/listing.h"
 #include "model/elastic/members.h"
@@ -256,6 +257,11 @@ static void on_finished(struct elastic *e, const struct elastic_event *event)
         e->release_again = true;
 }
 
+static void on_hung(struct elastic *e, const struct elastic_event *event)
+{
+    elastic_hung(e, event->seat);
+}
+
 static void on_end(struct elastic *e, const struct elastic_event *event)
 {
     (void)event;
@@ -278,7 +284,8 @@ static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
                          [ELASTIC_EXITED] = elastic_exits_changing},
     [ELASTIC_PREPARING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
                            [ELASTIC_EXITED] = elastic_exits_changing},
-    [ELASTIC_RUNNING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_running},
+    [ELASTIC_RUNNING] =
+        {DECIDING, [ELASTIC_EXITED] = elastic_exits_running, [ELASTIC_HUNG] = on_hung},
     [ELASTIC_AGREEING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
                           [ELASTIC_EXITED] = elastic_exits_changing},
     [ELASTIC_STOPPING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_stopping},

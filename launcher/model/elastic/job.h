@@ -31,7 +31,8 @@ enum elastic_failure_kind {
     ELASTIC_FAILURE_NONE,
     ELASTIC_FAILURE_CRASH,
     ELASTIC_FAILURE_LOST,
-    ELASTIC_FAILURE_PREEMPTED
+    ELASTIC_FAILURE_PREEMPTED,
+    ELASTIC_FAILURE_HUNG /* host, slot, seat and rank are -1 if nobody is to blame */
 };
 
 struct elastic_failure {

@@ -94,6 +94,7 @@
                                                   for one that has ended; `first`: at its gate */ \
     X(ELASTIC_EXITED, "exited")                /* `seat`, `code`, `signaled`, `since_ms` */      \
     X(ELASTIC_FINISHED, "finished")            /* `seat`: nothing more comes from it */          \
+    X(ELASTIC_HUNG, "hung")                    /* `seat`: of the culprit, or -1 */             \
     X(ELASTIC_END, "end")                      /* the driver ends the job for a reason of its own */
 
 #define ELASTIC_ACTION_LIST(X)                                                                   \
@@ -124,6 +125,7 @@
     X(ELASTIC_END_NONE, "none") X(ELASTIC_END_SUCCESS, "success")                                \
     X(ELASTIC_END_CRASH, "crash")           /* on-failure stop, or no more restarts */           \
     X(ELASTIC_END_FAULT, "program fault")   /* it crashes everywhere */                          \
+    X(ELASTIC_END_HUNG, "hung")             /* the same after a hang */                          \
     X(ELASTIC_END_HOST_LOST, "host lost")   /* on-failure stop, or no more preemptions */        \
     X(ELASTIC_END_NO_HOSTS, "no hosts")     /* too few for longer than elastic_timeout */        \
     X(ELASTIC_END_RESET_LIMIT, "reset limit") X(ELASTIC_END_DISCOVERY, "discovery")              \

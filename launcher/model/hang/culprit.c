@@ -20,6 +20,7 @@ struct odd {
 struct search {
     const struct culprit_rank *ranks;
     int count;
+    const struct culprit_stall *stall; /* NULL: none */
     struct odd odd;
 };
 
@@ -57,25 +58,69 @@ static uint64_t way_key(const struct culprit_rank *rank)
     return rank->way == HANG_MOVES ? 0 : (uint64_t)rank->way;
 }
 
-/* The ranks that have enqueued the least. */
-static bool odd_behind(struct search *search)
+/* The ranks with the lowest number; those without one do not count. */
+static bool odd_lowest(struct search *search, int64_t (*number)(const struct culprit_rank *rank))
 {
     int64_t least = INT64_MAX, most = -1;
     search->odd.count = 0;
     for (int i = 0; i < search->count; i++) {
-        int64_t enqueued = search->ranks[i].enqueued;
-        if (enqueued > most) {
-            most = enqueued;
+        int64_t its = number(&search->ranks[i]);
+        if (its > most) {
+            most = its;
             search->odd.other = i;
         }
-        if (enqueued >= 0 && enqueued < least)
-            least = enqueued;
+        if (its >= 0 && its < least)
+            least = its;
     }
     for (int i = 0; i < search->count; i++) {
-        if (search->ranks[i].enqueued == least)
+        if (number(&search->ranks[i]) == least)
             search->odd.list[search->odd.count++] = i;
     }
     return most > least && 2 * search->odd.count <= search->count;
+}
+
+static int64_t launched_of(const struct culprit_rank *rank)
+{
+    return rank->launched;
+}
+
+static int64_t enqueued_of(const struct culprit_rank *rank)
+{
+    return rank->enqueued;
+}
+
+static bool odd_launched(struct search *search)
+{
+    return odd_lowest(search, launched_of);
+}
+
+static bool odd_behind(struct search *search)
+{
+    return odd_lowest(search, enqueued_of);
+}
+
+static bool odd_place(struct search *search)
+{
+    return odd_by(search, place_key);
+}
+
+static bool odd_way(struct search *search)
+{
+    return odd_by(search, way_key);
+}
+
+/* libhvd has counted, so any number of ranks can be missing. */
+static bool odd_stalled(struct search *search)
+{
+    const struct culprit_stall *stall = search->stall;
+    search->odd.count = 0;
+    for (int i = 0; stall != NULL && i < search->count; i++) {
+        for (int j = 0; j < stall->count; j++) {
+            if (search->ranks[i].rank == stall->missing[j])
+                search->odd.list[search->odd.count++] = i;
+        }
+    }
+    return stall != NULL && stall->count > 0;
 }
 
 static bool odd_silent(struct search *search)
@@ -171,54 +216,69 @@ static void put_silent(const struct search *search, struct buf *out)
     put_where(search, "; ", out);
 }
 
-static void put_stall(struct search *search, const struct culprit_stall *stall, struct buf *out)
+static void put_launched(const struct search *search, struct buf *out)
 {
-    buf_puts(out, stall->text);
-    for (int i = 0; i < search->count; i++) {
-        if (search->ranks[i].rank != stall->missing[0])
-            continue;
-        buf_printf(out, "; rank %d is on %s", search->ranks[i].rank, search->ranks[i].host);
-        search->odd.list[0] = i;
-        search->odd.count = 1;
-        put_where(search, ", ", out);
-    }
+    put_odd(search, out);
+    buf_printf(out, " %s behind: %lld of %lld NCCL operations",
+               search->odd.count == 1 ? "is" : "are", (long long)first_odd(search)->launched,
+               (long long)search->ranks[search->odd.other].launched);
+    put_where(search, "; ", out);
 }
 
-static enum culprit_kind find(struct search *search, const struct culprit_stall *stall,
-                              struct buf *out)
+static void put_stall(const struct search *search, struct buf *out)
 {
-    if (stall != NULL && stall->count > 0) {
-        put_stall(search, stall, out);
-        return CULPRIT_STALL;
-    }
-    if (odd_behind(search)) {
-        put_behind(search, out);
-        return CULPRIT_BEHIND;
-    }
-    if (odd_by(search, place_key)) {
-        put_place(search, out);
-        return CULPRIT_PLACE;
-    }
-    if (odd_by(search, way_key)) {
-        put_way(search, out);
-        return CULPRIT_WAY;
-    }
-    if (odd_silent(search)) {
-        put_silent(search, out);
-        return CULPRIT_SILENT;
-    }
-    buf_puts(out, "no rank stands out");
-    return CULPRIT_NONE;
+    buf_puts(out, search->stall->text);
+    if (search->odd.count == 0)
+        return;
+    const struct culprit_rank *first = first_odd(search);
+    buf_printf(out, "; rank %d is on %s", first->rank, first->host);
+    if (first->where != NULL)
+        buf_printf(out, ", in %s", first->where);
 }
 
-enum culprit_kind culprit_find(const struct culprit_rank *ranks, int count,
-                               const struct culprit_stall *stall, struct buf *out)
+/* The strongest first. */
+static const struct evidence {
+    enum culprit_kind kind;
+    bool (*find)(struct search *search); /* fills `odd` */
+    void (*put)(const struct search *search, struct buf *out);
+} evidence[] = {
+    {CULPRIT_LAUNCHED, odd_launched, put_launched},
+    {CULPRIT_STALL, odd_stalled, put_stall},
+    {CULPRIT_BEHIND, odd_behind, put_behind},
+    {CULPRIT_PLACE, odd_place, put_place},
+    {CULPRIT_WAY, odd_way, put_way},
+    {CULPRIT_SILENT, odd_silent, put_silent},
+};
+
+/* All that stand out are on its host. */
+static int rank_to_blame(const struct search *search)
 {
-    struct search search = {.ranks = ranks, .count = count};
+    if (search->odd.count == 0)
+        return -1;
+    for (int i = 1; i < search->odd.count; i++) {
+        if (strcmp(search->ranks[search->odd.list[i]].host, first_odd(search)->host) != 0)
+            return -1;
+    }
+    return first_odd(search)->rank;
+}
+
+struct culprit culprit_find(const struct culprit_rank *ranks, int count,
+                            const struct culprit_stall *stall, struct buf *out)
+{
+    struct search search = {.ranks = ranks, .count = count, .stall = stall};
+    struct culprit culprit = {CULPRIT_NONE, -1};
     search.odd.list = mem_array((size_t)count + 1, sizeof(*search.odd.list));
-    enum culprit_kind kind = find(&search, stall, out);
+    for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {
+        if (!evidence[i].find(&search))
+            continue;
+        evidence[i].put(&search, out);
+        culprit = (struct culprit){evidence[i].kind, rank_to_blame(&search)};
+        break;
+    }
+    if (culprit.kind == CULPRIT_NONE)
+        buf_puts(out, "no rank stands out");
     free(search.odd.list);
-    return kind;
+    return culprit;
 }
 
 int64_t culprit_enqueued(const char *line, size_t length)

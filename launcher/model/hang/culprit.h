@@ -2,12 +2,13 @@
 /*
  * Which rank do the others of a job that hangs wait for? Pure. The strongest evidence counts:
  *
- * 1. libhvd reports an operation that waits for ranks.
- * 2. PyTorch's watchdog has written the number of the last collective of each rank, and a few ranks
+ * 1. NCCL knows how many operations each rank has launched (RAS), and a few ranks are behind.
+ * 2. libhvd reports an operation that waits for ranks.
+ * 3. PyTorch's watchdog has written the number of the last collective of each rank, and a few ranks
  *    are behind.
- * 3. A few ranks are at another place of the program than most.
- * 4. A few ranks wait and most spin, or the reverse.
- * 5. One rank wrote its last line long before all others.
+ * 4. A few ranks are at another place of the program than most.
+ * 5. A few ranks wait and most spin, or the reverse.
+ * 6. One rank wrote its last line long before all others.
  *
  * A few: one, or a quarter at most; most: more than a half. Otherwise no rank stands out.
  */
@@ -24,6 +25,7 @@ struct culprit_rank {
     uint64_t place;    /* as hang_place() takes it; 0: unknown */
     const char *where; /* "loader.py:112 read"; NULL: unknown */
     enum hang_way way; /* HANG_MOVES: unknown */
+    int64_t launched;  /* operations, by NCCL's RAS; -1: it does not say */
     int64_t enqueued;  /* by PyTorch's watchdog; -1: it does not say */
     int64_t last_ns;   /* when its last output came; 0: never */
 };
@@ -36,6 +38,7 @@ struct culprit_stall {
 
 enum culprit_kind {
     CULPRIT_NONE,
+    CULPRIT_LAUNCHED,
     CULPRIT_STALL,
     CULPRIT_BEHIND,
     CULPRIT_PLACE,
@@ -43,10 +46,15 @@ enum culprit_kind {
     CULPRIT_SILENT,
 };
 
+struct culprit {
+    enum culprit_kind kind;
+    int rank; /* the first one that stands out; -1: none does, or they are on several hosts */
+};
+
 /* The ranks are in ascending order. `stall` is NULL if libhvd reports nothing. Appends a part of a
  * sentence without its end, and always something. */
-enum culprit_kind culprit_find(const struct culprit_rank *ranks, int count,
-                               const struct culprit_stall *stall, struct buf *out);
+struct culprit culprit_find(const struct culprit_rank *ranks, int count,
+                            const struct culprit_stall *stall, struct buf *out);
 
 /* The number in "last enqueued work: 167" or "last enqueued NCCL work: 167"; -1: it is another
  * line. */

@@ -81,6 +81,10 @@ void hang_seat(struct hang *hang, int seat, bool runs)
         return;
     hang->ranks[seat] = (struct rank){.runs = runs};
     expects_disarm(hang->expects);
+    bool any = false;
+    for (int i = 0; i < hang->count; i++)
+        any = any || hang->ranks[i].runs;
+    hang->armed = hang->armed && any; /* of the workers that come next, nobody has begun */
 }
 
 static void moved(struct rank *rank)

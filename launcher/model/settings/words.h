@@ -11,9 +11,10 @@
     X(SET_COLOR_AUTO, "auto")     \
     X(SET_COLOR_ALWAYS, "always") \
     X(SET_COLOR_NEVER, "never")
-#define ON_HANG_WORDS(X)        \
-    X(SET_ON_HANG_WARN, "warn") \
-    X(SET_ON_HANG_DUMP, "dump") \
+#define ON_HANG_WORDS(X)              \
+    X(SET_ON_HANG_WARN, "warn")       \
+    X(SET_ON_HANG_DUMP, "dump")       \
+    X(SET_ON_HANG_RESTART, "restart") \
     X(SET_ON_HANG_KILL, "kill")
 #define HANGUP_WORDS(X)      \
     X(SET_HANGUP_END, "end") \

@@ -21,6 +21,7 @@ static void fill(struct culprit_rank *ranks, int count)
                                          .place = 7,
                                          .where = "dist.py:9 all_reduce",
                                          .way = HANG_WAITS,
+                                         .launched = -1,
                                          .enqueued = -1,
                                          .last_ns = 100 * SECOND};
 }
@@ -29,7 +30,7 @@ static void expect(const struct culprit_rank *ranks, int count, const struct cul
                    enum culprit_kind kind, const char *wanted)
 {
     struct buf text AUTO_BUF = BUF_INIT(10000);
-    assert_int_equal(culprit_find(ranks, count, stall, &text), kind);
+    assert_int_equal(culprit_find(ranks, count, stall, &text).kind, kind);
     assert_string_equal(buf_text(&text), wanted);
 }
 
@@ -142,6 +143,54 @@ static void test_the_order(void **state)
            "all_reduce");
 }
 
+/* NCCL's own count is stronger than all else. */
+static void test_fewer_operations(void **state)
+{
+    (void)state;
+    struct culprit_rank ranks[COUNT];
+    const int missing[] = {1};
+    const struct culprit_stall stall = {"ranks 0,2-7 wait for rank 1", missing, 1};
+    fill(ranks, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        ranks[i].launched = 128802;
+    expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+    ranks[6].launched = 128801;
+    ranks[6].where = "loader.py:112 read";
+    ranks[1].place = 9;
+    expect(ranks, COUNT, &stall, CULPRIT_LAUNCHED,
+           "rank 6 on b is behind: 128801 of 128802 NCCL operations; in loader.py:112 read");
+    ranks[6].launched = -1; /* it does not answer */
+    ranks[1].launched = ranks[2].launched = 7;
+    expect(ranks, COUNT, NULL, CULPRIT_LAUNCHED,
+           "ranks 1-2 are behind: 7 of 128802 NCCL operations; rank 1 is in dist.py:9 all_reduce");
+}
+
+static int blamed(const struct culprit_rank *ranks, const struct culprit_stall *stall)
+{
+    struct buf text AUTO_BUF = BUF_INIT(10000);
+    return culprit_find(ranks, COUNT, stall, &text).rank;
+}
+
+/* Somebody is to blame only if all who stand out are on one host. */
+static void test_who_is_to_blame(void **state)
+{
+    (void)state;
+    struct culprit_rank ranks[COUNT];
+    const int both[] = {3, 4}, alone[] = {5}, strangers[] = {99};
+    fill(ranks, COUNT);
+    assert_int_equal(blamed(ranks, NULL), -1);
+    ranks[2].place = 9;
+    assert_int_equal(blamed(ranks, NULL), 2);
+    ranks[3].place = 9;
+    assert_int_equal(blamed(ranks, NULL), 2);
+    ranks[2].place = 7;
+    ranks[4].place = 9;
+    assert_int_equal(blamed(ranks, NULL), -1);
+    assert_int_equal(blamed(ranks, &(struct culprit_stall){"x", alone, 1}), 5);
+    assert_int_equal(blamed(ranks, &(struct culprit_stall){"x", both, 2}), -1);
+    assert_int_equal(blamed(ranks, &(struct culprit_stall){"x", strangers, 1}), -1);
+}
+
 static void expect_enqueued(const char *line, int64_t wanted)
 {
     assert_int_equal(culprit_enqueued(line, strlen(line)), wanted);
@@ -171,9 +220,10 @@ static void test_lines_of_the_watchdog(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody),      cmocka_unit_test(test_another_place),
-        cmocka_unit_test(test_another_way), cmocka_unit_test(test_the_oldest_last_line),
-        cmocka_unit_test(test_the_order),   cmocka_unit_test(test_lines_of_the_watchdog),
+        cmocka_unit_test(test_fewer_operations), cmocka_unit_test(test_who_is_to_blame),
+        cmocka_unit_test(test_nobody),           cmocka_unit_test(test_another_place),
+        cmocka_unit_test(test_another_way),      cmocka_unit_test(test_the_oldest_last_line),
+        cmocka_unit_test(test_the_order),        cmocka_unit_test(test_lines_of_the_watchdog),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
