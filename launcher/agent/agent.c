@@ -12,6 +12,7 @@
 #include "agent/check.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
+#include "agent/gpu_sampler.h"
 #include "agent/hello.h"
 #include "agent/keeper_line.h"
 #include "agent/mpi_host.h"
@@ -23,6 +24,7 @@
 #include "agent/usage.h"
 #include "agent/worker_lines.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "io/tls_stream.h"
 #include "model/exit/signal_name.h"
@@ -174,6 +176,13 @@ static int open_link(struct agent *agent, const struct link_ops *ops, struct err
     return agent->link == NULL ? -1 : 0;
 }
 
+/* This program itself, if it is hvdrun-agent. */
+static char *gpu_program(const char *module_dir)
+{
+    return module_dir[0] == '\0' ? mem_strdup("/proc/self/exe")
+                                 : mem_printf("%s/hvdrun-agent", module_dir);
+}
+
 static int agent_open(struct agent *agent, struct error *err)
 {
     static const struct link_ops link_ops = {.frame = link_frame,
@@ -203,6 +212,9 @@ static int agent_open(struct agent *agent, struct error *err)
     agent->facts = node_facts_read();
     agent->mpi = mpi_host_create(agent->loop, &agent->post);
     agent->modules = modules_create(agent->config->module_dir);
+    agent->gpu_program = gpu_program(agent->config->module_dir);
+    agent->gpus =
+        gpu_sampler_create(agent->loop, agent->helpers, agent->gpu_program, GPU_LIMITS_USUAL);
     agent->progress_desk = progress_desk_create(agent->loop, &agent->post);
     agent->crews = crews_create(agent->loop, crews_finished, agent);
     agent->departure = departure_create(agent->loop, agent->helpers, &agent->post, agent->crews);
@@ -221,6 +233,7 @@ static void agent_close(struct agent *agent)
     worker_lines_destroy(agent->lines);
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);
+    gpu_sampler_destroy(agent->gpus);
     helpers_destroy(agent->helpers);
     notifier_destroy(agent->notifier);
     check_destroy(agent->check);
@@ -235,6 +248,7 @@ static void agent_close(struct agent *agent)
     tls_stream_destroy(agent->tls);
     keeper_line_destroy(agent->keeper);
     loop_destroy(agent->loop);
+    free(agent->gpu_program);
     free(agent->job_id);
 }
 

@@ -16,6 +16,7 @@
 struct check;
 struct departure;
 struct ending;
+struct gpu_sampler;
 struct hello;
 struct keeper_line;
 struct mpi_host;
@@ -54,6 +55,8 @@ struct agent {
     struct departure *departure;
     struct check *check; /* NULL until the driver asks */
     struct usage *usage; /* likewise */
+    char *gpu_program;   /* of the helper process that asks for the GPUs */
+    struct gpu_sampler *gpus;
     char *job_id;
     int64_t grace_ms, drain_ms;
     uint32_t end_epoch;  /* of the newest END */

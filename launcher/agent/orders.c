@@ -54,8 +54,8 @@ static void sample(struct agent *agent, const struct frame_header *header, const
 {
     (void)header, (void)body;
     if (agent->usage == NULL)
-        agent->usage = usage_create();
-    usage_report(agent->usage, agent->crews, &agent->post);
+        agent->usage = usage_create(agent->crews, &agent->post, agent->gpus);
+    usage_report(agent->usage);
 }
 
 static void pulse_request(struct agent *agent, const struct frame_header *header,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/gpu_owners.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "node/descendants.h"
@@ -30,6 +31,9 @@ struct process {
 };
 
 struct usage {
+    const struct crews *crews;
+    const struct post *post;
+    struct gpu_sampler *gpus;
     struct buf scratch;
     struct seat_usage *seats; /* sorted by pid */
     size_t seat_count;
@@ -38,9 +42,11 @@ struct usage {
     int64_t list_due_ms;
 };
 
-struct usage *usage_create(void)
+struct usage *usage_create(const struct crews *crews, const struct post *post,
+                           struct gpu_sampler *gpus)
 {
     struct usage *usage = mem_alloc(sizeof(*usage));
+    *usage = (struct usage){.crews = crews, .post = post, .gpus = gpus};
     buf_init(&usage->scratch, USAGE_TEXT_MAX);
     return usage;
 }
@@ -251,36 +257,121 @@ static void fill_pressure(const struct proc_pressure *source, Hvdrun__Pressure *
     out->full_us = source->full_us;
 }
 
-static void send(const struct usage *usage, const struct host_usage *host, const struct post *post)
+/* What the message has of GPUs; it points into this. */
+struct gpu_part {
+    struct gpu_owner *owners;
+    size_t owner_count;
+    uint32_t *places; /* of each owner */
+    Hvdrun__GpuUsage *gpus, **list;
+};
+
+static void gpu_part_clear(struct gpu_part *part)
+{
+    free(part->owners);
+    free(part->places);
+    free(part->gpus);
+    free(part->list);
+}
+#define AUTO_GPU_PART __attribute__((cleanup(gpu_part_clear)))
+
+/* Without the processes, which only the agent knows. */
+static void add_host_gpus(struct gpu_part *part, const Hvdrun__GpuUsages *gpus,
+                          Hvdrun__HostUsage *host)
+{
+    size_t count = gpus != NULL ? gpus->n_gpus : 0;
+    part->gpus = mem_array(count + 1, sizeof(*part->gpus));
+    part->list = mem_array(count + 1, sizeof(Hvdrun__GpuUsage *));
+    for (size_t i = 0; i < count; i++) {
+        part->gpus[i] = *gpus->gpus[i];
+        part->gpus[i].n_processes = 0;
+        part->list[i] = &part->gpus[i];
+    }
+    host->gpus = part->list;
+    host->n_gpus = count;
+}
+
+static void add_rank_gpus(const struct gpu_part *part, const struct seat_usage *seat,
+                          Hvdrun__RankUsage *message)
+{
+    message->n_gpus = 0;
+    message->has_gpu_memory = false;
+    message->gpu_memory_bytes = 0;
+    for (size_t i = 0; i < part->owner_count; i++) {
+        const struct gpu_owner *owner = &part->owners[i];
+        if (owner->seat != seat->seat)
+            continue;
+        message->gpus = message->n_gpus == 0 ? &part->places[i] : message->gpus;
+        message->n_gpus++;
+        message->has_gpu_memory = message->has_gpu_memory || owner->has_memory;
+        message->gpu_memory_bytes += owner->memory_bytes;
+    }
+}
+
+static void add_gpus(const struct usage *usage, const Hvdrun__GpuUsages *gpus,
+                     struct gpu_part *part, Hvdrun__HostUsage *host)
+{
+    add_host_gpus(part, gpus, host);
+    part->owner_count = gpu_owners_find(usage->crews, gpus, &part->owners);
+    part->places = mem_array(part->owner_count + 1, sizeof(*part->places));
+    for (size_t i = 0; i < part->owner_count; i++)
+        part->places[i] = part->owners[i].gpu;
+    for (size_t i = 0; i < usage->seat_count; i++)
+        add_rank_gpus(part, &usage->seats[i], &usage->seats[i].message);
+}
+
+static void fill_host(const struct host_usage *source, Hvdrun__HostUsage *out,
+                      Hvdrun__Pressure *pressure)
+{
+    Hvdrun__Pressure **places[HOST_RESOURCES] = {&out->cpu, &out->memory, &out->io};
+    for (int i = 0; i < HOST_RESOURCES; i++) {
+        fill_pressure(&source->pressure[i], &pressure[i]);
+        *places[i] = source->has_pressure[i] ? &pressure[i] : NULL;
+    }
+    out->has_load = source->has_load;
+    out->load = source->load;
+    out->memory_bytes = source->has_memory ? source->memory.total_bytes : 0;
+    out->memory_available_bytes = source->has_memory ? source->memory.available_bytes : 0;
+}
+
+static void forget_gpus(struct usage *usage)
+{
+    for (size_t i = 0; i < usage->seat_count; i++) {
+        usage->seats[i].message.n_gpus = 0;
+        usage->seats[i].message.gpus = NULL;
+    }
+}
+
+static void send(struct usage *usage, const struct host_usage *host, const Hvdrun__GpuUsages *gpus)
 {
     Hvdrun__Sampled message = HVDRUN__SAMPLED__INIT;
     Hvdrun__HostUsage whole = HVDRUN__HOST_USAGE__INIT;
     Hvdrun__Pressure pressure[HOST_RESOURCES];
-    Hvdrun__Pressure **places[HOST_RESOURCES] = {&whole.cpu, &whole.memory, &whole.io};
+    struct gpu_part part AUTO_GPU_PART = {.owners = NULL};
     Hvdrun__RankUsage **ranks AUTO_FREE = mem_array(usage->seat_count + 1, sizeof(*ranks));
+    add_gpus(usage, gpus, &part, &whole);
     for (size_t i = 0; i < usage->seat_count; i++) {
         if (usage->seats[i].message.processes > 0) /* else it has ended just now */
             ranks[message.n_ranks++] = &usage->seats[i].message;
     }
-    for (int i = 0; i < HOST_RESOURCES; i++) {
-        fill_pressure(&host->pressure[i], &pressure[i]);
-        *places[i] = host->has_pressure[i] ? &pressure[i] : NULL;
-    }
-    whole.has_load = host->has_load;
-    whole.load = host->load;
-    whole.memory_bytes = host->has_memory ? host->memory.total_bytes : 0;
-    whole.memory_available_bytes = host->has_memory ? host->memory.available_bytes : 0;
+    fill_host(host, &whole, pressure);
     message.ranks = ranks;
     message.host = &whole;
-    post_message(post, FRAME_SAMPLED, &message.base);
+    post_message(usage->post, FRAME_SAMPLED, &message.base);
+    forget_gpus(usage);
 }
 
-void usage_report(struct usage *usage, const struct crews *crews, const struct post *post)
+static void gpus_known(void *context, const Hvdrun__GpuUsages *gpus)
 {
+    struct usage *usage = context;
     struct host_usage host;
-    update_seats(usage, crews);
+    update_seats(usage, usage->crews);
     update_processes(usage);
     read_seats(usage);
     host_usage_read(&usage->scratch, &host);
-    send(usage, &host, post);
+    send(usage, &host, gpus);
+}
+
+void usage_report(struct usage *usage)
+{
+    gpu_sampler_ask(usage->gpus, gpus_known, usage);
 }

@@ -8,15 +8,20 @@
  * each thread. So the list of processes is made again only after LIST_PERIOD_MS, and only if that
  * takes less than 1/LIST_SHARE of the time. A child that comes in between is found late. Its use is
  * not lost: when its parent has waited for it, the kernel adds it to that of the parent.
+ *
+ * The GPUs are measured too, by agent/gpu_sampler.h.
  */
 #pragma once
 
 #include "agent/crews.h"
+#include "agent/gpu_sampler.h"
 
 struct usage;
 
-struct usage *usage_create(void);
+/* All are borrowed. The sampler is destroyed first. */
+struct usage *usage_create(const struct crews *crews, const struct post *post,
+                           struct gpu_sampler *gpus);
 void usage_destroy(struct usage *usage); /* accepts NULL */
 
-/* Sends SAMPLED. */
-void usage_report(struct usage *usage, const struct crews *crews, const struct post *post);
+/* Sends SAMPLED, as soon as it is known what the GPUs do, or shortly later without that. */
+void usage_report(struct usage *usage);

@@ -6,6 +6,7 @@
  *   hvdrun-agent [--marker WORD]   prints WORD before the first frame (transport/boot/script.h)
  *   hvdrun-agent --dial            for a scheduler: makes a connection for the frames itself
  *                                  (agent_main/dial_out.h)
+ *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_helper.h)
  *   hvdrun-agent --version
  */
 #include <errno.h>
@@ -18,6 +19,8 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/gpu_helper.h"
+#include "agent/gpu_sampler.h"
 #include "agent/keeper.h"
 #include "agent/modules.h"
 #include "agent_main/dial_out.h"
@@ -139,6 +142,8 @@ int main(int argc, char **argv)
         printf("hvdrun-agent %s\n", HVDRUN_VERSION);
         return fflush(stdout) == 0 ? 0 : STATUS_LAUNCHER;
     }
+    if (argc == 2 && strcmp(argv[1], GPU_HELPER_WORD) == 0)
+        return gpu_helper_run();
     bool marked = argc == 3 && strcmp(argv[1], "--marker") == 0;
     bool dials = argc == 2 && strcmp(argv[1], "--dial") == 0;
     if (!marked && !dials && argc != 1) {

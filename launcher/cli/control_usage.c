@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "cli/control_show.h"
@@ -32,6 +33,16 @@ static void put_bytes(double bytes, struct buf *out)
     buf_printf(out, unit > 0 && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
 }
 
+static void put_percentage(double percent, struct buf *out)
+{
+    buf_printf(out, "%.0f %%", percent);
+}
+
+static void put_watts(double watts, struct buf *out)
+{
+    buf_printf(out, "%.0f W", watts);
+}
+
 /* The values of a rank, and when one of them differs. Ranks may read and write what they like: it
  * is usual that rank 0 alone writes. */
 static const struct column {
@@ -45,6 +56,9 @@ static const struct column {
     {"processes", "processes", {.floor = 1, .share = 0.5}, put_count},
     {"read_bytes", "read", {.floor = NO_RULE}, put_bytes},
     {"written_bytes", "written", {.floor = NO_RULE}, put_bytes},
+    {"gpu_use_percent", "gpu", {.floor = 30, .share = 0.5}, put_percentage},
+    {"gpu_power_w", "gpu power", {.floor = 50, .share = 0.25}, put_watts},
+    {"gpu_memory_bytes", "gpu memory", {.floor = 1024 * MIB, .share = 0.25}, put_bytes},
     {"last_output_s", "last output", {.floor = 30, .share = 1}, control_show_duration},
 };
 
@@ -162,7 +176,16 @@ static void put_hosts(const json_t *hosts, struct buf *out)
     text_table_destroy(&table);
 }
 
-static void add_rank(struct text_table *table, const json_t *rank)
+/* Columns of GPUs are only shown if a rank has one. */
+static bool is_shown(const json_t *ranks, const struct column *column)
+{
+    bool shown = strncmp(column->key, "gpu_", 4) != 0;
+    for (size_t i = 0; i < json_array_size(ranks) && !shown; i++)
+        shown = !isnan(value_of(json_array_get(ranks, i), column->key));
+    return shown;
+}
+
+static void add_rank(struct text_table *table, const json_t *rank, const bool *shown)
 {
     struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
     const json_t *marks = json_object_get(rank, "marks");
@@ -174,6 +197,8 @@ static void add_rank(struct text_table *table, const json_t *rank)
     control_show_text(control_text_of(rank, "host", "?"), &cell);
     add_cell(table, &cell);
     for (size_t i = 0; i < COLUMNS; i++) {
+        if (!shown[i])
+            continue;
         double value = value_of(rank, columns[i].key);
         const char *mark = control_text_of(marks, columns[i].key, "");
         if (isnan(value))
@@ -188,14 +213,21 @@ static void add_rank(struct text_table *table, const json_t *rank)
 
 static void put_ranks(const json_t *ranks, struct buf *out)
 {
-    struct text_table table = {.columns = COLUMNS + 3};
+    bool shown[COLUMNS];
+    struct text_table table = {.columns = 3};
+    for (size_t i = 0; i < COLUMNS; i++) {
+        shown[i] = is_shown(ranks, &columns[i]);
+        table.columns += shown[i];
+    }
     text_table_add(&table, "");
     text_table_add(&table, "rank");
     text_table_add(&table, "host");
-    for (size_t i = 0; i < COLUMNS; i++)
-        text_table_add(&table, columns[i].title);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (shown[i])
+            text_table_add(&table, columns[i].title);
+    }
     for (size_t i = 0; i < json_array_size(ranks); i++)
-        add_rank(&table, json_array_get(ranks, i));
+        add_rank(&table, json_array_get(ranks, i), shown);
     buf_putc(out, '\n');
     text_table_print(&table, out);
     text_table_destroy(&table);

@@ -2,6 +2,7 @@
 #include "driver/usage/host_metrics.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "driver/usage/sampler.h"
 
@@ -85,8 +86,93 @@ static void put_all_pressure(const struct job *job, struct exposition *out)
     put_pressure(job, out, &full, true);
 }
 
+static double gpu_use_of(const struct gpu_values *gpu)
+{
+    return gpu->use_percent / 100;
+}
+
+static double gpu_power_of(const struct gpu_values *gpu)
+{
+    return gpu->power_w;
+}
+
+static double gpu_memory_of(const struct gpu_values *gpu)
+{
+    return gpu->memory_bytes;
+}
+
+static double gpu_memory_used_of(const struct gpu_values *gpu)
+{
+    return gpu->memory_used_bytes;
+}
+
+static double gpu_energy_of(const struct gpu_values *gpu)
+{
+    return gpu->energy_j;
+}
+
+static double gpu_lost_of(const struct gpu_values *gpu)
+{
+    return gpu->trouble != NULL;
+}
+
+/* A line for each metric of a GPU. */
+static const struct gpu_metric {
+    struct exposition_family family;
+    double (*value)(const struct gpu_values *gpu); /* NAN: not known */
+} gpu_metrics[] = {
+    {{"hvdrun_host_gpu_use_ratio", EXPOSITION_GAUGE, "ratio",
+      "Time in which some kernel ran on the GPU; it is 1 too while a kernel waits."},
+     gpu_use_of},
+    {{"hvdrun_host_gpu_power_watts", EXPOSITION_GAUGE, "watts", "Power of the GPU."}, gpu_power_of},
+    {{"hvdrun_host_gpu_memory_bytes", EXPOSITION_GAUGE, "bytes", "Memory of the GPU."},
+     gpu_memory_of},
+    {{"hvdrun_host_gpu_memory_used_bytes", EXPOSITION_GAUGE, "bytes",
+      "Memory of the GPU that is in use."},
+     gpu_memory_used_of},
+    {{"hvdrun_host_gpu_energy_joules", EXPOSITION_COUNTER, "joules",
+      "Energy of the GPU since the driver was loaded."},
+     gpu_energy_of},
+    {{"hvdrun_host_gpu_failed", EXPOSITION_GAUGE, NULL,
+      "1: the driver says that the GPU is lost or needs a reset."},
+     gpu_lost_of},
+};
+
+static void put_gpus_of(const struct job *job, int node, const struct gpu_metric *metric,
+                        struct exposition *out)
+{
+    const struct host_sample *host = sample_of(job, node);
+    for (size_t i = 0; host != NULL && i < host->gpu_count; i++) {
+        char number[16];
+        snprintf(number, sizeof(number), "%u", host->gpus[i].index);
+        const struct exposition_label labels[] = {
+            {"host", job->nodes[node]->host}, {"gpu", number}, {"uuid", host->gpus[i].uuid}};
+        exposition_sample(out, labels, 3, metric->value(&host->gpus[i]));
+    }
+}
+
+static bool has_gpus(const struct job *job)
+{
+    bool has = false;
+    for (int node = 0; node < job->node_count; node++) {
+        const struct host_sample *host = sample_of(job, node);
+        has = has || (host != NULL && host->gpu_count > 0);
+    }
+    return has;
+}
+
+static void put_gpus(const struct job *job, struct exposition *out)
+{
+    for (size_t i = 0; has_gpus(job) && i < sizeof(gpu_metrics) / sizeof(gpu_metrics[0]); i++) {
+        exposition_family(out, &gpu_metrics[i].family);
+        for (int node = 0; node < job->node_count; node++)
+            put_gpus_of(job, node, &gpu_metrics[i], out);
+    }
+}
+
 void host_metrics_put(const struct job *job, struct exposition *out)
 {
     put_hosts(job, out);
     put_all_pressure(job, out);
+    put_gpus(job, out);
 }

@@ -76,6 +76,32 @@ static double eta_of(const struct rank_values *rank)
     return left_s < 0 ? NAN : left_s;
 }
 
+static const struct rank_gpus *gpus_of(const struct rank_values *rank)
+{
+    return rank->usage == NULL || rank->usage->last.gpus.count == 0 ? NULL
+                                                                    : &rank->usage->last.gpus;
+}
+
+static double gpu_use_of(const struct rank_values *rank)
+{
+    return gpus_of(rank) == NULL ? NAN : gpus_of(rank)->use_percent / 100;
+}
+
+static double gpu_power_of(const struct rank_values *rank)
+{
+    return gpus_of(rank) == NULL ? NAN : gpus_of(rank)->power_w;
+}
+
+static double gpu_memory_of(const struct rank_values *rank)
+{
+    return gpus_of(rank) == NULL ? NAN : gpus_of(rank)->memory_bytes;
+}
+
+static double gpu_energy_of(const struct rank_values *rank)
+{
+    return gpus_of(rank) == NULL ? NAN : gpus_of(rank)->energy_j;
+}
+
 /* A line for each metric of a rank. */
 static const struct rank_metric {
     struct exposition_family family;
@@ -106,6 +132,17 @@ static const struct rank_metric {
     {{"hvdrun_rank_remaining_seconds", EXPOSITION_GAUGE, "seconds",
       "How long the rank says that it still needs."},
      eta_of},
+    {{"hvdrun_rank_gpu_use_ratio", EXPOSITION_GAUGE, "ratio",
+      "Time in which some kernel ran on the GPUs of the rank; it is 1 too while a kernel waits."},
+     gpu_use_of},
+    {{"hvdrun_rank_gpu_power_watts", EXPOSITION_GAUGE, "watts", "Power of the GPUs of the rank."},
+     gpu_power_of},
+    {{"hvdrun_rank_gpu_memory_bytes", EXPOSITION_GAUGE, "bytes",
+      "Memory of GPUs that the rank uses."},
+     gpu_memory_of},
+    {{"hvdrun_rank_gpu_energy_joules", EXPOSITION_COUNTER, "joules",
+      "Energy of the GPUs of the rank, since the driver was loaded."},
+     gpu_energy_of},
 };
 
 /* The seat of each rank that runs; -1: none. After a change of an elastic job, a worker that ends

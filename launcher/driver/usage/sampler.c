@@ -39,6 +39,8 @@ void sampler_destroy(struct sampler *sampler)
     if (sampler == NULL)
         return;
     loop_timer_destroy(sampler->deadline);
+    for (int i = 0; i < sampler->node_count; i++)
+        free(sampler->nodes[i].host.gpus);
     free(sampler->nodes);
     free(sampler->ranks);
     free(sampler);
@@ -145,6 +147,7 @@ static struct rank_usage *find_rank(struct sampler *sampler, const struct node_l
 static void take_rank(struct sampler *sampler, const struct node_link *node,
                       const Hvdrun__RankUsage *message)
 {
+    const struct host_sample *host = &sampler->nodes[node->index].host;
     struct rank_usage *usage = find_rank(sampler, node, message->seat);
     if (usage == NULL)
         return; /* it has come after the question */
@@ -161,7 +164,8 @@ static void take_rank(struct sampler *sampler, const struct node_link *node,
                                        .written_bytes = message->written_bytes,
                                        .threads = message->threads,
                                        .processes = message->processes,
-                                       .has_io = message->has_io};
+                                       .has_io = message->has_io,
+                                       .gpus = rank_gpus_of(message, host->gpus, host->gpu_count)};
 }
 
 static struct host_pressure pressure_of(const Hvdrun__Pressure *message)
@@ -175,11 +179,21 @@ static struct host_pressure pressure_of(const Hvdrun__Pressure *message)
                                   .full_s = (double)message->full_us / 1e6};
 }
 
+static void take_gpus(struct host_sample *out, const Hvdrun__HostUsage *message)
+{
+    out->gpu_count = message->n_gpus < GPU_VALUES_MAX ? message->n_gpus : GPU_VALUES_MAX;
+    out->gpus = mem_array(out->gpu_count + 1, sizeof(*out->gpus));
+    for (size_t i = 0; i < out->gpu_count; i++)
+        gpu_values_read(message->gpus[i], &out->gpus[i]);
+}
+
 static void take_host(struct host_sample *out, const Hvdrun__HostUsage *message)
 {
+    free(out->gpus);
     *out = (struct host_sample){.when_ns = clock_mono_ns()};
     if (message == NULL)
         return;
+    take_gpus(out, message);
     out->has_load = message->has_load;
     out->load = message->load;
     out->memory_bytes = message->memory_bytes;

@@ -11,6 +11,7 @@
 
 #include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
+#include "driver/usage/gpu_values.h"
 
 #define SAMPLER_ROUND_MS 1000
 #define SAMPLER_FRESH_MS 400
@@ -20,6 +21,7 @@ struct rank_sample {
     uint64_t cpu_us, resident_bytes, read_bytes, written_bytes;
     uint32_t threads, processes;
     bool has_io;
+    struct rank_gpus gpus;
 };
 
 struct rank_usage {
@@ -37,6 +39,8 @@ struct host_sample {
         double some_percent, full_percent; /* of the last 10 s */
         double some_s, full_s;             /* since the host started */
     } cpu, memory, io;
+    struct gpu_values *gpus;
+    size_t gpu_count;
 };
 
 struct sampler;

@@ -2,6 +2,7 @@
 #include "driver/usage/usage_json.h"
 
 #include <jansson.h>
+#include <math.h>
 
 #include "base/clock.h"
 #include "driver/tell/json_text.h"
@@ -27,6 +28,44 @@ static json_t *pressure_json(const struct host_sample *sample)
     return object;
 }
 
+/* NAN: not known, and no key. */
+static void set_known(json_t *object, const char *key, double value)
+{
+    if (!isnan(value))
+        json_object_set_new(object, key, json_real(value));
+}
+
+static void set_known_bytes(json_t *object, const char *key, double bytes)
+{
+    if (!isnan(bytes))
+        json_object_set_new(object, key, json_integer((json_int_t)bytes));
+}
+
+static json_t *gpu_json(const struct gpu_values *gpu)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "index", json_integer(gpu->index));
+    if (gpu->uuid[0] != '\0')
+        json_object_set_new(object, "uuid", json_text(gpu->uuid));
+    if (gpu->trouble != NULL)
+        json_object_set_new(object, "trouble", json_string(gpu->trouble));
+    set_known(object, "use_percent", gpu->use_percent);
+    set_known(object, "memory_use_percent", gpu->memory_use_percent);
+    set_known(object, "power_w", gpu->power_w);
+    set_known(object, "energy_j", gpu->energy_j);
+    set_known_bytes(object, "memory_bytes", gpu->memory_bytes);
+    set_known_bytes(object, "memory_used_bytes", gpu->memory_used_bytes);
+    return object;
+}
+
+static json_t *gpus_json(const struct host_sample *sample)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < sample->gpu_count; i++)
+        json_array_append_new(list, gpu_json(&sample->gpus[i]));
+    return list;
+}
+
 static json_t *host_json(const struct job *job, const struct node_link *node)
 {
     const struct host_sample *sample = sampler_host(job->sampler, node->index);
@@ -41,6 +80,8 @@ static json_t *host_json(const struct job *job, const struct node_link *node)
         set_bytes(object, "memory_available_bytes", sample->memory_available_bytes);
     }
     json_object_set_new(object, "pressure", pressure_json(sample));
+    if (sample->gpu_count > 0)
+        json_object_set_new(object, "gpus", gpus_json(sample));
     return object;
 }
 
@@ -54,6 +95,13 @@ static void add_sample(json_t *object, const struct rank_usage *usage)
     set_bytes(object, "resident_bytes", last->resident_bytes);
     json_object_set_new(object, "threads", json_integer(last->threads));
     json_object_set_new(object, "processes", json_integer(last->processes));
+    if (last->gpus.count > 0) {
+        json_object_set_new(object, "gpus", json_integer(last->gpus.count));
+        set_known(object, "gpu_use_percent", last->gpus.use_percent);
+        set_known(object, "gpu_power_w", last->gpus.power_w);
+        set_known(object, "gpu_energy_j", last->gpus.energy_j);
+        set_known_bytes(object, "gpu_memory_bytes", last->gpus.memory_bytes);
+    }
     if (!last->has_io)
         return;
     set_bytes(object, "read_bytes", last->read_bytes);

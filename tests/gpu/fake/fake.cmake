@@ -26,3 +26,13 @@ endforeach()
 fake_gpu_library(cuda .so.1 ${fake_cuda_sources})
 fake_gpu_library(nccl .so.2 ${fake_nccl_sources})
 target_link_libraries(fake_nccl PRIVATE fake_cuda)
+
+# A libnvidia-ml.so.1, and one as an older driver has it in a folder of its own: see nvml.c.
+foreach(age now old)
+  add_library(fake_nvml_${age} SHARED ${CMAKE_CURRENT_LIST_DIR}/nvml.c)
+  set_target_properties(fake_nvml_${age} PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${fake_gpu_folder}_nvml_${age}
+    OUTPUT_NAME nvidia-ml
+    SUFFIX .so.1)
+endforeach()
+target_compile_definitions(fake_nvml_old PRIVATE FAKE_NVML_OLD)

@@ -70,6 +70,27 @@ static void expect_mark(const json_t *ranks, size_t place, int rank, const char 
     free(text);
 }
 
+/* A column of GPUs is there if any rank has the value. */
+static void test_gpus(void **state)
+{
+    (void)state;
+    expect("{\"job\":\"j\",\"state\":\"running\",\"up_s\":1,\"hosts\":[],\"ranks\":["
+           "{\"rank\":0,\"host\":\"a\",\"gpus\":1,\"gpu_use_percent\":100,\"gpu_power_w\":122.4},"
+           "{\"rank\":1,\"host\":\"a\"},"
+           "{\"rank\":2,\"host\":\"a\",\"gpus\":1,\"gpu_use_percent\":98,\"gpu_power_w\":690.5},"
+           "{\"rank\":3,\"host\":\"a\",\"gpus\":1,\"gpu_use_percent\":99,\"gpu_power_w\":691}]}",
+           "j: running, 4 ranks on 0 hosts, up 1 s\n"
+           "\n"
+           "  host  load  memory  cpu waits  memory waits  io waits\n"
+           "\n"
+           "   rank  host  cpu  memory  threads  processes  read  written  gpu    gpu power  last "
+           "output\n"
+           "*  0     a     -    -       -        -          -     -        100 %  122 W <    -\n"
+           "   1     a     -    -       -        -          -     -        -      -          -\n"
+           "   2     a     -    -       -        -          -     -        98 %   690 W      -\n"
+           "   3     a     -    -       -        -          -     -        99 %   691 W      -\n");
+}
+
 static void test_marks(void **state)
 {
     (void)state;
@@ -96,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_that_differs),
         cmocka_unit_test(test_little),
+        cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The helper process that asks NVIDIA's library what the GPUs do. A call of the library can block
+ * for good on a sick GPU, and the library opens devices. So it is not in the agent, and the agent
+ * can kill it (agent/gpu_sampler.h).
+ *
+ * For each byte on stdin it writes one answer to stdout: a GpuUsages after its length in 4 bytes,
+ * the lowest first. It ends with stdin. The energy takes the driver some milliseconds, so the
+ * helper asks for it every GPU_ENERGY_PERIOD_MS at most, and repeats it in between.
+ */
+#pragma once
+
+#define GPU_HELPER_NONE 3 /* exit status: there is no library, or it finds no driver */
+#define GPU_ENERGY_PERIOD_MS 10000
+
+int gpu_helper_run(void); /* the exit status */

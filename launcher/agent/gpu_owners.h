@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which worker uses which GPU: the driver of NVIDIA says which processes do, and each process in
+ * the session of a worker, or below it, is the worker's.
+ *
+ * The driver lists the processes of the PID namespace of the one who asks. If the workers have a
+ * namespace below that of the agent (a container around the program, not around the agent), their
+ * GPUs are not known.
+ */
+#pragma once
+
+#include "agent/crews.h"
+
+struct gpu_owner {
+    uint32_t seat;
+    uint32_t gpu; /* its place in the list */
+    bool has_memory;
+    uint64_t memory_bytes;
+};
+
+/* One entry for each worker and GPU, sorted by seat, then by GPU. Returns how many; the caller
+ * frees `*out`. `gpus` may be NULL. */
+size_t gpu_owners_find(const struct crews *crews, const Hvdrun__GpuUsages *gpus,
+                       struct gpu_owner **out);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/gpu_sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "agent/gpu_helper.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define ANSWER_MAX ((size_t)1 << 20)
+#define LENGTH_BYTES 4
+#define ASKERS_MAX 4
+
+struct asker {
+    void (*done)(void *context, const Hvdrun__GpuUsages *gpus);
+    void *context;
+};
+
+struct gpu_sampler {
+    struct loop *loop;
+    struct helpers *helpers;
+    const char *program;
+    struct gpu_limits limits;
+    struct loop_timer *wait;  /* of those who ask */
+    struct loop_timer *watch; /* the helper is sick, or idle */
+    pid_t pid;                /* of the helper, until it is reaped; 0: none */
+    int ask_fd, answer_fd;    /* -1: no helper, or it was given up */
+    struct loop_fd *readable;
+    struct buf bytes;
+    bool asked; /* an answer is to come */
+    bool none;  /* there is no driver */
+    int64_t pause_until_ms;
+    Hvdrun__GpuUsages *last; /* NULL: none yet */
+    int64_t last_ms;
+    struct asker askers[ASKERS_MAX];
+    size_t asker_count;
+};
+
+static void close_streams(struct gpu_sampler *sampler)
+{
+    loop_fd_destroy(sampler->readable);
+    sampler->readable = NULL;
+    fd_close(&sampler->answer_fd);
+    fd_close(&sampler->ask_fd);
+    buf_clear(&sampler->bytes);
+    sampler->asked = false;
+    loop_timer_clear(sampler->watch);
+}
+
+/* To all who wait. One of them may ask again at once. */
+static void tell(struct gpu_sampler *sampler)
+{
+    bool fresh = sampler->last != NULL &&
+                 clock_mono_ms() - sampler->last_ms < sampler->limits.fresh && !sampler->none;
+    struct asker askers[ASKERS_MAX];
+    size_t count = sampler->asker_count;
+    memcpy(askers, sampler->askers, sizeof(askers));
+    sampler->asker_count = 0;
+    loop_timer_clear(sampler->wait);
+    for (size_t i = 0; i < count; i++)
+        askers[i].done(askers[i].context, fresh ? sampler->last : NULL);
+}
+
+static void wait_over(void *context)
+{
+    tell(context);
+}
+
+static void give_up(struct gpu_sampler *sampler)
+{
+    if (sampler->pid > 0)
+        kill(-sampler->pid, SIGKILL);
+    sampler->pause_until_ms = clock_mono_ms() + sampler->limits.pause;
+    close_streams(sampler);
+    tell(sampler);
+}
+
+static void watch_over(void *context)
+{
+    struct gpu_sampler *sampler = context;
+    if (sampler->asked)
+        give_up(sampler);
+    else
+        close_streams(sampler); /* the helper ends with its stdin */
+}
+
+struct gpu_sampler *gpu_sampler_create(struct loop *loop, struct helpers *helpers,
+                                       const char *program, struct gpu_limits limits)
+{
+    struct gpu_sampler *sampler = mem_alloc(sizeof(*sampler));
+    *sampler = (struct gpu_sampler){.loop = loop,
+                                    .helpers = helpers,
+                                    .program = program,
+                                    .limits = limits,
+                                    .ask_fd = -1,
+                                    .answer_fd = -1};
+    buf_init(&sampler->bytes, ANSWER_MAX + LENGTH_BYTES);
+    sampler->wait = loop_timer_create(loop, wait_over, sampler);
+    sampler->watch = loop_timer_create(loop, watch_over, sampler);
+    return sampler;
+}
+
+void gpu_sampler_destroy(struct gpu_sampler *sampler)
+{
+    if (sampler == NULL)
+        return;
+    if (sampler->pid > 0)
+        helpers_let_go(sampler->helpers, sampler->pid);
+    close_streams(sampler);
+    loop_timer_destroy(sampler->wait);
+    loop_timer_destroy(sampler->watch);
+    if (sampler->last != NULL)
+        hvdrun__gpu_usages__free_unpacked(sampler->last, NULL);
+    buf_destroy(&sampler->bytes);
+    free(sampler);
+}
+
+static void helper_exited(void *context, int wait_status)
+{
+    struct gpu_sampler *sampler = context;
+    bool idle = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == EXIT_SUCCESS;
+    sampler->pid = 0;
+    sampler->none = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == GPU_HELPER_NONE;
+    if (!idle)
+        sampler->pause_until_ms = clock_mono_ms() + sampler->limits.pause;
+    close_streams(sampler);
+    tell(sampler);
+}
+
+/* One answer at the front of the bytes. false: it is not complete. */
+static bool take_answer(struct gpu_sampler *sampler)
+{
+    const uint8_t *bytes = (const uint8_t *)buf_text(&sampler->bytes);
+    size_t length = 0;
+    if (sampler->bytes.length < LENGTH_BYTES)
+        return false;
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        length |= (size_t)bytes[i] << (8 * i);
+    if (length <= ANSWER_MAX && sampler->bytes.length < length + LENGTH_BYTES)
+        return false;
+    Hvdrun__GpuUsages *message =
+        length > ANSWER_MAX ? NULL : hvdrun__gpu_usages__unpack(NULL, length, bytes + LENGTH_BYTES);
+    if (message == NULL) {
+        give_up(sampler);
+        return false;
+    }
+    if (sampler->last != NULL)
+        hvdrun__gpu_usages__free_unpacked(sampler->last, NULL);
+    sampler->last = message;
+    sampler->last_ms = clock_mono_ms();
+    sampler->asked = false;
+    loop_timer_set(sampler->watch, sampler->limits.idle);
+    buf_consume(&sampler->bytes, length + LENGTH_BYTES);
+    return true;
+}
+
+static void answer_ready(void *context, int what)
+{
+    struct gpu_sampler *sampler = context;
+    char bytes[16384];
+    (void)what;
+    ssize_t got = fd_read(sampler->answer_fd, bytes, sizeof(bytes));
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return;
+    if (got <= 0) {
+        loop_fd_watch(sampler->readable, 0); /* its exit comes too */
+        return;
+    }
+    if (buf_append(&sampler->bytes, bytes, (size_t)got) < 0)
+        give_up(sampler);
+    else if (take_answer(sampler))
+        tell(sampler);
+}
+
+static void close_pair(int (*ends)[2])
+{
+    fd_close(&(*ends)[0]);
+    fd_close(&(*ends)[1]);
+}
+#define AUTO_FD_PAIR __attribute__((cleanup(close_pair)))
+
+static int start(struct gpu_sampler *sampler)
+{
+    int ask[2] AUTO_FD_PAIR = {-1, -1}, answer[2] AUTO_FD_PAIR = {-1, -1};
+    int null_fd AUTO_FD = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+    char *const argv[] = {(char *)"hvdrun-agent", (char *)GPU_HELPER_WORD, NULL};
+    if (null_fd < 0 || fd_pipe(ask) < 0 || fd_pipe(answer) < 0)
+        return -1;
+    const struct child_spec child = {
+        .path = sampler->program, .argv = argv, .fds = {ask[0], answer[1], null_fd}, .keep_fd = -1};
+    pid_t pid = helpers_start(sampler->helpers, &child, helper_exited, sampler, NULL);
+    if (pid < 0)
+        return -1;
+    sampler->pid = pid;
+    sampler->ask_fd = ask[1];
+    sampler->answer_fd = answer[0];
+    ask[1] = answer[0] = -1;
+    fd_nonblock(sampler->ask_fd);
+    fd_nonblock(sampler->answer_fd);
+    sampler->readable = loop_fd_create(sampler->loop, sampler->answer_fd, answer_ready, sampler);
+    loop_fd_watch(sampler->readable, LOOP_READ);
+    return 0;
+}
+
+/* false: no answer will come. */
+static bool ask_helper(struct gpu_sampler *sampler)
+{
+    if (sampler->asked)
+        return true;
+    bool paused = sampler->none || clock_mono_ms() < sampler->pause_until_ms;
+    if (sampler->ask_fd < 0 && (sampler->pid > 0 || paused))
+        return false;
+    if (sampler->ask_fd < 0 && start(sampler) < 0) {
+        sampler->pause_until_ms = clock_mono_ms() + sampler->limits.pause;
+        return false;
+    }
+    if (fd_write(sampler->ask_fd, "?", 1) != 1)
+        return false;
+    sampler->asked = true;
+    loop_timer_set(sampler->watch, sampler->limits.sick);
+    return true;
+}
+
+static bool waits(const struct gpu_sampler *sampler, const void *context)
+{
+    for (size_t i = 0; i < sampler->asker_count; i++) {
+        if (sampler->askers[i].context == context)
+            return true;
+    }
+    return false;
+}
+
+void gpu_sampler_ask(struct gpu_sampler *sampler,
+                     void (*done)(void *context, const Hvdrun__GpuUsages *gpus), void *context)
+{
+    if (waits(sampler, context))
+        return;
+    if (sampler->asker_count == ASKERS_MAX || !ask_helper(sampler)) {
+        done(context, NULL);
+        return;
+    }
+    sampler->askers[sampler->asker_count++] = (struct asker){done, context};
+    if (!loop_timer_is_set(sampler->wait))
+        loop_timer_set(sampler->wait, sampler->limits.wait);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the GPUs of this node do, from a helper process (agent/gpu_helper.h). The helper starts with
+ * the first question, and ends when nobody has asked for a while.
+ *
+ * Those who ask wait for a short time only. An answer that comes later is kept for the next
+ * question. A helper that does not answer at all is killed. Another one starts after a pause, and
+ * only if the kernel let the first one die. If there is no driver, the agent does not look again.
+ */
+#pragma once
+
+#include "io/helpers.h"
+#include "io/loop.h"
+#include "wire/control.pb-c.h"
+
+#define GPU_HELPER_WORD "--gpus" /* the argument that makes a program gpu_helper_run() */
+
+struct gpu_limits { /* in milliseconds */
+    int64_t wait;   /* of a question */
+    int64_t sick;   /* without an answer, until the helper is killed */
+    int64_t pause;  /* before another one starts */
+    int64_t idle;   /* without a question, until the helper ends */
+    int64_t fresh;  /* an answer that is older is no answer */
+};
+
+/* A question waits less than the second for which the driver does. The first call of the library
+ * can take seconds, if no process uses a GPU. */
+#define GPU_LIMITS_USUAL                                                         \
+    (struct gpu_limits)                                                          \
+    {                                                                            \
+        .wait = 600, .sick = 30000, .pause = 60000, .idle = 60000, .fresh = 5000 \
+    }
+
+struct gpu_sampler;
+
+/* `program`: a path of hvdrun-agent. All are borrowed, but for the limits. */
+struct gpu_sampler *gpu_sampler_create(struct loop *loop, struct helpers *helpers,
+                                       const char *program, struct gpu_limits limits);
+void gpu_sampler_destroy(struct gpu_sampler *sampler); /* nobody is called; accepts NULL */
+
+/* `done` comes once, perhaps at once. `gpus` is borrowed for the call; NULL: no answer, or there is
+ * no driver. A question with the same `context` as one that waits is the same question. */
+void gpu_sampler_ask(struct gpu_sampler *sampler,
+                     void (*done)(void *context, const Hvdrun__GpuUsages *gpus), void *context);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NVIDIA's management library, found at run time: it comes with the driver. The declarations are
+ * our own, so the build does not need it.
+ *
+ * Each function returns one of the results below. A driver may lack any function but the first two.
+ * A call can block for seconds, or for good, on a GPU that is sick: so only gpu_helper.c of the
+ * agent calls these, in a process of its own.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define NVML_LIBRARY "libnvidia-ml.so.1"
+#define NVML_LIBRARY_WSL "/usr/lib/wsl/lib/" NVML_LIBRARY
+
+enum nvml_result {
+    NVML_SUCCESS = 0,
+    NVML_NOT_SUPPORTED = 3,
+    NVML_INSUFFICIENT_SIZE = 7,
+    NVML_FUNCTION_NOT_FOUND = 13,
+    NVML_GPU_IS_LOST = 15,
+    NVML_RESET_REQUIRED = 16,
+};
+
+struct nvml_utilization {
+    unsigned gpu, memory; /* percent of the last second or less, in which any kernel ran or any
+                             memory was read or written */
+};
+
+struct nvml_memory {
+    uint64_t total, free, used; /* bytes */
+};
+
+#define NVML_MEMORY_UNKNOWN UINT64_MAX
+
+struct nvml_process {
+    unsigned pid; /* as this process's PID namespace has it; those outside of it are not listed */
+    uint64_t memory;                     /* bytes; NVML_MEMORY_UNKNOWN */
+    unsigned instance, compute_instance; /* of MIG */
+};
+
+/* X(member, symbol, parameters). Devices are void *. */
+/* clang-format off */
+#define NVML_FUNCTION_LIST(X)                                                                      \
+    X(start, nvmlInit_v2, (void))                                                                  \
+    X(count, nvmlDeviceGetCount_v2, (unsigned *count))                                             \
+    X(device, nvmlDeviceGetHandleByIndex_v2, (unsigned index, void **device))                      \
+    X(uuid, nvmlDeviceGetUUID, (void *device, char *text, unsigned size))                          \
+    X(utilization, nvmlDeviceGetUtilizationRates, (void *device, struct nvml_utilization *out))    \
+    X(power, nvmlDeviceGetPowerUsage, (void *device, unsigned *milliwatts))                        \
+    X(memory, nvmlDeviceGetMemoryInfo, (void *device, struct nvml_memory *out))                    \
+    X(energy, nvmlDeviceGetTotalEnergyConsumption, (void *device, uint64_t *millijoules))          \
+    X(processes, nvmlDeviceGetComputeRunningProcesses_v3,                                          \
+      (void *device, unsigned *count, struct nvml_process *out))                                   \
+    X(processes_v2, nvmlDeviceGetComputeRunningProcesses_v2,                                       \
+      (void *device, unsigned *count, struct nvml_process *out))
+/* clang-format on */
+
+struct nvml {
+    void *library;
+#define NVML_MEMBER(member, symbol, parameters) int(*member) parameters; /* NULL: it lacks it */
+    NVML_FUNCTION_LIST(NVML_MEMBER)
+#undef NVML_MEMBER
+};
+
+/* Loads and starts the library, which can take seconds. It stays loaded. -1: there is none, or it
+ * finds no driver. */
+int nvml_open(struct nvml *nvml, struct error *err);
