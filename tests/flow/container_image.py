@@ -5,7 +5,6 @@ A system that debootstrap makes from the mirror of this machine's apt stands for
 archive of the image stays in the build folder as long as neither hvdrun nor the Dockerfile changes.
 """
 
-import glob
 import hashlib
 import os
 import pathlib
@@ -27,9 +26,10 @@ PAGE = "docs/containers.md"
 def key():
     """Differs for each hvdrun and each Dockerfile."""
     digest = hashlib.sha256()
-    libraries = glob.glob(os.path.join(os.path.dirname(HVDRUN), "lib/hvdrun/*"))
-    for path in [os.path.join(COMPOSE, "Dockerfile"), HVDRUN, *sorted(libraries)]:
-        digest.update(pathlib.Path(path).read_bytes())
+    libraries = pathlib.Path(os.path.dirname(HVDRUN), "lib/hvdrun").rglob("*")
+    parts = [path for path in sorted(libraries) if path.is_file() and "__pycache__" not in path.parts]
+    for path in [pathlib.Path(COMPOSE, "Dockerfile"), pathlib.Path(HVDRUN), *parts]:
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
