@@ -3,11 +3,20 @@
 
 import os
 import re
+import shutil
+import unittest
 
 from ground import worker
 from hosts import Hosts, main
 
 WHO = 'echo "rank $HOROVOD_RANK on $(hostname)"'
+KUBECONFIG = """apiVersion: v1
+kind: Config
+clusters: [{name: absent, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: absent, context: {cluster: absent, user: absent}}]
+users: [{name: absent, user: {}}]
+current-context: absent
+"""
 
 
 class Exec(Hosts):
@@ -159,7 +168,17 @@ class Containers(Exec):
         result = self.run_job("--transport", "kubectl", "-H", "node1:1,node2:1", worker("hello"), env=env)
         self.expect(result, 125)
         for host in ("node1", "node2"):
-            self.expect_said(result, rf'{host}\b[^\n]*pods "{host}" not found')
+            self.expect_said(result, rf'{host}: connect: no pod has this name [^\n]*pods "{host}" not found')
+
+    @unittest.skipIf(shutil.which("kubectl") is None, "no kubectl (Debian: kubernetes-client)")
+    def test_a_cluster_that_does_not_answer(self):
+        """The real kubectl. In the box of the hosts, nothing listens on this port."""
+        config = self.write("kubeconfig", KUBECONFIG)
+        result = self.run_job("--transport", "kubectl", "-H", "node1:1,node2:1", worker("hello"), env={"KUBECONFIG": config})
+        lines = self.expect(result, 125).said.strip().split("\n")
+        for host, line in zip(("node1", "node2"), lines):
+            self.assertRegex(line, rf"^hvdrun: {host}: connect: no Kubernetes cluster answers there: .* \(kubectl: ")
+        self.assertEqual(lines[2:], ["hvdrun: 2 of 2 hosts cannot be reached"], result.describe())
 
     def test_loss_of_the_pipe_ends_the_workers(self):
         gate, _ = self.box.gate()

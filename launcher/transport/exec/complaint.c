@@ -76,6 +76,12 @@ static const struct complaint_rule of_all[] = {
     {"running containers: container state improper", STAGE_CONNECT,
      "the container is not running, or is paused: start or unpause it"},
     {"unpause the container before exec", STAGE_CONNECT, "the container is paused: unpause it"},
+    {"was refused - did you specify the right host or port", STAGE_CONNECT,
+     "no Kubernetes cluster answers there: correct the context of kubectl, or KUBECONFIG"},
+    {"error from server (notfound): pods", STAGE_CONNECT,
+     "no pod has this name in the namespace of kubectl's context: compare it with the names that "
+     "'kubectl get pods' prints"},
+    {" is not running", STAGE_CONNECT, "the container is not running: start it"},
 };
 
 static const struct complaint_rule *find(const struct complaint_rule *entries, size_t count,

@@ -86,6 +86,12 @@ static void test_containers(void **state)
          "is not running"},
         {"Error response from daemon: Container c1 is paused, unpause the container before exec\n",
          "is paused"},
+        {"Error response from daemon: Container 91b07d04a204 is not running\n",
+         "is not running: start it"},
+        {"The connection to the server localhost:8080 was refused - did you specify the right host "
+         "or port?\n",
+         "KUBECONFIG"},
+        {"Error from server (NotFound): pods \"c1\" not found\n", "kubectl get pods"},
         {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "
          "running?\n",
          "DOCKER_HOST"},
