@@ -25,9 +25,10 @@ take_keys() {
     done >"$HOME/.ssh/known_hosts"
 }
 
+# The name server may not know a container yet that is about to start, and RES_OPTIONS limits the wait for its answer.
 wait_for() { # NAME
     tries=0
-    until ssh -o BatchMode=yes -o ConnectTimeout=2 "$1" true 2>/dev/null; do
+    until RES_OPTIONS="timeout:1 attempts:1" ssh -o BatchMode=yes -o ConnectTimeout=2 "$1" true 2>/dev/null; do
         tries=$((tries + 1))
         if [ "$tries" -ge 60 ]; then
             echo "start.sh: no login to $1 succeeded: look at the log of that container" >&2

@@ -92,6 +92,7 @@ class Shows:
     """What a test case needs to run what a document shows."""
 
     block_pattern = BLOCK
+    command_timeout = 60
 
     def make_folder(self):
         self.background, self.detached = [], False
@@ -128,7 +129,7 @@ class Shows:
         self.background, self.detached = [], False
 
     def check_once(self, shown):
-        result = self.expect(self.start_shell(shown.command).wait(), shown.status)
+        result = self.expect(self.start_shell(shown.command).wait(self.command_timeout), shown.status)
         self.detached |= "--detach" in shown.command
         if not (self.background or self.detached):
             self.box.check_nothing_left(self.left_timeout)
