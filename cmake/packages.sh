@@ -29,7 +29,12 @@ packages_to_test_if_any=(
     python3-pip python3-venv clang-format-14 black flake8 clang-14 libclang-rt-14-dev tcsh fish valgrind debootstrap
     prometheus # metrics
     podman podman-compose crun netavark aardvark-dns iptables umoci # containers
+    charliecloud-runtime kubernetes-client
 )
+
+# Docker starts with the machine and changes its packet filter. The tests use it, but install it only
+# where nothing starts services, as in a container.
+packages_to_test_without_systemd=(docker.io docker-compose)
 
 packages_installed() { # NAME
     [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]

@@ -92,6 +92,7 @@ fi
 if [[ $install == true ]]; then
     packages_install "${packages_to_build[@]}" "${packages_to_test[@]}"
     packages_install_if_any "${packages_to_build_if_any[@]}" "${packages_to_test_if_any[@]}"
+    [[ -d /run/systemd/system ]] || packages_install_if_any "${packages_to_test_without_systemd[@]}"
 fi
 
 # Memory that libraries never give back is not ours to fix; the list of them is.

@@ -14,12 +14,13 @@ import sys
 import tempfile
 
 import test_docs
-from containers import COMPOSE, IMAGE, Engine, call
+from container_engine import Podman, call
+from containers import COMPOSE, IMAGE
+from docker_engine import Docker
 from ground import BUILD, HVDRUN, SOURCE
 from systems import System, own_suite
 
 BASE = "docker.io/library/debian:bookworm-slim"
-PLACE = os.path.join(BUILD, "containers")
 PAGE = "docs/containers.md"
 
 
@@ -33,15 +34,17 @@ def key():
     return digest.hexdigest()[:16]
 
 
-def archive():
-    """The path of the image's archive. Raises unittest.SkipTest where no Debian can be made."""
-    path = os.path.join(PLACE, f"trainer-{key()}.tar")
+def archive(kind):
+    """The path of the image's archive, which this kind of engine builds. Raises unittest.SkipTest where no Debian
+    can be made."""
+    place = os.path.join(BUILD, "containers", kind.__name__)
+    path = os.path.join(place, f"trainer-{key()}.tar")
     if not os.path.exists(path):
-        shutil.rmtree(PLACE, ignore_errors=True)
-        os.makedirs(PLACE)
+        shutil.rmtree(place, ignore_errors=True)
+        os.makedirs(place)
         system = System(own_suite())
         try:
-            make(system.root, path)
+            make(kind, system.root, path)
         finally:
             system.close()
     return path
@@ -62,33 +65,33 @@ def make_layout():
     return os.path.join(BUILD, "hvdrun-oci")
 
 
-def make(root, path):
+def make(kind, root, path):
     """In namespaces of its own, with the network of the machine: the Dockerfile installs packages."""
     done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--propagation", "private",
-                           "--mount-proc", sys.executable, "-B", __file__, root, path + ".new"],
+                           "--mount-proc", sys.executable, "-B", __file__, kind.__name__, root, path + ".new"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise AssertionError(f"no image can be made: {done.stdout[-6000:]}")
     os.rename(path + ".new", path)
 
 
-def main(root, path):
+def main(name, root, path):
     call("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
+    call("mount", "-t", "cgroup2", "none", "/sys/fs/cgroup")
     os.mkdir("/run/lock")
     path_before = os.environ["PATH"]
-    with tempfile.TemporaryDirectory(prefix="image-", dir=PLACE) as top:
-        engine = Engine(os.path.join(top, "engine"))
+    with tempfile.TemporaryDirectory(prefix="image-", dir=os.path.dirname(path)) as top:
+        engine = {kind.__name__: kind for kind in (Podman, Docker)}[name](os.path.join(top, "engine"), network=False)
         os.environ["PATH"] += os.pathsep + path_before  # cmake may be elsewhere
-        call("sh", "-c", f"tar -C {root} -cf - . | podman import -q - {BASE}", timeout=600)
+        call("sh", "-c", f"tar -C {root} -cf - . | docker import - {BASE}", timeout=600)
         work = os.path.join(top, "work")
         os.mkdir(work)
         shutil.copytree(os.path.join(SOURCE, "examples"), os.path.join(work, "examples"))
         os.symlink(BUILD, os.path.join(work, "build"))
         for command in page_commands("console containers image"):
             call("bash", "-c", command, cwd=work, timeout=1800)
-        call("podman", "save", "-q", "-o", path, IMAGE, timeout=600)
-        # what podman has mounted goes with the namespace, and must not be in the way now
-        call("umount", "-R", os.path.join(engine.top, "storage/overlay"), check=False)
+        call("docker", "save", "-o", path, IMAGE, timeout=600)
+        engine.close()  # what it has mounted would be in the way of the folder's end
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real containers, for flow tests: podman and podman-compose inside a box (tests/rig/box).
+"""Real containers, for flow tests, inside a box (tests/rig/box).
 
     class Test(Containers):
         def test_x(self):
             self.compose("up", "-d")
             result = self.run_job("--transport", "docker", "-H", "trainer-0,trainer-1", "hostname")
 
-main() starts the file again inside a box, or says in one line what is missing and ends with status 77.
-In the box, `docker` is podman and `docker compose` is podman-compose. Their images, containers, volumes
-and networks lie in the box's memory and go with it. The image hvdrun-trainer needs no registry: it has
+main(Podman) or main(Docker) starts the file again inside a box, or says in one line what is missing and ends
+with status 77. In the box, `docker` and `docker compose` are those of the engine. Their images, containers,
+volumes and networks lie in the box's memory and go with it. The image hvdrun-trainer needs no registry: it has
 the /etc of this machine, and sees the machine's /usr and the built hvdrun as read-only volumes. If
 HVDRUN_IMAGE names the archive of an image, that is taken instead (see container_image.py).
 
@@ -17,72 +17,30 @@ After each test, no container may hold a process of a job; then all containers a
 
 import os
 import shutil
+import signal
 import subprocess
-import sys
 
-from ground import BUILD, HERE, HVDRUN, SOURCE, WORKERS, Later, patient, wait_until
+from container_engine import call, entrance
+from ground import BUILD, HVDRUN, SOURCE, WORKERS, Later, wait_until
 from jobs import Job
 from procfs import processes
 import rig as flow
 
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "rig"))
-import entrance  # noqa: E402
-
 IMAGE = "hvdrun-trainer"
-PROGRAMS = ("podman", "podman-compose", "crun", "conmon", "iptables", "tar")
-HELPERS = ("netavark", "aardvark-dns")
-HELPER_FOLDERS = ("/usr/lib/podman", "/usr/libexec/podman", "/usr/bin")
 PATH_INSIDE = "/opt/hvdrun:/usr/sbin:/usr/bin:/sbin:/bin"
 COMPOSE = os.path.join(SOURCE, "examples/compose")
-# what must not leave the machine, and what podman writes for each container itself
+# what must not leave the machine, and what an engine writes for each container itself
 NOT_OF_ETC = ("etc/ssh/ssh_host_*", "etc/*shadow*", "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab")
 PROBE = """mount -t cgroup2 none /mnt && umount /mnt && mount -t tmpfs none /mnt && cd /mnt && mkdir a b c
 mount -t overlay none a -o lowerdir=/var/lib,upperdir=b,workdir=c
 """
-DOCKER = """#!/bin/sh
-if [ "$1" = compose ]; then
-    shift
-    case "$*" in
-    *--exit-code-from*) # podman-compose leaves the other containers running, which docker compose stops
-        podman-compose "$@"
-        status=$?
-        podman stop --all --time 1
-        exit $status
-        ;;
-    esac
-    exec podman-compose "$@"
-fi
-if [ "$1" = build ]; then
-    shift
-    exec podman build --pull=never --isolation=chroot --network=host "$@"
-fi
-exec podman "$@"
-"""
-STORAGE = """[storage]
-driver = "overlay"
-runroot = "{top}/run"
-graphroot = "{top}/storage"
-"""
-SETTINGS = """[containers]
-cgroups = "disabled"
-default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
-volumes = [{volumes}]
-[engine]
-runtime = "crun"
-cgroup_manager = "cgroupfs"
-events_logger = "file"
-[network]
-network_backend = "netavark"
-network_config_dir = "{top}/networks"
-"""
 
 
-def missing():
+def missing(engine):
     """What keeps containers from running here, in words; "" when nothing does."""
     if os.geteuid() != 0:
         return "root"
-    absent = [name for name in PROGRAMS if shutil.which(name) is None]
-    absent += [name for name in HELPERS if not any(os.path.exists(f"{place}/{name}") for place in HELPER_FOLDERS)]
+    absent = engine.missing()
     if absent:
         return "these programs: " + " ".join(absent)
     if not all(os.path.islink(f"/{name}") for name in ("bin", "sbin", "lib")):
@@ -93,55 +51,18 @@ def missing():
     return f"the right to mount overlay and cgroup2 ({probe.stderr.strip()})" if probe.returncode != 0 else ""
 
 
-def call(*argv, check=True, timeout=120, **options):
-    """A program that ends soon; returns (status, what it printed)."""
-    done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False, timeout=patient(timeout), **options)
-    if check and done.returncode != 0:
-        raise AssertionError(f"{' '.join(map(str, argv))}: status {done.returncode}: {done.stdout[-4000:]}")
-    return done.returncode, done.stdout
-
-
-class Engine:
-    """podman with its files below `top`, for the mount namespace that this process is in."""
-
-    one = None
-
-    def __init__(self, top, volumes=()):
-        self.top = top
-        for name in ("bin", "run", "storage", "networks", "upper", "scratch"):
-            os.makedirs(os.path.join(top, name))
-        # podman keeps a cache below /var/lib, whatever its settings are
-        call("mount", "-t", "overlay", "overlay", "/var/lib", "-o",
-             f"lowerdir=/var/lib,upperdir={top}/upper,workdir={top}/scratch")
-        os.environ["CONTAINERS_STORAGE_CONF"] = self._write("storage.conf", STORAGE.format(top=top))
-        words = ", ".join(f'"{volume}"' for volume in volumes)
-        os.environ["CONTAINERS_CONF"] = self._write("containers.conf", SETTINGS.format(volumes=words, top=top))
-        self._write("bin/docker", DOCKER, 0o755)
-        # not a python3 that the person who runs the tests has put before the system's
-        os.environ["PATH"] = f"{top}/bin:{entrance.SYSTEM_PATH}"
-
-    def _write(self, name, text, mode=0o644):
-        path = os.path.join(self.top, name)
-        with open(path, "w", encoding="ascii") as file:
-            file.write(text)
-        os.chmod(path, mode)
-        return path
-
-    @classmethod
-    def up(cls):
-        """With the image that the tests use; once in the box of a test file."""
-        if cls.one is None:
-            top = os.path.join(os.environ["HVDRUN_RIG"], "containers")
-            call("mount", "-t", "cgroup2", "none", "/sys/fs/cgroup")
-            archive = os.environ.get("HVDRUN_IMAGE")
-            if archive:
-                cls.one = Engine(top)
-                call("podman", "load", "-q", "-i", archive)
-            else:
-                cls.one = Engine(top, ["/usr:/usr:ro", f"{os.path.dirname(HVDRUN)}:/opt/hvdrun:ro"])
-                import_machine(os.path.join(top, "image"))
-        return cls.one
+def start_engine(kind):
+    """With the image that the tests use."""
+    top = os.path.join(os.environ["HVDRUN_RIG"], "containers")
+    call("mount", "-t", "cgroup2", "none", "/sys/fs/cgroup")
+    archive = os.environ.get("HVDRUN_IMAGE")
+    if archive:
+        engine = kind(top)
+        call("docker", "load", "-q", "-i", archive)
+    else:
+        engine = kind(top, volumes=[("/usr", "/usr"), (os.path.dirname(HVDRUN), "/opt/hvdrun")])
+        import_machine(os.path.join(top, "image"))
+    return engine
 
 
 def import_machine(root):
@@ -157,7 +78,7 @@ def import_machine(root):
         file.write("root:*:19000:0:99999:7:::\n")
     with open(os.path.join(root, "etc/passwd"), "w", encoding="ascii") as file:
         file.write("root:x:0:0:root:/home:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n")
-    call("sh", "-c", f"tar -C {root} -cf - . | podman import -c 'ENV PATH={PATH_INSIDE}' - {IMAGE}:latest")
+    call("sh", "-c", f"tar -C {root} -cf - . | docker import -c 'ENV PATH={PATH_INSIDE}' - {IMAGE}:latest")
     shutil.rmtree(root)
 
 
@@ -166,22 +87,17 @@ def is_in_a_container(one):
     return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in one.read("status").splitlines())
 
 
-def is_of_the_engine(one):
-    """What podman leaves running as long as a container runs, but not what serves one `exec`."""
-    words = one.read("cmdline").split(b"\0")
-    name = os.path.basename(words[0])
-    return name == b"aardvark-dns" or (name == b"conmon" and b"--exec-attach" not in words)
-
-
 class Containers(flow.Flow):
     """A test with containers."""
 
+    kind, engine = None, None  # the engine of this file, which the first test starts
     left_timeout = 15
 
     def setUp(self):
         super().setUp()
-        self.engine = Engine.up()
-        self.box.spares = lambda one: is_in_a_container(one) or is_of_the_engine(one)
+        if Containers.engine is None:
+            Containers.engine = start_engine(Containers.kind)
+        self.box.spares = lambda one: is_in_a_container(one) or self.engine.owns(one)
         self.addCleanup(self._end_containers)
 
     def _end_containers(self):
@@ -189,7 +105,9 @@ class Containers(flow.Flow):
             if not self._has_failed():
                 self.check_containers()
         finally:
-            self.docker("rm", "-fa", "-t0")
+            names = self.docker("ps", "-aq").split()
+            if names:
+                self.docker(*self.engine.remove, *names)
             self.docker("volume", "prune", "-f")
             self.docker("network", "prune", "-f")
 
@@ -211,6 +129,16 @@ class Containers(flow.Flow):
         self.compose("up", "-d", *names)
         for name in names or [f"trainer-{number}" for number in range(4)]:
             wait_until(lambda: "Server listening" in self.docker("logs", name), f"the sshd of {name} listens")
+
+    def pause(self, name):
+        """Stops all that a container has; returns what lets it go on."""
+        if self.engine.can_pause:
+            self.docker("pause", name)
+            return lambda: self.docker("unpause", name)
+        stopped = [self.init(name), *(one.pid for one in self.inside(name))]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        return lambda: resume(stopped)
 
     # what runs in them
 
@@ -246,11 +174,19 @@ class Containers(flow.Flow):
                        Later(f"{name} is clean; it has ", lambda: [str(one) for one in self.inside(name)]), self.left_timeout)
 
 
-def is_outside():
+def resume(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+
+def is_outside(kind):
     """Whether main() has yet to enter the box. Ends the program where no container can run."""
     if "HVDRUN_RIG_KEEPER" in os.environ:
         return False
-    lack = missing()
+    lack = missing(kind)
     if lack:
         skip(lack)
     return True
@@ -261,10 +197,11 @@ def skip(lack):
     sys.exit(entrance.SKIPPED)
 
 
-def main():
-    if is_outside():
+def main(kind):
+    if is_outside(kind):
         entrance.enter([SOURCE, BUILD, os.path.dirname(HVDRUN), WORKERS])
+    Containers.kind = kind
     flow.main()
 
 
-__all__ = ["COMPOSE", "Containers", "Engine", "call", "is_outside", "main", "skip"]
+__all__ = ["COMPOSE", "Containers", "call", "is_outside", "main", "skip"]

@@ -9,6 +9,7 @@ import unittest
 import container_image
 import test_containers
 import test_docs
+from container_engine import Podman
 from containers import Containers, is_outside, main, skip
 from ground import SOURCE, sanitized
 
@@ -18,7 +19,7 @@ with open(os.path.join(SOURCE, "CMakeLists.txt"), encoding="utf-8") as file:
 
 class Docs(test_containers.Docs):
 
-    block_pattern = test_docs.block_pattern("console containers(?: nightly)?")
+    block_pattern = test_docs.block_pattern("console containers(?: nightly| podman)?")
 
 
 class Faults(test_containers.Faults):
@@ -57,12 +58,12 @@ class Layout(Containers):
 
 
 if __name__ == "__main__":
-    if is_outside():
+    if is_outside(Podman):
         if sanitized():
             skip("a build without sanitizers, whose package goes into the image")
         try:
-            os.environ["HVDRUN_IMAGE"] = container_image.archive()
+            os.environ["HVDRUN_IMAGE"] = container_image.archive(Podman)
             os.environ["HVDRUN_LAYOUT"] = container_image.make_layout()
         except unittest.SkipTest as lack:
             skip(str(lack))
-    main()
+    main(Podman)
