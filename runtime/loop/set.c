@@ -362,7 +362,7 @@ struct engine_comm *set_stop(struct process_set *set)
 /* With the lock held; releases it. Wakes the thread if it would sleep for too long. */
 static void unlock_and_wake(struct process_set *set)
 {
-    int64_t until_ns = gpu_set_is_awaited(set->gpu_set) ? 0 : core_deadline(set->core);
+    int64_t until_ns = gpu_set_is_awaited(set->executor.gpu_set) ? 0 : core_deadline(set->core);
     bool wake = until_ns < set->asleep_until_ns;
     if (wake)
         set->asleep_until_ns = INT64_MIN;
