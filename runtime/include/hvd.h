@@ -156,8 +156,8 @@ HVD_API int hvd_local_size(void);
 HVD_API int hvd_cross_rank(void);
 HVD_API int hvd_cross_size(void);
 
-/* HVD_OK, or the error with which every operation fails from now on, because a rank was lost or an
- * engine failed. It asks no other rank. Call it before you keep what a GPU has computed: with
+/* Why every operation fails from now on: a rank was lost, or an engine failed. HVD_OK: none does.
+ * It asks no other rank. Call it before you keep what a GPU has computed: with
  * HOROVOD_ENABLE_ASYNC_COMPLETION=1, wait for your stream first. */
 HVD_API int hvd_failure(void);
 

@@ -150,6 +150,10 @@ static void transmit(struct process_set *set, const struct action *action)
 static void carry_out(struct process_set *set, const struct action *action)
 {
     const struct set_owner *owner = set->setup.owner;
+    bool fails_all = action->status == HVD_ERR_PEER_LOST || action->status == HVD_ERR_ENGINE;
+    /* The root says so. The owner hears it first: a program asks as soon as an operation fails. */
+    if (fails_all && (action->kind == ACTION_DONE || action->kind == ACTION_ENDED))
+        owner->lost(owner->context, action->status, action->text);
     switch (action->kind) {
     case ACTION_SEND: transmit(set, action); break;
     case ACTION_RUN: run(set, action); break;
@@ -160,8 +164,6 @@ static void carry_out(struct process_set *set, const struct action *action)
         break;
     case ACTION_GOES_ON: owner->goes_on(owner->context, set->setup.id); break;
     case ACTION_ENDED:
-        if (action->status == HVD_ERR_PEER_LOST || action->status == HVD_ERR_ENGINE)
-            owner->lost(owner->context, action->status, action->text); /* the root says so */
         set->ended = true;
         set->end_ns = clock_mono_ns() + set->setup.timeout_ms * NS_PER_MS;
         break;
