@@ -28,13 +28,15 @@ foreach(engine ${engines})
   endforeach()
 endforeach()
 
-# For a machine with GPUs: tests/gpu/nccl.sh runs it.
-add_executable(bench_hvd_nccl EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/hvd_nccl.c
-  ${CMAKE_CURRENT_SOURCE_DIR}/bench/rows.c ${CMAKE_CURRENT_SOURCE_DIR}/hvd/job.c
-  ${CMAKE_CURRENT_SOURCE_DIR}/hvd/place.c ${CMAKE_CURRENT_SOURCE_DIR}/engine/worker.c)
-set_target_properties(bench_hvd_nccl PROPERTIES
-  OUTPUT_NAME hvd_nccl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bench)
-target_include_directories(bench_hvd_nccl PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/bench
-  ${CMAKE_CURRENT_SOURCE_DIR}/engine ${CMAKE_CURRENT_SOURCE_DIR}/hvd)
-target_link_libraries(bench_hvd_nccl PRIVATE hvd room_engine room_base Threads::Threads ${CMAKE_DL_LIBS} m)
-add_dependencies(bench_engines bench_hvd_nccl)
+# Programs of libhvd alone. tests/gpu/nccl.sh runs hvd_nccl on a machine with GPUs.
+foreach(name hvd_nccl hvd_cases)
+  add_executable(bench_${name} EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/${name}.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/bench/rows.c ${CMAKE_CURRENT_SOURCE_DIR}/hvd/job.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/hvd/place.c ${CMAKE_CURRENT_SOURCE_DIR}/engine/worker.c)
+  set_target_properties(bench_${name} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bench)
+  target_include_directories(bench_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/bench
+    ${CMAKE_CURRENT_SOURCE_DIR}/engine ${CMAKE_CURRENT_SOURCE_DIR}/hvd)
+  target_link_libraries(bench_${name} PRIVATE hvd room_engine room_base Threads::Threads ${CMAKE_DL_LIBS} m)
+  add_dependencies(bench_engines bench_${name})
+endforeach()

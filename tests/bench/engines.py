@@ -24,7 +24,12 @@ def run(program, engine, size, rounds, key=int):
     with tempfile.TemporaryDirectory() as folder:
         argv = [HVDRUN, *LAUNCHER[engine], "--no-label", "-np", str(size), os.path.join(BUILD, "tests/bench", program),
                 str(rounds), *([folder] if engine == "gloo" else [])]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=600, env=env)
+        return pairs(argv, env, key)
+
+
+def pairs(argv, env, key=str):
+    """Runs a job whose rank 0 prints lines "WHAT BARE OWN". As run()."""
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=600, env=env)
     if done.returncode != 0:
         return f"status {done.returncode}: {done.stderr.strip()[-300:]}"
     found = {}

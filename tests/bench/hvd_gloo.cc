@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gloo::allreduce beside libhvd with the engine gloo: hvd_gloo ROUNDS FOLDER. The bare ranks meet
- * in the folder. */
+/* gloo::allreduce beside libhvd with the engine gloo: hvd_gloo ROUNDS FOLDER [ROW]. The bare ranks
+ * meet in the folder. */
 #include <cstdlib>
 #include <memory>
 
@@ -13,11 +13,11 @@ extern "C" {
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
-        worker_fail("usage: hvd_gloo ROUNDS FOLDER");
+    if (argc != 3 && argc != 4)
+        worker_fail("usage: hvd_gloo ROUNDS FOLDER [ROW]");
     struct job job = job_begin();
     std::shared_ptr<gloo::Context> context = gloo_bare_context(job.rank, job.size, argv[2]);
-    hvd_rounds(gloo_bare, &context, std::atoi(argv[1]));
+    hvd_rounds(gloo_bare, &context, std::atoi(argv[1]), argv[3]);
     hvd_shutdown();
     return 0;
 }

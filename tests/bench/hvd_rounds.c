@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -55,18 +56,29 @@ static void run_row(const struct row *row, bare_allreduce *bare, void *context, 
     }
 }
 
-void hvd_rounds(bare_allreduce *bare, void *context, int rounds)
+static void make_row(struct row *row, int which)
+{
+    switch (which) {
+    case 0:
+        row_begin(row, "64_MiB");
+        row_add(row, (64 << 20) / sizeof(float));
+        break;
+    case 1:
+        row_begin(row, "1000_of_4_KiB");
+        row->bare_calls = 1000;
+        for (int i = 0; i < 1000; i++)
+            row_add(row, 4096 / sizeof(float));
+        break;
+    default: row_begin(row, "ResNet-50"); row_add_resnet(row);
+    }
+}
+
+void hvd_rounds(bare_allreduce *bare, void *context, int rounds, const char *only)
 {
     struct row *row AUTO_FREE = mem_alloc(sizeof *row);
-    row_begin(row, "64_MiB");
-    row_add(row, (64 << 20) / sizeof(float));
-    run_row(row, bare, context, rounds);
-    row_begin(row, "1000_of_4_KiB");
-    row->bare_calls = 1000;
-    for (int i = 0; i < 1000; i++)
-        row_add(row, 4096 / sizeof(float));
-    run_row(row, bare, context, rounds);
-    row_begin(row, "ResNet-50");
-    row_add_resnet(row);
-    run_row(row, bare, context, rounds);
+    for (int which = 0; which < 3; which++) {
+        make_row(row, which);
+        if (only == NULL || strcmp(only, row->name) == 0)
+            run_row(row, bare, context, rounds);
+    }
 }

@@ -7,5 +7,5 @@
 
 typedef void bare_allreduce(void *context, float *data, size_t count);
 
-/* After hvd_init(). */
-void hvd_rounds(bare_allreduce *bare, void *context, int rounds);
+/* After hvd_init(). `only`: the name of a row; NULL: all rows. */
+void hvd_rounds(bare_allreduce *bare, void *context, int rounds, const char *only);

@@ -11,15 +11,13 @@ The second table is about SIGKILL for one of four elastic ranks: the time until 
 Target: 0.2 s."""
 
 import os
-import signal
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 
 import bench
 import engines
+import hvd_failure
 from ground import HVDRUN
 from python import find_python
 
@@ -48,29 +46,8 @@ def compare(python, size, rounds):
 
 def kill(python):
     """Seconds from the SIGKILL of rank 3 to the next step of the last survivor."""
-    with tempfile.TemporaryDirectory() as folder:
-        stamps = bench.Stamps(os.path.join(folder, "stamps"))
-        argv = [*command(python, "-H", "a:4", "--transport", "local", "--min-np", 3), "elastic", stamps.folder, "15"]
-        job = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENV)
-        try:
-            bench.wait_for(lambda: len([one for one in stamps.update() if one.rank == 3]) > 100, "steps of rank 3")
-            pids = {one.rank: one.pid for one in stamps.all}
-            moment = time.monotonic()
-            os.kill(pids[3], signal.SIGKILL)
-            survivors = {pids[rank] for rank in range(3)}
-
-            def next_steps():
-                """A step may have ended without the rank that is lost: the next one is in another world."""
-                first = {}
-                for one in stamps.since(moment, "step"):
-                    if one.pid in survivors and one.rest[0] == "3":
-                        first.setdefault(one.pid, one.time)
-                return list(first.values()) if len(first) == 3 else None
-
-            return max(bench.wait_for(next_steps, "the next step of all survivors")) - moment
-        finally:
-            job.terminate()
-            job.wait()
+    argv = [*command(python, "-H", "a:4", "--transport", "local", "--min-np", 3), "elastic", "{}", "15"]
+    return hvd_failure.kill_elastic(argv, ENV)
 
 
 def main():
