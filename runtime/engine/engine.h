@@ -43,7 +43,8 @@
 #include "include/hvd.h"
 
 /* A module says with this number which version of this file it was built with. */
-#define ENGINE_VERSION 3
+#define ENGINE_VERSION 4
+#define ENGINE_LANES_MAX 2
 
 struct engine_world; /* both are defined by each engine */
 struct engine_comm;
@@ -72,6 +73,9 @@ struct engine {
     int version; /* ENGINE_VERSION */
     const char *name;
     bool keeps_buffers; /* after a failure, keep the buffers of the call: see abort() */
+    /* Of how many communicators of the same ranks the operations should run at the same time. 2: an
+     * operation waits at its begin and its end, and the other one uses that time. */
+    int lanes;
 
     /* Waits until all ranks of the job have opened their world. */
     enum hvd_status (*open)(const struct engine_setup *setup, struct engine_world **world,

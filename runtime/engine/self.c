@@ -162,6 +162,7 @@ static enum hvd_status self_and_words(struct engine_comm *comm, uint64_t *words,
 const struct engine engine_self = {
     .version = ENGINE_VERSION,
     .name = "self",
+    .lanes = 1,
     .open = self_open,
     .close = self_close,
     .abort = self_abort,

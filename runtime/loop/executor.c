@@ -1,91 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/executor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "loop/operation.h"
+
+/* Smaller operations take less time than the way to another thread and back. */
+#define LARGE ((int64_t)1 << 20)
+
+void executor_init(struct executor *executor, const struct executor_setup *setup)
+{
+    executor->owner = setup->owner;
+    executor->lane_count = setup->lane_count;
+    for (int i = 0; i < setup->lane_count; i++) {
+        struct lane *lane = &executor->lanes[i];
+        lane->owner = setup->owner;
+        lane->runner = setup->runner;
+        lane->runner.comm = setup->comms[i];
+        lane->failed = setup->failed;
+        lane->context = setup->context;
+        lane_init(lane);
+    }
+}
+
+int executor_start(struct executor *executor, int32_t set, struct error *err)
+{
+    for (int i = 0; i < executor->lane_count && executor->lane_count > 1; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "hvd-%d-lane-%d", set, i);
+        if (lane_start(&executor->lanes[i], name, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+void executor_stop(struct executor *executor)
+{
+    for (int i = 0; i < executor->lane_count; i++)
+        lane_stop(&executor->lanes[i]);
+}
 
 void executor_destroy(struct executor *executor)
 {
     gpu_set_destroy(executor->gpu_set);
-    runner_destroy(&executor->runner);
+    for (int i = 0; i < executor->lane_count; i++)
+        lane_destroy(&executor->lanes[i]);
 }
 
-static enum hvd_status failure(const struct executor *executor, struct error *err)
+struct engine_comm *executor_take_comm(struct executor *executor, int lane)
 {
-    return executor->owner->failure(executor->owner->context, err);
+    if (lane >= executor->lane_count)
+        return NULL;
+    struct engine_comm *comm = executor->lanes[lane].runner.comm;
+    executor->lanes[lane].runner.comm = NULL;
+    return comm;
 }
 
-static void complete_all(const struct executor *executor, const struct action *action,
-                         const struct outcome *outcomes)
+void executor_drain(struct executor *executor)
 {
-    struct submission **tokens AUTO_FREE = mem_array(action->count, sizeof(struct submission *));
+    for (int i = 0; i < executor->lane_count; i++)
+        lane_drain(&executor->lanes[i]);
+}
+
+static void fail(const struct executor *executor, const struct action *action,
+                 enum hvd_status status, const char *text)
+{
+    const struct outcome outcome = {.status = status, .text = text, .number = -1};
     for (size_t i = 0; i < action->count; i++)
-        tokens[i] = action->parts[i].token;
-    submissions_complete(executor->owner->handles, tokens, outcomes, action->count);
+        if (action->parts[i].token != NULL)
+            submission_complete(executor->owner->handles, action->parts[i].token, &outcome);
 }
 
-static void fail_outcomes(const struct executor *executor, struct outcome *outcomes, size_t count,
-                          struct error *err)
-{
-    enum hvd_status status = failure(executor, err);
-    for (size_t i = 0; i < count && status != HVD_OK; i++) {
-        outcomes[i].status = status;
-        outcomes[i].text = err->text;
-    }
-}
-
-/* The submissions complete later. If it fails, the GPU must not write to them any more. */
+/* The submissions complete later. If it fails, the GPU must not write to them any more. Its first
+ * operation uses the communicator of the first lane. */
 static void run_on_gpu(struct executor *executor, const struct action *action)
 {
+    const struct set_owner *owner = executor->owner;
     struct error err = ERROR_INIT;
-    enum hvd_status status = failure(executor, &err);
+    executor_drain(executor);
+    enum hvd_status status = owner->failure(owner->context, &err);
     if (status == HVD_OK) {
         status = gpu_set_run(executor->gpu_set, action->parts, action->count, &err);
         if (status == HVD_OK)
             return;
-        executor->failed(executor->context, status, err.text);
+        executor->lanes[0].failed(executor->lanes[0].context, status, err.text);
+        enum hvd_status first = owner->failure(owner->context, &err);
+        status = first == HVD_OK ? status : first; /* the first reason counts */
     }
-    struct outcome *outcomes AUTO_FREE = mem_array(action->count, sizeof *outcomes);
-    for (size_t i = 0; i < action->count; i++)
-        outcomes[i] = (struct outcome){.status = status, .text = err.text, .number = -1};
-    fail_outcomes(executor, outcomes, action->count, &err); /* the first reason counts */
-    gpu_set_end(executor->gpu_set, outcomes[0].status, err.text);
-    complete_all(executor, action, outcomes);
+    gpu_set_end(executor->gpu_set, status, err.text);
+    fail(executor, action, status, err.text);
 }
 
-static void run(struct executor *executor, const struct action *action)
+/* Only what is the same on all ranks counts: not the parts of an allgather, for example. */
+static int64_t bytes_of(const struct action *action)
 {
-    const struct set_owner *owner = executor->owner;
+    size_t bytes = 0;
+    enum kind kind = action->parts[0].request.kind;
+    for (size_t i = 0; i < action->count; i++)
+        bytes += request_bytes(&action->parts[i].request);
+    return kind == KIND_ALLREDUCE || kind == KIND_BROADCAST ? (int64_t)bytes : 0;
+}
+
+static struct lane *choose(struct executor *executor, int64_t bytes)
+{
+    bool second = executor->lane_count > 1 && bytes >= LARGE && executor->ahead > 0;
+    if (bytes >= LARGE)
+        executor->ahead += second ? -bytes : bytes;
+    return &executor->lanes[second ? 1 : 0];
+}
+
+bool executor_run(struct executor *executor, struct action *action)
+{
     const struct request *first = &action->parts[0].request;
-    struct outcome *outcomes AUTO_FREE = mem_array(action->count, sizeof *outcomes);
-    struct error err = ERROR_INIT;
-    for (size_t i = 0; i < action->count; i++)
-        outcomes[i] = (struct outcome)OUTCOME_INIT;
-    enum hvd_status status = failure(executor, &err);
-    if (status == HVD_OK) {
-        status =
-            first->kind == KIND_ADD_SET || first->kind == KIND_REMOVE_SET
-                ? owner->change(owner->context, first, outcomes, &err)
-                : operation_run(&executor->runner, action->parts, action->count, outcomes, &err);
-        if (status != HVD_OK)
-            executor->failed(executor->context, status, err.text);
-    }
-    /* The first reason counts: an engine that was aborted reports anything. */
-    if (status != HVD_OK)
-        fail_outcomes(executor, outcomes, action->count, &err);
-    complete_all(executor, action, outcomes);
-}
-
-bool executor_run(struct executor *executor, const struct action *action)
-{
-    bool on_gpu = action->parts[0].request.on_gpu;
-    if (on_gpu)
+    if (first->on_gpu) {
         run_on_gpu(executor, action);
-    else
-        run(executor, action);
-    return !on_gpu;
+        return false;
+    }
+    if (first->kind == KIND_ADD_SET || first->kind == KIND_REMOVE_SET)
+        executor_drain(executor); /* it uses the communicator of the first lane, too */
+    int64_t bytes = bytes_of(action);
+    struct lane *lane = choose(executor, bytes);
+    if (lane->started && (bytes >= LARGE || !lane_is_idle(lane))) {
+        lane_add_take(lane, action);
+        return false;
+    }
+    lane_run(lane, action);
+    return true;
 }
 
 void executor_done(const struct executor *executor, const struct action *action)

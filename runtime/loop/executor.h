@@ -1,25 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the operations that a core has decided, and completes their submissions. For the thread of
- * a process set. */
+/*
+ * Runs the operations that a core has decided, and completes their submissions. For the thread of
+ * a process set.
+ *
+ * With an engine that has two lanes, large operations run in the threads of the lanes, and the
+ * set's thread goes on. All ranks choose the same lane for an operation, by the sizes of those
+ * before.
+ */
 #pragma once
 
 #include "loop/gpu_set.h"
-#include "loop/set_owner.h"
+#include "loop/lane.h"
 
 struct executor {
     const struct set_owner *owner; /* borrowed */
-    struct runner runner;
+    struct lane lanes[ENGINE_LANES_MAX];
+    int lane_count;
+    int64_t ahead;           /* bytes that the first lane was given more than the second one */
     struct gpu_set *gpu_set; /* owned */
-    /* An operation failed: the engine cannot be used any more. It comes before the submissions
-     * are complete, so that nobody sees a usable library. */
-    void (*failed)(void *context, enum hvd_status status, const char *text);
+};
+
+struct executor_setup {
+    const struct set_owner *owner;
+    struct runner runner;       /* without its communicator */
+    struct engine_comm **comms; /* one for each lane */
+    int lane_count;
+    void (*failed)(void *context, enum hvd_status status, const char *text); /* see lane.h */
     void *context;
 };
 
+void executor_init(struct executor *executor, const struct executor_setup *setup);
+/* Starts the threads of the lanes, if there are several lanes. */
+int executor_start(struct executor *executor, int32_t set, struct error *err);
+void executor_stop(struct executor *executor); /* ends them */
 void executor_destroy(struct executor *executor);
 
-/* False: the operation runs on a GPU, and its submissions complete later. */
-bool executor_run(struct executor *executor, const struct action *action);
+/* The communicator of a lane, for the caller to destroy; NULL: taken before, or never given. */
+struct engine_comm *executor_take_comm(struct executor *executor, int lane);
+
+/* True: it has run, and the set's thread did nothing else meanwhile. Otherwise its submissions
+ * complete later, and it has taken what the action owns. */
+bool executor_run(struct executor *executor, struct action *action);
+/* Waits for the operations of the lanes. */
+void executor_drain(struct executor *executor);
 
 /* An operation that ended before it began. */
 void executor_done(const struct executor *executor, const struct action *action);

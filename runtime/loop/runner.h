@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operations of a process set have in common: its engine, its members, its fusion buffer.
+/* What the operations of a lane have in common: its engine, its members, its fusion buffer.
  * One thread uses it. */
 #pragma once
 

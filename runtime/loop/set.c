@@ -108,7 +108,7 @@ int set_claim_gpu(const struct process_set *set, int device)
 
 struct engine_comm *set_comm(const struct process_set *set)
 {
-    return set->executor.runner.comm;
+    return set->executor.lanes[0].runner.comm;
 }
 
 /* ---- The thread ------------------------------------------------------------------------------ */
@@ -126,7 +126,7 @@ static void failed(void *context, enum hvd_status status, const char *text)
     lose(context, status, text);
 }
 
-static void run(struct process_set *set, const struct action *action)
+static void run(struct process_set *set, struct action *action)
 {
     if (!executor_run(&set->executor, action))
         return;
@@ -147,7 +147,7 @@ static void transmit(struct process_set *set, const struct action *action)
         lose(set, HVD_ERR_PEER_LOST, err.text);
 }
 
-static void carry_out(struct process_set *set, const struct action *action)
+static void carry_out(struct process_set *set, struct action *action)
 {
     const struct set_owner *owner = set->setup.owner;
     bool fails_all = action->status == HVD_ERR_PEER_LOST || action->status == HVD_ERR_ENGINE;
@@ -164,6 +164,7 @@ static void carry_out(struct process_set *set, const struct action *action)
         break;
     case ACTION_GOES_ON: owner->goes_on(owner->context, set->setup.id); break;
     case ACTION_ENDED:
+        executor_drain(&set->executor);
         set->ended = true;
         set->end_ns = clock_mono_ns() + set->setup.timeout_ms * NS_PER_MS;
         break;
@@ -295,7 +296,7 @@ static bool has_failed(void *context)
 static struct gpu_set *make_gpu_set(struct process_set *set)
 {
     int64_t limit_ns = set->setup.knobs.give_up_ns;
-    struct gpu_set_setup setup = {.runner = &set->executor.runner,
+    struct gpu_set_setup setup = {.runner = &set->executor.lanes[0].runner,
                                   .gpus = set->setup.owner->gpus,
                                   .handles = set->setup.owner->handles,
                                   .channel = set->channel,
@@ -313,27 +314,29 @@ static void watch_one(void *context, int fd, int rank)
     set->setup.owner->watch(set->setup.owner->context, fd, set->setup.id, rank);
 }
 
-enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, struct error *err)
+enum hvd_status set_start(struct process_set *set, struct engine_comm **comms, struct error *err)
 {
     const struct set_setup *setup = &set->setup;
     struct channel_setup channel = {.engine = setup->engine,
-                                    .comm = comm,
+                                    .comm = comms[0],
                                     .rank = set->rank,
                                     .size = setup->count,
                                     .ranks = set->ranks,
                                     .interface = setup->interface,
                                     .timeout_ms = setup->timeout_ms,
                                     .stop = setup->stop};
-    set->executor = (struct executor){.owner = setup->owner,
-                                      .failed = failed,
-                                      .context = set,
-                                      .runner = {.engine = setup->engine,
-                                                 .comm = comm,
-                                                 .set = setup->id,
-                                                 .rank = set->rank,
-                                                 .size = setup->count,
-                                                 .ranks = set->ranks,
-                                                 .trace = setup->knobs.trace}};
+    const struct executor_setup executor = {.owner = setup->owner,
+                                            .runner = {.engine = setup->engine,
+                                                       .set = setup->id,
+                                                       .rank = set->rank,
+                                                       .size = setup->count,
+                                                       .ranks = set->ranks,
+                                                       .trace = setup->knobs.trace},
+                                            .comms = comms,
+                                            .lane_count = setup->engine->lanes,
+                                            .failed = failed,
+                                            .context = set};
+    executor_init(&set->executor, &executor);
     enum hvd_status status = channel_open(&channel, &set->channel, err);
     if (status != HVD_OK)
         return status;
@@ -346,17 +349,22 @@ enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, str
     set->core = core_create(&config, clock_mono_ns());
     set->executor.gpu_set = make_gpu_set(set);
     channel_each(set->channel, watch_one, set);
+    if (executor_start(&set->executor, setup->id, err) != 0)
+        return HVD_ERR_MEMORY;
     return start_thread(set, err);
 }
 
-struct engine_comm *set_stop(struct process_set *set)
+void set_stop(struct process_set *set)
 {
     if (set->started)
         pthread_join(set->thread, NULL);
     set->started = false;
-    struct engine_comm *comm = set->executor.runner.comm;
-    set->executor.runner.comm = NULL;
-    return comm;
+    executor_stop(&set->executor);
+}
+
+struct engine_comm *set_take_comm(struct process_set *set, int lane)
+{
+    return executor_take_comm(&set->executor, lane);
 }
 
 /* ---- Programs' threads ----------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 /*
  * A process set, and the thread that serves it.
  *
- * Each set of which this rank is a member has a thread, a communicator and a control channel of its
+ * Each set of which this rank is a member has a thread, communicators and a control channel of its
  * own. So different sets proceed at the same time, as hvd.h promises: the calls of an engine block,
  * and a thread that serves several sets would keep all of them waiting for the slowest. A thread
  * that has nothing to do sleeps in poll(): submissions and messages wake it, and nothing else does.
@@ -34,12 +34,14 @@ struct set_setup {
 
 struct process_set *set_create(const struct set_setup *setup);
 
-/* Opens the set on its members: takes the communicator, opens the channel, starts the thread. */
-enum hvd_status set_start(struct process_set *set, struct engine_comm *comm, struct error *err);
+/* Opens the set on its members: takes the communicators, one for each lane of the engine, opens the
+ * channel, starts the threads. */
+enum hvd_status set_start(struct process_set *set, struct engine_comm **comms, struct error *err);
 
-/* Waits for the thread, which must end: see set_leave(). Returns the communicator, for the caller
- * to destroy; NULL: it was not started. */
-struct engine_comm *set_stop(struct process_set *set);
+/* Waits for the threads, which must end: see set_leave(). */
+void set_stop(struct process_set *set);
+/* After that: the communicator of a lane, for the caller to destroy; NULL: there is none. */
+struct engine_comm *set_take_comm(struct process_set *set, int lane);
 
 /* Sets live as long as somebody holds them. */
 struct process_set *set_hold(struct process_set *set);

@@ -10,6 +10,7 @@
 #define NS_PER_MS 1000000
 /* A rank that is silent for so many time-outs of the engine is lost. An operation may take one. */
 #define SILENCE_TIMEOUTS 2
+#define LANE_SHIFT 32 /* above the numbers of sets, in those of communicators */
 
 static struct process_set *make(const struct set_maker *maker, int32_t id, const int *ranks,
                                 int count)
@@ -39,30 +40,52 @@ static struct process_set *make(const struct set_maker *maker, int32_t id, const
     return set_create(&setup);
 }
 
-void set_maker_end(const struct set_maker *maker, struct process_set *set)
+static void destroy_comms(const struct set_maker *maker, struct engine_comm **comms)
 {
-    struct engine_comm *comm = set_stop(set);
-    if (comm == NULL)
-        return;
     pthread_mutex_lock(maker->comm_lock);
-    maker->engine->comm_destroy(comm);
+    for (int lane = 0; lane < ENGINE_LANES_MAX; lane++)
+        maker->engine->comm_destroy(comms[lane]);
     pthread_mutex_unlock(maker->comm_lock);
 }
 
-/* Members make the communicator and start the thread; others have nothing to do. */
-static enum hvd_status start(const struct set_maker *maker, struct process_set *set,
-                             struct error *err)
+/* Makes those communicators of a set that are missing. */
+static enum hvd_status make_comms(const struct set_maker *maker, const struct process_set *set,
+                                  struct engine_comm **comms, struct error *err)
 {
-    struct engine_comm *comm = NULL;
-    if (set_rank(set) < 0)
-        return HVD_OK;
+    enum hvd_status status = HVD_OK;
     pthread_mutex_lock(maker->comm_lock);
-    enum hvd_status status = maker->engine->comm_create(maker->engine_world, (uint64_t)set_id(set),
-                                                        set_ranks(set), set_size(set), &comm, err);
+    for (int lane = 0; lane < maker->engine->lanes && status == HVD_OK; lane++)
+        if (comms[lane] == NULL)
+            status = maker->engine->comm_create(
+                maker->engine_world, (uint64_t)lane << LANE_SHIFT | (uint64_t)set_id(set),
+                set_ranks(set), set_size(set), &comms[lane], err);
     pthread_mutex_unlock(maker->comm_lock);
     if (status != HVD_OK)
+        destroy_comms(maker, comms);
+    return status;
+}
+
+void set_maker_end(const struct set_maker *maker, struct process_set *set)
+{
+    struct engine_comm *comms[ENGINE_LANES_MAX];
+    set_stop(set);
+    for (int lane = 0; lane < ENGINE_LANES_MAX; lane++)
+        comms[lane] = set_take_comm(set, lane);
+    destroy_comms(maker, comms);
+}
+
+/* Members make the communicators and start the threads; others have nothing to do. `comm`: that of
+ * the first lane, which it takes; NULL: not made yet. */
+static enum hvd_status start(const struct set_maker *maker, struct process_set *set,
+                             struct engine_comm *comm, struct error *err)
+{
+    struct engine_comm *comms[ENGINE_LANES_MAX] = {comm};
+    if (set_rank(set) < 0)
+        return HVD_OK;
+    enum hvd_status status = make_comms(maker, set, comms, err);
+    if (status != HVD_OK)
         return status;
-    status = set_start(set, comm, err);
+    status = set_start(set, comms, err);
     if (status != HVD_OK)
         set_maker_end(maker, set);
     return status;
@@ -75,7 +98,7 @@ enum hvd_status set_maker_first(const struct set_maker *maker, struct engine_com
     int *ranks AUTO_FREE = members_all(size);
     struct process_set *all = make(maker, sets_take_number(maker->sets), ranks, size);
     sets_add_take(maker->sets, all);
-    return set_start(all, comm, err);
+    return start(maker, all, comm, err);
 }
 
 enum hvd_status set_maker_static(const struct set_maker *maker, const struct hvd_ranks *wanted,
@@ -89,7 +112,7 @@ enum hvd_status set_maker_static(const struct set_maker *maker, const struct hvd
         return HVD_ERR_SET_EXISTS;
     }
     struct process_set *set = make(maker, sets_take_number(maker->sets), ranks, wanted->count);
-    enum hvd_status status = start(maker, set, err);
+    enum hvd_status status = start(maker, set, NULL, err);
     if (status == HVD_OK)
         sets_add_take(maker->sets, set);
     else
@@ -135,7 +158,7 @@ static enum hvd_status add(const struct set_maker *maker, const struct request *
     }
     outcome->number = sets_take_number(maker->sets);
     struct process_set *set = make(maker, outcome->number, ranks, request->dims);
-    enum hvd_status status = agree_on_start(maker, start(maker, set, err), err);
+    enum hvd_status status = agree_on_start(maker, start(maker, set, NULL, err), err);
     if (status == HVD_OK) {
         sets_add_take(maker->sets, set);
         return HVD_OK;

@@ -109,6 +109,11 @@ class Hvd(Flow):
         if ENGINE != "self":
             self.every(4, "faults", "slow")
 
+    def test_large_tensors_among_small_ones(self):
+        for size in SIZES[2:]:
+            with self.subTest(size=size):
+                self.every(size, "faults", "lanes", 10)
+
     def test_a_rank_shuts_down_early(self):
         if ENGINE != "self":
             self.every(3, "faults", "leaves")

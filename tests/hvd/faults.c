@@ -10,6 +10,7 @@
  *   gives_up  rank 1 does not come, and the time limit ends the job
  *   exits   rank 1 ends without hvd_shutdown(), and a child keeps its connections open
  *   steps   nothing goes wrong in NUMBER steps, in two process sets
+ *   lanes   the same, with large tensors among the small ones, while sets come and go
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -243,6 +244,82 @@ static void run_steps(const struct job *job, uint64_t number)
     }
 }
 
+/* Of many sizes: some run alone, some are fused, and an engine may run several at the same time. */
+static int64_t length_of(int tensor)
+{
+    return tensor % 3 == 0 ? 100 + tensor : (int64_t)(tensor % 5 + 1) << 17;
+}
+
+static void check_value(const char *what, const float *data, int64_t count, double expected)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (data[i] < expected || data[i] > expected)
+            worker_fail("%s: element %lld is %g, and not %g", what, (long long)i, (double)data[i],
+                        expected);
+}
+
+static void lanes_step(const struct job *job, float **data, float *all, int round)
+{
+    struct hvd_options options = HVD_OPTIONS_INIT;
+    hvd_handle handles[TENSORS];
+    options.op = HVD_SUM;
+    for (int k = 0; k < TENSORS; k++) {
+        int tensor = (k + job->rank + round) % TENSORS; /* each rank has an order of its own */
+        const int64_t count = length_of(tensor);
+        char name[16];
+        snprintf(name, sizeof name, "x%d", tensor);
+        for (int64_t i = 0; i < count; i++)
+            data[tensor][i] = (float)(tensor + job->rank);
+        struct hvd_tensor one = job_tensor(name, HVD_FLOAT32, &count, data[tensor], data[tensor]);
+        int status = tensor == TENSORS - 1 ? hvd_broadcast_async(&one, 1, NULL, &handles[tensor])
+                                           : hvd_allreduce_async(&one, &options, &handles[tensor]);
+        job_expect(status, HVD_OK, "", "submit");
+    }
+    const int64_t rows = (int64_t)job->size << 16;
+    struct hvd_tensor scattered = job_tensor("scattered", HVD_FLOAT32, &rows, all, all);
+    for (int64_t i = 0; i < rows; i++)
+        all[i] = 1;
+    job_expect(hvd_reducescatter(&scattered, &options), HVD_OK, "", "reducescatter");
+    check_value("reducescatter", all, rows / job->size, job->size);
+    for (int tensor = 0; tensor < TENSORS; tensor++) {
+        double sum = job->size * (tensor + (job->size - 1) / 2.0);
+        job_expect(hvd_wait(handles[tensor], -1, NULL), HVD_OK, "", "wait");
+        check_value("a tensor", data[tensor], length_of(tensor),
+                    tensor == TENSORS - 1 ? tensor + 1 : sum);
+    }
+}
+
+static void run_lanes(const struct job *job, uint64_t number)
+{
+    float *data[TENSORS], *all = mem_array((size_t)job->size << 16, sizeof *all);
+    const int32_t pair[] = {0, job->size - 1};
+    struct hvd_options options = HVD_OPTIONS_INIT;
+    for (int i = 0; i < TENSORS; i++)
+        data[i] = mem_array((size_t)length_of(i), sizeof **data);
+    for (int round = 0; round < (int)number; round++) {
+        hvd_handle large;
+        const int64_t count = (int64_t)5 << 17;
+        float *more = mem_array((size_t)count, sizeof *more);
+        struct hvd_tensor tensor = job_tensor("large", HVD_FLOAT32, &count, more, more);
+        lanes_step(job, data, all, round);
+        /* A set comes while the operation runs, and one ends while its operation runs. */
+        job_expect(hvd_allreduce_async(&tensor, NULL, &large), HVD_OK, "", "a large one");
+        job_expect(hvd_add_process_set(pair, 2, &options.set), HVD_OK, "", "add");
+        job_expect(hvd_wait(large, -1, NULL), HVD_OK, "", "wait");
+        bool is_member = hvd_process_set_rank(options.set) >= 0;
+        if (is_member)
+            job_expect(hvd_allreduce_async(&tensor, &options, &large), HVD_OK, "", "in the set");
+        job_expect(hvd_remove_process_set(options.set), HVD_OK, "", "remove");
+        int status = is_member ? hvd_wait(large, -1, NULL) : HVD_OK;
+        if (status != HVD_OK)
+            job_expect(status, HVD_ERR_UNKNOWN_SET, "", "an operation of a set that is removed");
+        free(more);
+    }
+    for (int i = 0; i < TENSORS; i++)
+        free(data[i]);
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -251,7 +328,7 @@ int main(int argc, char **argv)
     } cases[] = {
         {"leaves", run_leaves}, {"late", run_late},   {"slow", run_slow},
         {"idle", run_idle},     {"stall", run_stall}, {"gives_up", run_gives_up},
-        {"exits", run_exits},   {"steps", run_steps},
+        {"exits", run_exits},   {"steps", run_steps}, {"lanes", run_lanes},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)

@@ -219,6 +219,7 @@ static enum hvd_status gloo_comm_create(struct engine_world *world, uint64_t id,
 static const struct engine engine_gloo = {
     .version = ENGINE_VERSION,
     .name = "gloo",
+    .lanes = 2,
     .open = gloo_open,
     .close = gloo_close,
     .abort = gloo_abort,

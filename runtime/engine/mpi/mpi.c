@@ -219,6 +219,7 @@ static const struct engine engine_mpi = {
     .version = ENGINE_VERSION,
     .name = "mpi",
     .keeps_buffers = true,
+    .lanes = 1,
     .open = mpi_open,
     .close = mpi_close,
     .abort = mpi_abort,
