@@ -76,11 +76,9 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
             "broadcast_optimizer_state: LBFGS is not supported; use broadcast_object(optimizer.state_dict())"
         )
     state_dict = optimizer.state_dict()
-    if not state_dict["state"]:
+    if not state_dict["state"]:  # it may still be empty then
         _make_state(optimizer, model)
         state_dict = optimizer.state_dict()
-    if not state_dict["state"]:
-        return
     tensors, values, counts = [], {}, collections.Counter()
     for group in state_dict["param_groups"]:
         for number in group["params"]:
