@@ -120,16 +120,8 @@ class HorovodBasics:
         return hvd.hvd_engine_built(b"gloo")
 
     def nccl_built(self):
-        """0, or the version of NCCL as a number such as 21805; 1 if it is not known."""
-        if not hvd.hvd_engine_built(b"nccl"):
-            return 0
-        try:
-            import torch
-
-            major, minor, patch = torch.cuda.nccl.version()[:3]
-        except Exception:  # a torch without CUDA
-            return 1
-        return major * 10000 + minor * 100 + patch
+        """The version of NCCL that libhvd finds, as a number such as 22809; 0: none that it can use."""
+        return hvd.hvd_nccl_version()
 
     def cuda_built(self):
         return hvd.hvd_engine_built(b"nccl")

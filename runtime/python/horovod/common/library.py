@@ -33,6 +33,8 @@ class Tensor(Sized):
         ("type", c_int32),
         ("input", c_void_p),
         ("output", c_void_p),
+        ("stream", c_void_p),
+        ("device", c_int32),
     ]
 
 
@@ -76,7 +78,10 @@ _PROTOTYPES = {
     "hvd_is_homogeneous": (c_bool,),
     "hvd_engine_built": (c_bool, c_char_p),
     "hvd_engine": (c_char_p,),
+    "hvd_nccl_version": (c_int,),
+    "hvd_failure": (c_int,),
     "hvd_result_free": (None, _RESULT),
+    "hvd_result_move": (c_int, _RESULT, c_void_p, c_size_t, c_void_p),
     "hvd_poll": (c_int, c_int64),
     "hvd_wait": (c_int, c_int64, c_int64, _RESULT),
     "hvd_allreduce_async": (c_int, _TENSOR, _OPTIONS, _HANDLE),

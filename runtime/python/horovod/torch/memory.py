@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of PyTorch as tensors of libhvd. CPU tensors are handed over by pointer, without a copy."""
+"""Tensors of PyTorch as tensors of libhvd. They are handed over by pointer, without a copy: those on the
+CPU, and those on a GPU if NCCL can do the operation. Otherwise these go through host memory."""
 import ctypes
 import weakref
 
@@ -7,6 +8,7 @@ import torch
 
 from horovod.common import library
 from horovod.common.library import hvd
+from horovod.torch import stream
 
 _NAMES = {  # torch's names, and values of enum hvd_type
     "uint8": 0,
@@ -23,6 +25,7 @@ _NAMES = {  # torch's names, and values of enum hvd_type
     "uint32": 11,
     "uint64": 12,
 }
+_NOT_OF_NCCL = {getattr(torch, name) for name in ("int16", "uint16") if hasattr(torch, name)}
 TYPES = {getattr(torch, name): value for name, value in _NAMES.items() if hasattr(torch, name)}
 
 
@@ -42,33 +45,69 @@ def output_like(tensor, operation):
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
-def on_host(tensor):
-    """The tensor itself, or a copy that is dense, and in the memory of the CPU."""
+def _is_reducible(dtype, scaled):
+    """What NCCL can reduce. It cannot scale integers."""
+    return dtype.is_floating_point or not (scaled or dtype in _NOT_OF_NCCL)
+
+
+def place_of(tensor, reduces=False, scaled=False):
+    """The stream.Place of a tensor on a GPU; None: libhvd gets host memory."""
+    device = stream.cuda.device_of(tensor)
+    if device is None or not stream.has_nccl() or (reduces and not _is_reducible(tensor.dtype, scaled)):
+        return None
+    return stream.Place(device)
+
+
+def source_of(tensor, place):
+    """What libhvd reads: the tensor itself, or a copy that is dense, and on the host without a place."""
     tensor = tensor.detach()
     if tensor.is_neg():
         tensor = tensor.resolve_neg()
-    return tensor.cpu().contiguous() if tensor.is_cuda else tensor.contiguous()
+    return tensor.cpu().contiguous() if place is None and tensor.is_cuda else tensor.contiguous()
 
 
-def is_direct(tensor):
-    """libhvd can write to the tensor's memory."""
-    return tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_neg()
+def target_of(output, place):
+    """What libhvd writes: the output itself, or memory that deliver() copies to it."""
+    if output.is_contiguous() and not output.is_neg() and (place is not None or output.device.type == "cpu"):
+        return output
+    return torch.empty(output.shape, dtype=output.dtype) if place is None else output.new_empty(output.shape)
 
 
-def as_hvd(name, tensor, output=None):
-    """A struct hvd_tensor for tensors on the host; they must live as long as it."""
+def deliver(target, output, place):
+    """The operation is complete."""
+    if place is not None:
+        place.join()
+    if target is not output:
+        with torch.no_grad():
+            output.copy_(target)
+    return output
+
+
+def as_hvd(name, place, tensor, output=None):
+    """A struct hvd_tensor for tensors that live as long as it."""
     dims = tensor.dim()
     shape = (ctypes.c_int64 * dims)(*tensor.shape) if dims else None
-    place = None if output is None else output.data_ptr()
-    return library.Tensor(name.encode(), shape, dims, TYPES[tensor.dtype], tensor.data_ptr(), place)
+    where, raw, device = torch.Tensor.data_ptr, None, -1
+    if place is not None:
+        where, raw, device = stream.cuda.address, place.stream, place.device
+    written = None if output is None else where(output)
+    return library.Tensor(name.encode(), shape, dims, TYPES[tensor.dtype], where(tensor), written, raw, device)
 
 
-def adopt(result, like, device):
-    """The output of an allgather or alltoall, without a copy: libhvd's memory is freed with the tensor."""
+def adopt(result, like, place, device):
+    """The output of an allgather or alltoall of `like`. Host memory is not copied: libhvd's memory is freed
+    with the tensor. On a GPU it is copied, because PyTorch must know all memory that its streams use."""
     shape = (result.rows, *like.shape[1:])
     count = 1
     for length in shape:
         count *= length
+    if place is not None:
+        output = like.new_empty(shape)
+        place.join()
+        to = stream.cuda.address(output) if count else None
+        current = stream.cuda.current(place.device)
+        library.check(hvd.hvd_result_move(ctypes.byref(result), to, count * like.element_size(), current))
+        return output
     if not result.data or count == 0:
         hvd.hvd_result_free(ctypes.byref(result))
         return torch.empty(shape, dtype=like.dtype, device=device)

@@ -39,30 +39,28 @@ def _options(process_set, op=Sum, prescale_factor=1.0, postscale_factor=1.0):
     return library.Options(number, op, prescale_factor, postscale_factor, None, None)
 
 
-def _target(tensor, output):
-    """Where libhvd writes: the output itself, or memory on the host that finish() copies to it."""
-    return output if memory.is_direct(output) else torch.empty(output.shape, dtype=tensor.dtype)
+def _transfer(function, tensor, output, name, options, place, *more):
+    """Submits an operation that reads one tensor and writes the other. `more`: arguments before the options."""
+    source, target = memory.source_of(tensor, place), memory.target_of(output, place)
+    struct = memory.as_hvd(handles.name(name, options.set), place, source, target)
+    return handles.submit(
+        function,
+        (struct, *more, options),
+        (source, target, output),
+        lambda _: memory.deliver(target, output, place),
+    )
 
 
-def _deliver(target, output):
-    if target is not output:
-        with torch.no_grad():
-            output.copy_(target)
-    return output
+def _place_for(tensor, options):
+    """For a reduction."""
+    return memory.place_of(tensor, True, options.prescale != 1.0 or options.postscale != 1.0)
 
 
 def reduce_to(tensor, output, name, op, prescale_factor, postscale_factor, process_set):
     """Allreduce. `output` may be `tensor`."""
     memory.check(tensor, "allreduce")
     options = _options(process_set, op, prescale_factor, postscale_factor)
-    source, target = memory.on_host(tensor), _target(tensor, output)
-    struct = memory.as_hvd(handles.name(name, options.set), source, target)
-    return handles.submit(
-        hvd.hvd_allreduce_async,
-        (struct, options),
-        (source, target, output),
-        lambda _: _deliver(target, output),
-    )
+    return _transfer(hvd.hvd_allreduce_async, tensor, output, name, options, _place_for(tensor, options))
 
 
 def group_names(tensors, name, operation, process_set):
@@ -82,14 +80,15 @@ def group_names(tensors, name, operation, process_set):
 def grouped_reduce_to(tensors, outputs, name, op, prescale_factor, postscale_factor, process_set):
     options = _options(process_set, op, prescale_factor, postscale_factor)
     names = group_names(tensors, name, "grouped_allreduce", process_set)
-    sources = [memory.on_host(tensor) for tensor in tensors]
-    targets = [_target(tensor, output) for tensor, output in zip(tensors, outputs)]
-    structs = (library.Tensor * len(tensors))(*map(memory.as_hvd, names, sources, targets))
+    places = [_place_for(tensor, options) for tensor in tensors]
+    sources = list(map(memory.source_of, tensors, places))
+    targets = list(map(memory.target_of, outputs, places))
+    structs = (library.Tensor * len(tensors))(*map(memory.as_hvd, names, places, sources, targets))
     return handles.submit(
         hvd.hvd_grouped_allreduce_async,
         (structs, len(tensors), options),
         (sources, targets, outputs),
-        lambda _: tuple(map(_deliver, targets, outputs)),
+        lambda _: tuple(map(memory.deliver, targets, outputs, places)),
     )
 
 
@@ -97,12 +96,13 @@ def gather(tensor, name, process_set, only_output=False):
     """Allgather. synchronize() returns the tensor and, unless `only_output`, the rows from each rank."""
     memory.check(tensor, "allgather")
     options = _options(process_set)
-    source = memory.on_host(tensor)
-    struct = memory.as_hvd(handles.name(name, options.set), source)
+    place = memory.place_of(tensor)
+    source = memory.source_of(tensor, place)
+    struct = memory.as_hvd(handles.name(name, options.set), place, source)
 
     def finish(result):
         rows = memory.splits_of(result)
-        output = memory.adopt(result, source, tensor.device)
+        output = memory.adopt(result, source, place, tensor.device)
         return output if only_output else (output, rows)
 
     return handles.submit(hvd.hvd_allgather_async, (struct, options), (source,), finish, wants_result=True)
@@ -111,20 +111,14 @@ def gather(tensor, name, process_set, only_output=False):
 def broadcast_to(tensor, output, root_rank, name, process_set):
     memory.check(tensor, "broadcast")
     options = _options(process_set)
-    source, target = memory.on_host(tensor), _target(tensor, output)
-    struct = memory.as_hvd(handles.name(name, options.set), source, target)
-    return handles.submit(
-        hvd.hvd_broadcast_async,
-        (struct, root_rank, options),
-        (source, target, output),
-        lambda _: _deliver(target, output),
-    )
+    place = memory.place_of(tensor)
+    return _transfer(hvd.hvd_broadcast_async, tensor, output, name, options, place, root_rank)
 
 
 def _check_splits(splits, size):
-    """A list of integers for each member, or None; and the device of the answer."""
+    """A list of integers for each member, or None; and a tensor on the device of the answer."""
     if splits is None:
-        return None, torch.device("cpu")
+        return None, torch.empty(0, dtype=torch.int32)
     if not isinstance(splits, torch.Tensor):
         splits = torch.tensor(splits, dtype=torch.int32, device="cpu")
     if splits.dtype != torch.int32:
@@ -133,7 +127,7 @@ def _check_splits(splits, size):
         raise ValueError(f"alltoall: the splits have {splits.dim()} dimensions; use one")
     if splits.numel() != size:
         raise ValueError(f"alltoall: there are {splits.numel()} splits for {size} ranks; give one for each rank")
-    return splits.reshape(-1).tolist(), splits.device
+    return splits.reshape(-1).tolist(), splits
 
 
 def exchange(tensor, splits, name, process_set):
@@ -141,14 +135,15 @@ def exchange(tensor, splits, name, process_set):
     memory.check(tensor, "alltoall")
     options = _options(process_set)
     size = process_set.size() or basics.size()
-    counts, device = _check_splits(splits, size)
+    counts, splits = _check_splits(splits, size)
     array = None if counts is None else (ctypes.c_int64 * size)(*counts)
-    source = memory.on_host(tensor)
-    struct = memory.as_hvd(handles.name(name, options.set), source)
+    place = memory.place_of(tensor)
+    source = memory.source_of(tensor, place)
+    struct = memory.as_hvd(handles.name(name, options.set), place, source)
 
     def finish(result):
-        received = torch.tensor(memory.splits_of(result), dtype=torch.int32, device=device)  # before adopt()
-        return memory.adopt(result, source, tensor.device), received
+        received = splits.new_tensor(memory.splits_of(result))  # before adopt()
+        return memory.adopt(result, source, place, tensor.device), received
 
     return handles.submit(hvd.hvd_alltoall_async, (struct, array, options), (source,), finish, wants_result=True)
 
@@ -160,7 +155,7 @@ def _own_part(tensor, process_set):
     size = process_set.size() or basics.size()
     rows, more = divmod(tensor.shape[0], size)
     rows += process_set.rank() < more
-    return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device)
+    return tensor.new_empty((rows, *tensor.shape[1:]))
 
 
 def scatter(tensor, name, op, process_set, prescale_factor, postscale_factor):
@@ -170,14 +165,7 @@ def scatter(tensor, name, op, process_set, prescale_factor, postscale_factor):
         raise library.HorovodInternalError("reducescatter supports only op=hvd.Average and op=hvd.Sum")
     options = _options(process_set, op, prescale_factor, postscale_factor)
     output = _own_part(tensor, process_set)
-    source, target = memory.on_host(tensor), _target(tensor, output)
-    struct = memory.as_hvd(handles.name(name, options.set), source, target)
-    return handles.submit(
-        hvd.hvd_reducescatter_async,
-        (struct, options),
-        (source, target, output),
-        lambda _: _deliver(target, output),
-    )
+    return _transfer(hvd.hvd_reducescatter_async, tensor, output, name, options, _place_for(tensor, options))
 
 
 def barrier(process_set):

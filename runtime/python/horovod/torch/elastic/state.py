@@ -5,6 +5,7 @@ import copy
 import torch
 
 from horovod.common.elastic import ObjectState
+from horovod.torch import stream
 from horovod.torch.elastic.sampler import ElasticSampler
 from horovod.torch.functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from horovod.torch.mpi_ops import rank
@@ -80,6 +81,10 @@ class TorchState(ObjectState):
         for name in self._handlers:
             object.__setattr__(self, name, values.pop(name))
         super().__init__(bcast_object=broadcast_object, get_rank=rank, **values)
+
+    def commit(self):
+        stream.settle()
+        super().commit()
 
     def save(self):
         for handler in self._handlers.values():
