@@ -180,39 +180,13 @@ static enum hvd_status complete_at_launch(const struct gpu_set *set, const struc
     return status;
 }
 
-/* Until the stream has come to its end, where host memory gets the tensors. */
-static enum hvd_status wait_for_end(struct gpu_set *set, struct error *err)
-{
-    int64_t end_ns = clock_mono_ns() + set->setup.limit_ns;
-    struct gpu_mark *mark = gpu_mark(set->gpu, set->comm->stream, err);
-    enum hvd_status status = mark == NULL ? HVD_ERR_ENGINE : HVD_IN_PROGRESS;
-    while (status == HVD_IN_PROGRESS) {
-        int result = set->gpu->cuda->event_query(mark->event);
-        if (result != CUDA_ERROR_NOT_READY) {
-            status = nccl_comm_cuda(set->comm, result, "the GPU failed", err);
-        } else if (set->setup.stop(set->setup.context)) {
-            status = HVD_ERR_PEER_LOST;
-            error_set(err, "another rank was lost");
-        } else if (clock_mono_ns() >= end_ns) {
-            status = HVD_ERR_TIMEOUT;
-            error_set(err, "the GPU has not computed the tensors within %lld s",
-                      (long long)(set->setup.limit_ns / NS_PER_S));
-        } else {
-            poll(NULL, 0, END_STEP_MS);
-        }
-    }
-    gpu_mark_release(mark);
-    return status;
-}
-
 static enum hvd_status move(struct gpu_set *set, const struct part *parts, size_t count,
                             struct outcome *outcomes, struct error *err)
 {
-    if (!gpu_stage_has(&parts[0].request))
-        return gpu_moves_launch(set->setup.runner, set->comm, parts, count, outcomes, err);
-    enum hvd_status status = wait_for_end(set, err);
-    return status == HVD_OK ? gpu_stage_run(set->setup.runner, set->comm, parts, count, err)
-                            : status;
+    struct runner *runner = set->setup.runner;
+    return gpu_stage_has(&parts[0].request)
+               ? gpu_stage_run(runner, set->comm, parts, count, set->setup.limit_ns, err)
+               : gpu_moves_launch(runner, set->comm, parts, count, outcomes, err);
 }
 
 /* The bell rings when the stream has come to the mark. */
@@ -228,6 +202,15 @@ static enum hvd_status hang_bell(const struct gpu_set *set, const struct gpu_mar
             bell_ring(bell);
     }
     return nccl_comm_cuda(set->comm, result, "cuLaunchHostFunc", err);
+}
+
+/* Threads of the program may wait for the end. */
+static void take_off(struct gpu_set *set, const struct part *parts, size_t count)
+{
+    atomic_store(&set->flying, true);
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].token != NULL)
+            submission_launched(set->setup.handles, parts[i].token);
 }
 
 static enum hvd_status launch(struct gpu_set *set, const struct part *parts, size_t count,
@@ -259,7 +242,7 @@ static enum hvd_status launch(struct gpu_set *set, const struct part *parts, siz
     if (early)
         linger(set, now_ns);
     else
-        atomic_store(&set->flying, true);
+        take_off(set, parts, count);
     return HVD_OK;
 }
 

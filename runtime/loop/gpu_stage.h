@@ -12,8 +12,8 @@
 
 bool gpu_stage_has(const struct request *request); /* whether the request is such an operation */
 
-/* Runs the operation, and adds the copies of its results to the stream of the communicator. The
- * stream must have come to its end, because a copy to host memory waits for it without a limit.
- * Within gpu_enter(). */
+/* Waits until the stream of the communicator has come to its end, for at most `limit_ns`. Then runs
+ * the operation, and adds the copies of its results to the stream. Within gpu_enter(). */
 enum hvd_status gpu_stage_run(struct runner *runner, const struct nccl_comm *comm,
-                              const struct part *parts, size_t count, struct error *err);
+                              const struct part *parts, size_t count, int64_t limit_ns,
+                              struct error *err);

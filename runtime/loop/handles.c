@@ -1,95 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/handles.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/thread.h"
-
-#define NS_PER_MS 1000000
-#define NS_PER_SECOND 1000000000
-
-/* What has come back from a submission. */
-struct answer {
-    bool done;
-    struct hvd_result result;
-};
-
-struct handle {
-    hvd_handle number;
-    struct submission *submissions; /* behind the handle, in the same memory */
-    struct answer *answers;         /* behind them */
-    size_t count, pending;
-    enum hvd_status status;
-    size_t failed; /* the submission that `status` is of */
-    char *text;
-    int32_t value; /* outcome.number */
-    hvd_callback callback;
-    void *context;
-    bool kept;
-    pthread_cond_t *waiter; /* of the thread that waits; NULL: none */
-};
-
-/* A callback that has to run. */
-struct call {
-    hvd_callback function;
-    void *context;
-    hvd_handle number;
-    enum hvd_status status;
-    bool release;
-    struct call *next;
-};
-
-struct handles {
-    pthread_mutex_t lock;
-    struct handle **slots;
-    size_t room, used; /* slots from `used` on were never used */
-    size_t *free_slots, free_count;
-    uint32_t generation;
-    uint64_t completed;
-    atomic_int waits; /* threads that wait for a handle */
-    pthread_t thread;
-    pthread_cond_t called;
-    struct call *first, **end;
-    bool ending;
-};
-
-static void handle_destroy(struct handle *handle)
-{
-    for (size_t i = 0; i < handle->count; i++) {
-        free(handle->submissions[i].key);
-        free(handle->submissions[i].splits);
-        hvd_result_free(&handle->answers[i].result);
-        gpu_mark_release(handle->submissions[i].ready);
-    }
-    free(handle->text);
-    free(handle);
-}
-
-/* The lower half of a number is the slot plus 1. */
-static size_t slot_of(hvd_handle number)
-{
-    return (size_t)(uint32_t)number - 1;
-}
-
-/* With the lock held. NULL: there is not such a handle. */
-static struct handle *find(const struct handles *handles, hvd_handle number)
-{
-    size_t slot = slot_of(number);
-    struct handle *handle = slot < handles->used ? handles->slots[slot] : NULL;
-    return handle != NULL && handle->number == number ? handle : NULL;
-}
-
-static void release(struct handles *handles, struct handle *handle)
-{
-    size_t slot = slot_of(handle->number);
-    handles->slots[slot] = NULL;
-    handles->free_slots[handles->free_count++] = slot;
-    handle_destroy(handle);
-}
+#include "loop/handle.h"
 
 static void *run_callbacks(void *argument)
 {
@@ -109,9 +26,9 @@ static void *run_callbacks(void *argument)
         pthread_mutex_unlock(&handles->lock);
         call->function(call->context, call->number, call->status);
         pthread_mutex_lock(&handles->lock);
-        struct handle *handle = find(handles, call->number);
+        struct handle *handle = handle_find(handles, call->number);
         if (call->release && handle != NULL)
-            release(handles, handle);
+            handle_release(handles, handle);
         free(call);
     }
     pthread_mutex_unlock(&handles->lock);
@@ -197,7 +114,7 @@ struct submission *handle_create(struct handles *handles, size_t count, hvd_call
     }
     pthread_mutex_lock(&handles->lock);
     handle->number = number_new(handles);
-    handles->slots[slot_of(handle->number)] = handle;
+    handles->slots[handle_slot(handle->number)] = handle;
     *number = handle->number;
     pthread_mutex_unlock(&handles->lock);
     return handle->submissions;
@@ -238,6 +155,8 @@ static void complete(struct handles *handles, struct submission *submission,
                                    .split_count = outcome->split_count,
                                    .last_joined = outcome->number}};
     handle->value = outcome->number;
+    handle->launched -= submission->launched ? 1 : 0;
+    submission->launched = false;
     handles->completed++;
     if (--handle->pending == 0)
         finish(handles, handle);
@@ -258,6 +177,17 @@ void submissions_complete(struct handles *handles, struct submission *const *sub
     for (size_t i = 0; i < count; i++)
         if (submissions[i] != NULL)
             complete(handles, submissions[i], &outcomes[i]);
+    pthread_mutex_unlock(&handles->lock);
+}
+
+void submission_launched(struct handles *handles, struct submission *submission)
+{
+    pthread_mutex_lock(&handles->lock);
+    struct handle *handle = submission->handle;
+    submission->launched = true;
+    handle->launched++;
+    if (handle->waiter != NULL)
+        pthread_cond_signal(handle->waiter);
     pthread_mutex_unlock(&handles->lock);
 }
 
@@ -287,27 +217,14 @@ uint64_t handles_completed(struct handles *handles)
 void handle_discard(struct handles *handles, hvd_handle number)
 {
     pthread_mutex_lock(&handles->lock);
-    release(handles, find(handles, number));
+    handle_release(handles, handle_find(handles, number));
     pthread_mutex_unlock(&handles->lock);
-}
-
-/* With the lock held. */
-static enum hvd_status status_of(const struct handle *handle, char *text, size_t room)
-{
-    const char *from = handle == NULL ? "there is not a handle with this number" : handle->text;
-    if (from != NULL) {
-        strncpy(text, from, room - 1);
-        text[room - 1] = '\0';
-    }
-    return handle == NULL        ? HVD_ERR_UNKNOWN_HANDLE
-           : handle->pending > 0 ? HVD_IN_PROGRESS
-                                 : handle->status;
 }
 
 enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *text, size_t room)
 {
     pthread_mutex_lock(&handles->lock);
-    enum hvd_status status = status_of(find(handles, number), text, room);
+    enum hvd_status status = handle_status(handle_find(handles, number), text, room);
     pthread_mutex_unlock(&handles->lock);
     return status;
 }
@@ -319,7 +236,7 @@ void handle_pending(struct handles *handles, hvd_handle number,
         char *key = NULL;
         int32_t set = -1;
         pthread_mutex_lock(&handles->lock);
-        const struct handle *handle = find(handles, number);
+        const struct handle *handle = handle_find(handles, number);
         while (handle != NULL && i < handle->count && handle->answers[i].done)
             i++;
         if (handle != NULL && i < handle->count) {
@@ -332,70 +249,4 @@ void handle_pending(struct handles *handles, hvd_handle number,
         each(context, set, key);
         free(key);
     }
-}
-
-static struct timespec after(int64_t timeout_ms)
-{
-    int64_t at = clock_mono_ns();
-    at = timeout_ms > (INT64_MAX - at) / NS_PER_MS ? INT64_MAX : at + timeout_ms * NS_PER_MS;
-    return (struct timespec){.tv_sec = at / NS_PER_SECOND, .tv_nsec = at % NS_PER_SECOND};
-}
-
-/* The memory of the results that fit is the caller's from now on. */
-static void give_results(struct handle *handle, struct results results)
-{
-    size_t size = results.count == 0 ? 0 : results.items[0].size;
-    for (size_t i = 0; i < handle->count && i < results.count; i++) {
-        struct hvd_result *own = &handle->answers[i].result;
-        own->size = size;
-        memcpy((char *)results.items + i * size, own, size < sizeof *own ? size : sizeof *own);
-        own->data = NULL;
-        own->splits = NULL;
-    }
-}
-
-/* With the lock held, which a wait gives up meanwhile. False: the time is over. */
-static bool wait_for(struct handles *handles, struct handle *handle, int64_t timeout_ms)
-{
-    struct timespec limit = after(timeout_ms < 0 ? 0 : timeout_ms);
-    pthread_condattr_t attributes;
-    pthread_cond_t waiter;
-    int rc = 0;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&waiter, &attributes);
-    pthread_condattr_destroy(&attributes);
-    handle->waiter = &waiter;
-    while (handle->pending > 0 && rc == 0)
-        rc = timeout_ms < 0 ? pthread_cond_wait(&waiter, &handles->lock)
-                            : pthread_cond_timedwait(&waiter, &handles->lock, &limit);
-    handle->waiter = NULL;
-    pthread_cond_destroy(&waiter);
-    return handle->pending == 0;
-}
-
-enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
-                            struct results results, int32_t *number_out, char *text, size_t room)
-{
-    pthread_mutex_lock(&handles->lock);
-    struct handle *handle = find(handles, number);
-    enum hvd_status status = HVD_OK;
-    if (handle != NULL && handle->waiter != NULL) {
-        status = HVD_ERR_BUSY;
-        strncpy(text, "another thread waits for this handle", room - 1);
-    } else if (handle != NULL && handle->pending > 0 && !wait_for(handles, handle, timeout_ms)) {
-        status = HVD_ERR_TIMEOUT;
-        strncpy(text, "the operation was not complete within the time limit", room - 1);
-    }
-    if (status == HVD_OK) {
-        status = status_of(handle, text, room);
-        if (handle != NULL && status == HVD_OK && results.items != NULL)
-            give_results(handle, results);
-        if (handle != NULL && number_out != NULL)
-            *number_out = handle->value;
-        if (handle != NULL)
-            release(handles, handle);
-    }
-    pthread_mutex_unlock(&handles->lock);
-    return status;
 }

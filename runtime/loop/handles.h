@@ -7,42 +7,9 @@
  */
 #pragma once
 
-#include <pthread.h>
-#include <stdbool.h>
-
-#include "engine/nccl/gpus.h"
-#include "include/hvd.h"
+#include "loop/submission.h"
 
 struct handles;
-struct handle;
-
-/* One tensor of a handle. All pointers but `key` and `splits` are the program's. */
-struct submission {
-    struct handle *handle;
-    size_t index;
-    int32_t set;
-    char *key; /* of its request; owned */
-    const void *input;
-    void *output;
-    int64_t *splits;        /* alltoall: rows for each set rank, owned; NULL: equal parts */
-    struct gpu_mark *ready; /* on a GPU: when the input is complete, owned; NULL: it is */
-};
-
-/* What a submission gives back besides its buffers. `data` and `splits` go to the submission. */
-struct outcome {
-    enum hvd_status status;
-    const char *text; /* borrowed */
-    void *data;
-    int64_t rows;
-    int64_t *splits;
-    int32_t split_count;
-    int32_t number; /* join: the last rank; add_process_set: the number of the set */
-};
-
-#define OUTCOME_INIT             \
-    {                            \
-        .text = "", .number = -1 \
-    }
 
 /* Starts the callback thread. `generation` makes numbers that were never given out before. */
 struct handles *handles_create(uint32_t generation);
@@ -58,6 +25,10 @@ void handle_discard(struct handles *handles, hvd_handle number);
 
 void submission_complete(struct handles *handles, struct submission *submission,
                          const struct outcome *outcome);
+
+/* A GPU has the submission now, so it is complete soon. A thread that waits for the handle looks
+ * again and again from now on, for at most 20 ms: it would wake up late if it slept. */
+void submission_launched(struct handles *handles, struct submission *submission);
 
 /* The same for the parts of one operation. A thread that waits for the first of them does not begin
  * to compete for the lock before the last one is complete. NULL is skipped. */

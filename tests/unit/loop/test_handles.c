@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -87,6 +89,59 @@ static void test_numbers_do_not_come_again(void **state)
     handles_destroy(handles);
 }
 
+/* A GPU, which takes a while to begin, and then to end. */
+struct device {
+    struct handles *handles;
+    struct submission *submission;
+    int end_ms;
+};
+
+static void *run_gpu(void *argument)
+{
+    struct device *gpu = argument;
+    poll(NULL, 0, 5);
+    submission_launched(gpu->handles, gpu->submission);
+    poll(NULL, 0, gpu->end_ms);
+    complete(gpu->handles, gpu->submission, HVD_OK, "");
+    return NULL;
+}
+
+/* A thread looks at first, and sleeps if that takes too long. */
+static void test_a_wait_for_what_was_launched(void **state)
+{
+    (void)state;
+    char text[100] = "";
+    struct handles *handles = handles_create(0);
+    for (int end_ms = 0; end_ms <= 60; end_ms += 30) {
+        hvd_handle number;
+        pthread_t thread;
+        struct device gpu = {handles, handle_create(handles, 1, NULL, NULL, true, &number), end_ms};
+        assert_int_equal(pthread_create(&thread, NULL, run_gpu, &gpu), 0);
+        assert_int_equal(
+            handle_wait(handles, number, -1, (struct results){0}, NULL, text, sizeof text), HVD_OK);
+        pthread_join(thread, NULL);
+    }
+    handles_destroy(handles);
+}
+
+static void test_a_wait_for_what_was_launched_has_a_limit(void **state)
+{
+    (void)state;
+    char text[100] = "";
+    hvd_handle number;
+    struct handles *handles = handles_create(0);
+    struct submission *one = handle_create(handles, 1, NULL, NULL, true, &number);
+    submission_launched(handles, one);
+    for (int limit_ms = 0; limit_ms <= 60; limit_ms += 5)
+        assert_int_equal(
+            handle_wait(handles, number, limit_ms, (struct results){0}, NULL, text, sizeof text),
+            HVD_ERR_TIMEOUT);
+    complete(handles, one, HVD_ERR_ENGINE, "broken");
+    assert_int_equal(handle_wait(handles, number, 0, (struct results){0}, NULL, text, sizeof text),
+                     HVD_ERR_ENGINE);
+    handles_destroy(handles);
+}
+
 static void test_a_result_has_the_size_that_the_program_knows(void **state)
 {
     (void)state;
@@ -169,6 +224,8 @@ int main(void)
         cmocka_unit_test(test_the_first_error_of_a_group),
         cmocka_unit_test(test_several_at_once),
         cmocka_unit_test(test_numbers_do_not_come_again),
+        cmocka_unit_test(test_a_wait_for_what_was_launched),
+        cmocka_unit_test(test_a_wait_for_what_was_launched_has_a_limit),
         cmocka_unit_test(test_a_result_has_the_size_that_the_program_knows),
         cmocka_unit_test(test_the_results_of_a_group),
         cmocka_unit_test(test_callbacks_run_before_the_end),
