@@ -44,9 +44,9 @@ pytest() { # RANKS FILE...
 python3 -c 'import torch; print("PyTorch", torch.__version__, torch.cuda.get_device_name(0))'
 passed='^\[[0-9]+\]<stdout>:[0-9]+ passed'
 check "tests/python, $count ranks" "$count" "$passed" pytest "$count" "$tests"/test_*.py
-check "GPUs, 1 rank" 1 "$passed" pytest 1 "$tests/gpu"
+check "GPUs, 1 rank" 1 "$passed" pytest 1 "$tests/gpu/test_gpu.py"
 check "GPUs, $count ranks" "$count" "$passed" pytest "$count" "$tests/gpu"
-HOROVOD_ENABLE_ASYNC_COMPLETION=0 check "GPUs, $count ranks, complete on the GPU" "$count" "$passed" pytest "$count" "$tests/gpu"
+HOROVOD_ENABLE_ASYNC_COMPLETION=0 check "GPUs, $count ranks, complete on the GPU" "$count" "$passed" pytest "$count" "$tests/gpu/test_gpu.py"
 for number in 1 2 3; do
     check "elastic, $number" 1 'all right: rank 0 of' job "$count" --min-np 1 --max-np "$count" -H "localhost:$count" \
         python3 "$here/torch_elastic.py" "$scratch/once.$number"

@@ -16,14 +16,15 @@ from torch.nn.functional import cross_entropy
 BATCH, STEPS, WARM_UP = 64, 10, 8
 
 
-def make(distribute):
+def make(**options):
+    """DDP without options."""
     torch.manual_seed(1)
     network = torchvision.models.resnet50().cuda()
-    if distribute:
+    if not options:
         network = torch.nn.parallel.DistributedDataParallel(network)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
-    if not distribute:
-        optimizer = hvd.DistributedOptimizer(optimizer, network.named_parameters())
+    if options:
+        optimizer = hvd.DistributedOptimizer(optimizer, network.named_parameters(), **options)
         hvd.broadcast_parameters(network.state_dict(), root_rank=0)
     return network, optimizer
 
@@ -53,22 +54,20 @@ def main():
     distributed.init_process_group("nccl", init_method="env://")
     inputs, labels = torch.randn(BATCH, 3, 224, 224).cuda(), torch.randint(0, 1000, (BATCH,)).cuda()
     for half in (False, True):
-        sides = [make(True), make(False)]
-        for side in sides:
+        sides = {"DDP": make(), "DistributedOptimizer": make(op=hvd.Average), "with 10 groups": make(groups=10)}
+        for side in sides.values():
             train(*side, inputs, labels, half, WARM_UP)
-        found = ([], [])
+        found = {name: [] for name in sides}
         for turn in range(rounds):
-            for which in (turn % 2, 1 - turn % 2):
-                found[which].append(speed(*sides[which], inputs, labels, half))
-        ratio = statistics.median(ours / theirs for theirs, ours in zip(*found))
+            names = list(sides)
+            for name in names[turn % 3 :] + names[: turn % 3]:
+                found[name].append(speed(*sides[name], inputs, labels, half))
         if hvd.rank() == 0:
-            kind = "bf16 (autocast)" if half else "fp32"
-            print(
-                f"ResNet-50, {kind}, batch {BATCH}, images/s: DDP {statistics.median(found[0]):.0f}, "
-                f"DistributedOptimizer {statistics.median(found[1]):.0f}, ratio {ratio:.3f} "
-                f"({min(b / a for a, b in zip(*found)):.3f} to {max(b / a for a, b in zip(*found)):.3f})",
-                flush=True,
-            )
+            print(f"ResNet-50, {'bf16 (autocast)' if half else 'fp32'}, batch {BATCH}, images/s:", flush=True)
+            for name, values in found.items():
+                ratios = [ours / theirs for ours, theirs in zip(values, found["DDP"])]
+                print(f"images/s: {name} {statistics.median(values):.0f}, by DDP: {statistics.median(ratios):.3f} "
+                      f"({min(ratios):.3f} to {max(ratios):.3f})", flush=True)  # fmt: skip
     print("all right", flush=True)
     distributed.destroy_process_group()
     hvd.shutdown()

@@ -2,6 +2,7 @@
 """Tensors of PyTorch as tensors of libhvd. They are handed over by pointer, without a copy: those on the
 CPU, and those on a GPU if NCCL can do the operation. Otherwise these go through host memory."""
 import ctypes
+import functools
 import weakref
 
 import torch
@@ -60,10 +61,11 @@ def place_of(tensor, reduces=False, scaled=False):
 
 def source_of(tensor, place):
     """What libhvd reads: the tensor itself, or a copy that is dense, and on the host without a place."""
-    tensor = tensor.detach()
-    if tensor.is_neg():
-        tensor = tensor.resolve_neg()
-    return tensor.cpu().contiguous() if place is None and tensor.is_cuda else tensor.contiguous()
+    if place is None and tensor.is_cuda:
+        tensor = tensor.detach().cpu()
+    if tensor.is_contiguous() and not tensor.is_neg():
+        return tensor
+    return tensor.detach().resolve_neg().contiguous()
 
 
 def target_of(output, place):
@@ -83,15 +85,20 @@ def deliver(target, output, place):
     return output
 
 
+@functools.lru_cache(maxsize=4096)
+def _lengths(shape):
+    """Trainings use the same shapes in each step."""
+    return (ctypes.c_int64 * len(shape))(*shape) if shape else None
+
+
 def as_hvd(name, place, tensor, output=None):
     """A struct hvd_tensor for tensors that live as long as it."""
-    dims = tensor.dim()
-    shape = (ctypes.c_int64 * dims)(*tensor.shape) if dims else None
     where, raw, device = torch.Tensor.data_ptr, None, -1
     if place is not None:
         where, raw, device = stream.cuda.address, place.stream, place.device
     written = None if output is None else where(output)
-    return library.Tensor(name.encode(), shape, dims, TYPES[tensor.dtype], where(tensor), written, raw, device)
+    shape, dtype = tensor.shape, TYPES[tensor.dtype]
+    return library.Tensor(name.encode(), _lengths(shape), len(shape), dtype, where(tensor), written, raw, device)
 
 
 def adopt(result, like, place, device):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Submits tensors to libhvd. All functions return a handle for synchronize()."""
 import ctypes
+import functools
 import warnings
 
 import torch
@@ -36,6 +37,12 @@ def _options(process_set, op=Sum, prescale_factor=1.0, postscale_factor=1.0):
     number = number_of(process_set)
     if op == Adasum and process_set is not global_process_set:
         raise NotImplementedError("Adasum supports only the global process set")
+    return _options_of(number, op, float(prescale_factor), float(postscale_factor))
+
+
+@functools.lru_cache(maxsize=256)
+def _options_of(number, op, prescale_factor, postscale_factor):
+    """libhvd only reads them."""
     return library.Options(number, op, prescale_factor, postscale_factor, None, None)
 
 
