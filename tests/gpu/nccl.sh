@@ -42,6 +42,7 @@ gpu="$build/tests/hvd/hvd_test_gpu"
 run_all() {
     check "collectives, 1 rank" 1 job 1 "$build/tests/hvd/hvd_test_collectives" gpu
     check "collectives, $count ranks" "$count" job "$count" "$build/tests/hvd/hvd_test_collectives" gpu
+    check "Adasum, $count ranks" "$count" job "$count" "$build/tests/hvd/hvd_test_adasum" gpu
     for case in rules streams join; do
         check "$case" "$count" job "$count" "$gpu" "$case"
     done
