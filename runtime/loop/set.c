@@ -147,13 +147,19 @@ static void transmit(struct process_set *set, const struct action *action)
         lose(set, HVD_ERR_PEER_LOST, err.text);
 }
 
+/* The core has heard from the root that the job has failed. The owner hears it before the program,
+ * which may ask it as soon as one operation fails. */
+static void tell_loss(struct process_set *set, enum hvd_status status, const char *text)
+{
+    if (status == HVD_ERR_PEER_LOST || status == HVD_ERR_ENGINE)
+        set->setup.owner->lost(set->setup.owner->context, status, text);
+}
+
 static void carry_out(struct process_set *set, struct action *action)
 {
     const struct set_owner *owner = set->setup.owner;
-    bool fails_all = action->status == HVD_ERR_PEER_LOST || action->status == HVD_ERR_ENGINE;
-    /* The root says so. The owner hears it first: a program asks as soon as an operation fails. */
-    if (fails_all && (action->kind == ACTION_DONE || action->kind == ACTION_ENDED))
-        owner->lost(owner->context, action->status, action->text);
+    if (action->kind == ACTION_DONE || action->kind == ACTION_ENDED)
+        tell_loss(set, action->status, action->text);
     switch (action->kind) {
     case ACTION_SEND: transmit(set, action); break;
     case ACTION_RUN: run(set, action); break;
@@ -395,6 +401,8 @@ enum hvd_status set_submit(struct process_set *set, struct request *requests,
         else
             core_submit(set->core, &requests[i], &tokens[i], now_ns, err);
     unlock_and_wake(set);
+    if (status != HVD_OK)
+        tell_loss(set, status, err->text);
     return status;
 }
 
