@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program can get wrong: an exception with one line, and the library stays usable."""
+import json
 import os
 import signal
 import tempfile
@@ -73,8 +74,25 @@ def test_what_is_not_a_tensor():
 
 
 def test_names_with_unusual_characters(size):
-    for name in ("ä", "a b/c", "%s%n", "x" * 1023):
+    for name in ("ä", "a b/c", "%s%n", "x" * 1000):
         assert hvd.allreduce(torch.ones(1), op=hvd.Sum, name=name).item() == size
+
+
+def test_different_operations_may_have_one_name(rank, size):
+    """All of them are in flight when rank 0 begins."""
+    if size > 1 and rank == 0:
+        hvd.barrier()
+    tensor = torch.ones(size)
+    handles = [
+        hvd.allreduce_async(tensor, op=hvd.Sum, name="one"),
+        hvd.allgather_async(tensor, name="one"),
+        hvd.broadcast_async(tensor, 0, name="one"),
+        hvd.alltoall_async(tensor, name="one"),
+        hvd.reducescatter_async(tensor, op=hvd.Sum, name="one"),
+    ]
+    if size > 1 and rank > 0:
+        hvd.barrier()
+    assert [len(hvd.synchronize(handle)) for handle in handles] == [size, size * size, size, 2, 1]
 
 
 def test_a_second_init(rank, size):
@@ -183,12 +201,22 @@ def test_timeline(rank):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "timeline.json")
         hvd.start_timeline(path, mark_cycles=True)
+        hvd.barrier()
         hvd.allreduce(torch.ones(3), name="seen")
         hvd.stop_timeline()
         assert os.path.exists(path) == (rank == 0)
         if rank == 0:
             with open(path, encoding="utf-8") as file:
-                assert "seen" in file.read()
+                text = file.read()
+            words = [
+                "allreduce.seen",
+                "NEGOTIATE_ALLREDUCE",
+                "ALLREDUCE",
+                "CYCLE_START",
+                "start_time_since_epoch_in_micros",
+            ]
+            assert [word for word in words if word not in text] == []
+            assert len(json.loads(text)) > 0
         hvd.shutdown()
         with pytest.raises(ValueError):
             hvd.start_timeline(path)
