@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters, optimizers and objects that go from one rank to the others."""
+import inspect
+
 import horovod.torch as hvd
 import pytest
 import torch
@@ -69,6 +71,75 @@ def test_optimizer_state(name, wrapped, rank, size):
     assert same_everywhere([{k: v for k, v in one.items() if k != "params"} for one in optimizer.param_groups])
 
 
+def all_optimizers():
+    """Every class of torch.optim that has a state which can be shared."""
+    refused = (torch.optim.LBFGS, torch.optim.SparseAdam)
+    found = {one for one in vars(torch.optim).values() if isinstance(one, type) and one is not torch.optim.Optimizer}
+    return sorted((one for one in found if one not in refused), key=lambda one: one.__name__)
+
+
+@pytest.mark.parametrize("kind", all_optimizers(), ids=lambda kind: kind.__name__)
+def test_options_keep_their_types(kind, rank):
+    """All ranks get the options of rank 0, as what they were, and can train with them."""
+    options = [
+        {"lr": 0.1, "momentum": 0.8, "weight_decay": 0.2, "betas": (0.9, 0.999), "etas": (0.8, 2.4), "amsgrad": True},
+        {"lr": 0.2, "momentum": 0.9, "weight_decay": 0.1, "betas": (0.8, 0.9), "etas": (0.25, 1.75), "amsgrad": False},
+    ]
+    accepted = inspect.signature(kind.__init__).parameters
+    wanted, other = ({name: value for name, value in one.items() if name in accepted} for one in options)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    optimizer = kind(model.parameters(), **(wanted if rank == 0 else other))
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+
+    def step():
+        optimizer.zero_grad()
+        model(torch.ones(5, 3)).sum().backward()
+        optimizer.step()
+
+    step()
+    types = [{k: type(v) for k, v in one.items()} for one in optimizer.state_dict()["state"].values()]
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    for name, value in wanted.items():
+        found = optimizer.param_groups[0][name]
+        assert found == value and type(found) is type(value)
+    after = [{k: type(v) for k, v in one.items()} for one in optimizer.state_dict()["state"].values()]
+    assert after == hvd.broadcast_object(types)
+    step()
+
+
+def test_states_that_differ(rank, size):
+    """In what they have, and in the shapes of tensors: all get what rank 0 has."""
+    parameters = [torch.nn.Parameter(torch.full((2,), float(rank))) for _ in range(2)]
+    optimizer = torch.optim.SGD(parameters, lr=0.5 / (rank + 1))
+    optimizer.state[parameters[0]] = {"tensor": torch.full((3 + rank,), float(rank)), "value": [rank], "none": None}
+    if rank > 0:
+        optimizer.state[parameters[0]]["more"] = torch.ones(1)
+        optimizer.state[parameters[1]]["whole"] = torch.ones(1)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    state = optimizer.state[parameters[0]]
+    assert list(state) == ["tensor", "value", "none"] and state["value"] == [0] and state["none"] is None
+    assert state["tensor"].tolist() == [0.0] * 3 and not optimizer.state.get(parameters[1])
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_options_of_an_optimizer_without_a_state(rank):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5 / (rank + 1))
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_parameters_without_gradients(rank):
+    """An integer that is not trained, beside one that is."""
+    model = torch.nn.Module()
+    model.index = torch.nn.Parameter(torch.tensor([1, 3], dtype=torch.int32), requires_grad=False)
+    model.values = torch.nn.Parameter(torch.full((4,), float(rank)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=1e-6, nesterov=True)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    assert model.index.grad is None and same_everywhere(model.values.grad) and model.values.tolist() == [0.0] * 4
+
+
 def test_optimizer_state_of_sparse_embeddings(rank):
     model = torch.nn.Embedding(4, 2, sparse=True)
     optimizer = torch.optim.SparseAdam(list(model.parameters()), lr=0.1 * (rank + 1))
@@ -111,3 +182,26 @@ def test_sync_batch_norm(rank, size):
     assert torch.allclose(ours(inputs), alone(inputs), atol=1e-5)
     with pytest.raises(ValueError, match="dimensions"):
         ours(torch.ones(3))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 4, 5), (1, 4, 2, 3, 2)], ids=str)
+@pytest.mark.parametrize("options", [{}, {"momentum": None}, {"affine": False}, {"eps": 0.5}], ids=str)
+def test_sync_batch_norm_of_other_shapes(shape, options, rank, size):
+    """Also the gradients of weight and bias, and ranks whose batches have other sizes."""
+    torch.manual_seed(1)
+    kind = {2: torch.nn.BatchNorm1d, 3: torch.nn.BatchNorm1d, 5: torch.nn.BatchNorm3d}[len(shape)]
+    batches = [torch.randn(shape[0] + r, *shape[1:]) * (r + 1) + r for r in range(size)]
+    alone, ours = kind(4, **options), hvd.SyncBatchNorm(4, **options)
+    for _ in range(2):
+        alone.zero_grad(), ours.zero_grad()
+        whole = torch.cat(batches).requires_grad_()
+        (alone(whole) ** 2).sum().backward()
+        mine = batches[rank].clone().requires_grad_()
+        (ours(mine) ** 2).sum().backward()
+        first = sum(len(one) for one in batches[:rank])
+        assert torch.allclose(mine.grad, whole.grad[first : first + len(mine)], atol=1e-4)
+        assert torch.allclose(ours.running_mean, alone.running_mean, atol=1e-5)
+        assert torch.allclose(ours.running_var, alone.running_var, rtol=1e-4)
+        if ours.affine:
+            assert torch.allclose(hvd.allreduce(ours.weight.grad, op=hvd.Sum), alone.weight.grad, atol=1e-3)
+            assert torch.allclose(hvd.allreduce(ours.bias.grad, op=hvd.Sum), alone.bias.grad, atol=1e-3)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters, the state of optimizers, and any Python objects, sent from one rank to the others."""
-import collections
 import io
 
 import torch
@@ -58,50 +57,75 @@ def _make_state(optimizer, model):
             parameter.copy_(before)
 
 
-def _options(state_dict):
-    """The options of the groups."""
-    found = collections.OrderedDict()
-    for i, group in enumerate(state_dict["param_groups"]):
-        for option, value in group.items():
-            if option != "params":
-                found[f"{option}.{i}"] = (i, option, value)
-    return found
+def _parameters(optimizer):
+    """In the order of the groups, which is the same on all ranks."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _is_sent(value):
+    """As a tensor, and not as an object."""
+    return torch.is_tensor(value) and value.layout == torch.strided
+
+
+def _describe(optimizer):
+    """The options of each group, and for each parameter the state: values, or shapes and types of tensors."""
+    options = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    states = [
+        {k: _Outline(v) if _is_sent(v) else v for k, v in optimizer.state.get(parameter, {}).items()}
+        for parameter in _parameters(optimizer)
+    ]
+    return options, states
+
+
+class _Outline:
+    """What a tensor is without its content."""
+
+    def __init__(self, tensor):
+        self.shape, self.dtype, self.on_cpu = tensor.shape, tensor.dtype, tensor.device.type == "cpu"
+
+    def fits(self, value):
+        return _is_sent(value) and value.shape == self.shape and value.dtype == self.dtype
+
+    def make(self, parameter):
+        return torch.empty(self.shape, dtype=self.dtype, device="cpu" if self.on_cpu else parameter.device)
+
+
+def _adopt(optimizer, options, states):
+    """Takes over what the root has described. Its tensors come later."""
+    for group, values in zip(optimizer.param_groups, options):
+        group.update(values)
+    for parameter, wanted in zip(_parameters(optimizer), states):
+        if not wanted and parameter not in optimizer.state:
+            continue
+        state = optimizer.state[parameter]
+        for name in [name for name in state if name not in wanted]:
+            del state[name]
+        for name, value in wanted.items():
+            if not isinstance(value, _Outline):
+                state[name] = value
+            elif not value.fits(state.get(name)):
+                state[name] = value.make(parameter)
 
 
 def broadcast_optimizer_state(optimizer, root_rank, model=None):
     """Options and state of a torch.optim optimizer, wrapped or not. `model`: needed if SGD has sparse
-    gradients of embeddings."""
+    gradients of embeddings. First the root describes its state, so the states may differ before."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError(
             "broadcast_optimizer_state: LBFGS is not supported; use broadcast_object(optimizer.state_dict())"
         )
-    state_dict = optimizer.state_dict()
-    if not state_dict["state"]:  # it may still be empty then
+    if not optimizer.state_dict()["state"]:
         _make_state(optimizer, model)
-        state_dict = optimizer.state_dict()
-    tensors, values, counts = [], {}, collections.Counter()
-    for group in state_dict["param_groups"]:
-        for number in group["params"]:
-            for name, value in sorted(state_dict["state"].get(number, {}).items()):
-                key = f"{name}.{counts[name]}"
-                counts[name] += 1
-                if torch.is_tensor(value) and value.layout == torch.strided:
-                    tensors.append((key, value))
-                else:
-                    values[key] = (number, name, value)
+    description = broadcast_object(_describe(optimizer), root_rank, name="optimizer")
+    if basics.rank() != root_rank:
+        _adopt(optimizer, *description)
+    tensors = [
+        (f"{name}.{number}", optimizer.state[parameter][name])
+        for number, (parameter, state) in enumerate(zip(_parameters(optimizer), description[1]))
+        for name, value in state.items()
+        if isinstance(value, _Outline)
+    ]
     broadcast_parameters(tensors, root_rank)
-    _assign(optimizer, state_dict, broadcast_object((_options(state_dict), values), root_rank))
-
-
-def _assign(optimizer, state_dict, received):
-    options, values = received
-    for index, option, value in options.values():
-        optimizer.param_groups[index][option] = value
-    parameters = {}  # numbers as in the state_dict
-    for group, saved in zip(optimizer.param_groups, state_dict["param_groups"]):
-        parameters.update(zip(saved["params"], group["params"]))
-    for number, name, value in values.values():
-        optimizer.state[parameters[number]][name] = value
 
 
 def _to_tensor(obj):
