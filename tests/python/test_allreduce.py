@@ -36,6 +36,18 @@ def test_adasum(dtype, rank, size):
     assert torch.allclose(outputs[1], orthogonal)
 
 
+def test_adasum_of_vectors_of_very_different_lengths(rank, size):
+    """Parallel ones give their average, from the smallest numbers to those whose squares are near the largest."""
+    direction = torch.linspace(-1, 1, 1024, dtype=torch.float64)
+    info = torch.finfo(torch.float32)
+    low, high = info.tiny * 1e3, info.max**0.5
+    lengths = [high ** ((r + 1) / size) * low ** ((size - r - 1) / size) for r in range(size)]
+    output = hvd.allreduce((direction * lengths[rank]).float(), op=hvd.Adasum)
+    assert torch.allclose(output.double(), direction * (sum(lengths) / size), rtol=1e-4, atol=0)
+    tiny = hvd.allreduce((direction * low).float(), op=hvd.Adasum)
+    assert torch.allclose(tiny.double(), direction * low, rtol=1e-3, atol=0)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0, 2), (5, 1, 7), (2, 3, 4, 5)], ids=str)
 def test_shapes(shape, rank, size):
     output = hvd.allreduce(values(rank, torch.float32, shape), op=hvd.Sum)
@@ -83,6 +95,23 @@ def test_scales(dtype, rank, size):
     assert torch.equal(before, total(size, torch.float64).mul(2).to(dtype))
     average = hvd.allreduce(tensor, postscale_factor=float(size))
     assert torch.allclose(average.double(), total(size, torch.float64), rtol=1e-2 if dtype == torch.float16 else 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, *FLOATS], ids=str)
+def test_scales_that_are_not_exact(dtype, rank, size):
+    """Scales before the sum are in the element type, for 16 bits in float32, and for integers in float64."""
+    factor = 0.191519450378892
+    wide = {torch.float16: torch.float32, torch.bfloat16: torch.float32}.get(dtype, dtype)
+    wide = wide if wide.is_floating_point else torch.float64
+    tensor = (torch.arange(600) - 300).to(dtype)
+    scaled = (torch.tensor(factor, dtype=wide) * tensor.to(wide)).to(dtype)
+    output = hvd.allreduce(tensor, op=hvd.Sum, prescale_factor=factor)
+    if size <= 2:  # one addition is exact enough
+        assert torch.equal(output, scaled * size)
+    else:
+        assert torch.allclose(output.double(), scaled.double() * size, rtol=1e-2)
+    after = hvd.allreduce(tensor, op=hvd.Sum, postscale_factor=factor)
+    assert torch.allclose(after.double(), (tensor.to(wide) * size * factor).to(dtype).double(), rtol=1e-2)
 
 
 def test_integers_are_scaled_in_float64_and_truncated(rank, size):

@@ -192,6 +192,88 @@ def test_join(rank, size):
         assert output[0] >= 1
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("seen", [False, True], ids=["new", "seen"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_join_gives_zeros(first, seen, dtype, rank, size):
+    """The average divides by all ranks, also for names that all ranks had before."""
+    if size < 2:
+        pytest.skip("needs two ranks")
+    one, two = (torch.arange(-3, count - 3).to(dtype) for count in (5, 170))
+
+    def both():
+        handles = [hvd.allreduce_async(tensor, name=name, op=hvd.Average) for tensor, name in ((one, "1"), (two, "2"))]
+        return [hvd.synchronize(handle) for handle in handles]
+
+    if seen:
+        both()
+    outputs = None if rank == first else both()
+    hvd.join()
+    if outputs is not None:
+        for tensor, output in zip((one, two), outputs):
+            wanted = (tensor.double() * (size - 1) / size).to(dtype)  # of integers: toward zero
+            assert output.dtype == dtype and torch.allclose(output.double(), wanted.double(), rtol=1e-3, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda tensor: hvd.allgather(tensor, name="joined"),
+        lambda tensor: hvd.broadcast(tensor, 1, name="joined"),
+        lambda tensor: hvd.alltoall(tensor, name="joined"),
+        lambda tensor: hvd.reducescatter(tensor, name="joined"),
+    ],
+    ids=["allgather", "broadcast", "alltoall", "reducescatter"],
+)
+def test_what_is_not_for_ranks_that_have_joined(function, rank, size):
+    if size < 2:
+        pytest.skip("needs two ranks")
+    if rank > 0:
+        with pytest.raises(hvd.HorovodInternalError, match="join"):
+            function(torch.ones(size, 2))
+    assert hvd.join(hvd.local_rank()) in range(size)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [hvd.allgather, lambda tensor: hvd.broadcast(tensor, 0), hvd.alltoall, hvd.reducescatter],
+    ids=["allgather", "broadcast", "alltoall", "reducescatter"],
+)
+def test_tensors_that_differ(function, rank, size):
+    """In type, and in a dimension that is not the first."""
+    if size < 2:
+        pytest.skip("needs two ranks")
+    with pytest.raises(hvd.HorovodInternalError, match="int32.*float32|float32.*int32"):
+        function(torch.ones(2 * size, 2, dtype=torch.int32 if rank % 2 else torch.float32))
+    with pytest.raises(hvd.HorovodInternalError, match="10"):
+        function(torch.ones(2 * size, 10 * (rank + 1)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        hvd.allreduce_async,
+        hvd.allgather_async,
+        lambda t, name: hvd.broadcast_async(t, 0, name),
+        hvd.reducescatter_async,
+    ],
+    ids=["allreduce", "allgather", "broadcast", "reducescatter"],
+)
+def test_a_name_that_is_in_flight(function, rank, size):
+    """Rank 0 waits, so the first operation of the other ranks cannot be complete."""
+    if size < 2:
+        pytest.skip("needs two ranks")
+    tensor = torch.ones(size, 3)
+    if rank == 0:
+        hvd.barrier()
+    handle = function(tensor, name="twice")
+    if rank > 0:
+        with pytest.raises(ValueError, match="twice"):
+            function(tensor, name="twice")
+        hvd.barrier()
+    hvd.synchronize(handle)
+
+
 def test_barrier(rank, size):
     time.sleep(0.2 * (rank == 0))
     hvd.barrier()

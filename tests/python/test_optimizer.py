@@ -113,6 +113,32 @@ def test_parameters_that_a_rank_does_not_use(rank, size):
     assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
 
 
+def test_two_optimizers_whose_models_are_switched_off_in_turns(rank, size):
+    """As of a generator and its discriminator."""
+    first, second = torch.nn.Conv2d(1, 10, 1), torch.nn.Conv2d(10, 1, 1)
+    for model in (first, second):
+        hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    optimizers = [
+        hvd.DistributedOptimizer(
+            torch.optim.SGD(m.parameters(), lr=0.1), [(f"{n}.{k}", p) for k, p in m.named_parameters()]
+        )
+        for n, m in enumerate((first, second))
+    ]
+    inputs = torch.rand([1, 1, 8, 8]) + rank
+    for turn in range(6):
+        for i, model in enumerate((first, second)):
+            for parameter in model.parameters():
+                parameter.requires_grad_(i == turn % 2)
+        before = weights(first), weights(second)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        second(first(inputs)).sum().backward()
+        optimizers[turn % 2].step()
+        changed = [not torch.equal(*pair) for pair in zip(before, (weights(first), weights(second)))]
+        assert changed == [turn % 2 == 0, turn % 2 == 1]
+        assert torch.equal(hvd.broadcast(weights(first), 0), weights(first))
+
+
 @pytest.mark.parametrize("sparse_as_dense", [False, True])
 def test_sparse_gradients(sparse_as_dense, rank, size):
     torch.manual_seed(1)
