@@ -128,6 +128,22 @@ if __name__ == "__main__":
 """
 
 
+HOSTS = """
+import os, sys
+import horovod
+
+def task():
+    import horovod.torch as hvd
+    import torch
+    hvd.init()
+    return os.environ["HVDRUN_HOSTNAME"], hvd.rank(), hvd.allreduce(torch.ones(1), op=hvd.Sum).item()
+
+if __name__ == "__main__":
+    where = {"hosts": sys.argv[1]} if sys.argv[1] else {"hostfile": sys.argv[2]}
+    print(horovod.run(task, num_proc=3, use_gloo=True, **where))
+"""
+
+
 class Run(Flow):
 
     def setUp(self):
@@ -135,13 +151,47 @@ class Run(Flow):
         self.python = python_with("torch", "cloudpickle")
         self.program = self.write("program.py", PROGRAM)
 
-    def run_program(self, *words, program=None):
-        path = os.pathsep.join([BUILD, os.environ["PATH"]])
-        return Job(self.box, [self.python, program or self.program, *words], env=package_environment(PATH=path)).wait(120)
+    def run_program(self, *words, program=None, **env):
+        env = package_environment(PATH=os.pathsep.join([BUILD, os.environ["PATH"]]), **env)
+        return Job(self.box, [self.python, program or self.program, *words], env=env).wait(120)
 
     def test_results_of_all_ranks(self):
         result = self.expect(self.run_program("x"), 0)
         self.assertEqual(result.lines, ["[(0, 4.0, 'x'), (1, 4.0, 'x')]", "True"], result.describe())
+
+    def test_several_hosts(self):
+        """Simulated ones, each with an agent of its own; the other ones are in flow.hosts_horovod."""
+        program = self.write("hosts.py", HOSTS)
+        result = self.expect(self.run_program("a:1,b:2", program=program, HVDRUN_TRANSPORT="local"), 0)
+        self.assertEqual(result.lines, ["[('a', 0, 3.0), ('b', 1, 3.0), ('b', 2, 3.0)]"], result.describe())
+
+    def test_a_hostfile(self):
+        program, hostfile = self.write("hosts.py", HOSTS), self.write("hostfile", "a slots=1\nb slots=2\n")
+        result = self.expect(self.run_program("", hostfile, program=program, HVDRUN_TRANSPORT="local"), 0)
+        self.assertEqual(result.lines, ["[('a', 0, 3.0), ('b', 1, 3.0), ('b', 2, 3.0)]"], result.describe())
+
+    def test_addresses_where_nobody_answers(self):
+        """A worker tries all addresses: one is refused, and at one a stranger is silent."""
+        program = self.write("addresses.py", """
+import socket
+import horovod.runner.desk as desk_module
+from horovod.runner.desk import ADDRESS, Desk, reach
+desk_module.ANSWER_S = 1
+stranger = socket.create_server(("127.0.0.2", 0))
+port = stranger.getsockname()[1]
+with Desk(print, (), {}, False) as desk:
+    place = desk.environment()
+    own = place[ADDRESS].split(",")
+    print(own[-2], len(own) == len(set(own)))
+    try:
+        reach({**place, ADDRESS: f"127.0.0.3,127.0.0.2,{port}"})
+    except ConnectionError as error:
+        print(str(error).count("127.0.0."), "\\n" in str(error))
+    with reach(place) as good:
+        print(len(good.recv_bytes()) > 0)
+""")
+        result = self.expect(self.run_program(program=program), 0)
+        self.assertEqual(result.lines, ["127.0.0.1 True", "2 False", "True"], result.describe())
 
     def test_a_worker_fails(self):
         result = self.expect(self.run_program("fail"), 0)

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the workers of horovod.run() get their function, and leave what it returned. Both sides prove
 that they have the key of the job, which reaches the workers in their environment."""
+import contextlib
+import fcntl
+import os
 import pickle
 import secrets
 import socket
+import struct
 import threading
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Listener, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge
 
 try:
     import cloudpickle
@@ -14,6 +18,8 @@ except ImportError:  # without it, functions of __main__ do not travel
     cloudpickle = pickle
 
 ADDRESS, KEY = "HVDRUN_RUN_ADDRESS", "HVDRUN_RUN_KEY"
+ANSWER_S = 10  # a worker tries the next address if nobody answers at one
+SIOCGIFADDR = 0x8915
 
 
 class Desk:
@@ -41,7 +47,7 @@ class Desk:
 
     def environment(self):
         """What the workers need: addresses, the port, and the key."""
-        names = ["127.0.0.1"] if self._local else [socket.gethostname(), socket.getfqdn(), *_addresses()]
+        names = ["127.0.0.1"] if self._local else [*_addresses(), socket.gethostname(), "127.0.0.1"]
         port = self._listener.address[1]
         return {ADDRESS: ",".join([*dict.fromkeys(names), str(port)]), KEY: self._key}
 
@@ -74,20 +80,41 @@ class Desk:
 
 
 def _addresses():
-    """The addresses of this machine that its name has."""
-    try:
-        return [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
-    except OSError:
-        return []
+    """The IPv4 addresses of this machine's interfaces, without the loopback."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # it has none
+                answer = fcntl.ioctl(any_socket, SIOCGIFADDR, struct.pack("256s", name.encode()))
+                found.append(socket.inet_ntoa(answer[20:24]))
+    return [one for one in found if not one.startswith("127.")]
+
+
+def _connect(address, key):
+    """A stranger at the address may take the connection and say nothing."""
+    with socket.create_connection(address, timeout=ANSWER_S) as plain:
+        plain.settimeout(None)
+        connection = Connection(os.dup(plain.fileno()))
+        try:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", ANSWER_S, 0))
+            answer_challenge(connection, key)
+            deliver_challenge(connection, key)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
 
 
 def reach(environment):
-    """The side of a worker: a connection to the desk."""
+    """The side of a worker: a connection to the desk. Its machine has several addresses, and not all of them need be
+    reachable from here."""
     *names, port = environment[ADDRESS].split(",")
-    problem = None
+    problems = []
     for name in names:
         try:
-            return Client((name, int(port)), authkey=environment[KEY].encode())
+            return _connect((name, int(port)), environment[KEY].encode())
         except (OSError, AuthenticationError, EOFError) as error:
-            problem = error
-    raise ConnectionError(f"horovod.run(): cannot reach {' or '.join(names)}, port {port}: {problem}")
+            problems.append(f"{name}: {error or 'it closed the connection'}")
+    raise ConnectionError(f"horovod.run(): cannot reach the program that called it, port {port}: {'; '.join(problems)}")
