@@ -9,13 +9,12 @@ import re
 import signal
 
 from elastic import write_atomically
-from ground import wait_until
 from procfs import process
 from python import python_with
 from rig import SOURCE, Flow, main
+from worldlines import places, wait_members
 
 EXAMPLES = os.path.join(SOURCE, "examples/horovod")
-IN = re.compile(r"^\[\d+\]<stdout>:rank (\d+) of (\d+), pid (\d+), batch (\d+)$", re.M)
 OURS = ("--horovod", "bundled")
 QUIET = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -66,19 +65,7 @@ class Elastic(Example):
         return self.start("--transport", "local", *OURS, *launcher, *argv, env=QUIET)
 
     def members(self, job, size, but=()):
-        """{rank: pid} of a world of this size that has none of the processes in `but`."""
-        def there():
-            last = {}
-            for match in IN.finditer(job.output()):
-                rank, of, pid = (int(match[i]) for i in (1, 2, 3))
-                if of == size:
-                    last[rank] = pid
-            pids = set(last.values())
-            return last if len(pids) == size == len(last) and not pids & set(but) else None
-        try:
-            return wait_until(there, f"a world of {size}", 60)
-        except AssertionError as error:
-            raise AssertionError(f"{error}{job.describe()}") from None
+        return wait_members(job, size, but, timeout=60)
 
     def finish(self, job, size):
         result = self.expect(job.wait(120), 0)
@@ -98,7 +85,7 @@ class Elastic(Example):
         self.assertEqual(len(set(after.values()) & set(before.values())), 3)
         result = self.finish(job, 4)
         # nobody begins again: the survivors and the newcomer go on from a commit after the first epoch
-        again = [int(match[4]) for match in IN.finditer(result.stdout) if int(match[3]) in after.values()][-4:]
+        again = [int(more.split()[1]) for _, _, pid, more in places(result.stdout) if pid in after.values()][-4:]
         self.assertGreaterEqual(min(again), 16, result.describe())
         self.assertEqual(len(set(again)), 1, result.describe())
 

@@ -2,17 +2,16 @@
 """The elastic part of libhvd (runtime/elastic) under hvdrun: ranks that are killed, hosts that are lost and that come."""
 
 import os
-import re
 import time
 
 from elastic import write_atomically
-from ground import patient, wait_until
+from ground import patient
 from procfs import process
 from rig import BUILD, Flow, main
+from worldlines import wait_members
 
 TRAINER = os.path.join(BUILD, "tests/elastic/elastic_trainer")
 MASK = (1 << 64) - 1
-IN = re.compile(r"^\[\d+\]<stdout>:in rank (\d+)/(\d+) pid (\d+) epoch (\d+) done (\d+)$", re.M)
 
 
 def mix(value):
@@ -38,19 +37,7 @@ class State(Flow):
                           env={"HVD_MODULES": os.path.join(BUILD, "lib/hvd"), "HOROVOD_GLOO_TIMEOUT_SECONDS": "60"})
 
     def members(self, job, size, but=()):
-        """{rank: pid} of a world of this size that has other processes than those in `but`."""
-        def there():
-            last = {}
-            for match in IN.finditer(job.output()):
-                rank, of, pid = (int(match[i]) for i in (1, 2, 3))
-                if of == size:
-                    last[rank] = pid
-            pids = set(last.values())
-            return last if len(last) == size and len(pids) == size and not pids & set(but) else None
-        try:
-            return wait_until(there, f"a world of {size}", 20)
-        except AssertionError as error:
-            raise AssertionError(f"{error}{job.describe()}") from None
+        return wait_members(job, size, but)
 
     def finish(self, job):
         self.let_go()

@@ -6,12 +6,12 @@ import re
 import signal
 
 from elastic import write_atomically
-from ground import patient, wait_until
+from ground import patient
 from procfs import process
 from rig import BUILD, Flow, main
+from worldlines import wait_members
 
 TRAIN = os.path.join(BUILD, "examples/elastic/train_elastic")
-IN = re.compile(r"^\[\d+\]<stdout>:rank (\d+) of (\d+), pid (\d+), epoch (\d+)$", re.M)
 EPOCHS = 8
 
 
@@ -36,19 +36,7 @@ class TrainElastic(Flow):
         return self.start("--transport", "local", *launcher, *through, TRAIN, EPOCHS, 10)
 
     def members(self, job, size, but=()):
-        """{rank: pid} of the last world of this size that has none of the processes in `but`."""
-        def there():
-            last = {}
-            for match in IN.finditer(job.output()):
-                rank, of, pid = (int(match[i]) for i in (1, 2, 3))
-                if of == size:
-                    last[rank] = pid
-            pids = set(last.values())
-            return last if len(pids) == size == len(last) and not pids & set(but) else None
-        try:
-            return wait_until(there, f"a world of {size}", 20)
-        except AssertionError as error:
-            raise AssertionError(f"{error}{job.describe()}") from None
+        return wait_members(job, size, but)
 
     def finish(self, job):
         result = self.expect(job.wait(patient(60)), 0)
