@@ -238,6 +238,52 @@ def test_hooks_of_later_versions(monkeypatch, rank, size):
     assert torch.allclose(weights(model), train_alone(size), atol=1e-6)
 
 
+def test_a_large_gradient_does_not_wait_for_small_ones(size):
+    if size < 2:
+        pytest.skip("needs two ranks")
+    model = torch.nn.Sequential(torch.nn.Linear(2, 600), torch.nn.Linear(600, 600))
+    optimizer = wrap(model)
+    between = model[0](torch.ones(1, 2))
+    between.register_hook(lambda _: submitted.append(set(optimizer._handles)))
+    submitted = []
+    model[1](between).sum().backward()
+    assert submitted == [set(model[1].parameters())]  # not those of the first layer, which come later
+    optimizer.step()
+
+
+def test_gradients_of_a_part_of_the_model(rank, size):
+    """They wait for the step, and a second pass fails as it does for all of the model."""
+    if size < 2:
+        pytest.skip("needs two ranks")
+    model = make_model()
+    optimizer = wrap(model)
+    model[0](torch.ones(1, 8)).sum().backward()
+    with pytest.raises(AssertionError, match="backward_passes_per_step"):
+        model[0](torch.ones(1, 8)).sum().backward()
+    with pytest.raises(AssertionError, match="zero_grad"):
+        optimizer.zero_grad()
+    optimizer.step()
+    optimizer.zero_grad()
+    model(torch.ones(1, 8) * rank).sum().backward()
+    optimizer.step()
+    assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+
+
+def test_a_parameter_that_becomes_another_tensor(rank, size):
+    """In size, type, and place in memory: what is sent is what the gradient is now."""
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=1.0), [("grows", parameter)])
+    for length, dtype in ((2, torch.float32), (5, torch.float32), (5, torch.float64), (3, torch.bfloat16)):
+        parameter.grad = None
+        parameter.data = torch.zeros(length, dtype=dtype)
+        parameter.grad = torch.full((length,), float(rank), dtype=dtype)
+        optimizer.step()
+        assert parameter.tolist() == [(1 - size) / 2 if size > 1 else 0.0] * length
+        parameter.grad = torch.ones(length * 2, dtype=dtype)[::2]  # not contiguous
+        optimizer.step()
+        assert parameter.tolist() == [(1 - size) / 2 - 1 if size > 1 else -1.0] * length
+
+
 def test_backward_overlaps_with_communication(size):
     """The hooks have submitted all gradients when backward() returns."""
     if size < 2:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """DistributedOptimizer: averages gradients over the ranks while the backward pass still runs.
 
-A hook of each parameter submits its gradient as soon as the gradient is complete. step() waits for
+A hook of each parameter submits its gradient when the gradient is complete, small ones together. step() waits for
 all of them. Every rank reduces every parameter, also those that it did not use."""
 import contextlib
 import os
+import threading
 import warnings
 
 import torch
@@ -22,7 +23,10 @@ from horovod.torch.mpi_ops import (
     sparse_allreduce_async,
     synchronize,
 )
+from horovod.torch.slot import Slot
 from horovod.torch.wrapper import Wrapper, wrap
+
+BATCH_BYTES = 1 << 20  # of gradients that are submitted together
 
 
 def _may_have_peers():
@@ -62,6 +66,9 @@ class _DistributedOptimizer(Wrapper):
         self._op, self._predivide = op, gradient_predivide_factor
         self._sparse_as_dense = sparse_as_dense
         self.process_set = process_set
+        self._turn = threading.Lock()  # autograd has a thread for each device
+        self._waiting, self._waiting_bytes = [], 0  # parameters whose gradients are not yet submitted
+        self._slots = {}  # parameter: what its gradient needs to be submitted
         # _handles has (handle, context of the compression), or (None, None) if a group has the parameter
         self._group_handles = {}  # number of the group: (handle, contexts)
         self._synchronized, self._should_synchronize = False, True
@@ -92,13 +99,33 @@ class _DistributedOptimizer(Wrapper):
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
         number = self._group_of.get(parameter)
-        if number is None:
+        if number is None and parameter.is_cuda:  # the stream of this thread counts
             self._handles[parameter] = self._submit(parameter)
+            return
+        if number is None:
+            self._collect(parameter)
             return
         self._handles[parameter] = (None, None)  # the group has it
         self._ready[number].add(parameter)
         if len(self._ready[number]) == len(self._groups[number]):
             self._submit_group(number)
+
+    def _collect(self, parameter):
+        """Small gradients on the CPU are submitted together: each submission may wake libhvd's thread, and the ranks
+        of a host often need all of its processors for the backward pass."""
+        with self._turn:
+            self._waiting.append(parameter)
+            self._waiting_bytes += parameter.numel() * parameter.element_size()
+            more = len(self._handles) + len(self._waiting) < len(self._requires_update)
+            if more and self._waiting_bytes < BATCH_BYTES:
+                return
+        self._submit_waiting()
+
+    def _submit_waiting(self):
+        with self._turn:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        for parameter in waiting:
+            self._handles[parameter] = self._submit(parameter)
 
     def _scales(self):
         """With a predivide factor f: divided by f before the sum, and by size / f after it."""
@@ -112,6 +139,11 @@ class _DistributedOptimizer(Wrapper):
         if gradient.is_sparse:
             gradient = gradient.to_dense()
         small, context = self._compression.compress(gradient)
+        slot = self._slots.get(parameter)
+        if slot is None or not slot.fits(small):
+            slot = self._slots[parameter] = Slot(name, small, self._op, *self._scales().values(), self.process_set)
+        if slot.fits(small):
+            return slot.submit(small), (small, context)
         handle = allreduce_async_(small, name=name, op=self._op, process_set=self.process_set, **self._scales())
         return handle, (small, context)
 
@@ -134,7 +166,9 @@ class _DistributedOptimizer(Wrapper):
         if not self.process_set.included():
             self._synchronized = True
             return
+        self._submit_waiting()
         self._send_missing()
+        self._submit_waiting()
         for parameter in self._in_order(self._handles):
             self._receive(parameter, *self._handles[parameter])
         for number, (handle, contexts) in self._group_handles.items():
@@ -166,6 +200,7 @@ class _DistributedOptimizer(Wrapper):
 
     def _forget(self):
         Wrapper._forget(self)
+        self._waiting, self._waiting_bytes = [], 0
         self._group_handles.clear()
         self._ready = {number: set() for number in self._ready}
 

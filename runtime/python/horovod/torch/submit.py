@@ -33,7 +33,7 @@ def reduction(average, op):
     return Average if op is None else op
 
 
-def _prefixed(operation, name):
+def prefixed(operation, name):
     """So an allreduce and an allgather may have the same name at the same time, as in Horovod."""
     return None if name is None else f"{operation}.{name}"
 
@@ -70,7 +70,7 @@ def _place_for(tensor, options):
 
 def reduce_to(tensor, output, name, op, prescale_factor, postscale_factor, process_set):
     """Allreduce. `output` may be `tensor`."""
-    name = _prefixed("allreduce", name)
+    name = prefixed("allreduce", name)
     memory.check(tensor, "allreduce")
     options = _options(process_set, op, prescale_factor, postscale_factor)
     return _transfer(hvd.hvd_allreduce_async, tensor, output, name, options, _place_for(tensor, options))
@@ -86,7 +86,7 @@ def group_names(tensors, name, operation, process_set):
             raise library.HorovodInternalError(
                 f"{operation}: a group has tensors on the CPU and on a GPU; use one device"
             )
-    name = handles.name(_prefixed(operation, name), number_of(process_set))
+    name = handles.name(prefixed(operation, name), number_of(process_set))
     return [f"{name}_{i}of{len(tensors)}" for i in range(1, len(tensors) + 1)]
 
 
@@ -107,7 +107,7 @@ def grouped_reduce_to(tensors, outputs, name, op, prescale_factor, postscale_fac
 
 def gather(tensor, name, process_set, only_output=False):
     """Allgather. synchronize() returns the tensor and, unless `only_output`, the rows from each rank."""
-    name = _prefixed("allgather", name)
+    name = prefixed("allgather", name)
     memory.check(tensor, "allgather")
     options = _options(process_set)
     place = memory.place_of(tensor)
@@ -123,7 +123,7 @@ def gather(tensor, name, process_set, only_output=False):
 
 
 def broadcast_to(tensor, output, root_rank, name, process_set):
-    name = _prefixed("broadcast", name)
+    name = prefixed("broadcast", name)
     memory.check(tensor, "broadcast")
     options = _options(process_set)
     place = memory.place_of(tensor)
@@ -147,7 +147,7 @@ def _check_splits(splits, size):
 
 def exchange(tensor, splits, name, process_set):
     """Alltoall. synchronize() returns the tensor and the received splits."""
-    name = _prefixed("alltoall", name)
+    name = prefixed("alltoall", name)
     memory.check(tensor, "alltoall")
     options = _options(process_set)
     size = process_set.size() or basics.size()
@@ -176,7 +176,7 @@ def _own_part(tensor, process_set):
 
 def scatter(tensor, name, op, process_set, prescale_factor, postscale_factor):
     """Reducescatter."""
-    name = _prefixed("reducescatter", name)
+    name = prefixed("reducescatter", name)
     memory.check(tensor, "reducescatter")
     if op not in (Average, Sum):
         raise library.HorovodInternalError("reducescatter supports only op=hvd.Average and op=hvd.Sum")

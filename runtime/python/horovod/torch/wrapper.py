@@ -59,7 +59,7 @@ class Wrapper(torch.optim.Optimizer):
 
     def _gradient_is_complete(self, parameter):
         """Autograd's threads call it."""
-        if parameter in self._handles and self._passes_left[parameter] <= 0:
+        if self._passes_left[parameter] <= 0:
             raise AssertionError(
                 "gradients were computed more than backward_passes_per_step times before optimizer.step(); "
                 "increase backward_passes_per_step"
