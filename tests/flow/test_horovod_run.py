@@ -144,6 +144,33 @@ if __name__ == "__main__":
 """
 
 
+ELASTIC = """
+import os, signal, sys
+import horovod
+
+def task(killed):
+    import horovod.torch as hvd
+    import torch
+    hvd.init()
+
+    @hvd.elastic.run
+    def train(state):
+        while state.steps < 4 or hvd.size() < 3:
+            hvd.allreduce(torch.ones(1), name="step")
+            if state.steps == 2 and hvd.rank() == 2 and not os.path.exists(killed):
+                open(killed, "w").close()
+                os.kill(os.getpid(), signal.SIGKILL)
+            state.steps += 1
+            state.commit()
+        return hvd.rank(), hvd.size() >= 3
+
+    return train(hvd.elastic.ObjectState(steps=0))
+
+if __name__ == "__main__":
+    print(horovod.run(task, args=(sys.argv[1],), num_proc=3, min_num_proc=2, hosts="a:2,b:2", use_gloo=True))
+"""
+
+
 class Run(Flow):
 
     def setUp(self):
@@ -169,6 +196,31 @@ class Run(Flow):
         program, hostfile = self.write("hosts.py", HOSTS), self.write("hostfile", "a slots=1\nb slots=2\n")
         result = self.expect(self.run_program("", hostfile, program=program, HVDRUN_TRANSPORT="local"), 0)
         self.assertEqual(result.lines, ["[('a', 0, 3.0), ('b', 1, 3.0), ('b', 2, 3.0)]"], result.describe())
+
+    def test_an_elastic_job(self):
+        """A rank is lost, another one takes its place, and the results are those of the first ranks."""
+        program = self.write("elastic.py", ELASTIC)
+        result = self.expect(self.run_program(self.box.path("killed"), program=program, HVDRUN_TRANSPORT="local"), 0)
+        self.assertEqual(result.lines[-1], "[(0, True), (1, True)]", result.describe())
+        self.assertTrue(os.path.exists(self.box.path("killed")), result.describe())
+
+    def test_mpi(self):
+        if not os.path.exists(os.path.join(BUILD, "lib/hvd/hvd-mpi.so")):
+            self.skipTest("the engine mpi was not built")
+        program = self.write("mpi.py", """
+import horovod
+
+def task():
+    import horovod.torch as hvd
+    import torch
+    hvd.init()
+    return hvd.mpi_enabled(), hvd.allreduce(torch.ones(1), op=hvd.Sum).item()
+
+if __name__ == "__main__":
+    print(horovod.run(task, num_proc=2, use_mpi=True))
+""")
+        result = self.expect(self.run_program(program=program), 0)
+        self.assertEqual(result.lines, ["[(True, 2.0), (True, 2.0)]"], result.describe())
 
     def test_addresses_where_nobody_answers(self):
         """A worker tries all addresses: one is refused, and at one a stranger is silent."""
