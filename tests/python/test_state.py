@@ -184,6 +184,17 @@ def test_sync_batch_norm(rank, size):
         ours(torch.ones(3))
 
 
+def test_sync_batch_norm_without_running_statistics(rank, size):
+    """Then the batches of all ranks count in evaluation, too."""
+    torch.manual_seed(1)
+    inputs = torch.randn(2 * size, 3) * 2 + 1
+    alone, ours = (kind(3, track_running_stats=False) for kind in (torch.nn.BatchNorm1d, hvd.SyncBatchNorm))
+    mine = slice(2 * rank, 2 * rank + 2)
+    for training in (True, False):
+        alone.train(training), ours.train(training)
+        assert torch.allclose(ours(inputs[mine]), alone(inputs)[mine], atol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(3, 4), (2, 4, 5), (1, 4, 2, 3, 2)], ids=str)
 @pytest.mark.parametrize("options", [{}, {"momentum": None}, {"affine": False}, {"eps": 0.5}], ids=str)
 def test_sync_batch_norm_of_other_shapes(shape, options, rank, size):

@@ -7,8 +7,8 @@ from horovod.torch.mpi_ops import Sum, allreduce, size
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Like torch.nn.BatchNorm, with the mean and the variance of the batches of all ranks. While it
-    does not train, or with one rank, it is torch's own. It works on CPUs too."""
+    """Like torch.nn.BatchNorm, with the mean and the variance of the batches of all ranks. With one rank, or with
+    running statistics that it only reads, it is torch's own. It works on CPUs too."""
 
     def _check_input_dim(self, input):
         if input.dim() < 2:
@@ -16,10 +16,11 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input):
         self._check_input_dim(input)
-        if not self.training or size() == 1:
+        if size() == 1 or (self.track_running_stats and not self.training):
             return super().forward(input)
         mean, variance, count = _statistics(input)
-        self._track(mean.detach(), variance.detach(), count)
+        if self.track_running_stats:
+            self._track(mean.detach(), variance.detach(), count)
         shape = [1, -1] + [1] * (input.dim() - 2)
         scale = torch.rsqrt(variance + self.eps)
         output = (input - mean.to(input.dtype).view(shape)) * scale.to(input.dtype).view(shape)
@@ -28,8 +29,6 @@ class SyncBatchNorm(_BatchNorm):
         return output
 
     def _track(self, mean, variance, count):
-        if not self.track_running_stats:
-            return
         self.num_batches_tracked.add_(1)
         momentum = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
         unbiased = variance * (count / max(count - 1, 1))
