@@ -5,7 +5,7 @@ import random
 import horovod.torch as hvd
 import pytest
 import torch
-from horovod.torch.elastic.state import get_handler_registry
+from horovod.torch.elastic.state import StateHandler, get_handler_registry, set_handler_registry
 
 
 def make_state(**values):
@@ -38,7 +38,63 @@ def test_a_new_model_is_handled():
     state.model.weight.data.fill_(5)
     state.restore()
     assert state.model.weight.data.sum() != 10
-    assert len(get_handler_registry()) == 3
+    assert [handler.__name__ for _, handler in get_handler_registry()] == [
+        "ModelStateHandler",
+        "OptimizerStateHandler",
+        "LRSchedulerStateHandler",
+        "SamplerStateHandler",
+    ]
+
+
+def test_a_handler_of_the_user(rank):
+    class Counter:
+        value = 0
+
+    class CounterHandler(StateHandler):
+        def __init__(self, counter):
+            super().__init__(counter)
+            self.saved = counter.value
+
+        def save(self):
+            self.saved = self.value.value
+
+        def restore(self):
+            self.value.value = self.saved
+
+        def sync(self):
+            self.value.value = hvd.broadcast_object(self.value.value)
+
+    before = get_handler_registry()
+    set_handler_registry([(Counter, CounterHandler), *before])
+    try:
+        counter = Counter()
+        state = hvd.elastic.TorchState(counter=counter)
+        counter.value = rank + 5
+        state.sync()
+        assert state.counter is counter and counter.value == 5
+        state.restore()
+        assert counter.value == 0
+    finally:
+        set_handler_registry(before)
+
+
+def test_a_scheduler_stays_that_of_the_optimizer(rank):
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    state = hvd.elastic.TorchState(model=model, optimizer=optimizer, scheduler=scheduler)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    for _ in range(rank + 1):
+        scheduler.step()
+    state.sync()
+    assert state.scheduler is scheduler and scheduler.optimizer is optimizer
+    assert (scheduler.last_epoch, optimizer.param_groups[0]["lr"]) == (1, 0.5)
+    state.commit()
+    scheduler.step()
+    state.restore()
+    assert (scheduler.last_epoch, optimizer.param_groups[0]["lr"]) == (1, 0.5)
 
 
 def test_run_returns_and_passes_arguments(rank):

@@ -12,17 +12,16 @@ from horovod.torch.mpi_ops import rank
 
 
 class StateHandler:
-    """Saves, restores and shares one value that has a state_dict()."""
+    """Saves, restores and shares one value."""
 
     def __init__(self, value):
         self.value = value
-        self.save()
 
     def save(self):
-        self._saved = copy.deepcopy(self.value.state_dict())
+        raise NotImplementedError("a StateHandler needs a method save()")
 
     def restore(self):
-        self.value.load_state_dict(self._saved)
+        raise NotImplementedError("a StateHandler needs a method restore()")
 
     def sync(self):
         raise NotImplementedError("a StateHandler needs a method sync()")
@@ -32,24 +31,43 @@ class StateHandler:
         self.save()
 
 
-class ModelStateHandler(StateHandler):
+class _StateDictHandler(StateHandler):
+    """For a value that has a state_dict()."""
+
+    def __init__(self, value):
+        super().__init__(value)
+        self.save()
+
+    def save(self):
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self):
+        self.value.load_state_dict(self._saved)
+
+
+class ModelStateHandler(_StateDictHandler):
     def sync(self):
         broadcast_parameters(self.value.state_dict(), root_rank=0)
 
 
-class OptimizerStateHandler(StateHandler):
+class OptimizerStateHandler(_StateDictHandler):
     def sync(self):
         broadcast_optimizer_state(self.value, root_rank=0)
 
 
-class SamplerStateHandler(StateHandler):
+class SamplerStateHandler(_StateDictHandler):
     def sync(self):
         self.value.load_state_dict(broadcast_object(self.value.state_dict()))
+
+
+class LRSchedulerStateHandler(SamplerStateHandler):
+    """The whole object would bring an optimizer of its own."""
 
 
 _registry = [
     (torch.nn.Module, ModelStateHandler),
     (torch.optim.Optimizer, OptimizerStateHandler),
+    (getattr(torch.optim.lr_scheduler, "LRScheduler", torch.optim.lr_scheduler._LRScheduler), LRSchedulerStateHandler),
     (ElasticSampler, SamplerStateHandler),
 ]
 
