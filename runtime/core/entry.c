@@ -28,6 +28,7 @@ void entry_end(struct entry *entry)
     request_destroy(&entry->other);
     bits_clear(&entry->have);
     bits_clear(&entry->others);
+    bits_clear(&entry->apart);
     entry->request = (struct request){0};
     entry->difference = NULL;
     entry->ready = 0;
@@ -38,6 +39,7 @@ void entry_destroy(struct entry *entry)
     entry_end(entry);
     bits_destroy(&entry->have);
     bits_destroy(&entry->others);
+    bits_destroy(&entry->apart);
     free(entry);
 }
 
@@ -60,8 +62,8 @@ void entry_add(struct entry *entry, int rank, const struct request *request)
         entry->other = request_copy(request);
         entry->difference = difference;
     }
-    if (request_difference(&entry->other, request) == NULL)
-        bits_set(&entry->others, (size_t)rank);
+    bool like_other = request_difference(&entry->other, request) == NULL;
+    bits_set(like_other ? &entry->others : &entry->apart, (size_t)rank);
 }
 
 void entry_describe_ranks(const struct bits *which, const struct core_config *config,
@@ -97,6 +99,7 @@ void entry_describe_error(const struct entry *entry, const struct bits *joined,
     if (entry->difference != NULL) {
         bits_copy(&same, &entry->have);
         bits_remove(&same, &entry->others);
+        bits_remove(&same, &entry->apart);
         buf_printf(out, "%s '%.200s': the %s differ: ", kind_text(first->kind), request_name(first),
                    entry->difference);
         request_describe(first, entry->difference, out);
@@ -106,6 +109,12 @@ void entry_describe_error(const struct entry *entry, const struct bits *joined,
         request_describe(&entry->other, entry->difference, out);
         buf_puts(out, " on ");
         entry_describe_ranks(&entry->others, config, out);
+        if (bits_any(&entry->apart)) {
+            buf_puts(out, "; ");
+            entry_describe_ranks(&entry->apart, config, out);
+            buf_puts(out,
+                     bits_size(&entry->apart) == 1 ? " differs from both" : " differ from both");
+        }
     } else if (needs_all(first->kind) && bits_any(&away)) {
         buf_printf(out, "%s '%.200s': it needs all ranks, and ", kind_text(first->kind),
                    request_name(first));

@@ -17,6 +17,7 @@ struct entry {
     const char *difference; /* what it disagrees about */
     struct bits have;       /* set ranks that have submitted it */
     struct bits others;     /* those whose request is that of `other` */
+    struct bits apart;      /* those whose request is neither that of `other` nor the first one */
     int64_t since_ns, warned_ns;
     uint64_t ready; /* 0: not all ranks have submitted it; else its number among those that were */
     struct entry *next, *previous; /* in the order of their coming */

@@ -254,6 +254,32 @@ static void test_mismatch(void **state)
     job_destroy(&job);
 }
 
+/* A rank that agrees with nobody is not said to agree with the first one. */
+static void test_three_that_differ(void **state)
+{
+    (void)state;
+    struct job job;
+    struct error err = ERROR_INIT;
+    job_create(&job, &usual);
+    submit(&job, 0, "a");
+    assert_int_equal(submit_kind(&job, 1, KIND_ALLREDUCE, "a", HVD_INT64, &err), HVD_OK);
+    assert_int_equal(submit_kind(&job, 2, KIND_ALLREDUCE, "a", HVD_FLOAT64, &err), HVD_OK);
+    turn_all(&job, MS);
+    for (int rank = 0; rank < RANKS; rank++)
+        expect_log(&job, rank,
+                   "-8:allreduce 'a': the types differ: float32 on rank 2, and int64 on rank 5; "
+                   "rank 7 differs from both;");
+    step(&job, 2 * MS);
+    submit(&job, 0, "a"); /* nothing of it remains */
+    submit(&job, 2, "a");
+    assert_int_equal(submit_kind(&job, 1, KIND_ALLREDUCE, "a", HVD_INT64, &err), HVD_OK);
+    turn_all(&job, 3 * MS);
+    expect_log(&job, 1,
+               "ta+tb;-8:allreduce 'a': the types differ: float32 on ranks 2 and 7, and int64 on "
+               "rank 5;");
+    job_destroy(&job);
+}
+
 static void test_what_only_one_rank_gets_wrong(void **state)
 {
     (void)state;
@@ -424,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_mismatch),
+        cmocka_unit_test(test_three_that_differ),
         cmocka_unit_test(test_what_only_one_rank_gets_wrong),
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_stalls),
