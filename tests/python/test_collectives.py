@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import gc
+import re
 import time
 
 import horovod.torch as hvd
@@ -245,8 +246,10 @@ def test_tensors_that_differ(function, rank, size):
         pytest.skip("needs two ranks")
     with pytest.raises(hvd.HorovodInternalError, match="int32.*float32|float32.*int32"):
         function(torch.ones(2 * size, 2, dtype=torch.int32 if rank % 2 else torch.float32))
-    with pytest.raises(hvd.HorovodInternalError, match="10"):
+    with pytest.raises(hvd.HorovodInternalError, match="the shapes differ") as found:
         function(torch.ones(2 * size, 10 * (rank + 1)))
+    named = {r: int(width) for width, r in re.findall(r"\[\d+, (\d+)\] on rank (\d+)", str(found.value))}
+    assert len(named) == 2 and all(width == 10 * (int(r) + 1) for r, width in named.items()), found.value
 
 
 @pytest.mark.parametrize(
@@ -272,6 +275,30 @@ def test_a_name_that_is_in_flight(function, rank, size):
             function(tensor, name="twice")
         hvd.barrier()
     hvd.synchronize(handle)
+
+
+@pytest.mark.parametrize(
+    "function, factor",
+    [
+        (lambda x: hvd.allreduce(x, op=hvd.Sum), lambda n: n**3),
+        (lambda x: hvd.grouped_allreduce([x, x], op=hvd.Sum)[0], lambda n: n**3),
+        (hvd.allgather, lambda n: 1 / n),
+        (lambda x: hvd.grouped_allgather([x, x])[0], lambda n: 1 / n),
+        (lambda x: hvd.broadcast(x, 0), lambda n: 1 / n if hvd.rank() == 0 else 0),
+        (hvd.alltoall, lambda n: 1),
+        (lambda x: hvd.reducescatter(x, op=hvd.Sum), lambda n: n**3),
+        (lambda x: hvd.grouped_reducescatter([x, x], op=hvd.Sum)[0], lambda n: n**3),
+    ],
+    ids="allreduce allreduces allgather allgathers broadcast alltoall reducescatter reducescatters".split(),
+)
+def test_gradients_of_gradients(function, factor, rank, size):
+    """As a penalty for large gradients needs them. All ranks have the same x, and the loss is the third power of the
+    output. The second derivative is 6 x, times what the operation, its gradient, and the gradient of that make of it:
+    a sum counts n times, and the average of an output that only one rank uses 1/n times."""
+    x = torch.arange(1.0, 2 * size + 1).requires_grad_()
+    (first,) = torch.autograd.grad((function(x) ** 3).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert torch.allclose(second, 6 * factor(size) * x.detach())
 
 
 def test_barrier(rank, size):

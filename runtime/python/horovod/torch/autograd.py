@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations that wait, as functions that PyTorch can differentiate."""
+"""The operations that wait, as functions that PyTorch can differentiate. A gradient is made of such functions, too, so
+that it can be differentiated again."""
 import torch
 
 from horovod.torch import memory, submit
@@ -7,22 +8,20 @@ from horovod.torch.handles import handles
 from horovod.torch.submit import Average, Sum
 
 
-def _allreduce(tensor, op, process_set, name=None, prescale_factor=1.0, postscale_factor=1.0):
-    output = memory.output_like(tensor, "allreduce")
-    scales = (prescale_factor, postscale_factor)
-    return handles.synchronize(submit.reduce_to(tensor, output, name, op, *scales, process_set))
+def _average(gradient, process_set):
+    return Allreduce.apply(gradient, None, Average, 1.0, 1.0, process_set)
 
 
 def _own_slice(gradient, rows, process_set):
     """This rank's part of the average of a gradient of what was gathered."""
-    average = _allreduce(gradient, Average, process_set)
+    average = _average(gradient, process_set)
     own = process_set.rank()
     return average.narrow(0, sum(rows[:own]), rows[own])
 
 
 def _gathered(gradient, op, process_set, scale):
     """The gradient of a reducescatter."""
-    output, _ = handles.synchronize(submit.gather(gradient, None, process_set))
+    output = Allgather.apply(gradient, None, process_set)
     if op == Sum:
         scale = scale * process_set.size()
     return output if scale == 1.0 else output * scale
@@ -31,28 +30,25 @@ def _gathered(gradient, op, process_set, scale):
 class Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, prescale_factor, postscale_factor, process_set):
-        ctx.options = (op, process_set, None, prescale_factor, postscale_factor)
-        return _allreduce(tensor, op, process_set, name, prescale_factor, postscale_factor)
+        ctx.options = (op, prescale_factor, postscale_factor, process_set)
+        output = memory.output_like(tensor, "allreduce")
+        return handles.synchronize(submit.reduce_to(tensor, output, name, *ctx.options))
 
     @staticmethod
     def backward(ctx, gradient):
-        return _allreduce(gradient, *ctx.options), None, None, None, None, None
+        return Allreduce.apply(gradient, None, *ctx.options), None, None, None, None, None
 
 
 class GroupedAllreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, name, op, prescale_factor, postscale_factor, process_set, *tensors):
         ctx.options = (op, prescale_factor, postscale_factor, process_set)
-        return GroupedAllreduce._run(tensors, name, *ctx.options)
+        outputs = [memory.output_like(tensor, "grouped_allreduce") for tensor in tensors]
+        return handles.synchronize(submit.grouped_reduce_to(tensors, outputs, name, *ctx.options))
 
     @staticmethod
     def backward(ctx, *gradients):
-        return (None, None, None, None, None, *GroupedAllreduce._run(gradients, None, *ctx.options))
-
-    @staticmethod
-    def _run(tensors, name, *options):
-        outputs = [memory.output_like(tensor, "grouped_allreduce") for tensor in tensors]
-        return handles.synchronize(submit.grouped_reduce_to(tensors, outputs, name, *options))
+        return (None, None, None, None, None, *GroupedAllreduce.apply(None, *ctx.options, *gradients))
 
 
 class Allgather(torch.autograd.Function):
@@ -91,9 +87,9 @@ class Broadcast(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        average = _allreduce(gradient, Average, ctx.process_set)
-        if submit.basics.rank() != ctx.root_rank:
-            average.zero_()
+        average = _average(gradient, ctx.process_set)
+        if submit.basics.rank() != ctx.root_rank:  # a new tensor of zeros would not need the other ranks any more
+            average = average.masked_fill(torch.ones((), dtype=torch.bool, device=average.device), 0)
         return average, None, None, None
 
 
@@ -107,7 +103,7 @@ class Alltoall(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient, _):
-        back, _ = handles.synchronize(submit.exchange(gradient, ctx.received, None, ctx.process_set))
+        back, _ = Alltoall.apply(gradient, ctx.received, None, ctx.process_set)
         if back.shape[0] < ctx.rows:  # rows that were not sent
             back = torch.cat([back, back.new_zeros((ctx.rows - back.shape[0], *back.shape[1:]))])
         return back, None, None, None
