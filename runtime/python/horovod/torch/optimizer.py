@@ -139,13 +139,18 @@ class _DistributedOptimizer(Wrapper):
         if gradient.is_sparse:
             gradient = gradient.to_dense()
         small, context = self._compression.compress(gradient)
-        slot = self._slots.get(parameter)
-        if slot is None or not slot.fits(small):
-            slot = self._slots[parameter] = Slot(name, small, self._op, *self._scales().values(), self.process_set)
-        if slot.fits(small):
+        slot = None if small.is_cuda else self._slot(parameter, name, small)
+        if slot is not None:
             return slot.submit(small), (small, context)
         handle = allreduce_async_(small, name=name, op=self._op, process_set=self.process_set, **self._scales())
         return handle, (small, context)
+
+    def _slot(self, parameter, name, tensor):
+        """None: the tensor must go the longer way."""
+        slot = self._slots.get(parameter)
+        if slot is None or not slot.fits(tensor):
+            slot = self._slots[parameter] = Slot(name, tensor, self._op, *self._scales().values(), self.process_set)
+        return slot if slot.fits(tensor) else None
 
     def _submit_group(self, number):
         members = self._groups[number]
