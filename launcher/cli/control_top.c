@@ -16,6 +16,7 @@
 #include "cli/place.h"
 #include "driver/control/folder.h"
 #include "driver/control/request.h"
+#include "driver/usage/usage_marks.h"
 
 #define TEXT_MAX ((size_t)64 << 20)
 #define PERIOD_MS 2000  /* of the live table */
@@ -59,7 +60,7 @@ static int show_once(int fd, const struct control_words *words, struct buf *out,
     usage = ask_anew(fd, err);
     if (usage == NULL)
         return -1;
-    control_usage_mark(usage);
+    usage_marks_set(usage);
     if (words->json) {
         json_dump_callback(usage, append_piece, out, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
         buf_putc(out, '\n');
@@ -94,7 +95,7 @@ static int show_all(int fd, const struct screen_module *module, struct screen *s
         json_t *usage = ask_anew(fd, err);
         if (usage == NULL)
             return -1;
-        control_usage_mark(usage);
+        usage_marks_set(usage);
         control_usage_text(usage, &text);
         json_decref(usage);
         leaves = module->show(screen, buf_text(&text), CONTROL_USAGE_MARK, PERIOD_MS);

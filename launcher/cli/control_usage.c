@@ -2,17 +2,12 @@
 #include "cli/control_usage.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "cli/control_show.h"
 #include "cli/text_table.h"
-#include "model/usage/outliers.h"
 
 #define CELL_MAX ((size_t)4096)
-#define MIB (1024.0 * 1024)
-#define NO_RULE INFINITY
 
 static void put_share(double cpus, struct buf *out)
 {
@@ -43,23 +38,21 @@ static void put_watts(double watts, struct buf *out)
     buf_printf(out, "%.0f W", watts);
 }
 
-/* The values of a rank, and when one of them differs. Ranks may read and write what they like: it
- * is usual that rank 0 alone writes. */
+/* The values of a rank. */
 static const struct column {
     const char *key, *title;
-    struct outlier_rule rule;
     void (*put)(double value, struct buf *out);
 } columns[] = {
-    {"cpus", "cpu", {.floor = 0.2, .share = 0.5}, put_share},
-    {"resident_bytes", "memory", {.floor = 256 * MIB, .share = 0.25}, put_bytes},
-    {"threads", "threads", {.floor = 8, .share = 0.5}, put_count},
-    {"processes", "processes", {.floor = 1, .share = 0.5}, put_count},
-    {"read_bytes", "read", {.floor = NO_RULE}, put_bytes},
-    {"written_bytes", "written", {.floor = NO_RULE}, put_bytes},
-    {"gpu_use_percent", "gpu", {.floor = 30, .share = 0.5}, put_percentage},
-    {"gpu_power_w", "gpu power", {.floor = 50, .share = 0.25}, put_watts},
-    {"gpu_memory_bytes", "gpu memory", {.floor = 1024 * MIB, .share = 0.25}, put_bytes},
-    {"last_output_s", "last output", {.floor = 30, .share = 1}, control_show_duration},
+    {"cpus", "cpu", put_share},
+    {"resident_bytes", "memory", put_bytes},
+    {"threads", "threads", put_count},
+    {"processes", "processes", put_count},
+    {"read_bytes", "read", put_bytes},
+    {"written_bytes", "written", put_bytes},
+    {"gpu_use_percent", "gpu", put_percentage},
+    {"gpu_power_w", "gpu power", put_watts},
+    {"gpu_memory_bytes", "gpu memory", put_bytes},
+    {"last_output_s", "last output", control_show_duration},
 };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -68,45 +61,6 @@ static double value_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static void mark_column(const json_t *ranks, const struct column *column)
-{
-    size_t count = json_array_size(ranks);
-    double *values AUTO_FREE = mem_array(count + 1, sizeof(*values));
-    int *found AUTO_FREE = mem_array(count + 1, sizeof(*found));
-    for (size_t i = 0; i < count; i++)
-        values[i] = value_of(json_array_get(ranks, i), column->key);
-    outliers_find(values, count, &column->rule, found);
-    for (size_t i = 0; i < count; i++) {
-        json_t *marks = json_object_get(json_array_get(ranks, i), "marks");
-        if (found[i] != 0)
-            json_object_set_new(marks, column->key, json_string(found[i] < 0 ? "less" : "more"));
-    }
-}
-
-/* Ranks with most marks first, then in the order in which they came. */
-static void order(json_t *usage, const json_t *ranks)
-{
-    json_t *sorted = json_array();
-    for (size_t marks = COLUMNS + 1; marks-- > 0;) {
-        for (size_t i = 0; i < json_array_size(ranks); i++) {
-            json_t *rank = json_array_get(ranks, i);
-            if (json_object_size(json_object_get(rank, "marks")) == marks)
-                json_array_append(sorted, rank);
-        }
-    }
-    json_object_set_new(usage, "ranks", sorted);
-}
-
-void control_usage_mark(json_t *usage)
-{
-    const json_t *ranks = json_object_get(usage, "ranks");
-    for (size_t i = 0; i < json_array_size(ranks); i++)
-        json_object_set_new(json_array_get(ranks, i), "marks", json_object());
-    for (size_t i = 0; i < COLUMNS; i++)
-        mark_column(ranks, &columns[i]);
-    order(usage, ranks);
 }
 
 static void add_cell(struct text_table *table, struct buf *cell)

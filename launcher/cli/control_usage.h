@@ -11,9 +11,5 @@
 
 #define CONTROL_USAGE_MARK '*' /* begins the line of a rank that differs */
 
-/* Puts the ranks that differ from the others first, and says in "marks" in which values they do:
- * {"cpus": "less", "resident_bytes": "more"}. */
-void control_usage_mark(json_t *usage);
-
-/* Text for a terminal. control_usage_mark() comes first. */
+/* Text for a terminal. usage_marks_set() comes first (driver/usage/usage_marks.h). */
 void control_usage_text(const json_t *usage, struct buf *out);

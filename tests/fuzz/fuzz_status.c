@@ -8,6 +8,7 @@
 #include "cli/control_client.h"
 #include "cli/control_status.h"
 #include "cli/control_usage.h"
+#include "driver/usage/usage_marks.h"
 #include "fuzz.h"
 
 #define SENT_MAX ((size_t)64 << 10) /* what a socket takes without a reader */
@@ -41,7 +42,7 @@ FUZZ_TARGET
         FUZZ_CHECK(out.length > 0 && buf_text(&out)[out.length - 1] == '\n');
         check_text(buf_text(&out));
         buf_clear(&out);
-        control_usage_mark(answer);
+        usage_marks_set(answer);
         control_usage_text(answer, &out);
         check_text(buf_text(&out));
     }

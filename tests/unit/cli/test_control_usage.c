@@ -8,13 +8,14 @@
 #include <cmocka.h>
 
 #include "cli/control_usage.h"
+#include "driver/usage/usage_marks.h"
 
 static void expect(const char *json, const char *expected)
 {
     struct buf text AUTO_BUF = BUF_INIT(1 << 20);
     json_t *usage = json_loads(json, 0, NULL);
     assert_non_null(usage);
-    control_usage_mark(usage);
+    usage_marks_set(usage);
     control_usage_text(usage, &text);
     json_decref(usage);
     assert_string_equal(buf_text(&text), expected);
@@ -102,7 +103,7 @@ static void test_marks(void **state)
                    "{\"rank\":3,\"threads\":10,\"resident_bytes\":2000000000},"
                    "{\"rank\":4,\"threads\":10,\"resident_bytes\":9000000000}]}",
                    0, NULL);
-    control_usage_mark(usage);
+    usage_marks_set(usage);
     const json_t *ranks = json_object_get(usage, "ranks");
     expect_mark(ranks, 0, 1, "{\"resident_bytes\":\"less\"}");
     expect_mark(ranks, 1, 2, "{\"threads\":\"more\"}");

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which ranks differ from the others in what they use (model/usage/outliers.h). Pure. `usage` is as
+ * in usage_json.h, of which nothing is taken for granted.
+ */
+#pragma once
+
+struct json_t;
+
+/* Puts the ranks that differ from the others first, and says in "marks" in which values they do:
+ * {"cpus": "less", "resident_bytes": "more"}. */
+void usage_marks_set(struct json_t *usage);
