@@ -11,6 +11,7 @@
 
 #define EPOCHS_KEPT 1000 /* in the report; of further ones only the totals */
 #define LINES_KEPT 10
+#define EPOCHS_SHOWN 100 /* in the status */
 #define LINE_MAX_BYTES 1024
 
 /* The first report of progress in an epoch; epoch 0: none yet. */
@@ -25,6 +26,7 @@ struct elastic_story {
     json_t *epochs;
     json_t *last;                /* lines with their times */
     json_t *changes;             /* how many epochs each cause has led to */
+    json_t *shown;               /* the last epochs, for the status */
     struct elastic_facts before; /* at the last epoch */
     int failures;                /* before the last epoch */
     json_t *epoch;               /* the last one; NULL: none yet */
@@ -38,8 +40,11 @@ struct elastic_story {
 struct elastic_story *elastic_story_create(struct job *job)
 {
     struct elastic_story *story = mem_alloc(sizeof(*story));
-    *story = (struct elastic_story){
-        .job = job, .epochs = json_array(), .last = json_array(), .changes = json_object()};
+    *story = (struct elastic_story){.job = job,
+                                    .epochs = json_array(),
+                                    .last = json_array(),
+                                    .changes = json_object(),
+                                    .shown = json_array()};
     return story;
 }
 
@@ -51,6 +56,7 @@ void elastic_story_destroy(struct elastic_story *story)
     json_decref(story->last);
     json_decref(story->epoch);
     json_decref(story->changes);
+    json_decref(story->shown);
     free(story);
 }
 
@@ -157,12 +163,26 @@ static void count_change(struct elastic_story *story, const struct elastic_facts
     story->before = *facts;
 }
 
+/* What an epoch of the report has too, with the time at which its ranks ran. */
+static void show_epoch(const struct elastic_story *story, const struct elastic_facts *facts,
+                       const json_t *epoch)
+{
+    json_t *shown = json_pack("{s:i, s:f, s:i, s:i, s:O, s:f}", "epoch", (int)facts->epoch, "time",
+                              (double)(clock_wall_ns() / 1000) / 1e6, "size", facts->size, "hosts",
+                              facts->host_count, "cause", json_object_get(epoch, "cause"), "lost_s",
+                              seconds(facts->happened_ms, facts->resumed_ms));
+    if (json_array_size(story->shown) >= EPOCHS_SHOWN)
+        json_array_remove(story->shown, 0);
+    json_array_append_new(story->shown, shown);
+}
+
 void elastic_story_resumed(struct elastic_story *story, const struct elastic_facts *facts,
                            const struct elastic_plan *plan)
 {
     const struct log *log = &story->job->log;
     json_t *object = epoch_json(story, facts, plan);
     count_change(story, facts);
+    show_epoch(story, facts, object);
     events_object(story->job->events, "epoch", object);
     bool wanted = story->job->settings->report != NULL;
     if (wanted && json_array_size(story->epochs) < EPOCHS_KEPT)
@@ -240,6 +260,7 @@ void elastic_story_status(const struct elastic_story *story, const struct elasti
                           json_t *root)
 {
     json_object_set_new(root, "events", json_deep_copy(story->last));
+    json_object_set_new(root, "epochs", json_deep_copy(story->shown));
     json_object_set_new(root, "changes", json_deep_copy(story->changes));
     json_object_set_new(root, "recovery_s", json_real((double)lost_ms(story, facts) / 1000));
 }

@@ -29,8 +29,8 @@ void elastic_story_progressed(struct elastic_story *story, const struct elastic_
 
 /* A line that was printed: an event for --events. The last lines are kept for `hvdrun status`. */
 void elastic_story_note(struct elastic_story *story, const char *line);
-/* Adds to the status: the last lines, how many epochs each cause has led to, and how long the
- * changes have taken. */
+/* Adds to the status: the last lines, the last epochs, how many epochs each cause has led to, and
+ * how long the changes have taken. */
 void elastic_story_status(const struct elastic_story *story, const struct elastic_facts *facts,
                           struct json_t *root);
 

@@ -57,6 +57,7 @@ struct looks;
 struct orphans;
 struct call_progress;
 struct progress_list;
+struct rank_tails;
 struct reach;
 struct recent;
 struct job_rendezvous;
@@ -165,7 +166,8 @@ struct job {
     struct call_progress *call_progress;
     struct progress_list *progress_list; /* what ranks say about their progress */
     struct reach *reach;
-    struct recent *recent; /* the last output */
+    struct rank_tails *rank_tails; /* the last output of each rank; NULL: nobody wants it */
+    struct recent *recent;         /* the last output */
     struct job_rendezvous *rendezvous;
     struct sampler *sampler; /* what ranks and hosts use */
     struct user_signals *signals;

@@ -11,6 +11,7 @@
 #include "driver/end/verdict.h"
 #include "driver/run/collect.h"
 #include "driver/tell/line_log.h"
+#include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
 
 static void job_log(void *context, enum log_level level, const char *line)
@@ -38,8 +39,10 @@ static void keep(void *context, const struct output_piece *shown)
                                  .length = shown->length};
     if (shown->overwritten) {
         line_log_add_bar(job->line_log, &piece);
+        rank_tails_add_bar(job->rank_tails, &piece);
         return;
     }
+    rank_tails_add(job->rank_tails, &piece);
     recent_add(job->recent, &piece);
     line_log_add(job->line_log, &piece, shown->goes_on);
 }
@@ -98,7 +101,7 @@ int job_open_output(struct job *job, struct error *err)
                                    .append = job_is_restarted(job),
                                    .raw_rank = s->pty >= 0 ? (int)s->pty : -1,
                                    .tap = {keep, job}};
-    job->recent = recent_create();
+    job->recent = recent_create(RECENT_BYTES);
     job->output = output_create(job->loop, &config, &ops, job, err);
     if (job->output == NULL)
         return -1;

@@ -6,8 +6,6 @@
 
 #include "base/mem.h"
 
-#define PIECE_MAX (RECENT_BYTES / 4)
-
 /* In the ring, before the bytes of each piece. */
 struct head {
     int64_t wall_ns;
@@ -18,7 +16,8 @@ struct head {
 };
 
 struct recent {
-    char *ring; /* RECENT_BYTES; NULL before the first piece */
+    size_t size;
+    char *ring; /* of this size; NULL before the first piece */
     size_t first, end;
     size_t used; /* from first to end, around the edge */
     int64_t last_ns;
@@ -31,9 +30,12 @@ static size_t room_of(size_t length)
     return (sizeof(struct head) + length + unit - 1) / unit * unit;
 }
 
-struct recent *recent_create(void)
+struct recent *recent_create(size_t size)
 {
-    return mem_alloc(sizeof(struct recent));
+    struct recent *recent = mem_alloc(sizeof(*recent));
+    size_t unit = _Alignof(struct head);
+    recent->size = size / unit * unit;
+    return recent;
 }
 
 void recent_destroy(struct recent *recent)
@@ -52,8 +54,8 @@ static const struct head *head_at(const struct recent *recent, size_t at)
 /* The bytes that an entry takes: a skip takes all up to the edge. */
 static size_t taken_at(const struct recent *recent, size_t at)
 {
-    if (RECENT_BYTES - at < sizeof(struct head) || head_at(recent, at)->skips)
-        return RECENT_BYTES - at;
+    if (recent->size - at < sizeof(struct head) || head_at(recent, at)->skips)
+        return recent->size - at;
     return room_of(head_at(recent, at)->length);
 }
 
@@ -61,15 +63,15 @@ static void drop_first(struct recent *recent)
 {
     size_t taken = taken_at(recent, recent->first);
     recent->used -= taken;
-    recent->first = (recent->first + taken) % RECENT_BYTES;
+    recent->first = (recent->first + taken) % recent->size;
 }
 
 /* Makes `size` free bytes in a row at `end`. */
 static void make_room(struct recent *recent, size_t size)
 {
-    size_t to_edge = RECENT_BYTES - recent->end;
+    size_t to_edge = recent->size - recent->end;
     if (size > to_edge) {
-        while (RECENT_BYTES - recent->used < to_edge)
+        while (recent->size - recent->used < to_edge)
             drop_first(recent);
         if (to_edge >= sizeof(struct head)) {
             struct head skip = {.skips = true};
@@ -78,15 +80,15 @@ static void make_room(struct recent *recent, size_t size)
         recent->used += to_edge;
         recent->end = 0;
     }
-    while (RECENT_BYTES - recent->used < size)
+    while (recent->size - recent->used < size)
         drop_first(recent);
 }
 
 void recent_add(struct recent *recent, const struct recent_piece *piece)
 {
-    size_t length = piece->length < PIECE_MAX ? piece->length : PIECE_MAX;
+    size_t length = piece->length < recent->size / 4 ? piece->length : recent->size / 4;
     if (recent->ring == NULL)
-        recent->ring = mem_alloc(RECENT_BYTES);
+        recent->ring = mem_alloc(recent->size);
     if (piece->rank != RECENT_LAUNCHER)
         recent->last_ns = piece->wall_ns;
     make_room(recent, room_of(length));
@@ -97,7 +99,7 @@ void recent_add(struct recent *recent, const struct recent_piece *piece)
     memcpy(recent->ring + recent->end, &head, sizeof(head));
     memcpy(recent->ring + recent->end + sizeof(head), piece->text + piece->length - length, length);
     recent->used += room_of(length);
-    recent->end = (recent->end + room_of(length)) % RECENT_BYTES;
+    recent->end = (recent->end + room_of(length)) % recent->size;
 }
 
 int64_t recent_last_ns(const struct recent *recent)
@@ -111,7 +113,7 @@ void recent_walk(const struct recent *recent,
     size_t at = recent->first;
     for (size_t seen = 0; seen < recent->used;) {
         size_t taken = taken_at(recent, at);
-        if (RECENT_BYTES - at >= sizeof(struct head) && !head_at(recent, at)->skips) {
+        if (recent->size - at >= sizeof(struct head) && !head_at(recent, at)->skips) {
             const struct head *head = head_at(recent, at);
             struct recent_piece piece = {.rank = head->rank,
                                          .is_stderr = head->is_stderr,
@@ -121,6 +123,6 @@ void recent_walk(const struct recent *recent,
             each(context, &piece);
         }
         seen += taken;
-        at = (at + taken) % RECENT_BYTES;
+        at = (at + taken) % recent->size;
     }
 }

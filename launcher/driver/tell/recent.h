@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last output of the job: pieces of whole lines with rank, stream and time, in a ring. Pure.
+ * The last output of a job or of a rank: pieces of whole lines with rank, stream and time, in a
+ * ring. Pure.
  *
  * Output is a hot path. An addition costs one copy, and never looks at the bytes.
  */
@@ -10,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECENT_BYTES ((size_t)64 * 1024)
+#define RECENT_BYTES ((size_t)64 * 1024) /* of a job */
+#define RECENT_BYTES_MIN ((size_t)1024)
 #define RECENT_LAUNCHER (-1) /* the rank of hvdrun's own messages */
 
 struct recent_piece {
@@ -23,10 +25,12 @@ struct recent_piece {
 
 struct recent;
 
-struct recent *recent_create(void);
+/* `size`: bytes of the ring, which the first piece creates; at least RECENT_BYTES_MIN. */
+struct recent *recent_create(size_t size);
 void recent_destroy(struct recent *recent); /* accepts NULL */
 
-/* Of a long piece, only the last bytes are kept. Its first line is cut then. */
+/* Of a piece that is longer than a quarter of the ring, only the last bytes are kept. Its first
+ * line is cut then. */
 void recent_add(struct recent *recent, const struct recent_piece *piece);
 
 int64_t recent_last_ns(const struct recent *recent); /* time of the last piece of a rank; 0: none */

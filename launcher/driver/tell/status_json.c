@@ -85,6 +85,8 @@ static json_t *rank_json(const struct job *job, int seat)
     int64_t until = record->ended_ns != 0 ? record->ended_ns : clock_mono_ns();
     if (record->started_ns != 0)
         json_object_set_new(object, "up_s", json_real((double)(until - record->started_ns) / 1e9));
+    if (record->ended_ns != 0)
+        json_object_set_new(object, "ended", json_wall_time(job, record->ended_ns));
     if (record->state >= RANK_EXITED && !record->exec_failed)
         json_object_set_new(object, record->signaled ? "signal" : "exit_code",
                             json_integer(record->code));

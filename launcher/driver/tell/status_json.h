@@ -6,17 +6,19 @@
  *    "state": TEXT, "size": N (ranks), "started": SECONDS since 1970, "up_s": SECONDS,
  *    "restarts": N, "last_output_s": SECONDS (since then; no key before the first output),
  *    "progress": {...} (tell/progress_json.h; no key before a rank reports any),
- *    "metrics": URL (where it serves them; no key: nowhere),
- *    "waits_for": TEXT (no key: nothing but its ranks),
- *    "hosts": [{"host": NAME, "state": TEXT, "slots": N, "ranks": [N, ...]}, ...],
- *    "ranks": [{"rank": N, "host": NAME, "pid": N, "state": TEXT, "up_s": SECONDS,
- *               "exit_code": N or "signal": N, "progress": {...}}, ...]}
+ *    "metrics": URL (where it serves them; no key: nowhere), "page": URL (likewise, with its
+ * token), "waits_for": TEXT (no key: nothing but its ranks), "hosts": [{"host": NAME, "state":
+ * TEXT, "slots": N, "ranks": [N, ...]}, ...], "ranks": [{"rank": N, "host": NAME, "pid": N,
+ * "state": TEXT, "up_s": SECONDS, "ended": SECONDS since 1970, "exit_code": N or "signal": N,
+ *               "progress": {...}}, ...]}
  *
  * The status of an elastic job has more, and other states of hosts (driver/elastic/control.h):
  *
  *   {"epoch": N, "hosts": [{..., "spare": true, "drain_s": SECONDS (left until its deadline),
  *                           "blacklisted_s": SECONDS (left; null: the rest of the job)}, ...],
  *    "events": [{"time": SECONDS since 1970, "text": LINE}, ...] (the last ones),
+ *    "epochs": [{"epoch": N, "time": SECONDS since 1970 (when its ranks ran), "size": N (ranks),
+ *                "hosts": N, "cause": TEXT, "lost_s": SECONDS}, ...] (the last ones),
  *    "changes": {CAUSE: N, ...} (epochs after the first, by "host_lost", "crash", "preempted",
  *    "host_added" or "other"), "recovery_s": SECONDS (that they have taken)}
  */

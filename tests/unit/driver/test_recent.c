@@ -33,7 +33,7 @@ static void append(void *context, const struct recent_piece *piece)
 static void test_few(void **state)
 {
     (void)state;
-    struct recent *recent = recent_create();
+    struct recent *recent = recent_create(RECENT_BYTES);
     struct buf out AUTO_BUF = BUF_INIT(1 << 20);
     recent_walk(recent, append, &out);
     assert_int_equal(out.length, 0);
@@ -51,7 +51,7 @@ static void test_few(void **state)
 static void test_launcher(void **state)
 {
     (void)state;
-    struct recent *recent = recent_create();
+    struct recent *recent = recent_create(RECENT_BYTES);
     struct recent_piece piece = {.rank = RECENT_LAUNCHER, .wall_ns = 5, .text = "m", .length = 1};
     recent_add(recent, &piece);
     assert_int_equal(recent_last_ns(recent), 0); /* not an output of the job */
@@ -62,7 +62,7 @@ static void test_launcher(void **state)
 static void test_ring(void **state)
 {
     (void)state;
-    struct recent *recent = recent_create();
+    struct recent *recent = recent_create(RECENT_BYTES);
     struct buf all AUTO_BUF = BUF_INIT((size_t)1 << 26);
     uint32_t seed = 7;
     for (int i = 0; i < 20000; i++) {
@@ -90,7 +90,7 @@ static void test_edges(void **state)
 {
     (void)state;
     const size_t head = 24; /* of a piece in the ring */
-    struct recent *recent = recent_create();
+    struct recent *recent = recent_create(RECENT_BYTES);
     char text[RECENT_BYTES / 64];
     memset(text, 'x', sizeof(text));
     for (int i = 0; i < 63; i++)
@@ -106,7 +106,7 @@ static void test_edges(void **state)
 static void test_long_piece(void **state)
 {
     (void)state;
-    struct recent *recent = recent_create();
+    struct recent *recent = recent_create(RECENT_BYTES);
     struct buf kept AUTO_BUF = BUF_INIT((size_t)1 << 20);
     char *text AUTO_FREE = mem_alloc(RECENT_BYTES * 2);
     memset(text, 'x', RECENT_BYTES * 2);

@@ -18,7 +18,7 @@ static int open_record(void **state)
     if (setup(state) < 0)
         return -1;
     struct fixture *f = *state;
-    f->job.recent = recent_create();
+    f->job.recent = recent_create(RECENT_BYTES);
     f->request.apps = &f->apps;
     f->request.wdir = "/home/me";
     return 0;

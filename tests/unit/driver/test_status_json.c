@@ -21,7 +21,7 @@ static int open_status(void **state)
     if (setup(state) < 0)
         return -1;
     struct fixture *f = *state;
-    f->job.recent = recent_create();
+    f->job.recent = recent_create(RECENT_BYTES);
     f->job.stalls = stall_list_create();
     f->request.apps = &f->apps;
     f->request.wdir = "/home/me";
@@ -187,9 +187,9 @@ static void test_ranks(void **state)
     json_object_del(first, "up_s");
     expect_json(ranks, "[{'rank': 0, 'host': 'a', 'state': 'running'},"
                        " {'rank': 1, 'host': 'a', 'state': 'finished', 'pid': 101,"
-                       "  'up_s': 100.0, 'signal': 9},"
+                       "  'up_s': 100.0, 'ended': 1700000100.0, 'signal': 9},"
                        " {'rank': 2, 'host': 'b', 'state': 'finished', 'pid': 102,"
-                       "  'exit_code': 0}]");
+                       "  'ended': 1700000200.0, 'exit_code': 0}]");
     f->job.ranks.records[2].exec_failed = true;
     f->job.ranks.records[1].epoch = 0; /* its seat was never taken */
     f->job.epoch = 2;                  /* rank 2 ended in an earlier epoch; rank 0 still runs */
