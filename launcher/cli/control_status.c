@@ -66,7 +66,8 @@ static void put_facts(struct buf *out, const json_t *status)
     } texts[] = {{"command", "command"},
                  {"folder", "folder"},
                  {"waits_for", "waits for"},
-                 {"metrics", "metrics"}};
+                 {"metrics", "metrics"},
+                 {"page", "page"}};
     const json_t *last = json_object_get(status, "last_output_s");
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const char *text = control_text_of(status, texts[i].key, "");

@@ -369,6 +369,7 @@ int driver_run(const struct job_request *request, struct error *err)
         loop_run(job.loop);
         job_report(&job);
         job_control_end(job.control); /* all of its log is written */
+        metrics_out_end(&job);
         result = job.verdict.status;
     }
     job_close(&job);

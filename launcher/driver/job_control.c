@@ -62,8 +62,10 @@ static json_t *status(void *context)
     if (waits != NULL)
         json_object_set_new(object, "waits_for", json_text(waits));
     kind_status(control->job, object);
-    if (metrics_out_url(control->job) != NULL)
+    if (metrics_out_url(control->job) != NULL) {
         json_object_set_new(object, "metrics", json_text(metrics_out_url(control->job)));
+        json_object_set_new(object, "page", json_text(metrics_out_page(control->job)));
+    }
     return object;
 }
 

@@ -17,8 +17,9 @@
 #include "base/mem.h"
 #include "io/loop_base.h"
 
-#define BACKLOG 64
-#define SWEEP_MS 50   /* while there are connections */
+#define BACKLOG 128
+#define SWEEP_MS 50 /* while there are connections */
+#define POLICY "Content-Security-Policy"
 #define BODY_MAX 1024 /* requests need none; 0 may also limit the answers of libevent 2.1 */
 
 struct http_server {
@@ -140,8 +141,25 @@ static void got_request(struct evhttp_request *raw, void *context)
     if (server->requests != NULL)
         server->requests->previous = request;
     server->requests = request;
-    server->ops->asked(server->context, request, path == NULL ? "" : path,
-                       evhttp_find_header(evhttp_request_get_input_headers(raw), "Accept"));
+    struct evkeyvalq *headers = evhttp_request_get_input_headers(raw);
+    struct http_question question = {.path = path == NULL ? "" : path,
+                                     .query = uri == NULL ? NULL : evhttp_uri_get_query(uri),
+                                     .accept = evhttp_find_header(headers, "Accept"),
+                                     .host = evhttp_find_header(headers, "Host")};
+    server->ops->asked(server->context, request, &question);
+}
+
+int http_request_socket(const struct http_request *request)
+{
+    struct evhttp_connection *connection = evhttp_request_get_connection(request->request);
+    return bufferevent_getfd(evhttp_connection_get_bufferevent(connection));
+}
+
+void http_request_header(struct http_request *request, const char *name, const char *value)
+{
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(request->request);
+    evhttp_remove_header(headers, name);
+    evhttp_add_header(headers, name, value);
 }
 
 void http_request_answer(struct http_request *request, int status, const char *type,
@@ -151,9 +169,13 @@ void http_request_answer(struct http_request *request, int status, const char *t
     struct evkeyvalq *headers = evhttp_request_get_output_headers(raw);
     struct evbuffer *body = evbuffer_new();
     evbuffer_add(body, bytes, length);
+    if (evhttp_find_header(headers, POLICY) == NULL)
+        evhttp_add_header(headers, POLICY, "default-src 'none'; frame-ancestors 'none'");
     evhttp_add_header(headers, "Content-Type", type);
     evhttp_add_header(headers, "Cache-Control", "no-store");
+    evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
     evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+    evhttp_add_header(headers, "Cross-Origin-Resource-Policy", "same-origin");
     evhttp_add_header(headers, "Connection", "close");
     request_free(request);
     evhttp_send_reply(raw, status, NULL, body);
@@ -233,6 +255,17 @@ struct http_server *http_server_create(struct loop *loop, const struct listen_ad
 const char *http_server_url(const struct http_server *server)
 {
     return server->url;
+}
+
+void http_server_flush(struct http_server *server)
+{
+    for (struct http_connection *at = server->connections; at != NULL; at = at->next) {
+        struct evbuffer *out = bufferevent_get_output(at->stream);
+        bool left = evbuffer_get_length(out) > 0;
+        while (left)
+            left = evbuffer_write(out, bufferevent_getfd(at->stream)) > 0 &&
+                   evbuffer_get_length(out) > 0;
+    }
 }
 
 void http_server_destroy(struct http_server *server)

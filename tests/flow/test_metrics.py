@@ -141,7 +141,7 @@ class Serve(Metrics):
         """Clients that say nothing take all places for a while, and the job goes on."""
         job, _, url = self.serve("-np", 2)
         parts = urllib.parse.urlsplit(url)
-        idle = [socket.create_connection((parts.hostname, parts.port)) for _ in range(60)]
+        idle = [socket.create_connection((parts.hostname, parts.port)) for _ in range(100)]
         self.assertRegex(self.ask("status").stdout, "running, 2 ranks")
         for one in idle:
             one.close()

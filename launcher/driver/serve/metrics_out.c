@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "driver/serve/metrics_server.h"
+#include "driver/tell/rank_tails.h"
 #include "driver/usage/metrics_file.h"
 
 struct metrics_out {
@@ -21,6 +22,9 @@ static int open_server(struct job *job, struct error *err)
     job->metrics->server = metrics_server_create(job, &address, &problem);
     if (job->metrics->server == NULL)
         log_warning(&job->log, "no metrics: %s", problem.text);
+    else
+        job->rank_tails =
+            rank_tails_create(job->plan->size > 0 ? job->plan->size : (int)job->settings->max_np);
     return 0;
 }
 
@@ -36,10 +40,18 @@ int metrics_out_open(struct job *job, struct error *err)
     return settings->metrics == NULL ? 0 : open_server(job, err);
 }
 
+void metrics_out_end(struct job *job)
+{
+    if (job->metrics != NULL && job->metrics->server != NULL)
+        metrics_server_finish(job->metrics->server);
+}
+
 void metrics_out_close(struct job *job)
 {
     if (job->metrics == NULL)
         return;
+    rank_tails_destroy(job->rank_tails);
+    job->rank_tails = NULL;
     metrics_server_destroy(job->metrics->server);
     metrics_file_destroy(job->metrics->file);
     free(job->metrics);
@@ -50,4 +62,10 @@ const char *metrics_out_url(const struct job *job)
 {
     bool served = job->metrics != NULL && job->metrics->server != NULL;
     return served ? metrics_server_url(job->metrics->server) : NULL;
+}
+
+const char *metrics_out_page(const struct job *job)
+{
+    bool served = job->metrics != NULL && job->metrics->server != NULL;
+    return served ? metrics_server_page(job->metrics->server) : NULL;
 }

@@ -1,76 +1,234 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/serve/metrics_server.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "driver/serve/gate.h"
+#include "driver/serve/page.h"
+#include "driver/serve/page_address.h"
+#include "driver/serve/page_json.h"
 #include "driver/usage/metrics.h"
 #include "driver/usage/sampler.h"
 #include "io/http_server.h"
+#include "model/net/http_words.h"
 
 #define PLAIN_TYPE "text/plain; charset=utf-8"
+#define HTML_TYPE "text/html; charset=utf-8"
+#define JSON_TYPE "application/json"
+#define END_WAIT_MS (HTTP_CONNECTION_MS * 4 / 5)
+#define RANKS_MOST (1 << 24)
 
-/* A request that waits for the agents. */
-struct scrape {
+/* A request that waits for the agents, or for the end of the job. */
+struct waiting {
     struct metrics_server *server;
     struct http_request *request;
+    void (*answer)(struct metrics_server *server, const struct waiting *waiting);
     enum exposition_format format;
     struct sampler_waiter waiter;
-    struct scrape *next;
+    struct loop_timer *patience; /* of one for the end; NULL */
+    struct waiting *next;
 };
 
 struct metrics_server {
     struct job *job;
     struct http_server *http;
-    char *url;
-    struct scrape *scrapes;
+    struct gate *gate;
+    char *url, *page;
+    struct waiting *waiting;
+    struct buf job_text; /* the last answer to /job.json, for all who ask at the same time */
+    int64_t job_text_ms;
 };
 
-static void answer(const struct metrics_server *server, struct http_request *request,
-                   enum exposition_format format)
+static struct waiting *waiting_create(struct metrics_server *server, struct http_request *request)
+{
+    struct waiting *waiting = mem_alloc(sizeof(*waiting));
+    *waiting = (struct waiting){.server = server, .request = request, .next = server->waiting};
+    server->waiting = waiting;
+    return waiting;
+}
+
+static void waiting_destroy(struct waiting *waiting)
+{
+    struct waiting **at = &waiting->server->waiting;
+    while (*at != waiting)
+        at = &(*at)->next;
+    *at = waiting->next;
+    sampler_forget(waiting->server->job->sampler, &waiting->waiter);
+    loop_timer_destroy(waiting->patience);
+    free(waiting);
+}
+
+static void over(void *context)
+{
+    struct waiting *waiting = context;
+    waiting->answer(waiting->server, waiting);
+    waiting_destroy(waiting);
+}
+
+/* Answers */
+
+static void answer_text(struct http_request *request, int status, const char *text)
+{
+    http_request_answer(request, status, PLAIN_TYPE, text, strlen(text));
+}
+
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
+/* `object` is consumed. */
+static void put_json(json_t *object, struct buf *out)
+{
+    if (json_dump_callback(object, append_piece, out, JSON_COMPACT | JSON_REAL_PRECISION(16)) < 0)
+        buf_clear(out);
+    json_decref(object);
+}
+
+static void answer_json(struct http_request *request, json_t *object)
 {
     struct buf text AUTO_BUF = BUF_INIT(METRICS_TEXT_MAX);
-    bool is_open = format == EXPOSITION_OPENMETRICS;
-    metrics_text(server->job, format, &text);
-    http_request_answer(request, 200, is_open ? EXPOSITION_OPENMETRICS_TYPE : EXPOSITION_TEXT_TYPE,
+    put_json(object, &text);
+    http_request_answer(request, text.length == 0 ? 503 : 200, JSON_TYPE, buf_text(&text),
+                        text.length);
+}
+
+static void answer_metrics(struct metrics_server *server, const struct waiting *waiting)
+{
+    struct buf text AUTO_BUF = BUF_INIT(METRICS_TEXT_MAX);
+    bool is_open = waiting->format == EXPOSITION_OPENMETRICS;
+    metrics_text(server->job, waiting->format, &text);
+    http_request_answer(waiting->request, 200,
+                        is_open ? EXPOSITION_OPENMETRICS_TYPE : EXPOSITION_TEXT_TYPE,
                         buf_text(&text), text.length);
 }
 
-static void scrape_done(void *context)
+static void answer_job(struct metrics_server *server, const struct waiting *waiting)
 {
-    struct scrape *scrape = context;
-    struct scrape **at = &scrape->server->scrapes;
-    while (*at != scrape)
-        at = &(*at)->next;
-    *at = scrape->next;
-    answer(scrape->server, scrape->request, scrape->format);
-    free(scrape);
+    int64_t now = clock_mono_ms();
+    if (server->job_text.length == 0 || now - server->job_text_ms >= SAMPLER_FRESH_MS) {
+        buf_clear(&server->job_text);
+        put_json(page_json_job(server->job), &server->job_text);
+        server->job_text_ms = now;
+    }
+    http_request_answer(waiting->request, 200, JSON_TYPE, buf_text(&server->job_text),
+                        server->job_text.length);
 }
 
-static void scrape_begin(struct metrics_server *server, struct http_request *request,
-                         enum exposition_format format)
+static void answer_not_ended(struct metrics_server *server, const struct waiting *waiting)
 {
-    struct scrape *scrape = mem_alloc(sizeof(*scrape));
-    *scrape = (struct scrape){.server = server,
-                              .request = request,
-                              .format = format,
-                              .waiter = {.done = scrape_done, .context = scrape},
-                              .next = server->scrapes};
-    server->scrapes = scrape;
-    bool over = server->job->state >= JOB_CLOSING; /* the agents leave */
-    if (over || !sampler_ask(server->job->sampler, &scrape->waiter))
-        scrape_done(scrape);
+    (void)server;
+    answer_json(waiting->request, json_object());
 }
 
-static void asked(void *context, struct http_request *request, const char *path, const char *accept)
+/* Requests */
+
+static void ask_agents(struct waiting *waiting)
 {
-    static const char text[] = "The metrics of this job are at " METRICS_PATH ".\n";
-    struct metrics_server *server = context;
-    if (strcmp(path, METRICS_PATH) == 0)
-        scrape_begin(server, request, exposition_format_for(accept));
+    struct job *job = waiting->server->job;
+    waiting->waiter = (struct sampler_waiter){.done = over, .context = waiting};
+    bool leaving = job->state >= JOB_CLOSING; /* the agents */
+    if (leaving || !sampler_ask(job->sampler, &waiting->waiter))
+        over(waiting);
+}
+
+static void begin_metrics(struct metrics_server *server, struct http_request *request,
+                          const struct http_question *question)
+{
+    struct waiting *waiting = waiting_create(server, request);
+    waiting->answer = answer_metrics;
+    waiting->format = exposition_format_for(question->accept);
+    ask_agents(waiting);
+}
+
+static void begin_page(struct metrics_server *server, struct http_request *request,
+                       const struct http_question *question)
+{
+    struct buf document AUTO_BUF = BUF_INIT(PAGE_TEXT_MAX),
+                        policy AUTO_BUF = BUF_INIT(PAGE_POLICY_MAX);
+    (void)server, (void)question;
+    if (page_text(&document, &policy) < 0) {
+        answer_text(request, 503, "the kernel has no randomness yet\n");
+        return;
+    }
+    http_request_header(request, "Content-Security-Policy", buf_text(&policy));
+    http_request_answer(request, 200, HTML_TYPE, buf_text(&document), document.length);
+}
+
+static void begin_job(struct metrics_server *server, struct http_request *request,
+                      const struct http_question *question)
+{
+    struct waiting *waiting = waiting_create(server, request);
+    (void)question;
+    waiting->answer = answer_job;
+    ask_agents(waiting);
+}
+
+static void begin_output(struct metrics_server *server, struct http_request *request,
+                         const struct http_question *question)
+{
+    struct http_word word;
+    int rank = -1;
+    if (http_query_find(question->query, "rank", &word) &&
+        !http_word_number(&word, RANKS_MOST, &rank))
+        answer_text(request, 400, "rank is not a number\n");
     else
-        http_request_answer(request, 404, PLAIN_TYPE, text, strlen(text));
+        answer_json(request, page_json_output(server->job, rank));
+}
+
+static int count_for_end(const struct metrics_server *server)
+{
+    int count = 0;
+    for (const struct waiting *at = server->waiting; at != NULL; at = at->next)
+        count += at->patience != NULL;
+    return count;
+}
+
+static void begin_end(struct metrics_server *server, struct http_request *request,
+                      const struct http_question *question)
+{
+    (void)question;
+    if (count_for_end(server) >= METRICS_SERVER_WAITS_MAX) {
+        answer_text(request, 503, "too many pages wait for the end of the job\n");
+        return;
+    }
+    struct waiting *waiting = waiting_create(server, request);
+    waiting->answer = answer_not_ended;
+    waiting->patience = loop_timer_create(server->job->loop, over, waiting);
+    loop_timer_set(waiting->patience, END_WAIT_MS);
+}
+
+static const struct route {
+    const char *path;
+    bool gated;
+    void (*begin)(struct metrics_server *server, struct http_request *request,
+                  const struct http_question *question);
+} routes[] = {
+    {METRICS_PATH, false, begin_metrics}, {"/", true, begin_page},
+    {"/job.json", true, begin_job},       {"/output.json", true, begin_output},
+    {"/end.json", true, begin_end},
+};
+
+static void asked(void *context, struct http_request *request, const struct http_question *question)
+{
+    struct metrics_server *server = context;
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        const struct route *route = &routes[i];
+        if (strcmp(question->path, route->path) != 0)
+            continue;
+        const char *refusal = route->gated ? gate_refusal(server->gate, request, question) : NULL;
+        if (refusal != NULL)
+            answer_text(request, 403, refusal);
+        else
+            route->begin(server, request, question);
+        return;
+    }
+    answer_text(request, 404,
+                "the metrics of this job are at " METRICS_PATH ", and its status page is at /\n");
 }
 
 struct metrics_server *metrics_server_create(struct job *job, const struct listen_address *address,
@@ -78,13 +236,17 @@ struct metrics_server *metrics_server_create(struct job *job, const struct liste
 {
     static const struct http_server_ops ops = {.asked = asked};
     struct metrics_server *server = mem_alloc(sizeof(*server));
-    *server = (struct metrics_server){.job = job};
-    server->http = http_server_create(job->loop, address, &ops, server, err);
+    *server = (struct metrics_server){.job = job, .job_text = BUF_INIT(METRICS_TEXT_MAX)};
+    server->gate = gate_create(address, err);
+    if (server->gate != NULL)
+        server->http = http_server_create(job->loop, address, &ops, server, err);
     if (server->http == NULL) {
         metrics_server_destroy(server);
         return NULL;
     }
-    server->url = mem_printf("%s" METRICS_PATH, http_server_url(server->http));
+    const char *url = http_server_url(server->http);
+    server->url = mem_printf("%s" METRICS_PATH, url);
+    server->page = page_address_new(url, gate_token(server->gate));
     return server;
 }
 
@@ -93,17 +255,34 @@ const char *metrics_server_url(const struct metrics_server *server)
     return server->url;
 }
 
+const char *metrics_server_page(const struct metrics_server *server)
+{
+    return server->page;
+}
+
+void metrics_server_finish(struct metrics_server *server)
+{
+    while (server->waiting != NULL) {
+        struct waiting *waiting = server->waiting;
+        if (waiting->patience != NULL)
+            answer_json(waiting->request, page_json_end(server->job));
+        else
+            waiting->answer(server, waiting);
+        waiting_destroy(waiting);
+    }
+    http_server_flush(server->http);
+}
+
 void metrics_server_destroy(struct metrics_server *server)
 {
     if (server == NULL)
         return;
-    while (server->scrapes != NULL) {
-        struct scrape *scrape = server->scrapes;
-        server->scrapes = scrape->next;
-        sampler_forget(server->job->sampler, &scrape->waiter);
-        free(scrape);
-    }
+    while (server->waiting != NULL)
+        waiting_destroy(server->waiting);
     http_server_destroy(server->http);
+    gate_destroy(server->gate);
+    buf_destroy(&server->job_text);
     free(server->url);
+    free(server->page);
     free(server);
 }

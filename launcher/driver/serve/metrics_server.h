@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Serves the metrics of a job over HTTP, at /metrics. Each request asks the agents, and is answered
- * when they have answered, or when their time is over. Without requests it does nothing.
+ * What the address of --metrics serves over HTTP. Nobody can change anything there.
+ *
+ *   /metrics       the metrics of the job, for everyone who reaches the address
+ *   /              the status page, for those that the gate lets in (gate.h), as the next ones are
+ *   /job.json      what the page shows of the job, and
+ *   /output.json   of the output; ?rank=N for that of one rank (page_json.h)
+ *   /end.json      answered at the end of the job, or with {} after some seconds
+ *
+ * A request for what ranks and hosts use asks the agents, and is answered when they have answered,
+ * or when their time is over. Without requests the server does nothing.
  */
 #pragma once
 
@@ -9,6 +17,7 @@
 #include "io/listen_address.h"
 
 #define METRICS_PATH "/metrics"
+#define METRICS_SERVER_WAITS_MAX 16 /* pages that wait for the end; others ask in vain */
 
 struct metrics_server;
 
@@ -17,4 +26,9 @@ struct metrics_server *metrics_server_create(struct job *job, const struct liste
                                              struct error *err);
 void metrics_server_destroy(struct metrics_server *server); /* accepts NULL */
 
+/* The job has its verdict, and the loop runs no more: everyone who waits gets an answer. */
+void metrics_server_finish(struct metrics_server *server);
+
 const char *metrics_server_url(const struct metrics_server *server); /* with its path */
+/* The address of the status page, with its token. */
+const char *metrics_server_page(const struct metrics_server *server);

@@ -29,16 +29,21 @@ struct fixture {
     struct http_server *server;
     struct listen_address address;
     struct http_request *held; /* that of /later */
-    char asked[256];           /* "PATH ACCEPT" of the last one */
+    char asked[256];           /* "PATH QUERY ACCEPT HOST" of the last one */
+    int socket;                /* likewise */
     int count;
 };
 
-static void asked(void *context, struct http_request *request, const char *path, const char *accept)
+static void asked(void *context, struct http_request *request, const struct http_question *question)
 {
     struct fixture *f = context;
-    snprintf(f->asked, sizeof(f->asked), "%s %s", path, accept == NULL ? "-" : accept);
+    snprintf(f->asked, sizeof(f->asked), "%s %s %s %s", question->path,
+             question->query == NULL ? "-" : question->query, question->accept, question->host);
     f->count++;
-    if (strcmp(path, "/later") == 0)
+    f->socket = http_request_socket(request);
+    if (strcmp(question->path, "/own") == 0)
+        http_request_header(request, "Content-Security-Policy", "default-src 'self'");
+    if (strcmp(question->path, "/later") == 0)
         f->held = request;
     else
         http_request_answer(request, 200, "text/plain", "hello\n", 6);
@@ -113,7 +118,38 @@ static void test_get(void **state)
     int fd AUTO_FD = dial(f);
     say(fd, GET("/metrics?a=b"));
     expect(f, fd, "HTTP/1.1 200 ", "\r\n\r\nhello\n");
-    assert_string_equal(f->asked, "/metrics some/type");
+    assert_string_equal(f->asked, "/metrics a=b some/type x");
+    assert_true(f->socket >= 0);
+}
+
+/* A browser loads nothing for an answer that does not say so. */
+static void test_policy(void **state)
+{
+    struct fixture *f = *state;
+    int fd AUTO_FD = dial(f), other AUTO_FD = dial(f);
+    say(fd, GET("/now"));
+    expect(f, fd, "HTTP/1.1 200 ",
+           "\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n");
+    say(other, GET("/own"));
+    expect(f, other, "HTTP/1.1 200 ", "Content-Security-Policy: default-src 'self'\r\n");
+}
+
+/* The loop runs no more, and the client gets its answer all the same. */
+static void test_flush(void **state)
+{
+    struct fixture *f = *state;
+    char bytes[4096] = "";
+    int fd AUTO_FD = dial(f);
+    say(fd, GET("/later"));
+    for (int i = 0; i < RUN_LIMIT_MS && f->held == NULL; i++)
+        run_turns(f->loop, 1);
+    assert_non_null(f->held);
+    http_request_answer(f->held, 200, "text/plain", "the end\n", 8);
+    http_server_flush(f->server);
+    http_server_destroy(f->server);
+    f->server = NULL;
+    assert_true(fd_read(fd, bytes, sizeof(bytes) - 1) > 0);
+    assert_non_null(strstr(bytes, "\r\n\r\nthe end\n"));
 }
 
 static void test_later(void **state)
@@ -234,7 +270,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_get, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_policy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_flush, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_with_open_requests, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gone_client, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
