@@ -38,28 +38,38 @@ static void put_watts(double watts, struct buf *out)
     buf_printf(out, "%.0f W", watts);
 }
 
+static void put_progress(double percent, struct buf *out)
+{
+    buf_printf(out, "%.1f %%", percent);
+}
+
 /* The values of a rank. */
 static const struct column {
     const char *key, *title;
     void (*put)(double value, struct buf *out);
+    bool if_any; /* only if a rank has such a value */
 } columns[] = {
-    {"cpus", "cpu", put_share},
-    {"resident_bytes", "memory", put_bytes},
-    {"threads", "threads", put_count},
-    {"processes", "processes", put_count},
-    {"read_bytes", "read", put_bytes},
-    {"written_bytes", "written", put_bytes},
-    {"gpu_use_percent", "gpu", put_percentage},
-    {"gpu_power_w", "gpu power", put_watts},
-    {"gpu_memory_bytes", "gpu memory", put_bytes},
-    {"last_output_s", "last output", control_show_duration},
+    {"cpus", "cpu", put_share, false},
+    {"resident_bytes", "memory", put_bytes, false},
+    {"threads", "threads", put_count, false},
+    {"processes", "processes", put_count, false},
+    {"read_bytes", "read", put_bytes, false},
+    {"written_bytes", "written", put_bytes, false},
+    {"gpu_use_percent", "gpu", put_percentage, true},
+    {"gpu_power_w", "gpu power", put_watts, true},
+    {"gpu_memory_bytes", "gpu memory", put_bytes, true},
+    {"last_output_s", "last output", control_show_duration, false},
+    {"progress", "progress", put_progress, true},
 };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
+/* Of progress, its percent. */
 static double value_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
+    if (json_is_object(value))
+        value = json_object_get(value, "percent");
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
@@ -130,13 +140,12 @@ static void put_hosts(const json_t *hosts, struct buf *out)
     text_table_destroy(&table);
 }
 
-/* Columns of GPUs are only shown if a rank has one. */
-static bool is_shown(const json_t *ranks, const struct column *column)
+static bool is_shown(const struct column *column, const json_t *ranks)
 {
-    bool shown = strncmp(column->key, "gpu_", 4) != 0;
-    for (size_t i = 0; i < json_array_size(ranks) && !shown; i++)
-        shown = !isnan(value_of(json_array_get(ranks, i), column->key));
-    return shown;
+    bool found = !column->if_any;
+    for (size_t i = 0; i < json_array_size(ranks) && !found; i++)
+        found = !isnan(value_of(json_array_get(ranks, i), column->key));
+    return found;
 }
 
 static void add_rank(struct text_table *table, const json_t *rank, const bool *shown)
@@ -155,6 +164,8 @@ static void add_rank(struct text_table *table, const json_t *rank, const bool *s
             continue;
         double value = value_of(rank, columns[i].key);
         const char *mark = control_text_of(marks, columns[i].key, "");
+        if (!shown[i])
+            continue;
         if (isnan(value))
             buf_putc(&cell, '-');
         else
@@ -167,10 +178,10 @@ static void add_rank(struct text_table *table, const json_t *rank, const bool *s
 
 static void put_ranks(const json_t *ranks, struct buf *out)
 {
-    bool shown[COLUMNS];
     struct text_table table = {.columns = 3};
+    bool shown[COLUMNS];
     for (size_t i = 0; i < COLUMNS; i++) {
-        shown[i] = is_shown(ranks, &columns[i]);
+        shown[i] = is_shown(&columns[i], ranks);
         table.columns += shown[i];
     }
     text_table_add(&table, "");

@@ -52,6 +52,23 @@ class Top(Jobs):
         self.ask("stop", "--grace", 1)
         job.wait()
 
+    def test_progress(self):
+        """A column of its own, and in the JSON."""
+        script = 'echo ready; [ $RANK = 1 ] || echo "25.5 3600 epoch 2" >$HVDRUN_PROGRESS_FILE; exec sleep 1000'
+        job, _ = self.begin("-np", 2, "sh", "-c", script, count=2)
+        usage = wait_until(lambda: next((one for one in [self.once()] if any("progress" in rank for rank in one["ranks"])), None),
+                           "the progress of rank 0", patient(60))
+        found = {one["rank"]: one.get("progress") for one in usage["ranks"]}
+        self.assertIsNone(found[1])
+        self.assertEqual((found[0]["percent"], found[0]["text"]), (25.5, "epoch 2"))
+        self.assertTrue(3000 < found[0]["eta_s"] <= 3600, found)
+        shown = self.ask("top", "--once").stdout
+        self.assertRegex(shown, r"(?m)^ +rank .* last output +progress$")
+        self.assertRegex(shown, r"(?m)^ +0 .* 25\.5 %$")
+        self.assertRegex(shown, r"(?m)^ +1 .* -$")
+        self.ask("stop", "--grace", 1)
+        job.wait()
+
     def test_many_hosts(self):
         job, _, let_go = self.hang("-np", 3, "-H", "a:2,b:1", "--transport", "local", count=3)
         usage = self.once()

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "driver/tell/json_text.h"
+#include "driver/tell/progress_json.h"
 #include "driver/usage/sampler.h"
 
 static void set_bytes(json_t *object, const char *key, uint64_t bytes)
@@ -122,6 +123,9 @@ static json_t *rank_json(const struct job *job, int seat)
         int64_t age = clock_mono_ns() - record->output_ns;
         json_object_set_new(object, "last_output_s", json_real(age > 0 ? (double)age / 1e9 : 0));
     }
+    json_t *progress = progress_json_rank(job, seat);
+    if (progress != NULL)
+        json_object_set_new(object, "progress", progress);
     return object;
 }
 

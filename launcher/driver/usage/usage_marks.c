@@ -24,13 +24,17 @@ static const struct rule {
     {"gpu_power_w", {.floor = 50, .share = 0.25}},
     {"gpu_memory_bytes", {.floor = 1024 * MIB, .share = 0.25}},
     {"last_output_s", {.floor = 30, .share = 1}},
+    {"progress", {.floor = 5, .share = 0.1}}, /* percent */
 };
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
+/* Of progress, its percent. */
 static double value_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
+    if (json_is_object(value))
+        value = json_object_get(value, "percent");
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 

@@ -62,6 +62,24 @@ static void test_little(void **state)
            "  0     ?     -    -       -        -          -     -        -\n");
 }
 
+/* A column of its own, and a rank that is behind comes first. */
+static void test_progress(void **state)
+{
+    (void)state;
+    expect("{\"ranks\":[{\"rank\":0,\"progress\":{\"percent\":50.25}},"
+           "{\"rank\":1,\"progress\":{\"percent\":51}},{\"rank\":2,\"progress\":{\"percent\":9}},"
+           "{\"rank\":3,\"progress\":{\"text\":\"soon\"}}]}",
+           "job: state unknown, 4 ranks on 0 hosts, up 0 s\n"
+           "\n"
+           "  host  load  memory  cpu waits  memory waits  io waits\n"
+           "\n"
+           "   rank  host  cpu  memory  threads  processes  read  written  last output  progress\n"
+           "*  2     ?     -    -       -        -          -     -        -            9.0 % <\n"
+           "   0     ?     -    -       -        -          -     -        -            50.2 %\n"
+           "   1     ?     -    -       -        -          -     -        -            51.0 %\n"
+           "   3     ?     -    -       -        -          -     -        -            -\n");
+}
+
 static void expect_mark(const json_t *ranks, size_t place, int rank, const char *marks)
 {
     const json_t *one = json_array_get(ranks, place);
@@ -119,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_one_that_differs),
         cmocka_unit_test(test_little),
         cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
