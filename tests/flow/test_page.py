@@ -26,6 +26,19 @@ echo ready; echo I am rank $RANK >&2
 [ $RANK != 0 ] || echo '42.5 360 epoch 3 of 7' > $HVDRUN_PROGRESS_FILE
 while :; do sleep 0.1; done"""
 
+# What the picture shows.
+TRAIN = """#!/bin/sh
+echo ready; step=900
+[ $RANK != 9 ] || for loader in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 600 & done
+while [ $step -lt 2000 ]; do
+  step=$((step + 1)); done=$((step / 20)); spin=0
+  echo "$done.$((step % 20 * 5)) $((2000 - step)) epoch 3 of 7" > $HVDRUN_PROGRESS_FILE
+  [ $((step % 5 + RANK)) != 5 ] || echo "step $step: loss 0.$((2900 - step))"
+  while [ $spin -lt 3000 ]; do spin=$((spin + 1)); done
+  [ $RANK.$HVDRUN_EPOCH.$step != 13.1.908 ] || { echo 'CUDA error: uncorrectable ECC error encountered' >&2; exit 1; }
+  sleep 0.5
+done"""
+
 
 def ask_status(page, path="/", name="127.0.0.1"):
     """The status, headers and text of an answer to a request that names the server `name`."""
@@ -308,25 +321,9 @@ class InABrowser(Page, Elastic):
         self.no_problem()
         self.end(job)
 
-
-TRAIN = """#!/bin/sh
-echo ready; step=900
-[ $RANK != 9 ] || for loader in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 600 & done
-while [ $step -lt 2000 ]; do
-  step=$((step + 1)); done=$((step / 20)); spin=0
-  echo "$done.$((step % 20 * 5)) $((2000 - step)) epoch 3 of 7" > $HVDRUN_PROGRESS_FILE
-  [ $((step % 5 + RANK)) != 5 ] || echo "step $step: loss 0.$((2900 - step))"
-  while [ $spin -lt 3000 ]; do spin=$((spin + 1)); done
-  [ $RANK.$HVDRUN_EPOCH.$step != 13.1.908 ] || { echo 'CUDA error: uncorrectable ECC error encountered' >&2; exit 1; }
-  sleep 0.5
-done"""
-
-
-@unittest.skipUnless(os.environ.get("HVDRUN_PICTURE"), "only with HVDRUN_PICTURE=FILE")
-class Picture(InABrowser):
-    """That of the documents: HVDRUN_PICTURE=docs/page.png tests/flow/test_page.py Picture.test_picture"""
-
+    @unittest.skipUnless(os.environ.get("HVDRUN_PICTURE"), "only with HVDRUN_PICTURE=FILE")
     def test_picture(self):
+        """That of the documents: HVDRUN_PICTURE=docs/page.png tests/flow/test_page.py InABrowser.test_picture"""
         self.write("train.sh", TRAIN, 0o755)
         job, _, page = self.serve_page("-np", 16, "--min-np", 8, "-H", "node1:4,node2:4,node3:4,node4:4", "--transport", "local",
                                        "--blacklist-cooldown-range", "1", "2", script="exec ./train.sh", count=16)

@@ -82,7 +82,7 @@ function tilesOf(job) {
   if (page.ended)
     list.push([duration(job.up_s), "run time"]);
   else
-    list.push([isNumber(job.last_output_s) ? duration(job.last_output_s) : "–", "since the last output"]);
+    list.push([isNumber(job.last_output_s) ? duration(job.last_output_s) : "–", "since last output"]);
   return list;
 }
 
