@@ -6,7 +6,7 @@ A call counts as another one when hvdrun comes to it another way; HVDRUN_TORTURE
 itself, HVDRUN_TORTURE=SCENE,... only these scenes.
 """
 # ctest limit: 5400
-# ctest each HVDRUN_TORTURE: plain two_nodes files report stdin much failure restart horovod check dry_run version help pmi1 pmix record
+# ctest each HVDRUN_TORTURE: plain two_nodes files report stdin much failure restart horovod check dry_run version help pmi1 pmix record page
 
 import os
 import unittest

@@ -3,6 +3,7 @@
 
 import json
 import os
+import socket
 
 from ground import mpi_worker, worker
 from torture import Scene
@@ -10,6 +11,22 @@ from torture import Scene
 ELASTIC = """#!/bin/sh
 echo "rank $RANK of $WORLD_SIZE restart $TORCHELASTIC_RESTART_COUNT"
 [ "$RANK" != 1 ] || [ "$HVDRUN_EPOCH" -gt 1 ] || exit 3
+"""
+# A rank that asks for what --metrics serves. It says which answers it got, and ends well without them, too.
+ASK = """import http.client, sys
+got = []
+for path in ("/metrics", "/", "/job.json", "/output.json?rank=0", "/nosuch"):
+    try:
+        one = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=5)
+        one.request("GET", path)
+        answer = one.getresponse()
+        answer.read()
+        got.append(str(answer.status))
+    except (OSError, http.client.HTTPException):
+        got.append("none")
+with open("answers", "w") as file:
+    file.write(" ".join(got))
+print("asked")
 """
 MUCH = 20000
 TEXT = b"some text\nand more\n" * 20
@@ -35,6 +52,19 @@ def _report(test, result):
     with open(test.box.path("events"), encoding="utf-8") as file:
         events = [json.loads(line)["event"] for line in file]
     test.assertEqual((events[0], events[-1]), ("job_start", "job_end"), events)
+
+
+def _answers(test, result):
+    with open(test.box.path("answers"), encoding="ascii") as file:
+        got = file.read().split()
+    test.assertEqual(len(got), 5, got)
+    test.assertLessEqual(set(got), {"200", "403", "404", "503", "none"}, got)
+
+
+def _free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def _blame(test, result):
@@ -65,7 +95,7 @@ def ssh_scenes(test):
 
 def scenes(test):
     """By name. `test` is a Flow, in whose working folder they run."""
-    once = test.write("elastic.sh", ELASTIC, 0o755)
+    once, ask, port = test.write("elastic.sh", ELASTIC, 0o755), test.write("ask.py", ASK), _free_port()
     local, mpi = ["--transport", "local"], {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
     all_scenes = [
         Scene("plain", ["-np", 2, worker("hello")], lines=hello(2)),
@@ -75,6 +105,8 @@ def scenes(test):
               check=_report, files=["report", "events"]),
         Scene("record", ["-np", 2, "sh", "-c", "sleep 0.1; echo rank $RANK"],  # long enough for a socket and a log
               lines=[f"[{rank}]<stdout>:rank {rank}" for rank in range(2)], roles=["driver"]),
+        Scene("page", ["-np", 1, "--metrics", port, "/usr/bin/python3", "-S", ask, port], lines=["[0]<stdout>:asked"],
+              check=_answers, files=["answers"], roles=["driver"]),
         Scene("stdin", ["-np", 2, "--stdin", "all", "cat"], stdin=TEXT,
               lines=[f"[{rank}]<stdout>:{line}" for rank in range(2) for line in TEXT.decode().splitlines()]),
         Scene("much", ["-np", 2, "seq", 1, MUCH],  # for which the agent has another way than for a line

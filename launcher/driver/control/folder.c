@@ -199,15 +199,28 @@ static bool has_record(int folder, const char *job)
     return faccessat(folder, record, F_OK, 0) == 0;
 }
 
+static int64_t bytes_of_logs(const struct listing *listing)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < listing->count; i++)
+        bytes += listing->entries[i].job == NULL ? 0 : listing->entries[i].bytes;
+    return bytes;
+}
+
+/* To see whether a job runs costs the most. It matters only for a log that would go. */
 static void tidy_logs(int folder, const struct listing *listing)
 {
     int64_t bytes = 0;
+    bool many = bytes_of_logs(listing) > JOB_LOGS_BYTES;
     for (size_t i = 0; i < listing->count; i++) {
         const struct entry *entry = &listing->entries[i];
-        if (entry->job == NULL || job_folder_runs(folder, entry->job))
+        if (entry->job == NULL)
+            continue;
+        bool recorded = has_record(folder, entry->job);
+        if ((recorded && !many) || job_folder_runs(folder, entry->job))
             continue;
         bytes += entry->bytes;
-        if (bytes > JOB_LOGS_BYTES || !has_record(folder, entry->job))
+        if (bytes > JOB_LOGS_BYTES || !recorded)
             unlinkat(folder, entry->name, 0);
     }
 }
