@@ -88,6 +88,12 @@ class Hosts(Elastic, OnEvent):
         self.assertEqual(lost["host"], "b")
         self.assertIn("ended", self.names())
 
+    def test_hung(self):
+        self.expect(self.start("--on-event", self.recorder(), "--hang-timeout", 2, "--grace", 1, "-np", 2, "sleep", 600).wait(), 119)
+        hung, = [one for one in self.heard() if one["event"] == "hung"]
+        self.assertRegex(hung["text"], "^the job hangs: no rank has shown progress for --hang-timeout 2.0 s")
+        self.assertIn("ended", self.names())
+
     def test_restarted(self):
         self.expect(self.start_elastic("-H", "a:2", "--max-restarts", 1, "--on-event", self.recorder(), "sh", "-c",
                                        'sleep 0.3; [ "$HVDRUN_EPOCH$RANK" != 11 ] || kill -9 $$; sleep 0.5').wait(), 0)
