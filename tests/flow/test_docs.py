@@ -31,7 +31,8 @@ def block_pattern(words):
 
 HOSTS_BLOCK = block_pattern("console hosts")
 STATUS = re.compile(r"#\s*status (\d+)\s*$")
-VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\d+\.\d+"), "N.N"),
+VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\b127\.0\.0\.1:\d+"), "HERE:N"),
+           (re.compile(r"\d+\.\d+"), "N.N"),
            (re.compile(r"\bhvdrun-\S+-\d+\b"), "JOB"), (re.compile(r"\b\d+ s\b"), "N s"), (re.compile(r" {2,}"), "  "),
            (re.compile(r"^\d\d:\d\d:\d\d\b"), "TIME")]
 
