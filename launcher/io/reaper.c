@@ -28,14 +28,15 @@ void reaper_destroy(struct reaper *reaper)
     free(reaper);
 }
 
-/* Calls `exited` for one child that has ended (pid -1: any); false: there is none. */
+/* Calls `exited` for one child that has ended (pid -1: any); false: there is none. A thread of ours
+ * that traces a process makes the kernel tell of stops too, asked for or not. */
 static bool collect(struct reaper *reaper, pid_t pid, int64_t when_ns)
 {
     struct reaper_exit exit = {.when_ns = when_ns};
     do {
         exit.pid = wait4(pid, &exit.wait_status, WNOHANG, &exit.usage);
     } while (exit.pid < 0 && errno == EINTR);
-    if (exit.pid > 0)
+    if (exit.pid > 0 && !WIFSTOPPED(exit.wait_status))
         reaper->exited(reaper->context, &exit);
     return exit.pid > 0;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -188,6 +189,33 @@ static void test_children_are_ignored_no_more(void **state)
     assert_int_equal(WEXITSTATUS(exit_of(f, pid)->wait_status), 7);
 }
 
+/* Another thread of this process may trace a worker: its stops are reported like exits. */
+static void test_a_traced_child_is_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    siginfo_t info = {.si_pid = 0};
+    pid_t pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        skip();
+    }
+    assert_int_equal(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT), 0);
+    reaper_collect(f->reaper);
+    reaper_collect_one(f->reaper, pid);
+    assert_int_equal(f->count, 0);
+    assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+    kill(pid, SIGKILL);
+    f->wanted = 1;
+    run_loop(f->loop);
+    assert_int_equal(WTERMSIG(exit_of(f, pid)->wait_status), SIGKILL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -198,6 +226,7 @@ int main(void)
         TEST(test_a_running_child_is_left_alone),
         TEST(test_orphans),
         TEST(test_children_are_ignored_no_more),
+        TEST(test_a_traced_child_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
