@@ -53,6 +53,20 @@ static inline void python_child_settle(pid_t pid)
     }
 }
 
+/* The groups that run. A test that fails leaves its own to python_children_end(). */
+#define PYTHON_CHILDREN_MAX 64
+static pid_t python_children[PYTHON_CHILDREN_MAX];
+
+static inline void python_child_note(pid_t from, pid_t to)
+{
+    for (int i = 0; i < PYTHON_CHILDREN_MAX; i++) {
+        if (python_children[i] == from) {
+            python_children[i] = to;
+            return;
+        }
+    }
+}
+
 /* Runs a program in a process group of its own, until it has written a byte. -1: it did not. */
 static inline pid_t python_child_run(const char *program, const char *one, const char *two,
                                      const char *three)
@@ -70,8 +84,12 @@ static inline pid_t python_child_run(const char *program, const char *one, const
         _exit(127);
     }
     close(ends[1]);
+    if (pid > 0)
+        setpgid(pid, pid); /* one of both is first */
+    python_child_note(0, pid);
     if (read(ends[0], &byte, 1) != 1) {
         waitpid(pid, NULL, 0);
+        python_child_note(pid, 0);
         pid = -1;
     }
     close(ends[0]);
@@ -92,6 +110,19 @@ static inline pid_t python_child(const char *python, const char *source, bool sl
 
 static inline void python_child_end(pid_t pid)
 {
+    kill(-pid, SIGKILL); /* and what it has started */
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
+    python_child_note(pid, 0);
+}
+
+/* A teardown: also after a failed assertion, nothing runs on. */
+static inline int python_children_end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < PYTHON_CHILDREN_MAX; i++) {
+        if (python_children[i] > 0)
+            python_child_end(python_children[i]);
+    }
+    return 0;
 }

@@ -237,13 +237,13 @@ static void test_a_process_that_hides(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_python_that_waits),
-        cmocka_unit_test(test_the_holder_of_the_gil),
-        cmocka_unit_test(test_a_python_that_runs),
-        cmocka_unit_test(test_a_deep_stack),
-        cmocka_unit_test(test_no_python),
-        cmocka_unit_test(test_too_late),
-        cmocka_unit_test(test_a_process_that_hides),
+        cmocka_unit_test_teardown(test_a_python_that_waits, python_children_end),
+        cmocka_unit_test_teardown(test_the_holder_of_the_gil, python_children_end),
+        cmocka_unit_test_teardown(test_a_python_that_runs, python_children_end),
+        cmocka_unit_test_teardown(test_a_deep_stack, python_children_end),
+        cmocka_unit_test_teardown(test_no_python, python_children_end),
+        cmocka_unit_test_teardown(test_too_late, python_children_end),
+        cmocka_unit_test_teardown(test_a_process_that_hides, python_children_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
