@@ -8,6 +8,9 @@
 #define ARMED_CPU_US 50000 /* of a program that has begun to do something */
 #define BUSY_PERCENT 1     /* of one processor; threads that only look at a clock use less */
 #define BUSY_MIN_US 30000  /* the kernel counts in ticks of 10 ms */
+#define BUSY_SLOWLY_PERCENT                                               \
+    5 /* since it is quiet: samples of a short limit see less than a tick \
+       */
 #define FAULTS_PER_S 16
 #define FAULTS_MIN 64
 #define WAITS_PER_S 4
@@ -19,9 +22,10 @@ struct rank {
     struct hang_sample last;
     int64_t last_ms;
     int64_t quiet_ms;
-    bool spins;     /* at some time since it has been quiet */
-    uint64_t place; /* since then; 0: not looked at */
-    int looks;      /* that showed this place */
+    uint64_t quiet_cpu_us; /* when this began */
+    bool spins;            /* at some time since it has been quiet */
+    uint64_t place;        /* since then; 0: not looked at */
+    int looks;             /* that showed this place */
 };
 
 struct hang {
@@ -90,6 +94,7 @@ void hang_seat(struct hang *hang, int seat, bool runs)
 static void moved(struct rank *rank)
 {
     rank->quiet_ms = 0;
+    rank->quiet_cpu_us = rank->last.cpu_us;
     rank->spins = false;
     rank->place = 0;
     rank->looks = 0;
@@ -121,6 +126,13 @@ static enum hang_way way_of(const struct hang_sample *last, const struct hang_sa
     return works ? HANG_MOVES : HANG_SPINS;
 }
 
+/* A host with too many processes gives a rank that spins only a little of each sample. */
+static bool spins_slowly(const struct rank *rank)
+{
+    return exceeds(rank->quiet_cpu_us, rank->last.cpu_us, rank->quiet_ms,
+                   BUSY_SLOWLY_PERCENT * 10000, BUSY_MIN_US);
+}
+
 static bool has_begun(const struct hang_sample *sample)
 {
     return sample->output > 0 || sample->operations > 0 || sample->io_bytes >= HANG_IO_BYTES ||
@@ -139,14 +151,15 @@ void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, 
     if (unknown || sample->debugged)
         expects_restart(hang->expects, now_ms);
     hang->armed = hang->armed || has_begun(sample);
-    if (way == HANG_MOVES)
-        moved(rank);
-    else
-        rank->quiet_ms += elapsed;
-    rank->spins = rank->spins || way == HANG_SPINS;
     rank->last = *sample;
     rank->last_ms = now_ms;
     rank->sampled = true;
+    if (way == HANG_MOVES) {
+        moved(rank);
+        return;
+    }
+    rank->quiet_ms += elapsed;
+    rank->spins = rank->spins || way == HANG_SPINS || spins_slowly(rank);
 }
 
 void hang_place(struct hang *hang, int seat, uint64_t place)

@@ -158,6 +158,34 @@ static void test_a_rank_that_spins(void **state)
     assert_int_equal(spin(late, 6), -1);
 }
 
+/* The samples of a short limit, on a host with too many processes: each sees a part of a tick or
+ * two. The stack cannot be read. Returns whether that counts as a hang. */
+static bool spin_slowly(uint64_t cpu_us)
+{
+    struct fixture f;
+    bool found = false;
+    begin(&f, 0, 2, 1);
+    for (int i = 0; i < 100 && !found; i++) {
+        f.ranks[0].cpu_us += cpu_us;
+        f.now += HANG_PERIOD_MIN_MS;
+        hang_sample(f.hang, 0, &f.ranks[0], f.now);
+        enum hang_news news = hang_tick(f.hang, f.now);
+        found = news == HANG_FOUND;
+        if (news == HANG_LOOK)
+            hang_place(f.hang, 0, 0);
+    }
+    hang_destroy(f.hang);
+    return found;
+}
+
+static void test_a_rank_that_spins_slowly(void **state)
+{
+    (void)state;
+    assert_false(spin_slowly(20000));
+    assert_false(spin_slowly(10000));
+    assert_true(spin_slowly(1000)); /* this one waits, and looks at a clock */
+}
+
 /* A debugger, a host that stands still, a worker that is replaced, and a rank that is new. */
 static void test_what_is_no_silence(void **state)
 {
@@ -211,10 +239,15 @@ static void test_periods_and_strangers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_wait),          cmocka_unit_test(test_a_warning_comes_first),
-        cmocka_unit_test(test_progress),          cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_a_rank_that_spins), cmocka_unit_test(test_what_is_no_silence),
-        cmocka_unit_test(test_not_armed),         cmocka_unit_test(test_periods_and_strangers),
+        cmocka_unit_test(test_all_wait),
+        cmocka_unit_test(test_a_warning_comes_first),
+        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_a_rank_that_spins),
+        cmocka_unit_test(test_what_is_no_silence),
+        cmocka_unit_test(test_a_rank_that_spins_slowly),
+        cmocka_unit_test(test_not_armed),
+        cmocka_unit_test(test_periods_and_strangers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
