@@ -44,7 +44,7 @@ function(stage_strip)
   file(CHMOD ${shared} ${libhvd} ${engines} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
 endfunction()
 
-# The packages that programs and modules link with. PMIx and the ssh program are only recommended: apt
+# The packages that programs and modules link with. PMIx, libdw and the ssh program are only recommended: apt
 # installs them by default, but you can leave them out. PMIx brings graphics libraries that a node
 # without MPI does not need. The ssh program reads ~/.ssh/config. The libraries of libhvd's engines are
 # suggested: a job needs at most one of them, and a host that only launches jobs needs none.
@@ -53,9 +53,9 @@ function(stage_dependencies depends recommends suggests)
   file(MAKE_DIRECTORY ${scratch}/debian)
   file(WRITE ${scratch}/debian/control "Source: hvdrun\n\nPackage: hvdrun\nArchitecture: any\n")
   file(GLOB programs LIST_DIRECTORIES false ${usr}/bin/* ${modules}/*)
-  list(FILTER programs EXCLUDE REGEX "/hvdrun-pmix\\.so$")
+  list(FILTER programs EXCLUDE REGEX "/hvdrun-(pmix|unwind)\\.so$")
   execute_process(
-    COMMAND ${CPACK_HVDRUN_SHLIBDEPS} -O -dDepends ${programs} ${libhvd} -dRecommends ${modules}/hvdrun-pmix.so
+    COMMAND ${CPACK_HVDRUN_SHLIBDEPS} -O -dDepends ${programs} ${libhvd} -dRecommends ${modules}/hvdrun-pmix.so ${modules}/hvdrun-unwind.so
       -dSuggests ${engines}
     WORKING_DIRECTORY ${scratch} OUTPUT_VARIABLE found ERROR_VARIABLE problem RESULT_VARIABLE status)
   file(REMOVE_RECURSE ${scratch})

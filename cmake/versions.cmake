@@ -30,4 +30,4 @@ set_source_files_properties(
   ${PROJECT_SOURCE_DIR}/launcher/cli/about.c ${PROJECT_SOURCE_DIR}/launcher/cli/library_versions.c
   TARGET_DIRECTORY room_cli
   PROPERTIES COMPILE_DEFINITIONS
-    "HVDRUN_COMPILER=\"${compiler}\";HVDRUN_MACHINE=\"${CMAKE_SYSTEM_PROCESSOR}\";HVDRUN_CONTAINED=\"${contained}\";HVDRUN_PMIX_BUILT=\"${dep_pmix_VERSION}\";HVDRUN_HWLOC_BUILT=\"${hwloc_built}\";HVDRUN_SSH2_BUILT=\"${dep_ssh2_VERSION}\";HVDRUN_OPENSSL_BUILT=\"${dep_ssl_VERSION}\"")
+    "HVDRUN_COMPILER=\"${compiler}\";HVDRUN_MACHINE=\"${CMAKE_SYSTEM_PROCESSOR}\";HVDRUN_CONTAINED=\"${contained}\";HVDRUN_PMIX_BUILT=\"${dep_pmix_VERSION}\";HVDRUN_HWLOC_BUILT=\"${hwloc_built}\";HVDRUN_SSH2_BUILT=\"${dep_ssh2_VERSION}\";HVDRUN_OPENSSL_BUILT=\"${dep_ssl_VERSION}\";HVDRUN_DW_BUILT=\"${dep_dw_VERSION}\"")

@@ -21,6 +21,7 @@
 #include "agent/progress_desk.h"
 #include "agent/progress_door.h"
 #include "agent/rendezvous_door.h"
+#include "agent/state_desk.h"
 #include "agent/usage.h"
 #include "agent/worker_lines.h"
 #include "base/clock.h"
@@ -238,6 +239,7 @@ static void agent_close(struct agent *agent)
     notifier_destroy(agent->notifier);
     check_destroy(agent->check);
     usage_destroy(agent->usage);
+    state_desk_destroy(agent->states);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);

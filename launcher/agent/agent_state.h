@@ -24,6 +24,7 @@ struct notifier;
 struct progress_desk;
 struct progress_door;
 struct rendezvous_door;
+struct state_desk;
 struct tls_stream;
 struct usage;
 struct worker_lines;
@@ -53,9 +54,10 @@ struct agent {
     struct crews *crews;
     struct notifier *notifier;
     struct departure *departure;
-    struct check *check; /* NULL until the driver asks */
-    struct usage *usage; /* likewise */
-    char *gpu_program;   /* of the helper process that asks for the GPUs */
+    struct check *check;       /* NULL until the driver asks */
+    struct usage *usage;       /* likewise */
+    struct state_desk *states; /* likewise */
+    char *gpu_program;         /* of the helper process that asks for the GPUs */
     struct gpu_sampler *gpus;
     char *job_id;
     int64_t grace_ms, drain_ms;

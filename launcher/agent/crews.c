@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/rank_stacks.h"
 #include "base/mem.h"
 
 struct crews {
@@ -170,25 +169,21 @@ static void add_progress(const struct worker_lines *lines, struct crew_states *s
     }
 }
 
-void crews_report_states(const struct crews *crews, const struct worker_lines *lines,
-                         uint32_t round, const struct post *post)
+void crews_states(const struct crews *crews, const struct worker_lines *lines,
+                  struct crew_states *out)
 {
-    Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
-    message.round = round;
-    struct crew_states states = {NULL, NULL, STRV_INIT};
+    *out = (struct crew_states){NULL, NULL, STRV_INIT};
     /* Seats of older crews whose workers have ended may be others' now. */
     for (size_t i = 0; i < crews->count; i++)
-        crew_states(crews->list[i], i + 1 == crews->count, &states);
-    add_progress(lines, &states);
-    message.seats = states.seats;
-    message.texts = states.texts.items;
-    message.n_seats = message.n_texts = states.texts.count;
-    rank_stacks_fill(states.pids, &message);
-    post_message(post, FRAME_STATE_REPORT, &message.base);
-    rank_stacks_free(&message);
-    free(states.seats);
-    free(states.pids);
-    strv_destroy(&states.texts);
+        crew_states(crews->list[i], i + 1 == crews->count, out);
+    add_progress(lines, out);
+}
+
+void crew_states_destroy(struct crew_states *states)
+{
+    free(states->seats);
+    free(states->pids);
+    strv_destroy(&states->texts);
 }
 
 void crews_walk_live(const struct crews *crews,

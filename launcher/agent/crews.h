@@ -41,9 +41,10 @@ void crews_resize(struct crews *crews, int rows, int columns);
 void crews_cut(struct crews *crews);
 void crews_write_deadline(const struct crews *crews, const struct deadline *deadline,
                           const struct log *log);
-/* One frame. `lines` (may be NULL) say how far each worker has come. `round` is the driver's. */
-void crews_report_states(const struct crews *crews, const struct worker_lines *lines,
-                         uint32_t round, const struct post *post);
+/* What all workers are doing. `lines` (may be NULL) say how far each of them has come. */
+void crews_states(const struct crews *crews, const struct worker_lines *lines,
+                  struct crew_states *out);
+void crew_states_destroy(struct crew_states *states);
 
 void crews_walk_live(const struct crews *crews,
                      void (*each)(void *context, uint32_t seat, pid_t pid), void *context);

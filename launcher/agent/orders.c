@@ -7,6 +7,7 @@
 #include "agent/crew_orders.h"
 #include "agent/node_orders.h"
 #include "agent/pulse.h"
+#include "agent/state_desk.h"
 #include "agent/usage.h"
 #include "base/clock.h"
 
@@ -46,7 +47,9 @@ static void state_request(struct agent *agent, const struct frame_header *header
         agent_end_breach(agent, "STATE_REQUEST cannot be read");
         return;
     }
-    crews_report_states(agent->crews, agent->lines, message->round, &agent->post);
+    if (agent->states == NULL)
+        agent->states = state_desk_create(agent->loop, &agent->post, agent->modules);
+    state_desk_ask(agent->states, agent->crews, agent->lines, message->round, message->native);
     hvdrun__state_request__free_unpacked(message, NULL);
 }
 

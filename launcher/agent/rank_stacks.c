@@ -15,36 +15,87 @@
 #define ITEMS_MAX 8192                  /* of all workers */
 #define RANK_BYTES ((size_t)64 << 10)   /* of text, for one worker */
 #define MESSAGE_BYTES ((size_t)4 << 20) /* for all of them */
-#define FRAME_BYTES 16                  /* a frame costs this and its text */
+#define REMARKS_MAX 4
+#define FRAME_BYTES 16 /* a frame costs this and its text */
 
-struct items {
-    struct stack_item *list;
-    size_t count;
+/* The processes of one worker among the items. */
+struct span {
+    size_t own;           /* the worker itself; NO_ITEM: it does not run */
+    size_t below, beyond; /* those below it: from `below`, before `beyond` */
 };
 
-static void add_item(struct items *items, size_t rank, pid_t pid)
+#define NO_ITEM SIZE_MAX
+
+struct rank_stacks {
+    struct stack_item *items;
+    size_t count;
+    struct span *spans;
+    size_t ranks;
+    struct stack_readers *readers; /* NULL: they have ended */
+};
+
+static void add_item(struct rank_stacks *stacks, size_t rank, pid_t pid)
 {
-    if (items->count == ITEMS_MAX)
+    if (stacks->count == ITEMS_MAX)
         return;
-    items->list = mem_resize_array(items->list, items->count + 1, sizeof(*items->list));
-    items->list[items->count++] = (struct stack_item){.rank = rank, .pid = pid};
+    stacks->items = mem_resize_array(stacks->items, stacks->count + 1, sizeof(*stacks->items));
+    stacks->items[stacks->count++] = (struct stack_item){.rank = rank, .pid = pid};
 }
 
 /* All workers first, then the processes below them, so that a worker with many children does not
  * take the time of the others. */
-static void list_processes(const pid_t *pids, size_t count, struct items *items)
+static void list_processes(const pid_t *pids, struct rank_stacks *stacks)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < stacks->ranks; i++) {
+        size_t own = stacks->count;
         if (pids[i] > 0)
-            add_item(items, i, pids[i]);
+            add_item(stacks, i, pids[i]);
+        stacks->spans[i].own = stacks->count > own ? own : NO_ITEM;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < stacks->ranks; i++) {
         pid_t *below = NULL;
         size_t found = pids[i] > 0 ? descendants_list(pids[i], &below) : 0;
+        stacks->spans[i].below = stacks->count;
         for (size_t j = 0; j < found && j + 1 < PROCESSES_MAX; j++)
-            add_item(items, i, below[j]);
+            add_item(stacks, i, below[j]);
+        stacks->spans[i].beyond = stacks->count;
         free(below);
     }
+}
+
+struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count,
+                                       const struct unwind_module *module)
+{
+    struct rank_stacks *stacks = mem_alloc(sizeof(*stacks));
+    int64_t limit_ms = module != NULL ? RANK_STACKS_NATIVE_MS : RANK_STACKS_MS;
+    *stacks =
+        (struct rank_stacks){.spans = mem_array(count + 1, sizeof(*stacks->spans)), .ranks = count};
+    list_processes(pids, stacks);
+    stacks->readers = stack_readers_create(stacks->items, stacks->count, module,
+                                           clock_mono_ns() + limit_ms * 1000000);
+    return stacks;
+}
+
+bool rank_stacks_advance(struct rank_stacks *stacks)
+{
+    if (stacks->readers == NULL || !stack_readers_advance(stacks->readers))
+        return stacks->readers == NULL;
+    stack_readers_end(stacks->readers, stacks->items);
+    stacks->readers = NULL;
+    return true;
+}
+
+void rank_stacks_destroy(struct rank_stacks *stacks)
+{
+    if (stacks == NULL)
+        return;
+    if (stacks->readers != NULL)
+        stack_readers_end(stacks->readers, stacks->items);
+    for (size_t i = 0; i < stacks->count; i++)
+        process_stacks_destroy(&stacks->items[i].stacks);
+    free(stacks->items);
+    free(stacks->spans);
+    free(stacks);
 }
 
 struct builder {
@@ -60,6 +111,7 @@ static Hvdrun__PythonFrame *new_frame(const struct process_frame *source)
     frame->function = mem_strdup(source->function);
     frame->file = mem_strdup(source->file);
     frame->line = source->line > 0 ? (uint32_t)source->line : 0;
+    frame->native = source->native;
     return frame;
 }
 
@@ -129,81 +181,121 @@ static void add_process(struct builder *builder, const struct process_stacks *pr
     }
 }
 
-/* A process that does not run Python. Returns false if it has gone. */
-static bool add_bare(struct builder *builder, pid_t pid, bool child)
+/* Remarks that differ; a few of them say it all. */
+static void add_remark(Hvdrun__StateReport *message, const char *remark)
 {
-    struct proc_state state;
-    bool there = proc_state_read(pid, &state) == 0 && afford(builder, NULL);
-    if (there) {
-        Hvdrun__PythonStack *stack = new_stack(builder, child ? STACK_CHILD : STACK_MAIN);
-        char *text AUTO_FREE = mem_printf("process %s", state.name);
-        stack->doing = mem_strdup(state.doing);
-        stack->trouble = mem_strdup("");
-        stack->name = mem_strdup("");
-        stack->bare = true;
-        stack->frames = mem_array(1, sizeof(Hvdrun__PythonFrame *));
-        stack->frames[stack->n_frames++] =
-            new_frame(&(struct process_frame){.function = text, .file = ""});
+    for (size_t i = 0; i < message->n_remarks; i++) {
+        if (strcmp(message->remarks[i], remark) == 0)
+            return;
     }
+    if (message->n_remarks == REMARKS_MAX)
+        return;
+    message->remarks =
+        mem_resize_array(message->remarks, message->n_remarks + 1, sizeof(*message->remarks));
+    message->remarks[message->n_remarks++] = mem_strdup(remark);
+}
+
+/* One thread of a process that does not run Python, below the name of the process. */
+static void add_bare_thread(struct builder *builder, const struct proc_state *state,
+                            const struct process_thread *thread, enum stack_role role)
+{
+    if (!afford(builder, thread))
+        return;
+    Hvdrun__PythonStack *stack = new_stack(builder, role);
+    size_t count = thread != NULL ? thread->count : 0;
+    char *text AUTO_FREE = mem_printf("process %s", state->name);
+    stack->doing = thread != NULL && !thread->main ? doing_of(thread) : mem_strdup(state->doing);
+    stack->trouble = mem_strdup("");
+    stack->name = mem_strdup(thread != NULL ? thread->name : "");
+    stack->bare = true;
+    stack->frames = mem_array(count + 1, sizeof(Hvdrun__PythonFrame *));
+    stack->frames[stack->n_frames++] =
+        new_frame(&(struct process_frame){.function = text, .file = ""});
+    for (size_t i = 0; i < count; i++)
+        stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
+}
+
+/* A process that does not run Python. Returns false if it has gone. */
+static bool add_bare(struct builder *builder, const struct stack_item *item, bool child)
+{
+    const struct process_stacks *process = &item->stacks;
+    struct proc_state state;
+    bool there = proc_state_read(item->pid, &state) == 0, has_main = false;
+    for (size_t i = 0; there && i < process->count; i++) {
+        const struct process_thread *thread = &process->threads[i];
+        has_main = has_main || thread->main;
+        add_bare_thread(builder, &state, thread,
+                        child          ? STACK_CHILD
+                        : thread->main ? STACK_MAIN
+                                       : STACK_OTHER);
+    }
+    if (there && !has_main)
+        add_bare_thread(builder, &state, NULL, child ? STACK_CHILD : STACK_MAIN);
     proc_state_destroy(&state);
     return there;
 }
 
-static bool has_python(const struct items *items, size_t rank)
+static bool has_python(const struct rank_stacks *stacks, const struct span *span)
 {
-    for (size_t i = 0; i < items->count; i++) {
-        if (items->list[i].rank == rank && items->list[i].done && items->list[i].python)
-            return true;
-    }
-    return false;
+    bool has = span->own != NO_ITEM && stacks->items[span->own].python;
+    for (size_t i = span->below; i < span->beyond && !has; i++)
+        has = stacks->items[i].python;
+    return has;
 }
 
-/* The items of one worker: itself, then those below it, parents first. A worker that only waits for
- * Python below it is left out. */
-static void add_rank(struct builder *builder, const pid_t *pids, const struct items *items,
-                     size_t rank)
+/* Returns whether it was added: a process that has gone is not. */
+static bool add_item_stacks(struct builder *builder, const struct stack_item *item, bool child)
 {
-    bool child = false, late = false, python = has_python(items, rank);
-    builder->rank_bytes = RANK_BYTES;
-    for (size_t i = 0; i < items->count; i++) {
-        const struct stack_item *item = &items->list[i];
-        if (item->rank != rank)
-            continue;
-        late = late || !item->done;
-        if (!item->done)
-            continue;
-        if (item->python)
-            add_process(builder, &item->stacks, child);
-        else if ((python && item->pid == pids[rank]) || !add_bare(builder, item->pid, child))
-            continue;
-        child = true;
-    }
+    if (item->stacks.remark != NULL)
+        add_remark(builder->message, item->stacks.remark);
+    if (!item->python)
+        return add_bare(builder, item, child);
+    add_process(builder, &item->stacks, child);
+    return true;
+}
+
+/* The worker itself, then the processes below it, parents first. A worker that only waits for
+ * Python below it is left out. */
+static void add_rank(struct builder *builder, const struct rank_stacks *stacks,
+                     const struct span *span)
+{
     const struct process_stacks missing = {.trouble = "not all of its processes were read in time"};
+    bool child = false, late = false, python = has_python(stacks, span);
+    builder->rank_bytes = RANK_BYTES;
+    if (span->own != NO_ITEM) {
+        const struct stack_item *own = &stacks->items[span->own];
+        late = !own->done;
+        if (own->done && (own->python || !python))
+            child = add_item_stacks(builder, own, false);
+    }
+    for (size_t i = span->below; i < span->beyond; i++) {
+        const struct stack_item *item = &stacks->items[i];
+        late = late || !item->done;
+        if (item->done)
+            child = add_item_stacks(builder, item, child) || child;
+    }
     if (late)
         add_process(builder, &missing, child);
 }
 
-void rank_stacks_fill(const pid_t *pids, Hvdrun__StateReport *message)
+void rank_stacks_fill(struct rank_stacks *stacks, Hvdrun__StateReport *message)
 {
-    struct items items = {.list = NULL};
     struct builder builder = {.message = message, .bytes = MESSAGE_BYTES};
-    int64_t deadline_ns = clock_mono_ns() + (int64_t)RANK_STACKS_MS * 1000000;
-    list_processes(pids, message->n_seats, &items);
-    stack_readers_run(items.list, items.count, deadline_ns);
-    for (size_t i = 0; i < message->n_seats; i++) {
+    for (size_t i = 0; i < stacks->ranks && i < message->n_seats; i++) {
         builder.seat = message->seats[i];
-        add_rank(&builder, pids, &items, i);
+        add_rank(&builder, stacks, &stacks->spans[i]);
     }
-    for (size_t i = 0; i < items.count; i++)
-        process_stacks_destroy(&items.list[i].stacks);
-    free(items.list);
 }
 
 void rank_stacks_free(Hvdrun__StateReport *message)
 {
     for (size_t i = 0; i < message->n_stacks; i++)
         hvdrun__python_stack__free_unpacked(message->stacks[i], NULL);
+    for (size_t i = 0; i < message->n_remarks; i++)
+        free(message->remarks[i]);
     free(message->stacks);
+    free(message->remarks);
     message->stacks = NULL;
-    message->n_stacks = 0;
+    message->remarks = NULL;
+    message->n_stacks = message->n_remarks = 0;
 }

@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python stacks of workers and of the processes below them, for STATE_REPORT. A process that
- * does not run Python has one line there, with its wait channel and system call. No worker is
- * stopped for it.
+ * The stacks of workers and of the processes below them, for STATE_REPORT: their Python frames, and
+ * the native ones if they are wanted. A process with neither has one line there, with its wait
+ * channel and system call. Without native frames, no worker is stopped for it.
  *
- * Threads read them (agent/stack_readers.h). The agent waits for these at most RANK_STACKS_MS, and
- * sends what is there by then. Of the processes of one worker, the first that runs Python counts as
- * the worker, since programs are often started by a shell or by numactl. All others are children.
+ * Threads read them (agent/stack_readers.h) while the agent goes on. What is not read within the
+ * limit is left out. Of the processes of one worker, the first that runs Python counts as the
+ * worker, since programs are often started by a shell or by numactl. All others are children.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
+#include "stacks/module/unwind_module.h"
 #include "wire/control.pb-c.h"
 
-#define RANK_STACKS_MS 1200 /* below the 2 s that the driver waits for the answer */
+#define RANK_STACKS_MS 1200        /* below the 2 s that the driver waits for the answer */
+#define RANK_STACKS_NATIVE_MS 6000 /* below the 8 s, likewise */
 
-/* `pids` are those of message->seats; 0: the process does not run. Appends to message->stacks. */
-void rank_stacks_fill(const pid_t *pids, Hvdrun__StateReport *message);
-void rank_stacks_free(Hvdrun__StateReport *message); /* only the stacks */
+struct rank_stacks;
+
+/* By their processes, as many as there are seats in the message; 0: it does not run. `module` is
+ * NULL, or reads native frames too. */
+struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count,
+                                       const struct unwind_module *module);
+void rank_stacks_destroy(struct rank_stacks *stacks); /* accepts NULL */
+
+/* Call it every few milliseconds. true: the stacks are there, or it is too late for them. */
+bool rank_stacks_advance(struct rank_stacks *stacks);
+
+/* Appends to message->stacks and message->remarks; once, when rank_stacks_advance() was true. */
+void rank_stacks_fill(struct rank_stacks *stacks, Hvdrun__StateReport *message);
+void rank_stacks_free(Hvdrun__StateReport *message); /* only what was appended */

@@ -4,39 +4,44 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
 #define READERS_FIRST 2
-#define READERS_MAX 8
-#define STALL_MS 100 /* without any answer: a reader more */
-#define LATE_MS 50   /* a reader notices the deadline before we give it up */
+#define READERS_MAX 8 /* native frames are more work: as many as there are CPUs, from the start */
+#define STALL_MS 100  /* without any answer: a reader more */
+#define LATE_MS 50    /* a reader notices the deadline before we give it up */
 
 /* Shared by the caller and the readers; the last one frees it. */
 struct work {
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
     struct stack_item *items;
     size_t count, next, done;
     int holders, readers;
+    const struct unwind_module *module;
     int64_t deadline_ns;
 };
 
-static struct work *create(const struct stack_item *items, size_t count, int64_t deadline_ns)
+struct stack_readers {
+    struct work *work;
+    size_t done;         /* when it was looked at last */
+    int64_t answered_ns; /* since then, it was so many */
+};
+
+static struct work *create(const struct stack_item *items, size_t count,
+                           const struct unwind_module *module, int64_t deadline_ns)
 {
     struct work *work = mem_alloc(sizeof(*work));
-    pthread_condattr_t clock;
-    *work = (struct work){.items = mem_dup(items, count * sizeof(*items)),
+    *work = (struct work){.items = mem_array(count + 1, sizeof(*items)),
                           .count = count,
                           .holders = 1,
+                          .module = module,
                           .deadline_ns = deadline_ns};
+    for (size_t i = 0; i < count; i++)
+        work->items[i] = items[i];
     pthread_mutex_init(&work->mutex, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&work->changed, &clock);
-    pthread_condattr_destroy(&clock);
     return work;
 }
 
@@ -49,7 +54,6 @@ static void leave(struct work *work)
         return;
     for (size_t i = 0; i < work->count; i++)
         process_stacks_destroy(&work->items[i].stacks);
-    pthread_cond_destroy(&work->changed);
     pthread_mutex_destroy(&work->mutex);
     free(work->items);
     free(work);
@@ -65,12 +69,13 @@ static void *read_items(void *context)
         struct process_stacks stacks;
         pthread_mutex_unlock(&work->mutex);
         bool python = process_stacks_read(files, item->pid, work->deadline_ns, &stacks) == 1;
+        if (work->module != NULL)
+            process_native_read(work->module, item->pid, work->deadline_ns, &stacks);
         pthread_mutex_lock(&work->mutex);
         item->stacks = stacks;
         item->python = python;
         item->done = true;
         work->done++;
-        pthread_cond_signal(&work->changed);
     }
     runtime_files_destroy(files);
     leave(work);
@@ -95,41 +100,52 @@ static void add_reader(struct work *work)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void wait_ms(struct work *work, int64_t milliseconds)
+static int readers_at_first(const struct unwind_module *module)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(milliseconds * 1000000);
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&work->changed, &work->mutex, &until);
+    long cpus = module != NULL ? sysconf(_SC_NPROCESSORS_ONLN) : 0;
+    return cpus <= READERS_FIRST ? READERS_FIRST : cpus < READERS_MAX ? (int)cpus : READERS_MAX;
 }
 
-void stack_readers_run(struct stack_item *items, size_t count, int64_t deadline_ns)
+struct stack_readers *stack_readers_create(const struct stack_item *items, size_t count,
+                                           const struct unwind_module *module, int64_t deadline_ns)
 {
-    if (count == 0)
-        return;
-    struct work *work = create(items, count, deadline_ns);
-    int64_t answered_ns = clock_mono_ns();
+    struct stack_readers *readers = mem_alloc(sizeof(*readers));
+    *readers = (struct stack_readers){.work = create(items, count, module, deadline_ns),
+                                      .answered_ns = clock_mono_ns()};
+    pthread_mutex_lock(&readers->work->mutex);
+    for (int i = readers_at_first(module); i > 0; i--)
+        add_reader(readers->work);
+    pthread_mutex_unlock(&readers->work->mutex);
+    return readers;
+}
+
+bool stack_readers_advance(struct stack_readers *readers)
+{
+    struct work *work = readers->work;
+    int64_t now = clock_mono_ns();
     pthread_mutex_lock(&work->mutex);
-    for (int i = 0; i < READERS_FIRST; i++)
+    bool over = work->done == work->count || now > work->deadline_ns + LATE_MS * 1000000;
+    if (work->done > readers->done) {
+        readers->done = work->done;
+        readers->answered_ns = now;
+    } else if (!over && now - readers->answered_ns > STALL_MS * 1000000) {
+        readers->answered_ns = now;
         add_reader(work);
-    while (work->done < count && clock_mono_ns() < deadline_ns + LATE_MS * 1000000) {
-        size_t done = work->done;
-        wait_ms(work, STALL_MS / 2);
-        int64_t now = clock_mono_ns();
-        if (work->done > done) {
-            answered_ns = now;
-        } else if (now - answered_ns > STALL_MS * 1000000) {
-            answered_ns = now;
-            add_reader(work);
-        }
     }
-    for (size_t i = 0; i < count; i++) {
+    pthread_mutex_unlock(&work->mutex);
+    return over;
+}
+
+void stack_readers_end(struct stack_readers *readers, struct stack_item *items)
+{
+    struct work *work = readers->work;
+    pthread_mutex_lock(&work->mutex);
+    for (size_t i = 0; items != NULL && i < work->count; i++) {
         if (!work->items[i].done)
             continue;
         items[i] = work->items[i];
         work->items[i].stacks = (struct process_stacks){.threads = NULL};
     }
     leave(work);
+    free(readers);
 }

@@ -247,6 +247,8 @@ static json_t *look(const struct command *command, struct error *err)
     int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
     json_t *request = json_pack("{s:s, s:i, s:s*}", "do", "stacks", "protocol", CONTROL_PROTOCOL,
                                 "ranks", command->words.ranks);
+    if (command->words.native)
+        json_object_set_new(request, "native", json_true());
     json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, err);
     json_decref(request);
     return answer;

@@ -91,6 +91,7 @@ static void put_ranks(const json_t *compared, const char *key, const char *words
 void control_stacks_text(const json_t *answer, const json_t *compared, struct buf *out)
 {
     const char *text = control_text_of(answer, "text", "");
+    const char *remarks = control_text_of(answer, "remarks", "");
     const char *missing = control_text_of(answer, "missing", "");
     control_show_lines(text, "", out);
     if (text[0] == '\0')
@@ -99,6 +100,10 @@ void control_stacks_text(const json_t *answer, const json_t *compared, struct bu
         buf_puts(out, "no answer about the ranks on ");
         control_show_text(missing, out);
         buf_putc(out, '\n');
+    }
+    if (remarks[0] != '\0') {
+        buf_puts(out, "native frames are missing:\n");
+        control_show_lines(remarks, "    ", out);
     }
     if (compared == NULL)
         return;

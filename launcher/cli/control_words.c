@@ -86,6 +86,8 @@ static bool take_flag(struct control_words *words, const char *word)
         words->follow = true;
     else if (strcmp(word, "--once") == 0 && names(words, "[--once]"))
         words->once = true;
+    else if (strcmp(word, "--native") == 0 && names(words, "[--native]"))
+        words->native = true;
     else if (strcmp(word, "--sig-proxy") == 0 && names(words, "[--sig-proxy]"))
         words->sig_proxy = true;
     else

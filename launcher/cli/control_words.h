@@ -18,7 +18,7 @@
     X(CONTROL_PS,      "ps",      "[--all] [--json]",         "List your running jobs; --all or -a: also those that have ended") \
     X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show the state of a job, its hosts and ranks, or how it ended") \
     X(CONTROL_TOP,     "top",     "[JOB] [--once] [--json]",  "Watch what the ranks and hosts of a job use; ranks that differ come first; --once: print it and exit") \
-    X(CONTROL_STACKS,  "stacks",  "[JOB] [--ranks LIST] [--twice TIME] [--json]", "Show where the ranks of a job are, as one tree; --twice: again after TIME, and who has moved") \
+    X(CONTROL_STACKS,  "stacks",  "[JOB] [--ranks LIST] [--native] [--twice TIME] [--json]", "Show where the ranks of a job are, as one tree; --native: frames of C code too; --twice: again after TIME, and who has moved") \
     X(CONTROL_LOGS,    "logs",    "[JOB] [--follow] [--ranks LIST] [--since TIME] [--lines N] [--json]", "Show the output of a job; -f: follow it; -n: only the last lines; --since: of the last TIME") \
     X(CONTROL_ATTACH,  "attach",  "[JOB] [--sig-proxy] [--json]",      "Show the output of a job and follow it; Ctrl-C leaves the job running") \
     X(CONTROL_WAIT,    "wait",    "[JOB] [--json]",           "Wait for the end of a job, and exit with its status") \
@@ -52,7 +52,7 @@ struct control_words { /* all text is borrowed from argv */
     const char *job;    /* NULL: the only running job */
     const char *ranks;  /* NULL: all */
     bool all, json, help;
-    bool follow, sig_proxy, once;
+    bool follow, sig_proxy, once, native;
     bool has_time; /* --within, --grace, --since, --twice */
     int64_t time_ms;
     bool has_lines;

@@ -21,6 +21,7 @@
 #define HVDRUN_HWLOC_BUILT "?"
 #define HVDRUN_SSH2_BUILT "?"
 #define HVDRUN_OPENSSL_BUILT "?"
+#define HVDRUN_DW_BUILT "?"
 #endif
 
 #define ROW "  %-8s  %-18s  "
@@ -57,6 +58,7 @@ static const struct library {
     {"hwloc", HVDRUN_HWLOC_BUILT, "hvdrun-topology.so", "hwloc_get_api_version", tell_api},
     {"libssh2", HVDRUN_SSH2_BUILT, "hvdrun-ssh.so", "libssh2_version", tell_text_of},
     {"OpenSSL", HVDRUN_OPENSSL_BUILT, "hvdrun-tls.so", "OpenSSL_version", tell_text_of},
+    {"libdw", HVDRUN_DW_BUILT, "hvdrun-unwind.so", "dwfl_version", tell_text_of},
 };
 
 void library_versions_number(const char *text, struct buf *out)

@@ -205,7 +205,8 @@ static int job_open(struct job *job, struct error *err)
     credit_budget_init(&job->budget, CREDIT_BUDGET);
     job->teardown = teardown_create(job);
     job->orphans = orphans_create(job);
-    job->looks = looks_create(job);
+    job->looks = looks_create(job, false);
+    job->native_looks = looks_create(job, true);
     job->time_limit = time_limit_create(job);
     job->suspension = suspension_create(job);
     job->sampler = sampler_create(job);
@@ -310,6 +311,7 @@ static void job_close(struct job *job)
     time_limit_destroy(job->time_limit);
     hang_watch_destroy(job->hang_watch);
     looks_destroy(job->looks);
+    looks_destroy(job->native_looks);
     orphans_destroy(job->orphans);
     teardown_destroy(job->teardown);
     job_lines_destroy(job->lines);

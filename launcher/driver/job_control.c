@@ -94,10 +94,11 @@ static int send_signal(void *context, int number, const char *ranks, struct erro
     return user_signals_send(control->job, number, ranks, err);
 }
 
-static int stacks(void *context, const char *ranks, struct control_later *later, struct error *err)
+static int stacks(void *context, const char *ranks, bool native, struct control_later *later,
+                  struct error *err)
 {
     const struct job_control *control = context;
-    return job_stacks_ask(control->stacks, ranks, later, err);
+    return job_stacks_ask(control->stacks, ranks, native, later, err);
 }
 
 static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,

@@ -17,6 +17,7 @@ struct request {
     struct control_later *later;
     bool *wanted; /* by rank; NULL: all */
     int count;
+    struct looks *looks;
 };
 
 struct job_stacks {
@@ -53,14 +54,18 @@ static json_t *answer_of(const struct look *look, const struct look_ranks *ranks
 {
     const struct stack_tree_style style = {"", "", STACK_TREE_ALL_LINES};
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), missing AUTO_BUF = BUF_INIT(TEXT_MAX);
+    struct buf remarks AUTO_BUF = BUF_INIT(TEXT_MAX);
     struct stack_tree *tree = look_tree(look, true, ranks);
     json_t *answer = json_object();
     look_missing(look, &missing);
+    look_remarks(look, &remarks);
     stack_tree_print(tree, &style, &text);
     json_object_set_new(answer, "stacks", report_stack_tree(tree));
     json_object_set_new(answer, "text", json_text(buf_text(&text)));
     json_object_set_new(answer, "missing",
                         missing.length > 0 ? json_text(buf_text(&missing)) : json_null());
+    json_object_set_new(answer, "remarks",
+                        remarks.length > 0 ? json_text(buf_text(&remarks)) : json_null());
     stack_tree_destroy(tree);
     return answer;
 }
@@ -81,8 +86,8 @@ static void want(void *context, int64_t rank)
     request->wanted[rank] = true;
 }
 
-int job_stacks_ask(struct job_stacks *stacks, const char *ranks, struct control_later *later,
-                   struct error *err)
+int job_stacks_ask(struct job_stacks *stacks, const char *ranks, bool native,
+                   struct control_later *later, struct error *err)
 {
     struct job *job = stacks->job;
     struct request *request = NULL;
@@ -90,6 +95,7 @@ int job_stacks_ask(struct job_stacks *stacks, const char *ranks, struct control_
         return error_set(err, "no rank runs");
     request = mem_alloc(sizeof(*request));
     *request = (struct request){.stacks = stacks, .later = later, .count = job->plan->size};
+    request->looks = native ? job->native_looks : job->looks;
     if (ranks != NULL)
         request->wanted = mem_array((size_t)request->count + 1, sizeof(*request->wanted));
     if (ranks != NULL && parse_ranks(ranks, request->count - 1, want, request, err) < 0) {
@@ -99,7 +105,7 @@ int job_stacks_ask(struct job_stacks *stacks, const char *ranks, struct control_
     control_later_take(later);
     stacks->requests = mem_resize_array(stacks->requests, stacks->count + 1, sizeof(request));
     stacks->requests[stacks->count++] = request;
-    looks_ask(job->looks, looked, request);
+    looks_ask(request->looks, looked, request);
     return 0;
 }
 
@@ -107,7 +113,7 @@ void job_stacks_destroy(struct job_stacks *stacks)
 {
     for (size_t i = 0; stacks != NULL && i < stacks->count; i++) {
         struct request *request = stacks->requests[i];
-        looks_forget(stacks->job->looks, request);
+        looks_forget(request->looks, request);
         control_later_answer(request->later, json_pack("{s:s}", "error", "the job has ended"));
         request_destroy(request);
     }

@@ -8,8 +8,9 @@
 struct job_stacks;
 
 struct job_stacks *job_stacks_create(struct job *job);
-/* -1: there is no such rank, or none runs. 0: `later` is taken. `ranks` is NULL for all. */
-int job_stacks_ask(struct job_stacks *stacks, const char *ranks, struct control_later *later,
-                   struct error *err);
+/* -1: there is no such rank, or none runs. 0: `later` is taken. `ranks` is NULL for all.
+ * `native`: with native frames. */
+int job_stacks_ask(struct job_stacks *stacks, const char *ranks, bool native,
+                   struct control_later *later, struct error *err);
 /* Answers those who still wait that the job has ended; accepts NULL. */
 void job_stacks_destroy(struct job_stacks *stacks);

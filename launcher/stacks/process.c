@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "stacks/python.h"
+#include "stacks/refusal.h"
 #include "stacks/tasks.h"
 
 #define OUTER_FRAMES 20 /* of a stack that is too long, at its outer end */
@@ -100,18 +101,6 @@ static void read_threads(struct python *python, pid_t pid, struct process_stacks
         out->trouble = mem_strdup("its frames cannot be read");
 }
 
-/* Why the memory cannot be opened; the setting is that of the Yama security module. */
-static char *refusal(int error)
-{
-    struct buf scope AUTO_BUF = BUF_INIT(16);
-    bool refused = error == EACCES || error == EPERM;
-    if (refused && fd_read_file("/proc/sys/kernel/yama/ptrace_scope", &scope, NULL) == 0 &&
-        *buf_text(&scope) > '0')
-        return mem_printf("its memory cannot be read: %s (kernel.yama.ptrace_scope is %c)",
-                          strerror(error), *buf_text(&scope));
-    return mem_printf("its memory cannot be read: %s", strerror(error));
-}
-
 /* A process that hides its files may be Python all the same: its name says so. */
 static bool named_python(pid_t pid)
 {
@@ -159,7 +148,7 @@ int process_stacks_read(struct runtime_files *files, pid_t pid, int64_t deadline
     *out = (struct process_stacks){.minor = -1};
     if (fd < 0) {
         bool hidden = (error == EACCES || error == EPERM) && named_python(pid);
-        out->trouble = hidden ? refusal(error) : NULL;
+        out->trouble = hidden ? refusal("its memory cannot be read", error) : NULL;
         return hidden ? 1 : 0;
     }
     if (runtime_find(files, pid, &memory, &runtime) == 0)
@@ -178,5 +167,6 @@ void process_stacks_destroy(struct process_stacks *stacks)
 {
     drop_threads(stacks);
     free(stacks->trouble);
+    free(stacks->remark);
     *stacks = (struct process_stacks){.threads = NULL};
 }

@@ -21,7 +21,8 @@
 
 struct process_frame {
     char *function, *file;
-    int line; /* 0: unknown */
+    int line;    /* 0: unknown */
+    bool native; /* of compiled code: `file` is a program or library if the line is unknown */
 };
 
 struct process_thread {
@@ -38,6 +39,7 @@ struct process_thread {
 struct process_stacks {
     int minor;     /* of Python 3 */
     char *trouble; /* NULL, or why there are no threads: "its memory cannot be read: ..." */
+    char *remark;  /* NULL, or why native frames are missing */
     struct process_thread *threads;
     size_t count;
 };

@@ -20,7 +20,8 @@ enum stack_role {
 
 struct stack_frame {
     const char *function, *file;
-    int line; /* 0: unknown */
+    int line;    /* 0: unknown */
+    bool native; /* of compiled code */
 };
 
 struct stack {

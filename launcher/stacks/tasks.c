@@ -12,6 +12,7 @@
 #include "base/mem.h"
 
 #define STATUS_MAX (1 << 16)
+#define TASKS_MAX 65536
 
 static bool read_task(pid_t pid, pid_t tid, const char *file, struct buf *out)
 {
@@ -50,6 +51,7 @@ int task_read(pid_t pid, pid_t tid, struct task *out)
         out->name[i] = name[i];
     log_make_plain(out->name);
     out->runs = state != NULL && *state == 'R';
+    out->stuck = state != NULL && *state == 'D';
     out->switches =
         number(status, "voluntary_ctxt_switches") + number(status, "nonvoluntary_ctxt_switches");
     while (inner != NULL && isdigit((unsigned char)*inner)) {
@@ -62,24 +64,35 @@ int task_read(pid_t pid, pid_t tid, struct task *out)
     return 0;
 }
 
+size_t task_list(pid_t pid, size_t max, pid_t **out)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
+    size_t count = 0;
+    *out = mem_array(max + 1, sizeof(**out));
+    for (; entry != NULL && count < max; entry = readdir(folder)) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (tid > 0)
+            (*out)[count++] = tid;
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return count;
+}
+
 pid_t task_find(pid_t pid, pid_t inner)
 {
     struct task task;
+    pid_t *tids = NULL, found = 0;
     if (inner <= 0 || task_read(pid, pid, &task) < 0)
         return 0;
     if (!task.nested)
         return task_read(pid, inner, &task) == 0 ? inner : 0;
-    char *path AUTO_FREE = mem_printf("/proc/%d/task", (int)pid);
-    DIR *folder = opendir(path);
-    pid_t found = 0;
-    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
-         entry != NULL && found == 0; entry = readdir(folder)) {
-        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (tid > 0 && task_read(pid, tid, &task) == 0 && task.inner == inner)
-            found = tid;
-    }
-    if (folder != NULL)
-        closedir(folder);
+    size_t count = task_list(pid, TASKS_MAX, &tids);
+    for (size_t i = 0; i < count && found == 0; i++)
+        found = task_read(pid, tids[i], &task) == 0 && task.inner == inner ? tids[i] : 0;
+    free(tids);
     return found;
 }
 
@@ -91,4 +104,23 @@ long task_call(pid_t pid, pid_t tid, bool *running)
         return -1;
     *running = strncmp(buf_text(&text), "running", 7) == 0;
     return isdigit((unsigned char)*buf_text(&text)) ? strtol(buf_text(&text), NULL, 10) : -1;
+}
+
+int task_place(pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc)
+{
+    struct buf text AUTO_BUF = BUF_INIT(1024);
+    if (!read_task(pid, tid, "syscall", &text))
+        return -1;
+    /* "202 0x7f.. ... SP PC", or "-1 SP PC" outside of a call */
+    const char *begin = buf_text(&text), *last = strrchr(begin, ' ');
+    const char *before = last != NULL ? memrchr(begin, ' ', (size_t)(last - begin)) : NULL;
+    *pc = last != NULL ? strtoull(last, NULL, 16) : 0;
+    *sp = before != NULL ? strtoull(before, NULL, 16) : 0;
+    return *sp != 0 && *pc != 0 ? 0 : -1;
+}
+
+bool task_is_stuck(pid_t pid, pid_t tid)
+{
+    struct task task;
+    return task_read(pid, tid, &task) == 0 && task.stuck;
 }

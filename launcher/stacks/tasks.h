@@ -3,6 +3,8 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct task {
@@ -10,6 +12,7 @@ struct task {
     bool nested;                 /* that namespace is not ours */
     char name[32];               /* printable */
     bool runs;                   /* on a processor, or waits for one */
+    bool stuck;                  /* it waits in the kernel and cannot be interrupted */
     unsigned long long switches; /* how often it left its processor */
 };
 
@@ -21,3 +24,11 @@ pid_t task_find(pid_t pid, pid_t inner);
 
 /* The number of the system call that it is in; -1: none, or not readable. `*running`: it runs. */
 long task_call(pid_t pid, pid_t tid, bool *running);
+
+/* Its stack pointer and its next instruction. -1: it runs, or they cannot be read. */
+int task_place(pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc);
+
+bool task_is_stuck(pid_t pid, pid_t tid);
+
+/* The threads of a process, in a new array: at most `max`. 0: there is no such process. */
+size_t task_list(pid_t pid, size_t max, pid_t **out);

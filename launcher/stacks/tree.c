@@ -71,14 +71,15 @@ static struct tree_node *child_of(struct stack_tree *tree, struct tree_node *par
     size_t length = strlen(frame->file); /* of a long path, the end */
     char *function = plain(frame->function);
     char *file = plain(frame->file + (length > TEXT_MAX ? length - TEXT_MAX : 0));
-    child = find_child(parent, &(struct stack_frame){function, file, frame->line});
+    child = find_child(parent, &(struct stack_frame){function, file, frame->line, false});
     struct tree_node *made = child == NULL ? new_child(tree, parent) : NULL;
     if (made == NULL) {
         free(function);
         free(file);
         return child;
     }
-    *made = (struct tree_node){.function = function, .file = file, .line = frame->line};
+    *made = (struct tree_node){
+        .function = function, .file = file, .line = frame->line, .native = frame->native};
     return made;
 }
 
@@ -183,7 +184,8 @@ static void visit_node(struct visit *visit, const struct tree_node *node, size_t
         const struct tree_node *child = node->children[i];
         bool framed = child->trouble == NULL;
         if (framed)
-            visit->frames[depth] = (struct stack_frame){child->function, child->file, child->line};
+            visit->frames[depth] =
+                (struct stack_frame){child->function, child->file, child->line, child->native};
         visit_node(visit, child, depth + (framed ? 1 : 0));
     }
 }

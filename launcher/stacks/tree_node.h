@@ -28,6 +28,7 @@ struct tree_leaf {
 struct tree_node {
     char *function, *file; /* the whole path, as the first rank has it */
     int line;
+    bool native;
     char *trouble; /* instead of a frame, at a root's child; NULL */
     struct rank_set ranks;
     struct tree_leaf leaf; /* of the stacks that end here; without ranks: none */

@@ -48,7 +48,7 @@ class Install(Flow):
         kept = [name for _, _, names in os.walk(away) for name in names if not name.startswith("checked-")]
         self.assertEqual([name.startswith("hvdrun-agent-") for name in kept], [True], kept)
         for module in ("hvdrun-agent", "hvdrun-ssh.so", "hvdrun-tls.so", "hvdrun-pmix.so", "hvdrun-topology.so",
-                       "hvdrun-screen.so"):
+                       "hvdrun-unwind.so", "hvdrun-screen.so"):
             self.find(module)
 
     def test_man_page(self):

@@ -14,7 +14,7 @@ from rig import BUILD, SOURCE, Flow, main, sanitized, worker
 
 FILES = """usr/bin/hvdrun usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix.so usr/lib/hvdrun/hvdrun-screen.so
     usr/lib/hvdrun/hvdrun-ssh.so usr/lib/hvdrun/hvdrun-tls.so usr/lib/hvdrun/hvdrun-topology.so
-    usr/lib/hvdrun/python/horovod/torch/__init__.py usr/share/man/man1/hvdrun.1.gz
+    usr/lib/hvdrun/hvdrun-unwind.so usr/lib/hvdrun/python/horovod/torch/__init__.py usr/share/man/man1/hvdrun.1.gz
     usr/share/bash-completion/completions/hvdrun usr/share/zsh/vendor-completions/_hvdrun
     usr/share/fish/vendor_completions.d/hvdrun.fish usr/share/doc/hvdrun/copyright usr/share/doc/hvdrun/changelog.gz
     usr/share/doc/hvdrun/README.md usr/share/doc/hvdrun/docs/install.md usr/share/doc/hvdrun/hostfiles/cluster.hosts
@@ -128,7 +128,7 @@ class Package(Flow):
         named = {name: self.field(name) for name in ("Depends", "Recommends", "Suggests")}
         self.assertIn("openssh-client", named["Recommends"])
         for name in (*self.programs(), *self.libhvd_files()):
-            where = "Recommends" if name.endswith("-pmix.so") else "Suggests" if name.startswith("lib/hvd/") else "Depends"
+            where = "Recommends" if name.endswith(("-pmix.so", "-unwind.so")) else "Suggests" if name.startswith("lib/hvd/") else "Depends"
             libraries = re.findall(r"=> (/\S+)", output("ldd", os.path.join(self.root, "usr", name)))
             needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", os.path.join(self.root, "usr", name)))
             for library in libraries:
@@ -194,7 +194,7 @@ class Package(Flow):
         told = output(program, "--version", env=self.box.environment())
         self.assertTrue(told.startswith(f'hvdrun {self.field("Version")}\n'), told)
         self.assertNotIn("cannot be loaded", told)
-        for name in ("glibc", "PMIx", "hwloc", "libssh2", "OpenSSL"):
+        for name in ("glibc", "PMIx", "hwloc", "libssh2", "OpenSSL", "libdw"):
             self.assertRegex(told, rf"\n  {name} +\d\S*( \(API \d+\.\d+\))?  +(API )?\d")
 
 

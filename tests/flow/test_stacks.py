@@ -2,13 +2,13 @@
 """`hvdrun stacks`: where all ranks of a running job are, in one tree (docs/hangs.md)."""
 # ctest waits
 
-import glob
 import json
 import os
 import re
 import sys
 
-from rig import Flow, main, wait_until, worker
+from asked import Asked
+from rig import main, worker
 
 # Each rank hangs in another way. Ranks 0 and 6 wait for a lock, and rank 6 has a child and another thread.
 HANGING = """\
@@ -46,27 +46,6 @@ lock.acquire()
 os.write(1, b"ready\\n")
 step()
 """
-
-
-class Asked(Flow):
-
-    def begin(self, *args, count):
-        """A job whose ranks are ready, and that can be asked."""
-        job = self.start(*args)
-        job.wait_output("ready", count=count)
-        wait_until(lambda: glob.glob(os.path.join(self.box.jobs_folder(), "*.control")), "the control socket")
-        return job
-
-    def ask(self, *words, status=0):
-        return self.expect(self.start("stacks", *words).wait(60), status)
-
-    def until(self, patterns, *words):
-        """The text of `hvdrun stacks` as soon as it has these lines: a rank may still be on its way."""
-        for _ in range(60):
-            result = self.ask(*words)
-            if all(re.search(pattern, result.stdout, re.M) for pattern in patterns):
-                return result.stdout
-        raise AssertionError(f"never all of {patterns}{result.describe()}")
 
 
 class Stacks(Asked):

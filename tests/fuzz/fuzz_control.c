@@ -47,9 +47,10 @@ static int send_signal(void *context, int number, const char *ranks, struct erro
     return ranks != NULL ? error_set(err, "no rank '%s' runs", ranks) : 0;
 }
 
-static int stacks(void *context, const char *ranks, struct control_later *later, struct error *err)
+static int stacks(void *context, const char *ranks, bool native, struct control_later *later,
+                  struct error *err)
 {
-    (void)context;
+    (void)context, (void)native;
     if (ranks != NULL)
         return error_set(err, "no rank '%s' runs", ranks);
     control_later_take(later);

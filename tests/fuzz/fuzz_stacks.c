@@ -29,7 +29,7 @@ static void show(const struct python_stack *stack, int rank, struct stack_tree *
         check_text(frame->function);
         check_text(frame->file);
         FUZZ_CHECK(frame->line >= 0);
-        frames[i] = (struct stack_frame){frame->function, frame->file, frame->line};
+        frames[i] = (struct stack_frame){frame->function, frame->file, frame->line, false};
     }
     stack_tree_add(tree, &(struct stack){.rank = rank,
                                          .role = (enum stack_role)(rank % 3),

@@ -137,8 +137,9 @@ static json_t *send_signal(const struct asked *asked, struct error *err)
 static json_t *stacks(const struct asked *asked, struct error *err)
 {
     const char *ranks = NULL;
+    bool native = json_is_true(json_object_get(asked->request, "native"));
     if (ranks_of(asked->request, &ranks, err) == 0)
-        asked->ops->stacks(asked->context, ranks, asked->later, err);
+        asked->ops->stacks(asked->context, ranks, native, asked->later, err);
     return NULL;
 }
 

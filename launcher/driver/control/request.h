@@ -7,7 +7,7 @@
  *   {"do": "usage"}                                 what its ranks and hosts use
  *   {"do": "stop", "grace_s": 60}                   ends the job as Ctrl-C does, with that grace
  *   {"do": "signal", "signal": "USR1", "ranks": "0,4-7"}   sends it to these ranks, or to all
- *   {"do": "stacks", "ranks": "0,4-7"}              where these ranks are, or all, see below
+ *   {"do": "stacks", "ranks": "0,4-7", "native": true}   where these ranks are, or all, see below
  *   {"do": "wait"}                                  the answer comes at the end of the job
  *   {"do": "drain", "host": "c", "within_s": 60}    drains the host, at the latest after that time
  *   {"do": "undrain", "host": "c"}                  the job may use the host again
@@ -20,7 +20,8 @@
  * usage request, which also makes the job ask its agents for new values. record.h has most of the
  * answer to "wait". The answer to "stacks" is {"stacks": the same list as in --report, with the
  * processes that do not run Python, "text": the same as a tree, "missing": HOSTS that did not
- * answer, or null}. It comes after at most a few seconds. A reader must expect that any key is
+ * answer, or null, "remarks": lines that say why native frames are missing, or null}. It comes
+ * after at most a few seconds; with native frames, after 8 s. A reader must expect that any key is
  * missing. The answer to the other requests is {"ok": true}. The answer to a request that fails is
  * {"error": LINE}.
  */
@@ -46,7 +47,8 @@ struct control_ops {
     int (*stop)(void *context, int64_t grace_ms, struct error *err); /* -1: the job's own grace */
     int (*signal)(void *context, int number, const char *ranks, struct error *err); /* NULL: all */
     /* `ranks` as above. 0: it has taken `later`, and answers with it. */
-    int (*stacks)(void *context, const char *ranks, struct control_later *later, struct error *err);
+    int (*stacks)(void *context, const char *ranks, bool native, struct control_later *later,
+                  struct error *err);
     int (*drain)(void *context, const char *host, bool has_deadline, int64_t within_ms,
                  struct error *err);
     int (*undrain)(void *context, const char *host, struct error *err);

@@ -160,7 +160,7 @@ struct job {
     struct metrics_out *metrics;   /* NULL: nobody wants them */
     struct line_log *line_log;     /* NULL: the job keeps no log, or not yet */
     struct job_lines *lines;
-    struct looks *looks;
+    struct looks *looks, *native_looks;
     struct job_mpi *mpi;
     struct orphans *orphans;
     struct call_progress *call_progress;

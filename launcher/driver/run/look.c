@@ -12,6 +12,8 @@
 
 #define TEXT_MAX ((size_t)1 << 20)
 #define MISSING_SHOWN 8
+#define REMARKS_SHOWN 2 /* of one host */
+#define REMARK_MAX 500
 
 struct answer {
     struct node_link *node;
@@ -31,6 +33,7 @@ struct asker {
 
 struct looks {
     struct job *job;
+    bool native;
     struct loop_timer *wait; /* for the answers */
     uint32_t round;
     struct look *look; /* that is under way; NULL */
@@ -65,10 +68,10 @@ static void finish(void *context)
     look_destroy(look);
 }
 
-struct looks *looks_create(struct job *job)
+struct looks *looks_create(struct job *job, bool native)
 {
     struct looks *looks = mem_alloc(sizeof(*looks));
-    *looks = (struct looks){.job = job};
+    *looks = (struct looks){.job = job, .native = native};
     looks->wait = loop_timer_create(job->loop, finish, looks);
     return looks;
 }
@@ -93,6 +96,7 @@ static void begin(struct looks *looks)
     *look = (struct look){.job = job};
     look->answers = mem_array((size_t)job->node_count + 1, sizeof(*look->answers));
     message.round = ++looks->round;
+    message.native = looks->native;
     for (int i = 0; i < job->node_count; i++) {
         if (!node_link_alive(job->nodes[i]) || job->nodes[i]->state < NODE_UP)
             continue;
@@ -101,7 +105,8 @@ static void begin(struct looks *looks)
     }
     look->wanted = look->count;
     looks->look = look;
-    loop_timer_set(looks->wait, look->wanted > 0 ? LOOK_WAIT_MS : 0);
+    int64_t wait_ms = looks->native ? LOOK_NATIVE_WAIT_MS : LOOK_WAIT_MS;
+    loop_timer_set(looks->wait, look->wanted > 0 ? wait_ms : 0);
 }
 
 void looks_ask(struct looks *looks, void (*done)(void *context, const struct look *look),
@@ -138,9 +143,9 @@ static struct answer *answer_of(const struct looks *looks, const struct node_lin
 
 int looks_report(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct looks *looks = job->looks;
     Hvdrun__StateReport *message = hvdrun__state_report__unpack(NULL, frame->length, frame->body);
     bool right = message != NULL && message->n_seats == message->n_texts;
+    struct looks *looks = right && message->native ? job->native_looks : job->looks;
     struct answer *answer = right ? answer_of(looks, node, message->round) : NULL;
     if (answer == NULL) {
         if (message != NULL)
@@ -182,7 +187,8 @@ static void walk_stack(const struct walk *walk, const struct job *job,
         const Hvdrun__PythonFrame *frame = source->frames[i];
         frames[i] = (struct stack_frame){.function = frame->function,
                                          .file = frame->file,
-                                         .line = frame->line <= INT_MAX ? (int)frame->line : 0};
+                                         .line = frame->line <= INT_MAX ? (int)frame->line : 0,
+                                         .native = frame->native};
     }
     stack.frames = frames;
     stack.count = source->n_frames;
@@ -251,6 +257,18 @@ void look_missing(const struct look *look, struct buf *out)
     }
     if (missing > MISSING_SHOWN)
         buf_printf(out, " and %zu more", missing - MISSING_SHOWN);
+}
+
+void look_remarks(const struct look *look, struct buf *out)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < look->count && shown < MISSING_SHOWN; i++) {
+        const struct answer *answer = &look->answers[i];
+        size_t count = answer->report != NULL ? answer->report->n_remarks : 0;
+        for (size_t j = 0; j < count && j < REMARKS_SHOWN; j++, shown++)
+            buf_printf(out, "%s%s: %.*s", shown > 0 ? "\n" : "", answer->node->host, REMARK_MAX,
+                       answer->report->remarks[j]);
+    }
 }
 
 static void add_states(const struct look *look, struct rank_states *states)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A look at what all ranks do: the driver asks every agent (STATE_REQUEST), and waits at most
- * LOOK_WAIT_MS for the answers. All who ask meanwhile get the same look.
+ * LOOK_WAIT_MS for the answers. All who ask meanwhile get the same look. A look at native frames
+ * too takes longer and disturbs the ranks, so these looks are apart.
  */
 #pragma once
 
@@ -10,12 +11,13 @@
 #include "stacks/stack.h"
 
 #define LOOK_WAIT_MS 2000
+#define LOOK_NATIVE_WAIT_MS 8000
 
 struct looks;
 struct look; /* the answers */
 
-struct looks *looks_create(struct job *job);
-void looks_destroy(struct looks *looks); /* and job->stacks; accepts NULL */
+struct looks *looks_create(struct job *job, bool native); /* native frames too */
+void looks_destroy(struct looks *looks);                  /* and job->stacks; accepts NULL */
 
 /* `done` comes once, from the loop; not if the looks are destroyed, or the look is forgotten. The
  * look is borrowed until `done` returns. */
@@ -46,6 +48,10 @@ uint64_t look_place(const struct stack *stack);
 
 /* The hosts whose agents did not answer in time, as "c17, c18"; empty: none. */
 void look_missing(const struct look *look, struct buf *out);
+
+/* Why hosts could not read native frames, one line for each cause: "c17: cannot load ..."; empty:
+ * they could. */
+void look_remarks(const struct look *look, struct buf *out);
 
 /* Shows states and stacks of all ranks, and keeps the stacks for the report. */
 void look_show(const struct look *look);

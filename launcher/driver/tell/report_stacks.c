@@ -31,6 +31,8 @@ static json_t *frames_json(const struct stack_leaf *leaf)
                             frame->file[0] != '\0' ? text(frame->file) : json_null());
         json_object_set_new(object, "line",
                             frame->line > 0 ? json_integer(frame->line) : json_null());
+        if (frame->native)
+            json_object_set_new(object, "native", json_true());
         json_array_append_new(list, object);
     }
     return list;

@@ -11,10 +11,30 @@
 #include "agent/stack_readers.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "stacks/native.h"
 #include "stacks/stack.h"
 
 #define SECOND ((int64_t)1000000000)
 #define MANY 200
+
+/* As the agent does it, whose loop goes on meanwhile. */
+static void read_all(struct stack_item *items, size_t count, int64_t deadline_ns)
+{
+    struct stack_readers *readers = stack_readers_create(items, count, NULL, deadline_ns);
+    while (!stack_readers_advance(readers))
+        usleep(1000);
+    stack_readers_end(readers, items);
+}
+
+static void fill(const pid_t *pids, const struct unwind_module *module,
+                 Hvdrun__StateReport *message)
+{
+    struct rank_stacks *stacks = rank_stacks_create(pids, message->n_seats, module);
+    while (!rank_stacks_advance(stacks))
+        usleep(1000);
+    rank_stacks_fill(stacks, message);
+    rank_stacks_destroy(stacks);
+}
 
 static void test_many_processes(void **state)
 {
@@ -26,7 +46,7 @@ static void test_many_processes(void **state)
     struct stack_item items[MANY];
     for (size_t i = 0; i < MANY; i++)
         items[i] = (struct stack_item){.rank = i, .pid = i % 2 == 0 ? pid : getpid()};
-    stack_readers_run(items, MANY, clock_mono_ns() + 30 * SECOND);
+    read_all(items, MANY, clock_mono_ns() + 30 * SECOND);
     for (size_t i = 0; i < MANY; i++) {
         assert_true(items[i].done);
         assert_int_equal(items[i].rank, i);
@@ -41,10 +61,10 @@ static void test_nothing_and_too_late(void **state)
 {
     (void)state;
     struct stack_item items[MANY] = {{.pid = 0}};
-    stack_readers_run(NULL, 0, 0);
+    read_all(items, 0, clock_mono_ns() + SECOND);
     for (size_t i = 0; i < MANY; i++)
         items[i].pid = getpid();
-    stack_readers_run(items, MANY, clock_mono_ns() - SECOND);
+    read_all(items, MANY, clock_mono_ns() - SECOND);
     for (size_t i = 0; i < MANY; i++)
         assert_false(items[i].done);
 }
@@ -79,7 +99,7 @@ static void test_a_message(void **state)
     message.n_seats = 3;
     for (int i = 0; i < 500 && !has_all(&message); i++) {
         rank_stacks_free(&message);
-        rank_stacks_fill(pids, &message);
+        fill(pids, NULL, &message);
         usleep(20000);
     }
     assert_true(has_all(&message));
@@ -94,7 +114,6 @@ static void test_a_message(void **state)
     assert_int_equal(message.stacks[2]->n_frames, 1);
     rank_stacks_free(&message);
     assert_int_equal(message.n_stacks, 0);
-    kill(-shell, SIGKILL);
     python_child_end(shell);
     python_child_end(sleeper);
 }
@@ -137,7 +156,7 @@ static void test_much_text(void **state)
     message.n_seats = 1;
     for (int i = 0; i < 500 && text_of(&message) < 30000; i++) {
         rank_stacks_free(&message);
-        rank_stacks_fill(&pid, &message);
+        fill(&pid, NULL, &message);
         usleep(20000);
     }
     assert_in_range(text_of(&message), 30000, 65536);
@@ -145,13 +164,67 @@ static void test_much_text(void **state)
     python_child_end(pid);
 }
 
+/* The answer can be given up at any time, also in an ended agent. */
+static void test_given_up(void **state)
+{
+    (void)state;
+    const char *python = python_program();
+    pid_t pid = python != NULL ? python_child(python, PYTHON_PROGRAM, true) : -1;
+    if (pid < 0)
+        skip();
+    for (int i = 0; i < 20; i++) {
+        struct rank_stacks *stacks = rank_stacks_create(&pid, 1, NULL);
+        usleep((useconds_t)(i * 50));
+        rank_stacks_destroy(stacks);
+    }
+    python_child_end(pid);
+}
+
+/* Seat 7 is Python, seat 8 is not. The first waits in C below its Python frame. */
+static void test_native_frames(void **state)
+{
+    (void)state;
+    const struct unwind_module *module = native_load(HVDRUN_UNWIND_MODULE, NULL);
+    const char *python = python_program();
+    pid_t pid = python != NULL ? python_child(python, PYTHON_PROGRAM, true) : -1;
+    if (pid < 0)
+        skip();
+    pid_t sleeper = python_child_run("/bin/sh", "-c", "echo; exec sleep 1000", "");
+    python_child_settle(sleeper);
+    uint32_t seats[] = {7, 8};
+    const pid_t pids[] = {pid, sleeper};
+    Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
+    message.seats = seats;
+    message.n_seats = 2;
+    fill(pids, module, &message);
+    assert_int_equal(message.n_remarks, 0);
+    assert_int_equal(message.n_stacks, 3);
+    const Hvdrun__PythonStack *first = message.stacks[0], *last = message.stacks[2];
+    assert_true(first->n_frames > 4);
+    assert_string_equal(first->frames[3]->function, "inner");
+    assert_false(first->frames[3]->native);
+    for (size_t i = 4; i < first->n_frames; i++) {
+        assert_true(first->frames[i]->native);
+        assert_null(strstr(first->frames[i]->function, "_PyEval_EvalFrame"));
+    }
+    assert_non_null(strstr(first->frames[first->n_frames - 1]->function, "nanosleep"));
+    assert_true(last->bare && last->n_frames > 1);
+    assert_string_equal(last->frames[0]->function, "process sleep");
+    assert_non_null(strstr(last->frames[last->n_frames - 1]->function, "nanosleep"));
+    rank_stacks_free(&message);
+    python_child_end(pid);
+    python_child_end(sleeper);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_processes),
-        cmocka_unit_test(test_nothing_and_too_late),
-        cmocka_unit_test(test_a_message),
-        cmocka_unit_test(test_much_text),
+        cmocka_unit_test_teardown(test_many_processes, python_children_end),
+        cmocka_unit_test_teardown(test_nothing_and_too_late, python_children_end),
+        cmocka_unit_test_teardown(test_a_message, python_children_end),
+        cmocka_unit_test_teardown(test_much_text, python_children_end),
+        cmocka_unit_test_teardown(test_given_up, python_children_end),
+        cmocka_unit_test_teardown(test_native_frames, python_children_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

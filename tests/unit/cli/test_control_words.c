@@ -36,8 +36,11 @@ static void expect(const char *line, const char *expected)
     snprintf(got, sizeof(got), "%s|%s|%s|%lld|%d%s%s%s%s%s", argv.items[1],
              words.object == NULL ? "" : words.object, words.job == NULL ? "" : words.job,
              words.has_time ? (long long)words.time_ms : -1, words.json, words.all ? "|all" : "",
-             words.once ? "|once" : "", words.ranks != NULL ? "|" : "",
-             words.ranks != NULL ? words.ranks : "", words.help ? "|help" : "");
+             words.once     ? "|once"
+             : words.native ? "|native"
+                            : "",
+             words.ranks != NULL ? "|" : "", words.ranks != NULL ? words.ranks : "",
+             words.help ? "|help" : "");
     assert_string_equal(got, expected);
 }
 
@@ -79,6 +82,7 @@ static void test_commands(void **state)
     expect("hvdrun top --once --json", "top|||-1|1|once");
     expect("hvdrun attach 17 --sig-proxy", "attach||17|-1|0");
     expect("hvdrun stacks", "stacks|||-1|0");
+    expect("hvdrun stacks --native", "stacks|||-1|0|native");
     expect("hvdrun stacks 17 --ranks 0,4-7 --twice 5 --json", "stacks||17|5000|1|0,4-7");
     expect("hvdrun wait 17", "wait||17|-1|0");
     expect("hvdrun stop --grace 2m j", "stop||j|120000|0");
@@ -118,6 +122,7 @@ static void test_refusals(void **state)
     refuse("hvdrun logs -n many", "--lines: ");
     refuse("hvdrun logs -n", "--lines: ");
     refuse("hvdrun stacks --ranks 4-1", "--ranks: ");
+    refuse("hvdrun status --native", "--native");
     refuse("hvdrun stacks --twice soon", "--twice: ");
     refuse("hvdrun status --twice 5", "--twice");
     refuse("hvdrun attach -f", "-f: expected: hvdrun attach [JOB] [--sig-proxy] [--json]");

@@ -95,12 +95,14 @@ static int send_signal(void *context, int number, const char *ranks, struct erro
     return 0;
 }
 
-static int stacks(void *context, const char *ranks, struct control_later *later, struct error *err)
+static int stacks(void *context, const char *ranks, bool native, struct control_later *later,
+                  struct error *err)
 {
     struct fixture *f = context;
     if (f->refuses)
         return error_set(err, "no rank runs");
-    snprintf(f->did, sizeof(f->did), "stacks %s", ranks == NULL ? "all" : ranks);
+    snprintf(f->did, sizeof(f->did), "stacks %s%s", ranks == NULL ? "all" : ranks,
+             native ? " native" : "");
     control_later_take(later);
     f->later = later;
     loop_stop(f->loop);
@@ -329,7 +331,8 @@ static void test_an_answer_that_nobody_takes(void **state)
     run_turns(f->loop, 10);
     control_later_answer(first, json_pack("{s:s}", "text", "tree"));
     run_turns(f->loop, 10);
-    fd = ask_stacks(f, "{\"do\":\"stacks\"}\n");
+    fd = ask_stacks(f, "{\"do\":\"stacks\",\"native\":true}\n");
+    assert_string_equal(f->did, "stacks all native");
     control_destroy(f->control);
     f->control = NULL;
     control_later_answer(f->later, json_pack("{s:s}", "error", "the job has ended"));

@@ -103,7 +103,8 @@ static void add_stack(struct stack_tree *tree, int rank, const struct stack_fram
 
 static void test_stacks(void **state)
 {
-    static const struct stack_frame frames[] = {{"main", "train.py", 12}, {"step", "", 0}};
+    static const struct stack_frame frames[] = {{"main", "train.py", 12, false},
+                                                {"step", "", 0, true}};
     struct fixture *f = *state;
     expect_json(part(f, "stacks"), "null");
     struct stack_tree *tree = stack_tree_create();
@@ -123,7 +124,7 @@ static void test_stacks(void **state)
         "{'ranks': [0, 1], 'thread': 'main', 'count': 2, 'doing': 'calls futex', 'names': null,"
         " 'gil_ranks': [1], 'trouble': null, 'frames': ["
         "  {'function': 'main', 'file': 'train.py', 'line': 12},"
-        "  {'function': 'step', 'file': null, 'line': null}]}");
+        "  {'function': 'step', 'file': null, 'line': null, 'native': true}]}");
     assert_int_equal(json_array_size(stacks), 2);
     json_decref(stacks);
     stack_tree_destroy(tree);
@@ -136,7 +137,7 @@ static void test_stacks_are_bounded(void **state)
     struct stack_tree *tree = stack_tree_create();
     f->job.stacks = tree;
     for (int i = 1; i <= 501; i++) {
-        struct stack_frame frame = {"main", "train.py", i};
+        struct stack_frame frame = {"main", "train.py", i, false};
         struct stack stack = {.role = i > 250 ? STACK_OTHER : STACK_MAIN,
                               .doing = "",
                               .frames = &frame,

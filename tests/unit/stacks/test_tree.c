@@ -122,7 +122,8 @@ static void test_names_of_threads_and_another_style(void **state)
     (void)state;
     struct stack_tree *tree = stack_tree_create();
     struct buf text AUTO_BUF = BUF_INIT(10000);
-    const struct stack_frame frames[] = {{"run", "t.py", 3}}, bare[] = {{"process cat", "", 0}};
+    const struct stack_frame frames[] = {{"run", "t.py", 3, false}},
+                             bare[] = {{"process cat", "", 0, false}};
     static const char *const names[] = {"reader-0", "reader-1", "reader-0", "", NULL};
     for (int rank = 0; rank < 5; rank++)
         stack_tree_add(tree, &(struct stack){.rank = rank,
@@ -244,7 +245,7 @@ static void test_words_of_a_liar(void **state)
     struct buf text AUTO_BUF = BUF_INIT(1 << 20);
     struct stack_frame frames[1000];
     for (size_t i = 0; i < 1000; i++)
-        frames[i] = (struct stack_frame){"f\x1b[2J\n", "/\x9b/", -5};
+        frames[i] = (struct stack_frame){"f\x1b[2J\n", "/\x9b/", -5, false};
     struct stack stack = {.rank = 0,
                           .role = (enum stack_role)99,
                           .doing = "calls\x07 \n",

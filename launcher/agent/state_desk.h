@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers STATE_REQUEST: what each worker is doing, and its stacks. Threads read these, and the
+ * agent goes on meanwhile. Native frames need hvdrun-unwind.so; if it cannot be loaded, the answer
+ * says why and has all the rest.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/crews.h"
+#include "agent/modules.h"
+#include "agent/post.h"
+#include "agent/worker_lines.h"
+
+struct state_desk;
+
+/* All are borrowed. */
+struct state_desk *state_desk_create(struct loop *loop, const struct post *post,
+                                     struct modules *modules);
+/* What was asked for and is not answered yet gets no answer. Accepts NULL. */
+void state_desk_destroy(struct state_desk *desk);
+
+/* One frame, as soon as the stacks are there. `lines` (may be NULL) say how far each worker has
+ * come. `round` is the driver's. */
+void state_desk_ask(struct state_desk *desk, const struct crews *crews,
+                    const struct worker_lines *lines, uint32_t round, bool native);

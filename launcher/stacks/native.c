@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/native.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "stacks/native_name.h"
+#include "stacks/refusal.h"
+#include "stacks/snapshot.h"
+#include "stacks/tasks.h"
+
+#define THREADS_MAX 256
+
+const struct unwind_module *native_load(const char *path, struct error *err)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        const char *cause = dlerror();
+        error_set(err, "cannot load hvdrun-unwind.so: %s; is libdw of elfutils installed (libdw1)?",
+                  cause == NULL ? path : cause);
+        return NULL;
+    }
+    const struct unwind_module *module = dlsym(handle, UNWIND_MODULE_SYMBOL);
+    if (module != NULL && module->version == UNWIND_MODULE_VERSION)
+        return module;
+    error_set(err, "%s belongs to another version of hvdrun: install both from one package", path);
+    dlclose(handle);
+    return NULL;
+}
+
+struct reading {
+    const struct unwind_module *module;
+    struct unwind_process *process;
+    pid_t pid;
+    int memory_fd;
+    int64_t deadline_ns;
+    struct native_stacks *out;
+};
+
+/* What a walk sees of the memory: the copied stack first. */
+struct view {
+    const struct reading *reading;
+    const struct snapshot *snapshot;
+    struct native_thread *thread;
+};
+
+static int read_view(void *context, uint64_t address, void *out, size_t length)
+{
+    const struct view *view = context;
+    const struct snapshot *snapshot = view->snapshot;
+    uint64_t offset = address - snapshot->stack_at;
+    if (address >= snapshot->stack_at && offset <= snapshot->stack_length &&
+        length <= snapshot->stack_length - offset) {
+        memcpy(out, snapshot->stack + offset, length);
+        return 0;
+    }
+    bool got = fd_pread(view->reading->memory_fd, out, length, (off_t)address) == (ssize_t)length;
+    return got ? 0 : -1;
+}
+
+static int take_frame(void *context, const struct unwind_frame *source)
+{
+    const struct view *view = context;
+    struct native_thread *thread = view->thread;
+    if (thread->count == NATIVE_FRAMES_MAX || clock_mono_ns() > view->reading->deadline_ns)
+        return -1;
+    thread->frames = mem_resize_array(thread->frames, thread->count + 1, sizeof(*thread->frames));
+    thread->frames[thread->count++] = (struct native_frame){
+        .function = native_name(source),
+        .file = mem_strdup(source->line > 0 ? source->source : source->object),
+        .line = source->line};
+    return 0;
+}
+
+static void drop_frames(struct native_thread *thread)
+{
+    for (size_t i = 0; i < thread->count; i++) {
+        free(thread->frames[i].function);
+        free(thread->frames[i].file);
+    }
+    free(thread->frames);
+    *thread = (struct native_thread){.tid = thread->tid};
+}
+
+/* Keeps the longer one of what the thread had and of what it finds. */
+static void walk(const struct reading *reading, const struct snapshot *snapshot,
+                 struct native_thread *thread)
+{
+    struct native_thread found = {.tid = thread->tid};
+    struct view view = {reading, snapshot, &found};
+    const struct unwind_memory memory = {read_view, &view};
+    int result =
+        reading->module->walk(reading->process, &snapshot->registers, &memory, take_frame, &view);
+    found.whole = result == 0 || found.count == NATIVE_FRAMES_MAX;
+    bool better = found.whole || found.count > thread->count;
+    struct native_thread worse = better ? *thread : found;
+    if (better)
+        *thread = found;
+    drop_frames(&worse);
+}
+
+static void set_trouble(struct native_stacks *out, char *text)
+{
+    if (out->trouble == NULL)
+        out->trouble = text;
+    else
+        free(text);
+}
+
+static void walk_waiting(struct reading *reading, struct native_thread *thread)
+{
+    struct snapshot snapshot;
+    if (clock_mono_ns() > reading->deadline_ns ||
+        snapshot_waiting(reading->pid, thread->tid, reading->memory_fd, &snapshot) < 0)
+        return;
+    walk(reading, &snapshot, thread);
+    snapshot_destroy(&snapshot);
+}
+
+/* What can still not be read of a thread that has ended is no trouble. */
+static void note_error(struct reading *reading, int error)
+{
+    if (error == ETIMEDOUT)
+        set_trouble(reading->out, mem_strdup("not all threads could be stopped in time"));
+    else if (error != 0 && error != ESRCH)
+        set_trouble(reading->out, refusal("a thread that runs cannot be stopped", error));
+}
+
+static void walk_running(struct reading *reading)
+{
+    struct native_stacks *out = reading->out;
+    struct snapshot_order *orders AUTO_FREE = mem_array(out->count + 1, sizeof(*orders));
+    size_t *which AUTO_FREE = mem_array(out->count + 1, sizeof(*which)), count = 0;
+    for (size_t i = 0; i < out->count; i++) {
+        if (out->threads[i].whole)
+            continue;
+        orders[count].tid = out->threads[i].tid;
+        which[count++] = i;
+    }
+    if (count > 0)
+        snapshot_stopping(reading->pid, reading->memory_fd, reading->deadline_ns, orders, count);
+    for (size_t i = 0; i < count; i++) {
+        struct native_thread *thread = &out->threads[which[i]];
+        if (orders[i].error == 0)
+            walk(reading, &orders[i].out, thread);
+        else if (thread->count == 0)
+            note_error(reading, orders[i].error);
+        snapshot_destroy(&orders[i].out);
+    }
+}
+
+static void read_threads(struct reading *reading)
+{
+    struct native_stacks *out = reading->out;
+    pid_t *tids = NULL;
+    size_t count = task_list(reading->pid, THREADS_MAX, &tids);
+    out->threads = mem_array(count + 1, sizeof(*out->threads));
+    out->count = count;
+    for (size_t i = 0; i < count; i++) {
+        out->threads[i].tid = tids[i];
+        walk_waiting(reading, &out->threads[i]);
+    }
+    free(tids);
+    walk_running(reading);
+}
+
+void native_read(const struct unwind_module *module, pid_t pid, int64_t deadline_ns,
+                 struct native_stacks *out)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid), why[256] = "";
+    int fd AUTO_FD = fd_open(path, O_RDONLY, 0), error = errno;
+    *out = (struct native_stacks){.threads = NULL};
+    if (fd < 0) {
+        if (error != ENOENT && error != ESRCH)
+            out->trouble = refusal("its memory cannot be read", error);
+        return;
+    }
+    struct reading reading = {.module = module,
+                              .process = module->open(pid, why, sizeof(why)),
+                              .pid = pid,
+                              .memory_fd = fd,
+                              .deadline_ns = deadline_ns,
+                              .out = out};
+    if (reading.process == NULL)
+        out->trouble = mem_printf("libdw cannot read it: %s", why);
+    else
+        read_threads(&reading);
+    module->close(reading.process);
+}
+
+void native_stacks_destroy(struct native_stacks *stacks)
+{
+    for (size_t i = 0; i < stacks->count; i++)
+        drop_frames(&stacks->threads[i]);
+    free(stacks->threads);
+    free(stacks->trouble);
+    *stacks = (struct native_stacks){.threads = NULL};
+}

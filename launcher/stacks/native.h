@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The native frames of all threads of a process: those of C, C++ and other compiled code. See
+ * snapshot.h for which threads are stopped, and for how long.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "stacks/module/unwind_module.h"
+
+#define NATIVE_FRAMES_MAX 1000 /* of one thread; the ones further out are not looked for */
+
+struct native_frame {
+    char *function; /* without arguments; "+0x1b40", the place in `file`, if it has no name */
+    char *file; /* the source if its line is known, else the program or library; "" for neither */
+    int line;   /* 0: unknown */
+};
+
+struct native_thread {
+    pid_t tid;
+    struct native_frame *frames; /* the innermost first; none: see `trouble` */
+    size_t count;
+    bool whole; /* nothing is missing, or it has NATIVE_FRAMES_MAX frames */
+};
+
+struct native_stacks {
+    char *trouble; /* NULL, or why there are no frames, or not those of all threads */
+    struct native_thread *threads;
+    size_t count;
+};
+
+/* hvdrun-unwind.so. NULL: it or libdw cannot be loaded. It stays open. */
+const struct unwind_module *native_load(const char *path, struct error *err);
+
+/* The caller destroys `out` in any case. Call it in a thread that you can leave behind: see
+ * process.h. `deadline_ns` is of clock_mono_ns(). */
+void native_read(const struct unwind_module *module, pid_t pid, int64_t deadline_ns,
+                 struct native_stacks *out);
+void native_stacks_destroy(struct native_stacks *stacks);

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hvdrun stacks --native`: frames of C code, in the same tree (docs/hangs.md)."""
+# ctest waits
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from asked import Asked
+from hostile import Hostile
+from rig import main, mpi_worker, worker
+
+# Rank 0 holds the GIL in C, rank 1 sleeps in a function that C has called, rank 2 is deep, rank 3 has threads of C.
+PYTHON = """\
+import ctypes, os, re, sys, time
+rank = int(os.environ["RANK"])
+sys.setrecursionlimit(20000)
+
+def spin():
+    re.match("(a+)+b", "a" * 64)
+
+def called_back():
+    sorted([1, 2], key=lambda x: time.sleep(1000))
+
+def deep(n):
+    time.sleep(1000) if n == 0 else deep(n - 1)
+
+def threads():
+    libc = ctypes.CDLL(None)
+    for i in range(3):
+        libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, ctypes.cast(libc.pause, ctypes.c_void_p), None)
+    time.sleep(1000)
+
+os.write(1, b"ready\\n")
+[spin, called_back, lambda: deep(900), threads][rank]()
+"""
+
+GLOO = """\
+import os, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+
+def load():
+    time.sleep(1000)
+
+def train():
+    if dist.get_rank() == 2: load()
+    dist.all_reduce(torch.ones(10))
+
+os.write(1, b"ready\\n")
+train()
+"""
+
+DEBIAN_PYTHON = "/usr/bin/python3"
+
+
+class Native(Asked, Hostile):
+
+    def test_an_open_mpi_program_with_one_rank_in_a_loop(self):
+        program = mpi_worker("mpi_stray", "openmpi")
+        job = self.begin("-np", 3, "--grace", 1, program, count=3)
+        text = self.until([r"^    \[0-2\] process mpi_stray",
+                           r"^      \[2\] .*mpi_stray\.openmpi lose_way; running$",
+                           r"^      \[0-1\] .* P?MPI_Barrier"], "--native")
+        self.assertNotRegex(text, r"_start|__libc_start")
+        # Without --native, all look alike: they run.
+        self.assertRegex(self.ask().stdout, r"(?m)^    \[0-2\] process mpi_stray[.\w]*; running$")
+        answer = json.loads(self.ask("--native", "--json", "--ranks", "2").stdout)
+        frames = [frame for stack in answer["stacks"] if stack["thread"] == "main" for frame in stack["frames"]]
+        found = [frame for frame in frames if frame["function"] == "lose_way"]
+        self.assertEqual([(frame["native"], frame["file"]) for frame in found], [(True, program)], answer)
+        self.end(job)
+
+    def test_a_stripped_program(self):
+        if shutil.which("strip") is None:
+            self.skipTest("no strip on this machine")
+        program = self.box.path("stripped")
+        subprocess.run(["strip", "-o", program, mpi_worker("mpi_stray", "openmpi")], check=True)
+        job = self.begin("-np", 2, "--grace", 1, program, count=2)
+        self.until([r"^      \[1\] .*stripped \+0x[0-9a-f]+; running$", r"^      \[0\] .* P?MPI_Barrier"], "--native")
+        self.end(job)
+
+    def test_a_static_program_without_symbols(self):
+        source, program = self.write("still.c", "#include <unistd.h>\nint main(void)\n{\n    write(1, \"ready\\n\", 6);\n"
+                                     "    for (;;)\n        pause();\n}\n"), self.box.path("still")
+        built = subprocess.run(["cc", "-static", "-s", "-O1", "-o", program, source], capture_output=True, check=False)
+        if built.returncode != 0:
+            self.skipTest("cannot link a static program here")
+        job = self.begin("-np", 2, "--grace", 1, program, count=2)
+        self.until([r"^    \[0-1\] process still > .*still \+0x[0-9a-f]+; calls pause"], "--native")
+        self.end(job)
+
+    def test_python(self):
+        job = self.begin("-np", 4, "--grace", 1, DEBIAN_PYTHON, self.write("train.py", PYTHON), count=4)
+        text = self.until([r"\[0\] .*train\.py:6 spin > .*; running; holds the GIL$",
+                           r"\[1\] .*train\.py:9 (called_back\.<locals>\.)?<lambda> > .*nanosleep; calls clock_nanosleep",
+                           r"\[2\] .*train\.py:12 deep .*nanosleep; calls clock_nanosleep",
+                           r"(?ms)^other threads:.*^ *\[3\] .*pause; calls pause.*; 3 threads$"], "--native")
+        self.assertNotIn("_PyEval_EvalFrame", text)
+        # The same without native frames.
+        self.until([r"\[1\] .*train\.py:9 (called_back\.<locals>\.)?<lambda>; calls clock_nanosleep"])
+        self.end(job)
+
+    def test_torch_with_gloo(self):
+        if subprocess.run([DEBIAN_PYTHON, "-c", "import torch.distributed as d; d.is_gloo_available"],
+                          capture_output=True, check=False).returncode:
+            self.skipTest("no torch with Gloo")
+        job = self.begin("-np", 3, "--grace", 1, DEBIAN_PYTHON, self.write("train.py", GLOO), count=3)
+        self.until([r"^      \[2\] train\.py:8 train > train\.py:5 load > .*nanosleep",
+                    r"^      \[0-1\] train\.py:9 train > distributed_c10d\.py:\d+ all_reduce > .* c10d::Work::wait > ",
+                    r"(?m)^other threads:$", r"gloo::transport::tcp::Loop::run > .*epoll_wait"], "--native")
+        self.end(job)
+
+    def test_without_libdw(self):
+        broken = self.box.path("broken")
+        os.mkdir(broken)
+        self.write(os.path.join(broken, "libdw.so.1"), "not a library")
+        job = self.begin("-np", 2, "--grace", 1, worker("hang"), count=2, env={"LD_LIBRARY_PATH": broken})
+        text = self.until([r"^    \[0-1\] process hang; calls \w+"], "--native")
+        self.assertRegex(text, r"(?m)^native frames are missing:\n    localhost: cannot load hvdrun-unwind\.so: [^\n]*"
+                               r"libdw\.so\.1[^\n]*is libdw of elfutils installed \(libdw1\)\?$")
+        self.end(job)
+
+    def test_as_a_user_without_rights(self):
+        self.become = self.become_stranger()
+        script = self.write("train.py", PYTHON)
+        job = self.begin("-np", 4, "--grace", 1, DEBIAN_PYTHON, script, count=4, how=self.command)
+        self.until([r"\[0\] .*train\.py:6 spin > .*; running; holds the GIL$",
+                    r"\[1\] .*<lambda> > .*nanosleep; calls clock_nanosleep"], "--native")
+        self.end(job)
+
+    def test_in_a_user_namespace(self):
+        if subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no user namespaces here")
+        script = self.write("train.py", PYTHON)
+        job = self.begin("-np", 4, "--grace", 1, "unshare", "--user", "--map-root-user", DEBIAN_PYTHON, script, count=4)
+        self.until([r"\[0\] .*train\.py:6 spin > .*; running; holds the GIL$",
+                    r"\[1\] .*<lambda> > .*nanosleep; calls clock_nanosleep"], "--native")
+        self.end(job)
+
+    def test_a_program_that_changes_while_it_is_read(self):
+        script = self.write("busy.py", "import os\nos.write(1, b'ready\\n')\n"
+                            "def a(n): return sorted(range(n % 50))\ndef b(n): return [str(i) for i in a(n)]\n"
+                            "n = 0\nwhile True: n += 1; b(n); exec('b(n)')\n")
+        job = self.begin("-np", 2, "--grace", 1, sys.executable, script, count=2)
+        for _ in range(20):
+            text = self.ask("--native").stdout
+            self.assertRegex(text, r"(?m)^main threads:$")
+            self.assertNotRegex(text, r"cannot|not all")
+        self.assertIsNone(job.popen.poll())
+        self.end(job)
+
+
+class Spinners(Asked):
+
+    def test_ranks_that_spin_in_mpi_never_count_as_hung(self):
+        """Their processor time is progress: docs/hangs.md says so."""
+        program = mpi_worker("mpi_stray", "openmpi")
+        result = self.run_job("-np", 2, "--hang-timeout", 2, "--grace", 1, program, "9", timeout=120)
+        self.expect(result, 0)
+        self.assertFalse(re.search("hangs", result.stderr), result.describe())
+
+
+if __name__ == "__main__":
+    main()
