@@ -177,7 +177,8 @@ static void add_process(struct builder *builder, const struct process_stacks *pr
     for (size_t i = 0; i < process->count; i++) {
         const struct process_thread *thread = &process->threads[i];
         bool is_main = has_main ? thread->main : i == 0; /* the oldest one, if none is known */
-        add_thread(builder, thread, child ? STACK_CHILD : is_main ? STACK_MAIN : STACK_OTHER);
+        enum stack_role role = thread->task ? STACK_TASK : is_main ? STACK_MAIN : STACK_OTHER;
+        add_thread(builder, thread, child ? STACK_CHILD : role);
     }
 }
 

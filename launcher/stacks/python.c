@@ -266,7 +266,22 @@ static void take(const struct walk *walk, struct python_stack *out)
     for (size_t i = 0; i < walk->count; i++)
         out->frames[i] = (struct python_frame){.function = walk->links[i].code->function,
                                                .file = walk->links[i].code->file,
-                                               .line = walk->links[i].line};
+                                               .line = walk->links[i].line,
+                                               .address = walk->links[i].frame};
+}
+
+int python_frame_read(struct python *python, uint64_t address, struct python_frame *out)
+{
+    struct link link = {.frame = address};
+    bool shim = false;
+    uint64_t next = 0;
+    if (read_frame(python, &link, &shim, &next) < 0 || shim)
+        return -1;
+    *out = (struct python_frame){.function = link.code->function,
+                                 .file = link.code->file,
+                                 .line = link.line,
+                                 .address = address};
+    return 0;
 }
 
 int python_stack_read(struct python *python, const struct python_thread *thread,

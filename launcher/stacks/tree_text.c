@@ -125,6 +125,7 @@ void stack_tree_print(struct stack_tree *tree, const struct stack_tree_style *st
         STACK_ROLE_LIST(ROLE_HEADING)
 #undef ROLE_HEADING
     };
+    static const char *const nouns[STACK_ROLES] = {"threads", "threads", "tasks", "stacks"};
     struct text text = {.out = out, .lines_max = style->lines};
     tree_sort(tree);
     for (int i = 0; i < STACK_ROLES; i++) {
@@ -134,7 +135,7 @@ void stack_tree_print(struct stack_tree *tree, const struct stack_tree_style *st
         if (text.lines < text.lines_max)
             buf_printf(out, "%s%s%s:\n", style->prefix, style->kind, headings[i]);
         for (size_t j = 0; j < root->count; j++)
-            put_node(&text, root->children[j], 0, i == STACK_CHILD ? "stacks" : "threads");
+            put_node(&text, root->children[j], 0, nouns[i]);
     }
     if (text.left_out > 0)
         buf_printf(out, "%s%zu more branch%s not shown, to keep this list short\n", style->prefix,

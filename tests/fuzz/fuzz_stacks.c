@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "fuzz.h"
 #include "stack_image.h"
+#include "stacks/asyncio.h"
 #include "stacks/maps.h"
 #include "stacks/python.h"
 #include "stacks/symbols.h"
@@ -32,7 +33,7 @@ static void show(const struct python_stack *stack, int rank, struct stack_tree *
         frames[i] = (struct stack_frame){frame->function, frame->file, frame->line, false};
     }
     stack_tree_add(tree, &(struct stack){.rank = rank,
-                                         .role = (enum stack_role)(rank % 3),
+                                         .role = (enum stack_role)(rank % STACK_ROLES),
                                          .doing = rank % 2 == 0 ? "running" : "",
                                          .frames = frames,
                                          .count = stack->count,
@@ -51,6 +52,12 @@ static void check_tree(struct stack_tree *tree)
     buf_destroy(&text);
 }
 
+static void show_task(void *context, const struct python_stack *stack)
+{
+    FUZZ_CHECK(stack->count > 0 && stack->count <= ASYNCIO_CHAIN_MAX);
+    show(stack, STACK_TASK, context);
+}
+
 static void read_image(struct image *image)
 {
     struct memory memory = {image_read, image, BUDGET};
@@ -65,6 +72,9 @@ static void read_image(struct image *image)
             struct python_stack stack;
             if (python_stack_read(&python, &threads[i], &stack) == 0)
                 show(&stack, (int)i, tree);
+            uint64_t loop = asyncio_loop_frame(&stack);
+            if (loop != 0)
+                asyncio_tasks(&python, loop, show_task, tree);
             python_stack_destroy(&stack);
         }
     }

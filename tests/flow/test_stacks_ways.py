@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hvdrun stacks` of ranks that are all stuck in another way (docs/hangs.md)."""
+# ctest waits
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from asked import Asked
+from rig import main
+
+# One function for each way, in the order of the ranks. What the tree must say of it is in WAYS.
+STUCK = """\
+import asyncio, fcntl, multiprocessing, os, queue, re, select, signal, socket, subprocess, sys, threading, time
+one, other = socket.socketpair()
+reader, writer = os.pipe()
+held = threading.Lock()
+held.acquire()
+
+def daemon(run):
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+def lock(): held.acquire()
+def rlock():
+    again = threading.RLock()
+    daemon(again.acquire).join()
+    again.acquire()
+def condition():
+    it = threading.Condition()
+    it.acquire(); it.wait()
+def event(): threading.Event().wait()
+def semaphore(): threading.Semaphore(0).acquire()
+def get(): queue.Queue().get()
+def put():
+    full = queue.Queue(1)
+    full.put(1); full.put(2)
+def barrier(): threading.Barrier(2).wait()
+def join(): daemon(held.acquire).join()
+def recv(): one.recv(1)
+def accept():
+    server = socket.create_server(("127.0.0.1", 0))
+    server.accept()
+def datagram(): socket.socket(socket.AF_INET, socket.SOCK_DGRAM).recvfrom(1)
+def send():
+    while True: one.send(bytes(100000))
+def selects(): select.select([one], [], [])
+def polls():
+    it = select.poll(); it.register(one, select.POLLIN); it.poll()
+def epolls(): select.epoll().poll()
+def read(): os.read(reader, 1)
+def write():
+    while True: os.write(writer, bytes(100000))
+def fifo():
+    os.mkfifo(sys.argv[1]); open(sys.argv[1])
+def flock():
+    mine, its = open(sys.argv[1] + ".lock", "w"), open(sys.argv[1] + ".lock", "w")
+    fcntl.flock(its, fcntl.LOCK_EX); fcntl.flock(mine, fcntl.LOCK_EX)
+def child():
+    process = subprocess.Popen(["sleep", "1000"]); process.wait()
+def zombie():
+    process = subprocess.Popen(["true"]); signal.pause()
+def pause(): signal.pause()
+def sigwait(): signal.sigwait([signal.SIGUSR2])
+def sleep(): time.sleep(1000)
+def stopped(): os.kill(os.getpid(), signal.SIGSTOP)
+def spin_in_c(): sum(range(10 ** 15))
+def spin_in_re(): re.match("(a+)+b", "a" * 64)
+def spin():
+    while True: pass
+def batches():
+    time.sleep(1000)
+    yield 1
+def generator():
+    for batch in batches(): pass
+async def fetch(): await asyncio.Event().wait()
+async def gather():
+    tasks = [asyncio.ensure_future(fetch()) for i in range(3)]
+    await asyncio.wait(tasks)
+def coroutines(): asyncio.run(gather())
+def loader():
+    process = multiprocessing.get_context("fork").Process(target=sleep); process.start(); process.join()
+
+os.write(1, b"ready\\n")
+WAYS = (lock, rlock, condition, event, semaphore, get, put, barrier, join, recv, accept, datagram, send, selects, polls,
+        epolls, read, write, fifo, flock, child, zombie, pause, sigwait, sleep, stopped, spin_in_c, spin_in_re, spin,
+        generator, coroutines, loader)
+WAYS[int(os.environ["RANK"])]()
+"""
+
+# The system call, or what else is at the end of the line.
+WAYS = {
+    "lock": "calls futex", "rlock": "calls futex", "condition": "calls futex", "event": "calls futex",
+    "semaphore": "calls futex", "get": "calls futex", "put": "calls futex", "barrier": "calls futex",
+    "join": "calls futex", "recv": "calls recvfrom", "accept": "calls accept4?", "datagram": "calls recvfrom",
+    "send": "calls sendto", "selects": "calls (select|pselect6)", "polls": "calls p?poll",
+    "epolls": "calls epoll_p?wait", "read": "calls read", "write": "calls write", "fifo": "calls openat",
+    "flock": "calls flock", "child": "calls wait4", "zombie": "calls (pause|ppoll)", "pause": "calls (pause|ppoll)",
+    "sigwait": "calls rt_sigtimedwait", "sleep": "calls (clock_nanosleep|select)", "stopped": "",
+    "spin_in_c": "running; holds the GIL", "spin_in_re": "running; holds the GIL", "spin": "running; holds the GIL",
+    "generator > stuck.py:\\d+ batches": "calls (clock_nanosleep|select)", "coroutines": "calls epoll_p?wait",
+    "loader": "calls wait4",
+}
+
+
+class Ways(Asked):
+
+    def test_each_of_32_ranks_in_another_way(self):
+        script = self.write("stuck.py", STUCK)
+        job = self.begin("-np", 32, "--grace", 1, sys.executable, script, self.box.path("fifo"), count=32)
+        # Ranks whose outer frames are alike are below one line, so the frames of a rank may begin in another line.
+        patterns = [rf"(?m)^ +\[{rank}\] .*?stuck\.py:\d+ {way}\b.*{end}" for rank, (way, end) in enumerate(WAYS.items())]
+        text = self.until([*patterns,
+                           r"(?s)\nasyncio tasks:\n.*\[30\] stuck\.py:\d+ fetch > locks\.py:\d+ (Event\.)?wait; 3 tasks\n",
+                           r"(?s)\nchild processes:\n.*\[20\] process sleep; calls \w+",
+                           r"(?s)\nchild processes:\n.*\[21\] process true; ended, not reaped",
+                           r"(?s)\nchild processes:\n.*\[31\] .*stuck\.py:\d+ sleep; calls (clock_nanosleep|select)"])
+        self.assertEqual(len(re.findall(r"(?m)^main threads:$", text)), 1)
+        self.end(job)
+
+    def ask_one(self, *command):
+        """What the tree says of one rank that this command starts, and that sleeps."""
+        script = self.write("nap.py", "import os, time\ndef nap():\n    os.write(1, b'ready\\n')\n    time.sleep(1000)\nnap()\n")
+        job = self.begin("-np", 1, "--grace", 1, *command, script, count=1)
+        self.until([r"^    \[0\] nap\.py:5 <module> > nap\.py:4 nap; calls (clock_nanosleep|select)$"])
+        self.end(job)
+
+    def test_a_virtual_environment(self):
+        folder = self.box.path("venv")
+        made = subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], capture_output=True, check=False)
+        if made.returncode != 0:
+            self.skipTest("no venv here")
+        self.ask_one(os.path.join(folder, "bin/python"))
+
+    def test_a_stripped_interpreter(self):
+        """Debian's is stripped and linked statically; others become so here."""
+        program = os.path.realpath(sys.executable)
+        if shutil.which("strip") is None:
+            self.skipTest("no strip on this machine")
+        copy = self.box.path(os.path.basename(program))
+        subprocess.run(["strip", "-o", copy, program], check=True)
+        home = f"{sys.base_prefix}:{sys.base_exec_prefix}"
+        self.ask_one("env", f"PYTHONHOME={home}", copy)
+
+    def test_below_a_shell_in_a_user_namespace(self):
+        if subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no user namespaces here")
+        self.ask_one("unshare", "--user", "--map-root-user", "sh", "-c", f'{sys.executable} "$@"; true', "sh")
+
+    def test_in_a_process_namespace(self):
+        inside = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child=SIGKILL"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no process namespaces here")
+        self.ask_one(*inside, sys.executable)
+
+
+if __name__ == "__main__":
+    main()
