@@ -92,10 +92,15 @@ void control_stacks_text(const json_t *answer, const json_t *compared, struct bu
 {
     const char *text = control_text_of(answer, "text", "");
     const char *remarks = control_text_of(answer, "remarks", "");
+    const char *odd = control_text_of(answer, "odd", "");
     const char *missing = control_text_of(answer, "missing", "");
     control_show_lines(text, "", out);
     if (text[0] == '\0')
         buf_puts(out, "no stacks\n");
+    if (odd[0] != '\0') {
+        control_show_text(odd, out);
+        buf_putc(out, '\n');
+    }
     if (missing[0] != '\0') {
         buf_puts(out, "no answer about the ranks on ");
         control_show_text(missing, out);

@@ -8,7 +8,7 @@
 #include "driver/run/look.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/report.h"
-#include "stacks/tree.h"
+#include "stacks/odd_branch.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
 
@@ -54,11 +54,12 @@ static json_t *answer_of(const struct look *look, const struct look_ranks *ranks
 {
     const struct stack_tree_style style = {"", "", STACK_TREE_ALL_LINES};
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), missing AUTO_BUF = BUF_INIT(TEXT_MAX);
-    struct buf remarks AUTO_BUF = BUF_INIT(TEXT_MAX);
+    struct buf remarks AUTO_BUF = BUF_INIT(TEXT_MAX), odd AUTO_BUF = BUF_INIT(TEXT_MAX);
     struct stack_tree *tree = look_tree(look, true, ranks);
     json_t *answer = json_object();
     look_missing(look, &missing);
     look_remarks(look, &remarks);
+    odd_branch_text(tree, &odd);
     stack_tree_print(tree, &style, &text);
     json_object_set_new(answer, "stacks", report_stack_tree(tree));
     json_object_set_new(answer, "text", json_text(buf_text(&text)));
@@ -66,6 +67,7 @@ static json_t *answer_of(const struct look *look, const struct look_ranks *ranks
                         missing.length > 0 ? json_text(buf_text(&missing)) : json_null());
     json_object_set_new(answer, "remarks",
                         remarks.length > 0 ? json_text(buf_text(&remarks)) : json_null());
+    json_object_set_new(answer, "odd", odd.length > 0 ? json_text(buf_text(&odd)) : json_null());
     stack_tree_destroy(tree);
     return answer;
 }

@@ -39,6 +39,16 @@ const char *tree_base_name(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+void tree_node_frame(const struct tree_node *node, struct buf *out)
+{
+    if (node->file[0] == '\0')
+        buf_puts(out, node->function);
+    else if (node->line > 0)
+        buf_printf(out, "%s:%d %s", tree_base_name(node->file), node->line, node->function);
+    else
+        buf_printf(out, "%s %s", tree_base_name(node->file), node->function);
+}
+
 static int odd_first(const void *a, const void *b)
 {
     const struct tree_node *const *first = a, *const *second = b;

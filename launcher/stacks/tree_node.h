@@ -43,6 +43,8 @@ struct stack_tree {
 
 void tree_node_destroy(struct tree_node *node); /* and all below it */
 void tree_sort(struct stack_tree *tree);
+/* Appends "loader.py:112 read". */
+void tree_node_frame(const struct tree_node *node, struct buf *out);
 /* "calls futex", "calls futex (0-2), running (3)". Appends nothing if nothing is known. */
 void tree_leaf_doing(const struct tree_leaf *leaf, struct buf *out);
 /* "pt_autograd_0, pt_autograd_1". Appends nothing if no thread has a name. */

@@ -22,16 +22,6 @@ static void put_ranks(const struct rank_set *ranks, struct buf *out)
     buf_putc(out, ']');
 }
 
-static void put_frame(const struct tree_node *node, struct buf *out)
-{
-    if (node->file[0] == '\0')
-        buf_puts(out, node->function);
-    else if (node->line > 0)
-        buf_printf(out, "%s:%d %s", tree_base_name(node->file), node->line, node->function);
-    else
-        buf_printf(out, "%s %s", tree_base_name(node->file), node->function);
-}
-
 /* What is known of the stacks that end at the end of a line. */
 static void put_leaf(const struct tree_leaf *leaf, const char *noun, struct buf *out)
 {
@@ -72,7 +62,7 @@ static void put_chain(const struct tree_node *node, size_t length, struct buf *o
             buf_printf(out, " > (%zu more)", length - HEAD_FRAMES - TAIL_FRAMES);
         if (!cut || i < HEAD_FRAMES || i >= length - TAIL_FRAMES) {
             buf_puts(out, i > 0 ? " > " : "");
-            put_frame(node, out);
+            tree_node_frame(node, out);
         }
         node = i + 1 < length ? node->children[0] : node;
     }

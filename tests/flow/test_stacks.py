@@ -72,6 +72,10 @@ class Stacks(Asked):
         self.assertRegex(text, r"(?m)^child processes:\n    \[6\] process sleep; calls clock_nanosleep")
         some = self.ask("--ranks", "2,4").stdout
         self.assertRegex(some, r"(?m)^    \[2,4\] train.py:33 <module>")
+        three = self.until([r"^rank 1 is elsewhere: in train.py:10 read_socket; 2 others are in train.py:7 all_reduce$"],
+                           "--ranks", "0,1,6")
+        odd = json.loads(self.ask("--ranks", "0,1,6", "--json").stdout)["odd"]
+        self.assertEqual(odd, three.strip().split("\n")[-1])
         self.assertNotRegex(some, r"all_reduce|child processes")
         self.assertEqual(self.ask("--ranks", "7", status=1).stdout, "")
         self.expect(self.run_job("stop"), 0)

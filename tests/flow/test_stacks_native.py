@@ -65,6 +65,7 @@ class Native(Asked, Hostile):
                            r"^      \[2\] .*mpi_stray\.openmpi lose_way; running$",
                            r"^      \[0-1\] .* P?MPI_Barrier"], "--native")
         self.assertNotRegex(text, r"_start|__libc_start")
+        self.assertRegex(text, r"(?m)^rank 2 is elsewhere: in mpi_stray\.openmpi lose_way; 2 others are in libmpi\S+ \w*[Bb]arrier")
         # Without --native, all look alike: they run.
         self.assertRegex(self.ask().stdout, r"(?m)^    \[0-2\] process mpi_stray[.\w]*; running$")
         answer = json.loads(self.ask("--native", "--json", "--ranks", "2").stdout)
@@ -110,6 +111,7 @@ class Native(Asked, Hostile):
         job = self.begin("-np", 3, "--grace", 1, DEBIAN_PYTHON, self.write("train.py", GLOO), count=3)
         self.until([r"^      \[2\] train\.py:8 train > train\.py:5 load > .*nanosleep",
                     r"^      \[0-1\] train\.py:9 train > distributed_c10d\.py:\d+ all_reduce > .* c10d::Work::wait > ",
+                    r"^rank 2 is elsewhere: in libc\.so\S* \w*nanosleep; 2 others are in ",
                     r"(?m)^other threads:$", r"gloo::transport::tcp::Loop::run > .*epoll_wait"], "--native")
         self.end(job)
 

@@ -20,7 +20,8 @@
  * usage request, which also makes the job ask its agents for new values. record.h has most of the
  * answer to "wait". The answer to "stacks" is {"stacks": the same list as in --report, with the
  * processes that do not run Python, "text": the same as a tree, "missing": HOSTS that did not
- * answer, or null, "remarks": lines that say why native frames are missing, or null}. It comes
+ * answer, or null, "remarks": lines that say why native frames are missing, or null,
+ * "odd": a line that names the ranks that are elsewhere than most, or null}. It comes
  * after at most a few seconds; with native frames, after 8 s. A reader must expect that any key is
  * missing. The answer to the other requests is {"ok": true}. The answer to a request that fails is
  * {"error": LINE}.

@@ -17,7 +17,7 @@ static const char first[] =
 static const char second[] =
     "{\"stacks\": [{\"ranks\": [0, 2], \"thread\": \"main\", \"frames\": [{\"line\": 1}]},"
     " {\"ranks\": [1, 3], \"thread\": \"main\", \"frames\": [{\"line\": 1}]}],"
-    " \"text\": \"new\\u001b[2J\\n\", \"missing\": \"c17\","
+    " \"text\": \"new\\u001b[2J\\n\", \"odd\": \"rank 3 is elsewhere\", \"missing\": \"c17\","
     " \"remarks\": \"a: no libdw\\nb\\u001b: no libdw\"}";
 
 static json_t *read_json(const char *text)
@@ -40,6 +40,7 @@ static void test_compared(void **state)
     assert_true(json_equal(json_object_get(both, "second"), after));
     control_stacks_text(after, both, &text);
     assert_string_equal(buf_text(&text), "new?[2J\n"
+                                         "rank 3 is elsewhere\n"
                                          "no answer about the ranks on c17\n"
                                          "native frames are missing:\n"
                                          "    a: no libdw\n"
