@@ -5,10 +5,12 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
 from asked import Asked
+from hostile import Hostile
 from rig import main
 
 # One function for each way, in the order of the ranks. What the tree must say of it is in WAYS.
@@ -106,7 +108,7 @@ WAYS = {
 }
 
 
-class Ways(Asked):
+class Ways(Asked, Hostile):
 
     def test_each_of_32_ranks_in_another_way(self):
         script = self.write("stuck.py", STUCK)
@@ -120,6 +122,30 @@ class Ways(Asked):
                            r"(?s)\nchild processes:\n.*\[31\] .*stuck\.py:\d+ sleep; calls (clock_nanosleep|select)"])
         self.assertEqual(len(re.findall(r"(?m)^main threads:$", text)), 1)
         self.end(job)
+
+    def test_a_file_system_that_does_not_answer(self):
+        """The kernel holds the rank in a read that cannot be interrupted; --native leaves it alone."""
+        if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+            self.skipTest("no right to mount with /dev/fuse")
+        folder, pidfile = self.box.path("mounted"), self.box.path("fuse.pid")
+        os.mkdir(folder)
+        server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "silent_fuse.py")
+        script = self.write("train.py", "import os, sys, time\ndef read_batch():\n    with open(sys.argv[1]) as file:\n"
+                            "        file.read()\nos.write(1, b'ready\\n')\n"
+                            "if os.environ['RANK'] == '1': read_batch()\ntime.sleep(1000)\n")
+        mount = f"{sys.executable} {server} {folder} {pidfile} && while test ! -s {pidfile}; do sleep 0.1; done"
+        job = self.begin("-np", 3, "--grace", 1, sys.executable, script, os.path.join(folder, "batches"), count=3,
+                         how=lambda *args: self.start_in_place(mount, *args))
+        with open(pidfile, encoding="ascii") as file:
+            pid = int(file.read())
+        try:
+            self.until([r"^    \[1\] train\.py:6 <module> > train\.py:4 read_batch; calls read$",
+                        r"^rank 1 is elsewhere: in train\.py:4 read_batch; 2 others are in train\.py:7 <module>$"])
+            self.until([r"^    \[1\] train\.py:6 <module> > train\.py:4 read_batch > .*read; calls read$"], "--native")
+        finally:
+            os.kill(pid, signal.SIGKILL)  # the read fails then
+        job.signal(signal.SIGINT)
+        job.wait(60)
 
     def ask_one(self, *command):
         """What the tree says of one rank that this command starts, and that sleeps."""
