@@ -88,6 +88,16 @@ static void drop_frames(struct native_thread *thread)
     *thread = (struct native_thread){.tid = thread->tid};
 }
 
+/* Below the interpreter's innermost frame, Python frames tell the same. */
+static bool reaches_python(const struct native_thread *thread)
+{
+    for (size_t i = 0; i < thread->count; i++) {
+        if (native_name_is_python(thread->frames[i].function))
+            return true;
+    }
+    return false;
+}
+
 /* Keeps the longer one of what the thread had and of what it finds. */
 static void walk(const struct reading *reading, const struct snapshot *snapshot,
                  struct native_thread *thread)
@@ -97,7 +107,7 @@ static void walk(const struct reading *reading, const struct snapshot *snapshot,
     const struct unwind_memory memory = {read_view, &view};
     int result =
         reading->module->walk(reading->process, &snapshot->registers, &memory, take_frame, &view);
-    found.whole = result == 0 || found.count == NATIVE_FRAMES_MAX;
+    found.whole = result == 0 || found.count == NATIVE_FRAMES_MAX || reaches_python(&found);
     bool better = found.whole || found.count > thread->count;
     struct native_thread worse = better ? *thread : found;
     if (better)

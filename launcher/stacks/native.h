@@ -25,7 +25,7 @@ struct native_thread {
     pid_t tid;
     struct native_frame *frames; /* the innermost first; none: see `trouble` */
     size_t count;
-    bool whole; /* nothing is missing, or it has NATIVE_FRAMES_MAX frames */
+    bool whole; /* it ends at the outermost frame, at Python, or at NATIVE_FRAMES_MAX frames */
 };
 
 struct native_stacks {

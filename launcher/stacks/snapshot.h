@@ -4,7 +4,9 @@
  * from, while it goes on.
  *
  * A thread that waits need not be stopped: the kernel says where its stack is, and what the other
- * registers hold is mostly in memory. Any other thread is stopped for as long as two reads take.
+ * registers hold is mostly in memory. That does not do for code that was compiled with frame
+ * pointers: the first of them is in a register. Such a thread, and one that runs, is stopped for as
+ * long as two reads take.
  * Whatever happens, it goes on again: a thread is traced by a thread of ours that ends at once, and
  * the kernel lets go of what an ended thread has traced.
  *

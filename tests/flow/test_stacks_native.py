@@ -74,6 +74,15 @@ class Native(Asked, Hostile):
         self.assertEqual([(frame["native"], frame["file"]) for frame in found], [(True, program)], answer)
         self.end(job)
 
+    def test_through_agents_that_are_sent(self):
+        """hvdrun-agent has the module inside."""
+        away = self.box.path("away")
+        os.mkdir(away)
+        agent = f"env -u XDG_RUNTIME_DIR TMPDIR={away} HOME={away} HOST=%h"
+        job = self.begin("-H", "a:1,b:1", "--launch-agent", agent, "--grace", 1, worker("hang"), count=2)
+        self.until([r"^    \[0-1\] process hang > .*main > .*; calls \w+"], "--native")
+        self.end(job)
+
     def test_a_stripped_program(self):
         if shutil.which("strip") is None:
             self.skipTest("no strip on this machine")

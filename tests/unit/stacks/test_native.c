@@ -41,6 +41,10 @@ static const struct unwind_module *module;
 
 __attribute__((noinline)) static void waits_here(void)
 {
+#ifdef __SANITIZE_ADDRESS__ /* with frame pointers: it will be stopped */
+    shared->ready = 1;
+    pause();
+#endif
     struct epoll_event event;
     int fd = epoll_create1(0);
     shared->ready = 1;

@@ -182,6 +182,36 @@ static void test_no_python(void **state)
     python_child_end(pid);
 }
 
+/* epoll_wait() returns when its thread is stopped, and then the program ends. */
+static void test_nothing_is_stopped(void **state)
+{
+    (void)state;
+    pid_t pid = start("import ctypes, os\n"
+                      "libc = ctypes.CDLL(None)\n"
+                      "fd = libc.epoll_create1(0)\n"
+                      "os.write(1, b'.')\n"
+                      "libc.epoll_wait(fd, ctypes.create_string_buffer(64), 1, -1)\n"
+                      "os._exit(9)\n",
+                      true);
+    if (pid < 0)
+        skip();
+    for (int i = 0; i < 100; i++) {
+        struct process_stacks stacks;
+        assert_int_equal(read_now(pid, &stacks), 1);
+        assert_null(stacks.trouble);
+        process_stacks_destroy(&stacks);
+    }
+    usleep(50000);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+    kill(pid, SIGSTOP); /* as it would have been */
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    kill(pid, SIGCONT);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    python_child_note(pid, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+}
+
 static void test_too_late(void **state)
 {
     (void)state;
@@ -242,6 +272,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_python_that_runs, python_children_end),
         cmocka_unit_test_teardown(test_a_deep_stack, python_children_end),
         cmocka_unit_test_teardown(test_no_python, python_children_end),
+        cmocka_unit_test_teardown(test_nothing_is_stopped, python_children_end),
         cmocka_unit_test_teardown(test_too_late, python_children_end),
         cmocka_unit_test_teardown(test_a_process_that_hides, python_children_end),
     };
