@@ -5,6 +5,7 @@
 
 #include "agent/agent_end.h"
 #include "agent/crew_orders.h"
+#include "agent/evidence.h"
 #include "agent/node_orders.h"
 #include "agent/pulse.h"
 #include "agent/state_desk.h"
@@ -68,6 +69,18 @@ static void pulse_request(struct agent *agent, const struct frame_header *header
     pulse_report(agent->crews, agent->lines, &agent->post);
 }
 
+static void evidence_request(struct agent *agent, const struct frame_header *header,
+                             const uint8_t *body)
+{
+    Hvdrun__EvidenceRequest *message = hvdrun__evidence_request__unpack(NULL, header->length, body);
+    if (message == NULL) {
+        agent_end_breach(agent, "EVIDENCE_REQUEST cannot be read");
+        return;
+    }
+    evidence_report(agent->crews, message->round, &agent->post);
+    hvdrun__evidence_request__free_unpacked(message, NULL);
+}
+
 static void end(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
     agent_end_order(agent, header->epoch, body, header->length);
@@ -97,6 +110,7 @@ static const struct order orders[] = {
     [FRAME_STATE_REQUEST] = {.node = state_request},
     [FRAME_SAMPLE] = {.node = sample},
     [FRAME_PULSE_REQUEST] = {.node = pulse_request},
+    [FRAME_EVIDENCE_REQUEST] = {.node = evidence_request},
     [FRAME_END] = {.node = end},
     [FRAME_QUIT] = {.node = quit},
     [FRAME_CANCEL] = {.crews = cancel},

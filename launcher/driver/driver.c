@@ -23,6 +23,7 @@
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/collect.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/run/hang_watch.h"
 #include "driver/run/job_lines.h"
 #include "driver/run/job_output.h"
@@ -207,6 +208,8 @@ static int job_open(struct job *job, struct error *err)
     job->orphans = orphans_create(job);
     job->looks = looks_create(job, false);
     job->native_looks = looks_create(job, true);
+    if (job->kind->has_workers)
+        evidence_folder_create(job, job_control_evidence_place);
     job->time_limit = time_limit_create(job);
     job->suspension = suspension_create(job);
     job->sampler = sampler_create(job);
@@ -247,6 +250,7 @@ static void tell(struct job *job)
     AUTO_BUF struct buf block = BUF_INIT((size_t)1 << 20);
     if (job->settings->report != NULL)
         write_file(job, job->settings->report, report_json(job, &job->verdict));
+    evidence_folder_end(job);
     events_end(job->events, job, &job->verdict);
     if (!job->gone)
         report_failure(job, &job->verdict, &block);
@@ -310,6 +314,7 @@ static void job_close(struct job *job)
     suspension_destroy(job->suspension);
     time_limit_destroy(job->time_limit);
     hang_watch_destroy(job->hang_watch);
+    evidence_folder_destroy(job);
     looks_destroy(job->looks);
     looks_destroy(job->native_looks);
     orphans_destroy(job->orphans);

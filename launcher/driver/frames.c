@@ -4,6 +4,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/mpi/job_mpi.h"
 #include "driver/run/collect.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/run/exits.h"
 #include "driver/run/hang_watch.h"
 #include "driver/run/job_lines.h"
@@ -30,6 +31,7 @@ static const struct frame_rule common[FRAME_RULES] = {
     [FRAME_SAMPLED] = {sampler_take, EPOCHS_ALL, NODE_UP, false},
     [FRAME_STATE_REPORT] = {looks_report, EPOCHS_OF_WORKERS, NODE_STARTING, false},
 
+    [FRAME_EVIDENCE] = {evidence_folder_take, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_PULSE] = {hang_watch_pulse, EPOCHS_OF_WORKERS, NODE_STARTING, false},
 
     [FRAME_STARTED] = {exits_started, EPOCHS_OF_WORKERS, NODE_RUNNING, false},

@@ -18,6 +18,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/job_control_stacks.h"
 #include "driver/reach/reach.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/run/hangup.h"
 #include "driver/run/user_signals.h"
 #include "driver/serve/metrics_out.h"
@@ -225,12 +226,30 @@ struct job_control *job_control_create(struct job *job)
     return control;
 }
 
+/* Where the evidence of its failures is. */
+static void add_evidence(const struct job *job, json_t *end)
+{
+    const struct strv *paths = evidence_folder_paths(job);
+    json_t *list = json_array();
+    for (size_t i = 0; i < paths->count; i++) {
+        const char *path = paths->items[i];
+        char *whole AUTO_FREE =
+            path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", job->request->wdir, path);
+        json_array_append_new(list, json_text(whole));
+    }
+    if (paths->count > 0)
+        json_object_set(end, "evidence", list);
+    json_decref(list);
+}
+
 static void write_end(struct job_control *control)
 {
     const struct job *job = control->job;
     struct error err = ERROR_INIT;
     int result = open_folder(control, &err);
     json_t *end = result < 0 ? NULL : record_json_end(job);
+    if (end != NULL)
+        add_evidence(job, end);
     if (result == 0 && control->record != NULL)
         result = job_record_finish(control->record, end, &err);
     else if (result == 0)
@@ -255,6 +274,13 @@ void job_control_end(struct job_control *control)
     if (control->control != NULL)
         control_finish(control->control, verdict);
     json_decref(verdict);
+}
+
+char *job_control_evidence_place(void)
+{
+    struct error err = ERROR_INIT;
+    int folder AUTO_FD = job_folder_open(&err);
+    return folder < 0 ? NULL : job_folder_path();
 }
 
 void job_control_destroy(struct job_control *control)

@@ -21,5 +21,8 @@ struct job_control *job_control_create(struct job *job);
 void job_control_look(struct job_control *control); /* accepts NULL */
 
 /* The job has its verdict: writes the record of the end, and answers those that wait for it. */
-void job_control_end(struct job_control *control);     /* accepts NULL */
+void job_control_end(struct job_control *control); /* accepts NULL */
+/* The folder for evidence of jobs without --evidence, which the caller frees; NULL: there is none.
+ */
+char *job_control_evidence_place(void);
 void job_control_destroy(struct job_control *control); /* accepts NULL */

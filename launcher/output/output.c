@@ -384,16 +384,26 @@ void output_flush(struct output *output, void (*done)(void *context), void *cont
 
 /* ---- files of other rooms ---- */
 
-struct output_file *output_file_open(struct output *output, const char *path, bool append)
+static struct output_file *open_file(struct output *output, struct output_target *target)
 {
     struct output_file *file = mem_alloc(sizeof(*file));
     file->output = output;
-    file->target = sink_file(output->sink, path, append, false);
+    file->target = target;
     sink_open(output->sink, file->target);
     file->next = output->files;
     output->files = file;
     arm(output);
     return file;
+}
+
+struct output_file *output_file_open(struct output *output, const char *path, bool append)
+{
+    return open_file(output, sink_file(output->sink, path, append, false));
+}
+
+struct output_file *output_file_open_private(struct output *output, const char *path)
+{
+    return open_file(output, sink_private_file(output->sink, path));
 }
 
 void output_file_write(struct output_file *file, const void *bytes, size_t length)

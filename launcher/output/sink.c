@@ -296,6 +296,13 @@ struct output_target *sink_file(struct sink *sink, const char *path, bool append
     return keep(sink, target_file(path, append, folders));
 }
 
+struct output_target *sink_private_file(struct sink *sink, const char *path)
+{
+    struct output_target *target = target_file(path, false, true);
+    target->private = true;
+    return keep(sink, target);
+}
+
 const char *sink_target_name(const struct output_target *target)
 {
     return target->path;

@@ -76,12 +76,12 @@ static void shut(struct output_target_set *set, struct output_target *target)
         target->errnum = errno;
 }
 
-static void make_folders(const char *path)
+static void make_folders(const char *path, mode_t mode)
 {
     char *copy = mem_strdup(path);
     for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(copy, 0777); /* whether it worked shows when the file is opened */
+        mkdir(copy, mode); /* whether it worked shows when the file is opened */
         *slash = '/';
     }
     free(copy);
@@ -91,7 +91,8 @@ static int try_open(const struct output_target *target)
 {
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
     flags |= target->append ? O_APPEND : O_TRUNC;
-    return fd_open(target->path, flags, 0666);
+    return fd_open(target->path, target->private ? flags | O_NOFOLLOW : flags,
+                   target->private ? 0600 : 0666);
 }
 
 static int open_file(struct output_target_set *set, struct output_target *target)
@@ -100,7 +101,7 @@ static int open_file(struct output_target_set *set, struct output_target *target
         shut(set, set->oldest);
     target->fd = try_open(target);
     if (target->fd < 0 && errno == ENOENT && target->folders) {
-        make_folders(target->path);
+        make_folders(target->path, target->private ? 0700 : 0777);
         target->fd = try_open(target);
     }
     while (target->fd < 0 && (errno == EMFILE || errno == ENFILE) && set->oldest != NULL) {

@@ -21,6 +21,7 @@ struct output_target {
     int fd;
     int errnum; /* why it has failed; 0: it works */
     bool is_file, append, folders, closed;
+    bool private;  /* only this user may read it, and its folders */
     bool reported; /* that it has failed */
     bool wide;     /* a pipe that was enlarged, or cannot be */
 };

@@ -52,7 +52,8 @@
     X(FRAME_OUTPUT_SHOW, 53) X(FRAME_FAREWELL, 54) X(FRAME_LINE_OPENED, 55)                        \
     X(FRAME_RANKS_ENDED, 56) X(FRAME_STALL, 57) X(FRAME_PROGRESS, 62)                              \
     X(FRAME_SAMPLE, 64) X(FRAME_SAMPLED, 65)                                       \
-    X(FRAME_PULSE_REQUEST, 70) X(FRAME_PULSE, 71)
+    X(FRAME_PULSE_REQUEST, 70) X(FRAME_PULSE, 71)  \
+    X(FRAME_EVIDENCE_REQUEST, 74) X(FRAME_EVIDENCE, 75)
 /* clang-format on */
 
 enum frame_type {

@@ -31,9 +31,9 @@ JOBS = ".jobs-"  # and the host; below hvdrun-UID
 
 def is_record(folder, name):
     """A file in the folder of jobs that stays there for a day: the record of a job and its log, the journal of
-    short jobs, and the socket of a job whose driver was killed. The next command of hvdrun removes that socket."""
+    short jobs, the folder with the evidence of a failure, and the socket of a job whose driver was killed. The next command of hvdrun removes that socket."""
     job, kind = os.path.splitext(name)
-    if kind in (".json", ".jsonl", ".log"):
+    if kind in (".json", ".jsonl", ".log", ".evidence"):
         return True
     try:
         with open(os.path.join(folder, job + ".json"), encoding="utf-8") as file:
@@ -47,6 +47,7 @@ def leftovers(top):
     found, kept = [], set()
     for folder, folders, files in os.walk(top):
         if os.path.basename(folder).startswith(JOBS):
+            folders[:] = [name for name in folders if not is_record(folder, name)]
             kept |= {folder, os.path.dirname(folder)}
             found += [os.path.join(folder, name) for name in folders + files if not is_record(folder, name)]
         else:

@@ -36,7 +36,7 @@ import entrance  # noqa: E402
 import network  # noqa: E402
 import ssh_files  # noqa: E402
 
-KEPT_AGENT = re.compile(r"/hvdrun(-\d+)?(/(hvdrun-agent|checked)-[^/]*)?$|/hvdrun-\d+/\.jobs-[^/]+(/[^/]+\.(jsonl?|log|control))?$")
+KEPT_AGENT = re.compile(r"/hvdrun(-\d+)?(/(hvdrun-agent|checked)-[^/]*)?$|/hvdrun-\d+/\.jobs-[^/]+(/[^/]+\.(jsonl?|log|control|evidence(/[^/]+)?))?$")
 FULL = "/tmp/full"
 SYSTEM_PATH = entrance.SYSTEM_PATH
 

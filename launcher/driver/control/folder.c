@@ -19,11 +19,13 @@
 #define FOLDER ".jobs"
 #define JOURNAL_SUFFIX ".jsonl"
 #define LOG_SUFFIX ".log"
+#define EVIDENCE_SUFFIX ".evidence"
 #define ENTRIES_MAX 10000 /* beyond that, another call goes on */
 
 struct entry {
     char *name;
-    char *job; /* of a log; NULL: a record or a journal */
+    char *job; /* of a log; NULL: a record, a journal or evidence */
+    bool evidence;
     int64_t changed_s, bytes;
 };
 
@@ -109,6 +111,12 @@ static void remove_stale_socket(int folder, const char *name)
         unlinkat(folder, name, 0);
 }
 
+static bool is_evidence(const char *name)
+{
+    char *folder AUTO_FREE = job_folder_job(name, EVIDENCE_SUFFIX);
+    return folder != NULL;
+}
+
 /* Is it a file that this folder keeps for a while? */
 static bool is_kept(const char *name, char **job)
 {
@@ -116,7 +124,7 @@ static bool is_kept(const char *name, char **job)
     char *record AUTO_FREE = job_folder_job(name, JOB_RECORD_SUFFIX);
     char *journal AUTO_FREE = job_folder_job(name, JOURNAL_SUFFIX);
     *job = job_folder_log(name, &number);
-    return record != NULL || journal != NULL || *job != NULL;
+    return record != NULL || journal != NULL || *job != NULL || is_evidence(name);
 }
 
 static void add(struct listing *listing, int folder, const char *name)
@@ -130,7 +138,7 @@ static void add(struct listing *listing, int folder, const char *name)
     listing->entries =
         mem_resize_array(listing->entries, listing->count + 1, sizeof(*listing->entries));
     listing->entries[listing->count++] =
-        (struct entry){mem_strdup(name), job, info.st_mtime, info.st_size};
+        (struct entry){mem_strdup(name), job, is_evidence(name), info.st_mtime, info.st_size};
 }
 
 /* Calls `each` with the name of every entry, until it returns false. */
@@ -184,12 +192,35 @@ static void tidy_records(int folder, const struct listing *listing, int64_t now_
     int kept = 0;
     for (size_t i = 0; i < listing->count; i++) {
         const struct entry *entry = &listing->entries[i];
-        if (entry->job != NULL)
+        if (entry->job != NULL || entry->evidence)
             continue;
         bool old = now_s - entry->changed_s > JOB_RECORD_AGE_S || kept >= JOB_RECORDS_KEPT;
         if (old && !is_locked(folder, entry->name))
             unlinkat(folder, entry->name, 0);
         kept++;
+    }
+}
+
+static bool remove_file(void *context, int folder, const char *name)
+{
+    (void)context;
+    unlinkat(folder, name, 0); /* "." and ".." stay */
+    return true;
+}
+
+static void tidy_evidence(int folder, const struct listing *listing, int64_t now_s)
+{
+    int kept = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct entry *entry = &listing->entries[i];
+        if (!entry->evidence ||
+            (now_s - entry->changed_s <= JOB_RECORD_AGE_S && kept++ < JOB_EVIDENCE_KEPT))
+            continue;
+        int inside AUTO_FD =
+            fd_openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inside >= 0)
+            walk(inside, remove_file, NULL);
+        unlinkat(folder, entry->name, AT_REMOVEDIR);
     }
 }
 
@@ -233,6 +264,7 @@ void job_folder_tidy(int folder, int64_t now_s)
         qsort(listing.entries, listing.count, sizeof(*listing.entries), newest_first);
     tidy_records(folder, &listing, now_s);
     tidy_logs(folder, &listing);
+    tidy_evidence(folder, &listing, now_s);
     for (size_t i = 0; i < listing.count; i++) {
         free(listing.entries[i].name);
         free(listing.entries[i].job);

@@ -6,6 +6,7 @@
  *   JOB.json      The record of a job (record.h). Its driver locks it.
  *   JOB.control   The control socket of a running job (control.h).
  *   JOB.N.log     A file of its log (driver/tell/line_log.h).
+ *   *.evidence/   What is known about a failure (driver/run/evidence_folder.h).
  *   *.jsonl       The records of very short jobs (journal.h).
  *
  * A driver makes the record first and the socket second. So if nobody locks the record of a socket,
@@ -23,6 +24,7 @@
 
 #define JOB_RECORDS_KEPT 200
 #define JOB_RECORD_AGE_S (24 * 60 * 60)
+#define JOB_EVIDENCE_KEPT 20
 #define JOB_LOGS_BYTES ((int64_t)256 << 20)
 
 char *job_folder_path(void); /* need not exist; the caller frees it */
@@ -48,6 +50,7 @@ bool job_folder_runs(int folder, const char *job);
 
 /* Removes sockets that nobody serves, the files of records that nobody has written to for
  * JOB_RECORD_AGE_S, and the oldest of those beyond JOB_RECORDS_KEPT. Of the logs, it keeps the
- * latest, JOB_LOGS_BYTES in all, and none without a record. `now_s`: seconds since 1970. Files of
+ * latest, JOB_LOGS_BYTES in all, and none without a record. Of evidence, it keeps the
+ * latest JOB_EVIDENCE_KEPT folders, for JOB_RECORD_AGE_S. `now_s`: seconds since 1970. Files of
  * running jobs stay. A file from the future (the clock was set back) counts as new. */
 void job_folder_tidy(int folder, int64_t now_s);

@@ -15,8 +15,8 @@
 #include "driver/end/warning.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/run/job_rendezvous.h"
-#include "driver/run/look.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
 #include "model/settings/split.h"
@@ -269,15 +269,19 @@ static void show_look(void *context, const struct look *look)
     look_show(look);
 }
 
-/* --dump-on-failure, once in an epoch. An agent looks at its workers before it takes the next
- * order, which may be to end them. */
-static void dump(struct job *job)
+/* --dump-on-failure and evidence, once in an epoch. An agent looks at its workers before it takes
+ * the next order, which may be to end them. */
+static void dump(struct job *job, int rank, char *text_take)
 {
     struct elastic_job *own = of(job);
-    if (!job->settings->dump_on_failure || job->state != JOB_RUNNING || own->dumped == job->epoch)
+    char *text AUTO_FREE = text_take;
+    struct evidence_cause cause = {EVIDENCE_FAILURE, text, rank, true};
+    if (job->state != JOB_RUNNING || own->dumped == job->epoch)
         return;
     own->dumped = job->epoch;
-    looks_ask(job->looks, show_look, job);
+    if (job->settings->dump_on_failure)
+        looks_ask(job->looks, show_look, job);
+    evidence_folder_collect(job, &cause, NULL, NULL, NULL);
 }
 
 static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
@@ -286,7 +290,7 @@ static void lost(struct job *job, struct node_link *node, int64_t when_ns, const
     (void)when_ns; /* a broken connection is dated now: the core has no exits to compare it with */
     bool silent = node->liveness.state == LIVENESS_LOST;
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
-    dump(job);
+    dump(job, -1, mem_printf("lost %s: %s", node->host, why));
     elastic_rejoin_node_lost(parts->rejoin, node);
     elastic_newcomers_drop_node(parts->newcomers, node);
     const struct elastic *core = elastic_hub_core(parts->hub);
@@ -339,7 +343,7 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .signaled = exit->signaled && !record->aborted,
                                   .since_ms = exit->when_ns / 1000000 - job->stood_still_ms};
     if ((exit->signaled || exit->code != 0) && !record->ended_by_us)
-        dump(job);
+        dump(job, record->rank, evidence_exit_text(job, exit));
     elastic_rejoin_forget(of(job)->parts.rejoin, exit->seat);
     elastic_newcomers_drop(of(job)->parts.newcomers, exit->seat);
     rank_gone(of(job), exit->seat); /* before an event that may begin the next epoch */

@@ -46,6 +46,7 @@ struct allocation;
 struct check_request;
 struct collect;
 struct events;
+struct evidence;
 struct hang_watch;
 struct helpers;
 struct job_control;
@@ -156,6 +157,7 @@ struct job {
     struct collect *collect;
     struct job_control *control; /* of a job with workers; or NULL */
     struct events *events;
+    struct evidence *evidence;     /* of failures (run/evidence_folder.h) */
     struct hang_watch *hang_watch; /* NULL: nobody wants to know */
     struct metrics_out *metrics;   /* NULL: nobody wants them */
     struct line_log *line_log;     /* NULL: the job keeps no log, or not yet */

@@ -9,6 +9,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/run/exits.h"
 #include "driver/run/hang_culprit.h"
 #include "driver/run/look.h"
@@ -25,6 +26,8 @@ struct hang_watch {
     struct loop_timer *tick;
     uint64_t *places; /* of the ranks in the look that is being read */
     bool looks;       /* one is under way */
+    char *text;       /* of the last hang; NULL */
+    int rank;         /* to blame for it; -1: none */
 };
 
 static void take_place(void *context, int seat, const struct look_stack *stack)
@@ -92,20 +95,29 @@ static int seat_of(const struct job *job, int rank)
     return -1;
 }
 
+/* All that the ranks can show has been collected. */
+static void collected(void *context)
+{
+    struct hang_watch *watch = context;
+    struct job *job = watch->job;
+    if (job->settings->on_hang != SET_ON_HANG_KILL)
+        log_warning(&job->log, "%s", watch->text);
+    else if (job->state == JOB_RUNNING)
+        teardown_launcher(job, STATUS_HANG, watch->text);
+    if (job->settings->on_hang == SET_ON_HANG_RESTART && job->state == JOB_RUNNING)
+        kind_hung(job, seat_of(job, watch->rank));
+}
+
 static void shown(void *context, const struct look *look)
 {
-    const struct hang_watch *watch = context;
+    struct hang_watch *watch = context;
     struct job *job = watch->job;
-    int rank;
-    char *text AUTO_FREE = hang_text(watch, look, &rank);
+    free(watch->text);
+    watch->text = hang_text(watch, look, &watch->rank);
     look_show(look);
-    events_hung(job->events, text);
-    if (job->settings->on_hang != SET_ON_HANG_KILL)
-        log_warning(&job->log, "%s", text);
-    else if (job->state == JOB_RUNNING)
-        teardown_launcher(job, STATUS_HANG, text);
-    if (job->settings->on_hang == SET_ON_HANG_RESTART && job->state == JOB_RUNNING)
-        kind_hung(job, seat_of(job, rank));
+    events_hung(job->events, watch->text);
+    struct evidence_cause cause = {EVIDENCE_HANG, watch->text, watch->rank, false};
+    evidence_folder_collect(job, &cause, look, collected, watch);
 }
 
 static void found(struct hang_watch *watch)
@@ -179,6 +191,7 @@ void hang_watch_destroy(struct hang_watch *watch)
     loop_timer_destroy(watch->tick);
     hang_destroy(watch->hang);
     expects_destroy(watch->expects);
+    free(watch->text);
     free(watch);
 }
 

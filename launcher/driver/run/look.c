@@ -284,20 +284,34 @@ static void add_states(const struct look *look, struct rank_states *states)
     }
 }
 
+/* The states, the tree, and who did not answer. */
+static void put_all(const struct look *look, struct stack_tree *tree, struct buf *out)
+{
+    struct rank_states *states = rank_states_create();
+    struct buf missing AUTO_BUF = BUF_INIT(TEXT_MAX);
+    add_states(look, states);
+    rank_states_text(states, out);
+    rank_states_destroy(states);
+    stack_tree_text(tree, out);
+    look_missing(look, &missing);
+    if (missing.length > 0)
+        buf_printf(out, "hvdrun: no answer about the ranks on %s\n", buf_text(&missing));
+}
+
+void look_text(const struct look *look, struct buf *out)
+{
+    struct stack_tree *tree = look_tree(look, true, NULL);
+    put_all(look, tree, out);
+    stack_tree_destroy(tree);
+}
+
 void look_show(const struct look *look)
 {
     struct job *job = look->job;
-    struct rank_states *states = rank_states_create();
-    struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), missing AUTO_BUF = BUF_INIT(TEXT_MAX);
-    add_states(look, states);
-    rank_states_text(states, &text);
-    rank_states_destroy(states);
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
     stack_tree_destroy(job->stacks);
     job->stacks = look_tree(look, false, NULL);
-    stack_tree_text(job->stacks, &text);
-    look_missing(look, &missing);
-    if (missing.length > 0)
-        buf_printf(&text, "hvdrun: no answer about the ranks on %s\n", buf_text(&missing));
+    put_all(look, job->stacks, &text);
     if (text.length > 0)
         output_block(job->output, buf_text(&text));
 }

@@ -53,6 +53,9 @@ void look_missing(const struct look *look, struct buf *out);
  * they could. */
 void look_remarks(const struct look *look, struct buf *out);
 
+/* States and stacks of all ranks, other programs than Python included, as lines. */
+void look_text(const struct look *look, struct buf *out);
+
 /* Shows states and stacks of all ranks, and keeps the stacks for the report. */
 void look_show(const struct look *look);
 

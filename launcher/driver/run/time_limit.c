@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/run/look.h"
 
 struct time_limit {
@@ -22,11 +23,22 @@ static void end_job(struct job *job)
     teardown_launcher(job, STATUS_TIMEOUT, text);
 }
 
+static void collected(void *context)
+{
+    struct job *job = context;
+    if (job->state == JOB_RUNNING)
+        end_job(job);
+}
+
 static void looked(void *context, const struct look *look)
 {
     const struct time_limit *limit = context;
-    look_show(look);
-    end_job(limit->job);
+    struct job *job = limit->job;
+    struct evidence_cause cause = {
+        .kind = EVIDENCE_TIMEOUT, .text = "the job ran longer than --timeout", .rank = -1};
+    if (job->settings->stack_traces)
+        look_show(look);
+    evidence_folder_collect(job, &cause, look, collected, job);
 }
 
 static void passed(void *context)
@@ -37,7 +49,7 @@ static void passed(void *context)
     if (job->state != JOB_RUNNING || limit->passed)
         return;
     limit->passed = true;
-    if (job->settings->stack_traces)
+    if (job->settings->stack_traces || evidence_folder_wants(job, EVIDENCE_TIMEOUT))
         looks_ask(job->looks, looked, limit);
     else
         end_job(job);

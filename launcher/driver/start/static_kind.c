@@ -8,8 +8,8 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/run/job_rendezvous.h"
-#include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/user_signals.h"
 #include "driver/start/bringup.h"
@@ -23,6 +23,8 @@ struct static_job {
     struct exit_policy *policy; /* on job->plan */
     struct plan *late_plan;     /* late_plan.h; NULL: none was needed, or not yet */
     bool dumps;                 /* the job ends after a last look at its ranks */
+    char *failure;              /* that it is about; NULL */
+    int failed_rank;            /* -1: none */
 };
 
 static struct static_job *of(const struct job *job)
@@ -67,6 +69,7 @@ static void destroy(struct job *job)
     bringup_destroy(own->bringup);
     exit_policy_destroy(own->policy);
     plan_destroy(own->late_plan);
+    free(own->failure);
     free(own);
 }
 
@@ -135,30 +138,45 @@ static void unreached(struct job *job, struct node_link *node, const char *why)
     bringup_unreached(of(job)->bringup);
 }
 
-static void looked(void *context, const struct look *look)
+static void collected(void *context)
 {
     struct job *job = context;
-    look_show(look);
     if (job->state == JOB_RUNNING)
         teardown_after_failure(job);
 }
 
-/* With --dump-on-failure, the ranks go on for as long as it takes to look at them. */
-static void end_if(struct job *job, bool wanted)
+static void looked(void *context, const struct look *look)
+{
+    struct job *job = context;
+    const struct static_job *own = of(job);
+    struct evidence_cause cause = {EVIDENCE_FAILURE, own->failure, own->failed_rank, false};
+    if (job->settings->dump_on_failure)
+        look_show(look);
+    evidence_folder_collect(job, &cause, look, collected, job);
+}
+
+/* With --dump-on-failure and --evidence, the ranks go on for as long as it takes to look at them.
+ * `text_take`: what has failed. */
+static void end_if(struct job *job, bool wanted, int rank, char *text_take)
 {
     struct static_job *own = of(job);
+    char *text AUTO_FREE = text_take;
     if (!wanted || own->dumps)
         return;
-    own->dumps = job->settings->dump_on_failure && job->state == JOB_RUNNING;
-    if (own->dumps)
-        looks_ask(job->looks, looked, job);
-    else
+    own->dumps = evidence_folder_wants(job, EVIDENCE_FAILURE) && job->state == JOB_RUNNING;
+    if (!own->dumps) {
         teardown_after_failure(job);
+        return;
+    }
+    own->failure = mem_strdup(text);
+    own->failed_rank = rank;
+    looks_ask(job->looks, looked, job);
 }
 
 static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
 {
-    end_if(job, exit_policy_node_lost(of(job)->policy, node->place, when_ns, why));
+    end_if(job, exit_policy_node_lost(of(job)->policy, node->place, when_ns, why), -1,
+           mem_printf("lost %s: %s", node->host, why));
 }
 
 static void killed(struct job *job, const struct node_link *node, int64_t when_ns)
@@ -178,13 +196,17 @@ static void exited(struct job *job, const struct exit_event *event)
     struct exit_policy *policy = of(job)->policy;
     const struct rank_record *record = &job->ranks.records[event->seat];
     job_rendezvous_rank_gone(job->rendezvous, event->seat);
-    end_if(job, record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
-                                    : exit_policy_exited(policy, event));
+    end_if(job,
+           record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
+                               : exit_policy_exited(policy, event),
+           record->rank, evidence_exit_text(job, event));
 }
 
 static void aborted(struct job *job, const struct exit_event *event, const char *message)
 {
-    end_if(job, exit_policy_aborted(of(job)->policy, event, message));
+    end_if(
+        job, exit_policy_aborted(of(job)->policy, event, message), event->seat,
+        mem_printf("rank %d on %s aborted the job", event->seat, job_seat_host(job, event->seat)));
 }
 
 static const struct frame_rule frames[FRAME_RULES] = {

@@ -242,6 +242,35 @@ static void test_tidy_by_number(void **state)
     }
 }
 
+static void make_evidence(struct fixture *f, const char *name, int64_t changed_s)
+{
+    assert_int_equal(mkdirat(f->folder, name, 0700), 0);
+    char *file AUTO_FREE = mem_printf("%s/facts.json", name);
+    int fd AUTO_FD = openat(f->folder, file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    set_age(f, name, changed_s);
+}
+
+static void test_evidence(void **state)
+{
+    struct fixture *f = *state;
+    make_evidence(f, "old.evidence", NOW - DAY - 10);
+    make_evidence(f, "other", NOW - DAY - 10);
+    for (int i = 0; i < JOB_EVIDENCE_KEPT + 3; i++) {
+        char *name AUTO_FREE = mem_printf("j-%d.evidence", i);
+        make_evidence(f, name, NOW - 1000 + i);
+    }
+    make(f, "a-file.evidence", NOW - 2 * DAY); /* not ours: it stays */
+    job_folder_tidy(f->folder, NOW);
+    assert_false(exists(f, "old.evidence"));
+    assert_true(exists(f, "other/facts.json"));
+    assert_true(exists(f, "a-file.evidence"));
+    for (int i = 0; i < JOB_EVIDENCE_KEPT + 3; i++) {
+        char *name AUTO_FREE = mem_printf("j-%d.evidence", i);
+        assert_int_equal(exists(f, name), i >= 3);
+    }
+}
+
 static void test_logs(void **state)
 {
     struct fixture *f = *state;
@@ -340,6 +369,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_folder_removed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tidy_by_age, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tidy_by_number, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_evidence, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_journal, setup, teardown),
         cmocka_unit_test_setup_teardown(test_journal_is_bounded, setup, teardown),

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/evidence_folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/job/job_nodes.h"
+
+struct evidence {
+    struct job *job;
+    char *(*place)(void);
+    struct strv paths;
+    struct loop_timer *pause;
+
+    /* Of the collection that is under way */
+    bool collects;
+    struct evidence_facts facts;
+    char *text;
+    struct buf stacks;
+    uint32_t round;
+    Hvdrun__Evidence **answers; /* by the node's index */
+    int answer_count;
+    bool once;
+    void (*done)(void *context);
+    void *context;
+};
+
+static void pause_over(void *context);
+
+void evidence_folder_create(struct job *job, char *(*place)(void))
+{
+    struct evidence *evidence = mem_alloc(sizeof(*evidence));
+    *evidence = (struct evidence){.job = job, .place = place};
+    evidence->pause = loop_timer_create(job->loop, pause_over, evidence);
+    job->evidence = evidence;
+}
+
+static void clear(struct evidence *evidence)
+{
+    evidence->collects = false;
+    loop_timer_clear(evidence->pause);
+    looks_forget(evidence->job->looks, evidence);
+    for (int i = 0; i < evidence->answer_count; i++) {
+        if (evidence->answers[i] != NULL)
+            hvdrun__evidence__free_unpacked(evidence->answers[i], NULL);
+    }
+    free(evidence->answers);
+    evidence->answers = NULL;
+    evidence->answer_count = 0;
+    buf_destroy(&evidence->stacks);
+    free(evidence->text);
+    evidence->text = NULL;
+}
+
+void evidence_folder_destroy(struct job *job)
+{
+    struct evidence *evidence = job->evidence;
+    if (evidence == NULL)
+        return;
+    clear(evidence);
+    loop_timer_destroy(evidence->pause);
+    strv_destroy(&evidence->paths);
+    free(evidence);
+    job->evidence = NULL;
+}
+
+bool evidence_folder_wants(const struct job *job, enum evidence_kind kind)
+{
+    const struct settings *settings = job->settings;
+    if (job->evidence == NULL || job->evidence->paths.count >= EVIDENCE_FOLDERS_MAX)
+        return false;
+    return settings->evidence != NULL || kind == EVIDENCE_HANG ||
+           (kind == EVIDENCE_FAILURE && settings->dump_on_failure);
+}
+
+/* "DIR/JOB.20261123-013400" */
+static char *new_path(const struct evidence *evidence)
+{
+    const struct settings *settings = evidence->job->settings;
+    time_t seconds = (time_t)(clock_wall_ns() / 1000000000);
+    struct tm when;
+    char stamp[32] = "";
+    char *folder AUTO_FREE =
+        settings->evidence != NULL ? mem_strdup(settings->evidence) : evidence->place();
+    if (folder == NULL)
+        return NULL;
+    gmtime_r(&seconds, &when);
+    strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &when);
+    return mem_printf("%s/%s.%s%s", folder, evidence->job->request->job_id, stamp,
+                      settings->evidence != NULL ? "" : ".evidence");
+}
+
+static void write_file(const struct evidence *evidence, const char *folder, const char *name,
+                       const char *text, size_t length)
+{
+    char *path AUTO_FREE = mem_printf("%s/%s", folder, name);
+    struct output_file *file = output_file_open_private(evidence->job->output, path);
+    output_file_write(file, text, length);
+    output_file_close(file);
+}
+
+static void write_all(struct evidence *evidence)
+{
+    struct job *job = evidence->job;
+    struct buf lines AUTO_BUF = BUF_INIT(EVIDENCE_FILE_MAX);
+    char *path = new_path(evidence);
+    if (path == NULL)
+        return;
+    evidence->facts.answers = evidence->answers;
+    evidence->facts.answer_count = evidence->answer_count;
+    char *facts AUTO_FREE = evidence_json_facts(job, &evidence->facts);
+    evidence_json_lines(job, &lines);
+    write_file(evidence, path, "facts.json", facts, strlen(facts));
+    write_file(evidence, path, "stacks.txt", buf_text(&evidence->stacks), evidence->stacks.length);
+    write_file(evidence, path, "lines.txt", buf_text(&lines), lines.length);
+    log_notice(&job->log, "what is known about this failure is in %s", path);
+    strv_add_take(&evidence->paths, path);
+}
+
+static void finish(struct evidence *evidence)
+{
+    void (*done)(void *) = evidence->done;
+    write_all(evidence);
+    clear(evidence);
+    if (done != NULL)
+        done(evidence->context);
+}
+
+static void add_look(struct evidence *evidence, const char *title, const struct look *look)
+{
+    buf_puts(&evidence->stacks, title);
+    look_text(look, &evidence->stacks);
+}
+
+static void second_look(void *context, const struct look *look)
+{
+    add_look(context, "\nA second later:\n\n", look);
+    finish(context);
+}
+
+static void pause_over(void *context)
+{
+    struct evidence *evidence = context;
+    looks_ask(evidence->job->looks, second_look, evidence);
+}
+
+static void first_look(void *context, const struct look *look)
+{
+    struct evidence *evidence = context;
+    add_look(evidence, "", look);
+    if (evidence->once)
+        finish(evidence);
+    else
+        loop_timer_set(evidence->pause, EVIDENCE_PAUSE_MS);
+}
+
+static void ask_hosts(struct evidence *evidence)
+{
+    struct job *job = evidence->job;
+    Hvdrun__EvidenceRequest message = HVDRUN__EVIDENCE_REQUEST__INIT;
+    message.round = ++evidence->round;
+    evidence->answer_count = job->node_count;
+    evidence->answers = mem_array((size_t)job->node_count + 1, sizeof(*evidence->answers));
+    for (int i = 0; i < job->node_count; i++) {
+        if (node_link_alive(job->nodes[i]) && job->nodes[i]->state >= NODE_UP)
+            node_link_send(job->nodes[i], FRAME_EVIDENCE_REQUEST, job->epoch, &message.base);
+    }
+}
+
+void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
+                             const struct look *first, void (*done)(void *context), void *context)
+{
+    struct evidence *evidence = job->evidence;
+    if (!evidence_folder_wants(job, cause->kind) || evidence->collects) {
+        if (done != NULL)
+            done(context);
+        return;
+    }
+    evidence->collects = true;
+    evidence->text = mem_strdup(cause->text);
+    evidence->facts = (struct evidence_facts){.kind = cause->kind,
+                                              .text = evidence->text,
+                                              .rank = cause->rank,
+                                              .when_ns = clock_wall_ns()};
+    evidence->stacks = (struct buf)BUF_INIT(EVIDENCE_FILE_MAX);
+    evidence->once = cause->once;
+    evidence->done = done;
+    evidence->context = context;
+    ask_hosts(evidence);
+    if (first != NULL)
+        first_look(evidence, first);
+    else
+        looks_ask(job->looks, first_look, evidence);
+}
+
+void evidence_folder_end(struct job *job)
+{
+    struct evidence *evidence = job->evidence;
+    if (evidence == NULL)
+        return;
+    evidence->done = NULL;
+    if (evidence->collects)
+        finish(evidence);
+    for (size_t i = 0; i < evidence->paths.count; i++) {
+        char *report AUTO_FREE = evidence_json_report(job);
+        size_t length = strlen(report);
+        if (length <= EVIDENCE_FILE_MAX)
+            write_file(evidence, evidence->paths.items[i], "report.json", report, length);
+    }
+}
+
+const struct strv *evidence_folder_paths(const struct job *job)
+{
+    static const struct strv none = STRV_INIT;
+    return job->evidence == NULL ? &none : &job->evidence->paths;
+}
+
+int evidence_folder_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    struct evidence *evidence = job->evidence;
+    Hvdrun__Evidence *message = hvdrun__evidence__unpack(NULL, frame->length, frame->body);
+    if (message == NULL)
+        return -1;
+    bool wanted = evidence != NULL && evidence->collects && message->round == evidence->round &&
+                  node->index < evidence->answer_count && evidence->answers[node->index] == NULL;
+    if (wanted)
+        evidence->answers[node->index] = message;
+    else
+        hvdrun__evidence__free_unpacked(message, NULL);
+    return 0;
+}

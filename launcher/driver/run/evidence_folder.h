@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Evidence of a failure, while there still is some: two looks at all ranks, the last lines of each,
+ * and what each host knows (EVIDENCE_REQUEST). It goes into a folder of its own:
+ *
+ *   facts.json    what happened, the ranks, the hosts, variables that differ between hosts
+ *   stacks.txt    the two looks
+ *   lines.txt     the last lines of the ranks
+ *   report.json   the report of the whole job, once it has ended
+ *
+ * The folder is below --evidence. Without this option there is one after a hang and with
+ * --dump-on-failure, beside the records of jobs. The output room writes the files, so a slow or
+ * full disk does not hold the job up.
+ */
+#pragma once
+
+#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
+#include "driver/run/look.h"
+#include "driver/tell/evidence_json.h"
+
+#define EVIDENCE_FOLDERS_MAX 8 /* of a job */
+#define EVIDENCE_FILE_MAX ((size_t)4 << 20)
+#define EVIDENCE_PAUSE_MS 1000 /* between the two looks */
+
+struct evidence_cause {
+    enum evidence_kind kind;
+    const char *text;
+    int rank;  /* -1: none */
+    bool once; /* one look is enough: the ranks are ended meanwhile */
+};
+
+/* `place` returns the folder for jobs without --evidence, which the caller frees; NULL: there is
+ * none. Sets job->evidence. */
+void evidence_folder_create(struct job *job, char *(*place)(void));
+void evidence_folder_destroy(struct job *job);
+
+bool evidence_folder_wants(const struct job *job, enum evidence_kind kind);
+
+/* Begins, and calls `done` when the ranks are not needed any more: from the loop, or at once if
+ * nothing is wanted or a collection is under way. `first`: a look that has just been taken; NULL:
+ * this takes one. */
+void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
+                             const struct look *first, void (*done)(void *context), void *context);
+
+/* At the end of the job: writes what has come, and the report. */
+void evidence_folder_end(struct job *job);
+/* The paths of the folders. */
+const struct strv *evidence_folder_paths(const struct job *job);
+
+/* EVIDENCE */
+int evidence_folder_take(struct job *job, struct node_link *node, const struct agent_frame *frame);

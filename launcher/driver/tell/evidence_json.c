@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/tell/evidence_json.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/strv.h"
+#include "driver/tell/json_text.h"
+#include "driver/tell/recent.h"
+#include "driver/tell/report.h"
+#include "model/env/differ.h"
+#include "model/exit/signal_name.h"
+
+#define VERSION 1
+
+static const char *const kinds[] = {
+    [EVIDENCE_FAILURE] = "failure", [EVIDENCE_HANG] = "hang", [EVIDENCE_TIMEOUT] = "timeout"};
+
+static json_t *rank_json(const struct job *job, int seat)
+{
+    const struct rank_record *record = &job->ranks.records[seat];
+    json_t *object = json_object();
+    json_object_set_new(object, "rank", json_integer(job_seat_rank(job, seat)));
+    json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
+    json_object_set_new(object, "pid", json_integer(record->pid));
+    json_object_set_new(object, "state", json_string(rank_state_name(record->state)));
+    if (record->state >= RANK_EXITED) {
+        json_object_set_new(object, record->signaled ? "signal" : "exit_code",
+                            json_integer(record->code));
+        json_object_set_new(object, "ended", json_wall_time(job, record->ended_ns));
+        json_object_set_new(object, "by_hvdrun", json_boolean(record->ended_by_us));
+        json_object_set_new(object, "out_of_memory", json_boolean(record->oom));
+        json_object_set_new(object, "core_dumped", json_boolean(record->core));
+    }
+    json_object_set_new(object, "last_output", json_wall_time(job, record->output_ns));
+    return object;
+}
+
+static json_t *ranks_json(const struct job *job)
+{
+    json_t *list = json_array();
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        if (job->ranks.records[seat].epoch != 0 && json_array_size(list) < EVIDENCE_RANKS_MAX)
+            json_array_append_new(list, rank_json(job, seat));
+    }
+    return list;
+}
+
+static json_t *hosts_json(const struct job *job, const struct evidence_facts *facts)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < job->node_count; i++) {
+        const struct node_link *node = job->nodes[i];
+        const Hvdrun__Evidence *answer = i < facts->answer_count ? facts->answers[i] : NULL;
+        json_t *object = json_object();
+        json_object_set_new(object, "host", json_text(node->host));
+        json_object_set_new(object, "state", json_string(node_state_name(node->state)));
+        json_object_set_new(object, "answered", json_boolean(answer != NULL));
+        for (size_t j = 0; answer != NULL && j < answer->n_items; j++)
+            json_object_set_new(object, answer->items[j]->name, json_text(answer->items[j]->text));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+static void add_value(void *context, const char *name, const char *host, const char *value)
+{
+    json_t *root = context, *values = json_object_get(root, name);
+    if (values == NULL) {
+        values = json_object();
+        json_object_set_new(root, name, values);
+        values = json_object_get(root, name);
+    }
+    json_object_set_new(values, host, value != NULL ? json_text(value) : json_null());
+}
+
+static json_t *environment_json(const struct job *job, const struct evidence_facts *facts)
+{
+    size_t count = 0;
+    json_t *root = json_object();
+    struct env_of_host *hosts AUTO_FREE = mem_array((size_t)job->node_count + 1, sizeof(*hosts));
+    struct strv *envs AUTO_FREE = mem_array((size_t)job->node_count + 1, sizeof(*envs));
+    for (int i = 0; i < job->node_count && i < facts->answer_count; i++) {
+        const Hvdrun__Evidence *answer = facts->answers[i];
+        if (answer == NULL || answer->n_environment == 0)
+            continue;
+        envs[count] = (struct strv){.items = answer->environment, .count = answer->n_environment};
+        hosts[count] = (struct env_of_host){job->nodes[i]->host, &envs[count]};
+        count++;
+    }
+    if (count > 1)
+        env_differ(hosts, count, add_value, root);
+    return root;
+}
+
+/* The caller frees it. */
+static char *dump_take(json_t *root)
+{
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
+    json_decref(root);
+    char *whole = mem_printf("%s\n", text == NULL ? "{}" : text);
+    free(text);
+    return whole;
+}
+
+char *evidence_json_report(const struct job *job)
+{
+    json_t *root = report_object(job, &job->verdict);
+    json_object_del(json_object_get(root, "job"), "argv");
+    return dump_take(root);
+}
+
+char *evidence_json_facts(const struct job *job, const struct evidence_facts *facts)
+{
+    json_t *root = json_object();
+    json_object_set_new(root, "version", json_integer(VERSION));
+    json_object_set_new(root, "job", json_text(job->request->job_id));
+    json_object_set_new(root, "time", json_real((double)(facts->when_ns / 1000) / 1e6));
+    json_object_set_new(root, "kind", json_string(kinds[facts->kind]));
+    json_object_set_new(root, "text", json_text(facts->text));
+    json_object_set_new(root, "rank", facts->rank >= 0 ? json_integer(facts->rank) : json_null());
+    json_object_set_new(root, "epoch", json_integer(job->epoch));
+    json_object_set_new(root, "size", json_integer(job->plan->size));
+    json_object_set_new(root, "ranks", ranks_json(job));
+    json_object_set_new(root, "hosts", hosts_json(job, facts));
+    json_object_set_new(root, "environment", environment_json(job, facts));
+    return dump_take(root);
+}
+
+char *evidence_exit_text(const struct job *job, const struct exit_event *event)
+{
+    const struct rank_record *record = &job->ranks.records[event->seat];
+    const char *host = job_seat_host(job, event->seat);
+    if (record->exec_failed)
+        return mem_printf("rank %d on %s could not start: %s", record->rank, host,
+                          record->text == NULL ? "" : record->text);
+    const char *name = event->signaled ? signal_short_name(event->code) : NULL;
+    if (name != NULL)
+        return mem_printf("rank %d on %s was killed by SIG%s", record->rank, host, name);
+    if (event->signaled)
+        return mem_printf("rank %d on %s was killed by signal %d", record->rank, host, event->code);
+    return mem_printf("rank %d on %s exited with code %d", record->rank, host, event->code);
+}
+
+static void put_piece(void *context, const struct recent_piece *piece)
+{
+    for (size_t at = 0; at < piece->length;) {
+        const char *end = memchr(piece->text + at, '\n', piece->length - at);
+        size_t length = end != NULL ? (size_t)(end - piece->text) - at : piece->length - at;
+        if (piece->rank >= 0)
+            buf_printf(context, "[%d]<%s>:", piece->rank, piece->is_stderr ? "stderr" : "stdout");
+        buf_append(context, piece->text + at, length);
+        buf_putc(context, '\n');
+        at += length + 1;
+    }
+}
+
+void evidence_json_lines(const struct job *job, struct buf *out)
+{
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        struct tail_walk walk;
+        struct tail_line line;
+        if (job->ranks.records[seat].tail.total == 0)
+            continue;
+        buf_printf(out, "last lines of stderr, rank %d on %s:\n", job_seat_rank(job, seat),
+                   job_seat_host(job, seat));
+        tail_walk_begin(&walk, &job->ranks.records[seat].tail);
+        while (tail_walk_next(&walk, &line)) {
+            if (line.elsewhere)
+                continue;
+            buf_puts(out, "    ");
+            buf_append(out, line.text, line.length);
+            buf_putc(out, '\n');
+        }
+        tail_walk_end(&walk);
+    }
+    buf_puts(out, "last lines of all:\n");
+    recent_walk(job->recent, put_piece, out);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes into a folder of evidence (run/evidence_folder.h), as JSON and as text. */
+#pragma once
+
+#include "driver/job/job.h"
+#include "model/exit/record.h"
+#include "wire/control.pb-c.h"
+
+struct json_t;
+
+#define EVIDENCE_RANKS_MAX 4096 /* in the facts */
+
+enum evidence_kind { EVIDENCE_FAILURE, EVIDENCE_HANG, EVIDENCE_TIMEOUT };
+
+struct evidence_facts { /* all borrowed */
+    enum evidence_kind kind;
+    const char *text;                 /* what has happened, one line */
+    int rank;                         /* that it is about, or that is to blame; -1: none */
+    int64_t when_ns;                  /* the wall clock */
+    Hvdrun__Evidence *const *answers; /* by the node's index; NULL: none came */
+    int answer_count;
+};
+
+/* facts.json. The caller frees it. */
+char *evidence_json_facts(const struct job *job, const struct evidence_facts *facts);
+
+/* report.json: the report, without the command line, which may have secrets. The caller frees it.
+ */
+char *evidence_json_report(const struct job *job);
+
+/* "rank 3 on b exited with code 1". The caller frees it. */
+char *evidence_exit_text(const struct job *job, const struct exit_event *event);
+
+/* lines.txt: what each rank wrote to its stderr last, and the last output of all. */
+void evidence_json_lines(const struct job *job, struct buf *out);

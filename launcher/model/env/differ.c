@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/env/differ.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static bool must_differ(const char *name)
+{
+    static const char *const beginnings[] = {"HVDRUN_", "PMI", "OMPI_", "SLURM", "MPI_", "JSM_"};
+    static const char *const parts[] = {"RANK", "HOSTNAME"};
+    for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++) {
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (strstr(name, parts[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool differs(const struct env_of_host *hosts, size_t count, const char *name)
+{
+    const char *first = strv_env_get(hosts[0].env, name);
+    for (size_t i = 1; i < count; i++) {
+        if (!is_same(first, strv_env_get(hosts[i].env, name)))
+            return true;
+    }
+    return false;
+}
+
+/* An earlier host has it too, so it was compared already. */
+static bool is_seen(const struct env_of_host *hosts, size_t before, const char *name)
+{
+    for (size_t i = 0; i < before; i++) {
+        if (strv_env_get(hosts[i].env, name) != NULL)
+            return true;
+    }
+    return false;
+}
+
+void env_differ(const struct env_of_host *hosts, size_t count,
+                void (*each)(void *context, const char *name, const char *host, const char *value),
+                void *context)
+{
+    int found = 0;
+    for (size_t h = 0; h < count; h++) {
+        for (size_t i = 0; i < hosts[h].env->count && found < ENV_DIFFER_MAX; i++) {
+            const char *pair = hosts[h].env->items[i];
+            char *name AUTO_FREE = mem_strndup(pair, strcspn(pair, "="));
+            if (must_differ(name) || is_seen(hosts, h, name) || !differs(hosts, count, name))
+                continue;
+            found++;
+            for (size_t j = 0; j < count; j++)
+                each(context, name, hosts[j].host, strv_env_get(hosts[j].env, name));
+        }
+    }
+}

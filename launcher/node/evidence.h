@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this machine knows after a failure: pressure, memory kills, the kernel's log, where core
+ * files go, full folders. It reads files of the kernel and asks two folders; nothing here waits for
+ * the network. What cannot be read is left out, or its text says why.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#define EVIDENCE_ITEM_MAX ((size_t)32 << 10) /* bytes of one text */
+
+/* `name` is static. The text has whole lines, and is borrowed. */
+typedef void evidence_take(void *context, const char *name, const char *text);
+
+/* `root` is put in front of /proc, /sys and /dev: "" except in tests. */
+void evidence_collect(const char *root, evidence_take *take, void *context);
