@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/control_client.h"
+#include "cli/control_explain.h"
 #include "cli/control_log.h"
 #include "cli/control_ps.h"
 #include "cli/control_record.h"
@@ -88,6 +89,7 @@ static void describe(const struct control_words *words, const json_t *answer, st
     case CONTROL_STOP:
     case CONTROL_WAIT:
     case CONTROL_TOP:
+    case CONTROL_EXPLAIN:
     case CONTROL_STACKS:
     case CONTROL_LOGS:
     case CONTROL_ATTACH:
@@ -322,6 +324,8 @@ static int run(struct command *command, struct error *err)
     case CONTROL_ATTACH: return attach(command, err);
     case CONTROL_WAIT: return wait_for(command, err);
     case CONTROL_STACKS: return stacks(command, err);
+    case CONTROL_EXPLAIN:
+        return control_explain(&command->list, &command->words, &command->out, err);
     case CONTROL_STOP: return stop(command, err);
     case CONTROL_SIGNAL:
     case CONTROL_DRAIN:

@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "node/cgroup.h"
@@ -133,8 +134,9 @@ static void folders(const char *root, struct buf *out)
     put_folder(shm, out);
 }
 
-/* The text of a record of /dev/kmsg, "6,339,5140900,-;text". */
-static void keep_record(char *record, char *lines[KERNEL_LINES], size_t *count)
+/* The text of a record of /dev/kmsg, "6,339,5140900,-;text". Its time, in microseconds, is close to
+ * that of the monotonic clock; `offset_s` leads to the wall clock. */
+static void keep_record(char *record, double offset_s, char *lines[KERNEL_LINES], size_t *count)
 {
     char *text = strchr(record, ';');
     if (text == NULL)
@@ -148,7 +150,7 @@ static void keep_record(char *record, char *lines[KERNEL_LINES], size_t *count)
         seconds = (double)strtoull(comma + 1, NULL, 10) / 1e6;
     char **place = &lines[(*count)++ % KERNEL_LINES];
     free(*place);
-    *place = mem_printf("[%.6f] %.*s", seconds, KERNEL_LINE, text);
+    *place = mem_printf("[%.3f] %.*s", seconds + offset_s, KERNEL_LINE, text);
 }
 
 static void kernel(const char *root, struct buf *out)
@@ -157,6 +159,7 @@ static void kernel(const char *root, struct buf *out)
     char *lines[KERNEL_LINES] = {NULL};
     char record[KERNEL_RECORD + 1];
     size_t count = 0;
+    double offset_s = (double)(clock_wall_ns() - clock_mono_ns()) / 1e9;
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) {
         buf_printf(out, "the kernel's log cannot be read: %s\n", strerror(errno));
@@ -169,7 +172,7 @@ static void kernel(const char *root, struct buf *out)
         if (got <= 0)
             break;
         record[got] = '\0';
-        keep_record(record, lines, &count);
+        keep_record(record, offset_s, lines, &count);
     }
     size_t first = count > KERNEL_LINES ? count - KERNEL_LINES : 0;
     for (size_t i = first; i < count; i++)

@@ -2,7 +2,8 @@
 /*
  * What this machine knows after a failure: pressure, memory kills, the kernel's log, where core
  * files go, full folders. It reads files of the kernel and asks two folders; nothing here waits for
- * the network. What cannot be read is left out, or its text says why.
+ * the network. What cannot be read is left out, or its text says why. Lines of the kernel begin
+ * with their time in seconds since 1970, "[1795398087.414] ".
  */
 #pragma once
 

@@ -44,7 +44,7 @@ SHARED = {"base", "include", "line"}  # these live under runtime/
 # The folders of a room, lowest first. Those of one set do not know each other; "." holds the files
 # that lie in the room itself. A room that is not here has no folders.
 FOLDERS = {
-    "model": ["settings", "binding", "net", "hosts", "plan", "env", "exit", "progress", "allocation", "elastic", "hang", "usage"],
+    "model": ["settings", "binding", "net", "hosts", "plan", "env", "exit", "progress", "allocation", "elastic", "hang", "explain", "usage"],
     "io": [".", "module"],
     "node": ["module", "."],
     "stacks": ["module", "."],

@@ -116,7 +116,8 @@ static void write_all(struct evidence *evidence)
     write_file(evidence, path, "facts.json", facts, strlen(facts));
     write_file(evidence, path, "stacks.txt", buf_text(&evidence->stacks), evidence->stacks.length);
     write_file(evidence, path, "lines.txt", buf_text(&lines), lines.length);
-    log_notice(&job->log, "what is known about this failure is in %s", path);
+    log_notice(&job->log, "what is known about this failure is in %s; 'hvdrun explain' tells it",
+               path);
     strv_add_take(&evidence->paths, path);
 }
 

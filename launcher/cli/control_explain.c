@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/control_explain.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/control_show.h"
+#include "cli/explain_json.h"
+#include "driver/control/folder.h"
+#include "driver/control/record.h"
+#include "model/explain/story.h"
+
+#define FILE_BYTES_MAX ((size_t)16 << 20)
+#define CHUNK ((size_t)65536)
+
+/* -1 and errno. */
+static int read_file(const char *folder, const char *name, struct buf *out)
+{
+    char *path AUTO_FREE = mem_printf("%s/%s", folder, name);
+    struct stat info;
+    int fd AUTO_FD = fd_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return -1;
+    for (ssize_t got = 1; got > 0;) {
+        void *room = S_ISREG(info.st_mode) ? buf_reserve(out, CHUNK) : NULL;
+        errno = EFBIG; /* or not a file at all */
+        got = room == NULL ? -1 : fd_read(fd, room, CHUNK);
+        if (got < 0)
+            return -1;
+        buf_commit(out, (size_t)got);
+    }
+    return 0;
+}
+
+/* The caller owns it. NULL: there is none, or it is damaged and `err` says so. */
+static json_t *read_object(const char *folder, const char *name, struct error *err)
+{
+    struct buf text AUTO_BUF = BUF_INIT(FILE_BYTES_MAX);
+    json_error_t why;
+    if (read_file(folder, name, &text) < 0) {
+        error_errno(err, errno, "cannot read '%s/%s'", folder, name);
+        return NULL;
+    }
+    json_t *object = json_loadb(buf_text(&text), text.length, 0, &why);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        error_set(err, "'%s/%s' is damaged: it is not a JSON object", folder, name);
+        return NULL;
+    }
+    return object;
+}
+
+/* Takes the record, which may be NULL. */
+static int take_folder(const char *folder, json_t *record, struct explain_case *out,
+                       struct error *err)
+{
+    struct buf lines AUTO_BUF = BUF_INIT(FILE_BYTES_MAX);
+    struct error other = ERROR_INIT;
+    json_t *facts = read_object(folder, "facts.json", err);
+    if (facts == NULL)
+        return -1;
+    json_t *report = read_object(folder, "report.json", &other);
+    bool has_lines = read_file(folder, "lines.txt", &lines) == 0;
+    explain_json_take(record, JOB_RECORD_ENDED, facts, report, has_lines ? buf_text(&lines) : NULL,
+                      out);
+    return 0;
+}
+
+/* The job that ended last. Borrowed. NULL: there is none. */
+static const char *find_last(const struct job_list *list)
+{
+    const char *last = NULL;
+    double latest = -1;
+    for (size_t i = 0; i < list->over.count; i++) {
+        enum job_record_state state;
+        json_t *record = job_record_read(list->folder, list->over.items[i], &state);
+        double ended = json_number_value(json_object_get(record, "ended"));
+        if (record != NULL && ended > latest) {
+            latest = ended;
+            last = list->over.items[i];
+        }
+        json_decref(record);
+    }
+    return last;
+}
+
+static int take_job(const struct job_list *list, const char *word, struct explain_case *out,
+                    struct error *err)
+{
+    enum job_record_state state;
+    struct error other = ERROR_INIT;
+    const char *id = word == NULL ? find_last(list) : job_list_find(list, word, true, err);
+    if (id == NULL)
+        return word == NULL ? error_set(err, "no job has ended here in the last day") : -1;
+    json_t *record = job_record_read(list->folder, id, &state);
+    if (record == NULL)
+        return error_set(err, "cannot read the record of job %s", id);
+    if (state == JOB_RECORD_RUNNING) {
+        json_decref(record);
+        return error_set(err,
+                         "job %s still runs; 'hvdrun status' and 'hvdrun stacks' show what "
+                         "it does",
+                         id);
+    }
+    const json_t *folders = json_object_get(record, "evidence");
+    const char *first = json_string_value(json_array_get(folders, 0));
+    if (first != NULL && take_folder(first, record, out, &other) == 0)
+        return 0;
+    explain_json_take(record, state, NULL, NULL, NULL, out);
+    return 0;
+}
+
+static bool is_folder(const char *word)
+{
+    struct stat info;
+    return strchr(word, '/') != NULL || (stat(word, &info) == 0 && S_ISDIR(info.st_mode));
+}
+
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
+static void put_json(const struct explain_case *explained, const struct explain_story *story,
+                     struct buf *out)
+{
+    const struct explain_facts *facts = &explained->facts;
+    json_t *root = json_object();
+    json_object_set_new(root, "job", facts->job != NULL ? json_string(facts->job) : json_null());
+    json_object_set_new(root, "status", facts->ended ? json_integer(facts->status) : json_null());
+    json_object_set_new(root, "rank", facts->rank >= 0 ? json_integer(facts->rank) : json_null());
+    json_object_set_new(root, "headline", json_string(story->headline));
+    for (int part = 0; part < EXPLAIN_PARTS; part++) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < story->parts[part].count; i++)
+            json_array_append_new(list, json_string(story->parts[part].items[i]));
+        json_object_set_new(root, explain_part_key((enum explain_part)part), list);
+    }
+    json_dump_callback(root, append_piece, out, JSON_INDENT(2));
+    buf_putc(out, '\n');
+    json_decref(root);
+}
+
+/* Lines of ranks and kernels are shown on a terminal. */
+static void make_plain(struct explain_story *story)
+{
+    log_make_plain(story->headline);
+    for (int part = 0; part < EXPLAIN_PARTS; part++) {
+        for (size_t i = 0; i < story->parts[part].count; i++)
+            log_make_plain(story->parts[part].items[i]);
+    }
+}
+
+int control_explain(const struct job_list *list, const struct control_words *words, struct buf *out,
+                    struct error *err)
+{
+    struct explain_case explained;
+    struct explain_story story;
+    const char *word = words->job;
+    int result = word != NULL && is_folder(word) ? take_folder(word, NULL, &explained, err)
+                                                 : take_job(list, word, &explained, err);
+    if (result < 0)
+        return -1;
+    explain_tell(&explained.facts, &story);
+    make_plain(&story);
+    if (words->json)
+        put_json(&explained, &story, out);
+    else
+        explain_story_text(&story, out);
+    explain_story_destroy(&story);
+    explain_case_destroy(&explained);
+    return 0;
+}

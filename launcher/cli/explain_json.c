@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/explain_json.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/control_show.h"
+
+#define HOSTS_SHOWN 4 /* of a variable */
+#define TEXT_MAX ((size_t)2000)
+#define LINES_MAX ((size_t)50)
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static int int_of(const json_t *object, const char *key, int otherwise)
+{
+    const json_t *value = json_object_get(object, key);
+    json_int_t number = json_is_integer(value) ? json_integer_value(value) : otherwise;
+    return number >= INT_MIN && number <= INT_MAX ? (int)number : otherwise;
+}
+
+static struct explain_rank rank_of(const json_t *object)
+{
+    const char *role = control_text_of(object, "role", ""),
+               *state = control_text_of(object, "state", "");
+    bool signaled = json_is_integer(json_object_get(object, "signal"));
+    bool coded = json_is_integer(json_object_get(object, "exit_code"));
+    return (struct explain_rank){.rank = int_of(object, "rank", -1),
+                                 .host = control_text_of(object, "host", "?"),
+                                 .ended = (signaled || coded) && strcmp(state, "running") != 0,
+                                 .signaled = signaled,
+                                 .code = int_of(object, signaled ? "signal" : "exit_code", 0),
+                                 .consequence = strcmp(role, "consequence") == 0 ||
+                                                json_is_true(json_object_get(object, "by_hvdrun")),
+                                 .oom = json_is_true(json_object_get(object, "out_of_memory")),
+                                 .core = json_is_true(json_object_get(object, "core_dumped")),
+                                 .ended_s = number_of(object, "ended")};
+}
+
+/* In an elastic job, the report is about the last epoch, and the evidence about that of the
+ * failure. */
+static void take_ranks(struct explain_case *out)
+{
+    const json_t *last = json_object_get(out->report, "ranks"),
+                 *then = json_object_get(out->evidence, "ranks");
+    bool elastic = json_is_object(json_object_get(out->report, "elastic"));
+    const json_t *list = json_array_size(last) == 0 || (elastic && then != NULL) ? then : last;
+    size_t count = json_array_size(list);
+    out->ranks = mem_array(count + 1, sizeof(*out->ranks));
+    for (size_t i = 0; i < count; i++)
+        out->ranks[i] = rank_of(json_array_get(list, i));
+    out->facts.ranks = out->ranks;
+    out->facts.rank_count = count;
+}
+
+static const char *known(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static const json_t *host_in(const json_t *list, const char *host)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *object = json_array_get(list, i);
+        if (strcmp(control_text_of(object, "host", "?"), host) == 0)
+            return object;
+    }
+    return NULL;
+}
+
+static bool is_lost(const json_t *object)
+{
+    return strcmp(control_text_of(object, "state", ""), "lost") == 0;
+}
+
+static void take_hosts(struct explain_case *out)
+{
+    const json_t *asked = json_object_get(out->evidence, "hosts"),
+                 *nodes = json_object_get(out->report, "nodes");
+    const json_t *list = json_array_size(nodes) > 0 ? nodes : asked;
+    size_t count = json_array_size(list);
+    out->hosts = mem_array(count + 1, sizeof(*out->hosts));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *object = json_array_get(list, i);
+        const char *host = control_text_of(object, "host", "?");
+        const json_t *answer = host_in(asked, host);
+        out->hosts[i] =
+            (struct explain_host){.host = host,
+                                  .lost = is_lost(object),
+                                  .silent = json_is_false(json_object_get(answer, "answered")),
+                                  .pressure = known(answer, "pressure"),
+                                  .memory = known(answer, "memory"),
+                                  .cores = known(answer, "cores"),
+                                  .folders = known(answer, "folders"),
+                                  .kernel = known(answer, "kernel")};
+    }
+    out->facts.hosts = out->hosts;
+    out->facts.host_count = count;
+}
+
+/* What happened first: the most likely cause, if there is one; else the evidence knows best. */
+static void take_first(struct explain_case *out)
+{
+    const json_t *cause = json_object_get(json_object_get(out->report, "job"), "cause");
+    bool likely = json_is_true(json_object_get(cause, "likely"));
+    const json_t *source = out->evidence != NULL && !likely ? out->evidence : cause;
+    out->facts.cause = known(cause, "kind");
+    out->facts.what = known(source, "text");
+    out->facts.rank = int_of(source, "rank", -1);
+    out->facts.kind = known(out->evidence, "kind");
+    out->facts.when_s = number_of(out->evidence, "time");
+}
+
+static void take_end(struct explain_case *out, enum job_record_state state)
+{
+    const json_t *job = json_object_get(out->report, "job");
+    const char *id = known(job, "id");
+    struct explain_facts *facts = &out->facts;
+    facts->job = out->record != NULL ? known(out->record, "job") : id;
+    if (facts->job == NULL)
+        facts->job = known(out->evidence, "job");
+    facts->gone = out->record != NULL && state == JOB_RECORD_LOST;
+    facts->ended = json_is_integer(json_object_get(job, "status"));
+    facts->status = int_of(job, "status", 0);
+    facts->started_s = number_of(job != NULL ? job : out->record, "started");
+    facts->ended_s = number_of(job, "ended");
+}
+
+/* The text without its blanks in front. */
+static void add_line(struct strv *lines, const char *text, size_t length)
+{
+    while (length > 0 && *text == ' ') {
+        text++;
+        length--;
+    }
+    bool marks = strspn(text, "^~ ") >= length; /* below a line of a traceback */
+    if (length > 0 && !marks && lines->count < LINES_MAX)
+        strv_add_n(lines, text, length < TEXT_MAX ? length : TEXT_MAX);
+}
+
+/* From lines.txt: those below the heading of the rank. */
+static void lines_of_file(const char *text, int rank, struct strv *out)
+{
+    char *heading AUTO_FREE = mem_printf("last lines of stderr, rank %d on ", rank);
+    bool inside = false;
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        if (text[0] != ' ')
+            inside = strncmp(text, heading, strlen(heading)) == 0;
+        else if (inside) {
+            if (out->count == LINES_MAX)
+                strv_destroy(out); /* the last ones count */
+            add_line(out, text, length);
+        }
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void lines_of_record(const json_t *record, int rank, struct strv *out)
+{
+    const json_t *list = json_object_get(record, "lines");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *line = json_array_get(list, i);
+        const char *text = control_text_of(line, "text", "");
+        if (int_of(line, "rank", -1) == rank &&
+            strcmp(control_text_of(line, "stream", ""), "stderr") == 0)
+            add_line(out, text, strlen(text));
+    }
+}
+
+static void take_differences(struct explain_case *out)
+{
+    const json_t *environment = json_object_get(out->evidence, "environment");
+    const char *name, *host;
+    json_t *values, *value;
+    json_object_foreach((json_t *)environment, name, values)
+    {
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+        size_t shown = 0;
+        buf_printf(&text, "%.200s:", name);
+        json_object_foreach(values, host, value)
+        {
+            const char *its = json_string_value(value);
+            if (shown++ < HOSTS_SHOWN)
+                buf_printf(&text, "%s %.60s on %.60s", shown > 1 ? "," : "",
+                           its == NULL ? "(unset)" : its, host);
+        }
+        if (shown > HOSTS_SHOWN)
+            buf_printf(&text, " and %zu more", shown - HOSTS_SHOWN);
+        strv_add(&out->facts.differ, buf_text(&text));
+    }
+}
+
+void explain_json_take(json_t *record, enum job_record_state state, json_t *evidence,
+                       json_t *report, const char *lines, struct explain_case *out)
+{
+    *out = (struct explain_case){.record = record, .evidence = evidence, .report = report};
+    if (report == NULL)
+        out->report = json_incref(json_object_get(record, "report"));
+    out->facts.has_folder = evidence != NULL;
+    take_end(out, state);
+    take_first(out);
+    take_ranks(out);
+    take_hosts(out);
+    take_differences(out);
+    if (out->facts.rank >= 0 && lines != NULL)
+        lines_of_file(lines, out->facts.rank, &out->facts.lines);
+    else if (out->facts.rank >= 0)
+        lines_of_record(record, out->facts.rank, &out->facts.lines);
+}
+
+void explain_case_destroy(struct explain_case *explained)
+{
+    free(explained->ranks);
+    free(explained->hosts);
+    strv_destroy(&explained->facts.lines);
+    strv_destroy(&explained->facts.differ);
+    json_decref(explained->record);
+    json_decref(explained->evidence);
+    json_decref(explained->report);
+}

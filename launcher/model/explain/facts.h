@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known about a job that has ended or failed, for its story (story.h). All is borrowed; a
+ * text is NULL and a time is 0 if it is not known. Times are seconds since 1970. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strv.h"
+
+struct explain_rank {
+    int rank;
+    const char *host;
+    bool ended, signaled;
+    int code;         /* exit code, or signal number */
+    bool consequence; /* it ended because of another failure, or hvdrun ended it */
+    bool oom, core;
+    double ended_s;
+};
+
+struct explain_host {
+    const char *host;
+    bool lost, silent; /* silent: it did not answer when it was asked */
+    const char *pressure, *memory, *cores, *folders, *kernel; /* as node/evidence.h takes them */
+};
+
+struct explain_facts {
+    const char *job;
+    const char *kind;  /* of the evidence: "failure", "hang", "timeout" */
+    const char *cause; /* as the report says it: "exit", "signal", "interrupted" and so on */
+    const char *what;  /* one line: what happened first */
+    int rank;          /* that it is about; -1: none */
+    bool ended,
+        gone; /* ended: `status` is known; gone: hvdrun was killed before it could write it */
+    int status;
+    double started_s, when_s, ended_s; /* when_s: of what happened first */
+    const struct explain_rank *ranks;
+    size_t rank_count;
+    const struct explain_host *hosts;
+    size_t host_count;
+    struct strv lines;  /* the last ones that this rank wrote to stderr */
+    struct strv differ; /* "OMP_NUM_THREADS: 1 on a, 8 on b" */
+    bool has_folder;    /* of evidence: there are stacks.txt and lines.txt */
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/explain/host_signs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Lines of the kernel that are about a process or the hardware. */
+static const char *const kernel_words[] = {
+    "Out of memory",  "out of memory", "oom-kill",  "segfault at",           "NVRM: Xid",
+    "Hardware Error", "soft lockup",   "I/O error", "blocked for more than", "not responding",
+};
+
+/* The end of a line that begins with these words. NULL: there is none. */
+static const char *after(const char *text, const char *words)
+{
+    size_t length = strlen(words);
+    while (text != NULL && *text != '\0') {
+        if (strncmp(text, words, length) == 0)
+            return text + length;
+        text = strchr(text, '\n');
+        text = text == NULL ? NULL : text + 1;
+    }
+    return NULL;
+}
+
+long host_signs_memory_kills(const struct explain_host *host)
+{
+    const char *count = after(host->memory, "cgroup oom_kill ");
+    return count == NULL ? 0 : strtol(count, NULL, 10);
+}
+
+char *host_signs_full_folder(const struct explain_host *host)
+{
+    for (const char *line = host->folders; line != NULL && *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        char *copy AUTO_FREE = mem_strndup(line, length);
+        const char *colon = strstr(copy, ": ");
+        if (colon != NULL && strstr(copy, "it is full") != NULL)
+            return mem_strndup(copy, (size_t)(colon - copy));
+        line += length + (line[length] == '\n');
+    }
+    return NULL;
+}
+
+static double memory_pressure(const struct explain_host *host)
+{
+    const char *value = after(host->pressure, "memory full avg10=");
+    return value == NULL ? 0 : strtod(value, NULL);
+}
+
+static bool is_old(const char *line, double since_s)
+{
+    return line[0] == '[' && strtod(line + 1, NULL) < since_s;
+}
+
+/* The last line with one of the words. The caller frees it. NULL: none. */
+static char *kernel_line(const struct explain_host *host, double since_s)
+{
+    char *last = NULL;
+    for (const char *line = host->kernel; line != NULL && *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        char *copy = mem_strndup(line, length);
+        bool wanted = false;
+        for (size_t i = 0; i < sizeof(kernel_words) / sizeof(kernel_words[0]); i++)
+            wanted = wanted || strstr(copy, kernel_words[i]) != NULL;
+        wanted = wanted && !is_old(copy, since_s);
+        char *other = wanted ? last : copy;
+        last = wanted ? copy : last;
+        free(other);
+        line += length + (line[length] == '\n');
+    }
+    return last;
+}
+
+void host_signs(const struct explain_host *host, double since_s,
+                void (*each)(void *context, const char *host, const char *text), void *context)
+{
+    long kills = host_signs_memory_kills(host);
+    double pressure = memory_pressure(host);
+    char *full AUTO_FREE = host_signs_full_folder(host),
+               *line AUTO_FREE = kernel_line(host, since_s);
+    char *text AUTO_FREE = NULL;
+    if (host->lost)
+        each(context, host->host, "the host was lost");
+    else if (host->silent)
+        each(context, host->host, "its agent did not answer");
+    if (kills > 0) {
+        text = mem_printf("the kernel has killed %ld process%s of its cgroup for lack of memory",
+                          kills, kills == 1 ? "" : "es");
+        each(context, host->host, text);
+    }
+    if (pressure > HOST_SIGN_PRESSURE) {
+        free(text);
+        text = mem_printf("all tasks waited for memory in %.0f %% of 10 s", pressure);
+        each(context, host->host, text);
+    }
+    if (full != NULL) {
+        free(text);
+        text = mem_printf("%s is full", full);
+        each(context, host->host, text);
+    }
+    if (line != NULL) {
+        free(text);
+        text = mem_printf("its kernel: %s", line);
+        each(context, host->host, text);
+    }
+}

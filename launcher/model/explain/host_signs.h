@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands out in the evidence of a host: memory kills, pressure, full folders, lines of the
+ * kernel. Pure. */
+#pragma once
+
+#include "model/explain/facts.h"
+
+#define HOST_SIGN_PRESSURE                                                \
+    10.0 /* percent of the last 10 s in which all tasks waited for memory \
+          */
+
+/* The text is borrowed. `since_s`: older lines of the kernel are about something else; 0: not
+ * known.
+ */
+void host_signs(const struct explain_host *host, double since_s,
+                void (*each)(void *context, const char *host, const char *text), void *context);
+
+/* "oom_kill", of the cgroup; 0: none, or not known. */
+long host_signs_memory_kills(const struct explain_host *host);
+/* A folder that is full. The caller frees it. NULL: none. */
+char *host_signs_full_folder(const struct explain_host *host);

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hvdrun explain`: why a job failed (docs/failures.md)."""
+# ctest waits
+
+import json
+import os
+import re
+import sys
+
+from rig import Flow, main, worker
+
+FAIL = """\
+import os, sys, time
+print("ready", flush=True)
+if os.environ["RANK"] == "1":
+    time.sleep(0.5)
+    raise ValueError("row 7 is \\x1b[31m broken")
+time.sleep(1000)
+"""
+
+
+class Explain(Flow):
+
+    def fail(self, *options):
+        job = self.start("-np", 2, "-H", "a:1,b:1", "--transport", "local", "--grace", 1, *options, sys.executable,
+                         self.write("train.py", FAIL))
+        return self.expect(job.wait(60), 1)
+
+    def explain(self, *words, status=0):
+        return self.expect(self.start("explain", *words).wait(60), status)
+
+    def folder(self, result):
+        return re.search(r"failure is in (\S+);", result.said).group(1)
+
+    def check_story(self, text):
+        for pattern in (r"^hvdrun-\S+ failed with status 1, after \d+\.\d s\n", r"\nwhat happened first:\n    rank 1 ",
+                        r"\n    its stderr: ValueError: row 7 is [^\x1b]* broken\n", r"\nwhere:\n    rank 1 on b\n    \d+\.\d s after",
+                        r"\nwhat followed:\n    1 other rank ended because of that\n", r"\nwhat to do:\n    rank 1 says why it ended"):
+            self.assertRegex(text, pattern)
+        self.assertLessEqual(len(text.splitlines()), 20)
+
+    def test_a_record(self):
+        self.fail()
+        self.check_story(self.explain().stdout)
+        job = self.explain("--json")
+        story = json.loads(job.stdout)
+        self.assertEqual((story["status"], story["rank"]), (1, 1))
+        self.assertEqual(story["where"][0], "rank 1 on b")
+        self.check_story(self.explain(story["job"]).stdout)
+
+    def test_a_folder(self):
+        result = self.fail("--evidence", self.box.path("evidence"))
+        text = self.explain(self.folder(result)).stdout
+        self.check_story(text)
+        self.assertIn("rank 1 on b exited with code 1\n", text)
+        self.check_story(self.explain().stdout)  # the record knows the folder
+        self.assertIn("lines.txt", self.explain().stdout)
+
+    def test_a_folder_without_the_end_of_the_job(self):
+        folder = self.folder(self.fail("--evidence", self.box.path("evidence")))
+        for name in ("report.json", "lines.txt"):
+            os.unlink(os.path.join(folder, name))
+        text = self.explain(folder).stdout
+        self.assertIn(": how it ended is not known\n", text)
+        self.assertIn("    rank 1 on b exited with code 1\n", text)
+
+    def test_a_damaged_folder(self):
+        folder = self.folder(self.fail("--evidence", self.box.path("evidence")))
+        facts = os.path.join(folder, "facts.json")
+        with open(facts) as file:
+            whole = file.read()
+        for text in ("", "{", whole[:len(whole) // 2], "[]", "\0" * 100, '{"ranks": 7, "hosts": [3, null], "rank": "x"}',
+                     '{"ranks": [{}, {"rank": 1e9, "host": 3}], "rank": 99999999999, "environment": {"A": 3, "B": {"a": []}}}'):
+            with open(facts, "w") as file:
+                file.write(text)
+            with self.subTest(text=text[:60]):
+                damaged = not text.startswith('{"')
+                result = self.explain(folder, status=1 if damaged else 0)
+                if damaged:
+                    self.expect_said(result, r"^hvdrun: '\S+/facts.json' is damaged: it is not a JSON object\n$")
+        os.unlink(facts)
+        os.mkfifo(facts)
+        self.expect_said(self.explain(folder, status=1), "cannot read")
+        self.expect_said(self.explain("/nowhere/else", status=1), r"^hvdrun: cannot read '/nowhere/else/facts.json': No such file")
+
+    def test_a_hang(self):
+        script = self.write("train.py", "import os, time\nprint('ready', flush=True)\ndef load(): time.sleep(1001)\n"
+                                        "def wait(): time.sleep(1000)\nload() if os.environ['RANK'] == '2' else wait()\n")
+        job = self.start("-np", 3, "--hang-timeout", 2, "--grace", 1, sys.executable, script)
+        self.expect(job.wait(60), 119)
+        text = self.explain().stdout
+        self.assertRegex(text, r"    the job hangs: no rank has shown progress [^\n]*; rank 2 on \S+ is elsewhere: in train.py:3 load")
+        self.assertRegex(text, r"what to do:\n    stacks.txt shows twice what rank 2 does; the other ranks most likely wait for it")
+
+    def test_jobs_without_a_story(self):
+        self.expect_said(self.explain(status=1), "no job has ended here in the last day")
+        self.expect_said(self.explain("nobody", status=1), "nobody")
+        self.start("-np", 1, "--detach", worker("hang")).wait(60)
+        jobs = json.loads(self.start("ps", "--json").wait(60).stdout)
+        self.expect_said(self.explain(jobs[0]["job"], status=1), r"job \S+ still runs; 'hvdrun status' and 'hvdrun stacks' show")
+        self.start("stop", "--grace", 1).wait(60)
+
+
+if __name__ == "__main__":
+    main()

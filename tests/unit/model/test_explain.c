@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The story of a failure: facts in, text out. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "model/explain/story.h"
+
+#define CORES_OFF \
+    "core_pattern: core\nsoft limit: 0 bytes\nthe soft limit is 0, so there are no core files\n"
+
+static void expect(const struct explain_facts *facts, const char *wanted)
+{
+    struct buf text AUTO_BUF = BUF_INIT(100000);
+    struct explain_story story;
+    explain_tell(facts, &story);
+    explain_story_text(&story, &text);
+    assert_string_equal(buf_text(&text), wanted);
+    explain_story_destroy(&story);
+}
+
+static void expect_part(const struct explain_facts *facts, const char *part)
+{
+    struct buf text AUTO_BUF = BUF_INIT(100000);
+    struct explain_story story;
+    explain_tell(facts, &story);
+    explain_story_text(&story, &text);
+    if (strstr(buf_text(&text), part) == NULL)
+        fail_msg("'%s' is missing in: %s", part, buf_text(&text));
+    explain_story_destroy(&story);
+}
+
+static void test_an_error_of_a_rank(void **state)
+{
+    (void)state;
+    struct explain_rank ranks[] = {
+        {.rank = 0, .host = "a", .ended = true, .code = 1, .ended_s = 112.5},
+        {.rank = 1, .host = "a", .ended = true, .signaled = true, .code = 15, .consequence = true},
+        {.rank = 2, .host = "b", .ended = true, .code = 1, .ended_s = 112},
+        {.rank = 3, .host = "b", .ended = true, .signaled = true, .code = 9, .consequence = true},
+        {.rank = 4, .host = "b", .ended = true},
+    };
+    struct explain_facts facts = {.job = "j-1",
+                                  .kind = "failure",
+                                  .what = "rank 2 on b exited with code 1",
+                                  .rank = 2,
+                                  .ended = true,
+                                  .status = 1,
+                                  .started_s = 100,
+                                  .ended_s = 114,
+                                  .ranks = ranks,
+                                  .rank_count = 5,
+                                  .has_folder = true};
+    for (int i = 0; i < 5; i++)
+        strv_printf(&facts.lines, "line %d", i);
+    expect(&facts,
+           "j-1 failed with status 1, after 14.0 s\n"
+           "what happened first:\n"
+           "    rank 2 on b exited with code 1\n"
+           "    its stderr: line 2\n    its stderr: line 3\n    its stderr: line 4\n"
+           "where:\n    rank 2 on b\n    12.0 s after the start\n"
+           "what followed:\n"
+           "    rank 0 on a exited with code 1, 0.5 s later\n"
+           "    2 other ranks ended because of that\n"
+           "what to do:\n    rank 2 says why it ended: look at its last lines in lines.txt\n");
+    strv_destroy(&facts.lines);
+}
+
+static void test_nothing_is_known(void **state)
+{
+    (void)state;
+    expect(&(struct explain_facts){.rank = -1},
+           "the job: how it ended is not known\nwhat happened first:\n    the first failure is not "
+           "known\n"
+           "what to do:\n    start the job again with --evidence DIR, which keeps more facts\n");
+    expect(&(struct explain_facts){.job = "j", .rank = -1, .ended = true},
+           "j succeeded with status 0\nwhat happened first:\n    no failure is known\nwhat to "
+           "do:\n    nothing\n");
+    expect_part(&(struct explain_facts){.job = "j", .rank = -1, .gone = true},
+                "j is lost: its hvdrun is gone and did not write how it ended\n");
+    expect_part(&(struct explain_facts){.rank = 7, .what = "x", .has_folder = true},
+                "look at stacks.txt and lines.txt");
+}
+
+/* What happened to rank 0 on a, what is known of the host, and what the story says. */
+static const struct row {
+    const char *name;
+    struct explain_rank rank;
+    struct explain_host host;
+    const char *kind, *cause;
+    int status;
+    const char *wanted[2];
+} rows[] = {
+    {"out of memory",
+     {.ended = true, .signaled = true, .code = SIGKILL, .oom = true},
+     {.memory = NULL},
+     "failure",
+     NULL,
+     137,
+     {"give rank 0 more memory, or start fewer ranks on a"}},
+    {"a kill and the counter of the cgroup",
+     {.ended = true, .signaled = true, .code = SIGKILL},
+     {.memory = "cgroup max 7\ncgroup oom_kill 2\noom_kill 9\n"},
+     "failure",
+     NULL,
+     137,
+     {"give rank 0 more memory",
+      "a: the kernel has killed 2 processes of its cgroup for lack of memory"}},
+    {"a kill alone",
+     {.ended = true, .signaled = true, .code = SIGKILL},
+     {.memory = "cgroup oom_kill 0\noom_kill 9\n"},
+     "failure",
+     NULL,
+     137,
+     {"look at stacks.txt and lines.txt"}},
+    {"pressure",
+     {.rank = 0},
+     {.pressure = "cpu some avg10=99\nmemory some avg10=50.00\nmemory full avg10=35.20 avg60=1\n"},
+     "hang",
+     NULL,
+     119,
+     {"a: all tasks waited for memory in 35 % of 10 s", "stacks.txt shows twice what rank 0 does"}},
+    {"a crash without a core file",
+     {.ended = true, .signaled = true, .code = SIGSEGV},
+     {.cores = CORES_OFF},
+     "failure",
+     NULL,
+     139,
+     {"run 'ulimit -c unlimited' before hvdrun"}},
+    {"a crash that a program of the host has seen",
+     {.ended = true, .signaled = true, .code = SIGABRT},
+     {.cores = "core_pattern: |/usr/lib/systemd/systemd-coredump %P\n"},
+     "failure",
+     NULL,
+     134,
+     {"'coredumpctl list' on a"}},
+    {"a core file",
+     {.ended = true, .signaled = true, .code = SIGBUS, .core = true},
+     {.cores = CORES_OFF},
+     "failure",
+     NULL,
+     135,
+     {"rank 0 has left a core file on a"}},
+    {"a full folder",
+     {.ended = true, .signaled = true, .code = SIGBUS},
+     {.folders =
+          "/tmp: 7 of 9 MiB free\n/dev/shm: 0 of 64 MiB free, it is full, 5 of 9 inodes free\n"},
+     "failure",
+     NULL,
+     135,
+     {"a: /dev/shm is full", "free some space in /dev/shm on a"}},
+    {"lines of the kernel",
+     {.ended = true, .signaled = true, .code = SIGKILL},
+     {.kernel = "[99.9] x: segfault at 0\n[101.5] NVRM: Xid (PCI:0000:00:06): 31, pid=7\n[102.0] "
+                "eth0: link is up\n"},
+     "failure",
+     NULL,
+     137,
+     {"a: its kernel: [101.5] NVRM: Xid (PCI:0000:00:06): 31, pid=7"}},
+    {"a timeout", {.rank = 0}, {.memory = NULL}, "timeout", NULL, 124, {"give a longer --timeout"}},
+    {"an agent that does not answer",
+     {.rank = 0},
+     {.silent = true},
+     "hang",
+     NULL,
+     119,
+     {"a: its agent did not answer"}},
+    {"a program that is not there",
+     {.ended = true, .code = 127},
+     {.memory = NULL},
+     "failure",
+     NULL,
+     127,
+     {"check that the program exists and can be run on a"}},
+    {"a signal for hvdrun",
+     {.rank = 0},
+     {.memory = NULL},
+     NULL,
+     "interrupted",
+     130,
+     {"hvdrun got a signal"}},
+};
+
+static void test_rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct explain_rank rank = rows[i].rank;
+        struct explain_host host = rows[i].host;
+        rank.host = host.host = "a";
+        struct explain_facts facts = {.kind = rows[i].kind,
+                                      .cause = rows[i].cause,
+                                      .what = rows[i].name,
+                                      .ended = true,
+                                      .status = rows[i].status,
+                                      .started_s = 100,
+                                      .ended_s = 110,
+                                      .ranks = &rank,
+                                      .rank_count = 1,
+                                      .hosts = &host,
+                                      .host_count = 1,
+                                      .has_folder = true};
+        for (int j = 0; j < 2 && rows[i].wanted[j] != NULL; j++)
+            expect_part(&facts, rows[i].wanted[j]);
+    }
+}
+
+/* A line of the kernel from before the job is about something else. */
+static void test_old_lines_of_the_kernel(void **state)
+{
+    (void)state;
+    struct explain_host host = {.host = "a", .kernel = "[99.9] x: segfault at 0\n"};
+    struct explain_facts facts = {
+        .rank = -1, .started_s = 100, .hosts = &host, .host_count = 1, .what = "x"};
+    struct explain_story story;
+    explain_tell(&facts, &story);
+    assert_int_equal(story.parts[EXPLAIN_HOSTS].count, 0);
+    explain_story_destroy(&story);
+    facts.started_s = 99;
+    expect_part(&facts, "segfault at 0");
+}
+
+static void test_a_lost_host(void **state)
+{
+    (void)state;
+    struct explain_host hosts[] = {{.host = "a"}, {.host = "b", .lost = true}};
+    struct explain_facts facts = {.rank = -1,
+                                  .what = "lost b: no heartbeat for 30.0 s",
+                                  .ended = true,
+                                  .status = 121,
+                                  .hosts = hosts,
+                                  .host_count = 2};
+    expect_part(&facts, "where:\n    host b\n");
+    expect_part(&facts, "check the power, the network and the kernel's log of b");
+}
+
+static void test_variables(void **state)
+{
+    (void)state;
+    struct explain_facts facts = {.rank = -1, .what = "x"};
+    strv_add(&facts.differ, "OMP_NUM_THREADS: 1 on a, 8 on b");
+    expect_part(&facts, "    a variable differs: OMP_NUM_THREADS: 1 on a, 8 on b\n");
+    expect_part(&facts, "set them with -x");
+    strv_destroy(&facts.differ);
+}
+
+/* However much there is to say. */
+static void test_at_most_20_lines(void **state)
+{
+    (void)state;
+    struct explain_rank ranks[100];
+    struct explain_host hosts[50];
+    for (int i = 0; i < 100; i++)
+        ranks[i] = (struct explain_rank){.rank = i,
+                                         .host = "h",
+                                         .ended = true,
+                                         .signaled = true,
+                                         .code = SIGKILL,
+                                         .oom = true,
+                                         .consequence = i > 50};
+    for (int i = 0; i < 50; i++)
+        hosts[i] = (struct explain_host){
+            .host = "h", .lost = true, .memory = "cgroup oom_kill 1\n", .cores = CORES_OFF};
+    struct explain_facts facts = {.what = "x",
+                                  .kind = "hang",
+                                  .ended = true,
+                                  .status = 119,
+                                  .started_s = 1,
+                                  .ended_s = 2,
+                                  .when_s = 2,
+                                  .ranks = ranks,
+                                  .rank_count = 100,
+                                  .hosts = hosts,
+                                  .host_count = 50};
+    for (int i = 0; i < 100; i++) {
+        strv_printf(&facts.lines, "line %d", i);
+        strv_printf(&facts.differ, "V%d: 1 on a", i);
+    }
+    struct buf text AUTO_BUF = BUF_INIT(100000);
+    struct explain_story story;
+    explain_tell(&facts, &story);
+    explain_story_text(&story, &text);
+    int lines = 0;
+    for (const char *at = strchr(buf_text(&text), '\n'); at != NULL; at = strchr(at + 1, '\n'))
+        lines++;
+    assert_in_range(lines, 15, EXPLAIN_LINES);
+    explain_story_destroy(&story);
+    strv_destroy(&facts.lines);
+    strv_destroy(&facts.differ);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_error_of_a_rank),
+        cmocka_unit_test(test_nothing_is_known),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_old_lines_of_the_kernel),
+        cmocka_unit_test(test_a_lost_host),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_at_most_20_lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
