@@ -183,6 +183,19 @@ static void put_events(struct buf *out, const json_t *events)
 }
 
 /* What the job waits for, as the workers report it. */
+static void put_stragglers(struct buf *out, const json_t *ranks)
+{
+    for (size_t i = 0; i < json_array_size(ranks); i++) {
+        const json_t *rank = json_array_get(ranks, i);
+        if (!json_is_true(json_object_get(rank, "straggler")))
+            continue;
+        buf_printf(out, "rank %lld on ",
+                   (long long)json_integer_value(json_object_get(rank, "rank")));
+        control_show_text(control_text_of(rank, "host", "?"), out);
+        buf_puts(out, " is far behind the others\n");
+    }
+}
+
 static void put_stalls(struct buf *out, const json_t *stalls)
 {
     if (json_array_size(stalls) > 0)
@@ -200,6 +213,7 @@ void control_status_text(const json_t *status, struct buf *out)
     put_facts(out, status);
     put_still(out, json_object_get(status, "ranks"));
     put_hosts(out, json_object_get(status, "hosts"));
+    put_stragglers(out, json_object_get(status, "ranks"));
     put_stalls(out, json_object_get(status, "stalls"));
     put_events(out, json_object_get(status, "events"));
 }

@@ -156,6 +156,8 @@ static void add_rank(struct text_table *table, const json_t *rank, const bool *s
         buf_putc(&cell, CONTROL_USAGE_MARK);
     add_cell(table, &cell);
     buf_printf(&cell, "%lld", (long long)json_integer_value(json_object_get(rank, "rank")));
+    if (json_object_get(marks, "straggler") != NULL)
+        buf_puts(&cell, " far behind");
     add_cell(table, &cell);
     control_show_text(control_text_of(rank, "host", "?"), &cell);
     add_cell(table, &cell);

@@ -30,6 +30,7 @@
 #include "driver/run/job_rendezvous.h"
 #include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
+#include "driver/run/straggler_watch.h"
 #include "driver/run/suspension.h"
 #include "driver/run/time_limit.h"
 #include "driver/run/user_signals.h"
@@ -211,6 +212,7 @@ static int job_open(struct job *job, struct error *err)
     if (job->kind->has_workers)
         evidence_folder_create(job, job_control_evidence_place);
     job->time_limit = time_limit_create(job);
+    job->straggler_watch = straggler_watch_create(job);
     job->suspension = suspension_create(job);
     job->sampler = sampler_create(job);
     job->warning = warning_create(job, user_signals_end, err);
@@ -313,6 +315,7 @@ static void job_close(struct job *job)
     sampler_destroy(job->sampler);
     suspension_destroy(job->suspension);
     time_limit_destroy(job->time_limit);
+    straggler_watch_destroy(job->straggler_watch);
     hang_watch_destroy(job->hang_watch);
     evidence_folder_destroy(job);
     looks_destroy(job->looks);

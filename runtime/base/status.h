@@ -7,7 +7,7 @@
 
 #define STATUS_LIST(X)                                                                     \
     X(STATUS_USAGE, 2, "an error in the command line, a configuration file or a hostfile") \
-    X(STATUS_HANG, 119, "the job hangs: --hang-timeout or --expect")                      \
+    X(STATUS_HANG, 119, "the job hangs: --hang-timeout or --expect")                       \
     X(STATUS_REQUEUED, 120, "hvdrun requeued the scheduler's job")                         \
     X(STATUS_NODE_LOST, 121, "an agent or its node was lost")                              \
     X(STATUS_START_TIMEOUT, 122, "the job did not start within --start-timeout")           \

@@ -54,6 +54,26 @@ class Progress(Flow):
         wait_until(lambda: glob.glob(os.path.join(self.box.jobs_folder(), "*.control")), "the control socket")
         return job, let_go
 
+    def test_a_rank_that_is_far_behind(self):
+        events = self.box.path("events")
+        job, let_go = self.begin("-np", 5, "--straggler-time", 2, "--events", events, "sh", "-c", r'''
+            done=50; [ $RANK = 2 ] && done=10
+            while [ ! -e "$GATE" ]; do echo $done > $HVDRUN_PROGRESS_FILE; sleep 0.2; [ -e "$1" ] && done=50; done''',
+                                 "sh", self.box.path("fast"))
+        found = job.wait_output(r"rank 2 on (\S+) is far behind: it has done 10.0 %, and the others 50.0 %", name="stderr", timeout=60)
+        host = found.group(1)
+        self.assertIn(f"rank 2 on {host} is far behind the others\n", self.ask("status").stdout)
+        self.assertEqual([rank.get("straggler") for rank in self.status()["ranks"]], [None, None, True, None, None])
+        self.assertRegex(self.ask("top", "--once").stdout, r"\n\* *2 far behind ")
+        open(self.box.path("fast"), "w").close()
+        job.wait_output(rf"rank 2 on {host} is not far behind any more", name="stderr", timeout=60)
+        let_go()
+        self.expect(job.wait(), 0)
+        with open(events) as file:
+            told = [event for event in map(json.loads, file) if event["event"].startswith("straggler")]
+        self.assertEqual([(event["event"], event["rank"], event["host"]) for event in told],
+                         [("straggler", 2, host), ("straggler_over", 2, host)])
+
     def shell(self, size, script, **options):
         return self.begin("-np", size, "sh", "-c", script + '\necho told; while [ ! -e "$GATE" ]; do sleep 0.05; done',
                           **options)

@@ -64,6 +64,7 @@ struct recent;
 struct job_rendezvous;
 struct stack_tree;
 struct stall_list;
+struct straggler_watch;
 struct stdin_feed;
 struct suspension;
 struct teardown;
@@ -176,6 +177,7 @@ struct job {
     struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */
     struct stack_tree *stacks;     /* of the last look that was shown (run/look.h); NULL */
     struct stall_list *stalls;     /* of libhvd in the workers; the lines create it */
+    struct straggler_watch *straggler_watch; /* NULL: nobody wants to know */
     struct suspension *suspension;
     struct teardown *teardown;
     struct terminal *terminal; /* in raw mode for --pty; NULL */

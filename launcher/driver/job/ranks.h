@@ -38,6 +38,7 @@ struct rank_record {
     int code; /* exit code, or signal number */
     bool core, oom, exec_failed, cut;
     bool ended_by_us;  /* hvdrun had begun to end it before its exit */
+    bool straggles;    /* it is far behind the others (run/straggler_watch.h) */
     bool aborted;      /* it aborted the job (MPI_Abort) */
     int abort_status;  /* 1 to 255 */
     uint8_t ended;     /* a bit for each stream whose end of file has come */

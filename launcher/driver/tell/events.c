@@ -140,6 +140,18 @@ void events_hung(struct events *events, const char *text)
     emit(events, object);
 }
 
+void events_straggler(struct events *events, const struct job *job, int seat, const char *text)
+{
+    if (events == NULL)
+        return;
+    json_t *object = begin(text != NULL ? "straggler" : "straggler_over");
+    set_rank(object, "rank", job, seat);
+    set_text(object, "host", job_seat_host(job, seat));
+    if (text != NULL)
+        set_text(object, "text", text);
+    emit(events, object);
+}
+
 void events_end(struct events *events, const struct job *job, const struct verdict *verdict)
 {
     if (events == NULL)

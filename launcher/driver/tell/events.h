@@ -26,4 +26,6 @@ void events_object(struct events *events, const char *event, struct json_t *fiel
 void events_likely_cause(struct events *events, const struct job *job, int seat, int first,
                          const char *text);
 void events_hung(struct events *events, const char *text); /* the job hangs, and why */
+/* `text`: how far it is behind; NULL: not any more. */
+void events_straggler(struct events *events, const struct job *job, int seat, const char *text);
 void events_end(struct events *events, const struct job *job, const struct verdict *verdict);

@@ -90,6 +90,8 @@ static json_t *rank_json(const struct job *job, int seat)
     if (record->state >= RANK_EXITED && !record->exec_failed)
         json_object_set_new(object, record->signaled ? "signal" : "exit_code",
                             json_integer(record->code));
+    if (record->straggles && record->state == RANK_RUNNING)
+        json_object_set_new(object, "straggler", json_true());
     json_t *progress = progress_json_rank(job, seat);
     if (progress != NULL)
         json_object_set_new(object, "progress", progress);

@@ -117,6 +117,8 @@ static json_t *rank_json(const struct job *job, int seat)
     json_object_set_new(object, "rank", json_integer(record->rank));
     json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
     json_object_set_new(object, "pid", json_integer(record->pid));
+    if (record->straggles)
+        json_object_set_new(object, "straggler", json_true());
     if (usage != NULL)
         add_sample(object, usage);
     if (record->output_ns != 0) {

@@ -57,7 +57,7 @@ static void mark(const json_t *ranks, const struct rule *rule)
 static void order(json_t *usage, const json_t *ranks)
 {
     json_t *sorted = json_array();
-    for (size_t marks = RULES + 1; marks-- > 0;) {
+    for (size_t marks = RULES + 2; marks-- > 0;) {
         for (size_t i = 0; i < json_array_size(ranks); i++) {
             json_t *rank = json_array_get(ranks, i);
             if (json_object_size(json_object_get(rank, "marks")) == marks)
@@ -70,8 +70,12 @@ static void order(json_t *usage, const json_t *ranks)
 void usage_marks_set(json_t *usage)
 {
     const json_t *ranks = json_object_get(usage, "ranks");
-    for (size_t i = 0; i < json_array_size(ranks); i++)
-        json_object_set_new(json_array_get(ranks, i), "marks", json_object());
+    for (size_t i = 0; i < json_array_size(ranks); i++) {
+        json_t *rank = json_array_get(ranks, i), *marks = json_object();
+        if (json_is_true(json_object_get(rank, "straggler")))
+            json_object_set_new(marks, "straggler", json_string("less"));
+        json_object_set_new(rank, "marks", marks);
+    }
     for (size_t i = 0; i < RULES; i++)
         mark(ranks, &rules[i]);
     order(usage, ranks);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/straggler_watch.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "driver/job/job_kind.h"
+#include "driver/tell/events.h"
+#include "driver/tell/rank_progress.h"
+#include "model/usage/straggler.h"
+
+struct straggler_watch {
+    struct job *job;
+    struct stragglers *stragglers;
+    struct loop_timer *tick;
+};
+
+static void marked(void *context, int seat, const char *text)
+{
+    struct job *job = context;
+    struct rank_record *record = &job->ranks.records[seat];
+    record->straggles = text != NULL;
+    events_straggler(job->events, job, seat, text);
+    if (text != NULL)
+        log_warning(&job->log, "rank %d on %s is far behind: %s", record->rank,
+                    job_seat_host(job, seat), text);
+    else if (record->state == RANK_RUNNING)
+        log_notice(&job->log, "rank %d on %s is not far behind any more", record->rank,
+                   job_seat_host(job, seat));
+}
+
+static void sample(const struct straggler_watch *watch, int seat)
+{
+    const struct job *job = watch->job;
+    const struct rank_record *record = &job->ranks.records[seat];
+    const struct progress_report *report = rank_progress(job, seat);
+    bool known = report != NULL && report->epoch == record->epoch;
+    stragglers_seat(watch->stragglers, seat, record->state == RANK_RUNNING);
+    stragglers_sample(watch->stragglers, seat, known ? report->progress.percent : -1,
+                      record->output);
+}
+
+/* While the job is suspended, its clock stands still, and so does this. */
+static void tick(void *context)
+{
+    struct straggler_watch *watch = context;
+    struct job *job = watch->job;
+    loop_timer_set(watch->tick, stragglers_period_ms(watch->stragglers));
+    if (job->state != JOB_RUNNING || job->paused_ms != 0)
+        return;
+    for (int seat = 0; seat < job->ranks.size; seat++)
+        sample(watch, seat);
+    stragglers_tick(watch->stragglers, job_running_ms(job), marked, job);
+}
+
+struct straggler_watch *straggler_watch_create(struct job *job)
+{
+    if (!job->kind->has_workers || job->settings->straggler_time <= 0)
+        return NULL;
+    struct straggler_watch *watch = mem_alloc(sizeof(*watch));
+    *watch = (struct straggler_watch){.job = job};
+    watch->stragglers = stragglers_create(job->settings->straggler_time);
+    watch->tick = loop_timer_create(job->loop, tick, watch);
+    loop_timer_set(watch->tick, stragglers_period_ms(watch->stragglers));
+    return watch;
+}
+
+void straggler_watch_destroy(struct straggler_watch *watch)
+{
+    if (watch == NULL)
+        return;
+    loop_timer_destroy(watch->tick);
+    stragglers_destroy(watch->stragglers);
+    free(watch);
+}
