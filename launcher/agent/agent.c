@@ -10,6 +10,7 @@
 #include "agent/agent_end.h"
 #include "agent/agent_state.h"
 #include "agent/check.h"
+#include "agent/closer_look.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "agent/gpu_sampler.h"
@@ -240,6 +241,7 @@ static void agent_close(struct agent *agent)
     check_destroy(agent->check);
     usage_destroy(agent->usage);
     state_desk_destroy(agent->states);
+    closer_look_destroy(agent->closer_look);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);

@@ -14,6 +14,7 @@
 #include "node/facts.h"
 
 struct check;
+struct closer_look;
 struct departure;
 struct ending;
 struct gpu_sampler;
@@ -54,10 +55,11 @@ struct agent {
     struct crews *crews;
     struct notifier *notifier;
     struct departure *departure;
-    struct check *check;       /* NULL until the driver asks */
-    struct usage *usage;       /* likewise */
-    struct state_desk *states; /* likewise */
-    char *gpu_program;         /* of the helper process that asks for the GPUs */
+    struct check *check;             /* NULL until the driver asks */
+    struct usage *usage;             /* likewise */
+    struct state_desk *states;       /* likewise */
+    struct closer_look *closer_look; /* likewise */
+    char *gpu_program;               /* of the helper process that asks for the GPUs */
     struct gpu_sampler *gpus;
     char *job_id;
     int64_t grace_ms, drain_ms;

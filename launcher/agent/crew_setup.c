@@ -53,6 +53,16 @@ static void copy_limits(struct crew_setup *setup)
     }
 }
 
+/* All jobs of NCCL have the same port for questions if nobody chooses, and then any of them
+ * answers. Several workers share the port, so it cannot be held. */
+static void choose_ras_port(struct crew_setup *setup)
+{
+    struct error none_free = ERROR_INIT;
+    int fd AUTO_FD = port_hold(0, &setup->ras_port, &none_free);
+    if (fd < 0)
+        setup->ras_port = 0;
+}
+
 static int fill_ports(struct crew_setup *setup, struct error *err)
 {
     if (!setup->prepare->wants_master)
@@ -202,6 +212,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
             mem_printf("%s/" DEADLINE_FILE, runtime_dir_path(setup->runtime_dir));
     int apps = crew_apps_fill(&setup->apps, prepare, config->mpi != NULL, &config->post->log, err);
     choose_interfaces(setup); /* by the PATH and HOME of the workers */
+    choose_ras_port(setup);
     if (apps < 0 || fill_ports(setup, err) < 0 || bind_workers(setup, err) < 0)
         return -1;
     if (fill_mpi(setup, mpi_ops, context, err) < 0)
@@ -246,6 +257,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .master_addr = setup->master_addr,
         .master_port = (int)start->master_port,
         .jax_port = (int)start->jax_port,
+        .ras_port = setup->ras_port,
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir),
         .deadline_file = setup->deadline_file,
         .line_address = config->line_address,

@@ -34,6 +34,7 @@ struct crew_setup {
     size_t limit_count;
     int master_fd, jax_fd; /* held ports; -1 */
     int master_port, jax_port;
+    int ras_port; /* of NCCL; 0: none was free */
 };
 
 /* Takes `prepare`. -1: `err` says why the crew cannot start; destroy works in either case. */

@@ -2,33 +2,15 @@
 #include "agent/gpu_owners.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "agent/process_seat.h"
 #include "base/mem.h"
 #include "node/usage.h"
-
-#define DEPTH_MAX 64 /* of a worker's tree of processes */
 
 struct list {
     struct gpu_owner *items;
     size_t count;
 };
-
-/* A worker leads a session of its own, under its pid. */
-static bool seat_of(const struct crews *crews, pid_t pid, struct buf *scratch, uint32_t *seat)
-{
-    struct process_usage found;
-    for (int depth = 0; pid > 1 && depth < DEPTH_MAX; depth++) {
-        if (crews_seat_of(crews, pid, seat))
-            return true;
-        if (!process_usage_read(pid, scratch, &found))
-            return false;
-        if (crews_seat_of(crews, (pid_t)found.stat.session, seat))
-            return true;
-        pid = (pid_t)found.stat.parent;
-    }
-    return false;
-}
 
 static void add(struct list *list, uint32_t seat, uint32_t gpu, const Hvdrun__GpuProcess *process)
 {
@@ -63,7 +45,7 @@ size_t gpu_owners_find(const struct crews *crews, const Hvdrun__GpuUsages *gpus,
         const Hvdrun__GpuUsage *gpu = gpus->gpus[i];
         for (size_t j = 0; j < gpu->n_processes; j++) {
             uint32_t seat;
-            if (seat_of(crews, (pid_t)gpu->processes[j]->pid, &scratch, &seat))
+            if (process_seat(crews, (pid_t)gpu->processes[j]->pid, &scratch, &seat))
                 add(&list, seat, (uint32_t)i, gpu->processes[j]);
         }
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "agent/agent_end.h"
+#include "agent/closer_look.h"
 #include "agent/crew_orders.h"
 #include "agent/evidence.h"
 #include "agent/node_orders.h"
@@ -65,8 +66,19 @@ static void sample(struct agent *agent, const struct frame_header *header, const
 static void pulse_request(struct agent *agent, const struct frame_header *header,
                           const uint8_t *body)
 {
-    (void)header, (void)body;
-    pulse_report(agent->crews, agent->lines, &agent->post);
+    Hvdrun__PulseRequest *message = hvdrun__pulse_request__unpack(NULL, header->length, body);
+    if (message == NULL) {
+        agent_end_breach(agent, "PULSE_REQUEST cannot be read");
+        return;
+    }
+    if (message->closer && agent->closer_look == NULL)
+        agent->closer_look =
+            closer_look_create(agent->loop, agent->crews, agent->gpus, agent->facts);
+    if (message->closer)
+        closer_look_ask(agent->closer_look);
+    pulse_report(agent->crews, agent->lines, message->closer ? agent->closer_look : NULL,
+                 &agent->post);
+    hvdrun__pulse_request__free_unpacked(message, NULL);
 }
 
 static void evidence_request(struct agent *agent, const struct frame_header *header,

@@ -9,6 +9,7 @@
 
 struct pulse {
     const struct worker_lines *lines;
+    struct closer_look *look;
     Hvdrun__Pulse message;
 };
 
@@ -31,15 +32,17 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     rank->waits = activity.waits;
     rank->debugged = activity.debugged;
     rank->operations = operations;
+    if (pulse->look != NULL)
+        closer_look_fill(pulse->look, rank);
     message->ranks =
         mem_resize_array(message->ranks, message->n_ranks + 1, sizeof(Hvdrun__RankPulse *));
     message->ranks[message->n_ranks++] = rank;
 }
 
 void pulse_report(const struct crews *crews, const struct worker_lines *lines,
-                  const struct post *post)
+                  struct closer_look *look, const struct post *post)
 {
-    struct pulse pulse = {.lines = lines, .message = HVDRUN__PULSE__INIT};
+    struct pulse pulse = {.lines = lines, .look = look, .message = HVDRUN__PULSE__INIT};
     crews_walk_live(crews, add_rank, &pulse);
     post_message(post, FRAME_PULSE, &pulse.message.base);
     for (size_t i = 0; i < pulse.message.n_ranks; i++)

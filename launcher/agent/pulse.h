@@ -3,8 +3,10 @@
  */
 #pragma once
 
+#include "agent/closer_look.h"
 #include "agent/crews.h"
 
-/* One frame. `lines` (may be NULL) say how far each worker has come. */
+/* One frame. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL) adds what
+ * it knows. */
 void pulse_report(const struct crews *crews, const struct worker_lines *lines,
-                  const struct post *post);
+                  struct closer_look *look, const struct post *post);

@@ -14,8 +14,10 @@
 struct actor {
     struct hang_sample sample;
     int host;
-    bool spins; /* while it waits */
-    bool late;  /* its last sample was */
+    bool spins;                      /* while it waits */
+    bool late;                       /* its last sample was */
+    uint64_t idle_mw;                /* of its GPU; 0: it has none */
+    uint64_t launches, seen, unseen; /* unseen: while nobody asked */
     uint64_t place;
 };
 
@@ -26,6 +28,7 @@ struct world {
     struct hang_limits limits;
     struct actor ranks[RANKS_MAX];
     int count, mover; /* mover: the rank that makes the progress of a phase */
+    uint64_t level;   /* of power */
     int64_t now_ms, period_ms, event_ms, next_event_ms;
     int64_t expect_ms, next_line_ms; /* expect_ms: 0: no line is expected */
     bool line_due;                   /* one has come, and no rank has started since */
@@ -48,12 +51,31 @@ static void wait_step(struct world *world, struct actor *rank, int64_t ms)
     rank->place = 7;
 }
 
-static bool is_time(struct world *world)
+/* The GPU of one who waits: its power stays nearly the same, whatever its use. */
+static void gpu_waits(struct world *world, struct actor *rank)
+{
+    rank->sample.has_gpu = rank->idle_mw > 0;
+    rank->sample.gpu_power_mw = rank->idle_mw + some(world, 0, 2000);
+    rank->sample.gpu_memory_use = 0;
+}
+
+static bool comes_within(struct world *world, int64_t most_ms)
 {
     if (world->now_ms < world->next_event_ms)
         return false;
-    world->next_event_ms = world->now_ms + rng_between(&world->rng, 1, world->event_ms);
+    world->next_event_ms = world->now_ms + rng_between(&world->rng, 1, most_ms > 1 ? most_ms : 1);
     return true;
+}
+
+static bool is_time(struct world *world)
+{
+    return comes_within(world, world->event_ms);
+}
+
+/* Earlier, since nobody asks GPUs and NCCL before the job has been quiet for a while. */
+static bool gpu_time(struct world *world)
+{
+    return comes_within(world, world->event_ms - 6 * world->period_ms);
 }
 
 /* The progress of the rank `world->mover` within `ms`. */
@@ -97,6 +119,23 @@ static void move_step(struct world *world, enum phase phase, int64_t ms)
         sample->cpu_us += (uint64_t)ms * some(world, 500, 1000) + 30000;
         rank->place = 0;
         break;
+    case PHASE_KERNEL:
+        wait_step(world, rank, ms);
+        sample->has_gpu = true;
+        sample->gpu_power_mw = some(world, 600000, 602000);
+        sample->gpu_memory_use = (uint32_t)some(world, 1, 100);
+        break;
+    case PHASE_POWER:
+        wait_step(world, rank, ms);
+        sample->has_gpu = true;
+        sample->gpu_memory_use = 0;
+        world->level += gpu_time(world) ? some(world, 1, 4) : 0;
+        sample->gpu_power_mw = some(world, 0, 2000) + 120000 + world->level % 5 * 80000;
+        break;
+    case PHASE_NCCL:
+        wait_step(world, rank, ms);
+        rank->launches += gpu_time(world) ? 1 : 0;
+        break;
     case PHASE_RESTART:
         wait_step(world, rank, ms);
         if (is_time(world)) {
@@ -138,15 +177,30 @@ static bool answers(struct world *world, struct actor *rank, enum phase phase)
     return !stalled && !rank->late;
 }
 
+/* Without `more`, nobody has asked the GPU and NCCL. The launches count from the first answer. */
+static void send_sample(struct world *world, int i, bool more)
+{
+    struct actor *rank = &world->ranks[i];
+    struct hang_sample sample = rank->sample;
+    sample.has_gpu = sample.has_gpu && more;
+    if (!more)
+        rank->unseen = rank->launches - rank->seen;
+    rank->seen = rank->launches - rank->unseen;
+    sample.operations += rank->seen;
+    hang_sample(world->hang, i, &sample, world->now_ms);
+}
+
 static void step(struct world *world, enum phase phase)
 {
     int64_t ms = world->period_ms + rng_between(&world->rng, 0, world->period_ms / 10);
     world->now_ms += phase == PHASE_SUSPEND ? 0 : ms; /* the driver's clock stands still */
     print_line(world, phase, ms);
+    bool more = hang_wants_more(world->hang, world->now_ms);
     for (int i = 0; i < world->count; i++) {
         struct actor *rank = &world->ranks[i];
         bool mover = phase != PHASE_HANG && i == world->mover;
         rank->sample.debugged = false;
+        gpu_waits(world, rank);
         if (phase == PHASE_SUSPEND)
             continue;
         if (phase == PHASE_TRAIN || phase == PHASE_LOOP || mover) {
@@ -158,7 +212,7 @@ static void step(struct world *world, enum phase phase)
             wait_step(world, rank, ms);
         }
         if (answers(world, rank, phase))
-            hang_sample(world->hang, i, &rank->sample, world->now_ms);
+            send_sample(world, i, more);
     }
     world->outcome.steps++;
 }
@@ -182,6 +236,9 @@ static void pass(struct world *world, enum phase phase, enum phase lie)
                                                                        : world->limits.warning_ms;
     int64_t until = world->now_ms + rng_between(&world->rng, longest / 4, longest * 2);
     int64_t steps = (until - world->now_ms) / world->period_ms;
+    bool unseen =
+        phase == PHASE_POWER || phase == PHASE_NCCL; /* the first event, before they ask */
+    world->ranks[world->mover].sample.output += unseen ? 1 : 0;
     for (; steps > 0 && world->outcome.problem == NULL; steps--) {
         step(world, phase);
         judge(world, phase, phase == lie, hang_tick(world->hang, world->now_ms));
@@ -247,6 +304,7 @@ static void init(struct world *world, uint64_t seed)
     world->count = 1 + rng_below(&world->rng, RANKS_MAX);
     for (int i = 0; i < world->count; i++) {
         world->ranks[i].host = rng_below(&world->rng, 3);
+        world->ranks[i].idle_mw = rng_chance(&world->rng, 50) ? some(world, 40000, 200000) : 0;
         hang_seat(world->hang, i, true);
     }
 }

@@ -8,6 +8,8 @@
  *
  * What the model cannot tell from a hang is not simulated: a rank that computes at one place of its
  * program, for longer than the limit, without new memory, output, I/O or waiting.
+ *
+ * GPUs and NCCL are sampled only while the model wants more, and their answers can be missing.
  */
 #pragma once
 
@@ -25,6 +27,9 @@
     X(PHASE_COMPILE, "one computes and takes memory")                        \
     X(PHASE_COMPUTE, "one computes in Python, and does nothing else")        \
     X(PHASE_NATIVE, "one computes in a program without readable stacks")     \
+    X(PHASE_KERNEL, "one waits for a kernel that uses memory")               \
+    X(PHASE_POWER, "one waits for a kernel that only computes")              \
+    X(PHASE_NCCL, "one launches an operation of NCCL now and then")          \
     X(PHASE_DEBUG, "a debugger holds one")                                   \
     X(PHASE_STALL, "the host of one stands still")                           \
     X(PHASE_SUSPEND, "the job is suspended")                                 \

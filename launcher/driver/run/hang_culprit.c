@@ -62,23 +62,38 @@ static int by_rank(const void *a, const void *b)
     return first->rank < second->rank ? -1 : first->rank > second->rank;
 }
 
-static int collect_ranks(const struct job *job, const struct hang *hang,
-                         const struct places *places, struct culprit_rank *ranks)
+/* `of` has what NCCL says of each rank. */
+static void add_launched(const struct ras_rank *of, struct culprit_rank *ranks, int count)
 {
+    struct ras_finding finding = {.operation = NULL};
+    int64_t *launched AUTO_FREE = mem_array((size_t)count + 1, sizeof(*launched));
+    bool found = ras_find(of, (size_t)count, &finding, launched);
+    for (int i = 0; i < count; i++) {
+        ranks[i].launched = found ? launched[i] : -1;
+        ranks[i].operation = finding.operation;
+    }
+}
+
+static int collect_ranks(const struct job *job, const struct hang *hang,
+                         const struct ras_facts *ras, const struct places *places,
+                         struct culprit_rank *ranks)
+{
+    struct ras_rank *of AUTO_FREE = mem_array((size_t)job->ranks.size + 1, sizeof(*of));
     int count = 0;
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
         if (record->state != RANK_RUNNING)
             continue;
+        of[count] = ras_facts_of(ras, seat);
         ranks[count++] = (struct culprit_rank){.rank = job_seat_rank(job, seat),
                                                .host = job->nodes[record->node]->host,
                                                .place = places->place[seat],
                                                .where = places->where[seat],
                                                .way = hang_way(hang, seat),
-                                               .launched = -1,
                                                .enqueued = enqueued(&record->tail),
                                                .last_ns = record->output_ns};
     }
+    add_launched(of, ranks, count);
     if (count > 1)
         qsort(ranks, (size_t)count, sizeof(*ranks), by_rank);
     return count;
@@ -94,8 +109,8 @@ static const struct stall *find_stall(const struct job *job)
     }
 }
 
-int hang_culprit(const struct job *job, const struct hang *hang, const struct look *look,
-                 struct buf *out)
+int hang_culprit(const struct job *job, const struct hang *hang, const struct ras_facts *ras,
+                 const struct look *look, struct buf *out)
 {
     size_t size = (size_t)job->ranks.size + 1;
     struct culprit_rank *ranks AUTO_FREE = mem_array(size, sizeof(*ranks));
@@ -110,7 +125,7 @@ int hang_culprit(const struct job *job, const struct hang *hang, const struct lo
         stall_text(found, &text);
         stall = (struct culprit_stall){buf_text(&text), found->missing.list, found->missing.count};
     }
-    int count = collect_ranks(job, hang, &places, ranks);
+    int count = collect_ranks(job, hang, ras, &places, ranks);
     struct culprit culprit = culprit_find(ranks, count, found != NULL ? &stall : NULL, out);
     for (size_t i = 0; i < size; i++)
         free(where[i]);

@@ -4,8 +4,9 @@
 
 #include "driver/job/job.h"
 #include "driver/run/look.h"
+#include "driver/run/ras_facts.h"
 #include "model/hang/hang.h"
 
 /* Appends what model/hang/culprit.h says. Returns the rank to blame; -1: none. */
-int hang_culprit(const struct job *job, const struct hang *hang, const struct look *look,
-                 struct buf *out);
+int hang_culprit(const struct job *job, const struct hang *hang, const struct ras_facts *ras,
+                 const struct look *look, struct buf *out);

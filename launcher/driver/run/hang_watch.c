@@ -13,6 +13,7 @@
 #include "driver/run/exits.h"
 #include "driver/run/hang_culprit.h"
 #include "driver/run/look.h"
+#include "driver/run/ras_facts.h"
 #include "driver/tell/events.h"
 #include "driver/tell/rank_progress.h"
 #include "model/hang/hang.h"
@@ -23,6 +24,7 @@ struct hang_watch {
     struct job *job;
     struct expects *expects; /* NULL: none */
     struct hang *hang;
+    struct ras_facts *ras;
     struct loop_timer *tick;
     uint64_t *places; /* of the ranks in the look that is being read */
     bool looks;       /* one is under way */
@@ -80,7 +82,7 @@ static char *hang_text(const struct hang_watch *watch, const struct look *look, 
     put_cause(watch, &cause);
     *rank = -1;
     if (look != NULL)
-        *rank = hang_culprit(watch->job, watch->hang, look, &culprit);
+        *rank = hang_culprit(watch->job, watch->hang, watch->ras, look, &culprit);
     return mem_printf("the job hangs: %s%s%s", buf_text(&cause), look != NULL ? "; " : "",
                       buf_text(&culprit));
 }
@@ -148,6 +150,15 @@ static void act(struct hang_watch *watch, enum hang_news news)
     }
 }
 
+static void ask(struct hang_watch *watch)
+{
+    Hvdrun__PulseRequest message = HVDRUN__PULSE_REQUEST__INIT;
+    message.closer = hang_wants_more(watch->hang, job_running_ms(watch->job));
+    if (!message.closer)
+        ras_facts_forget(watch->ras);
+    job_send_all(watch->job, FRAME_PULSE_REQUEST, &message.base);
+}
+
 /* First the answers since the last tick, then the next request. While the job is suspended, its
  * clock stands still, and so does this. */
 static void tick(void *context)
@@ -161,7 +172,7 @@ static void tick(void *context)
         hang_seat(watch->hang, seat, job->ranks.records[seat].state == RANK_RUNNING);
     act(watch, hang_tick(watch->hang, job_running_ms(job)));
     if (job->state == JOB_RUNNING)
-        job_send_all(job, FRAME_PULSE_REQUEST, NULL);
+        ask(watch);
 }
 
 int hang_watch_open(struct job *job, struct error *err)
@@ -176,8 +187,10 @@ int hang_watch_open(struct job *job, struct error *err)
     if (limits.warning_ms <= 0 && limits.hang_ms <= 0 && expects == NULL)
         return 0;
     struct hang_watch *watch = mem_alloc(sizeof(*watch));
-    *watch =
-        (struct hang_watch){.job = job, .expects = expects, .hang = hang_create(&limits, expects)};
+    *watch = (struct hang_watch){.job = job,
+                                 .expects = expects,
+                                 .hang = hang_create(&limits, expects),
+                                 .ras = ras_facts_create()};
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));
     job->hang_watch = watch;
@@ -190,6 +203,7 @@ void hang_watch_destroy(struct hang_watch *watch)
         return;
     loop_timer_destroy(watch->tick);
     hang_destroy(watch->hang);
+    ras_facts_destroy(watch->ras);
     expects_destroy(watch->expects);
     free(watch->text);
     free(watch);
@@ -218,13 +232,17 @@ static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse)
 {
     const struct progress_report *report = rank_progress(watch->job, (int)pulse->seat);
     uint64_t reports = report == NULL ? 0 : report->reports;
+    uint64_t launches = ras_facts_take(watch->ras, (int)pulse->seat, pulse);
     struct hang_sample sample = {.output = watch->job->ranks.records[pulse->seat].output,
-                                 .operations = pulse->operations + reports,
+                                 .operations = pulse->operations + reports + launches,
                                  .io_bytes = pulse->io_bytes,
                                  .cpu_us = pulse->cpu_us,
                                  .faults = pulse->faults,
                                  .waits = pulse->waits,
-                                 .debugged = pulse->debugged};
+                                 .debugged = pulse->debugged,
+                                 .has_gpu = pulse->has_gpu,
+                                 .gpu_power_mw = pulse->gpu_power_mw,
+                                 .gpu_memory_use = pulse->gpu_memory_use};
     hang_sample(watch->hang, (int)pulse->seat, &sample, job_running_ms(watch->job));
 }
 

@@ -267,6 +267,8 @@ static void put_defaults(struct worker_env *env)
     struct env_table *table = &env->table;
     env_table_default(table, "PYTHONFAULTHANDLER=1");
     env_table_default(table, "PYTHONUNBUFFERED=1");
+    if (job->ras_port > 0)
+        env_table_default(table, keep(env, "NCCL_RAS_ADDR=localhost:%d", job->ras_port));
     env_table_default(table, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1");
     if (job->cpus_allowed > 0 && job->cpu_ranks > 0 && !job->bound) {
         int threads = job->cpus_allowed / job->cpu_ranks;

@@ -43,6 +43,7 @@ struct worker_env_job {
 
     const char *master_addr;   /* NULL: none */
     int master_port, jax_port; /* 0: none */
+    int ras_port;              /* for NCCL's RAS; 0: none */
     const char *runtime_dir;   /* NULL: none */
     const char *deadline_file; /* with the deadline of the node; NULL: none */
     const char *line_address;  /* of the line to the agent; NULL: none */

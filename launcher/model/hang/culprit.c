@@ -2,6 +2,7 @@
 #include "model/hang/culprit.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,12 +217,23 @@ static void put_silent(const struct search *search, struct buf *out)
     put_where(search, "; ", out);
 }
 
+/* "128,801" */
+static void put_number(int64_t number, struct buf *out)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof(digits), "%lld", (long long)number);
+    for (int i = 0; i < length; i++)
+        buf_printf(out, i > 0 && (length - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
+}
+
 static void put_launched(const struct search *search, struct buf *out)
 {
     put_odd(search, out);
-    buf_printf(out, " %s behind: %lld of %lld NCCL operations",
-               search->odd.count == 1 ? "is" : "are", (long long)first_odd(search)->launched,
-               (long long)search->ranks[search->odd.other].launched);
+    buf_printf(out, " %s behind: ", search->odd.count == 1 ? "is" : "are");
+    put_number(first_odd(search)->launched, out);
+    buf_puts(out, " of ");
+    put_number(search->ranks[search->odd.other].launched, out);
+    buf_printf(out, " %s", first_odd(search)->operation);
     put_where(search, "; ", out);
 }
 

@@ -22,12 +22,13 @@
 struct culprit_rank {
     int rank;
     const char *host;
-    uint64_t place;    /* as hang_place() takes it; 0: unknown */
-    const char *where; /* "loader.py:112 read"; NULL: unknown */
-    enum hang_way way; /* HANG_MOVES: unknown */
-    int64_t launched;  /* operations, by NCCL's RAS; -1: it does not say */
-    int64_t enqueued;  /* by PyTorch's watchdog; -1: it does not say */
-    int64_t last_ns;   /* when its last output came; 0: never */
+    uint64_t place;        /* as hang_place() takes it; 0: unknown */
+    const char *where;     /* "loader.py:112 read"; NULL: unknown */
+    enum hang_way way;     /* HANG_MOVES: unknown */
+    int64_t launched;      /* of `operation`, by NCCL's RAS; -1: it does not say */
+    const char *operation; /* "allreduces"; the same for all ranks */
+    int64_t enqueued;      /* by PyTorch's watchdog; -1: it does not say */
+    int64_t last_ns;       /* when its last output came; 0: never */
 };
 
 struct culprit_stall {

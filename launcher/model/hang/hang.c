@@ -15,6 +15,9 @@
 #define FAULTS_MIN 64
 #define WAITS_PER_S 4
 #define WAITS_MIN 8
+#define GPU_POWER_MW 10000 /* one that waits stays within 1 W, and one that works does not */
+#define GPU_POWER_SHARE 12 /* the same, of its power */
+#define MORE_PERIODS 3
 #define GAP_PERIODS 3 /* between two samples that come one after the other */
 
 struct rank {
@@ -113,11 +116,22 @@ static bool exceeds(uint64_t last, uint64_t next, int64_t elapsed_ms, uint64_t r
     return grown >= (wanted > least ? wanted : least);
 }
 
+static bool gpu_moves(const struct hang_sample *last, const struct hang_sample *next)
+{
+    if (!next->has_gpu)
+        return false;
+    uint64_t before = last->gpu_power_mw, now = next->gpu_power_mw;
+    uint64_t change = now > before ? now - before : before - now;
+    bool changed = last->has_gpu && change > GPU_POWER_MW &&
+                   change > (before > now ? before : now) / GPU_POWER_SHARE;
+    return next->gpu_memory_use > 0 || changed;
+}
+
 static enum hang_way way_of(const struct hang_sample *last, const struct hang_sample *next,
                             int64_t elapsed_ms)
 {
     if (next->output != last->output || next->operations != last->operations || next->debugged ||
-        exceeds(last->io_bytes, next->io_bytes, 0, 0, HANG_IO_BYTES) ||
+        gpu_moves(last, next) || exceeds(last->io_bytes, next->io_bytes, 0, 0, HANG_IO_BYTES) ||
         exceeds(last->faults, next->faults, elapsed_ms, FAULTS_PER_S, FAULTS_MIN))
         return HANG_MOVES;
     if (!exceeds(last->cpu_us, next->cpu_us, elapsed_ms, BUSY_PERCENT * 10000, BUSY_MIN_US))
@@ -239,6 +253,22 @@ static enum hang_news judge_expects(struct hang *hang, int64_t now_ms)
     return hang->unmet >= 0 ? HANG_FOUND : HANG_NOTHING;
 }
 
+/* A verdict may come soon. */
+static bool is_near(const struct hang *hang, int64_t quiet_ms)
+{
+    const struct hang_limits *limits = &hang->limits;
+    bool kill = limits->hang_ms > 0 && !hang->found && hang->unmet < 0;
+    bool warn = limits->warning_ms > 0 && !hang->warned;
+    return (kill && quiet_ms >= limits->hang_ms / 2) ||
+           (warn && quiet_ms >= limits->warning_ms / 2);
+}
+
+bool hang_wants_more(const struct hang *hang, int64_t now_ms)
+{
+    bool wanted = hang->limits.warning_ms > 0 || hang->limits.hang_ms > 0;
+    return wanted && hang_quiet_ms(hang, now_ms) >= MORE_PERIODS * hang->period_ms;
+}
+
 static enum hang_news judge_silence(struct hang *hang, int64_t now_ms)
 {
     const struct hang_limits *limits = &hang->limits;
@@ -258,7 +288,7 @@ static enum hang_news judge_silence(struct hang *hang, int64_t now_ms)
         hang->warned = true;
         return HANG_WARNING;
     }
-    bool near = (kill && quiet >= limits->hang_ms / 2) || (warn && quiet >= limits->warning_ms / 2);
+    bool near = is_near(hang, quiet);
     if (!near)
         forget_looks(hang);
     return near && spinning.any ? HANG_LOOK : HANG_NOTHING;

@@ -5,7 +5,9 @@
  * A rank is *quiet* in the time between two samples, unless one of these shows progress:
  * - it has written output, its library has completed an operation, or it has reported progress,
  * - it has read or written HANG_IO_BYTES, or touched new memory,
- * - it has used the processor, and meanwhile often waited for something: it works.
+ * - it has used the processor, and meanwhile often waited for something: it works,
+ * - its GPUs have read or written their memory, or their power has changed. Their use does not
+ *   count: a kernel that waits uses a GPU all the time, at a power that stays the same.
  *
  * All others wait, or only use the processor. Such a rank may compute, or spin in a loop that waits
  * for another rank. It counts as quiet if it stays at one place: HANG_LOOKS looks at its stack must
@@ -44,6 +46,9 @@ struct hang_sample {
     uint64_t io_bytes, cpu_us, faults;
     uint64_t waits; /* how often it gave up its processor to wait */
     bool debugged;  /* a debugger holds it */
+    bool has_gpu;   /* the two are known */
+    uint64_t gpu_power_mw;
+    uint32_t gpu_memory_use; /* percent of the last second or less */
 };
 
 enum hang_news {
@@ -68,6 +73,10 @@ void hang_seat(struct hang *hang, int seat, bool runs);
 void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms);
 /* Where the rank is: a number that stands for its stack; 0: unknown. */
 void hang_place(struct hang *hang, int seat, uint64_t place);
+
+/* Has the job been quiet for so long that what costs more should be sampled too? That is the GPUs
+ * and the operations of NCCL. Also after the verdict, until the job shows progress again. */
+bool hang_wants_more(const struct hang *hang, int64_t now_ms);
 
 enum hang_news hang_tick(struct hang *hang, int64_t now_ms);
 /* The expectation for which the last verdict was; -1: it was for the silence of the ranks. */

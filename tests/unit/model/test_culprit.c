@@ -151,18 +151,20 @@ static void test_fewer_operations(void **state)
     const int missing[] = {1};
     const struct culprit_stall stall = {"ranks 0,2-7 wait for rank 1", missing, 1};
     fill(ranks, COUNT);
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COUNT; i++) {
         ranks[i].launched = 128802;
+        ranks[i].operation = "allreduces";
+    }
     expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
     ranks[6].launched = 128801;
     ranks[6].where = "loader.py:112 read";
     ranks[1].place = 9;
     expect(ranks, COUNT, &stall, CULPRIT_LAUNCHED,
-           "rank 6 on b is behind: 128801 of 128802 NCCL operations; in loader.py:112 read");
+           "rank 6 on b is behind: 128,801 of 128,802 allreduces; in loader.py:112 read");
     ranks[6].launched = -1; /* it does not answer */
     ranks[1].launched = ranks[2].launched = 7;
     expect(ranks, COUNT, NULL, CULPRIT_LAUNCHED,
-           "ranks 1-2 are behind: 7 of 128802 NCCL operations; rank 1 is in dist.py:9 all_reduce");
+           "ranks 1-2 are behind: 7 of 128,802 allreduces; rank 1 is in dist.py:9 all_reduce");
 }
 
 static int blamed(const struct culprit_rank *ranks, const struct culprit_stall *stall)

@@ -68,6 +68,52 @@ static void test_all_wait(void **state)
     hang_destroy(NULL);
 }
 
+/* Its use counts as little as that of the processor; its memory and a change of its power do. */
+static void test_a_gpu(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 2);
+    f.ranks[0].has_gpu = f.ranks[1].has_gpu = true;
+    f.ranks[0].gpu_power_mw = 122400;
+    f.ranks[1].gpu_power_mw = 690000;
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 41); /* it may be high */
+    f.ranks[1].gpu_power_mw -= 57000;                      /* less than a twelfth */
+    f.ranks[0].gpu_power_mw += 10000;
+    assert_int_equal(step(&f), HANG_NOTHING);
+    f.ranks[0].gpu_power_mw += 13000;
+    assert_int_equal(step(&f), HANG_PASSED);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40);
+    f.ranks[1].gpu_memory_use = 1;
+    assert_int_equal(step(&f), HANG_PASSED);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 200), -1); /* as long as it lasts */
+    f.ranks[1].gpu_memory_use = 0;
+    f.ranks[0].has_gpu = false; /* no answer is no change */
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40);
+    f.ranks[0].has_gpu = true;
+    f.ranks[0].gpu_power_mw = 700000; /* nor is the first answer */
+    assert_int_equal(step(&f), HANG_NOTHING);
+    hang_destroy(f.hang);
+}
+
+static void test_more_is_wanted(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 2);
+    assert_false(hang_wants_more(f.hang, f.now));
+    assert_int_equal(steps_until(&f, HANG_FOUND, 3), -1);
+    assert_false(hang_wants_more(f.hang, f.now));
+    assert_int_equal(step(&f), HANG_NOTHING);
+    assert_true(hang_wants_more(f.hang, f.now));
+    f.ranks[1].output++;
+    assert_int_equal(step(&f), HANG_NOTHING);
+    assert_false(hang_wants_more(f.hang, f.now));
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40);
+    assert_true(hang_wants_more(f.hang, f.now)); /* for the text of the verdict */
+    hang_destroy(f.hang);
+}
+
 static void test_a_warning_comes_first(void **state)
 {
     (void)state;
@@ -240,6 +286,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_wait),
+        cmocka_unit_test(test_a_gpu),
+        cmocka_unit_test(test_more_is_wanted),
         cmocka_unit_test(test_a_warning_comes_first),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_noise),
