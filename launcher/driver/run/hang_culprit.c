@@ -9,6 +9,7 @@
 #include "driver/tell/stalls.h"
 #include "model/exit/tail.h"
 #include "model/hang/culprit.h"
+#include "model/hang/watchdog.h"
 
 #define STALL_TEXT_MAX 8192
 
@@ -41,19 +42,18 @@ static void take_place(void *context, int seat, const struct look_stack *stack)
     places->where[seat] = where_of(stack->stack);
 }
 
-/* The last one that PyTorch's watchdog wrote; -1: none. */
-static int64_t enqueued(const struct tail *tail)
+/* What PyTorch's watchdog has written. */
+static void read_watchdog(const struct tail *tail, struct watchdog_rank *out)
 {
     struct tail_walk walk;
     struct tail_line line;
-    int64_t last = -1;
+    struct watchdog_state state;
     tail_walk_begin(&walk, tail);
     while (tail_walk_next(&walk, &line)) {
-        int64_t number = line.elsewhere ? -1 : culprit_enqueued(line.text, line.length);
-        last = number >= 0 ? number : last;
+        if (!line.elsewhere && watchdog_read(line.text, line.length, &state))
+            watchdog_rank_add(out, &state);
     }
     tail_walk_end(&walk);
-    return last;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -74,26 +74,37 @@ static void add_launched(const struct ras_rank *of, struct culprit_rank *ranks, 
     }
 }
 
+static void add_enqueued(const struct watchdog_rank *of, struct culprit_rank *ranks, int count)
+{
+    int64_t *enqueued AUTO_FREE = mem_array((size_t)count + 1, sizeof(*enqueued));
+    (void)watchdog_compare(of, (size_t)count, enqueued);
+    for (int i = 0; i < count; i++)
+        ranks[i].enqueued = enqueued[i];
+}
+
 static int collect_ranks(const struct job *job, const struct hang *hang,
                          const struct ras_facts *ras, const struct places *places,
                          struct culprit_rank *ranks)
 {
-    struct ras_rank *of AUTO_FREE = mem_array((size_t)job->ranks.size + 1, sizeof(*of));
+    size_t size = (size_t)job->ranks.size + 1;
+    struct ras_rank *of AUTO_FREE = mem_array(size, sizeof(*of));
+    struct watchdog_rank *watchdogs AUTO_FREE = mem_array(size, sizeof(*watchdogs));
     int count = 0;
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
         if (record->state != RANK_RUNNING)
             continue;
         of[count] = ras_facts_of(ras, seat);
+        read_watchdog(&record->tail, &watchdogs[count]);
         ranks[count++] = (struct culprit_rank){.rank = job_seat_rank(job, seat),
                                                .host = job->nodes[record->node]->host,
                                                .place = places->place[seat],
                                                .where = places->where[seat],
                                                .way = hang_way(hang, seat),
-                                               .enqueued = enqueued(&record->tail),
                                                .last_ns = record->output_ns};
     }
     add_launched(of, ranks, count);
+    add_enqueued(watchdogs, ranks, count);
     if (count > 1)
         qsort(ranks, (size_t)count, sizeof(*ranks), by_rank);
     return count;

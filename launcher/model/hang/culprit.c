@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/hang/culprit.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "model/plan/rank_ranges.h"
-
-#define LINE_MAX_BYTES 1024
-#define ENQUEUED_MAX (INT64_C(1) << 53) /* some versions print a number that they never set */
 
 /* The ranks that stand out, as numbers of `ranks`, and one of the others. */
 struct odd {
@@ -291,21 +287,4 @@ struct culprit culprit_find(const struct culprit_rank *ranks, int count,
         buf_puts(out, "no rank stands out");
     free(search.odd.list);
     return culprit;
-}
-
-int64_t culprit_enqueued(const char *line, size_t length)
-{
-    static const char *const words[] = {"ast enqueued work: ", "ast enqueued NCCL work: "};
-    char text[LINE_MAX_BYTES];
-    size_t kept = length < sizeof(text) - 1 ? length : sizeof(text) - 1;
-    memcpy(text, line, kept);
-    text[kept] = '\0';
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        const char *at = strstr(text, words[i]);
-        if (at == NULL || !isdigit((unsigned char)at[strlen(words[i])]))
-            continue;
-        long long value = strtoll(at + strlen(words[i]), NULL, 10);
-        return value < ENQUEUED_MAX ? value : -1;
-    }
-    return -1;
 }

@@ -56,7 +56,3 @@ struct culprit {
  * sentence without its end, and always something. */
 struct culprit culprit_find(const struct culprit_rank *ranks, int count,
                             const struct culprit_stall *stall, struct buf *out);
-
-/* The number in "last enqueued work: 167" or "last enqueued NCCL work: 167"; -1: it is another
- * line. */
-int64_t culprit_enqueued(const char *line, size_t length);
