@@ -220,7 +220,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     return crew_files_check(prepare, &setup->apps, err);
 }
 
-static void set_interfaces(const struct crew_setup *setup, struct worker_env_job *job)
+static void set_interfaces(const struct crew_setup *setup, struct node_env_job *job)
 {
     job->iface = setup->route.iface;
     job->ifaces = setup->route.ifaces;
@@ -235,7 +235,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
     const struct crew_config *config = setup->config;
     setup->master_addr = mem_strdup(start->master_addr);
     int cpus = node_facts_cpus(config->facts);
-    struct worker_env_job job = {
+    struct node_env_job job = {
         .job_id = config->job_id,
         .epoch = (int)config->epoch,
         .restart_count = (int)prepare->restart_count,
@@ -270,12 +270,12 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .app_count = (int)prepare->n_apps,
         .app_np = setup->apps.np};
     set_interfaces(setup, &job);
-    setup->env = worker_env_create(&job);
+    setup->env = node_env_create(&job);
 }
 
 char *crew_setup_error_file(const struct crew_setup *setup, uint32_t rank)
 {
-    struct worker_env_job job = {
+    struct node_env_job job = {
         .epoch = (int)setup->config->epoch,
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir)};
     return worker_env_error_file(&job, (int)rank);
@@ -292,7 +292,7 @@ void crew_setup_destroy(struct crew_setup *setup)
 {
     if (setup->mpi != NULL)
         mpi_host_finish(setup->mpi);
-    worker_env_destroy(setup->env);
+    node_env_destroy(setup->env);
     crew_binding_destroy(&setup->binding);
     crew_apps_destroy(&setup->apps);
     free(setup->master_addr);

@@ -26,7 +26,7 @@ struct crew_setup {
     char *node_names;
     int *node_sizes;
     struct crew_binding binding;
-    struct worker_env *env; /* since START; it borrows the next two */
+    struct node_env *env; /* since START; it borrows the next two */
     char *master_addr;
     struct route route;   /* of the workers' own traffic; READY reports it */
     struct mpi_host *mpi; /* NULL: no MPI for these workers */

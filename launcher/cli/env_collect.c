@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "model/env/rank_variables.h"
 #include "model/env/scrub.h"
-#include "model/env/worker.h"
 
 #define FILE_LIMIT ((size_t)1 << 20)
 
@@ -20,7 +20,7 @@ int env_collect(const struct strv *given, char *const *envp, struct strv *env,
         if (found < 0)
             return error_wrap(err, "-x");
         size_t length = strcspn(text, "=");
-        if (worker_env_is_rank_variable(text, length, NULL))
+        if (rank_variable_is(text, length, NULL))
             strv_printf(warnings, "-x %.*s has no effect: hvdrun sets it for each worker",
                         (int)length, text);
         else if (found == 0)

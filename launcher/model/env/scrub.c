@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "model/env/rank_variables.h"
 #include "model/env/table.h"
-#include "model/env/worker.h"
 #include "model/settings/option.h"
 
 #define VALUE_MAX (1 << 20)
@@ -125,7 +125,7 @@ static bool listed(const char *const *list, size_t count, const char *name, size
 static bool is_dropped_rank_variable(const char *name, size_t length)
 {
     bool inherited = false;
-    return worker_env_is_rank_variable(name, length, &inherited) && !inherited;
+    return rank_variable_is(name, length, &inherited) && !inherited;
 }
 
 bool env_scrub_keeps(const char *name, bool same_host, bool few)

@@ -2,7 +2,7 @@
 #include "cli_fixture.h"
 
 #include "cli/env_options.h"
-#include "model/env/worker.h"
+#include "model/env/rank_variables.h"
 
 static int apply(char *const *env, struct settings *settings, struct strv *warnings,
                  struct error *err)
@@ -96,8 +96,8 @@ static void test_worker_names(void **state)
 {
     (void)state;
     size_t seen = 0;
-    const char *name = worker_env_name(0, NULL);
-    for (size_t i = 0; name != NULL; name = worker_env_name(++i, NULL)) {
+    const char *name = rank_variable_name(0, NULL);
+    for (size_t i = 0; name != NULL; name = rank_variable_name(++i, NULL)) {
         assert_int_equal(option_of_variable(name, strlen(name)), OPT_TOTAL);
         if (strncmp(name, "HVDRUN_", 7) != 0)
             continue;

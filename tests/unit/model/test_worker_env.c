@@ -22,43 +22,42 @@
 #include "base/mem.h"
 #include "model/env/scrub.h"
 #include "model/env/worker.h"
-#include "model/settings/option.h"
 
 static const int sizes[] = {4, 4, 2};
 static const int app_np[] = {3, 7};
 static const int node_ranks[] = {4, 5, 6, 7}, node_ranks_of_c[] = {8, 9};
 
-static struct worker_env_job job_of_node_b(const struct strv *base, const struct strv *knobs)
+static struct node_env_job job_of_node_b(const struct strv *base, const struct strv *knobs)
 {
-    return (struct worker_env_job){.job_id = "hvdrun-a-77",
-                                   .epoch = 3,
-                                   .restart_count = 2,
-                                   .max_restarts = 5,
-                                   .size = 10,
-                                   .node_count = 3,
-                                   .node_index = 1,
-                                   .node_ranks = node_ranks,
-                                   .local_size = 4,
-                                   .cpu_ranks = 4,
-                                   .hostname = "b",
-                                   .machine = "x86_64",
-                                   .node_sizes = sizes,
-                                   .node_names = "a,b,c",
-                                   .rendezvous_addr = "127.0.0.1",
-                                   .rendezvous_port = 4567,
-                                   .iface = "eth0",
-                                   .ifaces = "eth0,eth1",
-                                   .master_addr = "10.0.0.1",
-                                   .master_port = 29400,
-                                   .jax_port = 29401,
-                                   .runtime_dir = "/run/hvdrun-x",
-                                   .deadline_file = "/run/hvdrun-x/deadline",
-                                   .line_address = "@0001f",
-                                   .cpus_allowed = 9,
-                                   .base = base,
-                                   .knobs = knobs,
-                                   .app_count = 2,
-                                   .app_np = app_np};
+    return (struct node_env_job){.job_id = "hvdrun-a-77",
+                                 .epoch = 3,
+                                 .restart_count = 2,
+                                 .max_restarts = 5,
+                                 .size = 10,
+                                 .node_count = 3,
+                                 .node_index = 1,
+                                 .node_ranks = node_ranks,
+                                 .local_size = 4,
+                                 .cpu_ranks = 4,
+                                 .hostname = "b",
+                                 .machine = "x86_64",
+                                 .node_sizes = sizes,
+                                 .node_names = "a,b,c",
+                                 .rendezvous_addr = "127.0.0.1",
+                                 .rendezvous_port = 4567,
+                                 .iface = "eth0",
+                                 .ifaces = "eth0,eth1",
+                                 .master_addr = "10.0.0.1",
+                                 .master_port = 29400,
+                                 .jax_port = 29401,
+                                 .runtime_dir = "/run/hvdrun-x",
+                                 .deadline_file = "/run/hvdrun-x/deadline",
+                                 .line_address = "@0001f",
+                                 .cpus_allowed = 9,
+                                 .base = base,
+                                 .knobs = knobs,
+                                 .app_count = 2,
+                                 .app_np = app_np};
 }
 
 /* Rank 6: node b's third, of the second app; local rank 2 exists on a and b. */
@@ -189,8 +188,8 @@ static const struct expected everybody[] = {
 static void test_superset(void **state)
 {
     (void)state;
-    struct worker_env_job job = job_of_node_b(NULL, NULL);
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env_job job = job_of_node_b(NULL, NULL);
+    struct node_env *env = node_env_create(&job);
     struct worker_vars *vars = worker_env_rank(env, &rank6);
     char *const *items = worker_vars_items(vars);
     assert_no_doubles(items);
@@ -210,20 +209,20 @@ static void test_superset(void **state)
     assert_string_equal(file, value_of(items, "TORCHELASTIC_ERROR_FILE"));
     free(file);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 /* The last rank of the job, on the small node, as another env of the same process. */
 static void test_small_node(void **state)
 {
     (void)state;
-    struct worker_env_job job = job_of_node_b(NULL, NULL);
+    struct node_env_job job = job_of_node_b(NULL, NULL);
     job.node_index = 2;
     job.node_ranks = node_ranks_of_c;
     job.local_size = job.cpu_ranks = 2;
     job.hostname = "c";
     job.cpus_allowed = 1;
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env *env = node_env_create(&job);
     const struct worker_env_rank rank9 = {
         .rank = 9, .local_rank = 1, .cross_rank = 2, .cross_size = 3};
     struct worker_vars *vars = worker_env_rank(env, &rank9);
@@ -234,14 +233,14 @@ static void test_small_node(void **state)
         {"OMP_NUM_THREADS", "1"},    {"MPI_LOCALNRANKS", "2"}};
     ASSERT_VALUES(worker_vars_items(vars), expected);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 static void test_pmix_kind(void **state)
 {
     (void)state;
-    struct worker_env_job job = job_of_node_b(NULL, NULL);
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env_job job = job_of_node_b(NULL, NULL);
+    struct node_env *env = node_env_create(&job);
     char *const extra[] = {(char *)"PMIX_NAMESPACE=hvdrun-a-77@1", (char *)"PMIX_RANK=6",
                            (char *)"PRTE_LAUNCHED=yes", (char *)"rubbish", NULL};
     struct worker_env_rank rank = rank6;
@@ -274,14 +273,14 @@ static void test_pmix_kind(void **state)
     for (size_t i = 0; items[i] != NULL; i++)
         assert_int_not_equal(strncmp(items[i], "PMI_", 4), 0);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 static void test_pmi1_kind(void **state)
 {
     (void)state;
-    struct worker_env_job job = job_of_node_b(NULL, NULL);
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env_job job = job_of_node_b(NULL, NULL);
+    struct node_env *env = node_env_create(&job);
     char *const extra[] = {(char *)"PMI_FD=7", NULL};
     struct worker_env_rank rank = rank6;
     rank.mpi = MPI_PMI1;
@@ -294,7 +293,7 @@ static void test_pmi1_kind(void **state)
     for (size_t i = 0; items[i] != NULL; i++)
         assert_int_not_equal(strncmp(items[i], "PMIX_", 5), 0);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 static void test_mpi_controller(void **state)
@@ -302,10 +301,10 @@ static void test_mpi_controller(void **state)
     (void)state;
     struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
     strv_add(&base, "HOROVOD_CPU_OPERATIONS=gloo");
-    struct worker_env_job job = job_of_node_b(&base, NULL);
+    struct node_env_job job = job_of_node_b(&base, NULL);
     job.mpi_controller = true;
     job.elastic = true;
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env *env = node_env_create(&job);
     struct worker_vars *vars = worker_env_rank(env, &rank6);
     static const struct expected expected[] = {{"HOROVOD_CONTROLLER", "mpi"},
                                                {"HOROVOD_CPU_OPERATIONS", NULL},
@@ -326,7 +325,7 @@ static void test_mpi_controller(void **state)
     vars = worker_env_rank(env, &rank);
     assert_string_equal(value_of(worker_vars_items(vars), "HOROVOD_CPU_OPERATIONS"), "ccl");
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 static void test_precedence(void **state)
@@ -355,8 +354,8 @@ static void test_precedence(void **state)
                                         "NEW=1",  "NEW=2",   "SLURM_PROCID=5"};
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
         strv_add(&user, given[i]);
-    struct worker_env_job job = job_of_node_b(&base, &knobs);
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env_job job = job_of_node_b(&base, &knobs);
+    struct node_env *env = node_env_create(&job);
     struct worker_env_rank rank = rank6;
     rank.app_env = &user;
     struct worker_vars *vars = worker_env_rank(env, &rank);
@@ -387,13 +386,13 @@ static void test_precedence(void **state)
     assert_string_equal(value_of(worker_vars_items(vars), "B"), "knob");
     assert_null(value_of(worker_vars_items(vars), "NEW"));
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
     job.ifaces_from_flag = true;
-    env = worker_env_create(&job);
+    env = node_env_create(&job);
     vars = worker_env_rank(env, &rank);
     assert_string_equal(value_of(worker_vars_items(vars), "NCCL_SOCKET_IFNAME"), "eth0,eth1");
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 /* Hints count only where nobody else has set the name. */
@@ -406,8 +405,8 @@ static void test_status(void **state)
         AUTO_STRV struct strv base = STRV_INIT, user = STRV_INIT;
         char *pair = mem_printf("KUBEFLOW_TRAINER_SERVER%s", others[i / 2]);
         strv_add_take(i % 2 == 0 ? &base : &user, pair);
-        struct worker_env_job job = job_of_node_b(&base, NULL);
-        struct worker_env *env = worker_env_create(&job);
+        struct node_env_job job = job_of_node_b(&base, NULL);
+        struct node_env *env = node_env_create(&job);
         struct worker_env_rank rank = rank6;
         rank.app_env = &user;
         rank.status_url = "http://127.0.0.1:1/progress/1.6";
@@ -424,7 +423,7 @@ static void test_status(void **state)
             assert_true(token == NULL || strcmp(token, "theirs") == 0);
         }
         worker_vars_destroy(vars);
-        worker_env_destroy(env);
+        node_env_destroy(env);
     }
 }
 
@@ -434,9 +433,9 @@ static void test_hints(void **state)
     AUTO_STRV struct strv base = STRV_INIT, user = STRV_INIT;
     strv_add(&base, "NCCL_IB_HCA=theirs");
     strv_add(&user, "UCX_NET_DEVICES=all");
-    struct worker_env_job job = job_of_node_b(&base, NULL);
+    struct node_env_job job = job_of_node_b(&base, NULL);
     job.bound = true;
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env *env = node_env_create(&job);
     char *const hints[] = {(char *)"NCCL_IB_HCA=ours",  (char *)"UCX_NET_DEVICES=ours",
                            (char *)"OMP_NUM_THREADS=3", (char *)"RANK=9",
                            (char *)"OTHER=ours",        NULL};
@@ -455,7 +454,7 @@ static void test_hints(void **state)
     vars = worker_env_rank(env, &rank6); /* who is bound and has no hint has no default either */
     assert_null(value_of(worker_vars_items(vars), "OMP_NUM_THREADS"));
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 static void test_slurm_is_rewritten_only_when_inherited(void **state)
@@ -491,22 +490,22 @@ static void test_slurm_is_rewritten_only_when_inherited(void **state)
     strv_add(&base, "SLURM_JOB_NUM_NODES=4");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         strv_printf(&base, "%s=0", names[i]);
-    struct worker_env_job job = job_of_node_b(&base, NULL);
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env_job job = job_of_node_b(&base, NULL);
+    struct node_env *env = node_env_create(&job);
     struct worker_vars *vars = worker_env_rank(env, &rank6);
     ASSERT_VALUES(worker_vars_items(vars), expected);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
     /* what is not known is left out rather than wrong */
     job.node_sizes = NULL;
     job.node_names = NULL;
-    env = worker_env_create(&job);
+    env = node_env_create(&job);
     vars = worker_env_rank(env, &rank6);
     assert_null(value_of(worker_vars_items(vars), "SLURM_TASKS_PER_NODE"));
     assert_null(value_of(worker_vars_items(vars), "SLURM_STEP_NODELIST"));
     assert_string_equal(value_of(worker_vars_items(vars), "SLURM_PROCID"), "6");
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 static void assert_python_path(const char *folder, const char *base_pair, const char *user_pair,
@@ -519,15 +518,15 @@ static void assert_python_path(const char *folder, const char *base_pair, const 
         strv_add(&user, user_pair);
     if (folder != NULL)
         strv_printf(&knobs, "HVDRUN_HOROVOD_PATH=%s", folder);
-    struct worker_env_job job = job_of_node_b(&base, &knobs);
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env_job job = job_of_node_b(&base, &knobs);
+    struct node_env *env = node_env_create(&job);
     struct worker_env_rank rank = rank6;
     rank.app_env = &user;
     struct worker_vars *vars = worker_env_rank(env, &rank);
     const char *found = value_of(worker_vars_items(vars), "PYTHONPATH");
     assert_string_equal(found == NULL ? "none" : found, expected);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 static void test_python_path(void **state)
@@ -546,69 +545,20 @@ static void test_python_path(void **state)
     assert_python_path(NULL, "HVDRUN_HOROVOD_PATH=/p", NULL, "none");
 }
 
-static void assert_no_proxy_of(const char *master, const char *base_pair, const char *base_pair2,
-                               const char *user_pair, const char *small, const char *big)
-{
-    struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
-    if (base_pair != NULL)
-        strv_add(&base, base_pair);
-    if (base_pair2 != NULL)
-        strv_add(&base, base_pair2);
-    if (user_pair != NULL)
-        strv_add(&user, user_pair);
-    struct worker_env_job job = job_of_node_b(&base, NULL);
-    job.master_addr = master;
-    struct worker_env *env = worker_env_create(&job);
-    struct worker_env_rank rank = rank6;
-    rank.app_env = &user;
-    struct worker_vars *vars = worker_env_rank(env, &rank);
-    const char *found_small = value_of(worker_vars_items(vars), "no_proxy");
-    const char *found_big = value_of(worker_vars_items(vars), "NO_PROXY");
-    assert_string_equal(found_small == NULL ? "none" : found_small, small == NULL ? "none" : small);
-    assert_string_equal(found_big == NULL ? "none" : found_big, big == NULL ? "none" : big);
-    worker_vars_destroy(vars);
-    worker_env_destroy(env);
-}
-
-#define assert_no_proxy(...) assert_no_proxy_of("10.0.0.1", __VA_ARGS__)
-
-static void test_no_proxy(void **state)
-{
-    (void)state;
-    assert_no_proxy("http_proxy=http://p:1", NULL, NULL, "127.0.0.1,10.0.0.1",
-                    "127.0.0.1,10.0.0.1");
-    assert_no_proxy(NULL, NULL, "HTTPS_PROXY=http://p:1", "127.0.0.1,10.0.0.1",
-                    "127.0.0.1,10.0.0.1");
-    assert_no_proxy(NULL, NULL, NULL, NULL, NULL); /* nothing to keep away from: JAX warns */
-    assert_no_proxy("no_proxy=.corp", NULL, NULL, ".corp,127.0.0.1,10.0.0.1",
-                    ".corp,127.0.0.1,10.0.0.1");
-    assert_no_proxy("no_proxy=a", "NO_PROXY=b, 127.0.0.1", NULL, "a,127.0.0.1,10.0.0.1",
-                    "b, 127.0.0.1,10.0.0.1");
-    assert_no_proxy("NO_PROXY=*", NULL, NULL, "*", "*");
-    assert_no_proxy("no_proxy=127.0.0.10", NULL, NULL, "127.0.0.10,127.0.0.1,10.0.0.1",
-                    "127.0.0.10,127.0.0.1,10.0.0.1");
-    /* a master on loopback is named by the rendezvous already */
-    assert_no_proxy_of("127.0.0.1", "no_proxy=a", NULL, NULL, "a,127.0.0.1", "a,127.0.0.1");
-    assert_no_proxy_of("2001:db8::1", "no_proxy=a", NULL, NULL, "a,127.0.0.1,2001:db8::1",
-                       "a,127.0.0.1,2001:db8::1");
-    assert_no_proxy("no_proxy=a", NULL, "no_proxy=mine", "mine,127.0.0.1,10.0.0.1",
-                    "a,127.0.0.1,10.0.0.1");
-}
-
-static void assert_networks(const struct worker_env_job *job, const char *user_pair,
+static void assert_networks(const struct node_env_job *job, const char *user_pair,
                             const struct expected *expected, size_t count)
 {
     struct strv user AUTO_STRV = STRV_INIT;
     if (user_pair != NULL)
         strv_add(&user, user_pair);
-    struct worker_env *env = worker_env_create(job);
+    struct node_env *env = node_env_create(job);
     struct worker_env_rank rank = rank6;
     rank.app_env = &user;
     struct worker_vars *vars = worker_env_rank(env, &rank);
     assert_no_doubles(worker_vars_items(vars));
     assert_values(worker_vars_items(vars), expected, count);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 #define ASSERT_NETWORKS(job, user_pair, list) \
     assert_networks((job), (user_pair), (list), sizeof(list) / sizeof((list)[0]))
@@ -632,7 +582,7 @@ static void test_networks_of_mpi(void **state)
                                           {"MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", NULL}};
     static const struct expected users_include[] = {{TCP_INCLUDE, "eth7"}, {TCP_EXCLUDE, NULL}};
     static const struct expected users_exclude[] = {{TCP_INCLUDE, NULL}, {TCP_EXCLUDE, "eth7"}};
-    struct worker_env_job job = job_of_node_b(NULL, NULL);
+    struct node_env_job job = job_of_node_b(NULL, NULL);
     ASSERT_NETWORKS(&job, NULL, none);
     job.unfit_subnets = "172.17.0.0/16";
     ASSERT_NETWORKS(&job, NULL, off);
@@ -659,8 +609,8 @@ static void test_folder(void **state)
     (void)state;
     struct strv base AUTO_STRV = STRV_INIT, user AUTO_STRV = STRV_INIT;
     strv_add(&base, "PWD=/where/the/launcher/is");
-    struct worker_env_job job = job_of_node_b(&base, NULL);
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env_job job = job_of_node_b(&base, NULL);
+    struct node_env *env = node_env_create(&job);
     static const char *const cases[][3] = {{"/home/u", NULL, "/home/u"}, /* folder, -x, PWD */
                                            {"/home/u", "PWD=/mine", "/mine"},
                                            {NULL, NULL, "/where/the/launcher/is"},
@@ -676,19 +626,19 @@ static void test_folder(void **state)
         assert_string_equal(value_of(worker_vars_items(vars), "PWD"), cases[i][2]);
         worker_vars_destroy(vars);
     }
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 static void test_what_the_job_does_not_have(void **state)
 {
     (void)state;
-    struct worker_env_job job = {.job_id = "j",
-                                 .size = 1,
-                                 .node_count = 1,
-                                 .local_size = 1,
-                                 .hostname = "h",
-                                 .yield_when_idle = true};
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env_job job = {.job_id = "j",
+                               .size = 1,
+                               .node_count = 1,
+                               .local_size = 1,
+                               .hostname = "h",
+                               .yield_when_idle = true};
+    struct node_env *env = node_env_create(&job);
     const struct worker_env_rank rank = {.cross_size = 1, .mpi = MPI_PMIX};
     struct worker_vars *vars = worker_env_rank(env, &rank);
     static const struct expected expected[] = {{"HOROVOD_GLOO_RENDEZVOUS_ADDR", NULL},
@@ -708,17 +658,17 @@ static void test_what_the_job_does_not_have(void **state)
                                                {"RANK", "0"}};
     ASSERT_VALUES(worker_vars_items(vars), expected);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
+    node_env_destroy(env);
     job.master_addr = "fe80::1";
     job.jax_port = 5;
-    env = worker_env_create(&job);
+    env = node_env_create(&job);
     vars = worker_env_rank(env, &rank);
     assert_string_equal(value_of(worker_vars_items(vars), "JAX_COORDINATOR_ADDRESS"),
                         "[fe80::1]:5");
     assert_string_equal(value_of(worker_vars_items(vars), "MASTER_ADDR"), "fe80::1");
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
-    worker_env_destroy(NULL);
+    node_env_destroy(env);
+    node_env_destroy(NULL);
     worker_vars_destroy(NULL);
 }
 
@@ -729,13 +679,13 @@ static void test_many(void **state)
     struct strv base AUTO_STRV = STRV_INIT;
     for (int i = 0; i < 2000; i++)
         strv_printf(&base, "VARIABLE_%d=%d", i, i);
-    struct worker_env_job job = job_of_node_b(&base, NULL);
+    struct node_env_job job = job_of_node_b(&base, NULL);
     int ranks[1000];
     for (int i = 0; i < 1000; i++)
         ranks[i] = 4 + i;
     job.local_size = 1000;
     job.node_ranks = ranks;
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env *env = node_env_create(&job);
     struct worker_vars *vars[1000];
     for (int i = 0; i < 1000; i++) {
         const struct worker_env_rank rank = {.rank = 4 + i, .local_rank = i, .cross_size = 1};
@@ -749,7 +699,7 @@ static void test_many(void **state)
     }
     for (int i = 0; i < 1000; i++)
         worker_vars_destroy(vars[i]);
-    worker_env_destroy(env);
+    node_env_destroy(env);
 }
 
 /* --keep-scheduler-env: as if they were no variables of ours. */
@@ -767,36 +717,15 @@ static void test_a_scheduler_is_kept(void **state)
     strv_add(&base, "PBS_NODENUM=0");
     strv_add(&base, "RANK=0");
     strv_add(&user, "SLURM_NTASKS=5");
-    struct worker_env_job job = job_of_node_b(&base, NULL);
+    struct node_env_job job = job_of_node_b(&base, NULL);
     job.keep_scheduler_env = true;
     struct worker_env_rank rank = rank6;
     rank.app_env = &user;
-    struct worker_env *env = worker_env_create(&job);
+    struct node_env *env = node_env_create(&job);
     struct worker_vars *vars = worker_env_rank(env, &rank);
     ASSERT_VALUES(worker_vars_items(vars), expected);
     worker_vars_destroy(vars);
-    worker_env_destroy(env);
-}
-
-/* A worker's variable must never be read as an option by a launcher inside the worker. */
-static void test_names(void **state)
-{
-    (void)state;
-    bool inherited = false;
-    size_t own = 0;
-    for (size_t i = 0; worker_env_name(i, NULL) != NULL; i++) {
-        const char *name = worker_env_name(i, &inherited);
-        assert_int_equal(option_of_variable(name, strlen(name)), OPT_TOTAL);
-        assert_true(worker_env_is_rank_variable(name, strlen(name), NULL));
-        assert_int_equal(inherited,
-                         strncmp(name, "SLURM_", 6) == 0 || strncmp(name, "PBS_", 4) == 0);
-        own += strncmp(name, "HVDRUN_", 7) == 0;
-    }
-    assert_int_equal(own, 11);
-    assert_true(worker_env_is_rank_variable("RANK=5", 4, NULL));
-    assert_false(worker_env_is_rank_variable("RANKS", 5, NULL));
-    assert_false(worker_env_is_rank_variable("RAN", 3, NULL));
-    assert_false(worker_env_is_rank_variable("OMP_NUM_THREADS", 15, NULL));
+    node_env_destroy(env);
 }
 
 /* docs/environment.md names every variable. */
@@ -810,9 +739,9 @@ static void test_documented(void **state)
     struct buf text AUTO_BUF = BUF_INIT(1 << 20);
     struct error err = ERROR_INIT;
     assert_int_equal(fd_read_file(path, &text, &err), 0);
-    for (size_t i = 0; worker_env_name(i, NULL) != NULL; i++) {
-        if (strstr(buf_text(&text), worker_env_name(i, NULL)) == NULL)
-            fail_msg("docs/environment.md does not name %s", worker_env_name(i, NULL));
+    for (size_t i = 0; rank_variable_name(i, NULL) != NULL; i++) {
+        if (strstr(buf_text(&text), rank_variable_name(i, NULL)) == NULL)
+            fail_msg("docs/environment.md does not name %s", rank_variable_name(i, NULL));
     }
     for (size_t i = 0; i < EVERYBODY; i++) {
         if (strstr(buf_text(&text), everybody[i].name) == NULL)
@@ -832,13 +761,11 @@ int main(void)
         cmocka_unit_test(test_hints),
         cmocka_unit_test(test_slurm_is_rewritten_only_when_inherited),
         cmocka_unit_test(test_python_path),
-        cmocka_unit_test(test_no_proxy),
         cmocka_unit_test(test_networks_of_mpi),
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_what_the_job_does_not_have),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_a_scheduler_is_kept),
-        cmocka_unit_test(test_names),
         cmocka_unit_test(test_documented),
         cmocka_unit_test(test_status),
     };

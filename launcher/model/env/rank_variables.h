@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rank variables: each is one line of worker_vars.def, which gives its name, what its value is,
+ * and when a worker gets it. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model/settings/words.h"
+
+enum worker_value {
+    /* of a rank */
+    RANK,
+    LOCAL_RANK,
+    CROSS_RANK,
+    CROSS_SIZE,
+    SLOT,
+    ERROR_FILE,
+    COMMAND,
+    ARGUMENTS,
+    WDIR,
+    PROGRESS_FILE,
+    RANK_VALUES, /* from here on: of the node and the job */
+    SIZE = RANK_VALUES,
+    LOCAL_SIZE,
+    NODE,
+    NODES,
+    EPOCH,
+    RESTARTS,
+    MAX_RESTARTS,
+    APPS,
+    HOST,
+    JOB_ID,
+    ROLE,
+    ONE,
+    MACHINE,
+    RUNTIME_DIR,
+    CONTROLLER,
+    ELASTIC,
+    DEADLINE_FILE,
+    LINE_ADDRESS,
+    RENDEZVOUS_ADDR,
+    RENDEZVOUS_PORT,
+    APP_SIZES,
+    APP_FIRST_RANKS,
+    NODE_RANKS,
+    NODE_NAMES,
+    TASKS_PER_NODE,
+    VALUES
+};
+
+enum when { ALWAYS, PMIX, PMI1, INHERITED };
+
+struct rank_variable {
+    const char *name;
+    enum worker_value value;
+    enum when when;
+};
+
+#define WORKER_VAR(name, value, when) +1
+enum {
+    RANK_VARIABLES = 0
+#include "model/env/worker_vars.def"
+};
+#undef WORKER_VAR
+
+/* RANK_VARIABLES entries. */
+extern const struct rank_variable rank_variables[];
+
+/* Whether a worker that is offered this kind of MPI gets the variable. */
+bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind mpi);
+
+/* Are the first `length` bytes of `name` a rank variable, which the user's -x cannot set?
+ * `inherited` (may be NULL) becomes whether it is one that is only rewritten when inherited. */
+bool rank_variable_is(const char *name, size_t length, bool *inherited);
+
+/* The names of worker_vars.def; NULL after the last. `inherited` as above. */
+const char *rank_variable_name(size_t i, bool *inherited);

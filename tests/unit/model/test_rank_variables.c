@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/env/rank_variables.h"
+#include "model/settings/option.h"
+
+/* A worker's variable must never be read as an option by a launcher inside the worker. */
+static void test_names(void **state)
+{
+    (void)state;
+    bool inherited = false;
+    size_t own = 0;
+    for (size_t i = 0; rank_variable_name(i, NULL) != NULL; i++) {
+        const char *name = rank_variable_name(i, &inherited);
+        assert_int_equal(option_of_variable(name, strlen(name)), OPT_TOTAL);
+        assert_true(rank_variable_is(name, strlen(name), NULL));
+        assert_int_equal(inherited,
+                         strncmp(name, "SLURM_", 6) == 0 || strncmp(name, "PBS_", 4) == 0);
+        own += strncmp(name, "HVDRUN_", 7) == 0;
+    }
+    assert_int_equal(own, 11);
+    assert_true(rank_variable_is("RANK=5", 4, NULL));
+    assert_false(rank_variable_is("RANKS", 5, NULL));
+    assert_false(rank_variable_is("RAN", 3, NULL));
+    assert_false(rank_variable_is("OMP_NUM_THREADS", 15, NULL));
+}
+
+static void test_kinds_of_mpi(void **state)
+{
+    (void)state;
+    const struct rank_variable always = {.when = ALWAYS}, inherited = {.when = INHERITED};
+    const struct rank_variable pmix = {.when = PMIX}, pmi1 = {.when = PMI1};
+    const enum mpi_kind kinds[] = {MPI_NONE, MPI_PMIX, MPI_PMI1};
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(rank_variable_applies(&always, kinds[i]));
+        assert_true(rank_variable_applies(&inherited, kinds[i]));
+        assert_int_equal(rank_variable_applies(&pmix, kinds[i]), kinds[i] == MPI_PMIX);
+        assert_int_equal(rank_variable_applies(&pmi1, kinds[i]), kinds[i] == MPI_PMI1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_kinds_of_mpi),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
