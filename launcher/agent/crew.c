@@ -9,11 +9,12 @@
 #include <sys/wait.h>
 
 #include "agent/crew_progress.h"
+#include "agent/crew_ready.h"
 #include "agent/crew_setup.h"
+#include "agent/crew_spawn.h"
 #include "agent/worker.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "node/proc_state.h"
 
 #define SPAWN_SLICE 32 /* workers in one turn of the loop */
@@ -92,39 +93,6 @@ static pid_t ops_pid(void *context, int index)
     return worker->state == WORKER_RUNNING ? worker->pid : 0;
 }
 
-/* The lowest rank of this node that runs the app; app -1: of any. */
-static int first_rank_of(const struct crew_setup *setup, int app)
-{
-    const Hvdrun__Prepare *prepare = setup->prepare;
-    for (size_t i = 0; i < prepare->n_workers; i++) {
-        if (app < 0 || prepare->workers[i]->app == (uint32_t)app)
-            return (int)prepare->workers[i]->rank;
-    }
-    return 0;
-}
-
-static void send_ready(const struct crew *crew, const struct error *problem)
-{
-    const struct crew_setup *setup = &crew->setup;
-    Hvdrun__Ready message = HVDRUN__READY__INIT;
-    if (problem != NULL) {
-        message.problem = (char *)problem->text;
-        message.rank = (uint32_t)first_rank_of(setup, setup->apps.problem);
-        message.status = (uint32_t)(problem->status != 0 ? problem->status : STATUS_LAUNCHER);
-    }
-    message.master_port = (uint32_t)setup->master_port;
-    message.jax_port = (uint32_t)setup->jax_port;
-    message.mpi = setup->apps.notes.items;
-    message.n_mpi = setup->apps.notes.count;
-    message.bindings = setup->binding.pictures.items;
-    message.n_bindings = setup->binding.pictures.count;
-    if (setup->route.iface != NULL) { /* else it failed before */
-        message.address = setup->route.address;
-        message.interface = setup->route.iface;
-    }
-    post_message(&crew->post, FRAME_READY, &message.base);
-}
-
 static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
 {
     size_t count = prepare->n_workers;
@@ -165,7 +133,7 @@ struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prep
             result = error_errno(&err, errno, "cannot open /dev/null");
     }
     crew->ready = result == 0;
-    send_ready(crew, result < 0 ? &err : NULL);
+    crew_ready_send(&crew->post, &crew->setup, result < 0 ? &err : NULL);
     return crew;
 }
 
@@ -183,77 +151,6 @@ void crew_destroy(struct crew *crew)
     oom_watch_destroy(crew->oom);
     crew_setup_destroy(&crew->setup);
     free(crew);
-}
-
-static enum worker_stdin stdin_of(const struct crew *crew, uint32_t seat)
-{
-    const Hvdrun__Prepare *prepare = crew->setup.prepare;
-    if (prepare->pty_rank >= 0 && (uint32_t)prepare->pty_rank == seat)
-        return WORKER_STDIN_TERMINAL;
-    for (size_t i = 0; i < prepare->n_stdin_ranks; i++) {
-        if (prepare->stdin_ranks[i] == seat)
-            return WORKER_STDIN_PIPE;
-    }
-    return WORKER_STDIN_NULL;
-}
-
-/* Fills what differs between workers and starts one. */
-static int spawn_one(struct crew *crew, int index)
-{
-    struct crew_setup *setup = &crew->setup;
-    const Hvdrun__Worker *message = setup->prepare->workers[index];
-    const struct crew_app *app = &setup->apps.items[message->app];
-    struct worker *worker = &crew->workers[index];
-    AUTO_STRV struct strv extra = STRV_INIT, hints = STRV_INIT;
-    struct error err = ERROR_INIT;
-    int keep_fd = -1;
-    if (setup->mpi != NULL &&
-        mpi_host_worker(setup->mpi, index, &extra, &hints, &keep_fd, &err) < 0) {
-        worker_fail(worker, &err);
-        return -1;
-    }
-    crew_binding_env(&setup->binding, crew->config.facts->cpu_quota, setup->cpu_ranks, message,
-                     &hints);
-    crew_gpus_env(setup->binding.gpus, message, &extra, &hints);
-    struct crew_progress_places places = crew_progress_places(crew->progress, worker->seat);
-    struct worker_env_rank rank = {.rank = (int)message->rank,
-                                   .local_rank = (int)message->local_rank,
-                                   .slot = (int)message->slot,
-                                   .cross_rank = (int)message->cross_rank,
-                                   .cross_size = (int)message->cross_size,
-                                   .app_env = &app->env,
-                                   .mpi = setup->apps.kinds[message->app],
-                                   .extra = strv_items(&extra),
-                                   .hints = strv_items(&hints),
-                                   .command = setup->prepare->apps[message->app]->argv[0],
-                                   .arguments = app->arguments,
-                                   .wdir = app->wdir,
-                                   .progress_file = places.file,
-                                   .status_url = places.url,
-                                   .status_token = places.token};
-    struct worker_vars *vars = worker_env_rank(setup->env, &rank);
-    struct child_spec spec = {.path = app->path,
-                              .argv = strv_items(&app->argv),
-                              .envp = worker_vars_items(vars),
-                              .wdir = app->wdir,
-                              .keep_fd = keep_fd,
-                              .die_with_parent = true,
-                              .mask = crew->config.mask,
-                              .limits = setup->limits,
-                              .limit_count = setup->limit_count,
-                              .script_shell = "/bin/sh"};
-    if (setup->binding.cpus != NULL) {
-        spec.cpus = (const cpu_set_t *)setup->binding.cpus->ranks[message->slot].words;
-        spec.cpus_size = setup->binding.cpus->ranks[message->slot].bytes;
-    }
-    worker->error_file = crew_setup_error_file(setup, worker->rank);
-    int result = worker_spawn(worker, &spec, stdin_of(crew, worker->seat));
-    worker_vars_destroy(vars);
-    free(places.file);
-    free(places.url);
-    if (setup->mpi != NULL)
-        mpi_host_spawned(setup->mpi, index, worker->pid, keep_fd);
-    return result;
 }
 
 static void post_started(const struct crew *crew, int from, int to)
@@ -292,10 +189,10 @@ static void spawn_slice(void *context)
     struct crew *crew = context;
     int from = crew->spawned;
     while (crew->spawned < crew->count && crew->spawned < from + SPAWN_SLICE && !crew->stopped) {
-        if (spawn_one(crew, crew->spawned) == 0) {
+        struct worker *worker = &crew->workers[crew->spawned];
+        if (crew_spawn(&crew->setup, crew->progress, crew->spawned, worker) == 0) {
             crew->live++;
             by_pid_add(crew, crew->spawned);
-            struct worker *worker = &crew->workers[crew->spawned];
             worker_watch_exit(worker, worker_has_ended, worker);
             worker_end_started(worker->end, worker->pid);
         }
