@@ -14,8 +14,6 @@
 #include "transport/ssh/proxy.h"
 #include "transport/ssh/stream.h"
 
-#define SILENCE_DEFAULT_MS 120000 /* when the job does not say when a node is given up */
-
 struct ssh_call {
     struct transport_call_head head;
     struct ssh_shared *shared;
@@ -61,32 +59,6 @@ static void set_stage(struct ssh_call *call, enum transport_stage stage)
 static void note(struct ssh_call *call, const char *line)
 {
     call->events->note(call->events_context, LOG_INFO, line);
-}
-
-static enum ssh_host_policy policy(const struct ssh_call *call)
-{
-    return call->shared->settings->strict ? SSH_HOST_STRICT : call->config->policy;
-}
-
-/* What makes hvdrun refuse unknown keys, and how to change it: an option, the configuration, or
- * both. */
-static char *strict_remedy(const struct ssh_call *call)
-{
-    const struct ssh_settings *settings = call->shared->settings;
-    const char *file = settings->config_file != NULL
-                           ? settings->config_file
-                           : "your ssh configuration (~/.ssh/config or /etc/ssh/ssh_config)";
-    bool configured = call->config->policy == SSH_HOST_STRICT;
-    if (settings->strict && !configured)
-        return mem_strdup("connect once without --ssh-strict");
-    return mem_printf("change StrictHostKeyChecking yes to accept-new in %s%s", file,
-                      settings->strict ? " and leave out --ssh-strict" : "");
-}
-
-static int64_t silence_ms(const struct ssh_call *call)
-{
-    int64_t silence = call->shared->settings->room->silence_ms;
-    return silence > 0 ? silence : SILENCE_DEFAULT_MS;
 }
 
 /* Connection and login, whatever has been reached of them. The stream first: it lives on both. */
@@ -162,15 +134,8 @@ static void start_program(struct ssh_call *call)
                                                    .failed = forward_failed,
                                                    .lost = forward_lost,
                                                    .note = program_note};
-    static const char *const checks[] = {
-        [SSH_HOST_ACCEPT_NEW] = NULL, [SSH_HOST_STRICT] = "yes", [SSH_HOST_ANY] = "no"};
     const struct ssh_settings *settings = call->shared->settings;
-    const struct ssh_program program = {.config_file = settings->config_file,
-                                        .identity = call->wanted.identity,
-                                        .user = call->wanted.user,
-                                        .port = call->wanted.port,
-                                        .check = checks[policy(call)],
-                                        .silence_ms = silence_ms(call)};
+    const struct ssh_program program = ssh_settings_program(settings, call->config, &call->wanted);
     struct error err = ERROR_INIT;
     call->fallback =
         ssh_fallback_start(settings->room, &program, call->target, &events, call, &err);
@@ -308,8 +273,10 @@ static void log_in(struct ssh_call *call, int fd)
     static const struct ssh_login_events events = {.state = login_state, .done = login_done};
     const struct ssh_config *config = call->config;
     bool alias = config->host_key_alias != NULL;
-    if (call->strict_remedy == NULL && policy(call) == SSH_HOST_STRICT)
-        call->strict_remedy = strict_remedy(call);
+    const struct ssh_settings *settings = call->shared->settings;
+    enum ssh_host_policy policy = ssh_settings_policy(settings, config);
+    if (call->strict_remedy == NULL && policy == SSH_HOST_STRICT)
+        call->strict_remedy = ssh_settings_strict_remedy(settings, config);
     call->host = (struct ssh_host_config){
         .fd = fd,
         .name = alias ? config->host_key_alias : config->host_name,
@@ -320,14 +287,14 @@ static void log_in(struct ssh_call *call, int fd)
         .no_keys = call->no_keys,
         .known_files = call->shared->known_files,
         .known_hosts = strv_items(&config->known_hosts),
-        .policy = policy(call),
+        .policy = policy,
         .strict_remedy = call->strict_remedy,
         .hash_names = config->hash_names,
         .command = BOOT_COMMAND,
     };
     set_stage(call, STAGE_HANDSHAKE);
     call->login = ssh_login_start(call->shared->loop, call->shared->module, &call->host,
-                                  call->shared->settings->room->limit_ms, &events, call);
+                                  settings->room->limit_ms, &events, call);
     ssh_shared_idle(call->shared);
 }
 
@@ -396,7 +363,7 @@ static void connect_host(struct ssh_call *call)
     if (config->connect_timeout_s > 0 && config->connect_timeout_s < limit_ms / 1000)
         limit_ms = (int64_t)config->connect_timeout_s * 1000;
     call->dial = dial_start(call->shared->loop, call->addresses, config->port, "sshd", limit_ms,
-                            silence_ms(call), dialled, call);
+                            ssh_settings_silence_ms(call->shared->settings), dialled, call);
 }
 
 static void resolved(void *context, const struct resolve_result *result)
@@ -456,24 +423,13 @@ static void ask_config(struct ssh_call *call)
     call->question = ssh_query_ask(call->shared->queries, &call->wanted, configured, call);
 }
 
-static struct ssh_wanted wanted(const struct ssh_settings *job, const struct transport_target *host)
-{
-    bool own_identity = host->identity != NULL;
-    return (struct ssh_wanted){.host = host->address != NULL ? host->address : host->host,
-                               .user = host->user != NULL ? host->user : job->user,
-                               .identity = own_identity ? host->identity : job->identity,
-                               .identity_by = own_identity ? "identity in the host list"
-                                                           : "--ssh-identity-file",
-                               .port = host->port > 0 ? host->port : job->port};
-}
-
 struct ssh_call *ssh_call_create(struct ssh_shared *shared, const struct transport_target *target,
                                  const struct transport_events *events, void *events_context)
 {
     struct ssh_call *call = mem_alloc(sizeof(*call));
     *call = (struct ssh_call){.shared = shared,
                               .target = target,
-                              .wanted = wanted(shared->settings, target),
+                              .wanted = ssh_settings_wanted(shared->settings, target),
                               .events = events,
                               .events_context = events_context,
                               .go = ask_config,

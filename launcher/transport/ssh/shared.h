@@ -6,23 +6,11 @@
  */
 #pragma once
 
-#include "transport/boot/room.h"
 #include "transport/resolve.h"
 #include "transport/ssh/identity.h"
 #include "transport/ssh/query.h"
+#include "transport/ssh/settings.h"
 #include "transport/ssh/window.h"
-
-struct ssh_settings {
-    const struct transport_room *room;
-    const char *module_path; /* of hvdrun-ssh.so */
-    int window;              /* calls at the same time; a tenth of it or at least 8 per server */
-    const char *config_file; /* --ssh-config, as ssh -F; NULL: the user's and the system's */
-    const char *user;        /* --ssh-user; NULL */
-    int port;                /* --ssh-port; 0 */
-    const char *identity;    /* --ssh-identity-file; NULL */
-    bool strict;             /* --ssh-strict: unknown host keys are refused */
-    bool program_only;       /* --transport ssh-cli: the ssh program does every host */
-};
 
 struct ssh_shared {
     const struct ssh_settings *settings;
