@@ -120,3 +120,12 @@ def kill(pid):
         os.kill(pid, signal.SIGKILL)
     except OSError:
         pass
+
+
+def cpu_set(text):
+    """The numbers of a list such as Cpus_allowed_list: "0-2,5"."""
+    found = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found

@@ -6,20 +6,13 @@ import os
 import re
 
 from ground import SOURCE
+from procfs import cpu_set
 from rig import Flow, main, parse_self, worker
 
 EIGHT_GPUS = {"HWLOC_XMLFILE": os.path.join(SOURCE, "tests/unit/node/data/eight_gpus.xml")}
 TWO_BY_FOUR = {"HWLOC_SYNTHETIC": "package:2 [numa] l3:2 core:2 pu:2"}
 NEAREST = ["mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_9", "mlx5_10", "mlx5_11"]
 LEGEND = "B bound, b partly, . free, x not available"
-
-
-def cpu_set(text):
-    found = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
 
 
 class Here(Flow):

@@ -5,25 +5,18 @@
 import glob
 import json
 import os
-import pty
 import re
 import resource
 import shutil
 import signal
-import subprocess
 
-from rig import HVDRUN, Flow, main, patient, wait_until, worker
+from job_commands import JobCommands
+from rig import main, patient, wait_until, worker
 
 COUNT = 'i=0; while [ ! -e "$0" ]; do i=$((i+1)); echo line $i; sleep 0.05; done; echo last'
 
 
-class Detach(Flow):
-
-    def ask(self, *words, status=0):
-        return self.expect(self.start(*words).wait(), status)
-
-    def folder(self):
-        return self.box.jobs_folder()
+class Detach(JobCommands):
 
     def detach(self, *args):
         """A detached job; returns its id."""
@@ -251,20 +244,6 @@ class Attach(Detach):
 
 
 class Hangup(Detach):
-
-    def on_terminal(self, *args):
-        """hvdrun as the leader of a session with a terminal; a function that makes the terminal vanish."""
-        master, slave = pty.openpty()
-        process = subprocess.Popen(["setsid", "-c", HVDRUN, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
-                                   env=self.box.environment(), cwd=self.box.work)
-        os.close(slave)
-        self.addCleanup(process.wait, patient(20))
-
-        def read_until(text):
-            got = b""
-            while text not in got:
-                got += os.read(master, 4096)
-        return process, read_until, lambda: os.close(master)
 
     def test_ends_the_job(self):
         process, read_until, vanish = self.on_terminal("-np", 1, worker("hang"))

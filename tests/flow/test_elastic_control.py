@@ -14,22 +14,13 @@ import tempfile
 import unittest
 
 from elastic import Elastic
-from rig import HVDRUN, Flow, main, patient, wait_until, worker
+from job_commands import JobCommands
+from rig import HVDRUN, main, patient, wait_until, worker
 
 NOBODY = 65534
 
 
-class Control(Elastic, Flow):
-
-    def ask(self, *words, status=0, env=None):
-        """A command for a running job; returns what it prints."""
-        return self.expect(self.start(*words, env=env).wait(), status)
-
-    def refused(self, pattern, *words, status=1):
-        result = self.ask(*words, status=status)
-        self.assertEqual(result.stdout, "", result.describe())
-        self.assertRegex(result.stderr, r"\Ahvdrun: [^\n]+\n\Z", "one line")
-        self.assertRegex(result.stderr, pattern)
+class Control(Elastic, JobCommands):
 
     def job_status(self, *words):
         return json.loads(self.ask("status", "--json", *words).stdout)

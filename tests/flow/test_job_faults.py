@@ -6,13 +6,13 @@ stopped, a log folder that goes, and a clock that is set back (docs/jobs.md)."""
 import glob
 import json
 import os
-import pty
 import re
 import shutil
 import signal
 import subprocess
 
-from rig import HVDRUN, Flow, main, patient, plain, sanitized, wait_until, worker
+from job_commands import JobCommands
+from rig import main, patient, plain, sanitized, wait_until, worker
 
 # The wall clock of a process: BACK seconds behind as soon as the file BACK_FILE exists.
 CLOCK = r"""
@@ -32,30 +32,10 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 """
 
 
-class Faults(Flow):
-
-    def ask(self, *words, status=0, env=None):
-        return self.expect(self.start(*words, env=env).wait(), status)
-
-    def folder(self):
-        return self.box.jobs_folder()
+class Faults(JobCommands):
 
     def wait_socket(self):
         return wait_until(lambda: glob.glob(os.path.join(self.folder(), "*.control")), "the control socket")
-
-    def on_terminal(self, *args):
-        """hvdrun as the leader of a session with a terminal; a function that makes the terminal vanish."""
-        master, slave = pty.openpty()
-        process = subprocess.Popen(["setsid", "-c", HVDRUN, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
-                                   env=self.box.environment(), cwd=self.box.work)
-        os.close(slave)
-        self.addCleanup(process.wait, patient(20))
-
-        def read_until(text):
-            got = b""
-            while text not in got:
-                got += os.read(master, 4096)
-        return process, read_until, lambda: os.close(master)
 
 
 class Terminal(Faults):

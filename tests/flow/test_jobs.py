@@ -12,24 +12,13 @@ import stat
 import subprocess
 import unittest
 
-from rig import HVDRUN, Flow, main, patient, wait_until, worker
+from job_commands import JobCommands
+from rig import HVDRUN, main, patient, wait_until, worker
 
 TRAP = 'trap "echo got USR1" USR1; trap "exit 7" TERM; echo ready; while :; do sleep 0.05; done'
 
 
-class Jobs(Flow):
-
-    def ask(self, *words, status=0, env=None):
-        return self.expect(self.start(*words, env=env).wait(), status)
-
-    def refused(self, pattern, *words, status=1):
-        result = self.ask(*words, status=status)
-        self.assertEqual(result.stdout, "", result.describe())
-        self.assertRegex(result.stderr, r"\Ahvdrun: [^\n]+\n\Z", "one line")
-        self.assertRegex(result.stderr, pattern)
-
-    def folder(self):
-        return self.box.jobs_folder()
+class Jobs(JobCommands):
 
     def sockets(self):
         return glob.glob(os.path.join(self.folder(), "*.control"))

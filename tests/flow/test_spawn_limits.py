@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 
+from procfs import cpu_set
 from rig import Flow, main, parse_self, worker
 
 
@@ -118,14 +119,6 @@ class Spawn(Flow):
         os.symlink(worker("self"), self.box.path("alias"))
         result = self.expect(self.run_job("-np", 1, "./alias"), 0)
         self.assertEqual(bytes.fromhex(parse_self(result.stdout, 0)["argv.0"]), b"./alias")
-
-
-def cpu_set(text):
-    found = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
 
 
 class Binding(Flow):

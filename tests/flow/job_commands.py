@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands for running jobs (docs/jobs.md), and a terminal that vanishes: for tests of what other commands see."""
+
+import os
+import pty
+import subprocess
+
+from rig import HVDRUN, Flow, patient
+
+
+class JobCommands(Flow):
+
+    def ask(self, *words, status=0, env=None):
+        """A command for a running job; returns its result."""
+        return self.expect(self.start(*words, env=env).wait(), status)
+
+    def refused(self, pattern, *words, status=1):
+        """One line on stderr says why, and nothing is on stdout."""
+        result = self.ask(*words, status=status)
+        self.assertEqual(result.stdout, "", result.describe())
+        self.assertRegex(result.stderr, r"\Ahvdrun: [^\n]+\n\Z", "one line")
+        self.assertRegex(result.stderr, pattern)
+
+    def folder(self):
+        return self.box.jobs_folder()
+
+    def on_terminal(self, *args):
+        """hvdrun as the leader of a session with a terminal; a function that makes the terminal vanish."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen(["setsid", "-c", HVDRUN, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
+                                   env=self.box.environment(), cwd=self.box.work)
+        os.close(slave)
+        self.addCleanup(process.wait, patient(20))
+
+        def read_until(text):
+            got = b""
+            while text not in got:
+                got += os.read(master, 4096)
+        return process, read_until, lambda: os.close(master)
+
+
+__all__ = ["JobCommands"]
