@@ -8,7 +8,7 @@ import re
 import socket
 import tempfile
 
-from ground import worker
+from ground import patient, worker
 from hosts import Hosts, main, network, ssh_files
 
 
@@ -98,7 +98,8 @@ class Unreached(Lines):
 
     def test_progress_on_a_terminal(self):
         self.host(3).drop()
-        terminal = self.terminal(*self.ssh_words(), "-H", "node1:1,node2:1,node3:1", "--start-timeout", 4, worker("hello"))
+        terminal = self.terminal(*self.ssh_words(), "-H", "node1:1,node2:1,node3:1", "--start-timeout", patient(4),
+                                 worker("hello"))
         terminal.wait_output(r"connecting 2/3 hosts, slowest: node3 \(connect\)")
         self.assertEqual(terminal.wait(), 122)
 
