@@ -13,6 +13,8 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include <pthread.h>
@@ -211,12 +213,13 @@ struct mesh {
     std::vector<char> addresses;
     Milliseconds timeout;
     std::atomic<bool> broken{false};
+    std::mutex closer_mutex;
+    std::thread closer; /* see close_soon() */
 };
 
 namespace
 {
 
-/* Each peer that waits for this rank then fails, too. */
 void close_all(struct mesh *mesh)
 {
     for (int i = 0; i < mesh->transport->size; i++) {
@@ -277,6 +280,21 @@ class WithoutSignals
     sigset_t before_;
 };
 
+/* Each peer that waits for this rank then fails, too. For each connection, Gloo waits until its own
+ * thread has had a turn, which takes up to 10 ms. Nobody else should wait for that. */
+void close_soon(struct mesh *mesh)
+{
+    std::lock_guard<std::mutex> lock(mesh->closer_mutex);
+    if (mesh->closer.joinable())
+        return;
+    try {
+        WithoutSignals inherited;
+        mesh->closer = std::thread(close_all, mesh);
+    } catch (const std::system_error &) { /* there is no thread */
+        close_all(mesh);
+    }
+}
+
 template <typename Function> enum hvd_status guard(struct error *err, Function function)
 {
     try {
@@ -309,7 +327,7 @@ enum hvd_status run(struct mesh *mesh, struct error *err, Function function)
     });
     if (status != HVD_OK) {
         mesh->broken = true;
-        close_all(mesh);
+        close_soon(mesh);
     }
     return status;
 }
@@ -388,13 +406,15 @@ enum hvd_status mesh_create(struct device *device, int rank, int size, int64_t t
 
 void mesh_destroy(struct mesh *mesh)
 {
+    if (mesh != nullptr && mesh->closer.joinable())
+        mesh->closer.join();
     delete mesh;
 }
 
 void mesh_wake(struct mesh *mesh)
 {
     mesh->transport->wake();
-    close_all(mesh);
+    close_soon(mesh);
 }
 
 const void *mesh_addresses(const struct mesh *mesh, size_t *length)
