@@ -219,9 +219,10 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
         core_lost(set->core, HVD_ERR_SHUT_DOWN, "the other ranks did not answer at the end");
         set->over = true;
     }
-    if (now_ns >= set->left_until_ns) {
+    /* The connections of others end, too, if they noticed it first. */
+    if ((rc != 0 || now_ns >= set->left_until_ns) && set->left_rank >= 0) {
         set->left_until_ns = INT64_MAX;
-        if (rc == 0 && !core_has_ended(set->core))
+        if (!core_has_ended(set->core))
             rc = error_set(err, "rank %d has ended without hvd_shutdown()", set->left_rank);
     }
     pthread_mutex_unlock(&set->lock);
