@@ -98,17 +98,34 @@ static bool reaches_python(const struct native_thread *thread)
     return false;
 }
 
+/* Of a stripped program, _start has no name, and what it has called in the C library does. */
+static bool reaches_start(const struct native_thread *thread)
+{
+    bool found = false;
+    for (size_t i = thread->count; i > 0 && i + 2 > thread->count && !found; i--)
+        found = native_name_is_start(thread->frames[i - 1].function, thread->frames[i - 1].file);
+    return found;
+}
+
+/* `ended`: the module found no further frame. That is also so if a register is unknown, so it
+ * counts only if the snapshot has all of them. */
+static bool is_whole(const struct native_thread *thread, bool ended, bool all_registers)
+{
+    return (ended && (all_registers || reaches_start(thread))) || reaches_python(thread) ||
+           thread->count == NATIVE_FRAMES_MAX;
+}
+
 /* Keeps the longer one of what the thread had and of what it finds. */
-static void walk(const struct reading *reading, const struct snapshot *snapshot,
+static void walk(const struct reading *reading, const struct snapshot *snapshot, bool all_registers,
                  struct native_thread *thread)
 {
     struct native_thread found = {.tid = thread->tid};
     struct view view = {reading, snapshot, &found};
     const struct unwind_memory memory = {read_view, &view};
-    int result =
-        reading->module->walk(reading->process, &snapshot->registers, &memory, take_frame, &view);
-    found.whole = result == 0 || found.count == NATIVE_FRAMES_MAX || reaches_python(&found);
-    bool better = found.whole || found.count > thread->count;
+    bool ended = reading->module->walk(reading->process, &snapshot->registers, &memory, take_frame,
+                                       &view) == 0;
+    found.whole = is_whole(&found, ended, all_registers);
+    bool better = found.count > thread->count || (found.whole && found.count == thread->count);
     struct native_thread worse = better ? *thread : found;
     if (better)
         *thread = found;
@@ -129,7 +146,7 @@ static void walk_waiting(struct reading *reading, struct native_thread *thread)
     if (clock_mono_ns() > reading->deadline_ns ||
         snapshot_waiting(reading->pid, thread->tid, reading->memory_fd, &snapshot) < 0)
         return;
-    walk(reading, &snapshot, thread);
+    walk(reading, &snapshot, false, thread);
     snapshot_destroy(&snapshot);
 }
 
@@ -158,7 +175,7 @@ static void walk_running(struct reading *reading)
     for (size_t i = 0; i < count; i++) {
         struct native_thread *thread = &out->threads[which[i]];
         if (orders[i].error == 0)
-            walk(reading, &orders[i].out, thread);
+            walk(reading, &orders[i].out, true, thread);
         else if (thread->count == 0)
             note_error(reading, orders[i].error);
         snapshot_destroy(&orders[i].out);

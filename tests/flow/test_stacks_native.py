@@ -92,6 +92,22 @@ class Native(Asked, Hostile):
         self.until([r"^      \[1\] .*stripped \+0x[0-9a-f]+; running$", r"^      \[0\] .* P?MPI_Barrier"], "--native")
         self.end(job)
 
+    def test_a_program_with_frame_pointers(self):
+        """Its first frame pointer is in a register, so it is stopped; then it goes on."""
+        source, program = self.write("deep.c", "#include <stdio.h>\n#include <unistd.h>\nstatic void third(void) { pause(); }\n"
+                                     "static void second(void) { third(); }\nstatic void first(void) { second(); }\n"
+                                     "int main(void)\n{\n    puts(\"ready\");\n    fflush(stdout);\n    first();\n"
+                                     "    puts(\"woken\");\n    return 0;\n}\n"), self.box.path("deep")
+        built = subprocess.run(["cc", "-O0", "-fno-omit-frame-pointer", "-o", program, source], capture_output=True, check=False)
+        if built.returncode != 0:
+            self.skipTest("no C compiler here")
+        job = self.begin("-np", 2, "--grace", 1, program, count=2)
+        for _ in range(5):
+            self.until([r"^    \[0-1\] process deep > deep main > deep first > deep second > deep third > .*pause; calls pause"],
+                       "--native")
+        self.assertNotIn("woken", str(job.output()))
+        self.end(job)
+
     def test_a_static_program_without_symbols(self):
         source, program = self.write("still.c", "#include <unistd.h>\nint main(void)\n{\n    write(1, \"ready\\n\", 6);\n"
                                      "    for (;;)\n        pause();\n}\n"), self.box.path("still")

@@ -214,7 +214,7 @@ static int on_frame(Dwfl_Frame *state, void *context)
     struct unwind_process *process = context;
     struct unwind_frame frame = {.object = ""};
     bool exact = false;
-    Dwarf_Addr start = 0;
+    Dwarf_Addr start = 0, end = 0;
     GElf_Off offset = 0;
     GElf_Sym symbol;
     if (!dwfl_frame_pc(state, &frame.pc, &exact))
@@ -222,8 +222,12 @@ static int on_frame(Dwfl_Frame *state, void *context)
     Dwarf_Addr pc = frame.pc - (exact ? 0 : 1); /* the call, not what comes after it */
     Dwfl_Module *module = dwfl_addrmodule(process->dwfl, pc);
     char *plain AUTO_FREE = NULL;
-    if (module != NULL) {
-        frame.object = dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
+    const char *object = module != NULL
+                             ? dwfl_module_info(module, NULL, &start, &end, NULL, NULL, NULL, NULL)
+                             : NULL;
+    /* libdw counts what lies between two files to the first of them */
+    if (object != NULL && pc < end) {
+        frame.object = object;
         frame.offset = pc - start;
         frame.function = dwfl_module_addrinfo(module, pc, &offset, &symbol, NULL, NULL, NULL);
         plain = demangled(process, frame.function);
