@@ -28,6 +28,7 @@ struct expects {
     int count;
     struct started *lines; /* STREAMS for each seat */
     size_t line_count;
+    char text[EXPECT_LINE_MAX + 1]; /* the line that is being matched, and a NUL */
 };
 
 static int wrong(struct error *err, const char *place, const char *text, const char *why)
@@ -51,9 +52,9 @@ static int add(struct expects *expects, const char *place, const char *text, str
     item->pattern = expect_pattern_create(pattern, &why);
     if (item->pattern == NULL)
         return wrong(err, place, pattern, why.text);
+    expects->count++;
     if (expect_pattern_matches(item->pattern, "", 0))
         return wrong(err, place, pattern, "every line matches it, also an empty one");
-    expects->count++;
     return 0;
 }
 
@@ -111,9 +112,11 @@ static struct started *line_of(struct expects *expects, int seat, int stream)
 
 static void take_line(struct expects *expects, const char *line, size_t length, int64_t now_ms)
 {
+    memcpy(expects->text, line, length);
+    expects->text[length] = '\0';
     for (int i = 0; i < expects->count; i++) {
         struct expect *item = &expects->items[i];
-        if (!expect_pattern_matches(item->pattern, line, length))
+        if (!expect_pattern_matches(item->pattern, expects->text, length))
             continue;
         item->armed = item->met = true;
         item->last_ms = item->since_ms = now_ms;

@@ -20,4 +20,5 @@ struct expect_pattern *expect_pattern_create(const char *text, struct error *err
 void expect_pattern_destroy(struct expect_pattern *pattern); /* accepts NULL */
 const char *expect_pattern_text(const struct expect_pattern *pattern);
 
+/* `line[length]` is a NUL; there may be others before it. */
 bool expect_pattern_matches(struct expect_pattern *pattern, const char *line, size_t length);
