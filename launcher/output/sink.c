@@ -75,7 +75,7 @@ struct output_target *sink_private_file(struct sink *sink, const char *path)
 {
     struct output_target *target = target_file(path, false, true);
     target->private = true;
-    return keep(sink, target);
+    return writer_keep(sink->writer, target);
 }
 
 const char *sink_target_name(const struct output_target *target)
