@@ -15,6 +15,7 @@ from rig import SOURCE, Flow, main
 from worldlines import places, wait_members
 
 EXAMPLES = os.path.join(SOURCE, "examples/horovod")
+UNTIL_GATE = os.path.join(SOURCE, "tests/flow/until_gate.py")
 OURS = ("--horovod", "bundled")
 QUIET = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -60,17 +61,20 @@ class Static(Example):
 
 class Elastic(Example):
 
-    def train(self, *launcher, options=()):
-        argv = [self.python, os.path.join(EXAMPLES, "train_elastic.py"), "--pause", 0.02, "--epochs", 4, *options]
+    def train(self, *launcher, options=("--pause", 0.5, "--epochs", 8)):
+        """It pauses in each step until finish() has begun."""
+        gate, self.let_go = self.box.gate()
+        argv = [self.python, UNTIL_GATE, gate, os.path.join(EXAMPLES, "train_elastic.py"), *options]
         return self.start("--transport", "local", *OURS, *launcher, *argv, env=QUIET)
 
     def members(self, job, size, but=()):
         return wait_members(job, size, but, timeout=60)
 
     def finish(self, job, size):
+        self.let_go()
         result = self.expect(job.wait(120), 0)
-        self.assertIn("done after 4 epochs", result.stdout, result.describe())
-        ranks, loss = self.epochs(result.stdout)[4]
+        self.assertIn("done after 8 epochs", result.stdout, result.describe())
+        ranks, loss = self.epochs(result.stdout)[8]
         self.assertEqual(ranks, size, result.describe())
         self.assertLess(loss, 1.0, result.describe())
         return result
