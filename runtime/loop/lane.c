@@ -98,12 +98,13 @@ static void remove_item(struct lane *lane, struct lane_item *item)
 static void *serve(void *argument)
 {
     struct lane *lane = argument;
-    struct lane_item *item;
-    while ((item = next_item(lane)) != NULL) {
+    for (;;) {
+        struct lane_item *item = next_item(lane);
+        if (item == NULL)
+            return NULL;
         lane_run(lane, &item->action);
         remove_item(lane, item);
     }
-    return NULL;
 }
 
 int lane_start(struct lane *lane, const char *name, struct error *err)
