@@ -69,6 +69,15 @@ class TrainElastic(Flow):
         self.members(job, 4, but=[before[2], before[3]])
         self.finish(job)
 
+    def test_a_restart_of_all_workers(self):
+        """They begin again, because this program does not save its state in a file."""
+        job = self.train("-H", "a:2,b:2", "--on-failure", "restart")
+        before = self.members(job, 4)
+        os.kill(before[1], signal.SIGKILL)
+        after = self.members(job, 4, but=before.values())
+        self.assertEqual(set(after.values()) & set(before.values()), set())
+        self.finish(job)
+
     def test_without_the_line(self):
         """As under another launcher: the broken connections say it."""
         job = self.train("-H", "a:2,b:2", "--min-np", 2, "--on-failure", "rejoin", through=("env", "-u", "HVDRUN_LINE"))
