@@ -23,6 +23,9 @@ struct process_title process_title_of(char *const *argv, char *const *envp)
     return title;
 }
 
+/* setenv() puts another list into `environ`, and would lose this one. */
+static char **moved;
+
 static void move_environment(void)
 {
     size_t count = 0;
@@ -31,7 +34,7 @@ static void move_environment(void)
     char **copy = mem_array(count + 1, sizeof(*copy));
     for (size_t i = 0; i < count; i++)
         copy[i] = mem_strdup(environ[i]);
-    environ = copy;
+    environ = moved = copy;
 }
 
 /* The kernel shows all bytes of argv, and ps drops the NULs at their end. But if the last byte is
