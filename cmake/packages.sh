@@ -30,12 +30,15 @@ packages_to_test_if_any=(
     prometheus # metrics
     chromium # the status page
     podman podman-compose crun netavark aardvark-dns iptables umoci # containers
-    charliecloud-runtime kubernetes-client
+    charliecloud-runtime
 )
+# Packages of other vendors have the same files.
+command -v kubectl >/dev/null || packages_to_test_if_any+=(kubernetes-client)
 
 # Docker starts with the machine and changes its packet filter. The tests use it, but install it only
 # where nothing starts services, as in a container.
-packages_to_test_without_systemd=(docker.io docker-compose)
+packages_to_test_without_systemd=()
+command -v docker >/dev/null || packages_to_test_without_systemd+=(docker.io docker-compose)
 
 packages_installed() { # NAME
     [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
