@@ -61,6 +61,20 @@ class Hvd(Flow):
     def test_adasum_above_the_threshold(self):
         self.every(SIZES[-1], "adasum", env={"HOROVOD_FUSION_THRESHOLD": "5000"})
 
+    def test_places(self):
+        size = SIZES[-1]
+        result = self.every(size, "places")
+        for rank in range(size):
+            self.assertIn(f"rank {rank} of {size}: local {rank} of {size}, cross 0 of 1, homogeneous\n", result.stdout)
+
+    def test_places_on_unequal_hosts(self):
+        if ENGINE == "self":
+            self.skipTest("this engine has one rank")
+        result = self.expect(self.run_hvd(3, "places", options=["-H", "a:2,b:1", "--transport", "local"]), 0)
+        for line in ("rank 0 of 3: local 0 of 2, cross 0 of 2", "rank 1 of 3: local 1 of 2, cross 0 of 1",
+                     "rank 2 of 3: local 0 of 1, cross 1 of 2"):
+            self.assertIn(line + ", not homogeneous\n", result.stdout, result.describe())
+
     def test_rules(self):
         for size in SIZES:
             with self.subTest(size=size):
