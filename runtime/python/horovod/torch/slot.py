@@ -22,7 +22,8 @@ class Slot:
         dims = tensor.dim()
         shape = (ctypes.c_int64 * dims)(*tensor.shape) if dims else None
         kind = memory.TYPES.get(tensor.dtype, -1)
-        self._tensor = library.Tensor(submit.prefixed("allreduce", name).encode(), shape, dims, kind, None, None)
+        name = submit.prefixed("allreduce", name).encode()
+        self._tensor = library.Tensor(name, shape, dims, kind, None, None, None, -1)
         self._options = library.Options(number_of(process_set), op, prescale_factor, postscale_factor, None, None)
 
     def fits(self, tensor):
