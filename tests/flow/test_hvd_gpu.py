@@ -31,6 +31,7 @@ class HvdGpu(Flow):
         result = self.expect(self.run_gpu(size, *argv, **env), 0)
         for rank in range(size):
             self.assertIn(f"rank {rank} of {size}: all right", result.stdout, result.describe())
+        return result
 
     def test_collectives(self):
         for size in (1, 2, 3, 4):
@@ -76,8 +77,9 @@ class HvdGpu(Flow):
                            HOROVOD_GLOO_TIMEOUT_SECONDS="10")
 
     def test_an_operation_hangs_on_the_gpu(self):
-        self.every(3, "gpu", "broken", TIMEOUT, FAKE_GPU_STALL="1:ncclKernel:9",
-                   HOROVOD_STALL_CHECK_TIME_SECONDS="1", HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="2")
+        result = self.every(3, "gpu", "broken", TIMEOUT, FAKE_GPU_STALL="1:ncclKernel:9",
+                            HOROVOD_STALL_CHECK_TIME_SECONDS="1", HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="2")
+        self.assertIn(f"the step with the fault: status -{TIMEOUT}\n", result.stdout, result.describe())
 
     def test_a_rank_does_not_come_to_the_communicator(self):
         self.every(3, "gpu", "broken", PEER_LOST, FAKE_GPU_ABSENT="1:ncclCommInitRank:1",

@@ -217,13 +217,15 @@ static void run_refused(struct test *test)
     check_step(test);
 }
 
-/* The rank with the fault gets the status; the others may hear of it as a lost rank. */
+/* The rank with the fault gets the status; the others may hear of it as a lost rank. If it only
+ * hangs, the time limit of another rank may be over first. */
 static void break_with(struct test *test, enum hvd_op op)
 {
     int wanted = -(int)test->number, status = HVD_OK;
     for (int i = 0; i < 20 && status == HVD_OK; i++)
         status = step_with(test, 0, op, TENSORS);
-    if (test->job.rank == 1)
+    printf("the step with the fault: status %d\n", status);
+    if (test->job.rank == 1 && wanted != HVD_ERR_TIMEOUT)
         job_expect(status, wanted, "", "the step with the fault");
     else if (status != wanted && status != HVD_ERR_PEER_LOST)
         worker_fail("the step with the fault of rank 1: status %d: %s", status, hvd_error_text());
