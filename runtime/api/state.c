@@ -162,7 +162,6 @@ int hvd_state_check(struct hvd_state *state)
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
 
-
 int hvd_state_commit(struct hvd_state *state)
 {
     if (state == NULL)

@@ -181,6 +181,15 @@ static void test_given_up(void **state)
 }
 
 /* Seat 7 is Python, seat 8 is not. The first waits in C below its Python frame. */
+/* Since glibc 2.41, it calls functions of its own for the system call. */
+static bool sleeps(const Hvdrun__PythonStack *stack)
+{
+    bool found = false;
+    for (size_t i = 0; i < stack->n_frames && !found; i++)
+        found = stack->frames[i]->native && strstr(stack->frames[i]->function, "nanosleep") != NULL;
+    return found;
+}
+
 static void test_native_frames(void **state)
 {
     (void)state;
@@ -207,10 +216,10 @@ static void test_native_frames(void **state)
         assert_true(first->frames[i]->native);
         assert_null(strstr(first->frames[i]->function, "_PyEval_EvalFrame"));
     }
-    assert_non_null(strstr(first->frames[first->n_frames - 1]->function, "nanosleep"));
+    assert_true(sleeps(first));
     assert_true(last->bare && last->n_frames > 1);
     assert_string_equal(last->frames[0]->function, "process sleep");
-    assert_non_null(strstr(last->frames[last->n_frames - 1]->function, "nanosleep"));
+    assert_true(sleeps(last));
     rank_stacks_free(&message);
     python_child_end(pid);
     python_child_end(sleeper);
