@@ -47,8 +47,8 @@ void outliers_find(const double *values, size_t count, const struct outlier_rule
     double median = median_of(known, known_count);
     for (size_t i = 0; i < known_count; i++)
         known[i] = fabs(known[i] - median);
-    double limit = fmax(rule->floor, rule->share * fabs(median));
-    limit = fmax(limit, OUTLIER_SPREADS * median_of(known, known_count));
+    double limit = outliers_larger(rule->floor, rule->share * fabs(median));
+    limit = outliers_larger(limit, OUTLIER_SPREADS * median_of(known, known_count));
     for (size_t i = 0; i < count; i++) {
         if (fabs(values[i] - median) > limit) /* false for NAN */
             out[i] = values[i] < median ? -1 : 1;

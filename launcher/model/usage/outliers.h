@@ -24,4 +24,10 @@ struct outlier_rule {
  * more) or 0. */
 void outliers_find(const double *values, size_t count, const struct outlier_rule *rule, int *out);
 
+/* fmax() would load libm, which costs every job more than it gains. */
+static inline double outliers_larger(double one, double other)
+{
+    return one > other ? one : other;
+}
+
 double outliers_median(const double *values, size_t count); /* of the known ones; NAN: none */

@@ -126,8 +126,9 @@ static void check_percents(struct check *check)
     }
     bool enough = known >= STRAGGLERS_LEAST && 2 * known > check->running;
     double median = outliers_median(check->values, (size_t)all->count);
-    double limit =
-        enough ? fmax(fmax(1, median / 10), OUTLIER_SPREADS * spread_of(check, median)) : INFINITY;
+    double limit = enough ? outliers_larger(outliers_larger(1, median / 10),
+                                            OUTLIER_SPREADS * spread_of(check, median))
+                          : INFINITY;
     for (int i = 0; i < all->count; i++) {
         struct rank *rank = &all->ranks[i];
         char text[100];
