@@ -13,6 +13,7 @@
 #include "agent/closer_look.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
+#include "agent/evidence.h"
 #include "agent/gpu_sampler.h"
 #include "agent/hello.h"
 #include "agent/keeper_line.h"
@@ -242,6 +243,7 @@ static void agent_close(struct agent *agent)
     usage_destroy(agent->usage);
     state_desk_destroy(agent->states);
     closer_look_destroy(agent->closer_look);
+    evidence_desk_destroy(agent->evidence);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);

@@ -16,6 +16,7 @@
 struct check;
 struct closer_look;
 struct departure;
+struct evidence_desk;
 struct ending;
 struct gpu_sampler;
 struct hello;
@@ -59,6 +60,7 @@ struct agent {
     struct usage *usage;             /* likewise */
     struct state_desk *states;       /* likewise */
     struct closer_look *closer_look; /* likewise */
+    struct evidence_desk *evidence;  /* likewise */
     char *gpu_program;               /* of the helper process that asks for the GPUs */
     struct gpu_sampler *gpus;
     char *job_id;

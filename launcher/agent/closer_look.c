@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/closer_look.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/gpu_owners.h"
 #include "agent/process_seat.h"
+#include "agent/ras_address.h"
 #include "agent/ras_client.h"
 #include "agent/ras_json.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/mem.h"
 #include "node/usage.h"
-
-#define ENVIRONMENT_MAX ((size_t)4 << 20)
-#define ADDRESS_NAME "NCCL_RAS_ADDR="
 
 struct gpu_sign {
     uint32_t seat;
@@ -161,39 +157,11 @@ static void take_answer(void *context, const char *text, size_t length)
     look->client = NULL;
 }
 
-static void take_first(void *context, uint32_t seat, pid_t pid)
-{
-    pid_t *first = context;
-    (void)seat;
-    if (*first == 0)
-        *first = pid;
-}
-
-/* The value of NCCL_RAS_ADDR that a process has started with; free it. NULL: none. */
-static char *address_of(pid_t pid)
-{
-    struct buf text AUTO_BUF = BUF_INIT(ENVIRONMENT_MAX);
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    if (fd_read_file(path, &text, NULL) < 0)
-        return NULL;
-    const char *at = buf_text(&text), *end = at + text.length;
-    for (; at < end; at += strlen(at) + 1) {
-        if (strncmp(at, ADDRESS_NAME, strlen(ADDRESS_NAME)) == 0)
-            return mem_strdup(at + strlen(ADDRESS_NAME));
-    }
-    return NULL;
-}
-
 static void ask_nccl(struct closer_look *look)
 {
-    pid_t first = 0;
-    crews_walk_live(look->crews, take_first, &first);
-    if (first == 0 || look->client != NULL)
-        return;
-    char *address AUTO_FREE = address_of(first);
-    look->client = ras_client_create(look->loop, address != NULL ? address : RAS_USUAL_ADDRESS,
-                                     take_answer, look);
+    char *address AUTO_FREE = look->client == NULL ? ras_address_of(look->crews) : NULL;
+    if (address != NULL)
+        look->client = ras_client_create(look->loop, address, take_answer, look);
 }
 
 void closer_look_ask(struct closer_look *look)

@@ -252,6 +252,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .mpi_controller = prepare->mpi_controller,
         .elastic = prepare->elastic,
         .keep_scheduler_env = prepare->keep_scheduler_env,
+        .records = prepare->evidence,
         .rendezvous_addr = config->rendezvous_port > 0 ? "127.0.0.1" : NULL,
         .rendezvous_port = config->rendezvous_port,
         .master_addr = setup->master_addr,

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/flight_dumps.h"
+#include "agent/ras_address.h"
+#include "agent/ras_client.h"
+#include "agent/ras_json.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -12,6 +16,7 @@
 #include "node/evidence.h"
 #include "wire/control.pb-c.h"
 
+#define ADVANCE_MS 50
 #define ENVIRON_MAX ((size_t)256 << 10) /* bytes of an environment */
 #define VALUE_MAX ((size_t)4096)
 
@@ -27,27 +32,17 @@ static void add_item(void *context, const char *name, const char *text)
     message->items[message->n_items++] = item;
 }
 
-struct first {
-    pid_t pid; /* of a worker that runs; 0: none yet */
+/* One worker after the other. */
+struct walk {
+    struct strv environment; /* of the first one */
+    size_t workers;
+    struct flight_item *flights; /* of those that have a FIFO */
+    size_t count;
 };
 
-static void take_first(void *context, uint32_t seat, pid_t pid)
+static void keep_environment(const struct buf *text, struct strv *out)
 {
-    struct first *first = context;
-    (void)seat;
-    if (first->pid == 0)
-        first->pid = pid;
-}
-
-/* The process may have changed its environment since, which nobody can see. */
-static void read_environment(pid_t pid, struct strv *out)
-{
-    struct buf text AUTO_BUF = BUF_INIT(ENVIRON_MAX);
-    char *path AUTO_FREE = mem_printf("/proc/%d/environ", (int)pid);
-    struct error err = ERROR_INIT;
-    if (pid == 0 || fd_read_file(path, &text, &err) < 0)
-        return;
-    const char *bytes = buf_text(&text), *end = bytes + text.length;
+    const char *bytes = buf_text(text), *end = bytes + text->length;
     for (const char *pair = bytes; pair < end; pair += strlen(pair) + 1) {
         struct buf masked AUTO_BUF = BUF_INIT(VALUE_MAX);
         if (strchr(pair, '=') == NULL || strlen(pair) > VALUE_MAX / 2)
@@ -59,22 +54,142 @@ static void read_environment(pid_t pid, struct strv *out)
     }
 }
 
-void evidence_report(const struct crews *crews, uint32_t round, const struct post *post)
+/* The process may have changed its environment since, which nobody can see. */
+static void take_worker(void *context, uint32_t seat, pid_t pid)
+{
+    struct walk *walk = context;
+    struct buf text AUTO_BUF = BUF_INIT(ENVIRON_MAX);
+    char *path AUTO_FREE = mem_printf("/proc/%d/environ", (int)pid);
+    struct error err = ERROR_INIT;
+    struct flight_item item = {.seat = seat};
+    if (fd_read_file(path, &text, &err) < 0)
+        return;
+    if (walk->workers++ == 0)
+        keep_environment(&text, &walk->environment);
+    if (flight_recorder_places(buf_text(&text), text.length, &item.places) < 0)
+        return;
+    walk->flights = mem_resize_array(walk->flights, walk->count + 1, sizeof(*walk->flights));
+    walk->flights[walk->count++] = item;
+}
+
+struct evidence_desk {
+    struct loop *loop;
+    const struct post *post;
+    struct loop_timer *timer;
+    struct flight_dumps *dumps; /* NULL: none are to come */
+    struct ras_client *ras;     /* likewise */
+    uint32_t round;
+};
+
+static void send_file(struct evidence_desk *desk, enum evidence_file_kind kind, uint32_t seat,
+                      const char *bytes, size_t length, const char *missing)
+{
+    Hvdrun__EvidenceFile message = HVDRUN__EVIDENCE_FILE__INIT;
+    message.round = desk->round;
+    message.kind = kind;
+    message.seat = seat;
+    message.data = (ProtobufCBinaryData){.len = length, .data = (uint8_t *)bytes};
+    message.missing = (char *)(missing == NULL ? "" : missing);
+    post_message(desk->post, FRAME_EVIDENCE_FILE, &message.base);
+}
+
+static void send_dump(void *context, const struct flight_item *item)
+{
+    send_file(context, EVIDENCE_FILE_FLIGHT, item->seat, item->bytes, item->length, item->missing);
+}
+
+static void look_for_dumps(void *context)
+{
+    struct evidence_desk *desk = context;
+    if (!flight_dumps_advance(desk->dumps, send_dump, desk)) {
+        loop_timer_set(desk->timer, ADVANCE_MS);
+        return;
+    }
+    flight_dumps_destroy(desk->dumps);
+    desk->dumps = NULL;
+}
+
+/* The JSON as NCCL has written it, if it is that. */
+static void take_ras(void *context, const char *text, size_t length)
+{
+    struct evidence_desk *desk = context;
+    struct ras_report report = {.count = 0};
+    const char *begin = text == NULL ? NULL : memchr(text, '{', length);
+    size_t rest = begin == NULL ? 0 : length - (size_t)(begin - text);
+    bool right = begin != NULL && ras_json_read(text, length, &report, NULL) == 0;
+    ras_report_clear(&report);
+    if (right && rest <= FLIGHT_FILE_MAX)
+        send_file(desk, EVIDENCE_FILE_RAS, 0, begin, rest, NULL);
+    else
+        send_file(desk, EVIDENCE_FILE_RAS, 0, NULL, 0, right ? "it has more than 4 MiB" : NULL);
+    ras_client_destroy(desk->ras);
+    desk->ras = NULL;
+}
+
+struct evidence_desk *evidence_desk_create(struct loop *loop, const struct post *post)
+{
+    struct evidence_desk *desk = mem_alloc(sizeof(*desk));
+    *desk = (struct evidence_desk){.loop = loop, .post = post};
+    desk->timer = loop_timer_create(loop, look_for_dumps, desk);
+    return desk;
+}
+
+static void forget(struct evidence_desk *desk)
+{
+    loop_timer_clear(desk->timer);
+    flight_dumps_destroy(desk->dumps);
+    ras_client_destroy(desk->ras);
+    desk->dumps = NULL;
+    desk->ras = NULL;
+}
+
+void evidence_desk_destroy(struct evidence_desk *desk)
+{
+    if (desk == NULL)
+        return;
+    forget(desk);
+    loop_timer_destroy(desk->timer);
+    free(desk);
+}
+
+/* Returns how many files will follow. */
+static uint32_t begin_files(struct evidence_desk *desk, const struct crews *crews,
+                            struct walk *walk_take, uint64_t room)
+{
+    uint32_t count = (uint32_t)walk_take->count;
+    char *address AUTO_FREE = ras_address_of(crews);
+    if (walk_take->count > 0) {
+        desk->dumps = flight_dumps_create(walk_take->flights, walk_take->count, (size_t)room);
+        loop_timer_set(desk->timer, ADVANCE_MS);
+    }
+    if (address != NULL)
+        desk->ras = ras_client_create(desk->loop, address, take_ras, desk);
+    return count + (desk->ras != NULL ? 1 : 0);
+}
+
+static void free_items(const Hvdrun__Evidence *message)
+{
+    for (size_t i = 0; i < message->n_items; i++) {
+        free(message->items[i]->name);
+        free(message->items[i]->text);
+        free(message->items[i]);
+    }
+    free(message->items);
+}
+
+void evidence_desk_ask(struct evidence_desk *desk, const struct crews *crews,
+                       const Hvdrun__EvidenceRequest *request)
 {
     Hvdrun__Evidence message = HVDRUN__EVIDENCE__INIT;
-    struct strv environment AUTO_STRV = STRV_INIT;
-    struct first first = {.pid = 0};
-    message.round = round;
+    struct walk walk = {.environment = STRV_INIT};
+    forget(desk);
+    desk->round = message.round = request->round;
     evidence_collect("", add_item, &message);
-    crews_walk_live(crews, take_first, &first);
-    read_environment(first.pid, &environment);
-    message.environment = environment.items;
-    message.n_environment = environment.count;
-    post_message(post, FRAME_EVIDENCE, &message.base);
-    for (size_t i = 0; i < message.n_items; i++) {
-        free(message.items[i]->name);
-        free(message.items[i]->text);
-        free(message.items[i]);
-    }
-    free(message.items);
+    crews_walk_live(crews, take_worker, &walk);
+    message.environment = walk.environment.items;
+    message.n_environment = walk.environment.count;
+    message.files = begin_files(desk, crews, &walk, request->file_bytes);
+    post_message(desk->post, FRAME_EVIDENCE, &message.base);
+    free_items(&message);
+    strv_destroy(&walk.environment);
 }

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer to EVIDENCE_REQUEST: what this host knows after a failure (node/evidence.h), and the
- * environment of one of its workers, without secrets. */
+/*
+ * Answers EVIDENCE_REQUEST. EVIDENCE comes at once: what this host knows after a failure
+ * (node/evidence.h), and the environment of one of its workers, without secrets. EVIDENCE_FILE
+ * follow: the dumps of PyTorch's flight recorder, and what NCCL says (RAS).
+ */
 #pragma once
 
 #include "agent/crews.h"
 #include "agent/post.h"
 
-void evidence_report(const struct crews *crews, uint32_t round, const struct post *post);
+struct evidence_desk;
+
+/* Both are borrowed. */
+struct evidence_desk *evidence_desk_create(struct loop *loop, const struct post *post);
+void evidence_desk_destroy(struct evidence_desk *desk); /* accepts NULL */
+
+/* A request that comes while files of an earlier one are collected takes its place. */
+void evidence_desk_ask(struct evidence_desk *desk, const struct crews *crews,
+                       const Hvdrun__EvidenceRequest *request);

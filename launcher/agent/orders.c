@@ -89,7 +89,9 @@ static void evidence_request(struct agent *agent, const struct frame_header *hea
         agent_end_breach(agent, "EVIDENCE_REQUEST cannot be read");
         return;
     }
-    evidence_report(agent->crews, message->round, &agent->post);
+    if (agent->evidence == NULL)
+        agent->evidence = evidence_desk_create(agent->loop, &agent->post);
+    evidence_desk_ask(agent->evidence, agent->crews, message);
     hvdrun__evidence_request__free_unpacked(message, NULL);
 }
 

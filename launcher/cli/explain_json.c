@@ -116,6 +116,19 @@ static void take_first(struct explain_case *out)
     out->facts.when_s = number_of(out->evidence, "time");
 }
 
+/* Files that the evidence has besides its own. */
+static void take_files(struct explain_case *out)
+{
+    const json_t *flights = json_object_get(out->evidence, "flight_recorder"),
+                 *hosts = json_object_get(out->evidence, "hosts");
+    for (size_t i = 0; i < json_array_size(flights); i++)
+        out->facts.flights += known(json_array_get(flights, i), "file") != NULL;
+    if (strcmp(control_text_of(out->evidence, "rank_by", ""), "nccl") != 0)
+        return;
+    for (size_t i = 0; i < json_array_size(hosts) && out->facts.nccl == NULL; i++)
+        out->facts.nccl = known(json_array_get(hosts, i), "ras");
+}
+
 static void take_end(struct explain_case *out, enum job_record_state state)
 {
     const json_t *job = json_object_get(out->report, "job");
@@ -208,6 +221,7 @@ void explain_json_take(json_t *record, enum job_record_state state, json_t *evid
     take_ranks(out);
     take_hosts(out);
     take_differences(out);
+    take_files(out);
     if (out->facts.rank >= 0 && lines != NULL)
         lines_of_file(lines, out->facts.rank, &out->facts.lines);
     else if (out->facts.rank >= 0)

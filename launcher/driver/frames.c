@@ -32,6 +32,7 @@ static const struct frame_rule common[FRAME_RULES] = {
     [FRAME_STATE_REPORT] = {looks_report, EPOCHS_OF_WORKERS, NODE_STARTING, false},
 
     [FRAME_EVIDENCE] = {evidence_folder_take, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_EVIDENCE_FILE] = {evidence_folder_file, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_PULSE] = {hang_watch_pulse, EPOCHS_OF_WORKERS, NODE_STARTING, false},
 
     [FRAME_STARTED] = {exits_started, EPOCHS_OF_WORKERS, NODE_RUNNING, false},

@@ -11,6 +11,12 @@
 
 #define EVIDENCE_ITEM_MAX ((size_t)32 << 10) /* bytes of one text */
 
+/* What EVIDENCE_FILE has. */
+enum evidence_file_kind {
+    EVIDENCE_FILE_FLIGHT = 1, /* a dump of PyTorch's flight recorder */
+    EVIDENCE_FILE_RAS = 2,    /* the answer of NCCL's RAS, JSON */
+};
+
 /* `name` is static. The text has whole lines, and is borrowed. */
 typedef void evidence_take(void *context, const char *name, const char *text);
 

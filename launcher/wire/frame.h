@@ -53,7 +53,7 @@
     X(FRAME_RANKS_ENDED, 56) X(FRAME_STALL, 57) X(FRAME_PROGRESS, 62)                              \
     X(FRAME_SAMPLE, 64) X(FRAME_SAMPLED, 65)                                       \
     X(FRAME_PULSE_REQUEST, 70) X(FRAME_PULSE, 71)  \
-    X(FRAME_EVIDENCE_REQUEST, 74) X(FRAME_EVIDENCE, 75)
+    X(FRAME_EVIDENCE_REQUEST, 74) X(FRAME_EVIDENCE, 75) X(FRAME_EVIDENCE_FILE, 76)
 /* clang-format on */
 
 enum frame_type {

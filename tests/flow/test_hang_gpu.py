@@ -3,6 +3,7 @@
 and NCCL is a server that gives answers of the real one (tests/fuzz/corpus/ras)."""
 # ctest waits
 
+import json
 import os
 import re
 import sys
@@ -87,6 +88,19 @@ class Nccl(Gpus):
         self.expect_said(result, r"the job hangs: no rank has shown progress for --hang-timeout 2.0 s; rank 1 on \S+ is "
                                  r"behind: 899 of 900 allreduces; in nccl.py:\d+ load")
 
+    def test_the_answer_is_evidence(self):
+        """The folder has what NCCL says, byte for byte, and the story of the hang names that file."""
+        self.expect(self.run_nccl("hung", "--hang-timeout", 2, "--evidence", self.box.path("evidence")), 119)
+        folder = self.box.path("evidence", os.listdir(self.box.path("evidence"))[0])
+        facts = self.read_json(os.path.join(folder, "facts.json"))
+        self.assertEqual((facts["rank"], facts["rank_by"], facts["hosts"][0]["ras"]), (1, "nccl", "ras_0.json"))
+        with open(os.path.join(SOURCE, "tests/fuzz/corpus/ras/hung")) as file:
+            communicators = json.loads("{" + file.read().partition("{")[2])["communicators"]
+        answer = self.read_json(os.path.join(folder, "ras_0.json"))
+        self.assertEqual([rank["collective_counts"] for rank in answer["communicators"][0]["ranks"]],
+                         [rank["collective_counts"] for rank in communicators[0]["ranks"]])
+        self.assertIn("ras_0.json has NCCL's own numbers", self.run_job("explain", folder).stdout)
+
     def test_operations_are_progress(self):
         """Only while they go on."""
         self.expect(self.run_nccl("goes on", "--hang-timeout", 5, seconds=11), 0)
@@ -95,9 +109,11 @@ class Nccl(Gpus):
         """The hang is found all the same, by other evidence."""
         for manner in ("silent", "garbage", "flood"):
             with self.subTest(manner):
-                result = self.run_nccl(manner, "--hang-timeout", 2)
+                result = self.run_nccl(manner, "--hang-timeout", 2, "--evidence", self.box.path(manner))
                 self.expect(result, 119)
                 self.expect_not_said(result, "allreduces")
+                folder, = os.listdir(self.box.path(manner))
+                self.assertEqual([name for name in os.listdir(self.box.path(manner, folder)) if "ras" in name], [])
                 for rank in range(2):
                     os.unlink(self.box.path(f"pid.{rank}"))
 

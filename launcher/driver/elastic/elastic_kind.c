@@ -275,7 +275,8 @@ static void dump(struct job *job, int rank, char *text_take)
 {
     struct elastic_job *own = of(job);
     char *text AUTO_FREE = text_take;
-    struct evidence_cause cause = {EVIDENCE_FAILURE, text, rank, true};
+    struct evidence_cause cause = {
+        .kind = EVIDENCE_FAILURE, .text = text, .rank = rank, .once = true};
     if (job->state != JOB_RUNNING || own->dumped == job->epoch)
         return;
     own->dumped = job->epoch;

@@ -6,6 +6,8 @@
  *   facts.json    what happened, the ranks, the hosts, variables that differ between hosts
  *   stacks.txt    the two looks
  *   lines.txt     the last lines of the ranks
+ *   flight_recorder/rank_N   the dump of PyTorch's flight recorder of a rank
+ *   ras_N.json    what NCCL says on the Nth host
  *   report.json   the report of the whole job, once it has ended
  *
  * The folder is below --evidence. Without this option there is one after a hang and with
@@ -21,13 +23,16 @@
 
 #define EVIDENCE_FOLDERS_MAX 8 /* of a job */
 #define EVIDENCE_FILE_MAX ((size_t)4 << 20)
-#define EVIDENCE_PAUSE_MS 1000 /* between the two looks */
+#define EVIDENCE_DUMPS_MAX ((size_t)256 << 20) /* of all other files of a folder together */
+#define EVIDENCE_PAUSE_MS 1000                 /* between the two looks */
+#define EVIDENCE_DUMPS_MS 12000                /* for these files, after the looks */
 
 struct evidence_cause {
     enum evidence_kind kind;
     const char *text;
-    int rank;  /* -1: none */
-    bool once; /* one look is enough: the ranks are ended meanwhile */
+    int rank;     /* -1: none */
+    bool once;    /* one look is enough: the ranks are ended meanwhile */
+    bool by_nccl; /* NCCL has named the rank */
 };
 
 /* `place` returns the folder for jobs without --evidence, which the caller frees; NULL: there is
@@ -48,5 +53,6 @@ void evidence_folder_end(struct job *job);
 /* The paths of the folders. */
 const struct strv *evidence_folder_paths(const struct job *job);
 
-/* EVIDENCE */
+/* EVIDENCE, EVIDENCE_FILE */
 int evidence_folder_take(struct job *job, struct node_link *node, const struct agent_frame *frame);
+int evidence_folder_file(struct job *job, struct node_link *node, const struct agent_frame *frame);

@@ -120,8 +120,8 @@ static const struct stall *find_stall(const struct job *job)
     }
 }
 
-int hang_culprit(const struct job *job, const struct hang *hang, const struct ras_facts *ras,
-                 const struct look *look, struct buf *out)
+struct culprit hang_culprit(const struct job *job, const struct hang *hang,
+                            const struct ras_facts *ras, const struct look *look, struct buf *out)
 {
     size_t size = (size_t)job->ranks.size + 1;
     struct culprit_rank *ranks AUTO_FREE = mem_array(size, sizeof(*ranks));
@@ -140,5 +140,5 @@ int hang_culprit(const struct job *job, const struct hang *hang, const struct ra
     struct culprit culprit = culprit_find(ranks, count, found != NULL ? &stall : NULL, out);
     for (size_t i = 0; i < size; i++)
         free(where[i]);
-    return culprit.rank;
+    return culprit;
 }

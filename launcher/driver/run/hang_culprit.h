@@ -5,8 +5,9 @@
 #include "driver/job/job.h"
 #include "driver/run/look.h"
 #include "driver/run/ras_facts.h"
+#include "model/hang/culprit.h"
 #include "model/hang/hang.h"
 
-/* Appends what model/hang/culprit.h says. Returns the rank to blame; -1: none. */
-int hang_culprit(const struct job *job, const struct hang *hang, const struct ras_facts *ras,
-                 const struct look *look, struct buf *out);
+/* Appends what model/hang/culprit.h says, and returns the same. */
+struct culprit hang_culprit(const struct job *job, const struct hang *hang,
+                            const struct ras_facts *ras, const struct look *look, struct buf *out);

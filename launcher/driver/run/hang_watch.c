@@ -12,6 +12,7 @@
 #include "driver/run/evidence_folder.h"
 #include "driver/run/exits.h"
 #include "driver/run/hang_culprit.h"
+#include "driver/run/hang_stir.h"
 #include "driver/run/look.h"
 #include "driver/run/ras_facts.h"
 #include "driver/tell/events.h"
@@ -25,6 +26,7 @@ struct hang_watch {
     struct expects *expects; /* NULL: none */
     struct hang *hang;
     struct ras_facts *ras;
+    struct hang_stir *stir;
     struct loop_timer *tick;
     uint64_t *places; /* of the ranks in the look that is being read */
     bool looks;       /* one is under way */
@@ -74,15 +76,15 @@ static void put_cause(const struct hang_watch *watch, struct buf *out)
                    (double)expects_limit_ms(watch->expects, unmet) / 1000);
 }
 
-/* The text of a hang, for the user; free it. `look` may be NULL. `*rank`: the one to blame, or -1.
- */
-static char *hang_text(const struct hang_watch *watch, const struct look *look, int *rank)
+/* The text of a hang, for the user; free it. `look` may be NULL. */
+static char *hang_text(const struct hang_watch *watch, const struct look *look,
+                       struct culprit *found)
 {
     struct buf culprit AUTO_BUF = BUF_INIT(TEXT_MAX), cause AUTO_BUF = BUF_INIT(TEXT_MAX);
     put_cause(watch, &cause);
-    *rank = -1;
+    *found = (struct culprit){.kind = CULPRIT_NONE, .rank = -1};
     if (look != NULL)
-        *rank = hang_culprit(watch->job, watch->hang, watch->ras, look, &culprit);
+        *found = hang_culprit(watch->job, watch->hang, watch->ras, look, &culprit);
     return mem_printf("the job hangs: %s%s%s", buf_text(&cause), look != NULL ? "; " : "",
                       buf_text(&culprit));
 }
@@ -102,6 +104,7 @@ static void collected(void *context)
 {
     struct hang_watch *watch = context;
     struct job *job = watch->job;
+    hang_stir_asks(watch->stir, false);
     if (job->settings->on_hang != SET_ON_HANG_KILL)
         log_warning(&job->log, "%s", watch->text);
     else if (job->state == JOB_RUNNING)
@@ -115,10 +118,16 @@ static void shown(void *context, const struct look *look)
     struct hang_watch *watch = context;
     struct job *job = watch->job;
     free(watch->text);
-    watch->text = hang_text(watch, look, &watch->rank);
+    struct culprit culprit;
+    watch->text = hang_text(watch, look, &culprit);
+    watch->rank = culprit.rank;
     look_show(look);
     events_hung(job->events, watch->text);
-    struct evidence_cause cause = {EVIDENCE_HANG, watch->text, watch->rank, false};
+    struct evidence_cause cause = {.kind = EVIDENCE_HANG,
+                                   .text = watch->text,
+                                   .rank = watch->rank,
+                                   .by_nccl = culprit.kind == CULPRIT_LAUNCHED};
+    hang_stir_asks(watch->stir, true);
     evidence_folder_collect(job, &cause, look, collected, watch);
 }
 
@@ -126,8 +135,8 @@ static void found(struct hang_watch *watch)
 {
     struct job *job = watch->job;
     if (job->settings->on_hang == SET_ON_HANG_WARN) {
-        int rank;
-        char *text AUTO_FREE = hang_text(watch, NULL, &rank);
+        struct culprit none;
+        char *text AUTO_FREE = hang_text(watch, NULL, &none);
         events_hung(job->events, text);
         log_warning(&job->log, "%s", text);
     } else {
@@ -190,7 +199,8 @@ int hang_watch_open(struct job *job, struct error *err)
     *watch = (struct hang_watch){.job = job,
                                  .expects = expects,
                                  .hang = hang_create(&limits, expects),
-                                 .ras = ras_facts_create()};
+                                 .ras = ras_facts_create(),
+                                 .stir = hang_stir_create()};
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));
     job->hang_watch = watch;
@@ -204,6 +214,7 @@ void hang_watch_destroy(struct hang_watch *watch)
     loop_timer_destroy(watch->tick);
     hang_destroy(watch->hang);
     ras_facts_destroy(watch->ras);
+    hang_stir_destroy(watch->stir);
     expects_destroy(watch->expects);
     free(watch->text);
     free(watch);
@@ -243,6 +254,7 @@ static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse)
                                  .has_gpu = pulse->has_gpu,
                                  .gpu_power_mw = pulse->gpu_power_mw,
                                  .gpu_memory_use = pulse->gpu_memory_use};
+    hang_stir_take(watch->stir, (int)pulse->seat, &sample.output, &sample.io_bytes);
     hang_sample(watch->hang, (int)pulse->seat, &sample, job_running_ms(watch->job));
 }
 

@@ -87,6 +87,8 @@ static void put_common(struct prepare_body *body, const struct job *job,
     message.limits = parts->limit_pointers;
     message.n_limits = parts->limit_count;
     message.mpi_controller = settings->controller == SET_CONTROLLER_MPI;
+    message.evidence =
+        settings->evidence != NULL || settings->hang_timeout > 0 || settings->dump_on_failure;
     message.keep_scheduler_env = settings->keep_scheduler_env;
     message.master_port = (uint32_t)settings->master_port;
     message.hold_port = settings->port_hold;

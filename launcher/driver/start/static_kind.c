@@ -149,7 +149,8 @@ static void looked(void *context, const struct look *look)
 {
     struct job *job = context;
     const struct static_job *own = of(job);
-    struct evidence_cause cause = {EVIDENCE_FAILURE, own->failure, own->failed_rank, false};
+    struct evidence_cause cause = {
+        .kind = EVIDENCE_FAILURE, .text = own->failure, .rank = own->failed_rank};
     if (job->settings->dump_on_failure)
         look_show(look);
     evidence_folder_collect(job, &cause, look, collected, job);

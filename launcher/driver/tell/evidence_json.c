@@ -60,6 +60,29 @@ static json_t *hosts_json(const struct job *job, const struct evidence_facts *fa
         json_object_set_new(object, "answered", json_boolean(answer != NULL));
         for (size_t j = 0; answer != NULL && j < answer->n_items; j++)
             json_object_set_new(object, answer->items[j]->name, json_text(answer->items[j]->text));
+        for (size_t j = 0; j < facts->file_count; j++) {
+            const struct evidence_file *file = &facts->files[j];
+            if (file->rank < 0 && file->node == i && file->name != NULL)
+                json_object_set_new(object, "ras", json_text(file->name));
+        }
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+/* What PyTorch's flight recorder has written for each rank. */
+static json_t *flights_json(const struct job *job, const struct evidence_facts *facts)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < facts->file_count; i++) {
+        const struct evidence_file *file = &facts->files[i];
+        if (file->rank < 0)
+            continue;
+        json_t *object = json_object();
+        json_object_set_new(object, "rank", json_integer(file->rank));
+        json_object_set_new(object, "host", json_text(job->nodes[file->node]->host));
+        json_object_set_new(object, file->name != NULL ? "file" : "missing",
+                            json_text(file->name != NULL ? file->name : file->missing));
         json_array_append_new(list, object);
     }
     return list;
@@ -121,10 +144,12 @@ char *evidence_json_facts(const struct job *job, const struct evidence_facts *fa
     json_object_set_new(root, "kind", json_string(kinds[facts->kind]));
     json_object_set_new(root, "text", json_text(facts->text));
     json_object_set_new(root, "rank", facts->rank >= 0 ? json_integer(facts->rank) : json_null());
+    json_object_set_new(root, "rank_by", facts->by_nccl ? json_string("nccl") : json_null());
     json_object_set_new(root, "epoch", json_integer(job->epoch));
     json_object_set_new(root, "size", json_integer(job->plan->size));
     json_object_set_new(root, "ranks", ranks_json(job));
     json_object_set_new(root, "hosts", hosts_json(job, facts));
+    json_object_set_new(root, "flight_recorder", flights_json(job, facts));
     json_object_set_new(root, "environment", environment_json(job, facts));
     return dump_take(root);
 }

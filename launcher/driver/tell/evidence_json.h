@@ -12,6 +12,13 @@ struct json_t;
 
 enum evidence_kind { EVIDENCE_FAILURE, EVIDENCE_HANG, EVIDENCE_TIMEOUT };
 
+struct evidence_file {
+    int node;      /* its index */
+    int rank;      /* -1: it is about the host */
+    char *name;    /* in the folder; NULL: it is missing */
+    char *missing; /* why */
+};
+
 struct evidence_facts { /* all borrowed */
     enum evidence_kind kind;
     const char *text;                 /* what has happened, one line */
@@ -19,6 +26,9 @@ struct evidence_facts { /* all borrowed */
     int64_t when_ns;                  /* the wall clock */
     Hvdrun__Evidence *const *answers; /* by the node's index; NULL: none came */
     int answer_count;
+    const struct evidence_file *files;
+    size_t file_count;
+    bool by_nccl; /* NCCL has named the rank */
 };
 
 /* facts.json. The caller frees it. */

@@ -40,6 +40,7 @@ struct node_env_job {
     int master_port, jax_port; /* 0: none */
     int ras_port;              /* for NCCL's RAS; 0: none */
     const char *runtime_dir;   /* NULL: none */
+    bool records;              /* PyTorch's flight recorder is armed, with files in runtime_dir */
     const char *deadline_file; /* with the deadline of the node; NULL: none */
     const char *line_address;  /* of the line to the agent; NULL: none */
     int cpus_allowed;          /* 0: unknown */

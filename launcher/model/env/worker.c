@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/env/flight_recorder.h"
 #include "model/env/list.h"
 
 /* The kernel takes no single variable of 128 KiB (MAX_ARG_STRLEN); one that would be longer, such
@@ -168,6 +169,25 @@ static void put_status(struct worker_vars *vars, const struct node_env *env,
     }
 }
 
+struct filling {
+    struct worker_vars *vars;
+    const struct node_env *env;
+};
+
+static void put_own(void *context, char *pair_take)
+{
+    const struct filling *filling = context;
+    strv_add_take(&filling->vars->owned, pair_take);
+    put(filling->vars, filling->env, pair_take);
+}
+
+static void put_recorder(struct worker_vars *vars, const struct node_env *env)
+{
+    struct filling filling = {vars, env};
+    if (env->job.records && env->job.runtime_dir != NULL)
+        flight_recorder_arm(vars->items, vars->count, env->job.runtime_dir, put_own, &filling);
+}
+
 /* Programs that read the folder from this name get the one that they are started in. */
 static void put_folder(struct worker_vars *vars, const struct node_env *env, const char *wdir)
 {
@@ -189,6 +209,7 @@ struct worker_vars *worker_env_rank(const struct node_env *env, const struct wor
     put_folder(vars, env, rank->wdir);
     put_user(vars, env, rank->app_env);
     put_status(vars, env, rank);
+    put_recorder(vars, env);
     put_rank(vars, env, rank);
     for (char *const *pair = rank->extra; pair != NULL && *pair != NULL; pair++)
         put(vars, env, *pair);

@@ -83,6 +83,21 @@ static char *hang(const struct explain_facts *facts, const struct explain_rank *
                       rank->rank);
 }
 
+/* What NCCL and PyTorch know of the collectives. */
+static char *collectives(const struct explain_facts *facts, const struct explain_rank *rank)
+{
+    (void)rank;
+    const char *nccl = facts->nccl == NULL ? "" : facts->nccl;
+    char *counts AUTO_FREE =
+        mem_printf("%s%s", nccl, nccl[0] == '\0' ? "" : " has NCCL's own numbers of operations");
+    if (facts->flights == 0)
+        return nccl[0] == '\0' ? NULL : mem_strdup(counts);
+    return mem_printf("%s%sflight_recorder has the last collectives of %zu rank%s, and "
+                      "'torchfrtrace --prefix rank_ flight_recorder' compares them",
+                      counts, nccl[0] == '\0' ? "" : "; ", facts->flights,
+                      facts->flights == 1 ? "" : "s");
+}
+
 static char *timeout(const struct explain_facts *facts, const struct explain_rank *rank)
 {
     (void)rank;
@@ -163,9 +178,9 @@ static char *otherwise(const struct explain_facts *facts)
 void explain_advice(const struct explain_facts *facts, const struct explain_rank *rank,
                     void (*each)(void *context, const char *text), void *context)
 {
-    static rule *const rules[] = {out_of_memory, crash,       full_folder, hang,
-                                  timeout,       lost_host,   not_found,   own_error,
-                                  variables,     interrupted, gone,        success};
+    static rule *const rules[] = {out_of_memory, crash,     full_folder, hang,      collectives,
+                                  timeout,       lost_host, not_found,   own_error, variables,
+                                  interrupted,   gone,      success};
     int found = 0;
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         char *text AUTO_FREE = rules[i](facts, rank);

@@ -36,6 +36,21 @@ static void expect_part(const struct explain_facts *facts, const char *part)
     explain_story_destroy(&story);
 }
 
+/* With few words: both are about collectives. */
+static void test_nccl_and_pytorch(void **state)
+{
+    (void)state;
+    struct explain_facts facts = {.kind = "hang", .rank = -1, .has_folder = true};
+    facts.nccl = "ras_2.json";
+    expect_part(&facts, "ras_2.json has NCCL's own numbers of operations\n");
+    facts.flights = 1;
+    expect_part(&facts,
+                "operations; flight_recorder has the last collectives of 1 rank, and 'torch");
+    facts.nccl = NULL;
+    facts.flights = 7;
+    expect_part(&facts, "    flight_recorder has the last collectives of 7 ranks, and 'torch");
+}
+
 static void test_an_error_of_a_rank(void **state)
 {
     (void)state;
@@ -299,6 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_error_of_a_rank),
+        cmocka_unit_test(test_nccl_and_pytorch),
         cmocka_unit_test(test_nothing_is_known),
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_old_lines_of_the_kernel),

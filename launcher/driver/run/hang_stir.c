@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/run/hang_stir.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+#define LATE_SAMPLES 2 /* the answers lag behind, and so does the output */
+
+struct number {
+    uint64_t last, hidden;
+};
+
+struct seat {
+    struct number output, io_bytes;
+    int late;
+};
+
+struct hang_stir {
+    struct seat *seats;
+    int count;
+    bool asks;
+};
+
+struct hang_stir *hang_stir_create(void)
+{
+    struct hang_stir *stir = mem_alloc(sizeof(*stir));
+    *stir = (struct hang_stir){.count = 0};
+    return stir;
+}
+
+void hang_stir_destroy(struct hang_stir *stir)
+{
+    if (stir == NULL)
+        return;
+    free(stir->seats);
+    free(stir);
+}
+
+void hang_stir_asks(struct hang_stir *stir, bool asks)
+{
+    stir->asks = asks;
+    for (int i = 0; asks && i < stir->count; i++)
+        stir->seats[i].late = LATE_SAMPLES;
+}
+
+static void take(struct number *number, bool hide, uint64_t *value)
+{
+    if (*value < number->last) /* another worker has the seat */
+        number->hidden = 0;
+    else if (hide)
+        number->hidden += *value - number->last;
+    number->last = *value;
+    *value -= number->hidden;
+}
+
+void hang_stir_take(struct hang_stir *stir, int seat, uint64_t *output, uint64_t *io_bytes)
+{
+    while (stir->count <= seat) {
+        stir->seats = mem_resize_array(stir->seats, (size_t)stir->count + 1, sizeof(*stir->seats));
+        stir->seats[stir->count++] = (struct seat){.late = 0};
+    }
+    struct seat *its = &stir->seats[seat];
+    bool hide = stir->asks || its->late > 0;
+    if (!stir->asks && its->late > 0)
+        its->late--;
+    take(&its->output, hide, output);
+    take(&its->io_bytes, hide, io_bytes);
+}
