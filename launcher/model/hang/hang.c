@@ -36,7 +36,7 @@ struct hang {
     int64_t period_ms;
     struct rank *ranks;
     int count;
-    bool armed, warned, found;
+    bool sampled, armed, warned, found;
     struct expects *expects;
     int unmet; /* the expectation for which there is a verdict; -1: none */
     int64_t unmet_ms;
@@ -87,7 +87,8 @@ void hang_seat(struct hang *hang, int seat, bool runs)
     if (hang->ranks[seat].runs == runs)
         return;
     hang->ranks[seat] = (struct rank){.runs = runs};
-    expects_disarm(hang->expects);
+    if (hang->sampled) /* the first workers may have printed before anybody looked at them */
+        expects_disarm(hang->expects);
     bool any = false;
     for (int i = 0; i < hang->count; i++)
         any = any || hang->ranks[i].runs;
@@ -158,6 +159,7 @@ void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, 
     if (seat < 0 || seat >= hang->count || !hang->ranks[seat].runs)
         return;
     struct rank *rank = &hang->ranks[seat];
+    hang->sampled = true;
     int64_t elapsed = now_ms - rank->last_ms;
     bool unknown = !rank->sampled || is_another_worker(&rank->last, sample) ||
                    elapsed > GAP_PERIODS * hang->period_ms;

@@ -192,14 +192,24 @@ struct job {
     int64_t now;
 };
 
-static void begin(struct job *job, int64_t hang_ms)
+static void seats(struct job *job)
+{
+    hang_seat(job->hang, 0, true);
+    hang_seat(job->hang, 1, true);
+}
+
+static void begin_empty(struct job *job, int64_t hang_ms)
 {
     struct hang_limits limits = {0, hang_ms};
     *job = (struct job){.expects = create("step:40s", NULL), .now = 1000};
     job->hang = hang_create(&limits, job->expects);
     assert_int_equal(hang_period_ms(job->hang), 1000);
-    hang_seat(job->hang, 0, true);
-    hang_seat(job->hang, 1, true);
+}
+
+static void begin(struct job *job, int64_t hang_ms)
+{
+    begin_empty(job, hang_ms);
+    seats(job);
 }
 
 static void end(struct job *job)
@@ -269,6 +279,22 @@ static void test_a_rank_that_starts_or_ends(void **state)
     end(&job);
 }
 
+/* All ranks have printed before anybody looks at them. */
+static void test_lines_before_the_first_sample(void **state)
+{
+    (void)state;
+    struct job job;
+    begin_empty(&job, 0);
+    say(job.expects, 1, "step\n", job.now);
+    seats(&job);
+    assert_int_equal(run(&job, 100, 2), 41); /* the time begins with the first sample */
+    hang_seat(job.hang, 1, false);
+    say(job.expects, 0, "step\n", job.now);
+    hang_seat(job.hang, 1, true); /* a later one has to begin first */
+    assert_int_equal(run(&job, 100, 2), -1);
+    end(&job);
+}
+
 static void test_a_debugger(void **state)
 {
     (void)state;
@@ -314,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_verdict),
         cmocka_unit_test(test_silent_hosts),
         cmocka_unit_test(test_a_rank_that_starts_or_ends),
+        cmocka_unit_test(test_lines_before_the_first_sample),
         cmocka_unit_test(test_a_debugger),
         cmocka_unit_test(test_with_silence),
     };
