@@ -73,7 +73,9 @@ def test_optimizer_state(name, wrapped, rank, size):
 
 def all_optimizers():
     """Every class of torch.optim that has a state which can be shared."""
-    refused = (torch.optim.LBFGS, torch.optim.SparseAdam)
+    refused = [torch.optim.LBFGS, torch.optim.SparseAdam]
+    if hasattr(torch.optim, "Muon"):  # only for matrices, and the model has a bias
+        refused.append(torch.optim.Muon)
     found = {one for one in vars(torch.optim).values() if isinstance(one, type) and one is not torch.optim.Optimizer}
     return sorted((one for one in found if one not in refused), key=lambda one: one.__name__)
 
