@@ -92,7 +92,7 @@ struct agent_start {
 /* Without a title of its own, ps shows the agent as a second launcher. */
 static int agent_main(void *context, const char *host, int fd)
 {
-    const struct agent_start *start = context;
+    struct agent_start *start = context;
     char *title AUTO_FREE = mem_printf("hvdrun: agent of %s", host);
     process_title_set(&start->title, title);
     struct agent_config config = {.read_fd = fd,

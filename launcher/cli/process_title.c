@@ -23,10 +23,7 @@ struct process_title process_title_of(char *const *argv, char *const *envp)
     return title;
 }
 
-/* setenv() puts another list into `environ`, and would lose this one. */
-static char **moved;
-
-static void move_environment(void)
+static char **move_environment(void)
 {
     size_t count = 0;
     while (environ != NULL && environ[count] != NULL)
@@ -34,18 +31,18 @@ static void move_environment(void)
     char **copy = mem_array(count + 1, sizeof(*copy));
     for (size_t i = 0; i < count; i++)
         copy[i] = mem_strdup(environ[i]);
-    environ = moved = copy;
+    return environ = copy;
 }
 
 /* The kernel shows all bytes of argv, and ps drops the NULs at their end. But if the last byte is
  * not NUL, the kernel goes on to the first NUL, so a longer text may use the room of the
  * environment. */
-void process_title_set(const struct process_title *title, const char *text)
+void process_title_set(struct process_title *title, const char *text)
 {
     size_t length = strlen(text);
     if (title->room == 0)
         return;
-    move_environment();
+    title->environment = move_environment();
     if (length > title->room - 1)
         length = title->room - 1;
     memset(title->area, 0, title->room);
