@@ -95,7 +95,7 @@ static void read_threads(struct python *python, pid_t pid, struct process_stacks
 {
     struct python_thread *threads = NULL;
     struct task leader;
-    size_t count = 0, stacks = 0;
+    size_t count = 0, stacks = 0, unknown = 0;
     uint64_t loop = 0, found = 0;
     if (task_read(pid, pid, &leader) < 0 || python_threads(python, &threads, &count) < 0) {
         out->trouble = mem_strdup("the list of its threads cannot be read");
@@ -107,13 +107,14 @@ static void read_threads(struct python *python, pid_t pid, struct process_stacks
         read_thread(python, pid, &leader, &threads[i], thread, &loop);
         found = loop != 0 ? loop : found;
         stacks += thread->frames != NULL ? 1 : 0;
+        unknown += thread->frames == NULL && !thread->running ? 1 : 0;
     }
     free(threads);
     if (found != 0) /* one list has the tasks of all event loops */
         asyncio_tasks(python, found, add_task, out);
     if (count == 0)
         out->trouble = mem_strdup("its interpreter has not started, or has ended");
-    else if (stacks == 0)
+    else if (stacks == 0 && unknown > 0) /* threads that run may change too fast */
         out->trouble = mem_strdup("its frames cannot be read");
 }
 

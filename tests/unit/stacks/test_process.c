@@ -145,6 +145,29 @@ static void test_a_python_that_runs(void **state)
     python_child_end(pid);
 }
 
+/* One thread whose calls are shorter than one look at them: no look is a whole one. It runs, so
+ * nobody may say that its frames cannot be read. */
+static void test_a_python_that_changes_too_fast(void **state)
+{
+    (void)state;
+    pid_t pid = start("import os\n"
+                      "def deep(n): return deep(n - 1) if n else 0\n"
+                      "os.write(1, b'.')\n"
+                      "while True: deep(20)\n",
+                      false);
+    if (pid < 0)
+        skip();
+    for (int round = 0; round < 100; round++) {
+        struct process_stacks stacks;
+        assert_int_equal(read_now(pid, &stacks), 1);
+        assert_null(stacks.trouble);
+        assert_int_equal(stacks.count, 1);
+        assert_true(stacks.threads[0].frames != NULL || stacks.threads[0].running);
+        process_stacks_destroy(&stacks);
+    }
+    python_child_end(pid);
+}
+
 static void test_a_deep_stack(void **state)
 {
     (void)state;
@@ -270,6 +293,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_python_that_waits, python_children_end),
         cmocka_unit_test_teardown(test_the_holder_of_the_gil, python_children_end),
         cmocka_unit_test_teardown(test_a_python_that_runs, python_children_end),
+        cmocka_unit_test_teardown(test_a_python_that_changes_too_fast, python_children_end),
         cmocka_unit_test_teardown(test_a_deep_stack, python_children_end),
         cmocka_unit_test_teardown(test_no_python, python_children_end),
         cmocka_unit_test_teardown(test_nothing_is_stopped, python_children_end),
