@@ -20,6 +20,7 @@
 #define TRIES 100
 #define REMOVE_TRIES 3
 #define MIB (1 << 20)
+#define PARENT_PREFIX "hvdrun-" /* of the folder of all jobs; then the number of the user */
 
 struct runtime_dir {
     char *path, *place;
@@ -74,7 +75,9 @@ void runtime_dir_remove(const char *path)
         return;
     memcpy(parent, path, (size_t)(slash - path));
     parent[slash - path] = '\0';
-    remove_parent(parent);
+    const char *name = strrchr(parent, '/');
+    if (strncmp(name != NULL ? name + 1 : parent, PARENT_PREFIX, strlen(PARENT_PREFIX)) == 0)
+        remove_parent(parent);
 }
 
 static const char *temporary_place(void)
@@ -224,14 +227,14 @@ int runtime_dir_open_kept(const char *name, struct error *err)
 
 char *runtime_dir_base(void)
 {
-    return mem_printf("%s/hvdrun-%u", temporary_place(), (unsigned)geteuid());
+    return mem_printf("%s/" PARENT_PREFIX "%u", temporary_place(), (unsigned)geteuid());
 }
 
 void runtime_dir_sweep(void)
 {
     const char *const places[] = {temporary_place(), RUNTIME_DIR_SHARED_MEMORY};
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        char *path AUTO_FREE = mem_printf("%s/hvdrun-%u", places[i], (unsigned)geteuid());
+        char *path AUTO_FREE = mem_printf("%s/" PARENT_PREFIX "%u", places[i], (unsigned)geteuid());
         int parent AUTO_FD = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (!is_ours_alone(parent))
             continue; /* what is in there may belong to any user */
@@ -247,7 +250,7 @@ struct runtime_dir *runtime_dir_create(struct error *err)
 
 struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)
 {
-    char *parent_path AUTO_FREE = mem_printf("%s/hvdrun-%u", place, (unsigned)geteuid());
+    char *parent_path AUTO_FREE = mem_printf("%s/" PARENT_PREFIX "%u", place, (unsigned)geteuid());
     int errnum = 0;
     for (int i = 0; i < TRIES; i++) {
         /* The last job to end removes the parent, perhaps while we are in between: start over. */

@@ -271,7 +271,7 @@ static void test_no_descriptors(void **state)
 static void test_remove(void **state)
 {
     const struct fixture *f = *state;
-    char *parent AUTO_FREE = make_folder(f->place, "p");
+    char *parent AUTO_FREE = make_folder(f->place, "hvdrun-7");
     char *one AUTO_FREE = make_folder(parent, "1"), *two AUTO_FREE = make_folder(parent, "2");
     char *deep = mem_strdup(one);
     for (int i = 0; i < 20; i++) {
@@ -288,6 +288,17 @@ static void test_remove(void **state)
     assert_true(exists(two));
     runtime_dir_remove(two);
     assert_false(exists(parent));
+}
+
+/* In a container, /tmp may be empty, and root may remove it. */
+static void test_a_parent_of_somebody_else_stays(void **state)
+{
+    const struct fixture *f = *state;
+    char *parent AUTO_FREE = make_folder(f->place, "tmp");
+    char *only AUTO_FREE = make_folder(parent, "1");
+    runtime_dir_remove(only);
+    assert_false(exists(only));
+    assert_int_equal(rmdir(parent), 0);
 }
 
 /* Jobs that begin and end all the time, each removing the parent when it was the last one: every
@@ -337,6 +348,7 @@ int main(void)
         TEST(test_another_users_parent_is_refused),
         TEST(test_no_descriptors),
         TEST(test_remove),
+        TEST(test_a_parent_of_somebody_else_stays),
         TEST(test_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
