@@ -4,56 +4,28 @@
 # collective with each type, what is refused, streams, killed ranks, an elastic job, and the bandwidth
 # beside bare NCCL. Ends with 1 when something fails. Before: cmake --preset dev && cmake --build
 # build/dev && cmake --build build/dev --target bench_hvd_nccl
-set -uo pipefail
-
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-build="${1:-$here/../../build/dev}"
+# shellcheck source=tests/gpu/job.sh
+source "$(dirname "$0")/job.sh" "$@"
 rounds="${ROUNDS:-11}"
-count="$(nvidia-smi --query-gpu=index --format=csv,noheader | grep -c .)"
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
-bad=0
-
-job() { # RANKS ARGUMENT...
-    local ranks="$1"
-    shift
-    timeout 120 "$build/hvdrun" -np "$ranks" --controller gloo "$@"
-}
-
-check() { # WHAT HOW-MANY COMMAND...: so many ranks say that all is right
-    local what="$1" wanted="$2" found start
-    shift 2
-    start="$(date +%s%N)"
-    "$@" >"$scratch/out" 2>&1
-    found="$(grep -c 'all right' "$scratch/out")"
-    if [[ "$found" == "$wanted" ]]; then
-        echo "right: $what, $((($(date +%s%N) - start) / 1000000)) ms"
-        grep 'the last step' "$scratch/out" || true
-    else
-        bad=1
-        printf 'WRONG: %s: %s of %s ranks\n' "$what" "$found" "$wanted"
-        tail -20 "$scratch/out"
-    fi
-}
-
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+right="all right"
 gpu="$build/tests/hvd/hvd_test_gpu"
 
 run_all() {
-    check "collectives, 1 rank" 1 job 1 "$build/tests/hvd/hvd_test_collectives" gpu
-    check "collectives, $count ranks" "$count" job "$count" "$build/tests/hvd/hvd_test_collectives" gpu
-    check "Adasum, $count ranks" "$count" job "$count" "$build/tests/hvd/hvd_test_adasum" gpu
+    check "collectives, 1 rank" 1 "$right" job 1 "$build/tests/hvd/hvd_test_collectives" gpu
+    check "collectives, $count ranks" "$count" "$right" job "$count" "$build/tests/hvd/hvd_test_collectives" gpu
+    check "Adasum, $count ranks" "$count" "$right" job "$count" "$build/tests/hvd/hvd_test_adasum" gpu
     for case in rules streams join; do
-        check "$case" "$count" job "$count" "$gpu" "$case"
+        check "$case" "$count" "$right" job "$count" "$gpu" "$case"
     done
     for number in 0 1 2 3; do
-        check "rank $((number % count)) is killed" "$((count - 1))" job "$count" "$gpu" killed "$number"
+        check "rank $((number % count)) is killed" "$((count - 1))" "$right" job "$count" "$gpu" killed "$number"
+        grep 'the last step' "$scratch/out"
     done
     if python3 -c 'import torch' 2>/dev/null; then
-        check "tensors of PyTorch" "$count" job "$count" python3 "$here/torch_tensors.py" "$build/lib/libhvd.so"
+        check "tensors of PyTorch" "$count" "$right" job "$count" python3 "$here/torch_tensors.py" "$build/lib/libhvd.so"
     fi
     rm -rf "$scratch/once"
-    HVD_TEST_ONCE="$scratch/once" check "elastic" "$count" \
+    HVD_TEST_ONCE="$scratch/once" check "elastic" "$count" "$right" \
         job "$count" --min-np 1 --max-np "$count" -H "localhost:$count" "$gpu" elastic 30
 
     echo "rounds of $count ranks, in microseconds"
