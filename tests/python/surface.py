@@ -128,7 +128,13 @@ _DistributedOptimizer(params, named_parameters, compression, backward_passes_per
 _DistributedAdasumOptimizer(params, named_parameters, compression, backward_passes_per_step=1)
 """,
     "horovod.torch.sync_batch_norm": "SyncBatchNorm",
-    "horovod.torch.mpi_ops": "_basics",
+    "horovod.torch.mpi_ops": """
+_basics
+ProcessSet
+global_process_set
+add_process_set(process_set)
+remove_process_set(process_set)
+""",
     "horovod.common.basics": "HorovodBasics",
     "horovod.common.elastic": """
 State
@@ -138,6 +144,7 @@ run_fn(func, reset)
     "horovod.common.exceptions": """
 HorovodInternalError
 HostsUpdatedInterrupt(skip_sync=False)
+HorovodVersionMismatchError(name, version, installed_version)
 """,
     "horovod.common.process_sets": """
 ProcessSet

@@ -174,6 +174,8 @@ def test_what_scripts_look_at():
     from horovod.torch.optimizer import _DistributedOptimizer
 
     assert isinstance(_DistributedOptimizer, type)
+    assert (optimizer.op, optimizer.gradient_predivide_factor, optimizer.sparse_as_dense) == (hvd.Average, 1.0, False)
+    assert optimizer.process_set is hvd.global_process_set and optimizer.backward_passes_per_step == 1
 
 
 def test_an_optimizer_of_a_subclass(rank, size):
@@ -207,6 +209,14 @@ def test_without_names_and_with_bad_names(rank):
         with pytest.raises(ValueError, match=word):
             make(names)
     make(named + [("other", torch.nn.Parameter(torch.ones(1)))])
+
+
+def test_before_init():
+    """A script that forgets it must not train alone."""
+    hvd.shutdown()
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
+    with pytest.raises(ValueError, match=r"hvd.init\(\)"):
+        hvd.DistributedOptimizer(optimizer)
 
 
 def test_bad_options():

@@ -104,6 +104,17 @@ def test_static_sets(size):
         hvd.allreduce(torch.ones(1), process_set=one)
 
 
+def test_the_global_set(rank, size):
+    everyone = hvd.global_process_set
+    assert (everyone.process_set_id, everyone.ranks) == (0, list(range(size)))
+    assert (everyone.size(), everyone.rank(), everyone.included()) == (size, rank, True)
+    hvd.shutdown()
+    assert everyone.process_set_id == 0
+    for ask in (everyone.size, everyone.rank, everyone.included):
+        with pytest.raises(ValueError, match=r"hvd.init\(\)"):
+            ask()
+
+
 def test_bad_sets(rank, size):
     with pytest.raises(ValueError):
         hvd.ProcessSet(["a"])

@@ -15,3 +15,12 @@ class HostsUpdatedInterrupt(RuntimeError):
     def __init__(self, skip_sync=False):
         super().__init__("hosts have joined or left the job")
         self.skip_sync = skip_sync
+
+
+class HorovodVersionMismatchError(ImportError):
+    """Horovod was compiled for another version of a framework. This package is not compiled, so only scripts
+    raise it; they may also catch it."""
+
+    def __init__(self, name, version, installed_version):
+        super().__init__(f"Horovod was made for {name} {installed_version}, and this is {version}", name=name)
+        self.version, self.installed_version = version, installed_version

@@ -9,7 +9,6 @@ class ProcessSet:
     """A set of global ranks. It can be used after hvd.init(process_sets=[...]) or add_process_set()."""
 
     process_set_id = None  # None: it is not registered
-    ranks = None
     mpi_comm = None
 
     def __init__(self, ranks_or_comm):
@@ -30,7 +29,10 @@ class ProcessSet:
 
     def size(self):
         """The number of members; None if the set is not registered."""
-        return None if self.process_set_id is None else len(self.ranks)
+        if self.process_set_id is None:
+            return None
+        _basics.size()  # ValueError: it must be initialized, also for the global set
+        return len(self.ranks)
 
     def rank(self):
         """This process's number in the set; None if the set is not registered."""
@@ -42,20 +44,20 @@ class ProcessSet:
 
     def included(self):
         """Whether this process is a member."""
-        return self.ranks is not None and _basics.rank() in self.ranks
+        return _basics.rank() in self.ranks
 
     def __str__(self):
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
 
 
-_registered = weakref.WeakSet()
+_registered = weakref.WeakSet()  # without the global one, whose number never changes
 global_process_set = ProcessSet([])
-global_process_set.ranks = None
+global_process_set.process_set_id = 0
 
 
 def begin(sets, may_exist):
     """After each start of the library. All ranks pass the same sets."""
-    global_process_set._register(0)
+    global_process_set.ranks = _basics._process_set_ranks(0)
     for process_set in sets:
         process_set._register(_basics._add_process_set(process_set.ranks, may_exist))
 
@@ -65,6 +67,7 @@ def end():
     for process_set in list(_registered):
         process_set._invalidate()
     _registered.clear()
+    global_process_set.ranks = []
 
 
 _basics.on_end(end)
@@ -73,8 +76,6 @@ _basics.on_end(end)
 def number_of(process_set):
     """The number under which libhvd knows the set."""
     number = process_set.process_set_id
-    if number is None and process_set is global_process_set:
-        return 0  # then the library is not initialized, and says so
     if number is None:
         raise ValueError(f"{process_set} is not registered; use hvd.add_process_set() or hvd.init(process_sets=...)")
     return number

@@ -5,7 +5,12 @@ import torch
 
 from horovod.common.basics import basics as _basics
 from horovod.common.exceptions import HorovodInternalError  # noqa: F401 (scripts import it from here)
-from horovod.common.process_sets import global_process_set
+from horovod.common.process_sets import (  # noqa: F401 (scripts import the others from here)
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    remove_process_set,
+)
 from horovod.torch import autograd, memory, submit
 from horovod.torch.compression import Compression
 from horovod.torch.handles import handles

@@ -63,8 +63,8 @@ class _DistributedOptimizer(Wrapper):
     ):
         self._prepare(params, named_parameters, compression, backward_passes_per_step)
         _check_groups(groups)
-        self._op, self._predivide = op, gradient_predivide_factor
-        self._sparse_as_dense = sparse_as_dense
+        self.op, self.gradient_predivide_factor = op, gradient_predivide_factor
+        self.sparse_as_dense = sparse_as_dense
         self.process_set = process_set
         self._turn = threading.Lock()  # autograd has a thread for each device
         self._waiting, self._waiting_bytes = [], 0  # parameters whose gradients are not yet submitted
@@ -129,27 +129,28 @@ class _DistributedOptimizer(Wrapper):
 
     def _scales(self):
         """With a predivide factor f: divided by f before the sum, and by size / f after it."""
-        return {"prescale_factor": 1.0 / self._predivide, "postscale_factor": self._predivide}
+        factor = self.gradient_predivide_factor
+        return {"prescale_factor": 1.0 / factor, "postscale_factor": factor}
 
     def _submit(self, parameter):
         name = self._parameter_names[parameter]
         gradient = parameter.grad
-        if gradient.is_sparse and not self._sparse_as_dense:
-            return sparse_allreduce_async(gradient, name, self._op, self.process_set), None
+        if gradient.is_sparse and not self.sparse_as_dense:
+            return sparse_allreduce_async(gradient, name, self.op, self.process_set), None
         if gradient.is_sparse:
             gradient = gradient.to_dense()
         small, context = self._compression.compress(gradient)
         slot = None if small.is_cuda else self._slot(parameter, name, small)
         if slot is not None:
             return slot.submit(small), (small, context)
-        handle = allreduce_async_(small, name=name, op=self._op, process_set=self.process_set, **self._scales())
+        handle = allreduce_async_(small, name=name, op=self.op, process_set=self.process_set, **self._scales())
         return handle, (small, context)
 
     def _slot(self, parameter, name, tensor):
         """None: the tensor must go the longer way."""
         slot = self._slots.get(parameter)
         if slot is None or not slot.fits(tensor):
-            slot = self._slots[parameter] = Slot(name, tensor, self._op, *self._scales().values(), self.process_set)
+            slot = self._slots[parameter] = Slot(name, tensor, self.op, *self._scales().values(), self.process_set)
         return slot if slot.fits(tensor) else None
 
     def _submit_group(self, number):
@@ -159,7 +160,7 @@ class _DistributedOptimizer(Wrapper):
         handle = grouped_allreduce_async_(
             list(small),
             name=self._parameter_names[members[0]],
-            op=self._op,
+            op=self.op,
             process_set=self.process_set,
             **self._scales(),
         )

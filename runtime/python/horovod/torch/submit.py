@@ -133,7 +133,7 @@ def broadcast_to(tensor, output, root_rank, name, process_set):
 def _check_splits(splits, size):
     """A list of integers for each member, or None; and a tensor on the device of the answer."""
     if splits is None:
-        return None, torch.empty(0, dtype=torch.int32)
+        return None, torch.empty(0, dtype=torch.int32, device="cpu")
     if not isinstance(splits, torch.Tensor):
         splits = torch.tensor(splits, dtype=torch.int32, device="cpu")
     if splits.dtype != torch.int32:
@@ -150,7 +150,7 @@ def exchange(tensor, splits, name, process_set):
     name = prefixed("alltoall", name)
     memory.check(tensor, "alltoall")
     options = _options(process_set)
-    size = process_set.size() or basics.size()
+    size = process_set.size()
     counts, splits = _check_splits(splits, size)
     array = None if counts is None else (ctypes.c_int64 * size)(*counts)
     place = memory.place_of(tensor)
@@ -168,7 +168,7 @@ def _own_part(tensor, process_set):
     """An empty tensor for this rank's rows."""
     if tensor.dim() == 0:
         raise ValueError("reducescatter: the tensor is a scalar; it needs a first dimension")
-    size = process_set.size() or basics.size()
+    size = process_set.size()
     rows, more = divmod(tensor.shape[0], size)
     rows += process_set.rank() < more
     return tensor.new_empty((rows, *tensor.shape[1:]))
