@@ -65,6 +65,8 @@ def test_what_is_not_a_tensor():
         assert kind is ValueError and "not a tensor" in text
     assert "not a tensor" in raised(hvd.broadcast, 1.0, 0)[1]
     assert "complex" in raised(hvd.allreduce, torch.ones(1, dtype=torch.complex64))[1]
+    for function in (hvd.allreduce, hvd.allreduce_, hvd.allgather, hvd.alltoall, hvd.reducescatter):
+        assert "tensors on meta" in raised(function, torch.ones(1, device="meta"))[1]
     raised(hvd.allreduce, torch.ones(1), op=77)
     assert raised(hvd.allreduce, torch.ones(1, dtype=torch.int32), op=hvd.Adasum)[0] in (
         ValueError,

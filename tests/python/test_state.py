@@ -5,6 +5,7 @@ import inspect
 import horovod.torch as hvd
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
@@ -167,6 +168,33 @@ def test_objects(rank, size):
     assert [one["rank"] for one in everyone] == list(range(size))
     assert [len(one["more"]) for one in everyone] == list(range(size))
     assert hvd.allgather_object(None) == [None] * size
+
+
+class Elsewhere(TorchFunctionMode):
+    """As torch.set_default_device() of PyTorch 2: new tensors are on another device."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if function in (torch.empty, torch.tensor, torch.zeros, torch.ones):
+            kwargs.setdefault("device", "meta")
+        return function(*args, **kwargs)
+
+
+def test_another_default_device(rank, size):
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.5)
+    data = torch.arange(float(size))
+    sparse = torch.eye(2).to_sparse()
+    with Elsewhere():
+        assert torch.empty(1).is_meta
+        assert hvd.broadcast_object({"rank": rank}) == {"rank": 0}
+        assert hvd.allgather_object(rank) == list(range(size))
+        hvd.broadcast_optimizer_state(optimizer, 0)
+        output, received = hvd.alltoall(data, splits=[1] * size)
+        assert not output.is_meta and received.tolist() == [1] * size
+        assert not hvd.alltoall(data).is_meta
+        assert hvd.sparse_allreduce_async(sparse, "sparse", hvd.Average)().to_dense().tolist() == [[1, 0], [0, 1]]
+        assert hvd.elastic.ObjectState(epoch=rank).sync() is None
 
 
 def test_sync_batch_norm(rank, size):

@@ -128,6 +128,9 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
     broadcast_parameters(tensors, root_rank)
 
 
+# Tensors of objects are on the CPU, also if the program makes its own ones on a GPU by default.
+
+
 def _to_tensor(obj):
     buffer = io.BytesIO()
     pickle.dump(obj, buffer)
@@ -143,10 +146,10 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
     name = OBJECT_NAME if name is None else name
     own = basics.rank() == root_rank
     content = _to_tensor(obj) if own else None
-    length = torch.tensor([content.numel() if own else 0])
+    length = torch.tensor([content.numel() if own else 0], device="cpu")
     synchronize(broadcast_async_(length, root_rank, f"{name}.sz", process_set))
     if not own:
-        content = torch.empty(int(length), dtype=torch.uint8)
+        content = torch.empty(int(length), dtype=torch.uint8, device="cpu")
     synchronize(broadcast_async_(content, root_rank, f"{name}.t", process_set))
     return obj if own else _from_tensor(content)
 
@@ -155,7 +158,7 @@ def allgather_object(obj, name=None, process_set=global_process_set):
     """A list of the objects of all ranks."""
     name = OBJECT_NAME if name is None else name
     content = _to_tensor(obj)
-    lengths = allgather_async(torch.tensor([content.numel()]), f"{name}.sz", process_set)
+    lengths = allgather_async(torch.tensor([content.numel()], device="cpu"), f"{name}.sz", process_set)
     everything = allgather_async(content, f"{name}.t", process_set)
     parts = torch.split(synchronize(everything), synchronize(lengths).tolist())
     return [_from_tensor(part) for part in parts]

@@ -36,6 +36,8 @@ def check(tensor, operation):
         raise ValueError(f"{operation}: {type(tensor).__name__} is not a tensor")
     if tensor.layout != torch.strided:
         raise ValueError(f"{operation}: the tensor is sparse; use hvd.sparse_allreduce_async() or tensor.to_dense()")
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"{operation}: tensors on {tensor.device.type} are not supported; use tensor.cpu()")
     if tensor.dtype not in TYPES:
         raise ValueError(f"{operation}: tensors of {tensor.dtype} are not supported; use {', '.join(_NAMES)}")
 
@@ -72,7 +74,9 @@ def target_of(output, place):
     """What libhvd writes: the output itself, or memory that deliver() copies to it."""
     if output.is_contiguous() and not output.is_neg() and (place is not None or output.device.type == "cpu"):
         return output
-    return torch.empty(output.shape, dtype=output.dtype) if place is None else output.new_empty(output.shape)
+    if place is not None:
+        return output.new_empty(output.shape)
+    return torch.empty(output.shape, dtype=output.dtype, device="cpu")
 
 
 def deliver(target, output, place):
