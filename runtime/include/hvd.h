@@ -377,6 +377,11 @@ HVD_API int hvd_barrier(const struct hvd_options *options);
 HVD_API int hvd_join_async(const struct hvd_options *options, hvd_handle *handle);
 HVD_API int hvd_join(const struct hvd_options *options, int *last_joined);
 
+/* Says which GPU has this rank's zeros for the set, as CUDA counts. Only a rank that joins before
+ * it has submitted a tensor on a GPU needs it. Returns the GPU that the rank uses for the set,
+ * which is another one if it has submitted a tensor before. HVD_ERR_... (negative) on failure. */
+HVD_API int hvd_use_gpu(int32_t set, int32_t device);
+
 /* ---- Process sets ------------------------------------------------------------------------------
  */
 

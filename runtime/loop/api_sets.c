@@ -130,6 +130,23 @@ int hvd_process_set_rank(int32_t set)
     return with_set(set, own_rank);
 }
 
+int hvd_use_gpu(int32_t set, int32_t device)
+{
+    int rank = hvd_process_set_rank(set);
+    if (rank < 0)
+        return rank;
+    if (device < 0)
+        return library_fail(HVD_ERR_ARGUMENT, "%d is not the number of a GPU", device);
+    struct world *world = library_enter();
+    if (world == NULL)
+        return HVD_ERR_NOT_INITIALIZED;
+    struct process_set *found = world_set(world, set);
+    int used = found == NULL ? (int)unknown(set) : set_claim_gpu(found, device);
+    set_release(found);
+    library_leave();
+    return used;
+}
+
 int hvd_process_set_ranks(int32_t set, int32_t *ranks, int32_t room)
 {
     struct world *world = library_enter();

@@ -54,6 +54,10 @@ class HvdGpu(Flow):
     def test_a_rank_that_has_joined_gives_zeros(self):
         self.every(3, "gpu", "join")
 
+    def test_a_rank_that_joins_before_its_first_tensor(self):
+        for size in (1, 3):
+            self.every(size, "gpu", "early")
+
     def test_process_sets_that_share_a_rank(self):
         self.every(3, "gpu", "sets")
 

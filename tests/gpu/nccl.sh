@@ -14,7 +14,7 @@ run_all() {
     check "collectives, 1 rank" 1 "$right" job 1 "$build/tests/hvd/hvd_test_collectives" gpu
     check "collectives, $count ranks" "$count" "$right" job "$count" "$build/tests/hvd/hvd_test_collectives" gpu
     check "Adasum, $count ranks" "$count" "$right" job "$count" "$build/tests/hvd/hvd_test_adasum" gpu
-    for case in rules streams join; do
+    for case in rules streams join early; do
         check "$case" "$count" "$right" job "$count" "$gpu" "$case"
     done
     for number in 0 1 2 3; do

@@ -5,6 +5,7 @@
  *   rules    what is refused, and that the library stays usable
  *   streams  an operation waits for the stream that computes its input
  *   join     a rank that has joined gives zeros
+ *   early    the same before its first tensor: then it must say which GPU it has
  *   sets     process sets that share a rank, at the same time
  *   refused  rank 1 has no usable NCCL at first
  *   broken   the status NUMBER ends a step; after another hvd_init() everything works again
@@ -187,6 +188,35 @@ static void run_join(struct test *test)
     check_step(test);
 }
 
+/* Rank 0 joins, and the others try an operation on a GPU. */
+static void join_early(struct test *test, int wanted, const char *part)
+{
+    int last = -1;
+    fill(test, test->data, length, 1);
+    if (test->job.rank > 0) {
+        struct hvd_options options = HVD_OPTIONS_INIT;
+        struct hvd_tensor tensor = tensor_of(test, "early", test->data);
+        options.op = HVD_SUM;
+        job_expect(hvd_allreduce(&tensor, &options), wanted, part, "before rank 0 has a tensor");
+        place_sync(&test->place, test->stream);
+        expect_all(test, test->data, length, wanted == HVD_OK ? (float)(test->job.size - 1) : 1,
+                   "before rank 0 has a tensor");
+    }
+    job_expect(hvd_join(NULL, &last), HVD_OK, "", "join");
+}
+
+static void run_early(struct test *test)
+{
+    int device = test->place.device;
+    if (test->job.size > 1)
+        join_early(test, HVD_ERR_UNSUPPORTED, "rank 0 cannot use NCCL: it has joined");
+    for (int i = 0; i < 2; i++) /* then it has the GPU of its tensors */
+        if (hvd_use_gpu(0, device + i) != device)
+            worker_fail("the GPU is not %d", device);
+    join_early(test, HVD_OK, "");
+    check_step(test);
+}
+
 static void run_sets(struct test *test)
 {
     const int32_t low_ranks[] = {0, 1}, high_ranks[] = {1, 2};
@@ -324,9 +354,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(struct test *test);
-    } cases[] = {{"rules", run_rules},   {"streams", run_streams}, {"join", run_join},
-                 {"sets", run_sets},     {"refused", run_refused}, {"broken", run_broken},
-                 {"staged", run_staged}, {"killed", run_killed},   {"elastic", run_elastic}};
+    } cases[] = {{"rules", run_rules},    {"streams", run_streams}, {"join", run_join},
+                 {"early", run_early},    {"sets", run_sets},       {"refused", run_refused},
+                 {"broken", run_broken},  {"staged", run_staged},   {"killed", run_killed},
+                 {"elastic", run_elastic}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
             continue;

@@ -66,6 +66,7 @@ static void test_others_outside(void)
     OUTSIDE(hvd_add_process_sets_mpi(&set, &set));
     OUTSIDE(hvd_remove_process_set(1));
     OUTSIDE(hvd_process_set_size(0));
+    OUTSIDE(hvd_use_gpu(0, 0));
     OUTSIDE(hvd_process_set_rank(0));
     OUTSIDE(hvd_process_set_ranks(0, ranks, 1));
     OUTSIDE(hvd_process_set_ids(ranks, 1));
@@ -153,6 +154,8 @@ static void test_null_pointers(void)
     WRONG(hvd_join_async(NULL, NULL), "callback");
     WRONG(hvd_add_process_set(NULL, 1, NULL), "number");
     WRONG(hvd_process_set_ranks(0, NULL, 1), "room");
+    WRONG(hvd_use_gpu(0, -1), "-1 is not the number of a GPU");
+    EXPECT(hvd_use_gpu(7, 0), HVD_ERR_UNKNOWN_SET, "7");
     WRONG(hvd_process_set_ids(NULL, -1), "room");
     WRONG(hvd_timeline_start(NULL, true), "path");
     WRONG(hvd_timeline_start("", true), "path");

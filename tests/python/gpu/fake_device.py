@@ -92,6 +92,9 @@ class FakeCuda:
     def synchronize(self, device):
         self.drain()
 
+    def count(self):
+        return self.number + 1
+
     # for tests
 
     def drain(self):

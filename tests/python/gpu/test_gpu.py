@@ -143,6 +143,18 @@ def test_the_stream_of_synchronize_waits_for_the_result(gpu, rank, size):
         assert hvd.synchronize(other).shape == (3 * size, 4)
 
 
+def test_a_rank_that_joins_before_its_first_tensor(gpu, rank, size):
+    """It says which GPU it has; a number that no GPU has is not used."""
+    if rank > 0:
+        with pytest.raises(NotImplementedError, match="it has joined, and has not used a GPU before"):
+            hvd.allreduce(gpu.put(values(rank)), name="first")
+    hvd.join(99 if rank == 0 else -1)
+    if rank > 0:
+        assert same(hvd.allreduce(gpu.put(values(rank)), op=hvd.Sum, name="second"), total(size) - values(0))
+    hvd.join(hvd.local_rank())
+    assert same(hvd.allreduce(gpu.put(values(rank)), op=hvd.Sum, name="third"), total(size))
+
+
 def test_parameters(gpu, rank, size):
     tensors = {"a": gpu.put(values(rank)), "b": gpu.put(values(rank, torch.int64, ())), "c": values(rank)}
     hvd.broadcast_parameters(tensors, root_rank=size - 1)

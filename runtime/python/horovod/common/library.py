@@ -92,6 +92,7 @@ _PROTOTYPES = {
     "hvd_reducescatter_async": (c_int, _TENSOR, _OPTIONS, _HANDLE),
     "hvd_barrier_async": (c_int, _OPTIONS, _HANDLE),
     "hvd_join_async": (c_int, _OPTIONS, _HANDLE),
+    "hvd_use_gpu": (c_int, c_int32, c_int32),
     "hvd_add_process_set": (c_int, POINTER(c_int32), c_int32, POINTER(c_int32)),
     "hvd_remove_process_set": (c_int, c_int32),
     "hvd_process_set_ranks": (c_int, c_int32, POINTER(c_int32), c_int32),

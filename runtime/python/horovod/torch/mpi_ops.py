@@ -11,7 +11,7 @@ from horovod.common.process_sets import (  # noqa: F401 (scripts import the othe
     global_process_set,
     remove_process_set,
 )
-from horovod.torch import autograd, memory, submit
+from horovod.torch import autograd, memory, stream, submit
 from horovod.torch.compression import Compression
 from horovod.torch.handles import handles
 from horovod.torch.submit import Adasum, Average, Max, Min, Product, Sum  # noqa: F401
@@ -290,7 +290,8 @@ def grouped_reducescatter(
 
 def join(device=-1):
     """Waits until all ranks have joined, and takes part in their allreduces with zeros. Returns the rank
-    that joined last. libhvd needs no device for the zeros."""
+    that joined last. `device`: the GPU for the zeros, if this rank has not used one before."""
+    stream.use_for_zeros(device)
     return synchronize(submit.join())
 
 

@@ -36,6 +36,9 @@ class Cuda:
     def synchronize(self, device):
         torch.cuda.synchronize(device)
 
+    def count(self):
+        return torch.cuda.device_count()
+
 
 cuda = Cuda()  # tests without a GPU have another one
 _used = set()  # GPUs from which tensors were submitted
@@ -60,6 +63,13 @@ class Place:
 def has_nccl():
     """Otherwise tensors go through host memory. libhvd does not know the GPUs of ROCm."""
     return torch.version.hip is None and hvd.hvd_nccl_version() > 0
+
+
+def use_for_zeros(device):
+    """Which GPU has the zeros of this rank when it joins; counts only if it has not submitted a tensor on a GPU. A
+    number that is not there does not count, because the tensors of the others may be on their CPUs."""
+    if has_nccl() and 0 <= device < cuda.count():
+        library.check(hvd.hvd_use_gpu(0, device))
 
 
 def settle():
