@@ -162,6 +162,11 @@ int hvd_state_check(struct hvd_state *state)
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
 
+bool hvd_hosts_changed(struct hvd_state *state)
+{
+    return state != NULL && elastic_notices_take(state->notices);
+}
+
 int hvd_state_commit(struct hvd_state *state)
 {
     if (state == NULL)

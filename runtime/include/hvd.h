@@ -478,6 +478,10 @@ HVD_API int hvd_state_add_sampler(struct hvd_state *state, const char *name,
 HVD_API int hvd_state_commit(struct hvd_state *state);
 /* Only asks for changed hosts, and returns the same. Also collective. */
 HVD_API int hvd_state_check(struct hvd_state *state);
+/* Whether this rank has heard since the last call, of this function or of the two above, that hosts
+ * have joined or left. It only looks: other ranks may hear of it later. false: also outside of
+ * hvd_elastic_run(), and if the launcher is not elastic. */
+HVD_API bool hvd_hosts_changed(struct hvd_state *state);
 /* Only copies, back to the memory: what it was at the last commit. Nothing without a commit. */
 HVD_API int hvd_state_restore(struct hvd_state *state);
 /* All ranks get the memory of the rank with the newest commit: of the survivors the lowest rank.

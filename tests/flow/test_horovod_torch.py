@@ -7,6 +7,7 @@ import glob
 import os
 import re
 
+from elastic import write_atomically
 from python import package_environment, python_with
 from rig import SOURCE, Flow, main
 
@@ -46,6 +47,60 @@ class HorovodTorch(Flow):
     def box_run(self, *argv, **env):
         from jobs import Job
         return self.expect(Job(self.box, argv, env=package_environment(**env)).wait(60), 0)
+
+
+LISTENS = """
+import sys, time
+import horovod.torch as hvd
+
+class State(hvd.elastic.ObjectState):
+    def on_hosts_updated(self, timestamp, update):
+        print("heard", int(update), flush=True)
+        super().on_hosts_updated(timestamp, update)
+
+@hvd.elastic.run
+def train(state):
+    print(hvd.size(), "ranks, in step", state.step, flush=True)
+    wanted = int(sys.argv[1])
+    while hvd.size() != wanted or state.step == 0:
+        state.step += 1
+        while hvd.rank() == 0 and hvd.size() != wanted and state._host_messages.empty():
+            time.sleep(0.05)
+        if sys.argv[2:] == ["again"] and state.step == 1:
+            state.on_hosts_updated(time.time(), 3)
+        state.commit()
+
+hvd.init()
+train(State(step=0))
+"""
+
+
+class ElasticListener(Flow):
+    """Programs that look at a State's messages about hosts."""
+
+    def setUp(self):
+        super().setUp()
+        self.python = python_with("torch")
+
+    def train(self, hosts, *argv):
+        launcher = ("--transport", "local", "--hosts-watch", hosts, "--min-np", 1, "--grow-delay", 0)
+        return self.start(*launcher, self.python, "-c", LISTENS, *argv, env=package_environment())
+
+    def test_a_host_comes(self):
+        hosts = self.write("hosts", "a:1\nb:1\n")
+        job = self.train(hosts, 3)
+        job.wait_output("2 ranks, in step 0", count=2, timeout=60)
+        write_atomically(hosts, "a:1\nb:1\nc:1\n")
+        result = self.expect(job.wait(60), 0)
+        self.assertIn("heard 3", result.stdout, result.describe())
+        self.assertEqual(result.stdout.count("3 ranks, in step 1"), 3, result.describe())
+
+    def test_a_program_that_says_it_itself(self):
+        """The ranks meet again, and are the same."""
+        job = self.train(self.write("hosts", "a:1\nb:1\n"), 2, "again")
+        result = self.expect(job.wait(60), 0)
+        self.assertEqual(result.stdout.count("heard 3"), 2, result.describe())
+        self.assertEqual(result.stdout.count("2 ranks, in step 1"), 2, result.describe())
 
 
 if __name__ == "__main__":

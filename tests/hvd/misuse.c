@@ -80,6 +80,8 @@ static void test_others_outside(void)
     OUTSIDE(hvd_state_check(state));
     OUTSIDE(hvd_state_sync(state));
     OUTSIDE(hvd_elastic_run(state, train, NULL));
+    if (hvd_hosts_changed(state) || hvd_hosts_changed(NULL))
+        worker_fail("hosts have changed");
     hvd_state_destroy(state);
     int places[] = {hvd_rank(),       hvd_size(),       hvd_local_rank(),
                     hvd_local_size(), hvd_cross_rank(), hvd_cross_size()};

@@ -137,6 +137,8 @@ remove_process_set(process_set)
 """,
     "horovod.common.basics": "HorovodBasics",
     "horovod.common.elastic": """
+notification_manager
+HostUpdateResult
 State
 ObjectState
 run_fn(func, reset)
@@ -179,8 +181,6 @@ AsyncDataLoaderMixin
 
 # docs/horovod.md names them as not supported.
 MISSING = """
-State.on_hosts_updated
-notification_manager
 horovod.runner.elastic
 horovod.tensorflow
 horovod.keras

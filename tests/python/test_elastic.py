@@ -5,6 +5,9 @@ import random
 import horovod.torch as hvd
 import pytest
 import torch
+from horovod.common.elastic import HostUpdateResult, notification_manager
+from horovod.common.exceptions import HostsUpdatedInterrupt
+from horovod.common.library import hvd as libhvd
 from horovod.torch.elastic.state import StateHandler, get_handler_registry, set_handler_registry
 
 
@@ -139,6 +142,76 @@ def test_without_an_elastic_launcher_a_failure_ends_the_run():
     with pytest.raises(hvd.HorovodInternalError, match="lost"):
         train(state)
     assert state.batch == 1
+
+
+def interrupted(function):
+    """Whether it raised an interrupt, and what that says about skip_sync."""
+    try:
+        function()
+    except HostsUpdatedInterrupt as interrupt:
+        return True, interrupt.skip_sync
+    return False, None
+
+
+def test_messages_about_hosts(rank, size):
+    """Those of rank 0 count, and each time only once."""
+    state = make_state(batch=0)
+    assert interrupted(state.check_host_updates) == (False, None)
+
+    def hear(*messages):
+        for timestamp, update in messages:
+            state.on_hosts_updated(timestamp, update)
+        assert state._host_messages.empty() == (not messages)
+
+    hear(*[(5, HostUpdateResult.removed)] if rank == 0 else [])
+    state.batch = 1
+    assert interrupted(state.commit) == (True, True)
+    state.batch = 2
+    state.restore()
+    assert state.batch == 1 and state._last_updated_timestamp == 5
+    hear((5, HostUpdateResult.added))  # not newer
+    assert interrupted(state.check_host_updates) == (False, None)
+    hear((6, HostUpdateResult.removed), (7, HostUpdateResult.added))
+    assert interrupted(state.check_host_updates) == (True, False)
+    hear(*[(9, HostUpdateResult.added)] if rank > 0 else [])
+    assert interrupted(state.check_host_updates) == (False, None)
+    hear((11, HostUpdateResult.added))
+    state.on_reset()
+    assert state._host_messages.empty() and interrupted(state.check_host_updates) == (False, None)
+
+
+def test_a_state_with_a_broadcast_of_its_own(rank):
+    sent = []
+
+    def echo(value):
+        sent.append(value)
+        return value
+
+    state = hvd.elastic.State(bcast_object=echo, get_rank=lambda: rank)
+    state.on_hosts_updated(1, HostUpdateResult.mixed)
+    assert interrupted(state.check_host_updates) == (True, False) and len(sent) == 1
+
+
+def test_listeners_hear_of_hosts(monkeypatch):
+    """libhvd is asked when somebody looks. Its news are newer than all before, whatever the clock says."""
+    heard = []
+
+    class Listener:
+        def on_hosts_updated(self, timestamp, update):
+            heard.append(update)
+
+    state, other = make_state(batch=0), Listener()
+    state._last_updated_timestamp = future = 1 << 40
+    for one in (state, other):
+        notification_manager.register_listener(one)
+    monkeypatch.setattr(libhvd, "hvd_hosts_changed", lambda _: True)
+    assert not state._host_messages.empty() and heard == [HostUpdateResult.mixed]
+    monkeypatch.undo()
+    notification_manager.remove_listener(other)
+    assert interrupted(state.check_host_updates) == (True, False) and state._last_updated_timestamp > future
+    notification_manager.handle_hosts_updated(future + 99, HostUpdateResult.removed)
+    notification_manager.remove_listener(state)
+    assert interrupted(state.check_host_updates) == (True, True) and len(heard) == 1
 
 
 def test_object_state(rank):

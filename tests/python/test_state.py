@@ -161,6 +161,8 @@ def test_objects(rank, size):
     got = hvd.broadcast_object(values, size - 1)
     assert got["rank"] == size - 1 and got["function"](1) == size
     assert (got is values) == (rank == size - 1)
+    for length in range(960, 1040):  # small ones are sent with their length
+        assert hvd.broadcast_object(b"x" * length if rank == 0 else None) == b"x" * length
     # other types on other ranks
     assert hvd.broadcast_object([1] if rank == 0 else None, 0) == [1]
     assert hvd.broadcast_object(rank, root_rank=0, name="named") == 0

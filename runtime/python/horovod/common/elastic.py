@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elastic training: the state that outlives ranks, and the run through many sets of ranks."""
 import ctypes
+import enum
 import functools
 import os
 import queue
 import sys
+import threading
+import time
 
 from horovod.common import library, process_sets
 from horovod.common.basics import basics
@@ -23,12 +26,63 @@ def _place():
     return state
 
 
+class HostUpdateResult(enum.IntFlag):
+    """What has happened to hosts."""
+
+    no_update, removed, added = 0, 1, 2
+    mixed = 3
+
+
+class _NotificationManager:
+    """Says to its listeners, by on_hosts_updated(), that hosts have joined or left. libhvd hears of it from hvdrun, and
+    is asked when somebody looks: so there is no thread."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._listeners = []
+
+    def init(self, *args, **kwargs):
+        """libhvd connects to the launcher itself."""
+
+    def register_listener(self, listener):
+        self._listeners.append(listener)
+
+    def remove_listener(self, listener):
+        self._listeners.remove(listener)
+
+    def handle_hosts_updated(self, timestamp, update_res):
+        for listener in list(self._listeners):
+            listener.on_hosts_updated(timestamp, update_res)
+
+    def look(self):
+        with self._lock:
+            news = bool(self._listeners) and hvd.hvd_hosts_changed(_place())
+        if news:  # hvdrun does not say what has happened
+            self.handle_hosts_updated(self._now(), HostUpdateResult.mixed)
+
+    def _now(self):
+        """Later than what any listener knows: their last time may come from a host with another clock."""
+        known = [getattr(listener, "_last_updated_timestamp", 0) for listener in self._listeners]
+        return max([time.time(), *(last + 1 for last in known)])
+
+
+notification_manager = _NotificationManager()
+
+
+class _HostMessages(queue.Queue):
+    """What a State was told about hosts: (timestamp, HostUpdateResult)."""
+
+    def empty(self):
+        notification_manager.look()
+        return super().empty()
+
+
 class State:
     """What all ranks have alike between two steps. Subclasses save, restore and share it."""
 
     def __init__(self, bcast_object, get_rank):
         self._bcast_object, self._rank = bcast_object, get_rank
-        self._host_messages, self._last_updated_timestamp = queue.Queue(), 0
+        self._host_messages, self._last_updated_timestamp = _HostMessages(), 0
         self._reset_callbacks = []
 
     def register_reset_callbacks(self, callbacks):
@@ -36,13 +90,13 @@ class State:
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self):
-        self._host_messages = queue.Queue()
+        self._host_messages = _HostMessages()
         self.reset()
         for callback in self._reset_callbacks:
             callback()
 
     def on_hosts_updated(self, timestamp, update_res):
-        """For launchers that notify the program themselves; libhvd hears of hosts from hvdrun."""
+        """A message that counts at the next check, on rank 0, if `timestamp` is newer than all before."""
         self._host_messages.put((timestamp, update_res))
 
     def commit(self):
@@ -52,10 +106,18 @@ class State:
 
     def check_host_updates(self):
         """Every rank must call it at the same place. HostsUpdatedInterrupt: the ranks will change."""
-        status = hvd.hvd_state_check(_place())
-        if status == library.ERR_HOSTS_CHANGED:
-            raise HostsUpdatedInterrupt(skip_sync=False)
-        library.check(status)
+        last, updates = self._last_updated_timestamp, 0
+        messages = []
+        while not self._host_messages.empty():
+            messages.append(self._host_messages.get())
+        for timestamp, update in messages:
+            if timestamp > last:
+                last, updates = timestamp, updates | int(update)
+        changed = last > self._last_updated_timestamp
+        changed, last, updates = self._bcast_object((changed, last, updates))
+        self._last_updated_timestamp = last
+        if changed:
+            raise HostsUpdatedInterrupt(skip_sync=updates == HostUpdateResult.removed)
 
     def save(self):
         raise NotImplementedError("a State needs a method save()")
@@ -155,6 +217,11 @@ def run_fn(func, reset=None):
 
     @functools.wraps(func)
     def wrapper(state, *args, **kwargs):
-        return _Run(lambda: func(state, *args, **kwargs), state).go()
+        notification_manager.init()
+        notification_manager.register_listener(state)
+        try:
+            return _Run(lambda: func(state, *args, **kwargs), state).go()
+        finally:
+            notification_manager.remove_listener(state)
 
     return wrapper

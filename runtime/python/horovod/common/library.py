@@ -101,7 +101,7 @@ _PROTOTYPES = {
     "hvd_timeline_stop": (c_int,),
     "hvd_state_create": (c_int, POINTER(c_void_p)),
     "hvd_state_destroy": (None, c_void_p),
-    "hvd_state_check": (c_int, c_void_p),
+    "hvd_hosts_changed": (c_bool, c_void_p),
     "hvd_elastic_run": (c_int, c_void_p, ELASTIC_FUNCTION, c_void_p),
 }
 

@@ -14,6 +14,7 @@ except ImportError:  # without it, functions and classes of __main__ do not trav
     import pickle
 
 OBJECT_NAME = "object"
+HEAD_BYTES = 1024  # the length of an object, and its beginning
 
 
 def broadcast_parameters(params, root_rank):
@@ -142,15 +143,22 @@ def _from_tensor(tensor):
 
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
-    """Any object that cloudpickle can send. Returns that of `root_rank`."""
+    """Any object that cloudpickle can send. Returns that of `root_rank`. A small one goes with its length."""
     name = OBJECT_NAME if name is None else name
     own = basics.rank() == root_rank
     content = _to_tensor(obj) if own else None
-    length = torch.tensor([content.numel() if own else 0], device="cpu")
-    synchronize(broadcast_async_(length, root_rank, f"{name}.sz", process_set))
-    if not own:
-        content = torch.empty(int(length), dtype=torch.uint8, device="cpu")
-    synchronize(broadcast_async_(content, root_rank, f"{name}.t", process_set))
+    head = torch.zeros(HEAD_BYTES, dtype=torch.uint8, device="cpu")
+    length, begin = head[:8].view(torch.int64), head[8:]
+    if own:
+        length.fill_(content.numel())
+        begin[: content.numel()] = content[: begin.numel()]
+    synchronize(broadcast_async_(head, root_rank, f"{name}.sz", process_set))
+    if length.item() > begin.numel():
+        if not own:
+            content = torch.empty(length.item(), dtype=torch.uint8, device="cpu")
+        synchronize(broadcast_async_(content, root_rank, f"{name}.t", process_set))
+    elif not own:
+        content = begin[: length.item()]
     return obj if own else _from_tensor(content)
 
 
