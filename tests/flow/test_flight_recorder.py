@@ -135,9 +135,11 @@ class FlightRecorder(Flow):
     def test_the_variables(self):
         """Only in jobs that may need them, and only what the user has not set."""
         self.assertEqual(self.variables(), [])
-        for options in (("--evidence", self.box.path("e")), ("--hang-timeout", 60), ("--dump-on-failure",)):
+        for options in (("--evidence", self.box.path("e")), ("--hang-timeout", 60), ("--expect", "step:60"), ("--dump-on-failure",)):
             lines = self.variables(*options)
             self.assertEqual([line.partition("=")[0] for line in lines], list(NAMES), options)
+        for limit in (("--hang-timeout", 60), ("--expect", "step:60")):
+            self.assertEqual(self.variables(*limit, "--on-hang", "warn"), [])
         for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"):
             lines = self.variables("--dump-on-failure", "-x", f"{name}=9")
             self.assertEqual([line for line in lines if "BUFFER" in line], [f"{name}=9"])

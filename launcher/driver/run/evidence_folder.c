@@ -94,6 +94,13 @@ void evidence_folder_destroy(struct job *job)
     job->evidence = NULL;
 }
 
+bool evidence_folder_may_come(const struct settings *settings)
+{
+    bool by_hang = settings->hang_timeout > 0 || settings->expect.count > 0;
+    return settings->evidence != NULL || settings->dump_on_failure ||
+           (by_hang && settings->on_hang != SET_ON_HANG_WARN);
+}
+
 bool evidence_folder_wants(const struct job *job, enum evidence_kind kind)
 {
     const struct settings *settings = job->settings;

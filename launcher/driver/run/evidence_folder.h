@@ -40,6 +40,9 @@ struct evidence_cause {
 void evidence_folder_create(struct job *job, char *(*place)(void));
 void evidence_folder_destroy(struct job *job);
 
+/* Before the job starts: can there be a folder? */
+bool evidence_folder_may_come(const struct settings *settings);
+
 bool evidence_folder_wants(const struct job *job, enum evidence_kind kind);
 
 /* Begins, and calls `done` when the ranks are not needed any more: from the loop, or at once if

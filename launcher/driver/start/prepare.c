@@ -7,6 +7,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/reach/reach.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/start/machines.h"
 #include "driver/start/prepare_parts.h"
 #include "model/net/network.h"
@@ -87,8 +88,7 @@ static void put_common(struct prepare_body *body, const struct job *job,
     message.limits = parts->limit_pointers;
     message.n_limits = parts->limit_count;
     message.mpi_controller = settings->controller == SET_CONTROLLER_MPI;
-    message.evidence =
-        settings->evidence != NULL || settings->hang_timeout > 0 || settings->dump_on_failure;
+    message.evidence = evidence_folder_may_come(settings);
     message.keep_scheduler_env = settings->keep_scheduler_env;
     message.master_port = (uint32_t)settings->master_port;
     message.hold_port = settings->port_hold;
