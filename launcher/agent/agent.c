@@ -237,13 +237,13 @@ static void agent_close(struct agent *agent)
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);
     gpu_sampler_destroy(agent->gpus);
+    evidence_desk_destroy(agent->evidence);
     helpers_destroy(agent->helpers);
     notifier_destroy(agent->notifier);
     check_destroy(agent->check);
     usage_destroy(agent->usage);
     state_desk_destroy(agent->states);
     closer_look_destroy(agent->closer_look);
-    evidence_desk_destroy(agent->evidence);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);

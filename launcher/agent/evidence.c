@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/flight_dumps.h"
+#include "agent/gpu_health.h"
 #include "agent/ras_address.h"
 #include "agent/ras_client.h"
 #include "agent/ras_json.h"
@@ -74,10 +75,13 @@ static void take_worker(void *context, uint32_t seat, pid_t pid)
 
 struct evidence_desk {
     struct loop *loop;
+    struct helpers *helpers;
+    const char *program;
     const struct post *post;
     struct loop_timer *timer;
-    struct flight_dumps *dumps; /* NULL: none are to come */
-    struct ras_client *ras;     /* likewise */
+    struct flight_dumps *dumps;       /* NULL: none are to come */
+    struct ras_client *ras;           /* likewise */
+    struct gpu_health_question *gpus; /* likewise */
     uint32_t round;
 };
 
@@ -126,10 +130,20 @@ static void take_ras(void *context, const char *text, size_t length)
     desk->ras = NULL;
 }
 
-struct evidence_desk *evidence_desk_create(struct loop *loop, const struct post *post)
+static void take_gpus(void *context, const char *bytes, size_t length, const char *missing)
+{
+    struct evidence_desk *desk = context;
+    send_file(desk, EVIDENCE_FILE_GPUS, 0, bytes, length, missing);
+    gpu_health_cancel(desk->gpus);
+    desk->gpus = NULL;
+}
+
+struct evidence_desk *evidence_desk_create(struct loop *loop, struct helpers *helpers,
+                                           const char *program, const struct post *post)
 {
     struct evidence_desk *desk = mem_alloc(sizeof(*desk));
-    *desk = (struct evidence_desk){.loop = loop, .post = post};
+    *desk =
+        (struct evidence_desk){.loop = loop, .helpers = helpers, .program = program, .post = post};
     desk->timer = loop_timer_create(loop, look_for_dumps, desk);
     return desk;
 }
@@ -139,8 +153,10 @@ static void forget(struct evidence_desk *desk)
     loop_timer_clear(desk->timer);
     flight_dumps_destroy(desk->dumps);
     ras_client_destroy(desk->ras);
+    gpu_health_cancel(desk->gpus);
     desk->dumps = NULL;
     desk->ras = NULL;
+    desk->gpus = NULL;
 }
 
 void evidence_desk_destroy(struct evidence_desk *desk)
@@ -164,7 +180,9 @@ static uint32_t begin_files(struct evidence_desk *desk, const struct crews *crew
     }
     if (address != NULL)
         desk->ras = ras_client_create(desk->loop, address, take_ras, desk);
-    return count + (desk->ras != NULL ? 1 : 0);
+    desk->gpus = gpu_health_ask(desk->loop, desk->helpers, desk->program, GPU_HEALTH_LIMIT_MS,
+                                take_gpus, desk);
+    return count + 1 + (desk->ras != NULL ? 1 : 0);
 }
 
 static void free_items(const Hvdrun__Evidence *message)

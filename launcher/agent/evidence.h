@@ -2,17 +2,20 @@
 /*
  * Answers EVIDENCE_REQUEST. EVIDENCE comes at once: what this host knows after a failure
  * (node/evidence.h), and the environment of one of its workers, without secrets. EVIDENCE_FILE
- * follow: the dumps of PyTorch's flight recorder, and what NCCL says (RAS).
+ * follow: the dumps of PyTorch's flight recorder, what NCCL says (RAS), and what NVIDIA's library
+ * knows of the GPUs.
  */
 #pragma once
 
 #include "agent/crews.h"
 #include "agent/post.h"
+#include "io/helpers.h"
 
 struct evidence_desk;
 
-/* Both are borrowed. */
-struct evidence_desk *evidence_desk_create(struct loop *loop, const struct post *post);
+/* All are borrowed. `program`: a path of hvdrun-agent. */
+struct evidence_desk *evidence_desk_create(struct loop *loop, struct helpers *helpers,
+                                           const char *program, const struct post *post);
 void evidence_desk_destroy(struct evidence_desk *desk); /* accepts NULL */
 
 /* A request that comes while files of an earlier one are collected takes its place. */

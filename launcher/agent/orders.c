@@ -90,7 +90,8 @@ static void evidence_request(struct agent *agent, const struct frame_header *hea
         return;
     }
     if (agent->evidence == NULL)
-        agent->evidence = evidence_desk_create(agent->loop, &agent->post);
+        agent->evidence =
+            evidence_desk_create(agent->loop, agent->helpers, agent->gpu_program, &agent->post);
     evidence_desk_ask(agent->evidence, agent->crews, message);
     hvdrun__evidence_request__free_unpacked(message, NULL);
 }

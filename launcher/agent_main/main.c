@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/gpu_health.h"
 #include "agent/gpu_helper.h"
 #include "agent/gpu_sampler.h"
 #include "agent/keeper.h"
@@ -144,6 +145,8 @@ int main(int argc, char **argv)
     }
     if (argc == 2 && strcmp(argv[1], GPU_HELPER_WORD) == 0)
         return gpu_helper_run();
+    if (argc == 2 && strcmp(argv[1], GPU_HEALTH_WORD) == 0)
+        return gpu_health_run();
     bool marked = argc == 3 && strcmp(argv[1], "--marker") == 0;
     bool dials = argc == 2 && strcmp(argv[1], "--dial") == 0;
     if (!marked && !dials && argc != 1) {

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "cli/control_show.h"
+#include "cli/explain_json_gpus.h"
 
 #define HOSTS_SHOWN 4 /* of a variable */
 #define TEXT_MAX ((size_t)2000)
@@ -78,17 +79,29 @@ static bool is_lost(const json_t *object)
     return strcmp(control_text_of(object, "state", ""), "lost") == 0;
 }
 
+/* Of all hosts in `list`, which can name one twice. */
+static size_t count_gpus(const json_t *list, const json_t *asked)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *host = control_text_of(json_array_get(list, i), "host", "?");
+        count += json_array_size(json_object_get(host_in(asked, host), "gpus"));
+    }
+    return count;
+}
+
 static void take_hosts(struct explain_case *out)
 {
     const json_t *asked = json_object_get(out->evidence, "hosts"),
                  *nodes = json_object_get(out->report, "nodes");
     const json_t *list = json_array_size(nodes) > 0 ? nodes : asked;
-    size_t count = json_array_size(list);
+    size_t count = json_array_size(list), gpus = 0;
     out->hosts = mem_array(count + 1, sizeof(*out->hosts));
+    out->gpus = mem_array(count_gpus(list, asked) + 1, sizeof(*out->gpus));
     for (size_t i = 0; i < count; i++) {
         const json_t *object = json_array_get(list, i);
         const char *host = control_text_of(object, "host", "?");
-        const json_t *answer = host_in(asked, host);
+        const json_t *answer = host_in(asked, host), *its = json_object_get(answer, "gpus");
         out->hosts[i] =
             (struct explain_host){.host = host,
                                   .lost = is_lost(object),
@@ -97,7 +110,13 @@ static void take_hosts(struct explain_case *out)
                                   .memory = known(answer, "memory"),
                                   .cores = known(answer, "cores"),
                                   .folders = known(answer, "folders"),
-                                  .kernel = known(answer, "kernel")};
+                                  .kernel = known(answer, "kernel"),
+                                  .xid = known(answer, "xid"),
+                                  .gpus = out->gpus + gpus,
+                                  .gpu_count = json_array_size(its),
+                                  .gpus_missing = known(answer, "gpus_missing")};
+        explain_json_gpus(its, out->gpus + gpus);
+        gpus += json_array_size(its);
     }
     out->facts.hosts = out->hosts;
     out->facts.host_count = count;
@@ -232,6 +251,7 @@ void explain_case_destroy(struct explain_case *explained)
 {
     free(explained->ranks);
     free(explained->hosts);
+    free(explained->gpus);
     strv_destroy(&explained->facts.lines);
     strv_destroy(&explained->facts.differ);
     json_decref(explained->record);

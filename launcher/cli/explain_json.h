@@ -12,6 +12,7 @@ struct explain_case {
     struct explain_facts facts;
     struct explain_rank *ranks;
     struct explain_host *hosts;
+    struct explain_gpu *gpus;           /* of all hosts */
     json_t *record, *evidence, *report; /* what the facts borrow from */
 };
 

@@ -13,10 +13,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "model/explain/xid.h"
 #include "node/cgroup.h"
 #include "node/runtime_dir.h"
 
 #define KERNEL_LINES 60
+#define XID_LINES 16
 #define KERNEL_LINE 400
 #define KERNEL_RECORD 8192
 #define KERNEL_RECORDS_MAX 100000 /* a log that grows faster than it is read has no end */
@@ -134,37 +136,55 @@ static void folders(const char *root, struct buf *out)
     put_folder(shm, out);
 }
 
+/* The last lines of some kind. */
+struct last_lines {
+    char *lines[KERNEL_LINES];
+    size_t most, count;
+};
+
+static void keep_line(struct last_lines *kept, double seconds, const char *text)
+{
+    char **place = &kept->lines[kept->count++ % kept->most];
+    free(*place);
+    *place = mem_printf("[%.3f] %.*s", seconds, KERNEL_LINE, text);
+}
+
+static void put_last(struct last_lines *kept, struct buf *out)
+{
+    size_t first = kept->count > kept->most ? kept->count - kept->most : 0;
+    for (size_t i = first; i < kept->count; i++)
+        buf_printf(out, "%s\n", kept->lines[i % kept->most]);
+    for (size_t i = 0; i < kept->most; i++)
+        free(kept->lines[i]);
+}
+
 /* The text of a record of /dev/kmsg, "6,339,5140900,-;text". Its time, in microseconds, is close to
- * that of the monotonic clock; `offset_s` leads to the wall clock. */
-static void keep_record(char *record, double offset_s, char *lines[KERNEL_LINES], size_t *count)
+ * that of the monotonic clock; `offset_s` leads to the wall clock. NULL: it is damaged. */
+static const char *record_text(char *record, double offset_s, double *seconds)
 {
     char *text = strchr(record, ';');
     if (text == NULL)
-        return;
+        return NULL;
     text++;
     text[strcspn(text, "\n")] = '\0';
-    double seconds = 0;
     const char *comma = strchr(record, ',');
     comma = comma == NULL ? NULL : strchr(comma + 1, ',');
+    *seconds = offset_s;
     if (comma != NULL)
-        seconds = (double)strtoull(comma + 1, NULL, 10) / 1e6;
-    char **place = &lines[(*count)++ % KERNEL_LINES];
-    free(*place);
-    *place = mem_printf("[%.3f] %.*s", seconds + offset_s, KERNEL_LINE, text);
+        *seconds += (double)strtoull(comma + 1, NULL, 10) / 1e6;
+    return text;
 }
 
-static void kernel(const char *root, struct buf *out)
+/* Calls `each` with each record. -1 and errno: the log cannot be read. */
+static int walk_kernel(const char *root,
+                       void (*each)(void *context, double seconds, const char *text), void *context)
 {
     char *path AUTO_FREE = mem_printf("%s/dev/kmsg", root);
-    char *lines[KERNEL_LINES] = {NULL};
     char record[KERNEL_RECORD + 1];
-    size_t count = 0;
-    double offset_s = (double)(clock_wall_ns() - clock_mono_ns()) / 1e9;
+    double offset_s = (double)(clock_wall_ns() - clock_mono_ns()) / 1e9, seconds;
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    if (fd < 0) {
-        buf_printf(out, "the kernel's log cannot be read: %s\n", strerror(errno));
-        return;
-    }
+    if (fd < 0)
+        return -1;
     for (int i = 0; i < KERNEL_RECORDS_MAX; i++) {
         ssize_t got = fd_read(fd, record, KERNEL_RECORD);
         if (got < 0 && errno == EPIPE)
@@ -172,13 +192,39 @@ static void kernel(const char *root, struct buf *out)
         if (got <= 0)
             break;
         record[got] = '\0';
-        keep_record(record, offset_s, lines, &count);
+        const char *text = record_text(record, offset_s, &seconds);
+        if (text != NULL)
+            each(context, seconds, text);
     }
-    size_t first = count > KERNEL_LINES ? count - KERNEL_LINES : 0;
-    for (size_t i = first; i < count; i++)
-        buf_printf(out, "%s\n", lines[i % KERNEL_LINES]);
-    for (size_t i = 0; i < KERNEL_LINES; i++)
-        free(lines[i]);
+    return 0;
+}
+
+static void keep_any(void *context, double seconds, const char *text)
+{
+    keep_line(context, seconds, text);
+}
+
+static void kernel(const char *root, struct buf *out)
+{
+    struct last_lines kept = {.most = KERNEL_LINES};
+    if (walk_kernel(root, keep_any, &kept) < 0)
+        buf_printf(out, "the kernel's log cannot be read: %s\n", strerror(errno));
+    put_last(&kept, out);
+}
+
+static void keep_xid(void *context, double seconds, const char *text)
+{
+    struct xid xid;
+    if (xid_read(text, &xid))
+        keep_line(context, seconds, text);
+}
+
+/* Apart from the other lines, because the driver writes many lines after such an error. */
+static void xid(const char *root, struct buf *out)
+{
+    struct last_lines kept = {.most = XID_LINES};
+    walk_kernel(root, keep_xid, &kept);
+    put_last(&kept, out);
 }
 
 /* One line for each kind of evidence of a host. */
@@ -187,7 +233,7 @@ static const struct kind {
     void (*collect)(const char *root, struct buf *out);
 } kinds[] = {
     {"pressure", pressure}, {"memory", memory}, {"cores", cores},
-    {"folders", folders},   {"kernel", kernel},
+    {"folders", folders},   {"kernel", kernel}, {"xid", xid},
 };
 
 void evidence_collect(const char *root, evidence_take *take, void *context)

@@ -15,6 +15,7 @@
 enum evidence_file_kind {
     EVIDENCE_FILE_FLIGHT = 1, /* a dump of PyTorch's flight recorder */
     EVIDENCE_FILE_RAS = 2,    /* the answer of NCCL's RAS, JSON */
+    EVIDENCE_FILE_GPUS = 3,   /* GpuHealths; `missing`: why some of it is not there */
 };
 
 /* `name` is static. The text has whole lines, and is borrowed. */

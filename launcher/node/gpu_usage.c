@@ -17,7 +17,7 @@ unsigned gpu_usage_count(const struct nvml *nvml)
 /* Did the call give a value? */
 static bool took(struct gpu_usage *out, int result)
 {
-    if (result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED)
+    if (nvml_is_trouble(result))
         out->trouble = result;
     return result == NVML_SUCCESS;
 }

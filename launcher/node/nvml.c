@@ -36,3 +36,8 @@ int nvml_open(struct nvml *nvml, struct error *err)
                ? 0
                : error_set(err, "%s does not start: error %d", NVML_LIBRARY, result);
 }
+
+bool nvml_is_trouble(int result)
+{
+    return result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED;
+}

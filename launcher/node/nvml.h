@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -34,6 +35,16 @@ struct nvml_memory {
     uint64_t total, free, used; /* bytes */
 };
 
+struct nvml_pci {
+    char legacy[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char text[32]; /* "00000000:3B:00.0" */
+};
+
+enum { NVML_ECC_CORRECTED, NVML_ECC_UNCORRECTED, NVML_ECC_TYPES };
+enum { NVML_ECC_VOLATILE, NVML_ECC_AGGREGATE, NVML_ECC_COUNTERS }; /* since the driver was loaded */
+enum { NVML_SENSOR_GPU };
+
 #define NVML_MEMORY_UNKNOWN UINT64_MAX
 
 struct nvml_process {
@@ -53,6 +64,15 @@ struct nvml_process {
     X(power, nvmlDeviceGetPowerUsage, (void *device, unsigned *milliwatts))                        \
     X(memory, nvmlDeviceGetMemoryInfo, (void *device, struct nvml_memory *out))                    \
     X(energy, nvmlDeviceGetTotalEnergyConsumption, (void *device, uint64_t *millijoules))          \
+    X(pci, nvmlDeviceGetPciInfo_v3, (void *device, struct nvml_pci *out))                          \
+    X(temperature, nvmlDeviceGetTemperature, (void *device, int sensor, unsigned *celsius))        \
+    X(reasons, nvmlDeviceGetCurrentClocksEventReasons, (void *device, uint64_t *bits))             \
+    X(reasons_old, nvmlDeviceGetCurrentClocksThrottleReasons, (void *device, uint64_t *bits))      \
+    X(ecc_errors, nvmlDeviceGetTotalEccErrors,                                                     \
+      (void *device, int type, int counter, uint64_t *count))                                      \
+    X(remapped_rows, nvmlDeviceGetRemappedRows,                                                    \
+      (void *device, unsigned *corrected, unsigned *uncorrected, unsigned *pending,                \
+       unsigned *failed))                                                                          \
     X(processes, nvmlDeviceGetComputeRunningProcesses_v3,                                          \
       (void *device, unsigned *count, struct nvml_process *out))                                   \
     X(processes_v2, nvmlDeviceGetComputeRunningProcesses_v2,                                       \
@@ -65,6 +85,9 @@ struct nvml {
     NVML_FUNCTION_LIST(NVML_MEMBER)
 #undef NVML_MEMBER
 };
+
+/* Does the result of a call say that the GPU does not work? */
+bool nvml_is_trouble(int result);
 
 /* Loads and starts the library, which can take seconds. It stays loaded. -1: there is none, or it
  * finds no driver. */

@@ -8,7 +8,8 @@ import re
 import stat
 import sys
 
-from rig import Flow, main
+from rig import Flow, main, patient
+from test_gpus import LIBRARY, OLD_LIBRARY, Gpus
 
 SCRIPT = """\
 import os, sys, time
@@ -127,6 +128,75 @@ class Evidence(Flow):
         facts = self.read_json(os.path.join(self.folders()[0], "facts.json"))
         self.assertEqual(facts["text"], "rank 1 on b exited with code 3")
         self.assertTrue(all(host["answered"] for host in facts["hosts"]))
+
+
+HEALTHY = {"uuid": "GPU-aaaa", "pci": "00000000:3B:00.0", "temperature": 41, "reasons": 1, "ecc_0_0": 2, "ecc_0_1": 9,
+           "ecc_1_0": 0, "ecc_1_1": 4, "remapped": "0,1,0,0"}
+
+
+class GpuEvidence(Gpus):
+
+    def fail(self, *options, library=LIBRARY, env=None):
+        """The folder, what facts.json says of the host, and the story."""
+        result = self.run_job("-np", 2, "--grace", 1, "--evidence", self.box.path("evidence"), *options, "sh", "-c",
+                              'test $RANK = 0 || exit 3; sleep 60', env=env or self.environment(library), timeout=patient(60))
+        self.expect(result, 3)
+        folder = max(glob.glob(self.box.path("evidence", "*")), key=os.path.getmtime)
+        host, = self.read_json(os.path.join(folder, "facts.json"))["hosts"]
+        return host, self.run_job("explain", folder).stdout
+
+    def test_a_healthy_gpu(self):
+        """All that the library says is kept, and nothing of it is news."""
+        self.gpus(HEALTHY)
+        host, story = self.fail()
+        self.assertEqual(host["gpus"], [{
+            "index": 0, "uuid": "GPU-aaaa", "pci": "00000000:3B:00.0", "temperature_celsius": 41, "clock_reasons": ["idle"],
+            "ecc_errors": {"corrected": {"volatile": 2, "aggregate": 9}, "uncorrected": {"volatile": 0, "aggregate": 4}},
+            "remapped_rows": {"corrected": 0, "uncorrected": 1, "pending": False, "failed": False}}])
+        self.assertNotIn("gpus_missing", host)
+        self.assertNotIn("GPU", story)
+
+    def test_what_is_missing_is_absent(self):
+        """A GPU without ECC and rows, an older driver, and no driver at all: without a word about it."""
+        bare = {"uuid": "GPU-aaaa", "temperature": 41}
+        self.gpus(bare, dict(bare, ecc_1_0=1))
+        host, _ = self.fail()
+        self.assertEqual(host["gpus"], [{"index": 0, "uuid": "GPU-aaaa", "temperature_celsius": 41},
+                                        {"index": 1, "uuid": "GPU-aaaa", "temperature_celsius": 41,
+                                         "ecc_errors": {"corrected": {}, "uncorrected": {"volatile": 1}}}])
+        self.gpus(HEALTHY)
+        host, _ = self.fail(library=OLD_LIBRARY)
+        self.assertEqual(host["gpus"][0]["clock_reasons"], ["idle"])
+        self.assertNotIn("remapped_rows", host["gpus"][0])
+        host, story = self.fail(env={"LD_LIBRARY_PATH": ""})
+        self.assertFalse({"gpus", "gpus_missing"} & set(host))
+        self.assertNotIn("NVIDIA", story)
+
+    def test_sick_gpus(self):
+        self.gpus(dict(HEALTHY, reasons=0x48, temperature=93), dict(HEALTHY, ecc_1_0=2, remapped="0,1,0,1"))
+        host, story = self.fail()
+        self.assertEqual(host["gpus"][0]["clock_reasons"], ["hardware slowdown", "hardware thermal slowdown"])
+        self.assertRegex(story, r"    \S+: GPU 1: it could not replace a bad row of its memory; 2 uncorrected ECC errors since")
+        self.assertRegex(story, r"    \S+: GPU 0 has lower clocks: hardware thermal slowdown, at 93 degrees Celsius\n")
+        self.assertRegex(story, r"what to do:\n    start the next job without \S+, and have its GPUs checked")
+        self.gpus(HEALTHY, faults=[("fail", "nvmlDeviceGetHandleByIndex_v2", 15)])
+        host, story = self.fail()
+        self.assertEqual(host["gpus"], [{"index": 0, "trouble": "is lost"}])
+        self.assertRegex(story, r"    \S+: GPU 0: it is lost\n")
+
+    def test_a_library_that_hangs(self):
+        """The job ends all the same, with all other evidence and what was known by then."""
+        for function, kept in (("nvmlInit_v2", []), ("nvmlDeviceGetTotalEccErrors", [])):
+            with self.subTest(function):
+                self.gpus(HEALTHY, faults=[("slow", function, 600000)])
+                host, story = self.fail()
+                self.assertEqual(host.get("gpus", []), kept)
+                self.assertEqual(host["gpus_missing"], "NVIDIA's library did not answer in time")
+                self.assertIn("limit:", host["cores"])
+                self.assertRegex(story, r"    \S+: NVIDIA's library did not answer in time\n")
+        self.gpus(HEALTHY, faults=[("fail", "nvmlDeviceGetCount_v2", 999)])
+        host, _ = self.fail()
+        self.assertFalse({"gpus", "gpus_missing"} & set(host))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job_nodes.h"
-#include "node/evidence.h"
+#include "driver/run/evidence_answers.h"
 
 struct evidence {
     struct job *job;
@@ -22,12 +22,8 @@ struct evidence {
     char *text;
     struct buf stacks;
     uint32_t round;
-    Hvdrun__Evidence **answers; /* by the node's index */
-    int answer_count;
-    char *path;        /* NULL: there is no place */
-    uint32_t *to_come; /* files, by the node's index */
-    struct evidence_file *files;
-    size_t file_count, file_bytes;
+    struct evidence_answers answers;
+    char *path;  /* NULL: there is no place */
     bool looked; /* there is no look to come */
     bool once;
     void (*done)(void *context);
@@ -46,36 +42,16 @@ void evidence_folder_create(struct job *job, char *(*place)(void))
     job->evidence = evidence;
 }
 
-static void clear_files(struct evidence *evidence)
-{
-    for (size_t i = 0; i < evidence->file_count; i++) {
-        free(evidence->files[i].name);
-        free(evidence->files[i].missing);
-    }
-    free(evidence->files);
-    free(evidence->to_come);
-    free(evidence->path);
-    evidence->files = NULL;
-    evidence->file_count = evidence->file_bytes = 0;
-    evidence->to_come = NULL;
-    evidence->path = NULL;
-    evidence->looked = false;
-}
-
 static void clear(struct evidence *evidence)
 {
     evidence->collects = false;
     loop_timer_clear(evidence->pause);
     loop_timer_clear(evidence->wait);
-    clear_files(evidence);
     looks_forget(evidence->job->looks, evidence);
-    for (int i = 0; i < evidence->answer_count; i++) {
-        if (evidence->answers[i] != NULL)
-            hvdrun__evidence__free_unpacked(evidence->answers[i], NULL);
-    }
-    free(evidence->answers);
-    evidence->answers = NULL;
-    evidence->answer_count = 0;
+    evidence_answers_destroy(&evidence->answers);
+    free(evidence->path);
+    evidence->path = NULL;
+    evidence->looked = false;
     buf_destroy(&evidence->stacks);
     free(evidence->text);
     evidence->text = NULL;
@@ -143,10 +119,10 @@ static void write_all(struct evidence *evidence)
     const char *path = evidence->path;
     if (path == NULL)
         return;
-    evidence->facts.files = evidence->files;
-    evidence->facts.file_count = evidence->file_count;
-    evidence->facts.answers = evidence->answers;
-    evidence->facts.answer_count = evidence->answer_count;
+    evidence->facts.files = evidence->answers.files;
+    evidence->facts.file_count = evidence->answers.file_count;
+    evidence->facts.hosts = evidence->answers.hosts;
+    evidence->facts.host_count = evidence->answers.host_count;
     char *facts AUTO_FREE = evidence_json_facts(job, &evidence->facts);
     evidence_json_lines(job, &lines);
     write_file(evidence, path, "facts.json", facts, strlen(facts));
@@ -170,14 +146,8 @@ static void finish(void *context)
 /* Hosts that have not answered are not waited for: the looks have been long enough. */
 static void finish_if_complete(struct evidence *evidence)
 {
-    const struct job *job = evidence->job;
-    if (!evidence->looked)
-        return;
-    for (int i = 0; i < evidence->answer_count; i++) {
-        if (evidence->to_come[i] > 0 && node_link_alive(job->nodes[i]))
-            return;
-    }
-    finish(evidence);
+    if (evidence->looked && evidence_answers_complete(&evidence->answers, evidence->job))
+        finish(evidence);
 }
 
 static void looks_are_over(struct evidence *evidence)
@@ -221,9 +191,7 @@ static void ask_hosts(struct evidence *evidence)
     Hvdrun__EvidenceRequest message = HVDRUN__EVIDENCE_REQUEST__INIT;
     message.round = ++evidence->round;
     message.file_bytes = EVIDENCE_DUMPS_MAX / (size_t)(job->node_count > 0 ? job->node_count : 1);
-    evidence->answer_count = job->node_count;
-    evidence->to_come = mem_array((size_t)job->node_count + 1, sizeof(*evidence->to_come));
-    evidence->answers = mem_array((size_t)job->node_count + 1, sizeof(*evidence->answers));
+    evidence_answers_init(&evidence->answers, job->node_count);
     for (int i = 0; i < job->node_count; i++) {
         if (node_link_alive(job->nodes[i]) && job->nodes[i]->state >= NODE_UP)
             node_link_send(job->nodes[i], FRAME_EVIDENCE_REQUEST, job->epoch, &message.base);
@@ -280,60 +248,24 @@ const struct strv *evidence_folder_paths(const struct job *job)
     return job->evidence == NULL ? &none : &job->evidence->paths;
 }
 
+static bool wants(const struct evidence *evidence, uint32_t round)
+{
+    return evidence != NULL && evidence->collects && round == evidence->round;
+}
+
 int evidence_folder_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct evidence *evidence = job->evidence;
     Hvdrun__Evidence *message = hvdrun__evidence__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
-    bool wanted = evidence != NULL && evidence->collects && message->round == evidence->round &&
-                  node->index < evidence->answer_count && evidence->answers[node->index] == NULL;
-    if (!wanted) {
+    if (!wants(evidence, message->round)) {
         hvdrun__evidence__free_unpacked(message, NULL);
         return 0;
     }
-    evidence->answers[node->index] = message;
-    evidence->to_come[node->index] = message->files;
+    evidence_answers_take(&evidence->answers, node, message);
     finish_if_complete(evidence);
     return 0;
-}
-
-/* Its place in the folder; NULL: it is about no worker of that node. */
-static char *file_name(const struct evidence *evidence, const struct node_link *node,
-                       const Hvdrun__EvidenceFile *message, int *rank)
-{
-    const struct job *job = evidence->job;
-    *rank = -1;
-    if (message->kind == EVIDENCE_FILE_RAS)
-        return mem_printf("ras_%d.json", node->index);
-    if (message->kind != EVIDENCE_FILE_FLIGHT || message->seat >= (uint32_t)job->ranks.size)
-        return NULL;
-    *rank = job_seat_rank(job, (int)message->seat);
-    return *rank < 0 ? NULL : mem_printf("flight_recorder/rank_%d", *rank);
-}
-
-static void take_file(struct evidence *evidence, const struct node_link *node,
-                      const Hvdrun__EvidenceFile *message)
-{
-    struct evidence_file file = {.node = node->index};
-    size_t length = message->data.len;
-    bool nothing = length == 0 && message->missing[0] == '\0';
-    char *name AUTO_FREE = nothing ? NULL : file_name(evidence, node, message, &file.rank);
-    if (name == NULL)
-        return;
-    if (length == 0)
-        file.missing = mem_strdup(message->missing);
-    else if (length > EVIDENCE_FILE_MAX || length > EVIDENCE_DUMPS_MAX - evidence->file_bytes)
-        file.missing = mem_strdup("the files of this failure are too large together");
-    else
-        file.name = mem_strdup(name);
-    if (file.name != NULL && evidence->path != NULL) {
-        evidence->file_bytes += length;
-        write_file(evidence, evidence->path, name, (const char *)message->data.data, length);
-    }
-    evidence->files =
-        mem_resize_array(evidence->files, evidence->file_count + 1, sizeof(*evidence->files));
-    evidence->files[evidence->file_count++] = file;
 }
 
 int evidence_folder_file(struct job *job, struct node_link *node, const struct agent_frame *frame)
@@ -342,13 +274,14 @@ int evidence_folder_file(struct job *job, struct node_link *node, const struct a
     Hvdrun__EvidenceFile *message = hvdrun__evidence_file__unpack(NULL, frame->length, frame->body);
     if (message == NULL)
         return -1;
-    bool wanted = evidence != NULL && evidence->collects && message->round == evidence->round &&
-                  node->index < evidence->answer_count && evidence->to_come[node->index] > 0;
-    if (wanted) {
-        take_file(evidence, node, message);
-        evidence->to_come[node->index]--;
+    const char *name = NULL;
+    if (wants(evidence, message->round))
+        name = evidence_answers_file(&evidence->answers, job, node, message);
+    if (name != NULL && evidence->path != NULL)
+        write_file(evidence, evidence->path, name, (const char *)message->data.data,
+                   message->data.len);
+    if (wants(evidence, message->round))
         finish_if_complete(evidence);
-    }
     hvdrun__evidence_file__free_unpacked(message, NULL);
     return 0;
 }

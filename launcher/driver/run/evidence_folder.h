@@ -21,11 +21,9 @@
 #include "driver/run/look.h"
 #include "driver/tell/evidence_json.h"
 
-#define EVIDENCE_FOLDERS_MAX 8 /* of a job */
-#define EVIDENCE_FILE_MAX ((size_t)4 << 20)
-#define EVIDENCE_DUMPS_MAX ((size_t)256 << 20) /* of all other files of a folder together */
-#define EVIDENCE_PAUSE_MS 1000                 /* between the two looks */
-#define EVIDENCE_DUMPS_MS 12000                /* for these files, after the looks */
+#define EVIDENCE_FOLDERS_MAX 8  /* of a job */
+#define EVIDENCE_PAUSE_MS 1000  /* between the two looks */
+#define EVIDENCE_DUMPS_MS 12000 /* for these files, after the looks */
 
 struct evidence_cause {
     enum evidence_kind kind;

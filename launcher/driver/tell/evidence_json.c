@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/strv.h"
+#include "driver/tell/gpu_health_json.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
@@ -48,18 +49,29 @@ static json_t *ranks_json(const struct job *job)
     return list;
 }
 
+static void add_gpus(json_t *object, const struct evidence_host *host)
+{
+    if (host->gpus != NULL && host->gpus->n_gpus > 0)
+        json_object_set_new(object, "gpus", gpu_health_json(host->gpus));
+    if (host->gpus_missing != NULL)
+        json_object_set_new(object, "gpus_missing", json_text(host->gpus_missing));
+}
+
 static json_t *hosts_json(const struct job *job, const struct evidence_facts *facts)
 {
     json_t *list = json_array();
     for (int i = 0; i < job->node_count; i++) {
         const struct node_link *node = job->nodes[i];
-        const Hvdrun__Evidence *answer = i < facts->answer_count ? facts->answers[i] : NULL;
+        const struct evidence_host none = {.answer = NULL};
+        const struct evidence_host *host = i < facts->host_count ? &facts->hosts[i] : &none;
+        const Hvdrun__Evidence *answer = host->answer;
         json_t *object = json_object();
         json_object_set_new(object, "host", json_text(node->host));
         json_object_set_new(object, "state", json_string(node_state_name(node->state)));
         json_object_set_new(object, "answered", json_boolean(answer != NULL));
         for (size_t j = 0; answer != NULL && j < answer->n_items; j++)
             json_object_set_new(object, answer->items[j]->name, json_text(answer->items[j]->text));
+        add_gpus(object, host);
         for (size_t j = 0; j < facts->file_count; j++) {
             const struct evidence_file *file = &facts->files[j];
             if (file->rank < 0 && file->node == i && file->name != NULL)
@@ -105,8 +117,8 @@ static json_t *environment_json(const struct job *job, const struct evidence_fac
     json_t *root = json_object();
     struct env_of_host *hosts AUTO_FREE = mem_array((size_t)job->node_count + 1, sizeof(*hosts));
     struct strv *envs AUTO_FREE = mem_array((size_t)job->node_count + 1, sizeof(*envs));
-    for (int i = 0; i < job->node_count && i < facts->answer_count; i++) {
-        const Hvdrun__Evidence *answer = facts->answers[i];
+    for (int i = 0; i < job->node_count && i < facts->host_count; i++) {
+        const Hvdrun__Evidence *answer = facts->hosts[i].answer;
         if (answer == NULL || answer->n_environment == 0)
             continue;
         envs[count] = (struct strv){.items = answer->environment, .count = answer->n_environment};

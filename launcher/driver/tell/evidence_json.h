@@ -19,13 +19,21 @@ struct evidence_file {
     char *missing; /* why */
 };
 
+/* What a host has answered. */
+struct evidence_host {
+    Hvdrun__Evidence *answer; /* NULL: none came */
+    Hvdrun__GpuHealths *gpus; /* NULL: none, or not known */
+    char *gpus_missing;       /* why some are not there; NULL */
+    uint32_t to_come;         /* files */
+};
+
 struct evidence_facts { /* all borrowed */
     enum evidence_kind kind;
-    const char *text;                 /* what has happened, one line */
-    int rank;                         /* that it is about, or that is to blame; -1: none */
-    int64_t when_ns;                  /* the wall clock */
-    Hvdrun__Evidence *const *answers; /* by the node's index; NULL: none came */
-    int answer_count;
+    const char *text;                  /* what has happened, one line */
+    int rank;                          /* that it is about, or that is to blame; -1: none */
+    int64_t when_ns;                   /* the wall clock */
+    const struct evidence_host *hosts; /* by the node's index */
+    int host_count;
     const struct evidence_file *files;
     size_t file_count;
     bool by_nccl; /* NCCL has named the rank */

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define GPU_LOST 15
-#define GPU_NEEDS_RESET 16
+#include "model/explain/gpu_words.h"
 
 static double value(bool known, uint64_t number, double divisor)
 {
@@ -22,9 +21,7 @@ void gpu_values_read(const Hvdrun__GpuUsage *message, struct gpu_values *out)
         .energy_j = value(message->has_energy, message->energy_mj, 1000),
         .memory_bytes = value(message->has_memory, message->memory_bytes, 1),
         .memory_used_bytes = value(message->has_memory, message->memory_used_bytes, 1),
-        .trouble = message->trouble == GPU_LOST          ? "is lost"
-                   : message->trouble == GPU_NEEDS_RESET ? "needs a reset"
-                                                         : NULL};
+        .trouble = gpu_trouble_text((int)message->trouble)};
     snprintf(out->uuid, sizeof(out->uuid), "%s", message->uuid);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "model/explain/gpu_signs.h"
 #include "model/explain/host_signs.h"
 
 /* Each rule returns its advice, which the caller frees; NULL: it does not apply. */
@@ -81,6 +82,35 @@ static char *hang(const struct explain_facts *facts, const struct explain_rank *
     return mem_printf("stacks.txt shows twice what rank %d does; the other ranks most likely wait "
                       "for it",
                       rank->rank);
+}
+
+/* The host of the rank first. NULL: none has such a fault. */
+static const struct explain_host *host_with(const struct explain_facts *facts,
+                                            const struct explain_rank *rank, enum gpu_fault fault)
+{
+    const struct explain_host *its = host_of(facts, rank);
+    if (its != NULL && gpu_signs_fault(its, facts->started_s) == fault)
+        return its;
+    for (size_t i = 0; i < facts->host_count; i++) {
+        if (gpu_signs_fault(&facts->hosts[i], facts->started_s) == fault)
+            return &facts->hosts[i];
+    }
+    return NULL;
+}
+
+static char *gpu(const struct explain_facts *facts, const struct explain_rank *rank)
+{
+    const struct explain_host *host = host_with(facts, rank, GPU_FAULT_GPU);
+    if (host != NULL)
+        return mem_printf("start the next job without %s, and have its GPUs checked: "
+                          "'nvidia-smi -q' there shows their state",
+                          host->host);
+    host = host_with(facts, rank, GPU_FAULT_PROGRAM);
+    if (host == NULL)
+        return NULL;
+    return mem_printf("the XID on %s is most often an error of the program: "
+                      "CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer shows where",
+                      host->host);
 }
 
 /* What NCCL and PyTorch know of the collectives. */
@@ -178,9 +208,9 @@ static char *otherwise(const struct explain_facts *facts)
 void explain_advice(const struct explain_facts *facts, const struct explain_rank *rank,
                     void (*each)(void *context, const char *text), void *context)
 {
-    static rule *const rules[] = {out_of_memory, crash,     full_folder, hang,      collectives,
-                                  timeout,       lost_host, not_found,   own_error, variables,
-                                  interrupted,   gone,      success};
+    static rule *const rules[] = {out_of_memory, gpu,         crash,     full_folder, hang,
+                                  collectives,   timeout,     lost_host, not_found,   own_error,
+                                  variables,     interrupted, gone,      success};
     int found = 0;
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         char *text AUTO_FREE = rules[i](facts, rank);

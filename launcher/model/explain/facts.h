@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/strv.h"
 
@@ -18,10 +19,24 @@ struct explain_rank {
     double ended_s;
 };
 
+struct explain_gpu {
+    int index;
+    const char *pci;       /* "00000000:3B:00.0" */
+    const char *trouble;   /* "is lost", "needs a reset" */
+    const char *slowed_by; /* why its clocks are lower than they should be */
+    int celsius;           /* 0: not known */
+    bool remapping_pending, remapping_failed;
+    int64_t uncorrected; /* ECC errors since its driver was loaded; 0 too if not known */
+};
+
 struct explain_host {
     const char *host;
     bool lost, silent; /* silent: it did not answer when it was asked */
-    const char *pressure, *memory, *cores, *folders, *kernel; /* as node/evidence.h takes them */
+    /* as node/evidence.h takes them */
+    const char *pressure, *memory, *cores, *folders, *kernel, *xid;
+    const struct explain_gpu *gpus;
+    size_t gpu_count;
+    const char *gpus_missing; /* why some are not there */
 };
 
 struct explain_facts {

@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/explain/gpu_signs.h"
 
 /* Lines of the kernel that are about a process or the hardware. */
 static const char *const kernel_words[] = {
-    "Out of memory",  "out of memory", "oom-kill",  "segfault at",           "NVRM: Xid",
-    "Hardware Error", "soft lockup",   "I/O error", "blocked for more than", "not responding",
+    "Out of memory", "out of memory",  "oom-kill",  "segfault at",           "Hardware Error",
+    "soft lockup",   "not responding", "I/O error", "blocked for more than",
 };
 
 /* The end of a line that begins with these words. NULL: there is none. */
@@ -74,6 +75,18 @@ static char *kernel_line(const struct explain_host *host, double since_s)
     return last;
 }
 
+struct listener {
+    const char *host;
+    void (*each)(void *context, const char *host, const char *text);
+    void *context;
+};
+
+static void take_gpu(void *context, const char *text)
+{
+    const struct listener *listener = context;
+    listener->each(listener->context, listener->host, text);
+}
+
 void host_signs(const struct explain_host *host, double since_s,
                 void (*each)(void *context, const char *host, const char *text), void *context)
 {
@@ -91,6 +104,8 @@ void host_signs(const struct explain_host *host, double since_s,
                           kills, kills == 1 ? "" : "es");
         each(context, host->host, text);
     }
+    struct listener listener = {host->host, each, context};
+    gpu_signs(host, since_s, take_gpu, &listener);
     if (pressure > HOST_SIGN_PRESSURE) {
         free(text);
         text = mem_printf("all tasks waited for memory in %.0f %% of 10 s", pressure);

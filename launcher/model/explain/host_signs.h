@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands out in the evidence of a host: memory kills, pressure, full folders, lines of the
- * kernel. Pure. */
+/* What stands out in the evidence of a host: memory kills, GPUs, pressure, full folders, lines of
+ * the kernel. Pure. */
 #pragma once
 
 #include "model/explain/facts.h"

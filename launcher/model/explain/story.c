@@ -133,8 +133,14 @@ static void take_sign(void *context, const char *host, const char *text)
 
 static void tell_hosts(const struct explain_facts *facts, struct explain_story *story)
 {
-    for (size_t i = 0; i < facts->host_count; i++)
-        host_signs(&facts->hosts[i], facts->started_s, take_sign, story);
+    const struct explain_rank *rank = find(facts, facts->rank);
+    for (int its = rank != NULL; its >= 0; its--) { /* the host of the rank first */
+        for (size_t i = 0; i < facts->host_count; i++) {
+            const struct explain_host *host = &facts->hosts[i];
+            if ((rank != NULL && strcmp(host->host, rank->host) == 0) == (its == 1))
+                host_signs(host, facts->started_s, take_sign, story);
+        }
+    }
     for (size_t i = 0; i < facts->differ.count; i++)
         say(story, EXPLAIN_HOSTS, "a variable differs: %s", facts->differ.items[i]);
 }

@@ -3,7 +3,9 @@
  * A libnvidia-ml.so.1 for machines without a GPU. It reads the file that FAKE_NVML names at each
  * call, so a test can change what the GPUs do. Lines of it:
  *
- *   gpu INDEX KEY VALUE        KEY: uuid, use, memory_use, power, total, used, energy
+ *   gpu INDEX KEY VALUE        KEY: uuid, use, memory_use, power, total, used, energy, pci,
+ *                              temperature, reasons, ecc_TYPE_COUNTER (both 0 or 1),
+ *                              remapped (CORRECTED,UNCORRECTED,PENDING,FAILED)
  *   process INDEX PID BYTES    -1: not known
  *   fail SYMBOL RESULT         the function returns this
  *   slow SYMBOL MILLISECONDS   the function takes so long
@@ -33,6 +35,12 @@ struct utilization {
 
 struct memory {
     unsigned long long total, free, used;
+};
+
+struct pci {
+    char legacy[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char text[32];
 };
 
 struct process {
@@ -177,6 +185,45 @@ EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
     return result;
 }
 
+EXPORT int nvmlDeviceGetPciInfo_v3(void *device, struct pci *out);
+EXPORT int nvmlDeviceGetPciInfo_v3(void *device, struct pci *out)
+{
+    struct wanted wanted = {.name = "pci", .index = index_of(device)};
+    int result = enter(__func__);
+    if (result == SUCCESS && !each_line(is_key, &wanted))
+        result = NOT_SUPPORTED;
+    *out = (struct pci){.legacy = "0000:00:00.0"};
+    if (result == SUCCESS)
+        snprintf(out->text, sizeof(out->text), "%.31s", wanted.value);
+    return result;
+}
+
+EXPORT int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius);
+EXPORT int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius)
+{
+    unsigned long long temperature = 0;
+    int result =
+        sensor != 0 ? INVALID_ARGUMENT : number(__func__, device, "temperature", &temperature);
+    *celsius = (unsigned)temperature;
+    return result;
+}
+
+EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons);
+EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
+{
+    return number(__func__, device, "reasons", reasons);
+}
+
+EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter,
+                                       unsigned long long *count);
+EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter,
+                                       unsigned long long *count)
+{
+    char key[LINE_BYTES];
+    snprintf(key, sizeof(key), "ecc_%d_%d", type, counter);
+    return number(__func__, device, key, count);
+}
+
 EXPORT int nvmlDeviceGetUtilizationRates(void *device, struct utilization *out);
 EXPORT int nvmlDeviceGetUtilizationRates(void *device, struct utilization *out)
 {
@@ -255,5 +302,30 @@ EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long 
 EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules)
 {
     return number(__func__, device, "energy", millijoules);
+}
+
+EXPORT int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *reasons);
+EXPORT int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *reasons)
+{
+    return number(__func__, device, "reasons", reasons);
+}
+
+EXPORT int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected,
+                                     unsigned *pending, unsigned *failed);
+EXPORT int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected,
+                                     unsigned *pending, unsigned *failed)
+{
+    struct wanted wanted = {.name = "remapped", .index = index_of(device)};
+    unsigned *const out[] = {corrected, uncorrected, pending, failed};
+    int result = enter(__func__);
+    if (result == SUCCESS && !each_line(is_key, &wanted))
+        result = NOT_SUPPORTED;
+    const char *text = wanted.value;
+    for (int i = 0; result == SUCCESS && i < 4; i++) {
+        char *end;
+        *out[i] = (unsigned)strtoul(text, &end, 10);
+        text = *end == ',' ? end + 1 : end;
+    }
+    return result;
 }
 #endif

@@ -103,6 +103,16 @@ static void test_nothing_is_known(void **state)
                 "look at stacks.txt and lines.txt");
 }
 
+static const struct explain_gpu gpus[] = {{.index = 0, .pci = "00000000:3A:00.0"},
+                                          {.index = 1, .pci = "00000000:3B:00.0", .celsius = 40}};
+static const struct explain_gpu lost[] = {{.index = 7, .trouble = "is lost", .uncorrected = 3}};
+static const struct explain_gpu rows_of_gpus[] = {
+    {.index = 0, .remapping_pending = true},
+    {.index = 1, .remapping_pending = true, .remapping_failed = true}};
+static const struct explain_gpu hot[] = {
+    {.index = 0, .slowed_by = "hardware thermal slowdown", .celsius = 93},
+    {.index = 1, .trouble = "needs a reset"}};
+
 /* What happened to rank 0 on a, what is known of the host, and what the story says. */
 static const struct row {
     const char *name;
@@ -172,12 +182,57 @@ static const struct row {
      {"a: /dev/shm is full", "free some space in /dev/shm on a"}},
     {"lines of the kernel",
      {.ended = true, .signaled = true, .code = SIGKILL},
-     {.kernel = "[99.9] x: segfault at 0\n[101.5] NVRM: Xid (PCI:0000:00:06): 31, pid=7\n[102.0] "
+     {.kernel = "[99.9] x: segfault at 0\n[101.5] nfs: server x not responding\n[102.0] "
                 "eth0: link is up\n"},
      "failure",
      NULL,
      137,
-     {"a: its kernel: [101.5] NVRM: Xid (PCI:0000:00:06): 31, pid=7"}},
+     {"a: its kernel: [101.5] nfs: server x not responding"}},
+    {"an error of a program on a GPU",
+     {.ended = true, .code = 1},
+     {.xid = "[99.9] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, off\n"
+             "[101.5] NVRM: Xid (PCI:0000:3b:00): 31, pid=2091, name=python3, channel 0x0a, x\n"
+             "[101.6] NVRM: Xid (PCI:0000:3b:00): 45, pid=2091, name=python3, x\n",
+      .gpus = gpus,
+      .gpu_count = 2},
+     "failure",
+     NULL,
+     1,
+     {"    a: GPU 1: XID 31, memory page fault, in python3 (pid 2091), and 1 more\n",
+      "    the XID on a is most often an error of the program: CUDA_LAUNCH"}},
+    {"a GPU that the library does not list",
+     {.ended = true, .code = 1},
+     {.xid = "[101.5] NVRM: Xid (PCI:0000:0c:00): 79, GPU has fallen off the bus.\n"},
+     "hang",
+     NULL,
+     119,
+     {"    a: the GPU at 0000:0c:00: XID 79, the GPU has fallen off the bus\n",
+      "start the next job without a, and have its GPUs checked"}},
+    {"a GPU that is lost",
+     {.ended = true, .code = 1},
+     {.gpus = lost, .gpu_count = 1},
+     "failure",
+     NULL,
+     1,
+     {"    a: GPU 7: it is lost; 3 uncorrected ECC errors since its driver was loaded\n",
+      "start the next job without a"}},
+    {"rows of a GPU",
+     {.ended = true, .code = 1},
+     {.gpus = rows_of_gpus, .gpu_count = 2},
+     "failure",
+     NULL,
+     1,
+     {"    a: GPU 0: it replaces a bad row of its memory at the next reset\n"
+      "    a: GPU 1: it could not replace a bad row of its memory\n",
+      "start the next job without a"}},
+    {"a GPU that is hot, after the one with errors",
+     {.ended = true, .code = 1},
+     {.gpus = hot, .gpu_count = 2, .gpus_missing = "NVIDIA's library did not answer in time"},
+     "hang",
+     NULL,
+     119,
+     {"    a: GPU 1: it needs a reset\n    a: NVIDIA's library did not answer in time\n"
+      "    a: GPU 0 has lower clocks: hardware thermal slowdown, at 93 degrees Celsius\n"}},
     {"a timeout", {.rank = 0}, {.memory = NULL}, "timeout", NULL, 124, {"give a longer --timeout"}},
     {"an agent that does not answer",
      {.rank = 0},
@@ -255,6 +310,20 @@ static void test_a_lost_host(void **state)
     expect_part(&facts, "check the power, the network and the kernel's log of b");
 }
 
+/* Three lines are all that there is: those of the rank's host come first. */
+static void test_the_host_of_the_rank(void **state)
+{
+    (void)state;
+    struct explain_rank rank = {.rank = 0, .host = "z", .ended = true, .code = 1};
+    struct explain_host hosts[] = {{.host = "a", .silent = true},
+                                   {.host = "b", .silent = true},
+                                   {.host = "c", .silent = true},
+                                   {.host = "z", .gpus = lost, .gpu_count = 1}};
+    struct explain_facts facts = {
+        .what = "x", .ranks = &rank, .rank_count = 1, .hosts = hosts, .host_count = 4};
+    expect_part(&facts, "say:\n    z: GPU 7: it is lost");
+}
+
 static void test_variables(void **state)
 {
     (void)state;
@@ -313,13 +382,10 @@ static void test_at_most_20_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_error_of_a_rank),
-        cmocka_unit_test(test_nccl_and_pytorch),
-        cmocka_unit_test(test_nothing_is_known),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_old_lines_of_the_kernel),
-        cmocka_unit_test(test_a_lost_host),
-        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_an_error_of_a_rank),      cmocka_unit_test(test_nccl_and_pytorch),
+        cmocka_unit_test(test_nothing_is_known),        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_old_lines_of_the_kernel), cmocka_unit_test(test_a_lost_host),
+        cmocka_unit_test(test_the_host_of_the_rank),    cmocka_unit_test(test_variables),
         cmocka_unit_test(test_at_most_20_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,22 @@ static void test_files(void **state)
     fake_remove(root);
 }
 
+/* They are kept apart, so the many lines that follow do not push them out. */
+static void test_errors_of_gpus(void **state)
+{
+    (void)state;
+    char root[] = FAKE_ROOT;
+    struct buf text AUTO_BUF = BUF_INIT(1 << 20);
+    assert_non_null(mkdtemp(root));
+    put_file(root, "dev/kmsg", "3,1,5140900,-;NVRM: Xid (PCI:0000:00:06): 31, pid=7, name=x\n");
+    collect(root, &text);
+    expect_part(&text, "] NVRM: Xid (PCI:0000:00:06): 31, pid=7, name=x\n== xid\n[");
+    put_file(root, "dev/kmsg", "3,1,5140900,-;NVRM: GPU at PCI:0000:00:06: GPU-7\n");
+    collect(root, &text);
+    assert_null(strstr(buf_text(&text), "== xid"));
+    fake_remove(root);
+}
+
 /* What is not there is left out, and nothing grows without a limit. */
 static void test_missing_and_large(void **state)
 {
@@ -74,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_errors_of_gpus),
         cmocka_unit_test(test_missing_and_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
