@@ -11,7 +11,8 @@
 
 #define HOSTS_SHOWN 4 /* of a variable */
 #define TEXT_MAX ((size_t)2000)
-#define LINES_MAX ((size_t)50)
+#define SAID_MAX ((size_t)16 << 10)
+#define LINE_INDENT 4 /* in lines.txt */
 
 static double number_of(const json_t *object, const char *key)
 {
@@ -163,37 +164,35 @@ static void take_end(struct explain_case *out, enum job_record_state state)
     facts->ended_s = number_of(job, "ended");
 }
 
-/* The text without its blanks in front. */
-static void add_line(struct strv *lines, const char *text, size_t length)
+/* Keeps the end. */
+static void add_line(struct buf *out, const char *text, size_t length)
 {
-    while (length > 0 && *text == ' ') {
-        text++;
-        length--;
+    length = length < TEXT_MAX ? length : TEXT_MAX;
+    if (out->length + length + 1 > SAID_MAX) {
+        const char *kept = strchr(buf_text(out) + out->length / 2, '\n');
+        buf_consume(out, kept == NULL ? out->length : (size_t)(kept + 1 - buf_text(out)));
     }
-    bool marks = strspn(text, "^~ ") >= length; /* below a line of a traceback */
-    if (length > 0 && !marks && lines->count < LINES_MAX)
-        strv_add_n(lines, text, length < TEXT_MAX ? length : TEXT_MAX);
+    buf_append(out, text, length);
+    buf_putc(out, '\n');
 }
 
-/* From lines.txt: those below the heading of the rank. */
-static void lines_of_file(const char *text, int rank, struct strv *out)
+/* From lines.txt: those below the heading of the rank, which are indented. */
+static void said_in_file(const char *text, int rank, struct buf *out)
 {
     char *heading AUTO_FREE = mem_printf("last lines of stderr, rank %d on ", rank);
     bool inside = false;
     while (*text != '\0') {
-        size_t length = strcspn(text, "\n");
+        size_t length = strcspn(text, "\n"), indent = strspn(text, " ");
+        indent = indent < LINE_INDENT ? indent : LINE_INDENT;
         if (text[0] != ' ')
             inside = strncmp(text, heading, strlen(heading)) == 0;
-        else if (inside) {
-            if (out->count == LINES_MAX)
-                strv_destroy(out); /* the last ones count */
-            add_line(out, text, length);
-        }
+        else if (inside)
+            add_line(out, text + indent, length - indent);
         text += length + (text[length] == '\n');
     }
 }
 
-static void lines_of_record(const json_t *record, int rank, struct strv *out)
+static void said_in_record(const json_t *record, int rank, struct buf *out)
 {
     const json_t *list = json_object_get(record, "lines");
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -201,7 +200,7 @@ static void lines_of_record(const json_t *record, int rank, struct strv *out)
         const char *text = control_text_of(line, "text", "");
         if (int_of(line, "rank", -1) == rank &&
             strcmp(control_text_of(line, "stream", ""), "stderr") == 0)
-            add_line(out, text, strlen(text));
+            add_line(out, text, strcspn(text, "\n"));
     }
 }
 
@@ -241,10 +240,12 @@ void explain_json_take(json_t *record, enum job_record_state state, json_t *evid
     take_hosts(out);
     take_differences(out);
     take_files(out);
+    buf_init(&out->said, SAID_MAX + TEXT_MAX + 1);
     if (out->facts.rank >= 0 && lines != NULL)
-        lines_of_file(lines, out->facts.rank, &out->facts.lines);
+        said_in_file(lines, out->facts.rank, &out->said);
     else if (out->facts.rank >= 0)
-        lines_of_record(record, out->facts.rank, &out->facts.lines);
+        said_in_record(record, out->facts.rank, &out->said);
+    out->facts.said = buf_text(&out->said);
 }
 
 void explain_case_destroy(struct explain_case *explained)
@@ -252,7 +253,7 @@ void explain_case_destroy(struct explain_case *explained)
     free(explained->ranks);
     free(explained->hosts);
     free(explained->gpus);
-    strv_destroy(&explained->facts.lines);
+    buf_destroy(&explained->said);
     strv_destroy(&explained->facts.differ);
     json_decref(explained->record);
     json_decref(explained->evidence);

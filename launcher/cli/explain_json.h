@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "base/buf.h"
 #include "driver/control/record.h"
 #include "model/explain/facts.h"
 
@@ -13,6 +14,7 @@ struct explain_case {
     struct explain_rank *ranks;
     struct explain_host *hosts;
     struct explain_gpu *gpus;           /* of all hosts */
+    struct buf said;                    /* by the rank that the story is about */
     json_t *record, *evidence, *report; /* what the facts borrow from */
 };
 

@@ -10,7 +10,7 @@ import sys
 from rig import Flow, main, patient
 
 # MANNER of rank 1: dumps; large: more than is kept; never: takes the byte and writes nothing; torn: writes a part;
-# none: has no FIFO; old: has only the older name of the file.
+# none: has no FIFO; wait: dumps, and no rank fails.
 TORCH = r"""
 import os, pickle, sys, threading, time
 rank, manner = os.environ["RANK"], sys.argv[1] if os.environ["RANK"] == "1" else "dumps"
@@ -44,10 +44,15 @@ if manner != "none":
     os.mkfifo(name)
     threading.Thread(target=serve, args=(os.open(name, os.O_RDONLY | os.O_NONBLOCK),), daemon=True).start()
 print("size", os.environ.get("TORCH_FR_BUFFER_SIZE"), flush=True)
-if rank == "2":
+if rank == "2" and sys.argv[1] != "wait":
     time.sleep(1)
     sys.exit("row 7 is broken")
-time.sleep(1000)
+
+def load():
+    print("no more data", file=sys.stderr, flush=True)
+    time.sleep(1000)
+
+load() if rank == "1" else time.sleep(1000)
 """
 NAMES = ("TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE")
 SHOW = ("sh", "-c", "env | grep -E '^TORCH_(FR|NCCL_DEBUG|NCCL_TRACE)' | sort")
@@ -99,14 +104,17 @@ class FlightRecorder(Flow):
 
     def test_a_hang(self):
         """What a rank writes because hvdrun asks it is no progress."""
-        result = self.start("-np", 2, "--grace", 1, "--hang-timeout", 2, "--evidence", self.box.path("found"), sys.executable,
-                            self.write("train.py", TORCH), "dumps").wait(patient(60))
+        result = self.start("-np", 4, "--grace", 1, "--hang-timeout", 2, "--evidence", self.box.path("found"), sys.executable,
+                            self.write("train.py", TORCH), "wait").wait(patient(60))
         self.expect(result, 119)
         self.assertIn("preparing to dump", result.stderr)
         self.expect_not_said(result, "progress again")
         folder, = os.listdir(self.box.path("found"))
         self.expect_dump(self.box.path("found", folder), 0)
         self.expect_dump(self.box.path("found", folder), 1)
+        told = self.run_job("explain", self.box.path("found", folder)).stdout
+        self.assertIn("    its stderr: no more data\n", told)
+        self.assertNotIn("preparing", told)
 
     def test_places_of_the_user(self):
         """hvdrun looks where the user wants the files, under new names and old ones, and leaves them there. It does not

@@ -169,7 +169,7 @@ static char *variables(const struct explain_facts *facts, const struct explain_r
 static char *own_error(const struct explain_facts *facts, const struct explain_rank *rank)
 {
     bool failed = rank != NULL && rank->ended && !rank->signaled && rank->code != 0;
-    if (!failed || facts->lines.count == 0)
+    if (!failed || facts->said == NULL || facts->said[0] == '\0')
         return NULL;
     return mem_printf("rank %d says why it ended: look at its last lines%s", rank->rank,
                       facts->has_folder ? " in lines.txt" : "");

@@ -10,8 +10,7 @@
 #include "model/exit/signal_name.h"
 #include "model/explain/advice.h"
 #include "model/explain/host_signs.h"
-
-#define QUOTED 3 /* lines of stderr */
+#include "model/explain/quote.h"
 
 static const struct part {
     const char *key, *title;
@@ -83,9 +82,11 @@ static void tell_first(const struct explain_facts *facts, struct explain_story *
         say(story, EXPLAIN_FIRST, "no failure is known");
     else
         say(story, EXPLAIN_FIRST, "the first failure is not known");
-    size_t first = facts->lines.count > QUOTED ? facts->lines.count - QUOTED : 0;
-    for (size_t i = first; i < facts->lines.count; i++)
-        say(story, EXPLAIN_FIRST, "its stderr: %s", facts->lines.items[i]);
+    struct strv quoted AUTO_STRV = STRV_INIT;
+    if (facts->said != NULL)
+        explain_quote(facts->said, &quoted);
+    for (size_t i = 0; i < quoted.count; i++)
+        say(story, EXPLAIN_FIRST, "its stderr: %s", quoted.items[i]);
 }
 
 static void tell_where(const struct explain_facts *facts, struct explain_story *story)
