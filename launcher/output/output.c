@@ -401,9 +401,11 @@ struct output_file *output_file_open(struct output *output, const char *path, bo
     return open_file(output, sink_file(output->sink, path, append, false));
 }
 
-struct output_file *output_file_open_private(struct output *output, const char *path)
+struct output_file *
+output_file_open_whole(struct output *output, const char *path,
+                       void (*failed)(void *context, const char *path, int errnum), void *context)
 {
-    return open_file(output, sink_private_file(output->sink, path));
+    return open_file(output, sink_whole_file(output->sink, path, failed, context));
 }
 
 void output_file_write(struct output_file *file, const void *bytes, size_t length)

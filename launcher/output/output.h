@@ -76,8 +76,13 @@ void output_flush(struct output *output, void (*done)(void *context), void *cont
  * warning names once a file that cannot be created or written, and its bytes are dropped. Folders
  * are not made. A file that you do not close is closed by output_destroy(). */
 struct output_file *output_file_open(struct output *output, const char *path, bool append);
-/* A new file that only this user may read. Makes the folders of its path that do not exist. */
-struct output_file *output_file_open_private(struct output *output, const char *path);
+/* A new file that only this user may read. Makes the folders of its path that do not exist. The
+ * file appears when it has been closed and is whole. If it cannot be written, nothing of it is
+ * left, and `failed` comes once from the loop instead of the warning, also after
+ * output_file_close(). */
+struct output_file *
+output_file_open_whole(struct output *output, const char *path,
+                       void (*failed)(void *context, const char *path, int errnum), void *context);
 void output_file_write(struct output_file *file, const void *bytes, size_t length);
 void output_file_close(struct output_file *file);  /* accepts NULL; `file` is gone */
 void output_file_remove(struct output_file *file); /* the same, and removes it from the disk */

@@ -35,7 +35,9 @@ void sink_report_failures(struct sink *sink)
     int errnum = 0;
     struct output_target *target = writer_failure(sink->writer, &errnum);
     for (; target != NULL; target = writer_failure(sink->writer, &errnum)) {
-        if (errnum != ECANCELED)
+        if (target->failed != NULL)
+            target->failed(target->failed_context, target->path, errnum);
+        else if (errnum != ECANCELED)
             sink->ops.failed(sink->context, target, errnum);
     }
 }
@@ -71,10 +73,13 @@ struct output_target *sink_file(struct sink *sink, const char *path, bool append
     return writer_keep(sink->writer, target_file(path, append, folders));
 }
 
-struct output_target *sink_private_file(struct sink *sink, const char *path)
+struct output_target *sink_whole_file(struct sink *sink, const char *path,
+                                      void (*failed)(void *context, const char *path, int errnum),
+                                      void *context)
 {
-    struct output_target *target = target_file(path, false, true);
-    target->private = true;
+    struct output_target *target = target_whole_file(path);
+    target->failed = failed;
+    target->failed_context = context;
     return writer_keep(sink->writer, target);
 }
 

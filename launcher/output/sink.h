@@ -34,8 +34,10 @@ bool sink_destroy(struct sink *sink, int64_t wait_ms);
 
 /* Targets live as long as the sink. Neither of these calls touches the file or descriptor. */
 struct output_target *sink_descriptor(struct sink *sink, int fd, const char *name);
-/* A new file that only this user may read; with folders of the same kind. */
-struct output_target *sink_private_file(struct sink *sink, const char *path);
+/* As target_whole_file(). `failed` comes instead of ops.failed. */
+struct output_target *sink_whole_file(struct sink *sink, const char *path,
+                                      void (*failed)(void *context, const char *path, int errnum),
+                                      void *context);
 struct output_target *sink_file(struct sink *sink, const char *path, bool append,
                                 bool folders);                    /* makes missing ones */
 const char *sink_target_name(const struct output_target *target); /* its path */

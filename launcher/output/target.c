@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,11 +34,19 @@ struct output_target *target_file(const char *path, bool append, bool folders)
     return target;
 }
 
+struct output_target *target_whole_file(const char *path)
+{
+    struct output_target *target = target_file(path, false, true);
+    target->part = mem_printf("%s.part", path);
+    return target;
+}
+
 void target_destroy(struct output_target *target)
 {
     if (target == NULL)
         return;
     free(target->path);
+    free(target->part);
     free(target);
 }
 
@@ -76,23 +85,35 @@ static void shut(struct output_target_set *set, struct output_target *target)
         target->errnum = errno;
 }
 
-static void make_folders(const char *path, mode_t mode)
+/* 0, or errno of the last folder that could not be made. */
+static int make_folders(const char *path, mode_t mode)
 {
+    int errnum = 0;
     char *copy = mem_strdup(path);
     for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(copy, mode); /* whether it worked shows when the file is opened */
+        if (mkdir(copy, mode) < 0)
+            errnum = errno == EEXIST ? 0 : errno;
         *slash = '/';
     }
     free(copy);
+    return errnum;
 }
 
 static int try_open(const struct output_target *target)
 {
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
     flags |= target->append ? O_APPEND : O_TRUNC;
-    return fd_open(target->path, target->private ? flags | O_NOFOLLOW : flags,
-                   target->private ? 0600 : 0666);
+    return target->part != NULL ? fd_open(target->part, flags | O_NOFOLLOW, 0600)
+                                : fd_open(target->path, flags, 0666);
+}
+
+static void open_with_folders(struct output_target *target)
+{
+    int errnum = make_folders(target->path, target->part != NULL ? 0700 : 0777);
+    target->fd = try_open(target);
+    if (target->fd < 0 && errno == ENOENT && errnum != 0)
+        errno = errnum; /* says why the folder is not there */
 }
 
 static int open_file(struct output_target_set *set, struct output_target *target)
@@ -100,10 +121,8 @@ static int open_file(struct output_target_set *set, struct output_target *target
     if (set->open >= set->open_max && set->oldest != NULL)
         shut(set, set->oldest);
     target->fd = try_open(target);
-    if (target->fd < 0 && errno == ENOENT && target->folders) {
-        make_folders(target->path, target->private ? 0700 : 0777);
-        target->fd = try_open(target);
-    }
+    if (target->fd < 0 && errno == ENOENT && target->folders)
+        open_with_folders(target);
     while (target->fd < 0 && (errno == EMFILE || errno == ENFILE) && set->oldest != NULL) {
         shut(set, set->oldest);
         target->fd = try_open(target);
@@ -178,6 +197,8 @@ static int fail(struct output_target_set *set, struct output_target *target)
     target->errnum = errno;
     if (target->is_file && target->fd >= 0)
         shut(set, target);
+    if (target->part != NULL)
+        unlink(target->part);
     return report_once(target);
 }
 
@@ -205,10 +226,31 @@ int target_rest(struct output_target_set *set, struct output_target *target)
     return report_once(target);
 }
 
+/* Gives a file its name if it is whole. */
+static void settle(struct output_target *target)
+{
+    if (target->part == NULL || target->closed)
+        return;
+    if (target->errnum == 0 && rename(target->part, target->path) < 0)
+        target->errnum = errno;
+    if (target->errnum != 0)
+        unlink(target->part);
+}
+
 int target_close(struct output_target_set *set, struct output_target *target)
 {
+    if (target->is_file && target->fd >= 0)
+        shut(set, target);
+    settle(target);
     target->closed = true;
-    return target_rest(set, target);
+    return report_once(target);
+}
+
+void target_abandon(struct output_target_set *set, struct output_target *target)
+{
+    if (target->part != NULL && !target->closed && target->errnum == 0)
+        target->errnum = ECANCELED;
+    target_close(set, target);
 }
 
 int target_remove(struct output_target_set *set, struct output_target *target)

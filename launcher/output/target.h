@@ -18,10 +18,12 @@ struct output_target {
     struct output_target *next;          /* for the sink: all of them */
     struct output_target *next_failed;   /* for the sink */
     char *path;                          /* or the name of the descriptor */
+    char *part;                          /* where a file grows that must be whole; NULL */
     int fd;
     int errnum; /* why it has failed; 0: it works */
     bool is_file, append, folders, closed;
-    bool private;  /* only this user may read it, and its folders */
+    void (*failed)(void *context, const char *path, int errnum); /* for the sink; NULL */
+    void *failed_context;
     bool reported; /* that it has failed */
     bool wide;     /* a pipe that was enlarged, or cannot be */
 };
@@ -35,6 +37,9 @@ struct output_target_set {
 struct output_target *target_descriptor(int fd, const char *name); /* `fd` is never closed */
 /* `folders`: makes the folders of the path that do not exist. */
 struct output_target *target_file(const char *path, bool append, bool folders);
+/* A new file that only this user may read, as its folders. It grows under another name, and has its
+ * own as soon as it is whole. If that fails, nothing of it is left. */
+struct output_target *target_whole_file(const char *path);
 void target_destroy(struct output_target *target); /* closes nothing: target_close() first */
 
 /* Writes everything; zero bytes only create the file. -1: it has failed, see target->errnum. It
@@ -47,4 +52,6 @@ int target_rest(struct output_target_set *set, struct output_target *target);
 
 /* Closes a file for good. -1 as above. */
 int target_close(struct output_target_set *set, struct output_target *target);
+/* The same for a file that nobody has closed: it may not be whole. */
+void target_abandon(struct output_target_set *set, struct output_target *target);
 int target_remove(struct output_target_set *set, struct output_target *target); /* unlinks it too */

@@ -72,7 +72,7 @@ static void destroy(struct writer *writer)
     while (writer->all != NULL) {
         struct output_target *target = writer->all;
         writer->all = target->next;
-        target_close(&writer->targets, target);
+        target_abandon(&writer->targets, target);
         target_destroy(target);
     }
     free_blocks(writer->first);

@@ -3,11 +3,13 @@
 # ctest waits
 
 import glob
+import json
 import os
 import re
 import stat
 import sys
 
+from hostile import Hostile
 from rig import Flow, main, patient
 from test_gpus import LIBRARY, OLD_LIBRARY, Gpus
 
@@ -31,6 +33,8 @@ if rank == 2 and sys.argv[1] == "crash":
     os.abort()
 load() if rank == 2 else wait()
 """
+# lines.txt is larger than 16 KiB
+LOUD = SCRIPT.replace('print("warning', 'print("x" * 7000, file=sys.stderr, flush=True)\nprint("warning')
 FILES = ["facts.json", "lines.txt", "report.json", "stacks.txt"]
 
 
@@ -116,7 +120,8 @@ class Evidence(Flow):
 
     def test_a_folder_that_cannot_be_written(self):
         result = self.expect(self.run_script("fail", "--evidence", "/dev/null/evidence"), 1)
-        self.expect_said(result, r"cannot write '/dev/null/evidence/[^']*': Not a directory; the job goes on")
+        self.expect_said(result, r"evidence of this failure is incomplete: cannot write '/dev/null/evidence/[^']*': Not a directory\n")
+        self.assertEqual(result.said.count("cannot write"), 1, result.said)
         self.expect_said(result, r"rank 2 exited with code 1")
 
     def test_an_elastic_job(self):
@@ -128,6 +133,42 @@ class Evidence(Flow):
         facts = self.read_json(os.path.join(self.folders()[0], "facts.json"))
         self.assertEqual(facts["text"], "rank 1 on b exited with code 3")
         self.assertTrue(all(host["answered"] for host in facts["hosts"]))
+
+
+class FullDisk(Hostile, Flow):
+
+    def test_one_line(self):
+        """The job ends as it would otherwise, and a file is there as a whole or not at all."""
+        for size in ("4k", "16k", "40k"):
+            with self.subTest(size):
+                mount, folder = self.small_folder(size, size)
+                job = self.start_in_place(mount, "-np", 3, "--grace", 1, "-H", "a:2,b:1", "--transport", "local", "--evidence",
+                                          folder, sys.executable, self.write("train.py", LOUD), "fail")
+                job.wait_output("ready", count=3)
+                disk = os.open(os.path.join("/proc", str(job.pid), "root") + folder, os.O_RDONLY)
+                self.addCleanup(os.close, disk)
+                result = self.expect(job.wait(patient(60)), 1)
+                self.expect_said(result, r"the evidence of this failure is incomplete: cannot write '\S+': No space left on device\n")
+                self.assertEqual(result.said.count("No space left"), 1, result.said)
+                self.expect_not_said(result, "what is known about this failure")
+                self.expect_said(result, r"rank 2: host b, pid \d+, exit code 1")
+                self.expect_said(result, r"ValueError: row 7 is broken")
+                self.check_files(f"/proc/self/fd/{disk}")
+
+    def check_files(self, disk):
+        folder, = os.listdir(disk)
+        names = set(os.listdir(os.path.join(disk, folder)))
+        self.assertLess(names, set(FILES))
+        for name in names:
+            with open(os.path.join(disk, folder, name)) as file:
+                text = file.read()
+            self.assertTrue(text.endswith("\n"))
+            if name.endswith(".json"):
+                json.loads(text)
+            elif name == "lines.txt":
+                self.assertIn("last lines of all:\n", text)
+            else:
+                self.assertIn("A second later:", text)
 
 
 HEALTHY = {"uuid": "GPU-aaaa", "pci": "00000000:3B:00.0", "temperature": 41, "reasons": 1, "ecc_0_0": 2, "ecc_0_1": 9,

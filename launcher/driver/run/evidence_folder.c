@@ -13,7 +13,8 @@
 struct evidence {
     struct job *job;
     char *(*place)(void);
-    struct strv paths;
+    struct strv paths, incomplete; /* folders: all of them, and those that lack a file */
+    size_t told;                   /* how many of them the user knows */
     struct loop_timer *pause, *wait;
 
     /* Of the collection that is under way */
@@ -66,6 +67,7 @@ void evidence_folder_destroy(struct job *job)
     loop_timer_destroy(evidence->pause);
     loop_timer_destroy(evidence->wait);
     strv_destroy(&evidence->paths);
+    strv_destroy(&evidence->incomplete);
     free(evidence);
     job->evidence = NULL;
 }
@@ -86,6 +88,15 @@ bool evidence_folder_wants(const struct job *job, enum evidence_kind kind)
            (kind == EVIDENCE_FAILURE && settings->dump_on_failure);
 }
 
+static bool has(const struct strv *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* "DIR/JOB.20261123-013400" */
 static char *new_path(const struct evidence *evidence)
 {
@@ -103,13 +114,47 @@ static char *new_path(const struct evidence *evidence)
                       settings->evidence != NULL ? "" : ".evidence");
 }
 
-static void write_file(const struct evidence *evidence, const char *folder, const char *name,
+/* A full disk fails many files: one line for each folder. */
+static void note_incomplete(struct evidence *evidence, const char *folder, const char *path,
+                            int errnum)
+{
+    if (has(&evidence->incomplete, folder))
+        return;
+    strv_add(&evidence->incomplete, folder);
+    log_warning(&evidence->job->log,
+                "the evidence of this failure is incomplete: cannot write '%s': %s", path,
+                strerrordesc_np(errnum));
+}
+
+static void write_failed(void *context, const char *path, int errnum)
+{
+    struct evidence *evidence = context;
+    for (size_t i = 0; i < evidence->paths.count; i++) {
+        const char *folder = evidence->paths.items[i];
+        size_t length = strlen(folder);
+        if (strncmp(path, folder, length) == 0 && path[length] == '/')
+            note_incomplete(evidence, folder, path, errnum);
+    }
+}
+
+static void write_file(struct evidence *evidence, const char *folder, const char *name,
                        const char *text, size_t length)
 {
     char *path AUTO_FREE = mem_printf("%s/%s", folder, name);
-    struct output_file *file = output_file_open_private(evidence->job->output, path);
+    struct output_file *file =
+        output_file_open_whole(evidence->job->output, path, write_failed, evidence);
     output_file_write(file, text, length);
     output_file_close(file);
+}
+
+/* What was to be written is written, or failed. */
+static void written(void *context)
+{
+    struct evidence *evidence = context;
+    const char *folder = evidence->paths.items[evidence->told++];
+    if (!has(&evidence->incomplete, folder))
+        log_notice(&evidence->job->log,
+                   "what is known about this failure is in %s; 'hvdrun explain' tells it", folder);
 }
 
 static void write_all(struct evidence *evidence)
@@ -128,9 +173,7 @@ static void write_all(struct evidence *evidence)
     write_file(evidence, path, "facts.json", facts, strlen(facts));
     write_file(evidence, path, "stacks.txt", buf_text(&evidence->stacks), evidence->stacks.length);
     write_file(evidence, path, "lines.txt", buf_text(&lines), lines.length);
-    log_notice(&job->log, "what is known about this failure is in %s; 'hvdrun explain' tells it",
-               path);
-    strv_add(&evidence->paths, path);
+    output_flush(job->output, written, evidence);
 }
 
 static void finish(void *context)
@@ -209,6 +252,8 @@ void evidence_folder_collect(struct job *job, const struct evidence_cause *cause
     }
     evidence->collects = true;
     evidence->path = new_path(evidence);
+    if (evidence->path != NULL)
+        strv_add(&evidence->paths, evidence->path);
     evidence->text = mem_strdup(cause->text);
     evidence->facts = (struct evidence_facts){.kind = cause->kind,
                                               .text = evidence->text,

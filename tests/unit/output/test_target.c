@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "output/target.h"
 
 static char folder[] = "/tmp/hvdrun-test-XXXXXX";
@@ -367,6 +368,71 @@ static void descriptors_of_others_take_no_place(void **state)
     fd_close(&ends[1]);
 }
 
+/* It has its name when it is whole, and only then. */
+static void a_whole_file(void **state)
+{
+    (void)state;
+    char *path AUTO_FREE = mem_printf("%s/new/whole", folder);
+    char *part AUTO_FREE = mem_printf("%s/new/whole.part", folder);
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target *target = target_whole_file(path);
+    struct stat info;
+    assert_int_equal(target_write(&set, target, "hello", 5), 0);
+    assert_int_equal(target_rest(&set, target), 0);
+    assert_int_equal(target_write(&set, target, " again", 6), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(target_close(&set, target), 0);
+    assert_int_equal(access(part, F_OK), -1);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    assert_int_equal(info.st_size, 11);
+    target_destroy(target);
+    unlink(path);
+    /* nobody closes it */
+    target = target_whole_file(path);
+    assert_int_equal(target_write(&set, target, "hello", 5), 0);
+    assert_int_equal(access(part, F_OK), 0);
+    target_abandon(&set, target);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(part, F_OK), -1);
+    target_destroy(target);
+    /* it cannot have its name */
+    target = target_whole_file(path);
+    assert_int_equal(target_write(&set, target, "hello", 5), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(target_close(&set, target), -1);
+    assert_int_equal(target->errnum, EISDIR);
+    assert_int_equal(access(part, F_OK), -1);
+    target_destroy(target);
+    rmdir(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+}
+
+/* The disk is full. What fits is not kept. */
+static void a_file_that_is_not_whole(void **state)
+{
+    (void)state;
+    char *path AUTO_FREE = mem_printf("%s/whole", folder);
+    char *part AUTO_FREE = mem_printf("%s/whole.part", folder);
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target *target = target_whole_file(path);
+    struct rlimit before, small = {.rlim_cur = 4096, .rlim_max = 4096};
+    char bytes[8192] = "";
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_int_equal(target_write(&set, target, bytes, sizeof(bytes)), -1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(target->errnum, EFBIG);
+    assert_int_equal(access(part, F_OK), -1);
+    assert_int_equal(target_write(&set, target, bytes, sizeof(bytes)), 0);
+    assert_int_equal(target_close(&set, target), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    target_destroy(target);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -384,6 +450,8 @@ int main(void)
         cmocka_unit_test(a_signal_does_not_end_a_wait),
         cmocka_unit_test(what_is_written_in_full_was_not_given_up),
         cmocka_unit_test(descriptors_of_others_take_no_place),
+        cmocka_unit_test(a_whole_file),
+        cmocka_unit_test(a_file_that_is_not_whole),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
