@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The programs of the job as this node will run them: each found by its own PATH, with its
+ * The programs of the job, as this node will run them. Each is found by its own PATH, and has its
  * environment and the kind of MPI that it is offered.
  */
 #pragma once

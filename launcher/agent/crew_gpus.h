@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPUs of a crew's workers. Local rank i is near GPU i of those that the node's
- * CUDA_VISIBLE_DEVICES shows, beginning again after the last; with --gpus-per-proc N it has N of
- * them. The environment of a worker names its GPUs and the network adapter next to them.
+ * CUDA_VISIBLE_DEVICES shows. After the last GPU, the count begins again. With --gpus-per-proc N, a
+ * worker has N of them. The environment of a worker names its GPUs and the network adapter next to
+ * them.
  */
 #pragma once
 

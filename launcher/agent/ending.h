@@ -7,7 +7,7 @@
  *   ASKED    begin again (a stronger signal, another grace)                                ASKED
  *   ASKED    no worker lives, only strays: the grace is cut to a second                    ASKED
  *   ASKED    grace over: KILL to all, every 20 ms                                          KILLING
- *   ASKED, KILLING  no child is left, which the kernel reports to a subreaper               GONE
+ *   ASKED, KILLING  no child remains, which the kernel reports to a subreaper              GONE
  *   KILLING  something survives KILL for ten seconds (a process stuck in the kernel)       GONE
  *   GONE     reset: another epoch begins                                                   IDLE
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dumps of PyTorch's flight recorder of all workers here. A thread asks for them and waits, so
- * a folder that does not answer does not hold the agent up. The thread ends by itself soon after
- * the deadline, unless the kernel holds it.
+ * a folder that does not answer does not hold the agent up. The thread ends soon after the
+ * deadline, unless the kernel holds it.
  */
 #pragma once
 

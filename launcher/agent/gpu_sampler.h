@@ -20,7 +20,7 @@ struct gpu_limits { /* in milliseconds */
     int64_t sick;   /* without an answer, until the helper is killed */
     int64_t pause;  /* before another one starts */
     int64_t idle;   /* without a question, until the helper ends */
-    int64_t fresh;  /* an answer that is older is no answer */
+    int64_t fresh;  /* older answers do not count */
 };
 
 /* A question waits less than the second for which the driver does. The first call of the library

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the agent's modules (hvdrun-pmix.so, hvdrun-topology.so). For an agent that hvdrun forked
- * they are files next to hvdrun. hvdrun-agent is sent to hosts as one file: it contains them, and
- * unpacks a module into memory when it is needed.
+ * Finds the agent's modules (hvdrun-pmix.so, hvdrun-topology.so). An agent that hvdrun forked finds
+ * them as files next to hvdrun. The program hvdrun-agent, which hosts get as one file, contains
+ * them. It unpacks a module into memory when a job needs it.
  */
 #pragma once
 

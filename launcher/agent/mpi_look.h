@@ -2,10 +2,11 @@
 /*
  * Looks at the workers of an epoch for MPI that cannot work: 1, 5 and 20 seconds after their start.
  *
- * A wrong kind of MPI fails silently: every process becomes a world of one. If a process has an MPI
- * library mapped and its rank never spoke to its server, a warning names the right --mpi, unless
- * another launcher started that process. Another warning is about a rank that has exited without
- * MPI_Finalize while others may wait for it. There is one warning in an epoch.
+ * A wrong kind of MPI fails silently: every process becomes a world of one. So there is a warning
+ * if a process has an MPI library mapped and its rank never spoke to its server. It names the right
+ * --mpi. A process that another launcher started gets no warning. Another warning is about a rank
+ * that has exited without MPI_Finalize while others may wait for it. There is one warning in an
+ * epoch.
  */
 #pragma once
 

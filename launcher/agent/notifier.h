@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notifies workers of this node that the hosts of the job have changed: Horovod's elastic worker
- * notification, over a TCP connection to the service that the worker has registered.
+ * Notifies workers of this node that the hosts of the job have changed. This is Horovod's elastic
+ * worker notification, over a TCP connection to the service that the worker has registered.
  *
  * Policy: the worker runs on this node, so 127.0.0.1 is tried first, then the addresses that it
  * registered. There are at most NOTIFIER_TRIES tries, with a pause between. Each try has one
@@ -20,8 +20,8 @@ enum { NOTIFIER_TRIES = 3 };
 
 struct notifier;
 
-/* `done` is called once for each notification that is not dropped, from the loop: `problem` is
- * NULL, or one line that is borrowed for the call. It may send again and destroy the notifier. */
+/* The loop calls `done` once for each notification that is not dropped. `problem` is NULL, or one
+ * line that is borrowed for the call. `done` may send again and destroy the notifier. */
 struct notifier *notifier_create(struct loop *loop,
                                  void (*done)(void *context, uint32_t seat, uint64_t timestamp,
                                               const char *problem),

@@ -2,11 +2,11 @@
 /*
  * The stacks of workers and of the processes below them, for STATE_REPORT: their Python frames, and
  * the native ones if they are wanted. A process with neither has one line there, with its wait
- * channel and system call. Without native frames, no worker is stopped for it.
+ * channel and system call. Only native frames need a worker to be stopped.
  *
  * Threads read them (agent/stack_readers.h) while the agent goes on. What is not read within the
- * limit is left out. Of the processes of one worker, the first that runs Python counts as the
- * worker, since programs are often started by a shell or by numactl. All others are children.
+ * limit is left out. A shell or numactl often starts the program of a worker. So the first of its
+ * processes that runs Python counts as the worker, and all others are children.
  */
 #pragma once
 

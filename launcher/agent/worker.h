@@ -2,9 +2,9 @@
 /*
  * One worker of this node: its process, its streams and its states.
  *
- * A worker has two ends (D6). EXITED comes when the process has been waited for; it drives policy
+ * A worker has two ends (D6). EXITED comes when the process has been waited for. It drives policy
  * and teardown at once. FINISHED comes when its streams are at end of file, or when the drain limit
- * has cut them because a descendant still holds them; it drives what is printed. Each is reported
+ * has cut them because a descendant still holds them. It drives what is printed. Each is reported
  * exactly once, in this order.
  */
 #pragma once

@@ -3,9 +3,9 @@
  * Ending one worker alone (END_WORKER), while others of the node go on: the signal to its process
  * group, then KILL after the grace. Time in which the job is suspended does not count.
  *
- * A worker may end at once and leave processes of its group behind that still obey the signal (a
- * shell script does, whose program saves its work): they have the rest of the grace. What leaves
- * the group is found when the epoch ends (ending.h).
+ * A worker may end at once, while processes of its group still handle the signal. For example, a
+ * shell script may end while its program saves its work. They have the rest of the grace. The end
+ * of the epoch finds processes that have left the group (ending.h).
  *
  *             started                exited, and its group    failed to start
  *   planned   running

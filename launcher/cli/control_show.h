@@ -17,7 +17,7 @@ void control_show_duration(double seconds, struct buf *out);
 
 /* "42.5 %", from the progress in a status or a record. false: it has no percent. */
 bool control_show_percent(const json_t *progress, struct buf *out);
-/* One or two whole lines; nothing if it is no object. */
+/* One or two whole lines; nothing if it is not an object. */
 void control_show_progress(const json_t *progress, struct buf *out);
 
 /* The string under a key; `otherwise` if there is none. Borrowed. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What hvdrun does with the options of other launchers that are not options of its own: it accepts
- * those with a plain meaning, and says for the others what to write instead. cli/foreign.def is the
- * list. Pure.
+ * Options of other launchers that hvdrun does not have. It accepts those with a plain meaning. For
+ * each other one, it says what to write instead. cli/foreign.def is the list. Pure.
  */
 #pragma once
 

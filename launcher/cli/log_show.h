@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints lines of a log with labels, as the job itself did: those of stdout on stdout, the others
- * and the messages of hvdrun on stderr.
+ * Prints lines of a log with labels, as the job itself did. Lines of stdout go to stdout; all
+ * others and the messages of hvdrun go to stderr.
  */
 #pragma once
 

@@ -2,12 +2,12 @@
 /*
  * Starts a child process by vfork + exec.
  *
- * The child begins a session of its own. It gets descriptors 0, 1, 2 and at most one more (all
- * others are close-on-exec), the user's signal mask and soft limits, and, if asked, SIGKILL when
- * the thread that spawned it ends. So only the main thread may call this. The parent can die before
- * prctl() takes effect; the check of getppid() after it closes that gap. vfork copies nothing, and
- * the parent waits until the program runs. So a failed exec comes back as an error that names the
- * step that failed.
+ * The child begins a session of its own. It gets descriptors 0, 1, 2 and at most one more, since
+ * all others are close-on-exec. It gets the user's signal mask and soft limits. If asked, it gets
+ * SIGKILL when the thread that spawned it ends. So only the main thread may call this. The parent
+ * can die before prctl() takes effect. The check of getppid() after it closes that gap. vfork
+ * copies nothing, and the parent waits until the program runs. So a failed exec comes back as an
+ * error that names the step that failed.
  */
 #pragma once
 

@@ -21,8 +21,8 @@ pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
                     void (*exited)(void *context, int wait_status), void *context,
                     struct error *err);
 
-/* As helpers_start(), but it is not killed when we are: for a program that others depend on, and
- * that ends on its own when they have. */
+/* As helpers_start(), but the program survives when we are killed. It is for a program that others
+ * depend on, and that ends on its own when they have ended. */
 pid_t helpers_start_lasting(struct helpers *helpers, const struct child_spec *spec,
                             void (*exited)(void *context, int wait_status), void *context,
                             struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The only place that waits for child processes. Our process is a subreaper: it inherits the
- * orphans of its workers and reaps them too. So one system call can tell that no process is left.
+ * orphans of its workers and reaps them too. So one system call can tell that no process remains.
  */
 #pragma once
 
@@ -32,4 +32,4 @@ void reaper_collect(struct reaper *reaper);
 /* Reaps this child if it has ended. For children whose order of ending matters: their pidfds become
  * readable in that order. */
 void reaper_collect_one(struct reaper *reaper, pid_t pid);
-bool reaper_has_children(void); /* false: no process is left below us */
+bool reaper_has_children(void); /* false: no process remains below us */

@@ -4,9 +4,9 @@
  * or a switched symbolic link on the way to it, as Kubernetes does with a ConfigMap. It watches the
  * file, its folder, and the folder of each link on the way.
  *
- * This is a hint, not a promise. The kernel does not notice changes on NFS, in a folder that does
- * not exist yet or was replaced as a whole, or when this user has no inotify instance left. So the
- * owner also looks now and then, and calls watch_refresh() when the way to the file may have
+ * This is a hint, not a promise. The kernel does not notice changes on NFS, or in a folder that
+ * does not exist yet or was replaced as a whole. A user can also run out of inotify instances. So
+ * the owner also looks now and then, and calls watch_refresh() when the way to the file may have
  * changed.
  */
 #pragma once

@@ -2,7 +2,7 @@
 /*
  * One dump of PyTorch's flight recorder (model/env/flight_recorder.h). The rank makes the FIFO and
  * writes the file in place, so its last byte says whether it is complete. hvdrun does not look into
- * it: that is a pickle, and a program could hide in it.
+ * it, because it is a pickle, which can run a program when somebody loads it.
  *
  * All calls can block on a folder of a network, so they are for a thread.
  */

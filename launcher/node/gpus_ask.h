@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks `nvidia-smi -L` how many GPUs there are. This is the last resort, for a host that has a
- * driver (its control device, or that of WSL, where no file lists GPUs) although gpus.h finds no
- * GPU. The program can be slow and, with a broken driver, hang. So the loop goes on meanwhile, and
- * at the time limit the program is killed and the answer is 0.
+ * driver although gpus.h finds no GPU. The sign of a driver is its control device, or that of WSL,
+ * where no file lists GPUs. The program can be slow and, with a broken driver, hang. So the loop
+ * goes on meanwhile, and at the time limit the program is killed and the answer is 0.
  */
 #pragma once
 

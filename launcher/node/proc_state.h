@@ -10,9 +10,10 @@
 
 #include "base/buf.h"
 
-/* Appends one line per process, and one with its kernel stack where readable, for `pid` and its
- * descendants, at most `max` processes; says how many were left out. Each line ends with a newline.
- * Stops quietly at the limit of `out`. Returns the number of processes described. */
+/* Appends one line for `pid` and for each of its descendants, and one with the kernel stack where
+ * that is readable. Describes at most `max` processes, and says how many more there are. Each line
+ * ends with a newline. Stops quietly at the limit of `out`. Returns the number of processes
+ * described. */
 size_t proc_state_report(pid_t pid, size_t max, struct buf *out);
 
 /* One process: what it is called, and "calls read, waits in pipe_read", "running" or "stopped". */

@@ -3,8 +3,8 @@
  * Identical lines of many ranks, shown once. Pure: time is a parameter.
  *
  * A line waits for equal ones until every rank that still writes to this stream has written it, or
- * COLLAPSE_MS have passed since the first. Nothing is lost. The lines of each rank (of both streams
- * together) keep their order: a rank joins a waiting line only if that line comes after everything
+ * COLLAPSE_MS have passed since the first. Nothing is lost. The lines of each rank keep their
+ * order, over both streams. So a rank joins a waiting line only if that line comes after everything
  * else of this rank that waits. At most COLLAPSE_BYTES or COLLAPSE_LINES wait; beyond that the
  * oldest go first.
  *

@@ -2,8 +2,9 @@
 /*
  * The label before a line: a template that is compiled once. Names of files are made from it too.
  *
- * %r rank, %h host, %l local rank, %s stream, %t time, %% a percent sign; any other letter is an
- * error. %t is local time as 2026-11-21 13:05:59.042. label_timestamp() has horovodrun's form.
+ * %r is the rank, %h the host, %l the local rank, %s the stream, %t the time, and %% a percent
+ * sign. Any other letter is an error. %t is local time as 2026-11-21 13:05:59.042.
+ * label_timestamp() has horovodrun's form.
  */
 #pragma once
 

@@ -44,11 +44,11 @@ bool output_destroy(struct output *output, int64_t wait_ms);
 /*
  * The first argument of all other calls is a seat; in a static job seat and rank are equal. In an
  * elastic job workers take a seat one after the other. output_seat() says which worker has it from
- * now on, and makes room for a new seat. Both streams of the worker before should have ended: their
- * last text goes out under that worker's label.
+ * now on, and makes room for a new seat. Both streams of the worker before should have ended,
+ * because their last text goes out under that worker's label.
  *
- * Labels, --ranks and files go by the rank of that moment. Files of a rank that had some before are
- * continued. From the first call on a file gets whole lines, since two workers can share it.
+ * Labels, --ranks and files go by the rank of that moment. A rank that had files before continues
+ * them. From the first call on, a file gets whole lines, since two workers can share it.
  */
 void output_seat(struct output *output, int seat, const struct output_seat *who);
 

@@ -3,11 +3,11 @@
  * One thread that writes, behind a queue (D4). A terminal, a pipe or a file on a dead file server
  * blocks this thread only.
  *
- * Bytes are collected in blocks with sink_append() and handed over when a block is full, or by
- * sink_submit() as soon as everything before is written; they are written in the order in which
- * they were appended, over all targets. The thread starts with the first block. A target that fails
- * for good is reported once and dropped; the others go on. The queue itself has no limit: callers
- * look at sink_queued().
+ * sink_append() collects bytes in blocks. The thread gets a block when it is full, or by
+ * sink_submit() as soon as everything before it is written. It writes in the order in which bytes
+ * were appended, over all targets. The thread starts with the first block. A target that fails for
+ * good is reported once and dropped; the others go on. The queue itself has no limit: callers look
+ * at sink_queued().
  */
 #pragma once
 

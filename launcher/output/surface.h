@@ -10,8 +10,8 @@
  * - A line that ends with \r (a progress bar) is live on a terminal: the next text of any owner
  *   replaces it. Elsewhere it becomes a line of its own, and an empty one vanishes.
  * - The last line of a stream gets the newline that it lacks.
- * - With `bytes` (no label, and not a terminal) nothing is changed: \r and a missing last newline
- *   stay, only the newline that separates two owners is added.
+ * - With `bytes` (no label, and not a terminal) nothing is changed. \r and a missing last newline
+ *   stay. Only the newline that separates two owners is added.
  * - The progress line of the launcher itself is erased before other text and drawn again by
  *   surface_settle(), when the last line is finished.
  */
@@ -41,8 +41,8 @@ struct surface_config {
 struct surface *surface_create(const struct surface_config *config);
 void surface_destroy(struct surface *surface);
 
-/* `stream` is passed on to append(); `owner` is any number >= 0 that names the stream of a rank;
- * `label` goes before the line as it is, and before each line of a piece of several. */
+/* append() gets `stream`. `owner` is any number >= 0 that names the stream of a rank. `label` goes
+ * before the line as it is, and before each line of a piece of several. */
 void surface_piece(struct surface *surface, int stream, int owner, const char *label,
                    size_t label_length, const struct lines_piece *piece);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server side of PMI-1, by which MPICH, Intel MPI and MVAPICH programs find each other. It
- * serves the workers of one node in one epoch, without I/O: bytes of a worker come in through
+ * The server side of PMI-1, by which MPICH, Intel MPI and MVAPICH programs find each other. It has
+ * no I/O, and serves the workers of one node in one epoch. Bytes of a worker come in through
  * pmi1_receive(), and the ops carry out the results.
  *
  * One node completes its barriers alone. With more nodes each barrier's new key-value pairs go up

@@ -30,7 +30,7 @@ enum pmi1_name_request { PMI1_PUBLISH, PMI1_LOOKUP, PMI1_UNPUBLISH };
 /* Bytes and texts are borrowed for the call. An op must not destroy the engine. */
 struct pmi1_ops {
     void (*send)(void *context, int rank, const char *bytes, size_t length);
-    /* MPI_Abort. The rank now waits to be killed (MPICH does not exit on its own), so the caller
+    /* MPI_Abort. MPICH does not exit on its own: the rank now waits to be killed. So the caller
      * kills it and takes `code` for its exit status. Its further bytes are ignored. */
     void (*abort)(void *context, int rank, int code, const char *text);
     /* Only with several nodes: all local ranks are in the barrier; `bytes` are their new pairs. */

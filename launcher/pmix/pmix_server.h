@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PMIx server, as the agent uses it. The PMIx library is not linked here: it comes with a
- * module of our own (hvdrun-pmix.so). pmix_server_load() opens that by its full path when a job
+ * The PMIx server, as the agent uses it. The PMIx library is not linked here. It comes with a
+ * module of our own, hvdrun-pmix.so. pmix_server_load() opens that by its full path when a job
  * needs PMIx, so other jobs do not pay for it.
  *
- * Everything below is called from the loop's thread, and the ops are called from
- * pmix_server_dispatch() only (also on the loop's thread). They may call back into the server, but
- * not stop it. The agent watches pmix_server_fd() for reading and calls pmix_server_dispatch() when
- * it is ready. It calls it once more before it judges the exit of a worker, to know what that
- * worker sent before it ended.
+ * Call everything below from the loop's thread. Only pmix_server_dispatch() calls the ops, also on
+ * the loop's thread. They may call back into the server, but not stop it. The agent watches
+ * pmix_server_fd() for reading and calls pmix_server_dispatch() when it is ready. It calls it once
+ * more before it judges the exit of a worker, to know what that worker sent before it ended.
  *
  * PMIx allows one start per process, early (while few descriptors are open); epochs are jobs of the
  * one server, one after the other.
@@ -63,10 +62,10 @@ void pmix_server_worker_ended(struct pmix_server *server, int rank, int code, in
 
 enum pmix_worker_state pmix_server_worker_state(const struct pmix_server *server, int rank);
 
-/* Deregisters the namespace. Requests that wait for an answer end as failed. When PMIx's thread has
- * locked up (libpmix 4.2 can, when a worker is killed while it connects), this gives up after 5 s
- * with a warning; no further job can start then, and pmix_server_stop() leaves the library as it
- * is. */
+/* Deregisters the namespace. Requests that wait for an answer end as failed. PMIx's thread may have
+ * locked up, as libpmix 4.2 can when a worker is killed while it connects. Then this gives up after
+ * 5 s with a warning, no further job can start, and pmix_server_stop() leaves the library as it is.
+ */
 void pmix_server_job_end(struct pmix_server *server);
 
 void pmix_server_stop(struct pmix_server *server); /* also the job; accepts NULL; frees */

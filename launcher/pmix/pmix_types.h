@@ -34,9 +34,9 @@ struct pmix_store_request {
     int timeout_s;     /* lookup; 0: none */
 };
 
-/* Any op but connected, finalized, aborted and log may be NULL; what it would do is then refused
- * as unsupported, except `store`, which falls back to a store of this node. Memory handed to an op
- * is borrowed for the call. */
+/* Any op but connected, finalized, aborted and log may be NULL. What it would do is then refused as
+ * unsupported. Only `store` falls back to a store of this node. Memory handed to an op is borrowed
+ * for the call. */
 struct pmix_server_ops {
     void (*connected)(void *context, int rank);
     void (*finalized)(void *context, int rank);
@@ -47,9 +47,9 @@ struct pmix_server_ops {
     /* A worker asks (PMIx_Job_control) for a signal to a rank or PMIX_EVERY_RANK. */
     void (*signal)(void *context, int rank, int signal);
 
-    /* Several nodes only. All local participants have entered a fence, connect or group; `ranks`,
-     * ascending, are those of all nodes that take part (count 0: all of the job), and together with
-     * `operation` tell it from others. Answer with pmix_server_collect_reply(). */
+    /* Several nodes only. All local participants have entered a fence, connect or group. `ranks`,
+     * ascending, are those of all nodes that take part (count 0: all of the job). Together with
+     * `operation`, they identify it. Answer with pmix_server_collect_reply(). */
     void (*collect)(void *context, uint64_t id, const char *operation, const int *ranks,
                     size_t count, const void *bytes, size_t length);
     /* Data of a rank on another node; answer with pmix_server_modex_reply(). */

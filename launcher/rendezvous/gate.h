@@ -2,7 +2,7 @@
 /*
  * The gate of a rendezvous: it holds the first request of every rank until all ranks have sent
  * theirs. Behind it each rank connects to all others, and gives up when one takes longer than
- * HOROVOD_GLOO_TIMEOUT_SECONDS; before it, a client waits for its answer without a limit. So no
+ * HOROVOD_GLOO_TIMEOUT_SECONDS. Before it, a client waits for its answer without a limit. So no
  * rank fails because another one is still busy with its imports. Pure.
  *
  * The gate closes again when it has opened: a program may shut down and begin anew.
@@ -15,8 +15,8 @@
 #include "base/buf.h"
 #include "rendezvous/held.h"
 
-/* The gate opens at this time after the first rank has come, whoever is missing: a rank that never
- * comes does not hold the others for ever. */
+/* The gate opens at this time after the first rank has come, whichever ranks are missing. So a rank
+ * that never comes does not hold the others for ever. */
 enum { RENDEZVOUS_GATE_MS = 600 * 1000 };
 
 struct rendezvous_gate;

@@ -60,7 +60,7 @@ const struct rendezvous_request *http_parser_request(const struct http_parser *p
 size_t http_parser_memory(const struct http_parser *parser); /* bytes that it keeps of its input */
 int http_parser_status(const struct http_parser *parser);    /* HTTP_OK unless HTTP_BAD */
 
-/* Writes status line and headers (with the final empty line) of an answer whose body has `length`
- * bytes to `out`, which has HTTP_HEAD_MAX bytes of room. Returns how many bytes it wrote. The
- * spelling of "Content-Length" matters: the clients compare it byte by byte. */
+/* Writes the head of an answer whose body has `length` bytes: status line, headers and the final
+ * empty line. `out` has HTTP_HEAD_MAX bytes of room. Returns how many bytes it wrote. The spelling
+ * of "Content-Length" matters: the clients compare it byte by byte. */
 size_t http_response_head(char *out, int status, size_t length);

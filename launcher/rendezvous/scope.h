@@ -4,8 +4,8 @@
  * known. A member's key is its index in the scope. Pure.
  *
  * A scope of the plan has members from the start; the store knows which of them have ended. Such a
- * scope is *doomed* when a member has ended that was not done: nobody can complete it any more, and
- * those whose address is in it wait in vain.
+ * scope is *doomed* when a member that was not done has ended. Nobody can complete it any more, and
+ * members whose address is in it wait in vain.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 struct rendezvous_scope;
 
-/* Who waits in vain. `gone` says by rank who has ended. */
+/* The members that wait in vain. `gone` says of each rank whether it has ended. */
 struct rendezvous_stuck {
     const bool *gone;
     void (*rank)(void *context, int rank);
@@ -25,8 +25,8 @@ struct rendezvous_stuck {
 struct rendezvous_scope *rendezvous_scope_create(const char *name);
 void rendezvous_scope_destroy(void *scope);
 
-/* Bytes that the scope accounts for, and those that it would with a blob of this length under the
- * key; a scope of NULL is one that does not exist yet. */
+/* The bytes that the scope accounts for, and the bytes that it would with a blob of this length
+ * under the key. A scope of NULL is one that does not exist yet. */
 uint64_t rendezvous_scope_memory(const struct rendezvous_scope *scope);
 uint64_t rendezvous_scope_memory_with(const struct rendezvous_scope *scope, const char *name,
                                       const char *key, size_t length);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tasks of asyncio that are suspended, which are on the stack of no thread: the coroutines from
- * the task's own to the one that waits. For CPython 3.8 to 3.13, if asyncio's own event loop runs.
+ * Suspended tasks of asyncio, which are on the stack of no thread. Shows the coroutines from the
+ * task's own to the one that waits. For CPython 3.8 to 3.13, if asyncio's own event loop runs.
  * Pure: see memory.h.
  *
- * The list of all tasks is found from the frame of the event loop, as
+ * The frame of the event loop leads to the list of all tasks, as
  * asyncio.base_events.tasks._all_tasks.
  */
 #pragma once

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python stacks of another process, which goes on meanwhile. It needs the right to read its
- * memory (PTRACE_MODE_ATTACH): that of an ancestor with the same user is enough, unless the kernel
- * is told otherwise.
+ * The Python stacks of another process, which goes on meanwhile. It needs the right to read the
+ * memory of that process (PTRACE_MODE_ATTACH). An ancestor with the same user has it, unless the
+ * kernel is configured otherwise.
  *
- * A call can wait for the kernel, which holds the process's memory map for other work (a thread in
- * mmap() on a file system that hangs). So call it in a thread that you can leave behind.
+ * A call can wait for the kernel, which may hold the process's memory map for other work. A thread
+ * in mmap() on a file system that hangs is an example. So call it in a thread that you can leave
+ * behind.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts the native frames of a process to its Python frames. Of a thread with both, the native
- * frames are those above the innermost Python frame: what it calls in C. The interpreter's own
- * frames below that are left out, since the Python frames stand for them.
+ * Adds the native frames of a process to its Python frames. A thread may have both. Then only the
+ * native frames above its innermost Python frame remain: its calls of C code. The frames below are
+ * the interpreter's own, and the Python frames stand for them.
  */
 #pragma once
 

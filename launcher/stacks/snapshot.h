@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registers of a thread and a copy of the inner part of its stack: what its frames are found
- * from, while it goes on.
+ * The registers of a thread and a copy of the inner part of its stack. Its frames can be found from
+ * these while it goes on.
  *
  * A thread that waits need not be stopped: the kernel says where its stack is, and what the other
- * registers hold is mostly in memory. That does not do for code that was compiled with frame
- * pointers: the first of them is in a register. Such a thread, and one that runs, is stopped for as
- * long as two reads take.
- * Whatever happens, it goes on again: a thread is traced by a thread of ours that ends at once, and
- * the kernel lets go of what an ended thread has traced.
+ * registers hold is mostly in memory. That is not enough for code that was compiled with frame
+ * pointers, since the first of them is in a register. Such a thread is stopped for as long as two
+ * reads take, and so is a thread that runs. Whatever happens, it goes on again. The thread of ours
+ * that traces it ends at once, and then the kernel lets go of what that thread has traced.
  *
  * To be stopped has one effect: a few system calls of the thread return EINTR, as epoll_wait does.
  */

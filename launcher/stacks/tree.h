@@ -3,8 +3,8 @@
  * The stacks of all ranks, merged: equal outer frames are one branch, with the set of ranks that
  * are there. Pure. What goes in comes from other hosts: it is bounded, and made printable.
  *
- * Frames are equal if function, line and the base name of the file are, so that ranks whose hosts
- * have the program in different folders are merged.
+ * Frames are equal if function, line and the base name of the file are equal. So ranks are merged
+ * even if their hosts have the program in different folders.
  */
 #pragma once
 

@@ -2,11 +2,11 @@
 /*
  * Names to addresses without blocking the loop.
  *
- * A numeric address is answered at once. One of a few detached helper threads looks up a name, with
- * all signals blocked, because only getaddrinfo(3) follows the machine's own rules (hosts file,
- * nsswitch, search domains). A lookup that outlasts its deadline is abandoned: its thread keeps
- * alive what it needs, and nothing waits for it. A name that is asked for twice at the same time is
- * looked up once.
+ * A numeric address is answered at once. One of a few detached helper threads, with all signals
+ * blocked, looks up a name. Only getaddrinfo(3) follows the machine's own rules (hosts file,
+ * nsswitch, search domains), and it blocks. A lookup that outlasts its deadline is abandoned: its
+ * thread keeps alive what it needs, and nothing waits for it. A name that is asked for twice at the
+ * same time is looked up once.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * Which tensors run as one operation: those that request_fuses() allows, as long as they take at
  * most `threshold` bytes of the fusion buffer. A tensor that takes more than FUSION_ALONE bytes
- * runs alone: to copy it into the fusion buffer and out again costs more than an operation of its
+ * runs alone. Copying it into the fusion buffer and out again costs more than an operation of its
  * own. Groups begin in the order of their first tensors, so a small tensor does not wait behind
  * others for long.
  */

@@ -4,8 +4,8 @@
  * plan. It writes reports for the root. core/decide.h has what the root's decisions do.
  *
  * A submission is reported at the latest when the cycle time has passed since the oldest one that
- * has not been reported. It is reported earlier if a thread waits for it (member_hurry), if the
- * submissions fill a fused operation, or if they complete a group of the plan.
+ * has not been reported. It is reported earlier in three cases: a thread waits for it
+ * (member_hurry), the submissions fill a fused operation, or they complete a group of the plan.
  */
 #pragma once
 

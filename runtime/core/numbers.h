@@ -4,9 +4,9 @@
  * meaning.
  *
  * All members change their caches with the root's decisions, but a report may have been sent
- * before. So a number that is taken from a tensor *leaves* first: members are asked to forget it,
- * and here it keeps its meaning until every member has seen that decision. The least recently used
- * tensors leave, a few at a time.
+ * before. So a number that is taken from a tensor first *leaves*. The root asks members to forget
+ * it, and it keeps its meaning here until every member has seen that decision. The least recently
+ * used tensors leave, a few at a time.
  */
 #pragma once
 

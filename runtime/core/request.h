@@ -2,10 +2,10 @@
 /*
  * A request: what one rank says about an operation that it has submitted.
  *
- * Requests meet by their key, which is 't' and the name of the tensor, or one letter for what has
- * no name, such as a barrier. Two requests agree if the operation can run with both. The checks
- * have the order of Horovod, and the first that fails is reported: type, kind, shape, scales,
- * reduction, root, memory.
+ * Requests meet by their key. That is 't' and the name of the tensor, or one letter for a request
+ * without a name, such as a barrier. Two requests agree if the operation can run with both. The
+ * checks have the order of Horovod: type, kind, shape, scales, reduction, root, memory. The first
+ * that fails is reported.
  */
 #pragma once
 
@@ -61,8 +61,8 @@ const char *request_name(const struct request *request);
 
 size_t request_elements(const struct request *request); /* SIZE_MAX: more than memory can have */
 size_t request_bytes(const struct request *request);
-/* What it takes in the fusion buffer of a set of `size` ranks, as far as one rank knows: the others
- * may bring more or fewer rows to an allgather. */
+/* What it takes in the fusion buffer of a set of `size` ranks, as far as one rank knows. In an
+ * allgather, the others may bring more or fewer rows. */
 size_t request_fused_bytes(const struct request *request, int size);
 
 /* Whether the operation moves data of a tensor. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's place in the next epoch of an elastic job, by Horovod's protocol
- * (docs/elastic.md#horovods-elastic-protocol): the worker asks the launcher's store, which answers
+ * (docs/elastic.md#horovods-elastic-protocol). The worker asks the launcher's store, which answers
  * when it has planned the epoch.
  */
 #pragma once
 
 #include "engine/engine.h"
 
-/* Who this worker is, from the environment, and where the store is. Texts are borrowed. */
+/* The identity of this worker, from the environment, and where the store is. Texts are borrowed. */
 struct elastic_self {
     const char *address; /* NULL: the launcher is not elastic */
     int port;

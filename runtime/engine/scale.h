@@ -3,8 +3,8 @@
  * Multiplies elements by a factor: out[i] = in[i] * factor, as Horovod does.
  *
  * float32 and float64 multiply in their own type, float16 and bfloat16 in float, with one rounding.
- * Integers multiply in double and are truncated toward zero; what is too large becomes the largest
- * or the smallest value of the type, and a NaN becomes 0. HVD_BOOL is copied.
+ * Integers multiply in double and are truncated toward zero. A value that does not fit becomes the
+ * largest or the smallest value of the type, and a NaN becomes 0. HVD_BOOL is copied.
  */
 #pragma once
 

@@ -27,8 +27,8 @@ struct store {
 /* `scope` and `key` have only letters, digits, and the characters "_.:%-". */
 enum hvd_status store_put(const struct store *store, const char *scope, const char *key,
                           const void *bytes, size_t length, struct error *err);
-/* Waits until the key exists, and replaces the content of `value`, whose limit must be at least
- * STORE_VALUE_LEAST: the headers of the answer pass through it. */
+/* Waits until the key exists, and replaces the content of `value`. The headers of the answer pass
+ * through `value` too, so its limit must be at least STORE_VALUE_LEAST. */
 #define STORE_VALUE_LEAST ((size_t)64 << 10)
 enum hvd_status store_wait(const struct store *store, const char *scope, const char *key,
                            struct buf *value, struct error *err);

@@ -8,8 +8,8 @@
  * notices at once that a process has ended, whatever the engine is.
  *
  * The root listens while the channel opens. It tells its addresses and a secret through the engine.
- * Who connects and does not know the secret is turned away. A thread that owns the channel makes
- * all calls, except channel_ring().
+ * It refuses a client that does not know the secret. A thread that owns the channel makes all
+ * calls, except channel_ring().
  */
 #pragma once
 
@@ -38,8 +38,8 @@ bool channel_has_unsent(const struct channel *channel);
 /* Nothing more will be sent: the other ends learn of it. */
 void channel_hang_up(struct channel *channel);
 
-/* Waits until there is a message, or a ring, or the time is over (`timeout_ns` < 0: no limit). -1:
- * a rank is lost, and the error says which. Messages that came before can still be taken. */
+/* Waits until there is a message or a ring, or the time is over (`timeout_ns` < 0: no limit). -1: a
+ * rank is lost, and the error says which. Messages that came before can still be taken. */
 int channel_wait(struct channel *channel, int64_t timeout_ns, struct error *err);
 
 /* The next message that has come whole. False: there is none. */

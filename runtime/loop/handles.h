@@ -13,7 +13,7 @@ struct handles;
 
 /* Starts the callback thread. `generation` makes numbers that were never given out before. */
 struct handles *handles_create(uint32_t generation);
-/* Every handle must be complete. Runs the callbacks that are left, and ends the thread. Returns the
+/* Every handle must be complete. Runs the callbacks that remain, and ends the thread. Returns the
  * generation for the next time. */
 uint32_t handles_destroy(struct handles *handles);
 
@@ -26,8 +26,8 @@ void handle_discard(struct handles *handles, hvd_handle number);
 void submission_complete(struct handles *handles, struct submission *submission,
                          const struct outcome *outcome);
 
-/* A GPU has the submission now, so it is complete soon. A thread that waits for the handle looks
- * again and again from now on, for at most 20 ms: it would wake up late if it slept. */
+/* A GPU has the submission now, so it is complete soon. From now on, a thread that waits for the
+ * handle polls it, for at most 20 ms. If it slept, it would wake up late. */
 void submission_launched(struct handles *handles, struct submission *submission);
 
 /* The same for the parts of one operation. A thread that waits for the first of them does not begin

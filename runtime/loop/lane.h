@@ -4,7 +4,7 @@
  * buffer of its own. The operations of another lane of the set run at the same time, so one lane
  * copies or waits while the other one sends.
  *
- * A lane may have a thread. Then it is that thread that runs operations while any are left.
+ * A lane may have a thread. Then that thread runs operations while there are any.
  */
 #pragma once
 
@@ -35,14 +35,14 @@ void lane_destroy(struct lane *lane);
 
 /* -1: it has no thread. Use lane_run(). */
 int lane_start(struct lane *lane, const char *name, struct error *err);
-/* Ends the thread after the operations that are left. */
+/* Ends the thread after the operations that remain. */
 void lane_stop(struct lane *lane);
 
 /* Runs an operation here, and completes its submissions. The lane must be idle. */
 void lane_run(struct lane *lane, const struct action *action);
 /* Its thread runs the operation. Takes what the action owns. */
 void lane_add_take(struct lane *lane, struct action *action);
-/* Whether no operation is left. */
+/* Whether no operation remains. */
 bool lane_is_idle(struct lane *lane);
 /* Waits until it is idle. The caller is the only one that adds operations. */
 void lane_drain(struct lane *lane);

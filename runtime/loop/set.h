@@ -3,11 +3,11 @@
  * A process set, and the thread that serves it.
  *
  * Each set of which this rank is a member has a thread, communicators and a control channel of its
- * own. So different sets proceed at the same time, as hvd.h promises: the calls of an engine block,
- * and a thread that serves several sets would keep all of them waiting for the slowest. A thread
+ * own. So different sets proceed at the same time, as hvd.h promises. The calls of an engine block,
+ * so a thread that serves several sets would keep all of them waiting for the slowest. A thread
  * that has nothing to do sleeps in poll(): submissions and messages wake it, and nothing else does.
  *
- * Locks. `lock` guards the core. Programs' threads hold it to submit; the set's own thread holds it
+ * Locks. `lock` guards the core. Programs' threads hold it to submit. The set's own thread holds it
  * to feed the core, and never during an operation, a wait or a call of the owner.
  */
 #pragma once

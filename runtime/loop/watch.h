@@ -2,8 +2,8 @@
 /*
  * Watches the connections of all process sets for their end, in a thread of its own.
  *
- * A set's own thread cannot do that while it is in an operation of the engine, and an engine may
- * notice a lost rank only when its time-out is over. The thread sleeps until a connection ends.
+ * A set's own thread cannot do that while it is in an operation of the engine. An engine may notice
+ * a lost rank only when its time-out is over. The thread sleeps until a connection ends.
  */
 #pragma once
 

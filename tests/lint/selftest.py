@@ -330,10 +330,28 @@ class Words(Lint):
             self.expect("words.py", status, "option.def:3: 'put aside'" if status else "nothing found",
                         {"launcher/model/settings/option.def": options})
 
+    def header(self, comment, text="", status=0):
+        self.expect("words.py", status, text or "nothing found", {"launcher/io/x.h": SPDX_C + comment + "\nint put_aside;\n"})
+
+    def test_headers(self):
+        many, less = " ".join(["word"] * 25), " ".join(["word"] * 20)
+        self.header(f"/* {many}. Another one. */")
+        self.header(f"/* {many}. io_loop() is the next one. -1: an error. hvdrun {less}. */")
+        self.header(f"/*\n * {less}\n * {less}.\n */", "launcher/io/x.h:2: 40 words in a sentence", 1)
+        self.header("int x; /* The host is\n * put aside. */", "launcher/io/x.h:2: 'put aside'", 1)
+        self.expect("words.py", 1, "runtime/core/x.h:1: 'put aside'", {"runtime/core/x.h": "/* It is put aside. */\n"})
+        self.expect("words.py", 0, "nothing found", {"tests/unit/x.h": "/* It is put aside. */\n"})
+
+    def test_tables_in_headers(self):
+        """A line with a gap is a row of a table, and each cell is a sentence of its own."""
+        row = f" *   state   {' '.join(['word'] * 15)}   {' '.join(['word'] * 15)}\n"
+        self.header(f"/*\n{row}{row}{row} */")
+        self.header(f"/*\n{row} *   state   is put aside   next\n */", "launcher/io/x.h:4: 'put aside'", 1)
+
     def test_files_that_are_named(self):
         header = SPDX_C + "/* The host is\n * put aside. */\nint put_aside; /* fine */\n"
-        self.expect("words.py", 0, "nothing found", {"launcher/io/x.h": header})
-        self.expect("words.py", 1, "launcher/io/x.h:2: 'put aside'", {"launcher/io/x.h": header}, ["launcher/io/x.h"])
+        self.expect("words.py", 0, "nothing found", {"tests/unit/x.h": header})
+        self.expect("words.py", 1, "tests/unit/x.h:2: 'put aside'", {"tests/unit/x.h": header}, ["tests/unit/x.h"])
 
 
 class Others(Lint):

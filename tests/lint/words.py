@@ -6,8 +6,9 @@
 - A line of Markdown holds one sentence, or a part of one, in at most 120 columns. Tables are exempt.
 - The words of BANNED do not occur.
 
-Code blocks and headings are skipped. Without arguments the check reads the documents of the tree, the help
-texts of the options and hvd.h. With arguments it reads those files: *.md, option.def, *.h.
+Code blocks and headings are skipped. In a comment, a line with a gap of two spaces is a row of a table.
+Without arguments the check reads the documents of the tree, the help texts of the options, and the headers
+of launcher/ and runtime/. With arguments it reads those files: *.md, option.def, *.h.
 """
 import collections
 import re
@@ -17,7 +18,8 @@ import tree
 WORDS_MAX = 25
 COLUMNS_MAX = 120
 PAGES = re.compile(r"(README|CONTRIBUTING|docs/[^/]+|hostfiles/README|examples/README|tests/\w+/README)\.md")
-HELP = ("launcher/model/settings/option.def", "runtime/include/hvd.h")  # the man pages are made from them
+HELP = "launcher/model/settings/option.def"
+HEADERS = re.compile(r"(launcher|runtime)/.+\.h")
 
 WHO_AFTER = "and|or|but|for|of|by|from|with|is|are|was|were|only|not|than"
 BANNED = [  # (what, instead); lower case
@@ -39,11 +41,13 @@ BANNED = [  # (what, instead); lower case
 BANNED = [(re.compile(pattern), instead) for pattern, instead in BANNED]
 
 ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|No|Fig|incl|[A-Z])|\.\.)\.$")
-# The end of a sentence and what may begin the next one.
-END = re.compile(r"[.!?][)\"'*_]*\s+(?=[\"'(*_`\[]*[A-Z0-9`\x00])")
+# The end of a sentence, and what may begin the next one: also "-1: ", an identifier, and names that have no capital.
+NEXT = r"[A-Z0-9`\x00]|-1: |[a-z]\w*(?:_|\(|->|/|\.[a-z])\w|(?:hvdrun|libhvd|libssh2|sshd|srun) "
+END = re.compile(rf"[.!?][)\"'*_]*\s+(?=[\"'(*_`\[]*(?:{NEXT}))")
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"!?\[([^\]\[]*)\](?:\([^)]*\)|\[[^\]]*\])")
 BULLET = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
+ROW = re.compile(r"^.*\S {2,}\S.*$", re.MULTILINE)
 WORD = re.compile(r"[^\s]*[A-Za-z0-9\x00][^\s]*")
 CODE_WORD = "\x00"  # what inline code becomes
 
@@ -161,9 +165,10 @@ def check_header(name, text, findings):
         line = tree.line_of(text, match.start())
         if "SPDX" in body:
             continue
+        body = ROW.sub(lambda row: re.sub(r"(?<=\S) {2,}(?=\S)", "\f", row[0]) + "\f", body)  # the end of a cell
         start = 0
-        for part in re.split(r"(\n\s*\n|\n(?=\s*[-*] )|\n(?= {3,}\S))", body):  # blank lines, items, indented blocks
-            if part.strip() and not part.startswith("    "):
+        for part in re.split(r"(\f|\n\s*\n|\n(?=\s*[-*] )|\n(?= {3,}\S))", body):  # blank lines, items, indented blocks
+            if part.strip("\f \n") and not part.startswith("    "):
                 check_piece(name, Piece(line + body.count("\n", 0, start), BULLET.sub("", part)), findings)
             start += len(part)
 
@@ -181,7 +186,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     source = tree.Tree(options.root)
     found = tree.Findings()
-    names = options.files or [name for name in source.files if PAGES.fullmatch(name) or name in HELP]
+    names = options.files or [name for name in source.files if PAGES.fullmatch(name) or name == HELP or HEADERS.fullmatch(name)]
     for each in names:
         try:
             check(each, source.text(each) if each in source.files else open(each, encoding="utf-8").read(), found)

@@ -16,14 +16,19 @@
  * The last three are for elastic jobs. A request may have "protocol": N, the CONTROL_PROTOCOL of
  * the client; a job of an older version refuses it. Unknown keys are ignored.
  *
- * driver/tell/status_json.h has the answer to a status request. usage/usage_json.h has that to a
- * usage request, which also makes the job ask its agents for new values. record.h has most of the
- * answer to "wait". The answer to "stacks" is {"stacks": the same list as in --report, with the
- * processes that do not run Python, "text": the same as a tree, "missing": HOSTS that did not
- * answer, or null, "remarks": lines that say why native frames are missing, or null,
- * "odd": a line that names the ranks that are elsewhere than most, or null}. It comes
- * after at most a few seconds; with native frames, after 8 s. A reader must expect that any key is
- * missing. The answer to the other requests is {"ok": true}. The answer to a request that fails is
+ * driver/tell/status_json.h has the answer to a status request. usage/usage_json.h has the answer
+ * to a usage request. Such a request also makes the job ask its agents for new values. record.h has
+ * most of the answer to "wait". The answer to "stacks" comes after at most a few seconds; with
+ * native frames, after 8 s. It has the keys below, and a reader must expect that any of them is
+ * missing:
+ *
+ *   "stacks"    the same list as in --report, with the processes that do not run Python
+ *   "text"      the same as a tree
+ *   "missing"   HOSTS that did not answer, or null
+ *   "remarks"   lines that say why native frames are missing, or null
+ *   "odd"       a line that names the ranks that are elsewhere than most, or null
+ *
+ * The answer to the other requests is {"ok": true}. The answer to a request that fails is
  * {"error": LINE}.
  */
 #pragma once

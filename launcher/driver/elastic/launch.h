@@ -33,7 +33,8 @@ void elastic_launch_destroy(struct elastic_launch *launch); /* what is in it */
 /* Forgets the plan that it had, which nothing may borrow any more. */
 void elastic_launch_take(struct elastic_launch *launch, const struct job *job,
                          const struct elastic_plan *from);
-/* Sends PREPARE if it is wanted and nothing stands in the way. True: now, every agent is READY. */
+/* Sends PREPARE if the launch is WANTED and every agent concerned is idle. True: now, every agent
+ * is READY. */
 bool elastic_launch_advance(struct elastic_launch *launch, struct job *job);
 /* The agent is READY. True: now, every one is. */
 bool elastic_launch_node_ready(struct elastic_launch *launch, const struct node_link *node);

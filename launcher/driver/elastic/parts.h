@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of an elastic job. elastic_kind.c creates and composes them. act.c and control.c carry
- * out what the core or the user wants from several parts, and borrow them.
+ * The parts of an elastic job. elastic_kind.c creates and composes them. act.c and control.c borrow
+ * several parts, to carry out what the core or the user wants.
  *
  *   hub        the core with its events, actions and clock
  *   source     the hosts that the job may use

@@ -4,7 +4,7 @@
  * job (--warn-signal, model/exit/signal_rules.h), or SIGTERM when Slurm takes the nodes away.
  *
  *   idle     the signal; it only warns     passed on at once; the deadline file follows     idle
- *   idle     the signal; it ends the job   how much time is left? (scontrol, 5 s at most)   asking
+ *   idle     the signal; it ends the job   how much time remains? (scontrol, 5 s at most)  asking
  *   idle     TERM, with --slurm-requeue    did Slurm send it, or the user?                  asking
  *   asking   the answer, or none           deadline file, the signal, the end's clock       warned
  *   asking   it was the user               as for any signal of the user                    idle

@@ -203,8 +203,8 @@ int64_t job_stdin_rank(const struct job *job);
 /* Monotonic milliseconds without the time in which the job was suspended. */
 int64_t job_running_ms(const struct job *job);
 
-/* Call it when something may end the present state: hooks->advance runs once after the callbacks
- * of this turn of the loop, however often this was called. */
+/* Call it when something may end the present state. hooks->advance runs once, after the callbacks
+ * of this turn of the loop, however often you call this. */
 void job_advance(struct job *job);
 
 /* Does it now if job_advance() has asked for it: a time limit looks whether it was kept after all.

@@ -26,7 +26,7 @@ struct job_kind {
     void (*advance)(struct job *job); /* something has changed (job_advance) */
     void (*pause)(struct job *job, bool paused);
     void (*ending)(struct job *job); /* the end has begun */
-    void (*over)(struct job *job);   /* no agent is left */
+    void (*over)(struct job *job);   /* all agents are gone */
     void (*verdict)(const struct job *job,
                     struct verdict *out); /* at the end; may be called again */
     void (*report)(const struct job *job, struct json_t *root); /* adds its part */

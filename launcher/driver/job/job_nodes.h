@@ -19,8 +19,8 @@ void job_set_places(struct job *job, struct node_link *const *places);
 /* Milliseconds of silence after which a node is lost. */
 int64_t job_node_timeout(const struct job *job);
 
-/* Whether `is_so` holds for all nodes. The check starts at the node that failed it last: a frame
- * from each of thousands of nodes must not cost a look at all of them. */
+/* Whether `is_so` holds for all nodes. The check starts at the node that failed it last. So a frame
+ * from each of thousands of nodes does not cost a look at all of them. */
 bool job_all_nodes(struct job *job, bool (*is_so)(const struct node_link *node));
 
 /* Sends to all nodes that are still connected. */

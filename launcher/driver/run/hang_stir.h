@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the ranks do because hvdrun asked them, while it collects evidence: PyTorch writes a line
- * and a file when it dumps its flight recorder. That is no progress, so it is taken off the
+ * and a file when it dumps its flight recorder. That is not progress, so it is subtracted from the
  * numbers.
  */
 #pragma once

@@ -29,7 +29,7 @@ void job_rendezvous_take_elastic(struct job_rendezvous *part,
                                  const struct rendezvous_elastic *elastic);
 
 void job_rendezvous_begin(struct job_rendezvous *part); /* the job's new epoch */
-/* The same, with the plan of the epoch before: who waits at the gate waits on. */
+/* The same, with the plan of the epoch before. Workers that wait at the gate wait on. */
 void job_rendezvous_repair(struct job_rendezvous *part);
 
 /* A rank of the present epoch has ended. */

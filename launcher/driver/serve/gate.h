@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may see the status page, which shows the command and the output of the job.
+ * Decides which user may see the status page, which shows the command and the output of the job.
  *
  * A Unix socket lets only its owner and root in. On 127.0.0.1, the gate asks the kernel for the
- * user of the connection: the user of the job and root are let in. A page of another site in this
- * user's browser is not: it cannot name this server by its address. At any other address, a request
- * must have the token of the gate in its query.
+ * user of the connection, and lets in the user of the job and root. It refuses a page of another
+ * site in this user's browser, which cannot name this server by its address. At any other address,
+ * a request must have the token of the gate in its query.
  */
 #pragma once
 

@@ -4,6 +4,6 @@
 
 #include "driver/start/prepare_epoch.h"
 
-/* Sends it to every place of the plan that is concerned. false: the hosts do not share a
- * network that the user allows, and the job ends. */
+/* Sends it to every place of the plan that is concerned. Returns false when the hosts do not share
+ * a network that the user allows. Then the job ends. */
 bool prepare_send(struct job *job, const struct prepare_epoch *epoch);

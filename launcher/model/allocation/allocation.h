@@ -40,9 +40,9 @@ int allocation_parse(enum allocation_kind kind, char *const *env, const char *fi
 void allocation_destroy(struct allocation *allocation); /* all zero afterwards */
 
 /* The hosts that a user names must be among those of the allocation, with no more slots than it has
- * there (`oversubscribe`: any number). One that is named once, without a slot count, gets
- * the slots of the allocation. Slurm's names are compared as they are, those of others up to the
- * first dot where one of the two has none; localhost is `here`. -1 and STATUS_USAGE: which hosts
- * are wrong, and what to do. */
+ * there (`oversubscribe`: any number). One that is named once, without a slot count, gets the slots
+ * of the allocation. Slurm's names must be equal. Of other schedulers, names are compared up to the
+ * first dot if one of the two has none. The name localhost is `here`. -1 and STATUS_USAGE: which
+ * hosts are wrong, and what to do. */
 int allocation_check(const struct allocation *allocation, struct host_list *hosts,
                      bool oversubscribe, struct error *err);

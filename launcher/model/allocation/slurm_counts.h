@@ -10,6 +10,6 @@
 
 #define SLURM_COUNT_MAX 1000000
 
-/* Fills `out` with exactly `nodes` numbers, each from 1 to SLURM_COUNT_MAX. -1 and STATUS_USAGE for
- * anything else: a malformed list, one for fewer or more nodes. */
+/* Fills `out` with exactly `nodes` numbers, each from 1 to SLURM_COUNT_MAX. Returns -1 and
+ * STATUS_USAGE for a malformed list, and for a list for fewer or more nodes. */
 int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *err);

@@ -23,8 +23,8 @@ struct device {
     struct cpu_mask cpus; /* near it; empty: not known */
 };
 
-/* All zero is an empty list. GPUs are in the order of their PCI addresses, which is that of
- * nvidia-smi and of CUDA among equal GPUs; those of AMD by their numbers. */
+/* All zero is an empty list. GPUs are in the order of their PCI addresses, as nvidia-smi shows
+ * them, and CUDA too among equal GPUs. Those of AMD are in the order of their numbers. */
 struct device_list {
     struct device *items;
     size_t count;

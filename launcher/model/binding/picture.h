@@ -4,9 +4,9 @@
  * each worker with its CPUs, its GPUs and a picture. Pure.
  *
  * The picture has one letter for each core: B bound, b bound to some of its CPUs, . free for us, x
- * not ours. `/` separates the level 3 caches of a memory node, `|` the memory nodes of a package,
- * and brackets surround each package: [BB..|....][....|..xx]. On machines of more than 96 cores
- * equal letters in a row are counted: [32B 32.][64.].
+ * not ours. `/` separates the level 3 caches of a memory node. `|` separates the memory nodes of a
+ * package. Brackets surround each package: [BB..|....][....|..xx]. On machines of more than 96
+ * cores, a number counts equal letters in a row, as in [32B 32.][64.].
  */
 #pragma once
 

@@ -27,19 +27,20 @@
  *
  * Rejoin: the survivors keep their processes and their memory. Each asks for its next place. When
  * every worker of the epoch has asked or has ended, the next epoch begins. If the survivors suffice
- * (`early`), it is theirs alone, and they are answered at once; new workers start beside it and
- * join later (model/elastic/newcomers.h). Else it is prepared and the new workers are started
+ * (`early`), it is theirs alone, and the core answers them at once. New workers start beside it and
+ * join later (model/elastic/newcomers.h). Else the driver prepares it and starts the new workers
  * before the core answers the survivors. A worker that does not ask within rejoin_timeout_ms after
  * a failure is killed and replaced.
  *
  * A member that ends during a rendezvous leaves others stuck. At the gate (rendezvous/gate.h) they
- * can wait for another worker, so the epoch is repaired: the same plan, with a new worker for each
- * one that has ended. Behind the gate, or if rank 0 is the one that has ended, they are killed.
+ * can wait for another worker. So the epoch is repaired: it keeps its plan, and a new worker
+ * replaces each one that has ended. Behind the gate, or if rank 0 is the one that has ended, they
+ * are killed.
  *
  * Restart: all workers are ended, then all start anew.
  *
- * The core chooses between the two when a change comes: rejoin if a live worker of the epoch has
- * registered, restart otherwise.
+ * The core chooses between the two when a change comes. It is a rejoin if a live worker of the
+ * epoch has registered, and a restart otherwise.
  *
  * Ranks after a rejoin: survivors keep their order. A new worker comes behind the last survivor of
  * its host, or at the end. So rank 0, whose state the others receive, is a survivor whenever there
@@ -51,8 +52,8 @@
  * the hosts by rank.
  *
  * Failures count by cause. A crash of the program counts against its slot, a lost host against the
- * host, a preemption against nobody. What ends between the first failure of an epoch and the next
- * epoch is a consequence and counts against nobody. Two exceptions count: a host that came after
+ * host, a preemption against nobody. An end between the first failure of an epoch and the next
+ * epoch is a consequence, and counts against nobody. Two exceptions count: a host that came after
  * that failure, and a host that the core has given up. A failure of a worker on a draining host
  * counts as a preemption of that host.
  *
@@ -60,11 +61,11 @@
  * blacklist for the cooldown. The cooldown doubles each time; without a range it lasts for the rest
  * of the job. A host that comes back with another boot id is another machine with a clean record.
  * When the program has crashed on every host, the program is at fault and the job ends. In a
- * restart the job ends when the counted restarts are used up; no slot is blacklisted before. Nor is
- * a slot blacklisted if that would leave fewer than min_np.
+ * restart, the job ends when the counted restarts are used up, and no slot is blacklisted before.
+ * The core also does not blacklist a slot if fewer than min_np would remain.
  *
  * The job has succeeded when every worker of the current epoch has ended with 0. A 0 within
- * suspect_ms of a peer's failure does not count as success: some libraries end a process with 0
+ * suspect_ms of a peer's failure does not count as success. Some libraries end a process with 0
  * when its peer has gone (Horovod issue 1994).
  */
 #pragma once

@@ -8,8 +8,8 @@
  *
  * A batch is dismissed when that plan can no longer come true: a newcomer has ended, its slot
  * cannot be used any more, or an epoch with other members has begun. The job then starts another
- * batch. Until they join, newcomers cost the members nothing: a newcomer that fails counts against
- * its own slot alone, and nobody waits for the end of a dismissed one.
+ * batch. Until they join, newcomers cost the members nothing. A newcomer that fails counts against
+ * its own slot alone. Nobody waits for the end of a dismissed one.
  */
 #pragma once
 

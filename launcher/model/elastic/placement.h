@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The members of an epoch: the slots that hosts offer and the survivors go in, members in rank
- * order come out. Pure.
+ * The members of an epoch. The slots that hosts offer and the survivors go in; the members come
+ * out, in rank order. Pure.
  *
  * All survivors stay. New workers fill up to `size`: they take the free slots of the offers in
  * their order, lowest slots first.
@@ -14,7 +14,7 @@
  * free, else the first free one.
  *
  * Local ranks follow the slots. The cross rank of a rank is its index among the hosts that have its
- * local rank, hosts in the order of their first rank; the cross size is their number.
+ * local rank, in the order of their first ranks. The cross size is the number of these hosts.
  */
 #pragma once
 

@@ -11,10 +11,10 @@ struct env_of_host {
     const struct strv *env; /* "NAME=VALUE" */
 };
 
-/* Calls `each` for each host and each variable that has not the same value on all hosts, variable
- * by variable, in the order of the first host that has it. `value` is NULL where it is unset. What
- * must differ from rank to rank is left out: names of ranks and hosts, and hvdrun's, MPI's and
- * Slurm's own. At most ENV_DIFFER_MAX variables. */
+/* Finds the variables that do not have the same value on all hosts, at most ENV_DIFFER_MAX. Calls
+ * `each` for each host, variable by variable, in the order of the first host that has it. `value`
+ * is NULL where it is unset. Variables that must differ from rank to rank do not count: names of
+ * ranks and hosts, and those of hvdrun, MPI and Slurm. */
 void env_differ(const struct env_of_host *hosts, size_t count,
                 void (*each)(void *context, const char *name, const char *host, const char *value),
                 void *context);

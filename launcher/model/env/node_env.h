@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of an environment that all workers of a node share. It is built once, and worker.h adds
- * what belongs to one rank. Pure. The order of precedence stands there.
+ * what belongs to one rank. worker.h also has the order of precedence. Pure.
  */
 #pragma once
 

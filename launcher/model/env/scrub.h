@@ -46,10 +46,10 @@ int env_spec_apply(const char *spec, char *const *env, struct strv *out, struct 
 
 /*
  * --env-file: the bytes of `file` (its name, for errors "file:line: ..."). Lines are NAME=value
- * with an optional `export ` in front; blank lines and lines that begin with # are skipped. A value
- * in single quotes is taken as it is; in double quotes \n \t \" \\ \$ are escapes; without quotes
- * it ends at a # after a blank, and blanks around it are dropped. Nothing is expanded. Puts into
- * `out`.
+ * with an optional `export ` in front. Blank lines and lines that begin with # are skipped. A value
+ * in single quotes is taken as it is. In double quotes \n \t \" \\ \$ are escapes. A value without
+ * quotes ends at a # after a blank, and blanks around it are dropped. Nothing is expanded. Puts
+ * into `out`.
  */
 int env_file_parse(const char *bytes, size_t length, const char *file, struct strv *out,
                    struct error *err);

@@ -12,24 +12,24 @@
  *   user interrupted the job. The first comparison is exact, since both times are of that node's
  *   clock. All other failures are causal, and so are lost nodes and failures of the launcher.
  * - The earliest causal failure is the CAUSE. Ranks of several nodes can fail so close together
- * that the clocks cannot order them, within their summed uncertainties. Then the strongest evidence
- *   decides (exit_record_grade), then the lowest rank, and the verdict says that it was a tie.
- * Exits of one node share a clock: only equal times tie, and an agent that collects several exits
- * in one turn stamps them alike.
+ *   that the clocks cannot order them, within their summed uncertainties. Then the strongest
+ *   evidence decides (exit_record_grade), then the lowest rank, and the verdict says that it was a
+ *   tie. Exits of one node share a clock, so only equal times tie. An agent that collects several
+ *   exits in one turn gives all of them the same time.
  * - MPI_Abort counts as a failure of its rank with the given code, whatever the process exited
- * with.
+ *   with.
  * - A node counts as lost from when it was last heard: peers often fail because of its silence
- * before we notice it. A rank of it that died of SIGKILL up to half a second before was lost with
- * it.
+ *   before we notice it. A rank of it that died of SIGKILL up to half a second before was lost with
+ *   it.
  * - The user's INT, TERM, HUP or QUIT makes the status 128 + signal. Two exceptions: a causal
- * failure came before it, or every rank exited with 0, since then the job handled the signal
- * itself.
+ *   failure came before it, or every rank exited with 0, since then the job handled the signal
+ *   itself.
  * - A rank without a status at the end is a failure, even when nothing else is wrong.
  *
  * The status: `first` is that of the cause. `max` is the highest of all causal failures. `rank0` is
- * that of rank 0 whatever the others did, with two exceptions: a lost node or a failure of the
- * launcher still counts, and a rank 0 that died as a consequence has the status of the cause. Only
- * a job whose status is 0 by these rules has succeeded.
+ * that of rank 0 whatever the others did, with two exceptions. A lost node or a failure of the
+ * launcher still counts. A rank 0 that died as a consequence has the status of the cause. Only a
+ * job whose status is 0 by these rules has succeeded.
  */
 #pragma once
 

@@ -35,7 +35,7 @@ struct exit_record {
     char *text; /* owned; of an abort or a failed execution; may be NULL */
 };
 
-/* Merges an event. An abort or a failed execution explains the exit that it comes with: it replaces
+/* Merges an event. An abort or a failed execution explains the exit that it comes with. It replaces
  * the exit in either order, and the earlier of the two times counts. Of two events of the same
  * weight the first one stays. */
 void exit_record_merge(struct exit_record *record, enum exit_fact fact,

@@ -44,9 +44,9 @@ void tail_add(struct tail *tail, const void *bytes, size_t length, int64_t when_
 #define TAIL_SILENCE_NS (INT64_C(5) * 1000000000)
 void tail_elsewhere(struct tail *tail, int64_t when_ns);
 
-/* At most TAIL_LINES lines in at most TAIL_BYTES bytes, without a newline at the end; a line that
- * does not fit is cut at its front. Valid UTF-8 without NUL: other bytes are shown as '?'. Never
- * NULL; borrowed until the next call with this tail. */
+/* At most TAIL_LINES lines in at most TAIL_BYTES bytes, without a newline at the end. A line that
+ * does not fit loses its beginning. Valid UTF-8 without NUL; other bytes become '?'. Never NULL;
+ * borrowed until the next call with this tail. */
 const char *tail_text(struct tail *tail);
 
 /* Replaces each byte that is not part of valid UTF-8, or is NUL, by '?'. */

@@ -4,7 +4,7 @@
  * output of the ranks and the time come in.
  *
  * An expectation is armed by the first line that matches, so the start of a program may take any
- * time. It is disarmed when a rank starts or ends: no line is due while workers load their data
+ * time. It is disarmed when a rank starts or ends. So no line is due while workers load their data
  * again, or while the last ranks clean up. The next line that matches arms it again.
  *
  * A line ends with a newline or a carriage return. Only its first EXPECT_LINE_MAX bytes count.

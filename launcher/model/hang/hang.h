@@ -19,8 +19,9 @@
  * anything yet does not hang.
  *
  * A job also hangs when an expectation (expect.h) is not met, whatever its ranks do. Such a time
- * counts only up to the last moment from which there is a sample of every rank: a line may be on
- * its way. It begins again when a sample is far behind the one before it, or a debugger lets go.
+ * counts only up to the last moment for which every rank has a sample, since a line may be on its
+ * way. It begins again when a sample comes long after the one before it, or when a debugger lets
+ * go.
  */
 #pragma once
 

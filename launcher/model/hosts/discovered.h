@@ -5,7 +5,7 @@
  *
  * A script prints one host a line, as for horovodrun: `host` or `host:slots`. The forms of -H work
  * too: `user@host`, ranges, an IPv6 address in brackets. A `#` begins a comment; blank lines and
- * CRLF are fine. Slots do not add up as in -H and hostfiles: a later line about a host replaces an
+ * CRLF are fine. Slots do not add up as in -H and hostfiles. A later line about a host replaces an
  * earlier one, and the host keeps its first place. `host:0` is a host that is known but not
  * available; it is omitted. No line at all is an empty list.
  */

@@ -2,11 +2,12 @@
 /*
  * When to show an unfinished line of a worker: a prompt, "Epoch 3 ...". Pure.
  *
- * Policy: HOLD_MS after it began. There are two kinds of shortage: the node's workers write more
- * than a person reads (HOLD_BUSY_BYTES within HOLD_MS), or the agent had to wait for a processor or
- * for the driver. Then the writer of half a line has probably just had no processor either. So the
- * line waits until the shortage has been over for HOLD_MS, at most HOLD_MOST_MS. The maximum is for
- * prompts while other workers never stop writing. Times are in milliseconds of any one clock.
+ * Policy: HOLD_MS after it began. There are two kinds of shortage. The node's workers can write
+ * more than a person reads (HOLD_BUSY_BYTES within HOLD_MS). Or the agent had to wait for a
+ * processor or for the driver. In a shortage, the writer of half a line has probably just had no
+ * processor either. So the line waits until the shortage has been over for HOLD_MS, at most
+ * HOLD_MOST_MS. The maximum is for prompts while other workers never stop writing. Times are in
+ * milliseconds of any one clock.
  */
 #pragma once
 

@@ -5,7 +5,7 @@
  * The rule: addresses that --network-interfaces does not allow are out, and so is loopback. Some
  * count only if a node has nothing better: bridges of containers and guests, tunnels, link-local
  * addresses, and addresses that several machines have. IPv4 goes before IPv6, unless every node has
- * an equally good address only with IPv6. Of the others, a node gets
+ * an equally good address only with IPv6. Of the others, a node gets:
  *   1. the address by which the launcher reached it, if that is one of its own (no NAT), or else
  *      the one on the interface that the launcher reached;
  *   2. one in a subnet of the addresses that others got by 1, even on a bridge (a host of virtual

@@ -57,9 +57,9 @@ struct plan_request {
     const struct mapping *mapping; /* NULL: slot */
 };
 
-/* NULL and STATUS_USAGE when the counts contradict each other or pass PLAN_SIZE_MAX;
- * NULL and STATUS_NO_SLOTS when the hosts have too few slots: the text shows wanted and found per
- * host. The caller owns the plan. */
+/* NULL and STATUS_USAGE: the counts contradict each other or pass PLAN_SIZE_MAX. NULL and
+ * STATUS_NO_SLOTS: the hosts have too few slots, and the text shows wanted and found per host. The
+ * caller owns the plan. */
 struct plan *plan_create(const struct plan_request *request, struct error *err);
 void plan_destroy(struct plan *plan);
 

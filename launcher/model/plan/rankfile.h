@@ -8,9 +8,9 @@
  *     rank 3=node2                # anywhere on node2
  *
  * One rank a line, in any order, each from 0 on exactly once; `#` begins a comment. `slots` may be
- * written for `slot`. CPUs are core numbers as docs/binding.md counts them. `P:` in front of a
- * number or range makes it and those after it cores of package P. `*` is all cores, `;` separates
- * like `,`. Only the form is checked here, since each node knows its own cores.
+ * written for `slot`. CPUs are core numbers as docs/binding.md counts them. After `P:`, the numbers
+ * and ranges that follow are cores of package P. `*` is all cores, `;` separates like `,`. Only the
+ * form is checked here, since each node knows its own cores.
  *
  * Errors have STATUS_USAGE and say file:line and what was expected.
  */

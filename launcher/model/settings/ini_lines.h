@@ -29,7 +29,7 @@ struct ini_reader {
                 const char *value, struct error *err);
 };
 
-/* `text` is the whole file, without NUL bytes. -1 and STATUS_USAGE "FILE:LINE: expected [section]
- * or key = value" for a line that is neither; or the error of a reader's function. */
+/* `text` is the whole file, without NUL bytes. Returns -1 with the error of a reader's function, or
+ * with STATUS_USAGE for a line that is neither: "FILE:LINE: expected [section] or key = value". */
 int ini_lines_read(const char *text, const char *file, const struct ini_reader *reader,
                    void *context, struct error *err);

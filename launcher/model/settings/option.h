@@ -2,9 +2,9 @@
 /*
  * The list of options as data: what exists, how it is spelled, what it accepts. Pure.
  *
- * model/settings/option.def is the only list. This file turns it into `enum option_id` and a
- * table that the parser, the help, the configuration readers and the documentation read;
- * model/settings/settings.h turns it into one typed field per option.
+ * model/settings/option.def is the only list. This file turns it into `enum option_id` and a table.
+ * The parser, the help, the configuration readers and the documentation read that table.
+ * model/settings/settings.h turns the list into one typed field per option.
  */
 #pragma once
 
@@ -82,7 +82,7 @@ const char *option_variable(enum option_id id, char out[OPTION_NAME_MAX]);
 bool option_is_switch(enum option_id id); /* takes no value of its own */
 
 /* The words of an ENUM or RANK option. option_word() copies number `index` to `out` and returns 0,
- * or -1 past the end; option_word_index() is the way back (-1: no such word; case does not count).
+ * or -1 past the end. option_word_index() is its inverse, and ignores case (-1: no such word).
  */
 int option_word(enum option_id id, int index, char out[OPTION_NAME_MAX]);
 int option_word_index(enum option_id id, const char *word);

@@ -7,8 +7,8 @@
  * percent, a tenth of the median, and 5 times the spread (model/usage/outliers.h). It must be so in
  * all samples of a whole window.
  *
- * By output: a rank that has written at least half the median in each of three windows writes less
- * than a quarter of it in the next one. Windows in which the median is below STRAGGLER_BYTES do not
+ * By output: in each of three windows, a rank wrote at least half the median. In the next one, it
+ * writes less than a quarter of it. Windows in which the median is below STRAGGLER_BYTES do not
  * count: nobody says much then. So ranks that never write much are never behind.
  *
  * A rank has caught up when its distance is half of what it must be. All begins again when a rank

@@ -37,7 +37,7 @@ struct bridge {
 };
 
 int bridge_open(struct bridge *bridge);   /* -1 and errno */
-void bridge_close(struct bridge *bridge); /* drops what is left */
+void bridge_close(struct bridge *bridge); /* drops what remains */
 
 void bridge_push(struct bridge *bridge, struct request *request); /* from any thread */
 void bridge_run(struct bridge *bridge, struct server *server);    /* all that is queued now */

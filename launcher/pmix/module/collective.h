@@ -20,9 +20,9 @@ struct collective {
     size_t count;
     char *bytes; /* of this node's ranks; owned; NULL: none */
     size_t length;
-    /* Called once, on the loop's thread; frees the struct that this is the first member of, after
-     * collective_clear(), and takes `bytes` (NULL with length 0), which are of all nodes. `round`
-     * is the same on all nodes, and of this operation alone. */
+    /* Called once, on the loop's thread. Takes `bytes` (NULL with length 0), which are of all
+     * nodes. After collective_clear(), it frees the struct that this is the first member of.
+     * `round` is the same on all nodes, and of this operation alone. */
     void (*finish)(struct collective *collective, pmix_status_t status, uint64_t round, char *bytes,
                    size_t length);
 };

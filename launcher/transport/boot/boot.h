@@ -4,11 +4,12 @@
  *
  * The stream leads to BOOT_COMMAND, `/bin/sh`. It is one word, so that every login shell (csh and
  * fish too) and `kubectl exec` understand it. The first line that we send is our script. What the
- * host prints before our marker is noise of its login files: it is skipped up to a limit, and its
+ * host prints before our marker is noise of its login files. It is skipped up to a limit, and its
  * last line is kept for the error message. The script reports the architecture, the C library, and
- * where an agent of this very image is. Only if there is none, the agent is sent: into a file with
- * a name of its own, checked by hash, made executable, renamed. Nothing of the user's environment,
- * arguments or secrets is part of this: they travel in frames.
+ * where an agent of this very image is. Only if there is none does the driver send the agent. The
+ * script writes it into a file with a name of its own, checks its hash, makes it executable and
+ * renames it. Nothing of the user's environment, arguments or secrets is part of this: they travel
+ * in frames.
  */
 #pragma once
 

@@ -2,9 +2,9 @@
 /*
  * The script that the shell on a host gets, and the words it answers with.
  *
- * It needs only POSIX sh (dash, bash, busybox ash, ksh). It is one compound command: a shell reads
- * it as a whole before it runs it, so that only `read` and `head` read what is sent later. The
- * driver sends nothing before the shell has asked: dash reads its input in blocks.
+ * It needs only POSIX sh (dash, bash, busybox ash, ksh). It is one compound command, which a shell
+ * reads as a whole before it runs it. So only `read` and `head` read what is sent later. The driver
+ * sends nothing before the shell has asked: dash reads its input in blocks.
  *
  * An answer is a line with the marker in it; noise without a newline can precede the marker. The
  * script holds the marker in two halves, so that a terminal's echo does not count as an answer.

@@ -2,11 +2,12 @@
 /*
  * Templates of commands.
  *
- * A template is split into words first (quotes and backslashes as a shell would, nothing expanded),
- * then %h (host), %p (port, 22 when not said), %u (user, your own name when not said), %n (node
- * number) and %% are replaced inside each word; it never meets a shell (D14). A last word is
- * appended. When the template ends without naming %h, the host is appended before that, as to
- * mpi-operator's kubexec.sh and rsh agents of other launchers.
+ * A template is first split into words, with quotes and backslashes as in a shell, but nothing is
+ * expanded. Then, in each word, %h becomes the host and %n the node's number. %p becomes the port
+ * (default: 22), %u the user (default: your own name), and %% a percent sign. A shell never sees it
+ * (D14). A last word is appended. If the template does not have %h, the host is appended before
+ * that word. The rsh agents of other launchers expect the host there, and so does mpi-operator's
+ * kubexec.sh.
  */
 #pragma once
 

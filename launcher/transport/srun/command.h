@@ -5,9 +5,9 @@
  *
  * Its step shares all that the job has there (CPUs, memory, GPUs) with other steps. It binds
  * nothing and waits for no other step. It outlives a node that fails (--no-kill): the driver names
- * that node and ends the workers on the others in the usual way. srun would read the variables of a
- * batch job about the job's own tasks (their number, CPUs, GPUs, memory each) as options of this
- * step, so they are left out.
+ * that node and ends the workers on the others in the usual way. A batch job has variables about
+ * its own tasks: their number, CPUs, GPUs, memory. srun would read them as options of this step, so
+ * they are left out.
  */
 #pragma once
 

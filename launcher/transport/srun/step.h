@@ -12,9 +12,9 @@
  *                     -> given up after SRUN_PATIENCE_MS: KILL by io/helpers.h; Slurm sees that
  *                        its srun has gone and ends the tasks
  *
- * Once an agent is up, what srun says about its node, and the end of srun, are evidence and not a
- * verdict: they explain the end of the stream when that comes (`lost`). There are two exceptions. A
- * node that Slurm takes for failed no longer belongs to the job. Without its srun Slurm kills a
+ * Once an agent is up, what srun says about its node is evidence and not a verdict, and so is the
+ * end of srun. When the stream ends, the evidence explains that (`lost`). There are two exceptions.
+ * A node that Slurm takes for failed no longer belongs to the job. Without its srun, Slurm kills a
  * step at once, workers and agents in any order. In both cases the step ends the streams, so that
  * this is the failure that the job reports.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What OpenSSH's configuration says about one host, as far as we do it ourselves. OpenSSH is asked
- * (`ssh -G`). Its files are never interpreted here: a look at them shows only whether they say
- * anything, and whether they can say different things about different hosts.
- * Pure: bytes in, a struct out.
+ * What OpenSSH's configuration says about one host, as far as we do it ourselves. hvdrun asks
+ * OpenSSH (`ssh -G`), and never interprets its files. A look at them shows only two things: whether
+ * they say anything, and whether they can say different things about different hosts. Pure: bytes
+ * in, a struct out.
  */
 #pragma once
 
@@ -69,5 +69,5 @@ struct ssh_config_sight {
 #define SSH_CONFIG_PARTS "/etc/ssh/ssh_config.d/*.conf"
 
 /* Adds what this file shows. Only `Host *` and options without a token (%h) are the same for all
- * hosts; Match, other Host lines, other Includes and what is not understood are not. */
+ * hosts. Anything else can differ: Match, other Host lines, other Includes, unknown words. */
 void ssh_config_look(const char *text, size_t length, struct ssh_config_sight *sight);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pump passes bytes between an SSH session in SSH_STATE_OPEN and one end of a local socketpair,
- * so that all code above sees an ordinary stream. Each direction has a buffer of PUMP_BUFFER bytes
- * and back-pressure: what the other side does not take is not read. The channel's stderr comes out
- * as lines.
+ * The pump passes bytes between an SSH session in SSH_STATE_OPEN and one end of a local socketpair.
+ * So all code above sees an ordinary stream. Each direction has a buffer of PUMP_BUFFER bytes and
+ * back-pressure: what the other side does not take is not read. The channel's stderr comes out as
+ * lines.
  *
  * When the channel or the connection ends, what has arrived is passed on first. Then `ended` comes
  * once, and the owner closes the pump and with it the local end: its reader sees end of file. When

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration of a host: OpenSSH's defaults when there is no configuration at all, otherwise
- * what `ssh -G` says. It is asked once for all hosts (with the same user, port and key) when the
- * files cannot say different things about different hosts, and once for each host otherwise.
+ * what `ssh -G` says. `ssh -G` runs once for each host. If the files cannot say different things
+ * about different hosts, it runs once for all hosts with the same user, port and key.
  */
 #pragma once
 

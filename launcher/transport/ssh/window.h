@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many calls go on at the same time: a number in all, and a smaller one for each server or jump
- * host. sshd drops connections at random when too many are not yet logged in (MaxStartups
- * 10:30:100). Calls are served in order; a call whose server is busy lets others pass.
+ * host. That is because sshd drops connections at random when too many are not yet logged in
+ * (MaxStartups 10:30:100). Calls are served in order; a call whose server is busy lets others pass.
  *
- * A server that drops connections all the same gets half as many at once; each login gives one
- * back. No clock, no loop: the owner asks which ticket is next whenever something has changed.
+ * If a server drops connections all the same, its number is halved. Each login then adds one. No
+ * clock, no loop: the owner asks which ticket is next whenever something has changed.
  */
 #pragma once
 
@@ -39,6 +39,6 @@ void ssh_ticket_dropped(struct ssh_ticket *ticket);
 /* Lets the first ticket in that may go and returns its context; NULL: none. */
 void *ssh_window_next(struct ssh_window *window);
 
-/* How long to rest before retry 1, 2, ...: 250 ms doubling, times 0.5 to 1.5 by `random` so that
- * those dropped together do not come back together. */
+/* How long to rest before retry 1, 2, ... It begins with 250 ms and doubles, times 0.5 to 1.5 by
+ * `random`. So calls that were dropped together do not come back together. */
 int64_t ssh_retry_delay_ms(int retry, uint32_t random);

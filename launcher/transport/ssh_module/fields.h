@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The field types of RFC 4251, of which keys, signatures and the agent's messages are made: a
- * bounded reader over bytes, and writers that append to a struct buf.
+ * The field types of RFC 4251, of which keys, signatures and the agent's messages consist. There is
+ * a bounded reader over bytes, and there are writers that append to a struct buf.
  *
  * After a read past the end the reader is `bad` and stays so: numbers are 0, strings empty. A
  * caller reads all it needs and looks at `bad` once. Views live as long as the bytes.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A user's key: its public half, and what can sign with the other half. That is OpenSSL for a key
- * from a file, or else a key agent. libssh2 never sees a private key; it asks for signatures,
- * because it signs RSA with SHA-1 only, which servers refuse.
+ * from a file, or else a key agent. The private key stays away from libssh2, which asks for
+ * signatures. On its own, it would sign RSA with SHA-1 only, which servers refuse.
  */
 #pragma once
 

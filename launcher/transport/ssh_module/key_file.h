@@ -26,7 +26,7 @@ struct key_file {
 };
 
 void key_file_read(struct key_file *file, const char *path);
-void key_file_destroy(struct key_file *file); /* what is left in it */
+void key_file_destroy(struct key_file *file); /* what remains in it */
 
 /* The same from bytes, without the checks of the file and its neighbours; pure. `file` is all zero
  * but for its kind afterwards, public and key. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The known_hosts files of a job. Each is read when the first host is looked up in it, and again
- * only when stat(2) shows that it was written to, as we do ourselves for a new host.
+ * The known_hosts files of a job. Each is read when the first host is looked up in it. It is read
+ * again only when stat(2) shows that it was written to, as we do ourselves for a new host.
  */
 #pragma once
 

@@ -9,9 +9,9 @@
  * does.
  *
  * As with OpenSSH's defaults (CheckHostIP no), a host is known by its name alone, never by its
- * address. On another port than 22 its name is `[name]:port`. If that is not known, the key of the
- * plain name is accepted when it is the same (OpenSSH has this rule too), but never counts against
- * it.
+ * address. On another port than 22 its name is `[name]:port`. If that is not known, the same key
+ * under the plain name is enough, as in OpenSSH. A different key there never counts against the
+ * host.
  */
 #pragma once
 

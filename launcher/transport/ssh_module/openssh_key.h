@@ -12,7 +12,7 @@ enum openssh_key_kind {
     OPENSSH_KEY_NONE,    /* not such a file */
 };
 
-/* Fills `key` (the caller's) for a usable one, `reason` for a foreign or bad one, and appends the
- * public blob to `public` when it could be read. */
+/* Fills `key` (the caller's) for a usable one, and `reason` for a foreign or bad one. Appends the
+ * public blob to `public` if it could be read. */
 enum openssh_key_kind openssh_key_parse(const char *path, const char *text, size_t length,
                                         struct key **key, struct buf *public, struct error *reason);

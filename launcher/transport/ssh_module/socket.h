@@ -5,12 +5,12 @@
  *
  * - `mute`: nothing is sent or received any more, so that a session is freed without a word.
  * - `hold`: while a channel is in use, the end of the connection is hidden from libssh2. It would
- *   otherwise throw away what it has in memory. The owner of the channel reads that first and
- *   then looks at socket_broken(). Nothing is received then unless `pull` allows it: libssh2
- *   reads the socket in any call, and no event would come for bytes that it put into memory.
+ *   otherwise throw away what it has in memory. The owner of the channel reads that first and then
+ *   looks at socket_broken(). libssh2 reads the socket in any call, and no event would come for
+ *   bytes that it put into memory. So nothing is received then, unless `pull` allows it.
  *
- * What came is acknowledged at once (TCP_QUICKACK). sshd holds small packets back until then, which
- * would cost 40 ms in a login, and again whenever an agent has two things to say.
+ * What arrives is acknowledged at once (TCP_QUICKACK), because sshd holds small packets back until
+ * then. That would cost 40 ms in a login, and again whenever an agent has two things to say.
  */
 #pragma once
 

@@ -81,8 +81,8 @@ struct ssh_module {
     struct ssh_session *(*create)(const struct ssh_host_config *config);
     void (*destroy)(struct ssh_session *session); /* without a word to the server: never blocks */
 
-    /* Goes on as far as it can without blocking. In SSH_STATE_OPEN it sends what was left over and
-     * notices the end of the command, so call it there too when the socket is ready. */
+    /* Goes on as far as it can without blocking. In SSH_STATE_OPEN it sends what it could not send
+     * before, and notices the end of the command. So call it there too when the socket is ready. */
     enum ssh_state (*advance)(struct ssh_session *session);
     int (*wants)(const struct ssh_session *session); /* enum ssh_want bits, for the socket */
     const char *(*problem)(const struct ssh_session *session); /* borrowed */

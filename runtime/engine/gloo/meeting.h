@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the ranks of a job meet in the launcher's store, by the scopes and keys that Horovod's
- * workers use. hvdrun reads from them who has come, who waits for whom, and when all are connected.
- * Other launchers only store them.
+ * workers use. From them, hvdrun learns which rank has come, which rank waits for which, and when
+ * all are connected. Other launchers only store them.
  */
 #pragma once
 
