@@ -13,6 +13,7 @@
 #include "agent/crew_setup.h"
 #include "agent/crew_spawn.h"
 #include "agent/worker.h"
+#include "agent/worker_pids.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "node/proc_state.h"
@@ -28,8 +29,7 @@ struct crew {
     struct worker_shared shared;
     struct worker *workers; /* as in PREPARE */
     int count, spawned, live, finished;
-    int *by_pid; /* open hash: index + 1, 0 free */
-    size_t by_pid_size;
+    struct worker_pids pids;
     struct oom_watch *oom;
     struct crew_progress *progress; /* since START; NULL: there is no runtime folder */
     struct loop_timer *slice;
@@ -38,25 +38,6 @@ struct crew {
     bool stopped; /* the end has begun: nothing more is spawned */
     bool paused;
 };
-
-static void by_pid_add(struct crew *crew, int index)
-{
-    size_t at = (size_t)crew->workers[index].pid & (crew->by_pid_size - 1);
-    while (crew->by_pid[at] != 0)
-        at = (at + 1) & (crew->by_pid_size - 1);
-    crew->by_pid[at] = index + 1;
-}
-
-static struct worker *by_pid_find(const struct crew *crew, pid_t pid)
-{
-    size_t at = (size_t)pid & (crew->by_pid_size - 1);
-    for (; crew->by_pid[at] != 0; at = (at + 1) & (crew->by_pid_size - 1)) {
-        struct worker *worker = &crew->workers[crew->by_pid[at] - 1];
-        if (worker->pid == pid && worker->state == WORKER_RUNNING)
-            return worker;
-    }
-    return NULL;
-}
 
 static struct worker *by_seat_find(const struct crew *crew, uint32_t seat)
 {
@@ -111,10 +92,7 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
     for (size_t i = 0; i < count; i++)
         worker_init(&crew->workers[i], &crew->shared, prepare->workers[i]->seat,
                     prepare->workers[i]->rank);
-    crew->by_pid_size = 16;
-    while (crew->by_pid_size < 2 * count)
-        crew->by_pid_size *= 2;
-    crew->by_pid = mem_array(crew->by_pid_size, sizeof(*crew->by_pid));
+    worker_pids_init(&crew->pids, crew->workers, count);
 }
 
 struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prepare)
@@ -146,7 +124,7 @@ void crew_destroy(struct crew *crew)
     for (int i = 0; i < crew->count; i++)
         worker_destroy(&crew->workers[i]);
     free(crew->workers);
-    free(crew->by_pid);
+    worker_pids_clear(&crew->pids);
     fd_close(&crew->shared.null_fd);
     oom_watch_destroy(crew->oom);
     crew_setup_destroy(&crew->setup);
@@ -192,7 +170,7 @@ static void spawn_slice(void *context)
         struct worker *worker = &crew->workers[crew->spawned];
         if (crew_spawn(&crew->setup, crew->progress, crew->spawned, worker) == 0) {
             crew->live++;
-            by_pid_add(crew, crew->spawned);
+            worker_pids_add(&crew->pids, crew->spawned);
             worker_watch_exit(worker, worker_has_ended, worker);
             worker_end_started(worker->end, worker->pid);
         }
@@ -226,7 +204,7 @@ void crew_start(struct crew *crew, const Hvdrun__Start *start)
 
 bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
 {
-    struct worker *worker = by_pid_find(crew, exit->pid);
+    struct worker *worker = worker_pids_find(&crew->pids, exit->pid);
     if (worker == NULL)
         return false;
     int index = (int)(worker - crew->workers);
@@ -393,12 +371,12 @@ bool crew_has_seat(const struct crew *crew, uint32_t seat)
 
 bool crew_has_group(const struct crew *crew, pid_t group)
 {
-    return by_pid_find(crew, group) != NULL;
+    return worker_pids_find(&crew->pids, group) != NULL;
 }
 
 bool crew_seat_of(const struct crew *crew, pid_t session, uint32_t *seat)
 {
-    const struct worker *worker = by_pid_find(crew, session);
+    const struct worker *worker = worker_pids_find(&crew->pids, session);
     if (worker != NULL)
         *seat = worker->seat;
     return worker != NULL;
