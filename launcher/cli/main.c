@@ -30,7 +30,7 @@
 #include "cli/show_config.h"
 #include "driver/check/check.h"
 #include "driver/driver.h"
-#include "driver/reach/reach.h"
+#include "driver/reach/way_choice.h"
 #include "driver/tell/dry_run.h"
 #include "driver/tell/json_memory.h"
 #include "model/env/horovod.h"
@@ -113,7 +113,7 @@ static int start_agents(const struct settings *settings, const struct allocation
     for (int i = 0; i < plan->node_count; i++) {
         streams[i] = (struct transport_stream){.read_fd = -1, .write_fd = -1};
         const struct plan_node *node = &plan->nodes[i];
-        if (reach_is_here(settings, allocation, node->name, &node->traits) &&
+        if (way_is_here(settings, allocation, node->name, &node->traits) &&
             local_fork(&local, node->name, &streams[i], err) < 0)
             return -1;
     }

@@ -9,9 +9,9 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/call_progress.h"
+#include "driver/reach/way_choice.h"
 #include "driver/reach/ways.h"
 #include "driver/tell/events.h"
-#include "model/allocation/allocation.h"
 #include "node/is_local.h"
 #include "transport/resolve.h"
 
@@ -106,31 +106,7 @@ static void call(struct reach_node *node, const struct transport *transport)
     node->call = transport_call(transport, &node->target, &events, node);
 }
 
-/* The choice of the transport */
-
-/* The transport in `traits` goes first, then the setting. In a Slurm job srun is the default,
- * unless the entry names another user, port, address or key. */
-static enum way way_to(const struct job *job, const struct host_traits *traits)
-{
-    const struct allocation *allocation = job->request->allocation;
-    bool is_plain = traits->user == NULL && traits->port == 0 && traits->address == NULL &&
-                    traits->identity == NULL;
-    int kind = traits->transport;
-    if (kind == SET_TRANSPORT_AUTO && job->settings->launch_agent != NULL)
-        return WAY_COMMAND;
-    if (kind == SET_TRANSPORT_AUTO)
-        kind = (int)job->settings->transport;
-    switch (kind) {
-    case SET_TRANSPORT_SSH_CLI: return WAY_SSH_CLI;
-    case SET_TRANSPORT_SRUN: return WAY_SRUN;
-    case SET_TRANSPORT_KUBECTL: return WAY_KUBECTL;
-    case SET_TRANSPORT_DOCKER: return WAY_DOCKER;
-    case SET_TRANSPORT_AUTO:
-        return is_plain && allocation != NULL && allocation->kind == ALLOCATION_SLURM ? WAY_SRUN
-                                                                                      : WAY_SSH;
-    default: return WAY_SSH;
-    }
-}
+/* The way to a node */
 
 static const struct transport *open_way(struct reach *reach, enum way way, struct error *err)
 {
@@ -195,23 +171,13 @@ static void looked_up(void *context, const struct resolve_result *result)
         call_away(node);
 }
 
-/* Without --transport, a name of this machine needs no connection, unless the entry names
- * another user. */
-static bool may_be_local(const struct reach_node *node)
-{
-    const struct settings *settings = node->reach->job->settings;
-    return node->way == WAY_SSH && node->traits.transport == SET_TRANSPORT_AUTO &&
-           settings->transport == SET_TRANSPORT_AUTO && node->target.user == NULL &&
-           node->target.port == 0 && is_local_obviously(node->link->host) == LOCAL_UNKNOWN;
-}
-
 static void begin_node(struct reach_node *node)
 {
     struct reach *reach = node->reach;
     const char *name = node->target.address != NULL ? node->target.address : node->link->host;
     if (node->is_here)
         call_local(node);
-    else if (may_be_local(node))
+    else if (way_may_be_here(reach->job->settings, node->way, node->link->host, &node->traits))
         node->lookup = resolver_ask(reach->resolver, name, AF_UNSPEC, LOOKUP_MS, looked_up, node);
     else
         call_away(node);
@@ -244,28 +210,6 @@ static void greeting_limit_passed(void *context)
 
 /* Create, call, close */
 
-/* The name of this node in the Slurm job, whatever the name of the machine is. */
-static bool is_slurm_name(const struct allocation *allocation, const char *host)
-{
-    return allocation != NULL && allocation->kind == ALLOCATION_SLURM && allocation->here != NULL &&
-           strcmp(allocation->here, host) == 0;
-}
-
-bool reach_is_here(const struct settings *settings, const struct allocation *allocation,
-                   const char *host, const struct host_traits *traits)
-{
-    int kind = traits->transport;
-    if (kind == SET_TRANSPORT_AUTO)
-        kind = settings->launch_agent != NULL ? SET_TRANSPORT_SSH : (int)settings->transport;
-    switch (kind) {
-    case SET_TRANSPORT_LOCAL: return true;
-    case SET_TRANSPORT_AUTO:
-        return traits->user == NULL && traits->port == 0 && traits->address == NULL &&
-               (is_slurm_name(allocation, host) || is_local_obviously(host) == LOCAL_YES);
-    default: return false;
-    }
-}
-
 struct reach *reach_create(struct job *job)
 {
     struct reach *reach = mem_alloc(sizeof(*reach));
@@ -293,9 +237,8 @@ static void set_traits(struct reach_node *node, const struct host_traits *traits
                                              .port = traits->port,
                                              .node = node->link->index};
     const struct job *job = node->reach->job;
-    node->way = way_to(job, traits);
-    node->is_here =
-        reach_is_here(job->settings, job->request->allocation, node->link->host, traits);
+    node->way = way_choose(job, traits);
+    node->is_here = way_is_here(job->settings, job->request->allocation, node->link->host, traits);
 }
 
 void reach_add_node(struct reach *reach, struct node_link *link, const struct host_traits *traits)

@@ -14,15 +14,11 @@ struct reach;
 
 struct reach *reach_create(struct job *job);
 
-/* Whether an agent there can start right away: the host is this machine, as known without a
- * resolver, or counts as this machine. `allocation` may be NULL. */
-bool reach_is_here(const struct settings *settings, const struct allocation *allocation,
-                   const char *host, const struct host_traits *traits);
-
 /* Call it once for each node, in the order of their index. `traits` are copied. */
 void reach_add_node(struct reach *reach, struct node_link *node, const struct host_traits *traits);
 
-bool reach_is_near(const struct reach *reach, const struct node_link *node); /* as above */
+/* The agent starts right away (way_is_here). */
+bool reach_is_near(const struct reach *reach, const struct node_link *node);
 /* The present entry of the node in the host list; borrowed until the node is added or called
  * again. */
 const struct host_traits *reach_traits(const struct reach *reach, const struct node_link *node);
