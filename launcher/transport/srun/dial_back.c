@@ -2,12 +2,10 @@
 #include "transport/srun/dial_back.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -15,14 +13,9 @@
 #include "io/tcp_options.h"
 #include "io/tls_stream.h"
 #include "transport/dial.h"
+#include "transport/srun/dial_listener.h"
 
-enum {
-    BACKLOG = 4096,
-    ACCEPTS_PER_TURN = 32,
-    FULL_MS = 200,    /* to wait when there is no descriptor left */
-    FULL_ROUNDS = 30, /* longer than strangers may stay */
-    WARNINGS_MAX = 8, /* about refused claims; then -v tells the rest */
-};
+#define WARNINGS_MAX 8 /* about refused claims; then -v tells the rest */
 
 /* A connection that has no name yet. */
 struct dial_back_guest {
@@ -49,10 +42,7 @@ struct dial_back {
     struct dial_back_config config;
     struct tls_party *party;
     char key[2 * TLS_KEY_SIZE + 1];
-    int fd, port;
-    struct loop_fd *watch;
-    struct loop_timer *full;
-    int full_rounds; /* in succession */
+    struct dial_listener *listener;
     struct dial_back_guest *oldest;
     int guests, warnings;
     bool gave_up; /* a claim failed, or ended before its agent came: the agent may still come */
@@ -256,14 +246,6 @@ static void guest_create(struct dial_back *dial, int fd, const struct sockaddr_s
     loop_fd_watch(guest->watch, LOOP_READ);
 }
 
-/* The listener */
-
-static void again(void *context)
-{
-    struct dial_back *dial = context;
-    loop_fd_watch(dial->watch, LOOP_READ);
-}
-
 /* A callback may forget any claim, so each search starts from the beginning. */
 static void fail_all(struct dial_back *dial, const char *cause)
 {
@@ -277,69 +259,20 @@ static void fail_all(struct dial_back *dial, const char *cause)
     }
 }
 
-/* No descriptor is free for a connection that waits to be accepted. */
-static void be_full(struct dial_back *dial, const char *cause)
+static void accepted(void *context, int fd, const struct sockaddr_storage *address)
 {
-    loop_fd_watch(dial->watch, 0);
-    loop_timer_set(dial->full, FULL_MS);
-    if (++dial->full_rounds == 1)
+    guest_create(context, fd, address);
+}
+
+static void full(void *context, const char *cause, bool for_long)
+{
+    struct dial_back *dial = context;
+    if (for_long)
+        fail_all(dial, cause);
+    else
         tell(dial, LOG_WARNING,
              mem_printf("cannot accept an agent: %s; raise the limit of open files (ulimit -n)",
                         cause));
-    else if (dial->full_rounds == FULL_ROUNDS)
-        fail_all(dial, cause);
-}
-
-static void accept_some(void *context, int what)
-{
-    struct dial_back *dial = context;
-    (void)what;
-    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-        socklen_t length = sizeof(address);
-        int fd =
-            accept4(dial->fd, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0) {
-            dial->full_rounds = 0;
-            guest_create(dial, fd, &address);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            if (i == 0) /* else perhaps no connection waits: descriptors come first */
-                be_full(dial, strerror(errno));
-            return;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return;
-        } /* else that one has gone again */
-    }
-}
-
-/* -1: this machine has none of that family. */
-static int listen_on(int family, int *port)
-{
-    struct sockaddr_storage address = {.ss_family = (sa_family_t)family};
-    socklen_t length =
-        family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    const int off = 0;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0 ||
-                    getsockname(fd, (struct sockaddr *)&address, &length) < 0))
-        fd_close(&fd);
-    /* The port is at the same place in both families. */
-    *port = fd < 0 ? 0 : ntohs(((struct sockaddr_in *)&address)->sin_port);
-    return fd;
-}
-
-static int open_listener(struct dial_back *dial, struct error *err)
-{
-    dial->fd = listen_on(AF_INET6, &dial->port);
-    if (dial->fd < 0)
-        dial->fd = listen_on(AF_INET, &dial->port);
-    if (dial->fd < 0)
-        return error_errno(err, errno, "cannot open a port for agents to dial back to");
-    dial->watch = loop_fd_create(dial->config.loop, dial->fd, accept_some, dial);
-    loop_fd_watch(dial->watch, LOOP_READ);
-    return 0;
 }
 
 static int make_key(struct dial_back *dial, struct error *err)
@@ -356,11 +289,14 @@ static int make_key(struct dial_back *dial, struct error *err)
 
 struct dial_back *dial_back_create(const struct dial_back_config *config, struct error *err)
 {
+    static const struct dial_listener_ops ops = {.accepted = accepted, .full = full};
     struct dial_back *dial = mem_alloc(sizeof(*dial));
-    *dial = (struct dial_back){.config = *config, .fd = -1};
-    dial->full = loop_timer_create(config->loop, again, dial);
-    if (make_key(dial, err) == 0 && open_listener(dial, err) == 0)
-        return dial;
+    *dial = (struct dial_back){.config = *config};
+    if (make_key(dial, err) == 0) {
+        dial->listener = dial_listener_create(config->loop, &ops, dial, err);
+        if (dial->listener != NULL)
+            return dial;
+    }
     dial_back_destroy(dial);
     return NULL;
 }
@@ -371,9 +307,7 @@ void dial_back_destroy(struct dial_back *dial)
         return;
     while (dial->oldest != NULL)
         guest_close(dial->oldest);
-    loop_fd_destroy(dial->watch);
-    loop_timer_destroy(dial->full);
-    fd_close(&dial->fd);
+    dial_listener_destroy(dial->listener);
     dial->config.module->party_destroy(dial->party);
     explicit_bzero(dial->key, sizeof(dial->key));
     free(dial);
@@ -381,7 +315,7 @@ void dial_back_destroy(struct dial_back *dial)
 
 int dial_back_port(const struct dial_back *dial)
 {
-    return dial->port;
+    return dial_listener_port(dial->listener);
 }
 
 const char *dial_back_key(const struct dial_back *dial)
