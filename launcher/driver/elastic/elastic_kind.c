@@ -10,13 +10,13 @@
 #include "driver/elastic/config.h"
 #include "driver/elastic/control.h"
 #include "driver/elastic/parts.h"
+#include "driver/elastic/rendezvous.h"
 #include "driver/elastic/verdict.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
 #include "driver/run/evidence_folder.h"
-#include "driver/run/job_rendezvous.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
 #include "model/settings/split.h"
@@ -61,53 +61,6 @@ static void add_hosts(void *context)
     }
 }
 
-/* The rendezvous */
-
-static void ask(void *context, struct rendezvous_source source,
-                const struct rendezvous_request *request)
-{
-    const struct elastic_job *own = context;
-    elastic_rejoin_request(own->parts.rejoin, source, request);
-}
-
-static void dropped(void *context, struct rendezvous_source source)
-{
-    const struct elastic_job *own = context;
-    elastic_rejoin_dropped(own->parts.rejoin, source);
-}
-
-static bool joins(void *context, struct rendezvous_source source,
-                  const struct rendezvous_request *request)
-{
-    const struct elastic_job *own = context;
-    return elastic_newcomers_joins(own->parts.newcomers, source, request);
-}
-
-static void met(void *context)
-{
-    const struct elastic_job *own = context;
-    elastic_story_met(own->parts.story, elastic_facts(elastic_hub_core(own->parts.hub)),
-                      job_running_ms(own->parts.job));
-}
-
-static void stuck(void *context, int rank, bool at_gate)
-{
-    const struct elastic_job *own = context;
-    const struct elastic_plan *plan = elastic_plan(elastic_hub_core(own->parts.hub));
-    if (plan != NULL && rank < plan->size)
-        elastic_hub_feed(own->parts.hub, &(struct elastic_event){.kind = ELASTIC_STUCK,
-                                                                 .seat = plan->members[rank].seat,
-                                                                 .first = at_gate});
-}
-
-static void rank_gone(struct elastic_job *own, int seat)
-{
-    struct elastic_worker_facts facts =
-        elastic_worker_facts(elastic_hub_core(own->parts.hub), seat);
-    if (facts.member)
-        job_rendezvous_rank_gone(own->parts.job->rendezvous, facts.rank);
-}
-
 static int create(struct job *job, struct error *err)
 {
     static const struct elastic_hub_ops ops = {.act = act, .listed = add_hosts};
@@ -128,13 +81,7 @@ static int create(struct job *job, struct error *err)
     parts->source = elastic_source_create(parts->hub, err);
     if (parts->source == NULL)
         return -1;
-    struct rendezvous_elastic rendezvous = {.request = ask,
-                                            .dropped = dropped,
-                                            .joins = joins,
-                                            .met = met,
-                                            .stuck = stuck,
-                                            .context = own};
-    job_rendezvous_take_elastic(job->rendezvous, &rendezvous);
+    elastic_rendezvous_begin(parts);
     return 0;
 }
 
@@ -298,7 +245,7 @@ static void lost(struct job *job, struct node_link *node, int64_t when_ns, const
     for (int seat = 0; seat < elastic_seat_count(core); seat++) {
         struct elastic_worker_facts facts = elastic_worker_facts(core, seat);
         if (facts.state != ELASTIC_WORKER_FREE && facts.host == node->index)
-            rank_gone(of(job), seat);
+            elastic_rendezvous_rank_gone(parts, seat);
     }
     enum elastic_host_state state =
         elastic_host_facts(elastic_hub_core(parts->hub), node->index).state;
@@ -347,7 +294,8 @@ static void exited(struct job *job, const struct exit_event *exit)
         dump(job, record->rank, evidence_exit_text(job, exit));
     elastic_rejoin_forget(of(job)->parts.rejoin, exit->seat);
     elastic_newcomers_drop(of(job)->parts.newcomers, exit->seat);
-    rank_gone(of(job), exit->seat); /* before an event that may begin the next epoch */
+    elastic_rendezvous_rank_gone(&of(job)->parts,
+                                 exit->seat); /* before an event that may begin the next epoch */
     feed(job, &event);
 }
 
