@@ -9,7 +9,7 @@
 #include "output/collapse.h"
 #include "output/console.h"
 #include "output/copies.h"
-#include "output/label.h"
+#include "output/labels.h"
 #include "output/lines.h"
 #include "output/seats.h"
 #include "output/surface.h"
@@ -18,31 +18,20 @@
 #define HELD_MAX (16 * 1024 * 1024)
 #define HELD_LONG 4096
 
-#define LABEL_BYTES_MAX (1024 * 1024)
-
 struct mux {
     struct sink *sink;
     struct console *console;
     struct seats seats;
-    int raw_rank;        /* a seat, too */
-    struct label *label; /* NULL: none */
-    bool timestamp, timed, merge;
+    int raw_rank; /* a seat, too */
+    struct labels labels;
+    bool merge;
     struct copies *copies; /* NULL: none */
     struct collapse *collapse;
     struct output_tap tap;
     size_t held;
-    struct buf scratch;
     int64_t now_ms;
-    /* what the callbacks of lines.h work on */
-    struct seat_stream *own;
-    const char *text; /* label */
-    size_t text_length;
+    struct seat_stream *own; /* what the callbacks of lines.h work on */
 };
-
-bool mux_labelled(const struct output_config *config)
-{
-    return !config->no_label || config->timestamp;
-}
 
 static struct seat_stream *stream_of(struct mux *mux, int seat, int stream)
 {
@@ -65,84 +54,18 @@ static bool is_raw(const struct mux *mux, const struct seat *seat)
     return seat->number == mux->raw_rank;
 }
 
-/* ---- labels ---- */
-
-static void render_label(struct mux *mux, const struct seat_stream *own)
-{
-    static const char *const colors[] = {"36", "33", "35", "32", "34",
-                                         "96", "93", "95", "92", "94"};
-    bool color = mux->console->color[console_stream(mux, own->index)];
-    struct label_facts facts = seat_facts(own);
-    struct buf *out = &mux->scratch;
-    buf_clear(out);
-    if (mux->timestamp)
-        label_timestamp(facts.wall_ns, out);
-    if (mux->label == NULL) {
-        buf_puts(out, mux->timestamp ? " " : "");
-        return;
-    }
-    if (color)
-        buf_printf(out, "\033[%sm",
-                   colors[(size_t)facts.rank % (sizeof(colors) / sizeof(*colors))]);
-    label_render(mux->label, &facts, out);
-    buf_puts(out, color ? "\033[0m" : "");
-}
+/* ---- lines to the console ---- */
 
 static void select_label(struct mux *mux, struct seat_stream *own)
 {
-    if (mux->timed || own->label == NULL) {
-        render_label(mux, own);
-        mux->text = buf_text(&mux->scratch);
-        mux->text_length = mux->scratch.length;
-        if (mux->timed)
-            return;
-        own->label = mem_dup(mux->text, mux->text_length + 1);
-        own->label_length = mux->text_length;
-    }
-    mux->text = own->label;
-    mux->text_length = own->label_length;
+    labels_select(&mux->labels, own, mux->console->color[console_stream(mux, own->index)]);
 }
-
-/* Seats to ranks: the same bits in a static job, and most of the time in others. */
-static void append_group_ranks(const struct mux *mux, const uint64_t *said, struct buf *out)
-{
-    int ranks = 0;
-    for (int i = 0; i < mux->seats.count; i++)
-        if (mux->seats.all[i]->rank >= ranks)
-            ranks = mux->seats.all[i]->rank + 1;
-    uint64_t *set AUTO_FREE = mem_array(((size_t)ranks + 63) / 64, sizeof(*set));
-    for (int i = 0; i < mux->seats.count; i++) {
-        int rank = mux->seats.all[i]->rank;
-        if ((said[i / 64] >> (i % 64) & 1) != 0)
-            set[rank / 64] |= (uint64_t)1 << (rank % 64);
-    }
-    collapse_ranks(set, ranks, out);
-}
-
-static void select_group_label(struct mux *mux, const struct collapse_line *line)
-{
-    struct buf *out = &mux->scratch;
-    buf_clear(out);
-    if (mux->timestamp)
-        label_timestamp(stream_of(mux, line->first_rank, line->stream)->wall_ns, out);
-    if (mux->label != NULL) {
-        buf_putc(out, '[');
-        append_group_ranks(mux, line->ranks, out);
-        buf_putc(out, ']');
-    }
-    if (out->length > 0)
-        buf_puts(out, mux->label != NULL ? ": " : " ");
-    mux->text = buf_text(out);
-    mux->text_length = out->length;
-}
-
-/* ---- lines to the console ---- */
 
 static void show(struct mux *mux, const struct seat_stream *own, const struct lines_piece *piece)
 {
     int place = console_stream(mux, own->index);
-    surface_piece(mux->console->surface[place], place, owner_of(own), mux->text, mux->text_length,
-                  piece);
+    surface_piece(mux->console->surface[place], place, owner_of(own), mux->labels.text,
+                  mux->labels.length, piece);
 }
 
 static void on_group(void *context, const struct collapse_line *line)
@@ -152,7 +75,7 @@ static void on_group(void *context, const struct collapse_line *line)
     if (line->count == 1)
         select_label(mux, first);
     else
-        select_group_label(mux, line);
+        labels_select_group(&mux->labels, &mux->seats, line);
     struct lines_piece piece = {line->text, line->length, LINES_NEWLINE, false};
     show(mux, first, &piece);
 }
@@ -265,15 +188,8 @@ static int configure(struct mux *mux, const struct output_config *config, struct
     mux->seats.runs = !config->collapse && config->raw_rank < 0;
     if (seats_init(&mux->seats, config, err) != 0)
         return -1;
-    if (!config->no_label) {
-        const char *template = config->label != NULL ? config->label : LABEL_DEFAULT;
-        mux->label = label_compile(template, err);
-        if (mux->label == NULL)
-            return error_wrap(err, "--label");
-    }
-    mux->timestamp = config->timestamp;
-    mux->timed =
-        config->timestamp || (mux->label != NULL && (label_keys(mux->label) & LABEL_TIME) != 0);
+    if (labels_init(&mux->labels, config, err) < 0)
+        return -1;
     mux->merge = config->merge_stderr;
     if (config->files != NULL) {
         struct files *files =
@@ -293,7 +209,6 @@ struct mux *mux_create(struct sink *sink, const struct output_config *config, st
     mux->sink = sink;
     mux->raw_rank = config->raw_rank;
     mux->tap = config->tap;
-    buf_init(&mux->scratch, LABEL_BYTES_MAX);
     if (configure(mux, config, err) != 0) {
         if (err != NULL)
             err->status = STATUS_USAGE;
@@ -313,10 +228,9 @@ void mux_destroy(struct mux *mux)
     if (mux == NULL)
         return;
     seats_destroy(&mux->seats);
-    label_destroy(mux->label);
+    labels_clear(&mux->labels);
     copies_destroy(mux->copies);
     collapse_destroy(mux->collapse);
-    buf_destroy(&mux->scratch);
     free(mux);
 }
 

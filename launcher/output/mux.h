@@ -16,9 +16,6 @@
 struct console;
 struct mux;
 
-/* Does each line begin with a label? The console needs to know. */
-bool mux_labelled(const struct output_config *config);
-
 struct mux *mux_create(struct sink *sink, const struct output_config *config, struct error *err);
 void mux_attach(struct mux *mux, struct console *console); /* before the first byte */
 void mux_destroy(struct mux *mux);
