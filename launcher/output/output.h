@@ -17,12 +17,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "io/loop.h"
+#include "output/open_files.h"
 #include "output/types.h"
 
 #define OUTPUT_QUEUE_MAX (4 * 1024 * 1024)
 
 struct output;
-struct output_file;
 
 struct output_ops {
     /* So many raw bytes of this seat have left the backlog: credit for its agent. May be called
@@ -83,6 +83,3 @@ struct output_file *output_file_open(struct output *output, const char *path, bo
 struct output_file *
 output_file_open_whole(struct output *output, const char *path,
                        void (*failed)(void *context, const char *path, int errnum), void *context);
-void output_file_write(struct output_file *file, const void *bytes, size_t length);
-void output_file_close(struct output_file *file);  /* accepts NULL; `file` is gone */
-void output_file_remove(struct output_file *file); /* the same, and removes it from the disk */
