@@ -5,16 +5,16 @@
 
 #include "model/elastic/calls.h"
 #include "model/elastic/change.h"
-#include "model/elastic/members.h"
+#include "model/elastic/choice.h"
 #include "model/elastic/newcomers.h"
 #include "model/elastic/verdict.h"
 
 static void wait_over(struct elastic *e)
 {
     struct elastic_choice choice;
-    elastic_members_choose(e, &choice);
+    elastic_choice_make(e, &choice);
     int64_t found = choice.usable;
-    elastic_members_choice_clear(&choice);
+    elastic_choice_clear(&choice);
     elastic_verdict_no_hosts(e, e->started == 0 ? e->config.np : e->config.min_np, found);
 }
 

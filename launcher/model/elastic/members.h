@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An epoch of an elastic job: its possible members, its plan, its start.
+ * The members of an epoch: its plan, and its start.
  */
 #pragma once
 
+#include "model/elastic/choice.h"
 #include "model/elastic/job.h"
-#include "model/elastic/placement.h"
-
-/* The hosts that the next epoch would use, and how many workers it would have. */
-struct elastic_choice {
-    int *hosts; /* owned; in the order in which they get new workers */
-    int count;
-    int size;
-    int64_t usable; /* slots of all usable hosts, spare ones too */
-};
-
-void elastic_members_choose(const struct elastic *e, struct elastic_choice *choice);
-void elastic_members_choice_clear(struct elastic_choice *choice);
 
 /* How many workers that have asked can keep their slots. */
 int elastic_members_survivors(const struct elastic *e);
@@ -24,11 +13,6 @@ int elastic_members_survivors(const struct elastic *e);
 /* Some that have asked cannot stay, and hold up the next machine of their host's name. */
 bool elastic_members_hold_up(const struct elastic *e);
 void elastic_members_let_leave(struct elastic *e); /* answers them: they are not needed */
-
-/* Gives the survivors, and new workers up to the size of the choice, their ranks. */
-void elastic_members_place(const struct elastic *e, const struct elastic_choice *choice,
-                           const struct elastic_survivor *survivors, int count,
-                           struct elastic_placement *out);
 
 /* Makes the plan of the next epoch from the choice; PREPARE. The state becomes PREPARING. */
 void elastic_members_prepare(struct elastic *e, const struct elastic_choice *choice);

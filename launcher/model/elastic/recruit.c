@@ -28,7 +28,7 @@ void elastic_recruit_make(struct elastic *e, const struct elastic_choice *choice
         members[r] = (struct elastic_survivor){e->plan.members[r].seat, e->plan.members[r].host,
                                                e->plan.members[r].slot};
     struct elastic_placement placement;
-    elastic_members_place(e, choice, members, e->plan.size, &placement);
+    elastic_choice_place(e, choice, members, e->plan.size, &placement);
     elastic_newcomers_begin(e, &placement);
     elastic_placement_clear(&placement);
 }

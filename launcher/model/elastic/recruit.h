@@ -2,7 +2,7 @@
 /* Starts newcomers beside the running epoch, for slots that it does not use. */
 #pragma once
 
-#include "model/elastic/members.h"
+#include "model/elastic/choice.h"
 
 /* Now is a good time: every member of the running epoch can stay, and the newcomers of an earlier
  * batch have joined or ended. */

@@ -90,7 +90,7 @@ static void step_waiting(struct elastic *e)
     if (!early && !has_no_newcomers(e))
         return;
     struct elastic_choice choice;
-    elastic_members_choose(e, &choice);
+    elastic_choice_make(e, &choice);
     if (early)
         choice.size = elastic_members_survivors(e);
     if (choice.size < wanted(e)) {
@@ -106,7 +106,7 @@ static void step_waiting(struct elastic *e)
         else
             elastic_members_prepare(e, &choice);
     }
-    elastic_members_choice_clear(&choice);
+    elastic_choice_clear(&choice);
 }
 
 static void step_preparing(struct elastic *e)
@@ -183,7 +183,7 @@ static void look_for_growth(struct elastic *e)
     if (!e->resumed || e->done > 0 || (limit && !beside) || full || elastic_newcomers_any(e))
         return;
     struct elastic_choice choice;
-    elastic_members_choose(e, &choice);
+    elastic_choice_make(e, &choice);
     if (choice.size <= e->plan.size || choice.size <= e->change.announced) {
         e->grow_due_ms = -1; /* what had come has gone again */
         e->shrunk = false;
@@ -191,7 +191,7 @@ static void look_for_growth(struct elastic *e)
     } else {
         grow_when_due(e, &choice);
     }
-    elastic_members_choice_clear(&choice);
+    elastic_choice_clear(&choice);
 }
 
 /* Rank 0 is notified only when all newcomers can join. */
@@ -234,9 +234,9 @@ static void say_waiting(struct elastic *e)
     if (e->state != ELASTIC_WAITING || e->waiting_said || may_come)
         return;
     struct elastic_choice choice;
-    elastic_members_choose(e, &choice);
+    elastic_choice_make(e, &choice);
     int size = choice.size;
-    elastic_members_choice_clear(&choice);
+    elastic_choice_clear(&choice);
     if (size >= wanted(e))
         return; /* it gathers */
     e->waiting_said = true;
