@@ -5,29 +5,25 @@
 #include <unistd.h>
 
 #include "agent/mpi_look.h"
+#include "agent/mpi_pmix.h"
 #include "agent/mpi_relay.h"
 #include "agent/pmi1_wire.h"
 #include "agent/pmix_register.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "node/runtime_dir.h"
-#include "pmix/pmix_server.h"
 
 struct mpi_host {
     struct loop *loop;
     const struct post *whole; /* the agent's */
     const struct post *post;  /* of the epoch that is prepared; else the agent's */
     struct mpi_job job;
-    struct pmix_server *pmix;
-    struct loop_fd *pmix_watch;
+    struct mpi_pmix pmix;
     struct pmi1_wire *pmi1;
     char *nspace; /* of the present epoch */
     struct mpi_look *look;
-    struct runtime_dir *dir; /* PMIx's own, since it outlives the epochs */
-    char *pmix_problem;      /* PMIx is tried once in the life of the process; NULL: none so far */
-    bool registered;         /* the present epoch's namespace is known to PMIx */
-    bool published;          /* the store of all nodes has heard of this one */
+    bool registered; /* the present epoch's namespace is known to PMIx */
+    bool published;  /* the store of all nodes has heard of this one */
 };
 
 static enum mpi_kind kind_of(const struct mpi_host *host, int index)
@@ -120,7 +116,7 @@ static void pmix_collect(void *context, uint64_t id, const char *operation, cons
     if (mpi_relay_collect(host->post, id, operation, ranks, count, bytes, length) == 0)
         return;
     too_large(host, length);
-    pmix_server_collect_reply(host->pmix, id, false, 0, NULL, 0);
+    pmix_server_collect_reply(host->pmix.server, id, false, 0, NULL, 0);
 }
 
 static void pmix_modex(void *context, uint64_t id, int rank)
@@ -141,7 +137,7 @@ static void pmix_store(void *context, uint64_t id, const struct pmix_store_reque
     struct mpi_host *host = context;
     host->published = true;
     if (mpi_relay_store(host->post, id, request) < 0)
-        pmix_server_store_reply(host->pmix, id, STORE_FULL, NULL, 0);
+        pmix_server_store_reply(host->pmix.server, id, STORE_FULL, NULL, 0);
 }
 
 static void pmix_event(void *context, const void *bytes, size_t length)
@@ -176,18 +172,11 @@ void mpi_host_frame(struct mpi_host *host, uint8_t type, const uint8_t *body, si
     if (!host->registered && host->pmi1 == NULL)
         return;
     struct mpi_relay_ends ends = {.log = &host->post->log,
-                                  .pmix = host->registered ? host->pmix : NULL,
+                                  .pmix = host->registered ? host->pmix.server : NULL,
                                   .pmi1 = host->pmi1,
                                   .signal = host->job.ops->signal,
                                   .context = host->job.context};
     mpi_relay_frame(&ends, type, body, length);
-}
-
-static void pmix_ready(void *context, int what)
-{
-    (void)what;
-    const struct mpi_host *host = context;
-    pmix_server_dispatch(host->pmix);
 }
 
 /* Did this local rank ever speak to the server it was given? */
@@ -197,8 +186,8 @@ static bool has_spoken(const void *context, int index)
     int rank = (int)host->job.prepare->workers[index]->rank;
     switch (kind_of(host, index)) {
     case MPI_PMIX:
-        return host->pmix != NULL &&
-               pmix_server_worker_state(host->pmix, rank) != PMIX_WORKER_SILENT;
+        return host->pmix.server != NULL &&
+               pmix_server_worker_state(host->pmix.server, rank) != PMIX_WORKER_SILENT;
     case MPI_PMI1: return pmi1_wire_has_spoken(host->pmi1, index);
     default: return false;
     }
@@ -216,7 +205,7 @@ void mpi_host_finish(struct mpi_host *host)
 {
     mpi_look_end(host->look);
     if (host->registered)
-        pmix_server_job_end(host->pmix);
+        pmix_server_job_end(host->pmix.server);
     host->registered = false;
     host->published = false;
     pmi1_wire_destroy(host->pmi1);
@@ -231,10 +220,7 @@ void mpi_host_destroy(struct mpi_host *host)
     if (host == NULL)
         return;
     mpi_look_destroy(host->look);
-    loop_fd_destroy(host->pmix_watch);
-    pmix_server_leave(host->pmix);
-    runtime_dir_destroy(host->dir);
-    free(host->pmix_problem);
+    mpi_pmix_leave(&host->pmix);
     free(host);
 }
 
@@ -246,12 +232,11 @@ void mpi_host_abandon(struct mpi_host *host)
 
 bool mpi_host_has_thread(const struct mpi_host *host)
 {
-    return host != NULL && host->pmix != NULL;
+    return host != NULL && host->pmix.server != NULL;
 }
 
-/* Loads the module and starts the library, if there is room for its files. */
-static struct pmix_server *open_pmix(struct mpi_host *host, const char *module_path,
-                                     const char *hostname, struct error *err)
+static int need_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
+                     struct error *err)
 {
     static const struct pmix_server_ops ops = {.connected = pmix_connected,
                                                .finalized = pmix_connected,
@@ -263,41 +248,8 @@ static struct pmix_server *open_pmix(struct mpi_host *host, const char *module_p
                                                .modex_answer = pmix_modex_answer,
                                                .store = pmix_store,
                                                .event = pmix_event};
-    host->dir = runtime_dir_create(err);
-    struct pmix_server *pmix =
-        host->dir == NULL ? NULL : pmix_server_load(module_path, &ops, host, err);
-    if (pmix == NULL)
-        return NULL;
-    if (runtime_dir_room(host->dir, pmix_server_space(pmix), "PMIx", err) == 0 &&
-        pmix_server_start(pmix, runtime_dir_path(host->dir), hostname, err) == 0)
-        return pmix;
-    pmix_server_stop(pmix);
-    return NULL;
-}
-
-static int start_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
-                      struct error *err)
-{
-    host->pmix = open_pmix(host, module_path, hostname, err);
-    if (host->pmix == NULL)
-        return -1;
-    host->pmix_watch = loop_fd_create(host->loop, pmix_server_fd(host->pmix), pmix_ready, host);
-    loop_fd_watch(host->pmix_watch, LOOP_READ);
-    return 0;
-}
-
-/* PMIx, which a process can start only once. */
-static int need_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
-                     struct error *err)
-{
-    if (host->pmix != NULL)
-        return 0;
-    if (host->pmix_problem != NULL)
-        return error_set(err, "%s", host->pmix_problem);
-    int result = start_pmix(host, module_path, hostname, err);
-    if (result < 0)
-        host->pmix_problem = mem_strdup(err->text);
-    return result;
+    const struct mpi_pmix_start start = {module_path, hostname, &ops, host};
+    return mpi_pmix_need(&host->pmix, host->loop, &start, err);
 }
 
 static bool wants(const struct mpi_host *host, enum mpi_kind kind)
@@ -325,7 +277,7 @@ static int check_workers(const struct mpi_job *job, struct error *err)
 static int register_job(struct mpi_host *host, struct error *err)
 {
     host->nspace = mem_printf("%s@%u", host->job.job_id, host->post->epoch);
-    int result = pmix_register(host->pmix, &host->job, host->nspace, err);
+    int result = pmix_register(host->pmix.server, &host->job, host->nspace, err);
     host->registered = result == 0;
     return result;
 }
@@ -369,9 +321,9 @@ int mpi_host_try_pmix(struct mpi_host *host, const char *module_path, const char
                            .gid = getgid(),
                            .wdir = "/"};
     if (need_pmix(host, module_path, hostname, err) < 0 ||
-        pmix_server_job(host->pmix, &job, err) < 0)
+        pmix_server_job(host->pmix.server, &job, err) < 0)
         return -1;
-    pmix_server_job_end(host->pmix);
+    pmix_server_job_end(host->pmix.server);
     return 0;
 }
 
@@ -387,7 +339,7 @@ int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, struct s
     if (kind != MPI_NONE)
         strv_env_set(hints, "HWLOC_PLUGINS_BLACKLIST", "hwloc_gl.so,hwloc_xml_libxml.so");
     switch (kind) {
-    case MPI_PMIX: return pmix_server_worker_env(host->pmix, rank, env, hints, err);
+    case MPI_PMIX: return pmix_server_worker_env(host->pmix.server, rank, env, hints, err);
     case MPI_PMI1: return pmi1_wire_worker(host->pmi1, index, env, keep_fd, err);
     default: return 0;
     }
@@ -397,7 +349,8 @@ void mpi_host_spawned(struct mpi_host *host, int index, pid_t pid, int keep_fd)
 {
     fd_close(&keep_fd);
     if (kind_of(host, index) == MPI_PMIX && pid > 0)
-        pmix_server_worker_started(host->pmix, (int)host->job.prepare->workers[index]->rank, pid);
+        pmix_server_worker_started(host->pmix.server, (int)host->job.prepare->workers[index]->rank,
+                                   pid);
 }
 
 /* Has this local rank left MPI as it should, or never been expected in it? */
@@ -406,7 +359,7 @@ static bool has_finalized(const struct mpi_host *host, int index)
     int rank = (int)host->job.prepare->workers[index]->rank;
     switch (kind_of(host, index)) {
     case MPI_PMIX: {
-        enum pmix_worker_state state = pmix_server_worker_state(host->pmix, rank);
+        enum pmix_worker_state state = pmix_server_worker_state(host->pmix.server, rank);
         return state == PMIX_WORKER_FINALIZED || state == PMIX_WORKER_ABORTED;
     }
     case MPI_PMI1: return pmi1_wire_has_finalized(host->pmi1, index);
@@ -421,7 +374,7 @@ void mpi_host_exited(struct mpi_host *host, int index, int code, int signal)
     if (kind_of(host, index) != MPI_PMIX)
         return;
     int rank = (int)host->job.prepare->workers[index]->rank;
-    pmix_server_worker_ended(host->pmix, rank, code, signal);
+    pmix_server_worker_ended(host->pmix.server, rank, code, signal);
     if (host->published)
         mpi_relay_rank_ended(host->post, host->nspace, rank);
 }
@@ -429,7 +382,7 @@ void mpi_host_exited(struct mpi_host *host, int index, int code, int signal)
 void mpi_host_collect(struct mpi_host *host, int index)
 {
     if (kind_of(host, index) == MPI_PMIX)
-        pmix_server_dispatch(host->pmix);
+        pmix_server_dispatch(host->pmix.server);
     else if (kind_of(host, index) == MPI_PMI1)
         pmi1_wire_collect(host->pmi1, index);
 }
