@@ -9,7 +9,7 @@
 #include "rendezvous/gate.h"
 #include "rendezvous/http.h"
 #include "rendezvous/scope.h"
-#include "rendezvous/table.h"
+#include "rendezvous/scopes.h"
 
 enum { HELD_LEAST = 1024 };
 
@@ -18,28 +18,18 @@ enum { GATE_NOTICE_MS = 60 * 1000 }; /* after which the user learns which ranks 
 struct rendezvous_store {
     const struct rendezvous_store_ops *ops;
     void *context;
-    struct rendezvous_table *scopes;
+    struct rendezvous_scopes scopes;
     struct rendezvous_held *held;
-    uint64_t memory, memory_limit;
     size_t held_limit; /* as many as there can be workers that wait, those of an epoch before too */
-    bool fixed_limit;
     uint32_t epoch;
     bool full_said, late_said;
     struct rendezvous_gate *gate;
     bool gate_opened;     /* in this epoch */
     bool gate_broken;     /* a rank has ended: not all can come any more */
     int64_t gate_said_ms; /* when the user learns which ranks are missing */
-    int incomplete;       /* scopes of the plan */
     int size;
     bool *gone; /* by rank */
 };
-
-static void set_limits(struct rendezvous_store *store, int64_t ranks)
-{
-    if (!store->fixed_limit)
-        store->memory_limit = rendezvous_memory_need(ranks);
-    store->held_limit = HELD_LEAST + 2 * (size_t)ranks;
-}
 
 struct rendezvous_store *rendezvous_store_create(const struct rendezvous_store_ops *ops,
                                                  void *context, uint64_t memory_limit)
@@ -47,10 +37,8 @@ struct rendezvous_store *rendezvous_store_create(const struct rendezvous_store_o
     struct rendezvous_store *store = mem_alloc(sizeof(*store));
     store->ops = ops;
     store->context = context;
-    store->memory_limit = memory_limit;
-    store->fixed_limit = memory_limit > 0;
-    set_limits(store, 0);
-    store->scopes = rendezvous_table_create();
+    store->held_limit = HELD_LEAST;
+    rendezvous_scopes_init(&store->scopes, memory_limit);
     store->held = rendezvous_held_create();
     store->gate = rendezvous_gate_create();
     return store;
@@ -60,7 +48,7 @@ void rendezvous_store_destroy(struct rendezvous_store *store)
 {
     if (store == NULL)
         return;
-    rendezvous_table_destroy(store->scopes, rendezvous_scope_destroy);
+    rendezvous_scopes_clear(&store->scopes);
     rendezvous_held_destroy(store->held);
     rendezvous_gate_destroy(store->gate);
     free(store->gone);
@@ -69,31 +57,7 @@ void rendezvous_store_destroy(struct rendezvous_store *store)
 
 uint64_t rendezvous_store_memory(const struct rendezvous_store *store)
 {
-    return store->memory;
-}
-
-static struct rendezvous_scope *find_scope(const struct rendezvous_store *store, const char *name)
-{
-    return rendezvous_table_get(store->scopes, name, strlen(name));
-}
-
-static struct rendezvous_scope *add_scope(struct rendezvous_store *store, const char *name)
-{
-    struct rendezvous_scope *scope = rendezvous_scope_create(name);
-    store->memory += rendezvous_scope_memory(scope);
-    rendezvous_table_put(store->scopes, name, strlen(name), scope);
-    return scope;
-}
-
-/* Key `index` of the scope is this rank of the plan. */
-static void add_member(struct rendezvous_store *store, const char *name, int index, int rank)
-{
-    struct rendezvous_scope *scope = find_scope(store, name);
-    if (scope == NULL) {
-        scope = add_scope(store, name);
-        store->incomplete++;
-    }
-    rendezvous_scope_add_member(scope, index, rank);
+    return store->scopes.memory;
 }
 
 static void reply(struct rendezvous_store *store, struct rendezvous_source source, int status)
@@ -109,37 +73,21 @@ static void open_gate(struct rendezvous_store *store, int status)
         reply(store, source, status);
 }
 
-static void add_members(struct rendezvous_store *store, const struct plan *plan)
-{
-    for (int rank = 0; rank < plan->size; rank++) {
-        const struct plan_rank *place = &plan->ranks[rank];
-        AUTO_FREE char *local = mem_printf("local_%s", plan->nodes[place->node].name);
-        AUTO_FREE char *cross = mem_printf("cross_%d", place->local_rank);
-        add_member(store, "global", rank, rank);
-        add_member(store, local, place->local_rank, rank);
-        add_member(store, cross, place->cross_rank, rank);
-    }
-}
-
 void rendezvous_store_begin(struct rendezvous_store *store, uint32_t epoch, const struct plan *plan)
 {
     struct rendezvous_source source;
     while (rendezvous_held_take_due(store->held, INT64_MAX, &source))
         reply(store, source, HTTP_NOT_FOUND);
     open_gate(store, HTTP_NOT_FOUND);
-    rendezvous_table_destroy(store->scopes, rendezvous_scope_destroy);
-    store->scopes = rendezvous_table_create();
-    store->memory = 0;
+    rendezvous_scopes_begin(&store->scopes, plan);
     store->epoch = epoch;
     store->full_said = store->late_said = false;
-    set_limits(store, plan->size);
+    store->held_limit = HELD_LEAST + 2 * (size_t)plan->size;
     rendezvous_gate_reset(store->gate, plan->size);
     store->gate_opened = store->gate_broken = false;
-    store->incomplete = 0;
     store->size = plan->size;
     free(store->gone);
     store->gone = mem_array((size_t)plan->size + 1, sizeof(*store->gone));
-    add_members(store, plan);
 }
 
 static void say_full(struct rendezvous_store *store)
@@ -150,7 +98,7 @@ static void say_full(struct rendezvous_store *store)
     AUTO_FREE char *text = mem_printf(
         "the rendezvous store is full (%llu MiB, more than the ranks of this job can need): most "
         "likely another program fills it, and workers that meet through Gloo may abort",
-        (unsigned long long)(store->memory_limit >> 20));
+        (unsigned long long)(store->scopes.memory_limit >> 20));
     store->ops->problem(store->context, text);
 }
 
@@ -201,59 +149,25 @@ static void check_scope(void *context, void *scope)
     rendezvous_scope_check(scope, &stuck);
 }
 
-/* A process set has scopes of its own, with the names of the plan's in front. If it has all ranks,
- * its members are the plan's. The addresses show how many they are: one for each other member. */
-static void find_members(struct rendezvous_store *store, struct rendezvous_scope *scope,
-                         const struct rendezvous_request *request)
-{
-    const char *set = strstr(request->scope, "_process_set_hash_");
-    if (rendezvous_scope_members(scope) > 0 || set == NULL)
-        return;
-    AUTO_FREE char *name = mem_strndup(request->scope, (size_t)(set - request->scope));
-    const struct rendezvous_scope *planned = find_scope(store, name);
-    if (planned == NULL || !rendezvous_scope_is_planned(planned) ||
-        request->length != RENDEZVOUS_PAIR_BYTES * (size_t)(rendezvous_scope_members(planned) - 1))
-        return;
-    rendezvous_scope_copy_members(scope, planned);
-    check_scope(store, scope);
-}
-
-/* False: there is no room for it. */
-static bool keep(struct rendezvous_store *store, const struct rendezvous_request *request)
-{
-    struct rendezvous_scope *scope = find_scope(store, request->scope);
-    uint64_t before = scope == NULL ? 0 : rendezvous_scope_memory(scope);
-    uint64_t after =
-        rendezvous_scope_memory_with(scope, request->scope, request->key, request->length);
-    if (store->memory - before + after > store->memory_limit)
-        return false;
-    if (scope == NULL)
-        scope = add_scope(store, request->scope);
-    before = rendezvous_scope_memory(scope);
-    rendezvous_scope_put(scope, request->key, request->body, request->length);
-    store->memory += rendezvous_scope_memory(scope) - before;
-    return true;
-}
-
 /* What a new address means to the members of its scope. */
 static void look_at_address(struct rendezvous_store *store,
                             const struct rendezvous_request *request)
 {
     int64_t index;
-    struct rendezvous_scope *scope = find_scope(store, request->scope);
+    struct rendezvous_scope *scope = rendezvous_scopes_find(&store->scopes, request->scope);
     if (!rendezvous_key_is_index(request->key, &index))
         return;
     int rank = rendezvous_scope_stuck_rank(scope, request->key);
     if (rank >= 0)
         tell_stuck(store, rank, false);
-    else
-        find_members(store, scope, request);
+    else if (rendezvous_scopes_find_members(&store->scopes, scope, request))
+        check_scope(store, scope);
 }
 
 static void do_put(struct rendezvous_store *store, int64_t now_ms, struct rendezvous_source source,
                    const struct rendezvous_request *request)
 {
-    if (!keep(store, request)) {
+    if (!rendezvous_scopes_put(&store->scopes, request)) {
         say_full(store);
         reply(store, source, HTTP_FULL);
         return;
@@ -273,7 +187,7 @@ static void do_put(struct rendezvous_store *store, int64_t now_ms, struct rendez
 static void do_get(struct rendezvous_store *store, int64_t now_ms, struct rendezvous_source source,
                    const struct rendezvous_request *request)
 {
-    const struct rendezvous_scope *scope = find_scope(store, request->scope);
+    const struct rendezvous_scope *scope = rendezvous_scopes_find(&store->scopes, request->scope);
     const void *blob;
     size_t length;
     int64_t index;
@@ -287,35 +201,11 @@ static void do_get(struct rendezvous_store *store, int64_t now_ms, struct rendez
         reply(store, source, HTTP_NOT_FOUND);
 }
 
-static void delete_in_plan(struct rendezvous_store *store, struct rendezvous_scope *scope,
-                           const char *key)
-{
-    if (rendezvous_scope_done(scope, key) && --store->incomplete == 0 && store->ops->met != NULL)
-        store->ops->met(store->context);
-}
-
-static void delete_elsewhere(struct rendezvous_store *store, struct rendezvous_scope *scope,
-                             const struct rendezvous_request *request)
-{
-    if (!rendezvous_scope_remove(scope, request->key))
-        return;
-    rendezvous_table_remove(store->scopes, request->scope, strlen(request->scope));
-    rendezvous_scope_destroy(scope);
-}
-
 static void do_delete(struct rendezvous_store *store, struct rendezvous_source source,
                       const struct rendezvous_request *request)
 {
-    struct rendezvous_scope *scope = find_scope(store, request->scope);
-    if (scope != NULL) {
-        store->memory -= rendezvous_scope_memory(scope);
-        if (rendezvous_scope_is_planned(scope))
-            delete_in_plan(store, scope, request->key);
-        else
-            delete_elsewhere(store, scope, request);
-        scope = find_scope(store, request->scope);
-        store->memory += scope == NULL ? 0 : rendezvous_scope_memory(scope);
-    }
+    if (rendezvous_scopes_delete(&store->scopes, request) && store->ops->met != NULL)
+        store->ops->met(store->context);
     reply(store, source, HTTP_OK);
 }
 
@@ -360,7 +250,7 @@ void rendezvous_store_rank_gone(struct rendezvous_store *store, int rank)
     store->gone[rank] = true;
     rendezvous_gate_leave(store->gate, rank, NULL);
     if (store->gate_opened)
-        rendezvous_table_each(store->scopes, check_scope, store);
+        rendezvous_scopes_each(&store->scopes, check_scope, store);
     store->gate_broken = true;
     if (store->ops->stuck == NULL)
         open_gate(store, HTTP_OK);
