@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "model/exit/signal_name.h"
 #include "node/descendants.h"
+#include "node/held_child.h"
 #include "node/runtime_dir.h"
 
 #define LOOK_MS 1000    /* between two looks at the clocks */
@@ -31,6 +32,7 @@ struct keeper {
     struct keeper_beat limits;
     int64_t heard_ms;   /* the agent, last */
     int64_t hung_up_ms; /* when the stream was; 0: it is not */
+    int64_t held_ms;    /* since when the agent is (node/held_child.h); 0: it is not */
     int64_t looked_ms;
     bool agent_ended;
     int wait_status;
@@ -62,11 +64,12 @@ static bool has_children(void)
 static void end_all(struct keeper *keeper)
 {
     int64_t limit = clock_mono_ms() + KILL_PATIENCE_MS;
+    struct held_children held = {0};
     if (!keeper->agent_ended)
         kill(keeper->agent, SIGKILL);
     fd_close(&keeper->stream_fd);
     collect(keeper);
-    while (has_children() && clock_mono_ms() < limit) {
+    while (has_children() && clock_mono_ms() < limit && !held_children_only(&held)) {
         pid_t *all AUTO_FREE = NULL;
         size_t count = descendants_list(getpid(), &all);
         for (size_t i = 0; i < count; i++)
@@ -112,6 +115,20 @@ static bool is_overdue(const struct keeper *keeper, int64_t now)
            now - keeper->hung_up_ms > limits->grace_ms + KEEPER_MARGIN_MS;
 }
 
+/* The kernel tells of its end only when it lets go of all of its threads. */
+static void look_at_held_agent(struct keeper *keeper, int64_t now)
+{
+    int status = keeper->line_fd < 0 ? held_child_status(keeper->agent) : -1;
+    if (status < 0) {
+        keeper->held_ms = 0;
+    } else if (keeper->held_ms == 0) {
+        keeper->held_ms = now;
+    } else if (now - keeper->held_ms >= LOOK_MS) {
+        keeper->wait_status = status;
+        keeper->agent_ended = true;
+    }
+}
+
 /* Until the agent has ended or its time is over. */
 static void watch(struct keeper *keeper)
 {
@@ -133,6 +150,8 @@ static void watch(struct keeper *keeper)
             read_line(keeper);
         if ((fds[2].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
             keeper->hung_up_ms = now;
+        if (!keeper->agent_ended)
+            look_at_held_agent(keeper, now);
         if (!keeper->agent_ended && is_overdue(keeper, now))
             return;
     }

@@ -63,7 +63,7 @@ static void list_processes(const pid_t *pids, struct rank_stacks *stacks)
     }
 }
 
-struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count,
+struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count, struct held_readers *held,
                                        const struct unwind_module *module)
 {
     struct rank_stacks *stacks = mem_alloc(sizeof(*stacks));
@@ -71,7 +71,7 @@ struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count,
     *stacks =
         (struct rank_stacks){.spans = mem_array(count + 1, sizeof(*stacks->spans)), .ranks = count};
     list_processes(pids, stacks);
-    stacks->readers = stack_readers_create(stacks->items, stacks->count, module,
+    stacks->readers = stack_readers_create(stacks->items, stacks->count, held, module,
                                            clock_mono_ns() + limit_ms * 1000000);
     return stacks;
 }
@@ -163,15 +163,21 @@ static void add_thread(struct builder *builder, const struct process_thread *thr
         stack->frames[i] = new_frame(&thread->frames[i]);
 }
 
+static void add_trouble(struct builder *builder, const char *trouble, bool child)
+{
+    if (!afford(builder, NULL))
+        return;
+    Hvdrun__PythonStack *stack = new_stack(builder, child ? STACK_CHILD : STACK_MAIN);
+    stack->doing = mem_strdup("");
+    stack->trouble = mem_strdup(trouble);
+    stack->name = mem_strdup("");
+}
+
 static void add_process(struct builder *builder, const struct process_stacks *process, bool child)
 {
-    if (process->trouble != NULL && afford(builder, NULL)) {
-        Hvdrun__PythonStack *stack = new_stack(builder, child ? STACK_CHILD : STACK_MAIN);
-        stack->doing = mem_strdup("");
-        stack->trouble = mem_strdup(process->trouble);
-        stack->name = mem_strdup("");
-    }
     bool has_main = false;
+    if (process->trouble != NULL)
+        add_trouble(builder, process->trouble, child);
     for (size_t i = 0; i < process->count; i++)
         has_main = has_main || process->threads[i].main;
     for (size_t i = 0; i < process->count; i++) {
@@ -236,6 +242,20 @@ static bool add_bare(struct builder *builder, const struct stack_item *item, boo
     return there;
 }
 
+/* What the kernel says of a process whose reader it holds. */
+static void add_held(struct builder *builder, const struct stack_item *item, bool child)
+{
+    struct proc_state state;
+    if (proc_state_read(item->pid, &state) == 0) {
+        char *trouble AUTO_FREE =
+            mem_printf("process %s; %s; its memory cannot be read, most likely because a file "
+                       "system or swap space does not answer",
+                       state.name, state.doing);
+        add_trouble(builder, trouble, child);
+    }
+    proc_state_destroy(&state);
+}
+
 static bool has_python(const struct rank_stacks *stacks, const struct span *span)
 {
     bool has = span->own != NO_ITEM && stacks->items[span->own].python;
@@ -247,6 +267,12 @@ static bool has_python(const struct rank_stacks *stacks, const struct span *span
 /* Returns whether it was added: a process that has gone is not. */
 static bool add_item_stacks(struct builder *builder, const struct stack_item *item, bool child)
 {
+    if (item->held) {
+        add_held(builder, item, child);
+        return true;
+    }
+    if (!item->done)
+        return false;
     if (item->stacks.remark != NULL)
         add_remark(builder->message, item->stacks.remark);
     if (!item->python)
@@ -260,23 +286,21 @@ static bool add_item_stacks(struct builder *builder, const struct stack_item *it
 static void add_rank(struct builder *builder, const struct rank_stacks *stacks,
                      const struct span *span)
 {
-    const struct process_stacks missing = {.trouble = "not all of its processes were read in time"};
     bool child = false, late = false, python = has_python(stacks, span);
     builder->rank_bytes = RANK_BYTES;
     if (span->own != NO_ITEM) {
         const struct stack_item *own = &stacks->items[span->own];
-        late = !own->done;
-        if (own->done && (own->python || !python))
+        late = !own->done && !own->held;
+        if (own->python || own->held || !python)
             child = add_item_stacks(builder, own, false);
     }
     for (size_t i = span->below; i < span->beyond; i++) {
         const struct stack_item *item = &stacks->items[i];
-        late = late || !item->done;
-        if (item->done)
-            child = add_item_stacks(builder, item, child) || child;
+        late = late || (!item->done && !item->held);
+        child = add_item_stacks(builder, item, child) || child;
     }
     if (late)
-        add_process(builder, &missing, child);
+        add_trouble(builder, "not all of its processes were read in time", child);
 }
 
 void rank_stacks_fill(struct rank_stacks *stacks, Hvdrun__StateReport *message)

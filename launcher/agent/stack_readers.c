@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 
 #define READERS_FIRST 2
@@ -20,6 +21,7 @@ struct work {
     struct stack_item *items;
     size_t count, next, done;
     int holders, readers;
+    struct held_readers *held;
     const struct unwind_module *module;
     int64_t deadline_ns;
 };
@@ -30,13 +32,14 @@ struct stack_readers {
     int64_t answered_ns; /* since then, it was so many */
 };
 
-static struct work *create(const struct stack_item *items, size_t count,
+static struct work *create(const struct stack_item *items, size_t count, struct held_readers *held,
                            const struct unwind_module *module, int64_t deadline_ns)
 {
     struct work *work = mem_alloc(sizeof(*work));
     *work = (struct work){.items = mem_array(count + 1, sizeof(*items)),
                           .count = count,
                           .holders = 1,
+                          .held = held_readers_share(held),
                           .module = module,
                           .deadline_ns = deadline_ns};
     for (size_t i = 0; i < count; i++)
@@ -55,26 +58,43 @@ static void leave(struct work *work)
     for (size_t i = 0; i < work->count; i++)
         process_stacks_destroy(&work->items[i].stacks);
     pthread_mutex_destroy(&work->mutex);
+    held_readers_leave(work->held);
     free(work->items);
     free(work);
+}
+
+/* Without the mutex. false: a reader must not begin with this process. */
+static bool read_item(struct work *work, struct runtime_files *files, pid_t pid,
+                      struct process_stacks *stacks, bool *python)
+{
+    int place = held_readers_begin(work->held, pid, work->deadline_ns + LATE_MS * 1000000);
+    if (place < 0)
+        return false;
+    *python = process_stacks_read(files, pid, work->deadline_ns, stacks) == 1;
+    if (work->module != NULL)
+        process_native_read(work->module, pid, work->deadline_ns, stacks);
+    held_readers_done(work->held, place);
+    return true;
 }
 
 static void *read_items(void *context)
 {
     struct work *work = context;
+    (void)fd_own_table(); /* what a held reader has open stays open when the agent has ended */
     struct runtime_files *files = runtime_files_create();
     pthread_mutex_lock(&work->mutex);
     while (work->next < work->count && clock_mono_ns() < work->deadline_ns) {
         struct stack_item *item = &work->items[work->next++];
-        struct process_stacks stacks;
+        struct process_stacks stacks = {.threads = NULL};
+        bool python = false;
+        item->held = true; /* until it is done */
         pthread_mutex_unlock(&work->mutex);
-        bool python = process_stacks_read(files, item->pid, work->deadline_ns, &stacks) == 1;
-        if (work->module != NULL)
-            process_native_read(work->module, item->pid, work->deadline_ns, &stacks);
+        bool done = read_item(work, files, item->pid, &stacks, &python);
         pthread_mutex_lock(&work->mutex);
         item->stacks = stacks;
         item->python = python;
-        item->done = true;
+        item->done = done;
+        item->held = !done;
         work->done++;
     }
     runtime_files_destroy(files);
@@ -107,10 +127,11 @@ static int readers_at_first(const struct unwind_module *module)
 }
 
 struct stack_readers *stack_readers_create(const struct stack_item *items, size_t count,
+                                           struct held_readers *held,
                                            const struct unwind_module *module, int64_t deadline_ns)
 {
     struct stack_readers *readers = mem_alloc(sizeof(*readers));
-    *readers = (struct stack_readers){.work = create(items, count, module, deadline_ns),
+    *readers = (struct stack_readers){.work = create(items, count, held, module, deadline_ns),
                                       .answered_ns = clock_mono_ns()};
     pthread_mutex_lock(&readers->work->mutex);
     for (int i = readers_at_first(module); i > 0; i--)
@@ -141,6 +162,7 @@ void stack_readers_end(struct stack_readers *readers, struct stack_item *items)
     struct work *work = readers->work;
     pthread_mutex_lock(&work->mutex);
     for (size_t i = 0; items != NULL && i < work->count; i++) {
+        items[i].held = work->items[i].held;
         if (!work->items[i].done)
             continue;
         items[i] = work->items[i];

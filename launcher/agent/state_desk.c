@@ -23,6 +23,7 @@ struct state_desk {
     const struct post *post;
     struct modules *modules;
     struct loop_timer *timer;
+    struct held_readers *held;
     struct pending *pending;
     size_t count;
 };
@@ -74,7 +75,7 @@ struct state_desk *state_desk_create(struct loop *loop, const struct post *post,
                                      struct modules *modules)
 {
     struct state_desk *desk = mem_alloc(sizeof(*desk));
-    *desk = (struct state_desk){.post = post, .modules = modules};
+    *desk = (struct state_desk){.post = post, .modules = modules, .held = held_readers_create()};
     desk->timer = loop_timer_create(loop, advance, desk);
     return desk;
 }
@@ -87,6 +88,7 @@ void state_desk_destroy(struct state_desk *desk)
         drop(&desk->pending[i]);
     free(desk->pending);
     loop_timer_destroy(desk->timer);
+    held_readers_leave(desk->held);
     free(desk);
 }
 
@@ -107,7 +109,8 @@ void state_desk_ask(struct state_desk *desk, const struct crews *crews,
     struct pending pending = {.round = round, .native = native};
     const struct unwind_module *module = native ? load_module(desk, &pending.remark) : NULL;
     crews_states(crews, lines, &pending.states);
-    pending.stacks = rank_stacks_create(pending.states.pids, pending.states.texts.count, module);
+    pending.stacks =
+        rank_stacks_create(pending.states.pids, pending.states.texts.count, desk->held, module);
     desk->pending = mem_resize_array(desk->pending, desk->count + 1, sizeof(*desk->pending));
     desk->pending[desk->count++] = pending;
     loop_timer_set(desk->timer, ADVANCE_MS);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,6 +62,15 @@ void fd_close_others(int keep)
         if (fd != keep)
             close(fd);
     }
+}
+
+int fd_own_table(void)
+{
+    if (close_range(0, ~0u, CLOSE_RANGE_UNSHARE) < 0)
+        return -1;
+    for (int i = 0; i < 3; i++)
+        (void)fd_open("/dev/null", O_RDWR, 0);
+    return 0;
 }
 
 int fd_nonblock(int fd)

@@ -17,6 +17,9 @@ int fd_openat(int folder, const char *path, int flags); /* openat() without EINT
 int fd_dup2(int from, int to);                          /* dup2() without EINTR */
 /* Closes all descriptors above 2 except `keep` (> 2). */
 void fd_close_others(int keep);
+/* Gives the calling thread a table of its own, with /dev/null as 0 to 2 and nothing else. -1: the
+ * kernel is older than 5.9, or a sandbox refuses it; then nothing has changed. */
+int fd_own_table(void);
 int fd_nonblock(int fd);        /* -1 and errno */
 int fd_pipe(int ends[2]);       /* O_CLOEXEC; -1 and errno */
 int fd_socketpair(int ends[2]); /* AF_UNIX stream, O_CLOEXEC, blocking; -1 and errno */

@@ -13,13 +13,15 @@ from asked import Asked
 from hostile import Hostile
 from rig import main
 
-# One function for each way, in the order of the ranks. What the tree must say of it is in WAYS.
+# One function for each way, in the order of the ranks. What the tree must say of it is in WAYS. `paged_out` has the kernel
+# drop its files from its memory, and put the rest into swap space if there is any.
 STUCK = """\
-import asyncio, fcntl, multiprocessing, os, queue, re, select, signal, socket, subprocess, sys, threading, time
+import asyncio, ctypes, fcntl, multiprocessing, os, queue, re, select, signal, socket, subprocess, sys, threading, time
 one, other = socket.socketpair()
 reader, writer = os.pipe()
 held = threading.Lock()
 held.acquire()
+libc = ctypes.CDLL(None)
 
 def daemon(run):
     thread = threading.Thread(target=run, daemon=True)
@@ -37,9 +39,6 @@ def condition():
 def event(): threading.Event().wait()
 def semaphore(): threading.Semaphore(0).acquire()
 def get(): queue.Queue().get()
-def put():
-    full = queue.Queue(1)
-    full.put(1); full.put(2)
 def barrier(): threading.Barrier(2).wait()
 def join(): daemon(held.acquire).join()
 def recv(): one.recv(1)
@@ -68,6 +67,11 @@ def zombie():
 def pause(): signal.pause()
 def sigwait(): signal.sigwait([signal.SIGUSR2])
 def sleep(): time.sleep(1000)
+def paged_out():
+    for line in open("/proc/self/maps"):
+        first, last = (int(part, 16) for part in line.split()[0].split("-"))
+        libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), 21)
+    time.sleep(1000)
 def stopped(): os.kill(os.getpid(), signal.SIGSTOP)
 def spin_in_c(): sum(range(10 ** 15))
 def spin_in_re(): re.match("(a+)+b", "a" * 64)
@@ -87,21 +91,21 @@ def loader():
     process = multiprocessing.get_context("fork").Process(target=sleep); process.start(); process.join()
 
 os.write(1, b"ready\\n")
-WAYS = (lock, rlock, condition, event, semaphore, get, put, barrier, join, recv, accept, datagram, send, selects, polls,
-        epolls, read, write, fifo, flock, child, zombie, pause, sigwait, sleep, stopped, spin_in_c, spin_in_re, spin,
-        generator, coroutines, loader)
+WAYS = (lock, rlock, condition, event, semaphore, get, barrier, join, recv, accept, datagram, send, selects, polls,
+        epolls, read, write, fifo, flock, child, zombie, pause, sigwait, sleep, paged_out, stopped, spin_in_c, spin_in_re,
+        spin, generator, coroutines, loader)
 WAYS[int(os.environ["RANK"])]()
 """
 
 # The system call, or what else is at the end of the line.
 WAYS = {
     "lock": "calls futex", "rlock": "calls futex", "condition": "calls futex", "event": "calls futex",
-    "semaphore": "calls futex", "get": "calls futex", "put": "calls futex", "barrier": "calls futex",
+    "semaphore": "calls futex", "get": "calls futex", "barrier": "calls futex",
     "join": "calls futex", "recv": "calls recvfrom", "accept": "calls accept4?", "datagram": "calls recvfrom",
     "send": "calls sendto", "selects": "calls (select|pselect6)", "polls": "calls p?poll",
     "epolls": "calls epoll_p?wait", "read": "calls read", "write": "calls write", "fifo": "calls openat",
     "flock": "calls flock", "child": "calls wait4", "zombie": "calls (pause|ppoll)", "pause": "calls (pause|ppoll)",
-    "sigwait": "calls rt_sigtimedwait", "sleep": "calls (clock_nanosleep|select)", "stopped": "",
+    "sigwait": "calls rt_sigtimedwait", "sleep": "calls (clock_nanosleep|select)", "paged_out": "calls (clock_nanosleep|select)", "stopped": "",
     "spin_in_c": "running; holds the GIL", "spin_in_re": "running; holds the GIL", "spin": "running; holds the GIL",
     "generator > stuck.py:\\d+ batches": "calls (clock_nanosleep|select)", "coroutines": "calls epoll_p?wait",
     "loader": "calls wait4",
@@ -117,8 +121,8 @@ class Ways(Asked, Hostile):
         patterns = [rf"(?m)^ +\[{rank}\] .*?stuck\.py:\d+ {way}\b.*{end}" for rank, (way, end) in enumerate(WAYS.items())]
         text = self.until([*patterns,
                            r"(?s)\nasyncio tasks:\n.*\[30\] stuck\.py:\d+ fetch > locks\.py:\d+ (Event\.)?wait; 3 tasks\n",
-                           r"(?s)\nchild processes:\n.*\[20\] process sleep; calls \w+",
-                           r"(?s)\nchild processes:\n.*\[21\] process true; ended, not reaped",
+                           r"(?s)\nchild processes:\n.*\[19\] process sleep; calls \w+",
+                           r"(?s)\nchild processes:\n.*\[20\] process true; ended, not reaped",
                            r"(?s)\nchild processes:\n.*\[31\] .*stuck\.py:\d+ sleep; calls (clock_nanosleep|select)"])
         self.assertEqual(len(re.findall(r"(?m)^main threads:$", text)), 1)
         self.end(job)

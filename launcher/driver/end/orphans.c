@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "io/helpers.h"
 #include "node/descendants.h"
+#include "node/held_child.h"
 
 #define AGAIN_MS 20
 #define LEAVING_MS 5 /* of an agent from the end of its link to that of its process */
@@ -103,8 +104,9 @@ bool orphans_end(struct orphans *orphans, int64_t limit_ms)
 {
     const struct job *job = orphans->job;
     int64_t limit = clock_mono_ms() + limit_ms;
+    struct held_children held = {0};
     bool all = collect_all(job, LEAVING_MS);
-    while (!all) {
+    while (!all && !held_children_only(&held)) {
         helpers_kill_overdue(job->helpers);
         if (clock_mono_ms() > limit)
             return false;

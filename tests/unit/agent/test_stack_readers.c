@@ -20,20 +20,24 @@
 /* As the agent does it, whose loop goes on meanwhile. */
 static void read_all(struct stack_item *items, size_t count, int64_t deadline_ns)
 {
-    struct stack_readers *readers = stack_readers_create(items, count, NULL, deadline_ns);
+    struct held_readers *held = held_readers_create();
+    struct stack_readers *readers = stack_readers_create(items, count, held, NULL, deadline_ns);
     while (!stack_readers_advance(readers))
         usleep(1000);
     stack_readers_end(readers, items);
+    held_readers_leave(held);
 }
 
 static void fill(const pid_t *pids, const struct unwind_module *module,
                  Hvdrun__StateReport *message)
 {
-    struct rank_stacks *stacks = rank_stacks_create(pids, message->n_seats, module);
+    struct held_readers *held = held_readers_create();
+    struct rank_stacks *stacks = rank_stacks_create(pids, message->n_seats, held, module);
     while (!rank_stacks_advance(stacks))
         usleep(1000);
     rank_stacks_fill(stacks, message);
     rank_stacks_destroy(stacks);
+    held_readers_leave(held);
 }
 
 static void test_many_processes(void **state)
@@ -173,10 +177,48 @@ static void test_given_up(void **state)
     if (pid < 0)
         skip();
     for (int i = 0; i < 20; i++) {
-        struct rank_stacks *stacks = rank_stacks_create(&pid, 1, NULL);
+        struct held_readers *held = held_readers_create();
+        struct rank_stacks *stacks = rank_stacks_create(&pid, 1, held, NULL);
         usleep((useconds_t)(i * 50));
         rank_stacks_destroy(stacks);
+        held_readers_leave(held);
     }
+    python_child_end(pid);
+}
+
+/* As if the kernel held a reader: it began, and is late. */
+static void test_a_held_reader(void **state)
+{
+    (void)state;
+    struct held_readers *held = held_readers_create();
+    const int64_t past = clock_mono_ns() - 1, later = clock_mono_ns() + 1000 * SECOND;
+    pid_t pid = python_child_run("/bin/sh", "-c", "echo; exec sleep 1000", "");
+    int place = held_readers_begin(held, pid, past);
+    assert_int_equal(place, 0);
+    assert_int_equal(held_readers_begin(held, pid, later), -1);
+    uint32_t seats[] = {7};
+    Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
+    message.seats = seats;
+    message.n_seats = 1;
+    struct rank_stacks *stacks = rank_stacks_create(&pid, 1, held, NULL);
+    while (!rank_stacks_advance(stacks)) /* at once: nobody waits for it */
+        usleep(1000);
+    rank_stacks_fill(stacks, &message);
+    rank_stacks_destroy(stacks);
+    assert_int_equal(message.n_stacks, 1);
+    assert_string_equal(strrchr(message.stacks[0]->trouble, ';'),
+                        "; its memory cannot be read, most likely because a file system or swap "
+                        "space does not answer");
+    rank_stacks_free(&message);
+    held_readers_done(held, place);
+    assert_int_equal(held_readers_begin(held, pid, later), 0);
+    assert_int_equal(held_readers_begin(held, pid, later), 1); /* two looks at a time */
+    for (int i = 2; i < HELD_READERS_MAX; i++)
+        assert_int_equal(held_readers_begin(held, pid + i, past), i);
+    assert_int_equal(held_readers_begin(held, pid - 1, later), -1);
+    held_readers_leave(held_readers_share(held));
+    held_readers_leave(held);
+    held_readers_leave(NULL);
     python_child_end(pid);
 }
 
@@ -233,6 +275,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_message, python_children_end),
         cmocka_unit_test_teardown(test_much_text, python_children_end),
         cmocka_unit_test_teardown(test_given_up, python_children_end),
+        cmocka_unit_test_teardown(test_a_held_reader, python_children_end),
         cmocka_unit_test_teardown(test_native_frames, python_children_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,12 +170,39 @@ static void test_read_file_fails(void **state)
     assert_int_equal(out.length, 0);
 }
 
+/* Reads from an end whose other end only the caller has open. */
+static void *with_own_table(void *context)
+{
+    const int *ends = context;
+    char byte;
+    if (fd_own_table() == 0 && fcntl(ends[0], F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0 &&
+        fcntl(3, F_GETFD) < 0 && fd_read(0, &byte, 1) == 0 && fd_write(1, "x", 1) == 1)
+        return context;
+    return NULL;
+}
+
+static void test_own_table(void **state)
+{
+    (void)state;
+    int ends[2];
+    pthread_t thread;
+    void *result = NULL;
+    assert_int_equal(fd_pipe(ends), 0);
+    assert_int_equal(pthread_create(&thread, NULL, with_own_table, ends), 0);
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, ends);
+    assert_int_equal(fd_write(ends[1], "x", 1), 1); /* nothing of ours was closed */
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_close),     cmocka_unit_test(test_what_is_made),
         cmocka_unit_test(test_write_all), cmocka_unit_test(test_write_all_fails),
         cmocka_unit_test(test_read_file), cmocka_unit_test(test_read_file_fails),
+        cmocka_unit_test(test_own_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
