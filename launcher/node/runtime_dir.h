@@ -38,6 +38,6 @@ void runtime_dir_destroy(struct runtime_dir *dir); /* removes it with all that i
  * folders. */
 void runtime_dir_sweep(void);
 
-/* Removes the tree below `path` and, when it is then empty, its parent, if that is a folder of all
- * jobs of a user: an empty /tmp stays. Never follows symbolic links. */
+/* Removes the tree below `path`. The parent goes too if it is then empty, and a folder of all jobs
+ * of a user: an empty /tmp stays. Never follows symbolic links. */
 void runtime_dir_remove(const char *path);

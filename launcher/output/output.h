@@ -77,8 +77,8 @@ void output_flush(struct output *output, void (*done)(void *context), void *cont
  * are not made. A file that you do not close is closed by output_destroy(). */
 struct output_file *output_file_open(struct output *output, const char *path, bool append);
 /* A new file that only this user may read. Makes the folders of its path that do not exist. The
- * file appears when it has been closed and is whole. If it cannot be written, nothing of it is
- * left, and `failed` comes once from the loop instead of the warning, also after
+ * file appears when it has been closed and is whole. If it cannot be written, nothing of it
+ * remains, and `failed` comes once from the loop instead of the warning, also after
  * output_file_close(). */
 struct output_file *
 output_file_open_whole(struct output *output, const char *path,

@@ -38,7 +38,8 @@ struct output_target *target_descriptor(int fd, const char *name); /* `fd` is ne
 /* `folders`: makes the folders of the path that do not exist. */
 struct output_target *target_file(const char *path, bool append, bool folders);
 /* A new file that only this user may read, as its folders. It grows under another name, and has its
- * own as soon as it is whole. If that fails, nothing of it is left. */
+ * own as soon as it is whole. If that fails, nothing of it
+ * remains. */
 struct output_target *target_whole_file(const char *path);
 void target_destroy(struct output_target *target); /* closes nothing: target_close() first */
 

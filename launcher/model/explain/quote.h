@@ -3,7 +3,7 @@
  * Which lines of a rank's stderr say the most about its end? Pure.
  *
  * If the last error in the text can be recognised (model/exit/symptom.h), its line is the last one
- * that is quoted: what follows is about the clean-up. Otherwise the last lines are quoted. Lines
+ * that is quoted. What follows is about the clean-up. Otherwise the last lines are quoted. Lines
  * that say nothing about an error are left out, such as those that PyTorch writes when hvdrun asks
  * for its flight recorder.
  */
