@@ -12,20 +12,16 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
-#define READ_CHUNK LINK_READ_MAX
-#define IN_LIMIT ((size_t)FRAME_BODY_MAX + FRAME_HEADER_SIZE + READ_CHUNK)
-#define LARGE (16u << 10) /* bytes of a frame that are worth a read of their own */
 #define KERNEL_QUEUE (512 << 10)
-#define WHOLE_BODY_MAX ((size_t)64 << 20) /* of a body that comes in parts */
 
 struct link {
     struct loop *loop;
     int read_fd, write_fd;
     struct loop_fd *read_watch, *write_watch;
-    struct buf in, out;
-    struct buf parts; /* the beginning of a body that came in PART frames */
+    struct frame_reader in;
+    struct buf out;
     uint32_t node;
-    uint16_t sent, taken; /* numbers of the next frames */
+    uint16_t sent; /* number of the next frame */
     const struct link_ops *ops;
     void *context;
     bool flush_deferred;
@@ -40,9 +36,8 @@ static void link_free(struct link *link)
 {
     if (link->busy > 0 || link->flush_deferred)
         return;
-    buf_destroy(&link->in);
+    frame_reader_clear(&link->in);
     buf_destroy(&link->out);
-    buf_destroy(&link->parts);
     free(link);
 }
 
@@ -71,23 +66,6 @@ static void link_fail(struct link *link, const char *reason)
         link_free(link);
 }
 
-/* Hands one frame out, with the parts that came before it. -1: the parts are over the limit. */
-static int link_deliver(struct link *link, struct frame_header *header, const uint8_t *body)
-{
-    if (header->type != FRAME_PART && link->parts.length == 0) {
-        link->ops->frame(link->context, header, body);
-        return 0;
-    }
-    if (buf_append(&link->parts, body, header->length) < 0)
-        return -1;
-    if (header->type == FRAME_PART)
-        return 0;
-    header->length = (uint32_t)link->parts.length;
-    link->ops->frame(link->context, header, (const uint8_t *)buf_text(&link->parts));
-    buf_destroy(&link->parts);
-    return 0;
-}
-
 /* What has come cannot be taken: the owner may tell the other side, then it is the end. */
 static void link_refuse(struct link *link, const char *reason)
 {
@@ -98,42 +76,21 @@ static void link_refuse(struct link *link, const char *reason)
     link_fail(link, reason);
 }
 
-/* -1: not the frame that comes next. */
-static int header_take(const struct link *link, struct frame_header *header, struct error *err)
+/* One frame at a time out of the input, until the link is closed. */
+static void link_parse(struct link *link)
 {
-    if (frame_header_get((const uint8_t *)buf_text(&link->in), header, err) < 0)
-        return -1;
-    if (header->number == link->taken)
-        return 0;
-    return error_set(
-        err, "the connection lost, repeated or reordered messages (%s has number %u instead of %u)",
-        frame_name(header->type), header->number, link->taken);
-}
-
-/* One frame at a time out of the input; false when the link was closed meanwhile. */
-static bool link_parse(struct link *link)
-{
-    while (link->in.length >= FRAME_HEADER_SIZE) {
-        struct frame_header header;
-        struct error err = ERROR_INIT;
-        if (header_take(link, &header, &err) < 0) {
-            link_refuse(link, err.text);
-            return false;
-        }
-        if (link->in.length < FRAME_HEADER_SIZE + header.length)
-            return true;
-        size_t used = FRAME_HEADER_SIZE + header.length;
-        const uint8_t *start = (const uint8_t *)buf_text(&link->in);
-        link->taken++;
-        if (link_deliver(link, &header, start + FRAME_HEADER_SIZE) < 0) {
-            link_refuse(link, "the other side sent a message that is too large");
-            return false;
-        }
+    struct frame_header header;
+    const uint8_t *body;
+    struct error err = ERROR_INIT;
+    int got = frame_reader_next(&link->in, &header, &body, &err);
+    while (got > 0) {
+        link->ops->frame(link->context, &header, body);
         if (link->dead || link->destroyed)
-            return false;
-        buf_consume(&link->in, used);
+            return;
+        got = frame_reader_next(&link->in, &header, &body, &err);
     }
-    return true;
+    if (got < 0)
+        link_refuse(link, err.text);
 }
 
 /* Why nothing more is sent; NULL: no write has failed, or the other side has gone. */
@@ -151,38 +108,24 @@ static const char *mute_reason(const struct link *link, char *reason, size_t siz
 static void link_ended(struct link *link)
 {
     char room[160];
-    bool clean = link->in.length == 0 && link->parts.length == 0;
     const char *reason = mute_reason(link, room, sizeof(room));
-    if (reason == NULL && !clean)
+    if (reason == NULL && !frame_reader_is_clean(&link->in))
         reason = "the connection ended inside a message";
     link_fail(link, reason);
-}
-
-/* How much is read at once. Of a large frame the rest and the header behind it, so that there is
- * next to nothing to move to the front for the read after that. */
-static size_t read_size(const struct link *link)
-{
-    struct frame_header header;
-    if (link->in.length < FRAME_HEADER_SIZE ||
-        frame_header_get((const uint8_t *)buf_text(&link->in), &header, NULL) < 0)
-        return READ_CHUNK;
-    size_t rest = FRAME_HEADER_SIZE + header.length - link->in.length;
-    bool alone = rest >= LARGE && rest <= READ_CHUNK - FRAME_HEADER_SIZE;
-    return alone ? rest + FRAME_HEADER_SIZE : READ_CHUNK;
 }
 
 static void link_readable(void *context, int what)
 {
     (void)what;
     struct link *link = context;
-    size_t size = read_size(link);
-    void *place = buf_reserve(&link->in, size);
+    size_t size;
+    void *place = frame_reader_reserve(&link->in, &size);
     ssize_t got = fd_read(link->read_fd, place, size);
     if (got < 0 && errno == EAGAIN)
         return;
     link->busy++;
     if (got > 0) {
-        buf_commit(&link->in, (size_t)got);
+        frame_reader_commit(&link->in, (size_t)got);
         link_parse(link);
     } else if (got == 0) {
         link_ended(link);
@@ -280,12 +223,11 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
     *link = (struct link){.loop = loop,
                           .read_fd = read_fd,
                           .write_fd = write_fd,
-                          .in = BUF_INIT(IN_LIMIT),
                           .out = BUF_INIT(LINK_QUEUE_MAX),
-                          .parts = BUF_INIT(WHOLE_BODY_MAX),
                           .node = FRAME_NODE_NONE,
                           .ops = ops,
                           .context = context};
+    frame_reader_init(&link->in);
     link->read_watch = loop_fd_create(loop, read_fd, link_readable, link);
     link->write_watch = loop_fd_create(loop, write_fd, link_writable, link);
     loop_fd_watch(link->read_watch, LOOP_READ);

@@ -15,11 +15,11 @@
 
 #include "io/loop.h"
 #include "wire/frame.h"
+#include "wire/frame_reader.h"
 
 #define LINK_QUEUE_MAX ((size_t)192 << 20)
-#define LINK_READ_MAX ((size_t)256 << 10) /* what the other end reads at once */
 /* The largest data frame that it reads at once, with the header of the next one. */
-#define LINK_DATA_BEST (LINK_READ_MAX - 2 * FRAME_HEADER_SIZE - FRAME_DATA_PREFIX)
+#define LINK_DATA_BEST (FRAME_READ_MAX - 2 * FRAME_HEADER_SIZE - FRAME_DATA_PREFIX)
 
 struct link;
 

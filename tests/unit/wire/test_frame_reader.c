@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/frame_reader.h"
+
+/* Appends a frame to the bytes; returns how many there are. */
+static size_t put(uint8_t *bytes, size_t length, enum frame_type type, uint16_t number,
+                  const char *body)
+{
+    struct frame_header header = {.version = FRAME_VERSION,
+                                  .type = (uint8_t)type,
+                                  .number = number,
+                                  .length = (uint32_t)strlen(body)};
+    frame_header_put(&header, bytes + length);
+    memcpy(bytes + length + FRAME_HEADER_SIZE, body, strlen(body));
+    return length + FRAME_HEADER_SIZE + strlen(body);
+}
+
+static void feed(struct frame_reader *reader, const uint8_t *bytes, size_t length)
+{
+    size_t room;
+    uint8_t *place = frame_reader_reserve(reader, &room);
+    assert_true(room >= length);
+    memcpy(place, bytes, length);
+    frame_reader_commit(reader, length);
+}
+
+static void expect(struct frame_reader *reader, enum frame_type type, const char *text)
+{
+    struct frame_header header;
+    const uint8_t *body;
+    struct error err = ERROR_INIT;
+    assert_int_equal(frame_reader_next(reader, &header, &body, &err), 1);
+    assert_int_equal(header.type, type);
+    assert_int_equal(header.length, strlen(text));
+    assert_memory_equal(body, text, strlen(text));
+}
+
+static void expect_nothing(struct frame_reader *reader, bool clean)
+{
+    struct frame_header header;
+    const uint8_t *body;
+    assert_int_equal(frame_reader_next(reader, &header, &body, NULL), 0);
+    assert_int_equal(frame_reader_is_clean(reader), clean);
+}
+
+static void expect_error(struct frame_reader *reader, const char *text)
+{
+    struct frame_header header;
+    const uint8_t *body;
+    struct error err = ERROR_INIT;
+    assert_int_equal(frame_reader_next(reader, &header, &body, &err), -1);
+    assert_non_null(strstr(err.text, text));
+}
+
+static void test_bytes_as_they_come(void **state)
+{
+    (void)state;
+    uint8_t bytes[200];
+    size_t first = put(bytes, 0, FRAME_LOG, 0, "one"), length = put(bytes, first, FRAME_END, 1, "");
+    struct frame_reader reader;
+    frame_reader_init(&reader);
+    for (size_t i = 0; i + 1 < first; i++) {
+        feed(&reader, bytes + i, 1);
+        expect_nothing(&reader, false);
+    }
+    feed(&reader, bytes + first - 1, length - first + 1);
+    expect(&reader, FRAME_LOG, "one");
+    expect(&reader, FRAME_END, "");
+    expect_nothing(&reader, true);
+    frame_reader_clear(&reader);
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    uint8_t bytes[200];
+    size_t length = put(bytes, 0, FRAME_PART, 0, "ab");
+    length = put(bytes, length, FRAME_PART, 1, "cd");
+    size_t before = length;
+    length = put(bytes, length, FRAME_LOG, 2, "e");
+    length = put(bytes, length, FRAME_LOG, 3, "f");
+    struct frame_reader reader;
+    frame_reader_init(&reader);
+    feed(&reader, bytes, before);
+    expect_nothing(&reader, false);
+    feed(&reader, bytes + before, length - before);
+    expect(&reader, FRAME_LOG, "abcde");
+    expect(&reader, FRAME_LOG, "f");
+    expect_nothing(&reader, true);
+    frame_reader_clear(&reader);
+}
+
+static void test_a_wrong_number(void **state)
+{
+    (void)state;
+    uint8_t bytes[200];
+    size_t length = put(bytes, 0, FRAME_LOG, 0, "one");
+    length = put(bytes, length, FRAME_LOG, 2, "three");
+    struct frame_reader reader;
+    frame_reader_init(&reader);
+    feed(&reader, bytes, length);
+    expect(&reader, FRAME_LOG, "one");
+    expect_error(&reader, "has number 2 instead of 1");
+    frame_reader_clear(&reader);
+}
+
+static void test_too_large(void **state)
+{
+    (void)state;
+    static uint8_t bytes[FRAME_HEADER_SIZE + FRAME_BODY_MAX];
+    struct frame_reader reader;
+    frame_reader_init(&reader);
+    struct frame_header header = {
+        .version = FRAME_VERSION, .type = FRAME_PART, .length = FRAME_BODY_MAX};
+    for (; header.number < 64; header.number++) {
+        frame_header_put(&header, bytes);
+        for (size_t at = 0; at < sizeof(bytes); at += FRAME_READ_MAX / 2) {
+            size_t rest = sizeof(bytes) - at;
+            feed(&reader, bytes + at, rest < FRAME_READ_MAX / 2 ? rest : FRAME_READ_MAX / 2);
+            expect_nothing(&reader, false);
+        }
+    }
+    size_t length = put(bytes, 0, FRAME_LOG, header.number, "x");
+    feed(&reader, bytes, length);
+    expect_error(&reader, "too large");
+    frame_reader_clear(&reader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes_as_they_come),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_a_wrong_number),
+        cmocka_unit_test(test_too_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
