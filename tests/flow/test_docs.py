@@ -30,6 +30,7 @@ def block_pattern(words):
 
 
 HOSTS_BLOCK = block_pattern("console hosts")
+ANY_BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```[ \t]*$", re.M | re.S)
 STATUS = re.compile(r"#\s*status (\d+)\s*$")
 VARYING = [(re.compile(r"\bpid \d+"), "pid N"), (re.compile(r"\bPORT=\d+"), "PORT=N"), (re.compile(r"\b127\.0\.0\.1:\d+"), "HERE:N"),
            (re.compile(r"\d+\.\d+"), "N.N"),
@@ -171,6 +172,20 @@ class Docs(Shows, Flow):
         self.assertIn("docs/exit-status.md", self.pages())
         counted = sum(len(self.check_page(name)) for name in self.pages())
         self.assertGreater(counted, 0, "no page of docs/ shows a command")
+
+    def test_commands_that_are_not_run(self):
+        """Examples of command lines, for programs that you would have: hvdrun accepts their options."""
+        lines = [(name, line) for name in ["README.md", *self.pages()]
+                 for kind, text in ANY_BLOCK.findall(pathlib.Path(SOURCE, name).read_text(encoding="utf-8"))
+                 for line in re.findall(r"^hvdrun (-.*)$", text, re.M) if kind in ("", "sh")]
+        self.assertGreater(len(lines), 3, "are the blocks still recognized?")
+        for name, line in lines:
+            with self.subTest(page=name, line=line):
+                result = self.start_shell(f"hvdrun --dry-run {line}").wait()
+                if "--host-discovery-script" in line:
+                    self.expect_said(self.expect(result, 2), "hosts of this job only when the job runs")
+                else:
+                    self.assertIn("RANK", self.expect(result, 0).stdout)
 
     def test_messages_are_those_of_the_sources(self):
         """The first column of docs/troubleshooting.md, in pieces between what varies."""
