@@ -8,13 +8,12 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "cli/control_show.h"
 #include "cli/explain_json.h"
+#include "cli/explain_json_show.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
-#include "model/explain/story.h"
 
 #define FILE_BYTES_MAX ((size_t)16 << 20)
 #define CHUNK ((size_t)65536)
@@ -122,58 +121,16 @@ static bool is_folder(const char *word)
     return strchr(word, '/') != NULL || (stat(word, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
-static int append_piece(const char *bytes, size_t length, void *out)
-{
-    return buf_append(out, bytes, length);
-}
-
-static void put_json(const struct explain_case *explained, const struct explain_story *story,
-                     struct buf *out)
-{
-    const struct explain_facts *facts = &explained->facts;
-    json_t *root = json_object();
-    json_object_set_new(root, "job", facts->job != NULL ? json_string(facts->job) : json_null());
-    json_object_set_new(root, "status", facts->ended ? json_integer(facts->status) : json_null());
-    json_object_set_new(root, "rank", facts->rank >= 0 ? json_integer(facts->rank) : json_null());
-    json_object_set_new(root, "headline", json_string(story->headline));
-    for (int part = 0; part < EXPLAIN_PARTS; part++) {
-        json_t *list = json_array();
-        for (size_t i = 0; i < story->parts[part].count; i++)
-            json_array_append_new(list, json_string(story->parts[part].items[i]));
-        json_object_set_new(root, explain_part_key((enum explain_part)part), list);
-    }
-    json_dump_callback(root, append_piece, out, JSON_INDENT(2));
-    buf_putc(out, '\n');
-    json_decref(root);
-}
-
-/* Lines of ranks and kernels are shown on a terminal. */
-static void make_plain(struct explain_story *story)
-{
-    log_make_plain(story->headline);
-    for (int part = 0; part < EXPLAIN_PARTS; part++) {
-        for (size_t i = 0; i < story->parts[part].count; i++)
-            log_make_plain(story->parts[part].items[i]);
-    }
-}
-
 int control_explain(const struct job_list *list, const struct control_words *words, struct buf *out,
                     struct error *err)
 {
     struct explain_case explained;
-    struct explain_story story;
     const char *word = words->job;
     int result = word != NULL && is_folder(word) ? take_folder(word, NULL, &explained, err)
                                                  : take_job(list, word, &explained, err);
     if (result < 0)
         return -1;
-    explain_tell(&explained.facts, &story);
-    make_plain(&story);
-    if (words->json)
-        put_json(&explained, &story, out);
-    else
-        explain_story_text(&story, out);
-    explain_story_destroy(&story);
+    explain_json_show(&explained, words->json, out);
     explain_case_destroy(&explained);
     return 0;
 }

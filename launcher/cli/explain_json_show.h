@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The story of a failure, as `hvdrun explain` prints it. */
+#pragma once
+
+#include "base/buf.h"
+#include "cli/explain_json.h"
+
+/* At most EXPLAIN_LINES lines, or a JSON object. Nothing in it steers the terminal. */
+void explain_json_show(const struct explain_case *explained, bool json, struct buf *out);
