@@ -79,6 +79,7 @@ class Evidence(Flow):
             self.assertIn("MemTotal", host["memory"])
             self.assertIn("free", host["folders"])
             self.assertTrue(host["kernel"])
+        self.assertEqual(facts["environment"], {})  # hvdrun's own variables for each host are no news
         stacks = self.read(folder, "stacks.txt")
         self.assertEqual(stacks.count("train.py:4 wait"), 2, stacks)
         self.assertIn("A second later:", stacks)

@@ -11,12 +11,25 @@ static bool must_differ(const char *name)
 {
     static const char *const beginnings[] = {"HVDRUN_", "PMI", "OMPI_", "SLURM", "MPI_", "JSM_"};
     static const char *const parts[] = {"RANK", "HOSTNAME"};
+    /* what hvdrun sets for each rank or host */
+    static const char *const whole[] = {"HOROVOD_GLOO_RENDEZVOUS_PORT",
+                                        "JAX_PROCESS_ID",
+                                        "KUBEFLOW_TRAINER_SERVER_TOKEN",
+                                        "KUBEFLOW_TRAINER_SERVER_URL",
+                                        "NCCL_RAS_ADDR",
+                                        "TORCHELASTIC_ERROR_FILE",
+                                        "TORCH_FR_DUMP_TEMP_FILE",
+                                        "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"};
     for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++) {
         if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
             return true;
     }
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (strstr(name, parts[i]) != NULL)
+            return true;
+    }
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+        if (strcmp(name, whole[i]) == 0)
             return true;
     }
     return false;

@@ -39,6 +39,9 @@ static void test_differences(void **state)
     strv_add(&b, "OMPI_COMM_WORLD_SIZE=1");
     strv_add(&c, "HVDRUN_HOSTNAME=c");
     strv_add(&c, "PMIX_NAMESPACE=c");
+    strv_add(&a, "NCCL_RAS_ADDR=localhost:1");
+    strv_add(&b, "NCCL_RAS_ADDR=localhost:2");
+    strv_add(&c, "KUBEFLOW_TRAINER_SERVER_URL=http://127.0.0.1:3/progress/1.0");
     expect(hosts, 3, "");
     strv_add(&a, "OMP_NUM_THREADS=1");
     strv_add(&b, "OMP_NUM_THREADS=1");
