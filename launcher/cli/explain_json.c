@@ -177,9 +177,9 @@ static void add_line(struct buf *out, const char *text, size_t length)
 }
 
 /* From lines.txt: those below the heading of the rank, which are indented. */
-static void said_in_file(const char *text, int rank, struct buf *out)
+static void said_in_file(const char *text, const char *stream, int rank, struct buf *out)
 {
-    char *heading AUTO_FREE = mem_printf("last lines of stderr, rank %d on ", rank);
+    char *heading AUTO_FREE = mem_printf("last lines of %s, rank %d on ", stream, rank);
     bool inside = false;
     while (*text != '\0') {
         size_t length = strcspn(text, "\n"), indent = strspn(text, " ");
@@ -192,16 +192,29 @@ static void said_in_file(const char *text, int rank, struct buf *out)
     }
 }
 
-static void said_in_record(const json_t *record, int rank, struct buf *out)
+static void said_in_record(const json_t *record, const char *stream, int rank, struct buf *out)
 {
     const json_t *list = json_object_get(record, "lines");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *line = json_array_get(list, i);
         const char *text = control_text_of(line, "text", "");
         if (int_of(line, "rank", -1) == rank &&
-            strcmp(control_text_of(line, "stream", ""), "stderr") == 0)
+            strcmp(control_text_of(line, "stream", ""), stream) == 0)
             add_line(out, text, strcspn(text, "\n"));
     }
+}
+
+/* What the rank that the story is about wrote to this stream last. */
+static const char *take_said(const struct explain_case *explained, const char *stream,
+                             const char *lines, struct buf *out)
+{
+    int rank = explained->facts.rank;
+    buf_init(out, SAID_MAX + TEXT_MAX + 1);
+    if (rank >= 0 && lines != NULL)
+        said_in_file(lines, stream, rank, out);
+    else if (rank >= 0)
+        said_in_record(explained->record, stream, rank, out);
+    return buf_text(out);
 }
 
 static void take_differences(struct explain_case *out)
@@ -240,12 +253,8 @@ void explain_json_take(json_t *record, enum job_record_state state, json_t *evid
     take_hosts(out);
     take_differences(out);
     take_files(out);
-    buf_init(&out->said, SAID_MAX + TEXT_MAX + 1);
-    if (out->facts.rank >= 0 && lines != NULL)
-        said_in_file(lines, out->facts.rank, &out->said);
-    else if (out->facts.rank >= 0)
-        said_in_record(record, out->facts.rank, &out->said);
-    out->facts.said = buf_text(&out->said);
+    out->facts.said = take_said(out, "stderr", lines, &out->said);
+    out->facts.printed = take_said(out, "stdout", lines, &out->printed);
 }
 
 void explain_case_destroy(struct explain_case *explained)
@@ -254,6 +263,7 @@ void explain_case_destroy(struct explain_case *explained)
     free(explained->hosts);
     free(explained->gpus);
     buf_destroy(&explained->said);
+    buf_destroy(&explained->printed);
     strv_destroy(&explained->facts.differ);
     json_decref(explained->record);
     json_decref(explained->evidence);

@@ -13,8 +13,8 @@ struct explain_case {
     struct explain_facts facts;
     struct explain_rank *ranks;
     struct explain_host *hosts;
-    struct explain_gpu *gpus;           /* of all hosts */
-    struct buf said;                    /* by the rank that the story is about */
+    struct explain_gpu *gpus; /* of all hosts */
+    struct buf said, printed; /* by the rank that the story is about, to stderr and stdout */
     json_t *record, *evidence, *report; /* what the facts borrow from */
 };
 

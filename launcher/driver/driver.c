@@ -39,6 +39,7 @@
 #include "driver/tell/events.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/rank_progress.h"
+#include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
 #include "driver/usage/sampler.h"
@@ -311,6 +312,7 @@ static void job_close(struct job *job)
         node_link_destroy(job->nodes[i]);
     output_destroy(job->output, OUTPUT_WAIT_MS);
     recent_destroy(job->recent);
+    rank_tails_destroy(job->rank_tails);
     user_signals_destroy(job->signals);
     sampler_destroy(job->sampler);
     suspension_destroy(job->suspension);

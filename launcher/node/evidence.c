@@ -17,6 +17,7 @@
 #include "node/cgroup.h"
 #include "node/runtime_dir.h"
 
+#define NO_LIMIT (INT64_C(1) << 60) /* what cgroups of version 1 say has none */
 #define KERNEL_LINES 60
 #define XID_LINES 16
 #define KERNEL_LINE 400
@@ -79,7 +80,7 @@ static void memory(const char *root, struct buf *out)
     int64_t most = cgroup_memory_counter("memory.max", "memory.limit_in_bytes", NULL);
     if (now >= 0)
         buf_printf(out, "cgroup uses %lld bytes\n", (long long)now);
-    if (most >= 0)
+    if (most >= 0 && most < NO_LIMIT)
         buf_printf(out, "cgroup limit %lld bytes\n", (long long)most);
     put_lines(root, "/proc/vmstat", machine, out);
     put_lines(root, "/proc/meminfo", total, out);

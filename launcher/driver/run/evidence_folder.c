@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "driver/job/job_nodes.h"
 #include "driver/run/evidence_answers.h"
+#include "driver/tell/evidence_lines.h"
 
 struct evidence {
     struct job *job;
@@ -169,7 +170,7 @@ static void write_all(struct evidence *evidence)
     evidence->facts.hosts = evidence->answers.hosts;
     evidence->facts.host_count = evidence->answers.host_count;
     char *facts AUTO_FREE = evidence_json_facts(job, &evidence->facts);
-    evidence_json_lines(job, &lines);
+    evidence_lines(job, &lines);
     write_file(evidence, path, "facts.json", facts, strlen(facts));
     write_file(evidence, path, "stacks.txt", buf_text(&evidence->stacks), evidence->stacks.length);
     write_file(evidence, path, "lines.txt", buf_text(&lines), lines.length);

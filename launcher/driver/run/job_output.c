@@ -9,7 +9,9 @@
 #include "base/mem.h"
 #include "driver/end/teardown.h"
 #include "driver/end/verdict.h"
+#include "driver/job/job_kind.h"
 #include "driver/run/collect.h"
+#include "driver/run/evidence_folder.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
@@ -70,6 +72,16 @@ static void output_failed(void *context, enum output_stream stream, int errnum, 
         verdict_note_output(job);
 }
 
+/* The status page and evidence show the last output of each rank. */
+static struct rank_tails *open_tails(const struct job *job)
+{
+    const struct settings *settings = job->settings;
+    if (!job->kind->has_workers ||
+        (settings->metrics == NULL && !evidence_folder_may_come(settings)))
+        return NULL;
+    return rank_tails_create(job->plan->size > 0 ? job->plan->size : (int)settings->max_np);
+}
+
 int job_open_output(struct job *job, struct error *err)
 {
     static const struct output_ops ops = {.consumed = output_consumed, .failed = output_failed};
@@ -102,6 +114,7 @@ int job_open_output(struct job *job, struct error *err)
                                    .raw_rank = s->pty >= 0 ? (int)s->pty : -1,
                                    .tap = {keep, job}};
     job->recent = recent_create(RECENT_BYTES);
+    job->rank_tails = open_tails(job);
     job->output = output_create(job->loop, &config, &ops, job, err);
     if (job->output == NULL)
         return -1;

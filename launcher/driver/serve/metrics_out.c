@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "driver/serve/metrics_server.h"
-#include "driver/tell/rank_tails.h"
 #include "driver/usage/metrics_file.h"
 
 struct metrics_out {
@@ -22,9 +21,6 @@ static int open_server(struct job *job, struct error *err)
     job->metrics->server = metrics_server_create(job, &address, &problem);
     if (job->metrics->server == NULL)
         log_warning(&job->log, "no metrics: %s", problem.text);
-    else
-        job->rank_tails =
-            rank_tails_create(job->plan->size > 0 ? job->plan->size : (int)job->settings->max_np);
     return 0;
 }
 
@@ -50,8 +46,6 @@ void metrics_out_close(struct job *job)
 {
     if (job->metrics == NULL)
         return;
-    rank_tails_destroy(job->rank_tails);
-    job->rank_tails = NULL;
     metrics_server_destroy(job->metrics->server);
     metrics_file_destroy(job->metrics->file);
     free(job->metrics);

@@ -9,7 +9,6 @@
 #include "base/strv.h"
 #include "driver/tell/gpu_health_json.h"
 #include "driver/tell/json_text.h"
-#include "driver/tell/recent.h"
 #include "driver/tell/report.h"
 #include "model/env/differ.h"
 #include "model/exit/signal_name.h"
@@ -179,40 +178,4 @@ char *evidence_exit_text(const struct job *job, const struct exit_event *event)
     if (event->signaled)
         return mem_printf("rank %d on %s was killed by signal %d", record->rank, host, event->code);
     return mem_printf("rank %d on %s exited with code %d", record->rank, host, event->code);
-}
-
-static void put_piece(void *context, const struct recent_piece *piece)
-{
-    for (size_t at = 0; at < piece->length;) {
-        const char *end = memchr(piece->text + at, '\n', piece->length - at);
-        size_t length = end != NULL ? (size_t)(end - piece->text) - at : piece->length - at;
-        if (piece->rank >= 0)
-            buf_printf(context, "[%d]<%s>:", piece->rank, piece->is_stderr ? "stderr" : "stdout");
-        buf_append(context, piece->text + at, length);
-        buf_putc(context, '\n');
-        at += length + 1;
-    }
-}
-
-void evidence_json_lines(const struct job *job, struct buf *out)
-{
-    for (int seat = 0; seat < job->ranks.size; seat++) {
-        struct tail_walk walk;
-        struct tail_line line;
-        if (job->ranks.records[seat].tail.total == 0)
-            continue;
-        buf_printf(out, "last lines of stderr, rank %d on %s:\n", job_seat_rank(job, seat),
-                   job_seat_host(job, seat));
-        tail_walk_begin(&walk, &job->ranks.records[seat].tail);
-        while (tail_walk_next(&walk, &line)) {
-            if (line.elsewhere)
-                continue;
-            buf_puts(out, "    ");
-            buf_append(out, line.text, line.length);
-            buf_putc(out, '\n');
-        }
-        tail_walk_end(&walk);
-    }
-    buf_puts(out, "last lines of all:\n");
-    recent_walk(job->recent, put_piece, out);
 }

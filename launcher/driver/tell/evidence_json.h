@@ -48,6 +48,3 @@ char *evidence_json_report(const struct job *job);
 
 /* "rank 3 on b exited with code 1". The caller frees it. */
 char *evidence_exit_text(const struct job *job, const struct exit_event *event);
-
-/* lines.txt: what each rank wrote to its stderr last, and the last output of all. */
-void evidence_json_lines(const struct job *job, struct buf *out);

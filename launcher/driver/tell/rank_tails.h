@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last output of each rank, for the status page. A job that serves none keeps none.
+ * The last output of each rank, for the status page and for evidence. Other jobs keep none.
  *
  * A rank takes memory with its first output: RANK_TAIL_BYTES, or less if there are many ranks. All
  * together they take RANK_TAILS_BYTES at most, and a rank for which there is no room has no tail.

@@ -39,6 +39,18 @@ static char *out_of_memory(const struct explain_facts *facts, const struct expla
                       rank->rank, rank->host);
 }
 
+static char *killed(const struct explain_facts *facts, const struct explain_rank *rank)
+{
+    const struct explain_host *host = host_of(facts, rank);
+    bool by_others = rank != NULL && rank->ended && rank->signaled && rank->code == SIGKILL &&
+                     !rank->consequence && !rank->oom;
+    if (!by_others || (host != NULL && host_signs_memory_kills(host)))
+        return NULL;
+    return mem_printf("hvdrun did not send that SIGKILL: look for a scheduler, a person or the "
+                      "memory killer in the logs of %s",
+                      rank->host);
+}
+
 static char *full_folder(const struct explain_facts *facts, const struct explain_rank *rank)
 {
     (void)rank;
@@ -169,9 +181,11 @@ static char *variables(const struct explain_facts *facts, const struct explain_r
 static char *own_error(const struct explain_facts *facts, const struct explain_rank *rank)
 {
     bool failed = rank != NULL && rank->ended && !rank->signaled && rank->code != 0;
-    if (!failed || facts->said == NULL || facts->said[0] == '\0')
+    bool wrote = (facts->said != NULL && facts->said[0] != '\0') ||
+                 (facts->printed != NULL && facts->printed[0] != '\0');
+    if (!failed || !wrote)
         return NULL;
-    return mem_printf("rank %d says why it ended: look at its last lines%s", rank->rank,
+    return mem_printf("rank %d most likely says why it ended: look at its last lines%s", rank->rank,
                       facts->has_folder ? " in lines.txt" : "");
 }
 
@@ -208,9 +222,9 @@ static char *otherwise(const struct explain_facts *facts)
 void explain_advice(const struct explain_facts *facts, const struct explain_rank *rank,
                     void (*each)(void *context, const char *text), void *context)
 {
-    static rule *const rules[] = {out_of_memory, gpu,         crash,     full_folder, hang,
-                                  collectives,   timeout,     lost_host, not_found,   own_error,
-                                  variables,     interrupted, gone,      success};
+    static rule *const rules[] = {out_of_memory, gpu,         killed,      crash,     full_folder,
+                                  hang,          collectives, timeout,     lost_host, not_found,
+                                  own_error,     variables,   interrupted, gone,      success};
     int found = 0;
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         char *text AUTO_FREE = rules[i](facts, rank);

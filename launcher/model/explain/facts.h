@@ -53,9 +53,9 @@ struct explain_facts {
     size_t rank_count;
     const struct explain_host *hosts;
     size_t host_count;
-    const char *said;   /* the last lines that this rank wrote to stderr */
-    struct strv differ; /* "OMP_NUM_THREADS: 1 on a, 8 on b" */
-    size_t flights;     /* dumps of PyTorch's flight recorder in the folder */
-    const char *nccl;   /* the file with NCCL's answer, if NCCL has named the rank */
-    bool has_folder;    /* of evidence: there are stacks.txt and lines.txt */
+    const char *said, *printed; /* the last lines that this rank wrote to stderr and stdout */
+    struct strv differ;         /* "OMP_NUM_THREADS: 1 on a, 8 on b" */
+    size_t flights;             /* dumps of PyTorch's flight recorder in the folder */
+    const char *nccl;           /* the file with NCCL's answer, if NCCL has named the rank */
+    bool has_folder;            /* of evidence: there are stacks.txt and lines.txt */
 };

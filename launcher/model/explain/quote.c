@@ -6,6 +6,8 @@
 
 #include "model/exit/symptom.h"
 
+#define FATAL "Fatal Python error:"
+#define FATAL_FRAMES 2
 #define LINE_COMPARED 100
 #define TRACEBACK "Traceback (most recent call last)"
 
@@ -15,6 +17,7 @@ static const char *const noise[] = {
     "dump signal from another rank",
     " NCCL INFO ",
     "destroy_process_group() was not called",
+    "(most recent call first):",
     "leaked semaphore objects",
     "leaked shared_memory objects",
     "warnings.warn(",
@@ -78,6 +81,21 @@ static bool read_error(const char *text, struct symptom *out)
     return out->kind != SYMPTOM_NONE;
 }
 
+/* Python says where it was below the line that names the error. */
+static size_t end_of_fatal(const char *text, size_t at)
+{
+    size_t end = at;
+    for (int frames = 0; frames < FATAL_FRAMES && text[at] != '\0';) {
+        bool frame = strncmp(text + at, "  File \"", 8) == 0;
+        if (frames > 0 && !frame)
+            break;
+        at = skip_line(text, at);
+        frames += frame;
+        end = frame ? at : end;
+    }
+    return end;
+}
+
 /* The end of the line that names the error, which is after `at`. Of a long line, the error has the
  * beginning. */
 static size_t end_of_error(const char *text, size_t at, const struct symptom *error)
@@ -85,7 +103,10 @@ static size_t end_of_error(const char *text, size_t at, const struct symptom *er
     size_t length = strnlen(error->line, LINE_COMPARED);
     const char *found =
         length == 0 ? NULL : memmem(text + at, strlen(text + at), error->line, length);
-    return found == NULL ? strlen(text) : skip_line(text, (size_t)(found - text));
+    if (found == NULL)
+        return strlen(text);
+    at = skip_line(text, (size_t)(found - text));
+    return strncmp(found, FATAL, strlen(FATAL)) == 0 ? end_of_fatal(text, at) : at;
 }
 
 /* Of the last error. Python may write a traceback that ends nothing after the one that counts. The

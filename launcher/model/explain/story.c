@@ -74,6 +74,17 @@ static char *headline(const struct explain_facts *facts)
     return mem_printf("%s %s with status %d", job, how, facts->status);
 }
 
+/* Was there anything? */
+static bool quote(const char *stream, const char *text, struct explain_story *story)
+{
+    struct strv quoted AUTO_STRV = STRV_INIT;
+    if (text != NULL)
+        explain_quote(text, &quoted);
+    for (size_t i = 0; i < quoted.count; i++)
+        say(story, EXPLAIN_FIRST, "its %s: %s", stream, quoted.items[i]);
+    return quoted.count > 0;
+}
+
 static void tell_first(const struct explain_facts *facts, struct explain_story *story)
 {
     if (facts->what != NULL && facts->what[0] != '\0')
@@ -82,11 +93,8 @@ static void tell_first(const struct explain_facts *facts, struct explain_story *
         say(story, EXPLAIN_FIRST, "no failure is known");
     else
         say(story, EXPLAIN_FIRST, "the first failure is not known");
-    struct strv quoted AUTO_STRV = STRV_INIT;
-    if (facts->said != NULL)
-        explain_quote(facts->said, &quoted);
-    for (size_t i = 0; i < quoted.count; i++)
-        say(story, EXPLAIN_FIRST, "its stderr: %s", quoted.items[i]);
+    if (!quote("stderr", facts->said, story))
+        quote("stdout", facts->printed, story);
 }
 
 static void tell_where(const struct explain_facts *facts, struct explain_story *story)

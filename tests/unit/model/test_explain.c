@@ -73,16 +73,26 @@ static void test_an_error_of_a_rank(void **state)
                                   .rank_count = 5,
                                   .said = "line 0\nline 1\nline 2\n  line 3\nline 4\n",
                                   .has_folder = true};
-    expect(&facts,
-           "j-1 failed with status 1, after 14.0 s\n"
-           "what happened first:\n"
-           "    rank 2 on b exited with code 1\n"
-           "    its stderr: line 2\n    its stderr: line 3\n    its stderr: line 4\n"
-           "where:\n    rank 2 on b\n    12.0 s after the start\n"
-           "what followed:\n"
-           "    rank 0 on a exited with code 1, 0.5 s later\n"
-           "    2 other ranks ended because of that\n"
-           "what to do:\n    rank 2 says why it ended: look at its last lines in lines.txt\n");
+    expect(&facts, "j-1 failed with status 1, after 14.0 s\n"
+                   "what happened first:\n"
+                   "    rank 2 on b exited with code 1\n"
+                   "    its stderr: line 2\n    its stderr: line 3\n    its stderr: line 4\n"
+                   "where:\n    rank 2 on b\n    12.0 s after the start\n"
+                   "what followed:\n"
+                   "    rank 0 on a exited with code 1, 0.5 s later\n"
+                   "    2 other ranks ended because of that\n"
+                   "what to do:\n    rank 2 most likely says why it ended: look at its last lines "
+                   "in lines.txt\n");
+}
+
+/* Only if there is nothing on stderr. */
+static void test_what_a_rank_printed(void **state)
+{
+    (void)state;
+    struct explain_facts facts = {.what = "x", .rank = 0, .said = "", .printed = "1\n2\n"};
+    expect_part(&facts, "    x\n    its stdout: 1\n    its stdout: 2\nwhat");
+    facts.said = "3\n";
+    expect_part(&facts, "    x\n    its stderr: 3\nwhat");
 }
 
 static void test_nothing_is_known(void **state)
@@ -141,7 +151,7 @@ static const struct row {
      "failure",
      NULL,
      137,
-     {"look at stacks.txt and lines.txt"}},
+     {"hvdrun did not send that SIGKILL: look for a scheduler, a person or the memory killer"}},
     {"pressure",
      {.rank = 0},
      {.pressure = "cpu some avg10=99\nmemory some avg10=50.00\nmemory full avg10=35.20 avg60=1\n"},
@@ -378,10 +388,15 @@ static void test_at_most_20_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_error_of_a_rank),      cmocka_unit_test(test_nccl_and_pytorch),
-        cmocka_unit_test(test_nothing_is_known),        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_old_lines_of_the_kernel), cmocka_unit_test(test_a_lost_host),
-        cmocka_unit_test(test_the_host_of_the_rank),    cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_an_error_of_a_rank),
+        cmocka_unit_test(test_nccl_and_pytorch),
+        cmocka_unit_test(test_what_a_rank_printed),
+        cmocka_unit_test(test_nothing_is_known),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_old_lines_of_the_kernel),
+        cmocka_unit_test(test_a_lost_host),
+        cmocka_unit_test(test_the_host_of_the_rank),
+        cmocka_unit_test(test_variables),
         cmocka_unit_test(test_at_most_20_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,15 @@ static const struct row {
     {"a program that is not Python",
      "step 1\nt: t.c:7: main: Assertion `x > 0' failed.\nc17: 1 process was killed\n",
      "step 1|t: t.c:7: main: Assertion `x > 0' failed."},
+    {"a crash of Python",
+     "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f0 (most recent call "
+     "first):\n"
+     "  File \"/x/ctypes.py\", line 519 in string_at\n  File \"t.py\", line 8 in read_batch\n"
+     "  File \"t.py\", line 20 in <module>\n\nExtension modules: numpy (total: 1)\n",
+     "Fatal Python error: Segmentation fault|File \"/x/ctypes.py\", line 519 in string_at|File "
+     "\"t.py\", line 8 in read_batch"},
+    {"a crash of Python without a stack", "1\nFatal Python error: Segmentation fault\nbye\n",
+     "1|Fatal Python error: Segmentation fault"},
     {"only warnings", "t.py:3: UserWarning: no CUDA\n  warnings.warn(\"no CUDA\")\n",
      "t.py:3: UserWarning: no CUDA|warnings.warn(\"no CUDA\")"},
     {"a long line",
