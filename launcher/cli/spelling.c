@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/spelling.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/suggest.h"
+
+#define NO "--no-"
 
 /* A walk over the spellings, with what all spellings of the current option share. */
 struct walk {
@@ -23,17 +24,19 @@ static int walk_word(void *context, const char *word)
 static int walk_option(struct walk *walk, enum option_id id)
 {
     const struct option_info *info = option_info(id);
-    char name[OPTION_NAME_MAX], word[OPTION_NAME_MAX + 8];
+    char word[sizeof(NO) + OPTION_NAME_MAX] = NO, *name = word + strlen(NO);
     walk->at = (struct spelling){.id = id, .takes_value = true};
     walk->at.fixed = option_is_switch(id) ? "yes" : NULL;
-    snprintf(word, sizeof(word), "--%s", option_name(id, name));
-    int rc = walk_word(walk, word);
+    option_name(id, name);
+    char *plain = name - 2; /* "--NAME" over the end of "--no-" */
+    memset(plain, '-', 2);
+    int rc = walk_word(walk, plain);
     if (rc == 0)
         rc = option_each_spelling(id, walk_word, walk);
     if (rc == 0 && (info->flags & FLAG_NO) != 0) {
         walk->at.fixed = "no";
         walk->at.takes_value = false;
-        snprintf(word, sizeof(word), "--no-%s", name);
+        memcpy(word, NO, strlen(NO));
         rc = walk_word(walk, word);
     }
     return rc;

@@ -54,7 +54,7 @@ enum worker_value {
 enum when { ALWAYS, PMIX, PMI1, INHERITED };
 
 struct rank_variable {
-    const char *name;
+    char name[32]; /* not a pointer: the start of a job compares all names with all variables */
     enum worker_value value;
     enum when when;
 };

@@ -13,10 +13,13 @@
 
 #define VALUE_MAX (1 << 20)
 
-/* In each list a `*` at the end or in front matches any text. */
+/* In each list a `*` at the end or in front matches any text. The names are not pointers, because
+ * every variable meets every name before the first agent is started. */
+#define NAME_SIZE 36
+typedef char name_list[][NAME_SIZE];
 
 /* Rank variables of an outer job, and secrets: never passed on. */
-static const char *const liars[] = {
+static const name_list liars = {
     "PMI_*", "PMI2_*", "PMIX_*", "PRTE_LAUNCHED", "PRTE_MCA_prte_*", "PRTE_MCA_ess*",
     /* Open MPI, MPICH and kin */
     "OMPI_COMM_WORLD_*", "OMPI_MCA_orte_*", "OMPI_MCA_prte_*", "OMPI_MCA_ess*", "OMPI_MCA_pmix",
@@ -35,80 +38,79 @@ static const char *const liars[] = {
     "HVDRUN_HOROVOD_PATH"};
 
 /* Exceptions from `liars`: settings of a library that share the prefix. */
-static const char *const settings[] = {"PMIX_MCA_*", "OMPI_MCA_orte_base_help_aggregate"};
+static const name_list settings = {"PMIX_MCA_*", "OMPI_MCA_orte_base_help_aggregate"};
 
 /* Of the shell or terminal that the launcher runs in. */
-static const char *const session[] = {"BASH_FUNC_*", "OLDPWD", "SSH_*"};
+static const name_list session = {"BASH_FUNC_*", "OLDPWD", "SSH_*"};
 
 /* Screens and sessions of the launcher's own host. */
-static const char *const here[] = {"DISPLAY",
-                                   "WAYLAND_DISPLAY",
-                                   "XAUTHORITY",
-                                   "XDG_SESSION_*",
-                                   "XDG_SEAT*",
-                                   "XDG_VTNR",
-                                   "DBUS_SESSION_BUS_ADDRESS",
-                                   "SSH_AUTH_SOCK",
-                                   "SESSION_MANAGER",
-                                   "GPG_AGENT_INFO",
-                                   "GPG_TTY",
-                                   "WINDOWID",
-                                   "TMUX*",
-                                   "STY",
-                                   "INVOCATION_ID",
-                                   "JOURNAL_STREAM",
-                                   "NOTIFY_SOCKET",
-                                   "PWD",
-                                   "_"};
+static const name_list here = {"DISPLAY",
+                               "WAYLAND_DISPLAY",
+                               "XAUTHORITY",
+                               "XDG_SESSION_*",
+                               "XDG_SEAT*",
+                               "XDG_VTNR",
+                               "DBUS_SESSION_BUS_ADDRESS",
+                               "SSH_AUTH_SOCK",
+                               "SESSION_MANAGER",
+                               "GPG_AGENT_INFO",
+                               "GPG_TTY",
+                               "WINDOWID",
+                               "TMUX*",
+                               "STY",
+                               "INVOCATION_ID",
+                               "JOURNAL_STREAM",
+                               "NOTIFY_SOCKET",
+                               "PWD",
+                               "_"};
 
 /* What each host sets itself: the user, the folder for temporary files, its devices. */
-static const char *const own_names[] = {"HOME",
-                                        "USER",
-                                        "LOGNAME",
-                                        "SHELL",
-                                        "MAIL",
-                                        "HOSTNAME",
-                                        "HOST",
-                                        "TMPDIR",
-                                        "TMP",
-                                        "TEMP",
-                                        "XDG_RUNTIME_DIR",
-                                        "KRB5CCNAME",
-                                        "SLURMD_NODENAME",
-                                        "SLURM_TOPOLOGY_ADDR*",
-                                        "SLURM_CPUS_ON_NODE",
-                                        "SLURM_GPUS_ON_NODE",
-                                        "SLURM_SHARDS_ON_NODE",
-                                        "SLURM_JOB_GPUS",
-                                        "SLURM_STEP_GPUS",
-                                        "*_VISIBLE_DEVICES",
-                                        "GPU_DEVICE_ORDINAL",
-                                        "ZE_AFFINITY_MASK"};
+static const name_list own_names = {"HOME",
+                                    "USER",
+                                    "LOGNAME",
+                                    "SHELL",
+                                    "MAIL",
+                                    "HOSTNAME",
+                                    "HOST",
+                                    "TMPDIR",
+                                    "TMP",
+                                    "TEMP",
+                                    "XDG_RUNTIME_DIR",
+                                    "KRB5CCNAME",
+                                    "SLURMD_NODENAME",
+                                    "SLURM_TOPOLOGY_ADDR*",
+                                    "SLURM_CPUS_ON_NODE",
+                                    "SLURM_GPUS_ON_NODE",
+                                    "SLURM_SHARDS_ON_NODE",
+                                    "SLURM_JOB_GPUS",
+                                    "SLURM_STEP_GPUS",
+                                    "*_VISIBLE_DEVICES",
+                                    "GPU_DEVICE_ORDINAL",
+                                    "ZE_AFFINITY_MASK"};
 
 /* What the launcher says, or the host where the launcher says nothing. */
-static const char *const gap_names[] = {"PATH", "LD_LIBRARY_PATH"};
+static const name_list gap_names = {"PATH", "LD_LIBRARY_PATH"};
 
 /* Everything that a scheduler says, for --keep-scheduler-env. */
-static const char *const scheduler_names[] = {"SLURM_*", "SLURMD_*", "PBS_*", "LSB_*", "LSF_*"};
+static const name_list scheduler_names = {"SLURM_*", "SLURMD_*", "PBS_*", "LSB_*", "LSF_*"};
 
 /* --no-env: enough to find and load a program and to print in the user's language. */
-static const char *const few_names[] = {"PATH",           "HOME", "USER", "LOGNAME",  "SHELL",
-                                        "TERM",           "TZ",   "LANG", "LANGUAGE", "LC_*",
-                                        "LD_LIBRARY_PATH"};
+static const name_list few_names = {"PATH", "HOME", "USER",     "LOGNAME", "SHELL",          "TERM",
+                                    "TZ",   "LANG", "LANGUAGE", "LC_*",    "LD_LIBRARY_PATH"};
 
 static bool matches(const char *pattern, const char *name, size_t length)
 {
-    size_t size = strlen(pattern);
-    if (pattern[size - 1] == '*')
-        return length >= size - 1 && memcmp(pattern, name, size - 1) == 0;
-    if (pattern[0] == '*')
-        return length >= size - 1 && memcmp(pattern + 1, name + length - (size - 1), size - 1) == 0;
-    return length == size && memcmp(pattern, name, size) == 0;
+    size_t same = 0;
+    if (pattern[0] == '*') {
+        size_t size = strlen(pattern + 1);
+        return length >= size && memcmp(pattern + 1, name + length - size, size) == 0;
+    }
+    while (same < length && pattern[same] == name[same])
+        same++;
+    return pattern[same] == '*' || (pattern[same] == '\0' && same == length);
 }
 
-/* Every variable meets every name of a list before the first agent is started: the first byte tells
- * most of them apart. */
-static bool listed(const char *const *list, size_t count, const char *name, size_t length)
+static bool listed(const char (*list)[NAME_SIZE], size_t count, const char *name, size_t length)
 {
     for (size_t i = 0; i < count; i++) {
         bool may_match = list[i][0] == name[0] || list[i][0] == '*';

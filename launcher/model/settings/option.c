@@ -68,14 +68,16 @@ const char *option_group_section(enum option_group group)
     return groups[group].section;
 }
 
+/* Before a job starts, its command line and environment ask for every name many times. */
 const char *option_name(enum option_id id, char out[OPTION_NAME_MAX])
 {
-    snprintf(out, OPTION_NAME_MAX, "%s", infos[id].field);
-    size_t length = strlen(out);
-    if (out[length - 1] == '_')
-        out[--length] = '\0';
-    for (size_t i = 0; i < length; i++)
-        out[i] = out[i] == '_' ? '-' : out[i];
+    const char *field = infos[id].field;
+    size_t length = 0;
+    for (; field[length] != '\0' && length < OPTION_NAME_MAX - 1; length++)
+        out[length] = field[length] == '_' ? '-' : field[length];
+    if (length > 0 && out[length - 1] == '-')
+        length--;
+    out[length] = '\0';
     return out;
 }
 
@@ -142,7 +144,9 @@ int option_each_spelling(enum option_id id, int (*each)(void *context, const cha
         piece = next_piece(&rest, ' ', &length);
         if (piece == NULL)
             return 0;
-        snprintf(spelling, sizeof(spelling), "%.*s", (int)length, piece);
+        length = length < sizeof(spelling) ? length : sizeof(spelling) - 1;
+        memcpy(spelling, piece, length);
+        spelling[length] = '\0';
         rc = each(context, spelling);
     }
     return rc;
