@@ -57,14 +57,15 @@ char *mem_strdup(const char *text)
 char *mem_strndup(const char *text, size_t length)
 {
     size_t used = strnlen(text, length);
-    char *copy = mem_alloc(used + 1);
+    char *copy = mem_resize(NULL, used + 1);
     memcpy(copy, text, used);
+    copy[used] = '\0';
     return copy;
 }
 
 void *mem_dup(const void *bytes, size_t size)
 {
-    void *copy = mem_alloc(size);
+    void *copy = mem_resize(NULL, size);
     if (size > 0)
         memcpy(copy, bytes, size);
     return copy;

@@ -7,10 +7,16 @@
 
 #include "base/mem.h"
 
+/* jansson writes all of it. */
+static void *allocate(size_t size)
+{
+    return mem_resize(NULL, size);
+}
+
 void json_memory_init(void)
 {
     size_t seed = 0;
-    json_set_alloc_funcs(mem_alloc, free);
+    json_set_alloc_funcs(allocate, free);
     if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed) && seed != 0)
         json_object_seed(seed); /* jansson would open /dev/urandom for it */
 }
