@@ -55,25 +55,32 @@ static void copy_limits(struct crew_setup *setup)
 
 /* All jobs of NCCL have the same port for questions if nobody chooses, and then any of them
  * answers. Several workers share the port, so it cannot be held. */
-static void choose_ras_port(struct crew_setup *setup)
+static void choose_ras_port(struct crew_setup *setup, struct port_range clients)
 {
     struct error none_free = ERROR_INIT;
-    int fd AUTO_FD = port_hold(0, &setup->ras_port, &none_free);
+    int fd AUTO_FD = port_hold(clients, 0, &setup->ras_port, &none_free);
     if (fd < 0)
         setup->ras_port = 0;
 }
 
 static int fill_ports(struct crew_setup *setup, struct error *err)
 {
-    if (!setup->prepare->wants_master)
+    const Hvdrun__Prepare *prepare = setup->prepare;
+    bool gpus = setup->config->facts->gpu_driver;
+    if (!gpus && !prepare->wants_master)
         return 0;
-    setup->master_fd = port_hold((int)setup->prepare->master_port, &setup->master_port, err);
+    struct port_range clients = port_range_read();
+    if (gpus)
+        choose_ras_port(setup, clients);
+    if (!prepare->wants_master)
+        return 0;
+    setup->master_fd = port_hold(clients, (int)prepare->master_port, &setup->master_port, err);
     if (setup->master_fd < 0)
         return -1;
-    setup->jax_fd = port_hold(0, &setup->jax_port, err);
+    setup->jax_fd = port_hold(clients, 0, &setup->jax_port, err);
     if (setup->jax_fd < 0)
         return -1;
-    if (!setup->prepare->hold_port) {
+    if (!prepare->hold_port) {
         fd_close(&setup->master_fd);
         fd_close(&setup->jax_fd);
     }
@@ -212,7 +219,6 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
             mem_printf("%s/" DEADLINE_FILE, runtime_dir_path(setup->runtime_dir));
     int apps = crew_apps_fill(&setup->apps, prepare, config->mpi != NULL, &config->post->log, err);
     choose_interfaces(setup); /* by the PATH and HOME of the workers */
-    choose_ras_port(setup);
     if (apps < 0 || fill_ports(setup, err) < 0 || bind_workers(setup, err) < 0)
         return -1;
     if (fill_mpi(setup, mpi_ops, context, err) < 0)

@@ -55,14 +55,10 @@ static void answered(void *context, int gpus)
 
 static struct gpus_ask *ask(struct hello *hello, struct loop *loop, struct helpers *helpers)
 {
-    struct device_list found; /* none is seen, but they may be there and hidden */
-    if (hello->facts->gpus > 0)
+    if (hello->facts->gpus_listed > 0 || !hello->facts->gpu_driver)
         return NULL;
-    gpus_list("", &found);
-    bool known = found.count > 0;
-    device_list_destroy(&found);
     char *program AUTO_FREE = gpus_ask_program("", getenv("PATH"));
-    if (known || program == NULL)
+    if (program == NULL)
         return NULL;
     return gpus_ask_create(loop, helpers, program, GPUS_ASK_LIMIT_MS, answered, hello);
 }

@@ -128,6 +128,16 @@ void node_addresses_destroy(struct node_address *addresses, size_t count)
     free(addresses);
 }
 
+static void read_gpus(struct node_facts *facts)
+{
+    struct device_list gpus;
+    gpus_list("", &gpus);
+    facts->gpus = gpus_seen(&gpus);
+    facts->gpus_listed = (int)gpus.count;
+    facts->gpu_driver = gpus.count > 0 || gpus_have_control("");
+    device_list_destroy(&gpus);
+}
+
 struct node_facts *node_facts_read(void)
 {
     struct node_facts *facts = mem_alloc(sizeof(*facts));
@@ -147,7 +157,7 @@ struct node_facts *node_facts_read(void)
     cpu_set_t *set AUTO_FREE = facts_affinity(&size);
     facts->cpus_allowed = CPU_COUNT_S(size, set);
     facts->cpu_quota = cgroup_cpu_quota();
-    facts->gpus = gpus_count("");
+    read_gpus(facts);
     read_limits(facts);
     facts->address_count = node_addresses_read(&facts->addresses);
     return facts;

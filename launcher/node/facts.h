@@ -38,6 +38,8 @@ struct node_facts {
     int cpus_allowed; /* by affinity */
     int cpu_quota;    /* by the cgroup's CPU quota, rounded up; 0: none */
     int gpus;         /* those that this process sees (gpus.h) */
+    int gpus_listed;  /* seen or not */
+    bool gpu_driver;  /* there are GPUs, or there may be some that gpus.h does not list */
     int gpus_told;    /* by nvidia-smi, where nothing else lists them; all, seen or not */
     long page_size;
     uint64_t memory_bytes;

@@ -187,3 +187,10 @@ int gpus_count(const char *root)
     device_list_destroy(&gpus);
     return count;
 }
+
+bool gpus_have_control(const char *root)
+{
+    char *control AUTO_FREE = mem_printf("%s/dev/nvidiactl", root);
+    char *wsl AUTO_FREE = mem_printf("%s/dev/dxg", root);
+    return access(control, F_OK) == 0 || access(wsl, F_OK) == 0;
+}

@@ -12,6 +12,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "model/binding/device.h"
 
 /* `root` is put in front of /proc, /sys and /dev: "" except in tests. Does not fill in places. */
@@ -29,3 +31,7 @@ int gpus_seen(const struct device_list *gpus);
 
 /* gpus_seen() of gpus_list(); a few system calls where there is none. */
 int gpus_count(const char *root);
+
+/* Is there the control device of NVIDIA's driver, or that of WSL? Then there may be GPUs that
+ * gpus_list() does not find. */
+bool gpus_have_control(const char *root);

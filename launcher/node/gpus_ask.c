@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "io/program.h"
+#include "node/gpus.h"
 
 #define WSL_FOLDER "/usr/lib/wsl/lib"
 #define ANSWER_MAX ((size_t)64 << 10)
@@ -17,16 +18,9 @@ struct gpus_ask {
     void *context;
 };
 
-static bool has_driver(const char *root)
-{
-    char *control AUTO_FREE = mem_printf("%s/dev/nvidiactl", root);
-    char *wsl AUTO_FREE = mem_printf("%s/dev/dxg", root);
-    return access(control, F_OK) == 0 || access(wsl, F_OK) == 0;
-}
-
 char *gpus_ask_program(const char *root, const char *search)
 {
-    if (!has_driver(root))
+    if (!gpus_have_control(root))
         return NULL;
     char *path AUTO_FREE =
         search == NULL ? mem_strdup(WSL_FOLDER) : mem_printf("%s:" WSL_FOLDER, search);

@@ -19,21 +19,16 @@
 #define HIGHEST 65535
 #define TRIES 512
 
-struct range {
-    int first, last;
-};
-
-/* What the kernel hands out to clients; its usual range when it cannot be read. */
-static struct range local_range(void)
+struct port_range port_range_read(void)
 {
-    struct range range = {32768, 60999};
+    struct port_range range = {32768, 60999};
     struct buf text AUTO_BUF = BUF_INIT(128);
     if (fd_read_file("/proc/sys/net/ipv4/ip_local_port_range", &text, NULL) < 0)
         return range;
     char *end = NULL;
     long first = strtol(buf_text(&text), &end, 10), last = strtol(end, NULL, 10);
     if (first > 0 && first <= last && last <= HIGHEST)
-        range = (struct range){(int)first, (int)last};
+        range = (struct port_range){(int)first, (int)last};
     return range;
 }
 
@@ -82,7 +77,7 @@ static unsigned random_number(void)
 }
 
 /* The n-th number from LOWEST up that is outside of `skip`; there are `count_outside()` of them. */
-static int nth_outside(struct range skip, int n)
+static int nth_outside(struct port_range skip, int n)
 {
     int port = LOWEST + n;
     return port < skip.first || skip.last < LOWEST
@@ -90,14 +85,14 @@ static int nth_outside(struct range skip, int n)
                : port + skip.last - (skip.first > LOWEST ? skip.first : LOWEST) + 1;
 }
 
-static int count_outside(struct range skip)
+static int count_outside(struct port_range skip)
 {
     int first = skip.first > LOWEST ? skip.first : LOWEST;
     int inside = skip.last >= first ? skip.last - first + 1 : 0;
     return HIGHEST - LOWEST + 1 - inside;
 }
 
-int port_hold(int wanted, int *port, struct error *err)
+int port_hold(struct port_range clients, int wanted, int *port, struct error *err)
 {
     if (wanted != 0) {
         int fd = hold(wanted);
@@ -106,9 +101,9 @@ int port_hold(int wanted, int *port, struct error *err)
         *port = wanted;
         return fd;
     }
-    struct range skip = local_range();
+    struct port_range skip = clients;
     if (count_outside(skip) < 64)
-        skip = (struct range){0, 0}; /* the whole range is the kernel's: any port has to do */
+        skip = (struct port_range){0, 0}; /* the whole range is the kernel's: any port has to do */
     unsigned start = random_number(), count = (unsigned)count_outside(skip);
     for (unsigned i = 0; i < TRIES; i++) {
         int candidate = nth_outside(skip, (int)((start % count + i) % count));

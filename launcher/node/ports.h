@@ -11,6 +11,14 @@
 
 #include "base/error.h"
 
-/* Holds `wanted` (0: chooses) and returns the descriptor, close-on-exec, to be closed at the end of
- * the job; the number goes to `*port`. -1: it is taken or none is free. */
-int port_hold(int wanted, int *port, struct error *err);
+struct port_range {
+    int first, last;
+};
+
+/* The ports that the kernel hands out to clients; its usual ones if it does not tell. */
+struct port_range port_range_read(void);
+
+/* Holds `wanted` (0: chooses one outside of `clients`) and returns the descriptor, close-on-exec,
+ * to be closed at the end of the job; the number goes to `*port`. -1: it is taken or none is free.
+ */
+int port_hold(struct port_range clients, int wanted, int *port, struct error *err);

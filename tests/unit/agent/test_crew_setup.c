@@ -154,6 +154,26 @@ static void test_several_hosts(void **state)
     bench_close(&bench);
 }
 
+/* NCCL needs a driver of GPUs, and a port costs time. */
+static void test_the_port_of_nccl(void **state)
+{
+    (void)state;
+    struct bench bench;
+    static const struct worker_env_rank rank = {.rank = 1, .cross_rank = 1, .cross_size = 3};
+    struct node_facts with_gpus = facts;
+    bench_open(&bench, "", true, false);
+    expect(&bench, "NCCL_RAS_ADDR", NULL);
+    bench_close(&bench);
+    with_gpus.gpu_driver = true;
+    bench_prepare(&bench);
+    bench.config.facts = &with_gpus;
+    bench_fill(&bench, prepare_of("", true, false), &rank);
+    char *address AUTO_FREE = mem_printf("localhost:%d", bench.setup.ras_port);
+    assert_in_range(bench.setup.ras_port, 1024, 65535);
+    expect(&bench, "NCCL_RAS_ADDR", address);
+    bench_close(&bench);
+}
+
 static void test_a_driver_that_says_no_addresses(void **state)
 {
     (void)state;
@@ -331,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_several_hosts),
+        cmocka_unit_test(test_the_port_of_nccl),
         cmocka_unit_test(test_a_driver_that_says_no_addresses),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_environment_of_the_host),

@@ -68,6 +68,21 @@ static void test_none(void **state)
     assert_int_equal(gpus_count(root), 0);
 }
 
+static void test_control_devices(void **state)
+{
+    const char *root = ((struct machine_root *)*state)->path;
+    assert_false(gpus_have_control(root));
+    put_device(root, "dxg");
+    assert_true(gpus_have_control(root));
+}
+
+static void test_control_device_of_nvidia(void **state)
+{
+    const char *root = ((struct machine_root *)*state)->path;
+    put_device(root, "nvidiactl");
+    assert_true(gpus_have_control(root));
+}
+
 /* The driver's own list. The minor numbers need not follow the PCI addresses. */
 static void test_nvidia(void **state)
 {
@@ -199,6 +214,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_none, open_root, close_root),
+        cmocka_unit_test_setup_teardown(test_control_devices, open_root, close_root),
+        cmocka_unit_test_setup_teardown(test_control_device_of_nvidia, open_root, close_root),
         cmocka_unit_test_setup_teardown(test_nvidia, open_root, close_root),
         cmocka_unit_test_setup_teardown(test_container, open_root, close_root),
         cmocka_unit_test_setup_teardown(test_files_made_later, open_root, close_root),

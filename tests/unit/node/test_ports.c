@@ -43,7 +43,7 @@ static void test_held_port(void **state)
     (void)state;
     struct error err = ERROR_INIT;
     int port = 0, again = 0;
-    int held = port_hold(0, &port, &err);
+    int held = port_hold(port_range_read(), 0, &port, &err);
     assert_true(held >= 0);
     assert_true(fcntl(held, F_GETFD) & FD_CLOEXEC);
     struct buf range AUTO_BUF = BUF_INIT(256);
@@ -53,7 +53,7 @@ static void test_held_port(void **state)
     assert_true(port >= 1024 && port <= 65535 && (port < first || port > last));
 
     assert_int_equal(other(AF_INET, port, false, true), -1); /* a program without the option */
-    assert_int_equal(port_hold(port, &again, &err), -1);     /* another launcher */
+    assert_int_equal(port_hold(port_range_read(), port, &again, &err), -1); /* another launcher */
     assert_non_null(strstr(err.text, "cannot reserve port"));
     assert_int_equal(err.errnum, EADDRINUSE);
 
@@ -68,7 +68,7 @@ static void test_held_port(void **state)
         close(listener);
     }
     close(held);
-    held = port_hold(port, &again, &err); /* free again */
+    held = port_hold(port_range_read(), port, &again, &err); /* free again */
     assert_true(held >= 0);
     assert_int_equal(again, port);
     close(held);
@@ -79,15 +79,15 @@ static void test_taken_ports(void **state)
     (void)state;
     struct error err = ERROR_INIT;
     int port = 0, again = 0;
-    int held = port_hold(0, &port, &err);
+    int held = port_hold(port_range_read(), 0, &port, &err);
     close(held);
     int listener = other(AF_INET, port, true, true);
     assert_true(listener >= 0);
-    assert_int_equal(port_hold(port, &again, &err), -1);
+    assert_int_equal(port_hold(port_range_read(), port, &again, &err), -1);
     close(listener);
     listener = other(AF_INET6, port, true, true);
     if (listener >= 0) {
-        assert_int_equal(port_hold(port, &again, &err), -1);
+        assert_int_equal(port_hold(port_range_read(), port, &again, &err), -1);
         close(listener);
     }
 }
@@ -97,7 +97,7 @@ static void test_many(void **state)
     (void)state;
     int fds[40], ports[40];
     for (int i = 0; i < 40; i++) {
-        fds[i] = port_hold(0, &ports[i], NULL);
+        fds[i] = port_hold(port_range_read(), 0, &ports[i], NULL);
         assert_true(fds[i] >= 0);
         for (int j = 0; j < i; j++)
             assert_int_not_equal(ports[i], ports[j]);
