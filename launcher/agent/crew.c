@@ -31,7 +31,7 @@ struct crew {
     int count, spawned, live, finished;
     struct worker_pids pids;
     struct oom_watch *oom;
-    struct crew_progress *progress; /* since START; NULL: there is no runtime folder */
+    struct crew_progress *progress; /* since READY; NULL: there is no runtime folder */
     struct loop_timer *slice;
     bool ready;   /* READY did not say no */
     bool started; /* START has come */
@@ -95,6 +95,25 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
     worker_pids_init(&crew->pids, crew->workers, count);
 }
 
+static void open_progress(struct crew *crew)
+{
+    uint32_t *seats AUTO_FREE = mem_array((size_t)crew->count, sizeof(*seats));
+    for (int i = 0; i < crew->count; i++)
+        seats[i] = crew->workers[i].seat;
+    crew->progress =
+        crew_progress_create(&crew->config, crew_folder(crew), seats, (size_t)crew->count);
+}
+
+/* What can be done while the driver waits for READY of all nodes. */
+static void open_watches(struct crew *crew)
+{
+    struct link *link = post_link(&crew->post);
+    if (link != NULL)
+        link_flush(link);
+    crew->oom = oom_watch_create();
+    open_progress(crew);
+}
+
 struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prepare)
 {
     static const struct mpi_job_ops mpi_ops = {.signal = ops_signal, .pid = ops_pid};
@@ -112,6 +131,8 @@ struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prep
     }
     crew->ready = result == 0;
     crew_ready_send(&crew->post, &crew->setup, result < 0 ? &err : NULL);
+    if (crew->ready)
+        open_watches(crew);
     return crew;
 }
 
@@ -181,23 +202,12 @@ static void spawn_slice(void *context)
         loop_timer_set(crew->slice, 0);
 }
 
-static void open_progress(struct crew *crew)
-{
-    uint32_t *seats AUTO_FREE = mem_array((size_t)crew->count, sizeof(*seats));
-    for (int i = 0; i < crew->count; i++)
-        seats[i] = crew->workers[i].seat;
-    crew->progress =
-        crew_progress_create(&crew->config, crew_folder(crew), seats, (size_t)crew->count);
-}
-
 void crew_start(struct crew *crew, const Hvdrun__Start *start)
 {
     if (crew->started || !crew->ready || crew->stopped)
         return;
     crew->started = true;
     crew_setup_env(&crew->setup, start);
-    crew->oom = oom_watch_create();
-    open_progress(crew);
     crew->slice = loop_timer_create(crew->config.loop, spawn_slice, crew);
     spawn_slice(crew);
 }
