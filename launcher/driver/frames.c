@@ -24,7 +24,7 @@ static int take_hello(struct job *job, struct node_link *node, const struct agen
 }
 
 /* The frames of all kinds of job; each kind adds its own. */
-static const struct frame_rule common[FRAME_RULES] = {
+static const struct frame_rule common[FRAME_TYPES] = {
     [FRAME_HELLO] = {take_hello, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SUSPENDED] = {suspension_answered, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SIGNALLED] = {user_signals_frame, EPOCHS_ALL, NODE_STARTING, false},
@@ -77,6 +77,8 @@ static bool is_late(const struct job *job, const struct frame_rule *rule, uint32
 int frames_take(struct job *job, struct node_link *node, const struct frame_header *header,
                 const uint8_t *body)
 {
+    if (header->type >= FRAME_TYPES)
+        return -1;
     const struct frame_rule *rule = rule_of(job, header->type);
     struct agent_frame frame = {header->type, header->epoch, body, header->length};
     if (rule->take == NULL || (!job->kind->many_epochs && node->state < rule->least))

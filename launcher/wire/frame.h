@@ -60,6 +60,7 @@ enum frame_type {
 #define FRAME_ENUM(name, number) name = (number),
     FRAME_LIST(FRAME_ENUM)
 #undef FRAME_ENUM
+        FRAME_TYPES /* one more than the last */
 };
 
 struct frame_header {

@@ -357,7 +357,7 @@ static void print(const struct job *job)
         print_plain(job, &text);
 }
 
-static const struct frame_rule frames[FRAME_RULES] = {
+static const struct frame_rule frames[FRAME_TYPES] = {
     [FRAME_TERMINATE] = {user_signals_terminate, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_CHECKED] = {take_checked, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_PROBED] = {take_probed, EPOCHS_ALL, NODE_STARTING, false},

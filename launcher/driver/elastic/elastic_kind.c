@@ -366,7 +366,7 @@ static int take_notified(struct job *job, struct node_link *node, const struct a
     return 0;
 }
 
-static const struct frame_rule frames[FRAME_RULES] = {
+static const struct frame_rule frames[FRAME_TYPES] = {
     [FRAME_READY] = {take_ready, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_TERMINATE] = {take_terminate, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_NOTIFIED] = {take_notified, EPOCHS_ALL, NODE_STARTING, false},

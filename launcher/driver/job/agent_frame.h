@@ -34,5 +34,3 @@ struct frame_rule {
     enum node_state least;
     bool placed; /* dropped if the node is not in the present plan: it has no workers */
 };
-
-#define FRAME_RULES (UINT8_MAX + 1) /* rules are found by type */

@@ -17,7 +17,7 @@ struct job_kind {
     bool many_epochs; /* after a loss it continues in another epoch */
     bool has_workers; /* false: its only result is what it prints */
     int64_t node_timeout_ms;
-    const struct frame_rule *frames; /* FRAME_RULES of them: what only agents of this kind send;
+    const struct frame_rule *frames; /* FRAME_TYPES of them: what only agents of this kind send;
                                         never NULL */
 
     /* Start and end. `create` comes when all parts exist; -1: the job cannot start. */

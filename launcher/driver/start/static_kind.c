@@ -210,7 +210,7 @@ static void aborted(struct job *job, const struct exit_event *event, const char 
         mem_printf("rank %d on %s aborted the job", event->seat, job_seat_host(job, event->seat)));
 }
 
-static const struct frame_rule frames[FRAME_RULES] = {
+static const struct frame_rule frames[FRAME_TYPES] = {
     [FRAME_READY] = {bringup_ready, EPOCHS_PRESENT, NODE_STARTING, false},
     [FRAME_TERMINATE] = {user_signals_terminate, EPOCHS_ALL, NODE_STARTING, false},
 };

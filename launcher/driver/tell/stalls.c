@@ -10,7 +10,7 @@
 #define NAME_SHOWN 120
 
 struct stall_list {
-    struct stall items[STALLS_MAX];
+    struct stall *items; /* most jobs have none */
     int count;
 };
 
@@ -33,6 +33,7 @@ void stall_list_destroy(struct stall_list *list)
         return;
     for (int i = 0; i < list->count; i++)
         stall_clear(&list->items[i]);
+    free(list->items);
     free(list);
 }
 
@@ -74,6 +75,7 @@ const struct stall *stall_list_add(struct stall_list *list, const struct stall *
     if (old != NULL)
         old->over = true;
     make_room(list);
+    list->items = mem_resize_array(list->items, (size_t)list->count + 1, sizeof(*list->items));
     list->items[list->count] = *stall;
     list->items[list->count].period = stall->seconds; /* it is reported for the first time */
     return &list->items[list->count++];

@@ -37,7 +37,8 @@ struct stall_list;
 struct stall_list *stall_list_create(void);
 void stall_list_destroy(struct stall_list *list); /* accepts NULL */
 
-/* Takes what `stall` owns. It replaces the last report of this seat about the same set and name. */
+/* Takes what `stall` owns. It replaces the last report of this seat about the same set and name.
+ * The result is valid until the next change of the list. */
 const struct stall *stall_list_add(struct stall_list *list, const struct stall *stall);
 void stall_list_over(struct stall_list *list, int seat, uint32_t set);
 void stall_list_all_over(struct stall_list *list); /* another epoch begins */

@@ -31,7 +31,7 @@ static int take_checked(struct job *job, struct node_link *node, const struct ag
     return 0;
 }
 
-static const struct frame_rule own[FRAME_RULES] = {
+static const struct frame_rule own[FRAME_TYPES] = {
     [FRAME_READY] = {take_ready, EPOCHS_PRESENT, NODE_UP, false},
     [FRAME_CHECKED] = {take_checked, EPOCHS_ALL, NODE_STARTING, true},
 };
