@@ -193,6 +193,9 @@ struct node_env *node_env_create(const struct node_env_job *job)
     put_defaults(env);
     no_proxy_put(&env->no_proxy, job->rendezvous_addr, job->master_addr, &env->table, &env->owned);
     reserve_rank_variables(env);
+    env->has_status = env_table_value(&env->table, STATUS_URL) != NULL ||
+                      env_table_value(&env->table, STATUS_TOKEN) != NULL ||
+                      env_table_value(&env->table, STATUS_CA_CERT) != NULL;
     return env;
 }
 

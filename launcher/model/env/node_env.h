@@ -70,7 +70,13 @@ struct node_env {
     bool own_tcp;                    /* one of them is ours */
     const char *package_folder;      /* of hvdrun's Python package; NULL: not in PYTHONPATH */
     size_t python_path;              /* a slot */
+    bool has_status;                 /* the environment has a status endpoint of Kubeflow */
 };
+
+/* What a client of that endpoint reads. */
+#define STATUS_URL "KUBEFLOW_TRAINER_SERVER_URL="
+#define STATUS_TOKEN "KUBEFLOW_TRAINER_SERVER_TOKEN="
+#define STATUS_CA_CERT "KUBEFLOW_TRAINER_SERVER_CA_CERT="
 
 struct node_env *node_env_create(const struct node_env_job *job);
 void node_env_destroy(struct node_env *env); /* accepts NULL */

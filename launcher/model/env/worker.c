@@ -144,28 +144,31 @@ static void put_hints(struct worker_vars *vars, const struct node_env *env, char
     }
 }
 
+/* Of the user's -x and the like: node_env has looked at the names that the table has. */
+static bool has_status(const struct worker_vars *vars, const struct node_env *env)
+{
+    for (size_t i = env->table.count; i < vars->count; i++) {
+        const char *pair = vars->items[i];
+        if (pair != NULL && (strncmp(pair, STATUS_URL, strlen(STATUS_URL)) == 0 ||
+                             strncmp(pair, STATUS_TOKEN, strlen(STATUS_TOKEN)) == 0 ||
+                             strncmp(pair, STATUS_CA_CERT, strlen(STATUS_CA_CERT)) == 0))
+            return true;
+    }
+    return env->has_status;
+}
+
 /* A client needs all of its variables from one source. Someone else's may lack the certificate or
  * switch the client off. */
 static void put_status(struct worker_vars *vars, const struct node_env *env,
                        const struct worker_env_rank *rank)
 {
-    static const char *const names[] = {
-        "KUBEFLOW_TRAINER_SERVER_URL=", "KUBEFLOW_TRAINER_SERVER_TOKEN=",
-        "KUBEFLOW_TRAINER_SERVER_CA_CERT="};
-    if (rank->status_url == NULL || rank->status_token == NULL)
+    if (rank->status_url == NULL || rank->status_token == NULL || has_status(vars, env))
         return;
-    for (size_t i = 0; i < vars->count; i++) {
-        for (size_t name = 0; name < sizeof(names) / sizeof(names[0]); name++) {
-            if (vars->items[i] != NULL &&
-                strncmp(vars->items[i], names[name], strlen(names[name])) == 0)
-                return;
-        }
-    }
-    const char *values[] = {rank->status_url, rank->status_token};
+    char *const pairs[] = {mem_printf(STATUS_URL "%s", rank->status_url),
+                           mem_printf(STATUS_TOKEN "%s", rank->status_token)};
     for (size_t i = 0; i < 2; i++) {
-        char *pair = mem_printf("%s%s", names[i], values[i]);
-        strv_add_take(&vars->owned, pair);
-        put(vars, env, pair);
+        strv_add_take(&vars->owned, pairs[i]);
+        put(vars, env, pairs[i]);
     }
 }
 
