@@ -6,12 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/fd.h"
 #include "base/mem.h"
 #include "transport/dial.h"
+#include "transport/ssh/connection.h"
 #include "transport/ssh/fallback.h"
-#include "transport/ssh/login.h"
-#include "transport/ssh/proxy.h"
 #include "transport/ssh/stream.h"
 
 struct ssh_call {
@@ -27,20 +25,11 @@ struct ssh_call {
     struct ssh_wanted wanted; /* what the job says about the host */
     struct ssh_question *question;
     const struct ssh_config *config; /* borrowed from the queries; NULL: not known yet */
-    bool has_keys;                   /* they have been looked for; `keys` can still be NULL */
-    struct ssh_keys *keys;
-    char *no_keys;       /* why there are none */
-    char *strict_remedy; /* NULL: unknown host keys are accepted */
     struct resolve_request *resolving;
     struct resolve_result *addresses;
     char *server; /* what the window counts it under */
 
-    struct dial *dial;
-    int fd; /* of our own TCP connection */
-    char peer[64];
-    struct ssh_proxy *proxy;
-    struct ssh_host_config host;
-    struct ssh_login *login;
+    struct ssh_connection *connection;
     int retries;
     struct loop_timer *rest; /* until the next try */
 
@@ -56,23 +45,18 @@ static void set_stage(struct ssh_call *call, enum transport_stage stage)
     call->events->stage(call->events_context, stage);
 }
 
-static void note(struct ssh_call *call, const char *line)
+static void note(void *context, const char *line)
 {
+    struct ssh_call *call = context;
     call->events->note(call->events_context, LOG_INFO, line);
 }
 
-/* Connection and login, whatever has been reached of them. The stream first: it lives on both. */
+/* The stream first: it lives on the connection. */
 static void close_connection(struct ssh_call *call)
 {
     ssh_stream_destroy(call->stream);
     call->stream = NULL;
-    ssh_login_destroy(call->login);
-    call->login = NULL;
-    dial_cancel(call->dial);
-    call->dial = NULL;
-    fd_close(&call->fd);
-    ssh_proxy_destroy(call->proxy);
-    call->proxy = NULL;
+    ssh_connection_close(call->connection);
 }
 
 /* Its place in the window is for others now. */
@@ -143,8 +127,9 @@ static void start_program(struct ssh_call *call)
         fail(call, STAGE_CONNECT, err.text);
 }
 
-static void fall_back(struct ssh_call *call, const char *why)
+static void fall_back(void *context, const char *why)
 {
+    struct ssh_call *call = context;
     char line[512];
     snprintf(line, sizeof(line), "hvdrun uses the ssh program for this host: %s", why);
     close_connection(call);
@@ -161,8 +146,9 @@ static void stream_up(void *context, int fd)
 {
     struct ssh_call *call = context;
     struct transport_stream stream = {.read_fd = fd, .write_fd = fd};
-    snprintf(stream.peer, sizeof(stream.peer), "%s", call->peer);
-    if (call->config != NULL && call->peer[0] != '\0')
+    const char *peer = ssh_connection_peer(call->connection);
+    snprintf(stream.peer, sizeof(stream.peer), "%s", peer);
+    if (call->config != NULL && peer[0] != '\0')
         stream.peer_port = call->config->port;
     leave_window(call);
     call->events->up(call->events_context, &stream);
@@ -175,8 +161,9 @@ static void stream_line(void *context, const char *line)
     call->events->note(call->events_context, is_up ? LOG_NOTICE : LOG_INFO, line);
 }
 
-static void start_stream(struct ssh_call *call)
+static void start_stream(void *context)
 {
+    struct ssh_call *call = context;
     static const struct ssh_stream_events events = {.stage = forward_stage,
                                                     .up = stream_up,
                                                     .failed = forward_failed,
@@ -185,8 +172,9 @@ static void start_stream(struct ssh_call *call)
     struct error err = ERROR_INIT;
     set_stage(call, STAGE_START);
     call->stream = ssh_stream_create(call->shared->settings->room, call->shared->module,
-                                     ssh_login_session(call->login), call->host.fd,
-                                     call->target->node, &events, call, &err);
+                                     ssh_connection_session(call->connection),
+                                     ssh_connection_fd(call->connection), call->target->node,
+                                     &events, call, &err);
     if (call->stream == NULL)
         fail(call, STAGE_START, err.text);
 }
@@ -199,8 +187,9 @@ static void rest_over(void *context)
 }
 
 /* The server (or the jump host) has too many half-open logins: later, and fewer at once. */
-static void try_again(struct ssh_call *call, const char *why)
+static void try_again(void *context, const char *why)
 {
+    struct ssh_call *call = context;
     if (call->retries == SSH_RETRIES_MAX) {
         char line[512];
         snprintf(line, sizeof(line), "%s (tried %d times)", why, call->retries + 1);
@@ -219,151 +208,17 @@ static void try_again(struct ssh_call *call, const char *why)
     loop_timer_set(call->rest, ssh_retry_delay_ms(call->retries, random));
 }
 
-/* A proxy that could not connect ends just like a server that cuts us off. */
-static void proxy_cut(struct ssh_call *call, const char *why)
-{
-    const char *last = ssh_proxy_last_line(call->proxy);
-    AUTO_FREE char *line = mem_printf("the proxy ended: %s", last);
-    if (ssh_proxy_was_cut(call->proxy))
-        try_again(call, why);
-    else
-        fail(call, STAGE_CONNECT, line);
-}
-
-static void login_state(void *context, enum ssh_state state)
+static void logged_in(void *context)
 {
     struct ssh_call *call = context;
-    if (state == SSH_STATE_CHANNEL) {
-        ssh_ticket_logged_in(call->ticket);
-        ssh_shared_schedule(call->shared);
-    }
-    set_stage(call, ssh_login_stage(state));
-}
-
-/* The module goes through several states at once, so the last one that it reported may be old. */
-static void login_failed(struct ssh_call *call, const char *why)
-{
-    const struct ssh_module *module = call->shared->module;
-    enum transport_stage stage = ssh_login_stage(module->reached(ssh_login_session(call->login)));
-    fail(call, stage, why);
-}
-
-static void login_done(void *context, enum ssh_state state, const char *why)
-{
-    struct ssh_call *call = context;
-    if (state == SSH_STATE_OPEN) {
-        ssh_ticket_logged_in(call->ticket);
-        ssh_shared_schedule(call->shared);
-        note(call, call->shared->module->summary(ssh_login_session(call->login)));
-        start_stream(call);
-    } else if (state == SSH_STATE_FALLBACK) {
-        fall_back(call, why);
-    } else if (state == SSH_STATE_AGAIN) {
-        if (call->proxy != NULL)
-            proxy_cut(call, why);
-        else
-            try_again(call, why);
-    } else {
-        login_failed(call, why);
-    }
-}
-
-static void log_in(struct ssh_call *call, int fd)
-{
-    static const struct ssh_login_events events = {.state = login_state, .done = login_done};
-    const struct ssh_config *config = call->config;
-    bool alias = config->host_key_alias != NULL;
-    const struct ssh_settings *settings = call->shared->settings;
-    enum ssh_host_policy policy = ssh_settings_policy(settings, config);
-    if (call->strict_remedy == NULL && policy == SSH_HOST_STRICT)
-        call->strict_remedy = ssh_settings_strict_remedy(settings, config);
-    call->host = (struct ssh_host_config){
-        .fd = fd,
-        .name = alias ? config->host_key_alias : config->host_name,
-        .address = call->proxy != NULL ? NULL : call->peer,
-        .port = alias ? 22 : config->port,
-        .user = config->user,
-        .keys = call->keys,
-        .no_keys = call->no_keys,
-        .known_files = call->shared->known_files,
-        .known_hosts = strv_items(&config->known_hosts),
-        .policy = policy,
-        .strict_remedy = call->strict_remedy,
-        .hash_names = config->hash_names,
-        .command = BOOT_COMMAND,
-    };
-    set_stage(call, STAGE_HANDSHAKE);
-    call->login = ssh_login_start(call->shared->loop, call->shared->module, &call->host,
-                                  settings->room->limit_ms, &events, call);
-    ssh_shared_idle(call->shared);
-}
-
-static void take_keys(struct ssh_call *call)
-{
-    const struct ssh_identity identity =
-        ssh_identities_find(call->shared->identities, call->config);
-    for (size_t i = 0; identity.notes != NULL && i < identity.notes->count; i++)
-        note(call, identity.notes->items[i]);
-    call->has_keys = true;
-    call->keys = identity.keys;
-    if (identity.keys == NULL)
-        call->no_keys = mem_strdup(identity.why);
-}
-
-/* Opening libssh2 and the keys takes some milliseconds. The server takes more until it says its
- * first word, so the first connection is made before. */
-static void log_in_with_keys(struct ssh_call *call)
-{
-    const char *why_not = ssh_shared_open_module(call->shared);
-    if (why_not != NULL) {
-        fall_back(call, why_not);
-        return;
-    }
-    if (!call->has_keys)
-        take_keys(call);
-    log_in(call, call->proxy != NULL ? ssh_proxy_fd(call->proxy) : call->fd);
-}
-
-static void dialled(void *context, const struct dial_result *result)
-{
-    struct ssh_call *call = context;
-    call->dial = NULL;
-    if (result->fd < 0) {
-        fail(call, STAGE_CONNECT, result->why);
-        return;
-    }
-    call->fd = result->fd;
-    snprintf(call->peer, sizeof(call->peer), "%s", result->peer);
-    log_in_with_keys(call);
-}
-
-static void connect_proxy(struct ssh_call *call)
-{
-    const struct ssh_settings *settings = call->shared->settings;
-    struct strv argv AUTO_STRV = STRV_INIT;
-    struct error err = ERROR_INIT;
-    if (ssh_proxy_argv(call->config, call->wanted.host, settings->config_file, &argv, &err) == 0)
-        call->proxy =
-            ssh_proxy_start(call->shared->loop, settings->room->helpers, strv_items(&argv), &err);
-    if (call->proxy == NULL)
-        fail(call, STAGE_CONNECT, err.text);
-    else
-        log_in_with_keys(call);
+    ssh_ticket_logged_in(call->ticket);
+    ssh_shared_schedule(call->shared);
 }
 
 static void connect_host(struct ssh_call *call)
 {
-    const struct ssh_config *config = call->config;
-    int64_t limit_ms = call->shared->settings->room->limit_ms;
     set_stage(call, STAGE_CONNECT);
-    if (call->addresses == NULL) {
-        connect_proxy(call);
-        return;
-    }
-    if (config->connect_timeout_s > 0 && config->connect_timeout_s < limit_ms / 1000)
-        limit_ms = (int64_t)config->connect_timeout_s * 1000;
-    call->dial = dial_start(call->shared->loop, call->addresses, config->port, "sshd", limit_ms,
-                            ssh_settings_silence_ms(call->shared->settings), dialled, call);
+    ssh_connection_open(call->connection, call->config, call->addresses);
 }
 
 static void resolved(void *context, const struct resolve_result *result)
@@ -426,6 +281,13 @@ static void ask_config(struct ssh_call *call)
 struct ssh_call *ssh_call_create(struct ssh_shared *shared, const struct transport_target *target,
                                  const struct transport_events *events, void *events_context)
 {
+    static const struct ssh_connection_events connection_events = {.stage = forward_stage,
+                                                                   .note = note,
+                                                                   .logged_in = logged_in,
+                                                                   .open = start_stream,
+                                                                   .failed = forward_failed,
+                                                                   .dropped = try_again,
+                                                                   .not_ours = fall_back};
     struct ssh_call *call = mem_alloc(sizeof(*call));
     *call = (struct ssh_call){.shared = shared,
                               .target = target,
@@ -433,8 +295,8 @@ struct ssh_call *ssh_call_create(struct ssh_shared *shared, const struct transpo
                               .events = events,
                               .events_context = events_context,
                               .go = ask_config,
-                              .stage = STAGE_WAITING,
-                              .fd = -1};
+                              .stage = STAGE_WAITING};
+    call->connection = ssh_connection_create(shared, call->wanted.host, &connection_events, call);
     call->ticket = ssh_ticket_create(shared->window, call);
     call->rest = loop_timer_create(shared->loop, rest_over, call);
     return call;
@@ -446,6 +308,7 @@ void ssh_call_destroy(struct ssh_call *call)
         return;
     ssh_fallback_destroy(call->fallback);
     close_connection(call);
+    ssh_connection_destroy(call->connection);
     if (call->ticket != NULL)
         leave_window(call);
     ssh_question_destroy(call->question);
@@ -453,8 +316,6 @@ void ssh_call_destroy(struct ssh_call *call)
     loop_timer_destroy(call->rest);
     free(call->addresses);
     free(call->server);
-    free(call->no_keys);
-    free(call->strict_remedy);
     free(call);
 }
 
