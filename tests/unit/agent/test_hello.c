@@ -15,16 +15,12 @@
 #include "agent/hello.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/reaper.h"
-#include "loop_fixture.h"
+#include "helpers_fixture.h"
 #include "wire/control.pb-c.h"
 
 /* An agent that has just begun, and a driver that waits for its HELLO. */
 struct fixture {
-    struct loop *loop;
-    struct loop_signals *signals;
-    struct reaper *reaper;
-    struct helpers *helpers;
+    struct helper_loop children;
     struct link *driver;
     struct post post;
     struct node_facts facts;
@@ -41,7 +37,7 @@ static void take_frame(void *context, const struct frame_header *header, const u
     assert_null(f->heard); /* once */
     f->heard = hvdrun__agent_hello__unpack(NULL, header->length, body);
     assert_non_null(f->heard);
-    loop_stop(f->loop);
+    loop_stop(f->children.loop);
 }
 
 static void ignore_frame(void *context, const struct frame_header *header, const uint8_t *body)
@@ -54,40 +50,22 @@ static void ignore_end(void *context, const char *reason)
     (void)context, (void)reason;
 }
 
-static void on_exit_of(void *context, const struct reaper_exit *exit)
-{
-    struct fixture *f = context;
-    helpers_exited(f->helpers, exit);
-}
-
-static void on_signal(void *context, int signal, int sender)
-{
-    struct fixture *f = context;
-    (void)signal, (void)sender;
-    reaper_collect(f->reaper);
-}
-
 static int setup(void **state)
 {
     static const struct link_ops agent_ops = {.frame = ignore_frame, .closed = ignore_end};
     static const struct link_ops driver_ops = {.frame = take_frame, .closed = ignore_end};
-    static const int signals[] = {SIGCHLD, 0};
     static struct fixture f;
     int pair[2];
-    f = (struct fixture){.loop = loop_create(NULL),
-                         .helpers = helpers_create(),
-                         .path = mem_strdup(getenv("PATH")),
-                         .folder = "/tmp/hvdrun-hello-XXXXXX"};
+    f = (struct fixture){.path = mem_strdup(getenv("PATH")), .folder = "/tmp/hvdrun-hello-XXXXXX"};
+    helper_loop_open(&f.children);
     if (fd_socketpair(pair) < 0 || mkdtemp(f.folder) == NULL)
         return -1;
     snprintf(f.program, sizeof(f.program), "%s/nvidia-smi", f.folder);
-    f.reaper = reaper_create(on_exit_of, &f);
-    f.signals = loop_signals_create(f.loop, signals, on_signal, &f, NULL);
-    post_init(&f.post, link_create(f.loop, pair[0], pair[0], &agent_ops, NULL, NULL));
-    f.driver = link_create(f.loop, pair[1], pair[1], &driver_ops, &f, NULL);
+    post_init(&f.post, link_create(f.children.loop, pair[0], pair[0], &agent_ops, NULL, NULL));
+    f.driver = link_create(f.children.loop, pair[1], pair[1], &driver_ops, &f, NULL);
     setenv("PATH", f.folder, 1);
     *state = &f;
-    return f.signals == NULL ? -1 : 0;
+    return 0;
 }
 
 static int teardown(void **state)
@@ -99,11 +77,8 @@ static int teardown(void **state)
     hello_destroy(NULL);
     link_destroy(f->driver);
     link_destroy(f->post.link);
-    run_turns(f->loop, 2);
-    loop_signals_destroy(f->signals);
-    reaper_destroy(f->reaper);
-    helpers_destroy(f->helpers);
-    loop_destroy(f->loop);
+    run_turns(f->children.loop, 2);
+    helper_loop_close(&f->children);
     if (f->heard != NULL)
         hvdrun__agent_hello__free_unpacked(f->heard, NULL);
     unlink(f->program);
@@ -120,8 +95,8 @@ static void put_program(struct fixture *f, const char *script)
 
 static void expect_hello(struct fixture *f)
 {
-    f->hello = hello_create(f->loop, f->helpers, &f->post, &f->facts);
-    run_loop(f->loop);
+    f->hello = hello_create(f->children.loop, f->children.helpers, &f->post, &f->facts);
+    run_loop(f->children.loop);
     assert_non_null(f->heard);
 }
 

@@ -21,14 +21,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/reaper.h"
-#include "loop_fixture.h"
+#include "helpers_fixture.h"
 
 struct fixture {
-    struct loop *loop;
-    struct loop_signals *signals;
-    struct reaper *reaper;
-    struct helpers *helpers;
+    struct helper_loop children;
     struct preempt *preempt;
     struct log log;
     char folder[32];
@@ -41,19 +37,6 @@ struct fixture {
     bool destroy_in_notice;
 };
 
-static void on_exit_of_child(void *context, const struct reaper_exit *exit)
-{
-    struct fixture *f = context;
-    helpers_exited(f->helpers, exit);
-}
-
-static void on_signal(void *context, int signal, int sender)
-{
-    struct fixture *f = context;
-    (void)signal, (void)sender;
-    reaper_collect(f->reaper);
-}
-
 static void on_log(void *context, enum log_level level, const char *line)
 {
     struct fixture *f = context;
@@ -62,7 +45,7 @@ static void on_log(void *context, enum log_level level, const char *line)
     buf_printf(&f->warnings, "%s\n", line);
     f->warning_count++;
     if (f->warning_count == f->stop_at_warning)
-        loop_stop(f->loop);
+        loop_stop(f->children.loop);
 }
 
 static void on_notice(void *context, bool has_deadline, int64_t within_ms, const char *why)
@@ -77,18 +60,13 @@ static void on_notice(void *context, bool has_deadline, int64_t within_ms, const
         f->preempt = NULL;
     }
     if (f->notices == f->stop_at_notice)
-        loop_stop(f->loop);
+        loop_stop(f->children.loop);
 }
 
 static int setup(void **state)
 {
-    static const int signals[] = {SIGCHLD, 0};
     struct fixture *f = mem_alloc(sizeof(*f));
-    f->loop = loop_create(NULL);
-    f->helpers = helpers_create();
-    f->reaper = reaper_create(on_exit_of_child, f);
-    f->signals = loop_signals_create(f->loop, signals, on_signal, f, NULL);
-    assert_non_null(f->signals);
+    helper_loop_open(&f->children);
     f->log = (struct log){.level = LOG_DEBUG, .emit = on_log, .context = f};
     buf_init(&f->warnings, 1 << 20);
     snprintf(f->folder, sizeof(f->folder), "/tmp/preempt-XXXXXX");
@@ -108,14 +86,8 @@ static int teardown(void **state)
     struct fixture *f = *state;
     preempt_destroy(f->preempt);
     f->preempt = NULL;
-    int64_t end = clock_mono_ms() + 10000;
-    while (reaper_has_children() && clock_mono_ms() < end)
-        run_turns(f->loop, 1);
-    assert_false(reaper_has_children());
-    loop_signals_destroy(f->signals);
-    reaper_destroy(f->reaper);
-    helpers_destroy(f->helpers);
-    loop_destroy(f->loop);
+    helper_loop_expect_idle(&f->children);
+    helper_loop_close(&f->children);
     buf_destroy(&f->warnings);
     remove_file(f, "asked");
     remove_file(f, "probe");
@@ -132,7 +104,8 @@ static void begin(struct fixture *f, const char *script)
 {
     char *asked AUTO_FREE = mem_printf("%s/asked", f->folder);
     char *const words[] = {(char *)"sh", (char *)"-c", (char *)script, (char *)"probe", asked};
-    f->preempt = preempt_create(f->loop, f->helpers, words, 5, 1, &f->log, on_notice, f);
+    f->preempt =
+        preempt_create(f->children.loop, f->children.helpers, words, 5, 1, &f->log, on_notice, f);
 }
 
 static long times_asked(const struct fixture *f)
@@ -146,7 +119,7 @@ static void until_notice(struct fixture *f, int count)
 {
     f->stop_at_notice = count;
     f->stop_at_warning = f->warning_count + 1; /* no test waits for a notice through warnings */
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     if (f->notices != count)
         fail_msg("no notice, but: %s", buf_text(&f->warnings));
 }
@@ -154,7 +127,7 @@ static void until_notice(struct fixture *f, int count)
 static void until_warning(struct fixture *f, int count)
 {
     f->stop_at_warning = count;
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     assert_int_equal(f->warning_count, count);
 }
 
@@ -162,7 +135,7 @@ static void until_asked(struct fixture *f, long count)
 {
     int64_t end = clock_mono_ms() + RUN_LIMIT_MS;
     while (times_asked(f) < count && clock_mono_ms() < end)
-        run_turns(f->loop, 5);
+        run_turns(f->children.loop, 5);
     assert_true(times_asked(f) >= count);
 }
 
@@ -181,7 +154,7 @@ static void test_deadline(void **state)
     assert_true(f->has_deadline);
     assert_int_equal(f->within_ms, 120500);
     assert_string_equal(f->why, "spot instance: terminate");
-    run_turns(f->loop, 200);
+    run_turns(f->children.loop, 200);
     assert_int_equal(times_asked(f), 4);
     assert_int_equal(f->notices, 1);
     assert_int_equal(f->warning_count, 0);
@@ -200,7 +173,7 @@ static void test_deadline_later(void **state)
     assert_true(f->has_deadline);
     assert_int_equal(f->within_ms, 30000);
     assert_string_equal(f->why, "end");
-    run_turns(f->loop, 100);
+    run_turns(f->children.loop, 100);
     assert_int_equal(times_asked(f), 5);
     assert_int_equal(f->warning_count, 0);
 }
@@ -306,7 +279,7 @@ static void expect_gone(struct fixture *f, pid_t pid)
     int64_t end = clock_mono_ms() + RUN_LIMIT_MS;
     assert_true(pid > 0);
     while (!is_gone(pid) && clock_mono_ms() < end)
-        run_turns(f->loop, 5);
+        run_turns(f->children.loop, 5);
     assert_true(is_gone(pid));
 }
 
@@ -372,7 +345,8 @@ static void test_along_path(void **state)
     close(fd);
     assert_int_equal(setenv("PATH", both, 1), 0);
     char *const words[] = {(char *)"probe", (char *)"$(id)", (char *)"a;b *"};
-    f->preempt = preempt_create(f->loop, f->helpers, words, 3, 1, &f->log, on_notice, f);
+    f->preempt =
+        preempt_create(f->children.loop, f->children.helpers, words, 3, 1, &f->log, on_notice, f);
     until_notice(f, 1);
     assert_string_equal(f->why, "a;b * $(id)"); /* no shell has seen it */
     assert_int_equal(setenv("PATH", old, 1), 0);
@@ -382,9 +356,10 @@ static void test_not_found(void **state)
 {
     struct fixture *f = *state;
     char *const words[] = {(char *)"no-such-preemption-probe"};
-    f->preempt = preempt_create(f->loop, f->helpers, words, 1, 1, &f->log, on_notice, f);
+    f->preempt =
+        preempt_create(f->children.loop, f->children.helpers, words, 1, 1, &f->log, on_notice, f);
     until_warning(f, 1);
-    run_turns(f->loop, 100);
+    run_turns(f->children.loop, 100);
     assert_int_equal(f->warning_count, 1);
     expect_warning(f, "was not found in PATH");
 }
@@ -396,7 +371,7 @@ static void test_destroy_while_it_runs(void **state)
     until_asked(f, 1);
     int64_t end = clock_mono_ms() + RUN_LIMIT_MS;
     while (read_pid(f) == 0 && clock_mono_ms() < end)
-        run_turns(f->loop, 5);
+        run_turns(f->children.loop, 5);
     preempt_destroy(f->preempt);
     f->preempt = NULL;
     expect_gone(f, read_pid(f));
@@ -408,7 +383,7 @@ static void test_destroy_in_notice(void **state)
     f->destroy_in_notice = true;
     begin(f, "echo maybe");
     until_notice(f, 1);
-    run_turns(f->loop, 20);
+    run_turns(f->children.loop, 20);
     assert_int_equal(f->notices, 1);
 }
 

@@ -18,18 +18,13 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/elastic/discovery.h"
-#include "io/helpers.h"
-#include "io/reaper.h"
-#include "loop_fixture.h"
+#include "helpers_fixture.h"
 
 #define NEVER_MS 600000 /* far beyond the test's limit */
 
 struct fixture {
     char root[64];
-    struct loop *loop;
-    struct loop_signals *signals;
-    struct reaper *reaper;
-    struct helpers *helpers;
+    struct helper_loop children;
     struct log log;
     struct buf logged; /* lines */
     struct discovery *discovery;
@@ -48,7 +43,7 @@ static inline void told(struct fixture *f)
         f->discovery = NULL;
     }
     if (f->lists + f->failures >= f->stop_after)
-        loop_stop(f->loop);
+        loop_stop(f->children.loop);
 }
 
 static inline void told_hosts(void *context, const struct host_list *hosts)
@@ -82,30 +77,13 @@ static inline void log_line(void *context, enum log_level level, const char *lin
     buf_printf(&f->logged, "%s\n", line);
 }
 
-static inline void helper_exited(void *context, const struct reaper_exit *exit)
-{
-    struct fixture *f = context;
-    helpers_exited(f->helpers, exit);
-}
-
-static inline void got_signal(void *context, int signal, int sender_pid)
-{
-    (void)signal, (void)sender_pid;
-    struct fixture *f = context;
-    reaper_collect(f->reaper);
-}
-
 static inline int setup(void **state)
 {
-    static const int signals[] = {SIGCHLD, 0};
     struct fixture *f = mem_alloc(sizeof(*f));
     snprintf(f->root, sizeof(f->root), "/tmp/hvd-discovery-XXXXXX");
     assert_non_null(mkdtemp(f->root));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    f->loop = loop_create(NULL);
-    f->helpers = helpers_create();
-    f->reaper = reaper_create(helper_exited, f);
-    f->signals = loop_signals_create(f->loop, signals, got_signal, f, NULL);
+    helper_loop_open(&f->children);
     buf_init(&f->logged, 1 << 20);
     f->log = (struct log){LOG_INFO, log_line, f};
     *state = f;
@@ -130,27 +108,12 @@ static inline void shell(const struct fixture *f, const char *line)
         fail_msg("'%s' ended with status %d", line, wait_status);
 }
 
-/* All that was started is gone, at the latest after a while. */
-static inline void expect_no_children(struct fixture *f)
-{
-    int64_t limit = clock_mono_ms() + RUN_LIMIT_MS;
-    reaper_collect(f->reaper);
-    while (reaper_has_children()) {
-        assert_true(clock_mono_ms() < limit);
-        usleep(2000);
-        reaper_collect(f->reaper);
-    }
-}
-
 static inline int teardown(void **state)
 {
     struct fixture *f = *state;
     discovery_destroy(f->discovery);
-    expect_no_children(f);
-    helpers_destroy(f->helpers);
-    reaper_destroy(f->reaper);
-    loop_signals_destroy(f->signals);
-    loop_destroy(f->loop);
+    helper_loop_expect_idle(&f->children);
+    helper_loop_close(&f->children);
     buf_destroy(&f->logged);
     shell(f, "cd / && rm -r \"$OLDPWD\"");
     free(f);
@@ -174,18 +137,18 @@ static inline void write_file(const struct fixture *f, const char *name, const c
 static inline void wait_told(struct fixture *f, int more)
 {
     f->stop_after = f->lists + f->failures + more;
-    run_loop(f->loop);
+    run_loop(f->children.loop);
 }
 
 /* The loop runs for a while; nothing may come. */
 static inline void expect_silence(struct fixture *f, int64_t ms)
 {
     int before = f->lists + f->failures;
-    struct run run = {.loop = f->loop};
+    struct run run = {.loop = f->children.loop};
     f->stop_after = before + 1;
-    run.timer = loop_timer_create(f->loop, run_expired, &run);
+    run.timer = loop_timer_create(f->children.loop, run_expired, &run);
     loop_timer_set(run.timer, ms);
-    loop_run(f->loop);
+    loop_run(f->children.loop);
     loop_timer_destroy(run.timer);
     if (f->lists + f->failures != before)
         fail_msg("told '%s' or '%s'", f->list, f->why);

@@ -15,8 +15,8 @@
 static struct discovery *create(struct fixture *f, const char *script, int64_t limit_ms,
                                 struct error *err)
 {
-    struct discovery_config config = {.loop = f->loop,
-                                      .helpers = f->helpers,
+    struct discovery_config config = {.loop = f->children.loop,
+                                      .helpers = f->children.helpers,
                                       .log = &f->log,
                                       .script = script,
                                       .period_ms = PERIOD_MS,
@@ -75,8 +75,8 @@ static void test_nothing_at_first(void **state)
 static void test_slots_per_host(void **state)
 {
     struct fixture *f = *state;
-    struct discovery_config config = {.loop = f->loop,
-                                      .helpers = f->helpers,
+    struct discovery_config config = {.loop = f->children.loop,
+                                      .helpers = f->children.helpers,
                                       .log = &f->log,
                                       .script = "printf 'a\\nb:2\\n'",
                                       .period_ms = PERIOD_MS,
@@ -142,7 +142,7 @@ static void test_endless_output(void **state)
     struct fixture *f = *state;
     begin(f, "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done & yes b; wait");
     expect_failure(f, true, "printed more than 1048576 bytes");
-    expect_no_children(f);
+    helper_loop_expect_idle(&f->children);
 }
 
 /* What ignores every polite word and has children is killed with them. */
@@ -152,7 +152,7 @@ static void test_slow(void **state)
     begin_within(
         f, "trap '' TERM HUP; echo 'asking the cloud' >&2; echo a; sleep 1000 & sleep 1000", 300);
     expect_failure(f, true, "script did not end within 0.3 s and was killed; it said: asking");
-    expect_no_children(f);
+    helper_loop_expect_idle(&f->children);
 }
 
 static void test_slow_later(void **state)
@@ -173,7 +173,7 @@ static void test_child_holds_the_pipe(void **state)
     begin(f, "echo a:4; echo x >>runs; sleep 1000 &");
     expect_list(f, "a:4");
     discovery_pause(f->discovery, true);
-    expect_no_children(f);
+    helper_loop_expect_idle(&f->children);
 }
 
 /* A daemon is beyond our reach, but is not waited for. */
@@ -289,10 +289,10 @@ static void test_destroyed_while_running(void **state)
 {
     struct fixture *f = *state;
     begin(f, "trap '' TERM; echo $$ >pid; sleep 1000 & sleep 1000");
-    run_turns(f->loop, 10);
+    run_turns(f->children.loop, 10);
     discovery_destroy(f->discovery);
     f->discovery = NULL;
-    expect_no_children(f);
+    helper_loop_expect_idle(&f->children);
     f->discovery = create(f, "true", NEVER_MS, NULL); /* never begun */
     assert_non_null(f->discovery);
 }

@@ -15,8 +15,8 @@ static void begin_polling(struct fixture *f, const char *name, int64_t poll_ms)
 {
     char *path AUTO_FREE = in_root(f, name);
     struct error err = ERROR_INIT;
-    struct discovery_config config = {.loop = f->loop,
-                                      .helpers = f->helpers,
+    struct discovery_config config = {.loop = f->children.loop,
+                                      .helpers = f->children.helpers,
                                       .log = &f->log,
                                       .watch = path,
                                       .poll_ms = poll_ms,

@@ -17,15 +17,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "helpers_fixture.h"
 #include "io/program.h"
-#include "io/reaper.h"
-#include "loop_fixture.h"
 
 struct fixture {
-    struct loop *loop;
-    struct loop_signals *signals;
-    struct reaper *reaper;
-    struct helpers *helpers;
+    struct helper_loop children;
     struct program *program;
     struct log log;
     struct buf logged; /* lines */
@@ -33,19 +29,6 @@ struct fixture {
     char why[512], last_line[512]; /* "": none */
     struct buf text;
 };
-
-static void on_exit_of_child(void *context, const struct reaper_exit *exit)
-{
-    const struct fixture *f = context;
-    helpers_exited(f->helpers, exit);
-}
-
-static void on_signal(void *context, int signal, int sender)
-{
-    const struct fixture *f = context;
-    (void)signal, (void)sender;
-    reaper_collect(f->reaper);
-}
 
 static void on_log(void *context, enum log_level level, const char *line)
 {
@@ -65,18 +48,13 @@ static void on_done(void *context, const struct program_result *result)
     snprintf(f->last_line, sizeof(f->last_line), "%s", result->last_line);
     buf_clear(&f->text);
     assert_int_equal(buf_append(&f->text, result->text, result->length), 0);
-    loop_stop(f->loop);
+    loop_stop(f->children.loop);
 }
 
 static int setup(void **state)
 {
-    static const int signals[] = {SIGCHLD, 0};
     struct fixture *f = mem_alloc(sizeof(*f));
-    f->loop = loop_create(NULL);
-    f->helpers = helpers_create();
-    f->reaper = reaper_create(on_exit_of_child, f);
-    f->signals = loop_signals_create(f->loop, signals, on_signal, f, NULL);
-    assert_non_null(f->signals);
+    helper_loop_open(&f->children);
     f->log = (struct log){.level = LOG_DEBUG, .emit = on_log, .context = f};
     buf_init(&f->logged, 1 << 20);
     buf_init(&f->text, 1 << 20);
@@ -84,23 +62,12 @@ static int setup(void **state)
     return 0;
 }
 
-static void expect_no_children(const struct fixture *f)
-{
-    int64_t end = clock_mono_ms() + RUN_LIMIT_MS;
-    while (reaper_has_children() && clock_mono_ms() < end)
-        run_turns(f->loop, 5);
-    assert_false(reaper_has_children());
-}
-
 static int teardown(void **state)
 {
     struct fixture *f = *state;
     program_cancel(f->program);
-    expect_no_children(f);
-    loop_signals_destroy(f->signals);
-    reaper_destroy(f->reaper);
-    helpers_destroy(f->helpers);
-    loop_destroy(f->loop);
+    helper_loop_expect_idle(&f->children);
+    helper_loop_close(&f->children);
     buf_destroy(&f->logged);
     buf_destroy(&f->text);
     free(f);
@@ -109,8 +76,8 @@ static int teardown(void **state)
 
 static struct program_spec spec_of(const struct fixture *f, char *const *argv)
 {
-    return (struct program_spec){.loop = f->loop,
-                                 .helpers = f->helpers,
+    return (struct program_spec){.loop = f->children.loop,
+                                 .helpers = f->children.helpers,
                                  .log = &f->log,
                                  .argv = argv,
                                  .name = "script",
@@ -130,8 +97,8 @@ static void run(struct fixture *f, const char *script)
     int before = f->results;
     begin(f, script);
     assert_int_equal(f->results, before); /* from the loop */
-    run_loop(f->loop);
-    run_turns(f->loop, 3);
+    run_loop(f->children.loop);
+    run_turns(f->children.loop, 3);
     assert_int_equal(f->results, before + 1);
 }
 
@@ -168,12 +135,12 @@ static void test_cannot_start(void **state)
     char *const argv[] = {(char *)"hvdrun-no-such-program", NULL};
     struct program_spec spec = spec_of(f, argv);
     f->program = program_start(&spec, on_done, f);
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     assert_non_null(strstr(f->why, "in PATH"));
     assert_int_equal(f->status, -1);
     spec.path = "/nowhere/program";
     f->program = program_start(&spec, on_done, f);
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     assert_non_null(strstr(f->why, "cannot execute /nowhere/program"));
     assert_int_equal(f->results, 2);
 }
@@ -185,7 +152,7 @@ static void test_too_much_output(void **state)
     assert_string_equal(f->why, "script printed more than 1000 bytes");
     assert_int_equal(f->status, -1);
     assert_int_equal(f->signal, 0); /* nobody else's */
-    expect_no_children(f);
+    helper_loop_expect_idle(&f->children);
     run(f, "printf '%01000d' 7");
     assert_string_equal(f->why, "");
     assert_int_equal(f->text.length, 1000);
@@ -199,7 +166,7 @@ static void test_excess_is_dropped(void **state)
     struct program_spec spec = spec_of(f, argv);
     spec.drops_excess = true;
     f->program = program_start(&spec, on_done, f);
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     assert_int_equal(f->status, 5);
     assert_int_equal(f->text.length, 1000);
 }
@@ -213,11 +180,11 @@ static void test_time_limit(void **state)
     struct program_spec spec = spec_of(f, argv);
     spec.time_max_ms = 300;
     f->program = program_start(&spec, on_done, f);
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     assert_string_equal(f->why, "script did not end within 0.3 s and was killed; it said: asking");
     assert_int_equal(f->status, -1);
     assert_int_equal(f->signal, 0);
-    expect_no_children(f);
+    helper_loop_expect_idle(&f->children);
 }
 
 /* A child in the group is killed. One that left the group is not waited for. */
@@ -227,7 +194,7 @@ static void test_child_holds_the_pipe(void **state)
     run(f, "echo a; sleep 1000 &");
     assert_string_equal(f->why, "");
     assert_string_equal(buf_text(&f->text), "a\n");
-    expect_no_children(f);
+    helper_loop_expect_idle(&f->children);
     run(f, "setsid sleep 1000 & echo $!");
     assert_string_equal(f->why, "");
     pid_t daemon = (pid_t)strtol(buf_text(&f->text), NULL, 10);
@@ -251,7 +218,7 @@ static void test_surroundings(void **state)
     struct program_spec spec = spec_of(f, argv);
     spec.envp = envp;
     f->program = program_start(&spec, on_done, f);
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     assert_string_equal(buf_text(&f->text), "other\n");
 }
 
@@ -265,12 +232,12 @@ static void test_input(void **state)
     spec.input_length = 1 << 20;
     spec.input = mem_alloc(spec.input_length);
     f->program = program_start(&spec, on_done, f);
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     assert_string_equal(buf_text(&f->text), "1048576\nend\n");
     spec.argv = deaf;
     f->program = program_start(&spec, on_done, f);
     free((char *)spec.input);
-    run_loop(f->loop);
+    run_loop(f->children.loop);
     assert_string_equal(f->why, "");
 }
 
@@ -278,10 +245,10 @@ static void test_cancel(void **state)
 {
     struct fixture *f = *state;
     begin(f, "trap '' TERM; sleep 1000 & sleep 1000");
-    run_turns(f->loop, 10);
+    run_turns(f->children.loop, 10);
     program_cancel(f->program);
     f->program = NULL;
-    expect_no_children(f);
+    helper_loop_expect_idle(&f->children);
     assert_int_equal(f->results, 0);
     program_cancel(NULL);
 }
