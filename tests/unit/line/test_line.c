@@ -13,31 +13,21 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "line/address.h"
-#include "line/line.h"
+#include "line/line_fixture.h"
 
 /* An agent that does what a test says. */
 struct fixture {
-    int listener, peer;
-    char *address;
+    struct line_agent agent;
     struct line *line;
 };
 
 static int setup(void **state)
 {
     struct fixture *f = mem_alloc(sizeof(*f));
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    socklen_t length = sizeof(name);
-    f->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(f->listener, (struct sockaddr *)&name, sizeof(sa_family_t)), 0);
-    assert_int_equal(listen(f->listener, 5), 0);
-    assert_int_equal(getsockname(f->listener, (struct sockaddr *)&name, &length), 0);
-    f->address = line_address_text(&name, length);
-    assert_non_null(f->address);
-    f->line = line_open(f->address, NULL);
+    line_agent_listen(&f->agent);
+    f->line = line_open(f->agent.address, NULL);
     assert_non_null(f->line);
-    f->peer = accept(f->listener, NULL, NULL);
-    assert_true(f->peer >= 0);
+    line_agent_accept(&f->agent);
     *state = f;
     return 0;
 }
@@ -46,18 +36,14 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     line_close(f->line);
-    close(f->peer);
-    close(f->listener);
-    free(f->address);
+    line_agent_close(&f->agent);
     free(f);
     return 0;
 }
 
 static void say(const struct fixture *f, const struct line_packet *packet)
 {
-    uint8_t bytes[LINE_PACKET_MAX];
-    size_t length = line_packet_put(packet, bytes);
-    assert_int_equal(send(f->peer, bytes, length, 0), (ssize_t)length);
+    line_agent_say(&f->agent, packet);
 }
 
 static void test_both_ways(void **state)
@@ -76,7 +62,7 @@ static void test_both_ways(void **state)
     uint8_t bytes[LINE_PACKET_MAX];
     packet = (struct line_packet){.type = LINE_PROGRESS, .operations = 12};
     assert_int_equal(line_send(f->line, &packet), 1);
-    ssize_t length = recv(f->peer, bytes, sizeof(bytes), 0);
+    ssize_t length = recv(f->agent.peer, bytes, sizeof(bytes), 0);
     assert_true(length > 0);
     assert_int_equal(line_packet_get(bytes, (size_t)length, &got, NULL), 0);
     assert_int_equal(got.operations, 12);
@@ -87,8 +73,8 @@ static void test_the_agent_ends(void **state)
     struct fixture *f = *state;
     struct line_packet packet = {.type = LINE_PROGRESS}, got;
     struct error err = ERROR_INIT;
-    close(f->peer);
-    f->peer = -1;
+    close(f->agent.peer);
+    f->agent.peer = -1;
     assert_int_equal(line_receive(f->line, &got, &err), -1);
     assert_string_not_equal(err.text, "");
     assert_int_equal(line_send(f->line, &packet), -1); /* and no SIGPIPE */
@@ -111,11 +97,11 @@ static void test_rubbish(void **state)
     struct line_packet got;
     struct error err = ERROR_INIT;
     static const uint8_t later[] = {LINE_VERSION, 77, 0, 0, 1, 2, 3};
-    assert_int_equal(send(f->peer, later, sizeof(later), 0), sizeof(later));
+    assert_int_equal(send(f->agent.peer, later, sizeof(later), 0), sizeof(later));
     say(f, &(struct line_packet){.type = LINE_EPOCH, .epoch = 2});
     assert_int_equal(line_receive(f->line, &got, NULL), 1); /* the first one is skipped */
     assert_int_equal(got.epoch, 2);
-    assert_int_equal(send(f->peer, "x", 1, 0), 1);
+    assert_int_equal(send(f->agent.peer, "x", 1, 0), 1);
     assert_int_equal(line_receive(f->line, &got, &err), -1);
     assert_non_null(strstr(err.text, "cannot be read"));
 }
@@ -125,7 +111,7 @@ static void test_a_packet_that_is_too_long(void **state)
     struct fixture *f = *state;
     struct line_packet got;
     uint8_t bytes[LINE_PACKET_MAX + 100] = {LINE_VERSION, LINE_EPOCH};
-    assert_int_equal(send(f->peer, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(send(f->agent.peer, bytes, sizeof(bytes), 0), sizeof(bytes));
     assert_int_equal(line_receive(f->line, &got, NULL), -1);
 }
 

@@ -15,14 +15,12 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "line/address.h"
-#include "line/line.h"
+#include "line/line_fixture.h"
 #include "line/reader.h"
 
 /* An agent that does what a test says, and what the reader has called. */
 struct fixture {
-    int listener, peer;
-    char *address;
+    struct line_agent agent;
     struct line_reader *reader;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -54,19 +52,13 @@ static const struct line_reader_ops ops = {.ended = ended, .left = left};
 static int setup(void **state)
 {
     struct fixture *f = mem_alloc(sizeof(*f));
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    socklen_t length = sizeof(name);
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, NULL);
     buf_init(&f->story, 100000);
-    f->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(f->listener, (struct sockaddr *)&name, sizeof(sa_family_t)), 0);
-    assert_int_equal(listen(f->listener, 5), 0);
-    assert_int_equal(getsockname(f->listener, (struct sockaddr *)&name, &length), 0);
-    f->address = line_address_text(&name, length);
-    f->reader = line_reader_create(f->address, 2, &ops, f, NULL);
+    line_agent_listen(&f->agent);
+    f->reader = line_reader_create(f->agent.address, 2, &ops, f, NULL);
     assert_non_null(f->reader);
-    f->peer = accept(f->listener, NULL, NULL);
+    line_agent_accept(&f->agent);
     *state = f;
     return 0;
 }
@@ -75,19 +67,15 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     line_reader_destroy(f->reader);
-    close(f->peer);
-    close(f->listener);
+    line_agent_close(&f->agent);
     buf_destroy(&f->story);
-    free(f->address);
     free(f);
     return 0;
 }
 
 static void say(const struct fixture *f, const struct line_packet *packet)
 {
-    uint8_t bytes[LINE_PACKET_MAX];
-    size_t length = line_packet_put(packet, bytes);
-    assert_int_equal(send(f->peer, bytes, length, MSG_NOSIGNAL), (ssize_t)length);
+    line_agent_say(&f->agent, packet);
 }
 
 static void say_epoch(const struct fixture *f, uint32_t epoch)
@@ -157,8 +145,8 @@ static void test_the_others_go_on_without_us(void **state)
 static void test_the_agent_ends(void **state)
 {
     struct fixture *f = *state;
-    close(f->peer);
-    f->peer = -1;
+    close(f->agent.peer);
+    f->agent.peer = -1;
     line_reader_destroy(f->reader); /* does not hang */
     f->reader = NULL;
     expect(f, "");
@@ -170,7 +158,7 @@ static void test_sending(void **state)
     struct line_packet packet = {.type = LINE_PROGRESS, .operations = 3}, got;
     uint8_t bytes[LINE_PACKET_MAX];
     assert_int_equal(line_reader_send(f->reader, &packet), 1);
-    ssize_t length = recv(f->peer, bytes, sizeof(bytes), 0);
+    ssize_t length = recv(f->agent.peer, bytes, sizeof(bytes), 0);
     assert_true(length > 0);
     assert_int_equal(line_packet_get(bytes, (size_t)length, &got, NULL), 0);
     assert_int_equal(got.operations, 3);

@@ -94,3 +94,25 @@ static inline void refuse_file(const char *bytes, const char *place, const char 
 {
     refuse_bytes(bytes, strlen(bytes), NULL, place, cause);
 }
+
+/* Every beginning of a good file, and every byte of it replaced by each of `bytes`: refused or
+ * read, never worse. The first of `bytes` is 0. */
+static inline void expect_no_harm(const char *good, size_t size, const char *bytes, size_t count)
+{
+    for (size_t length = 0; length < size; length++) {
+        char *text = mem_dup(good, size);
+        for (size_t i = 0; i < count; i++) {
+            struct host_list list = {0};
+            struct error err = ERROR_INIT;
+            text[length] = bytes[i];
+            const struct hostfile whole = {.bytes = text, .length = size - 1, .name = "f"};
+            const struct hostfile part = {.bytes = text, .length = length, .name = "f"};
+            if (hostfile_parse(i == 0 ? &part : &whole, &list, &err) < 0)
+                assert_int_equal(err.status, STATUS_USAGE);
+            else
+                assert_true(list.count > 0);
+            hosts_destroy(&list);
+        }
+        free(text);
+    }
+}
