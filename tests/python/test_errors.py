@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program can get wrong: an exception with one line, and the library stays usable."""
+import itertools
 import json
 import os
+import pickle
 import signal
 import tempfile
 import threading
+import time
 
 import horovod.torch as hvd
 import pytest
@@ -43,6 +46,29 @@ def test_mismatches_are_named_on_every_rank(rank, size):
     assert "rows" in text
     _, text = raised(hvd.broadcast, torch.ones(2), 0 if other else 1, name="roots")
     assert "roots" in text
+
+
+def test_a_mismatch_is_named_also_after_the_end_of_the_others(rank, size):
+    """Rank 0 has seen it and has shut down when the others submit the next tensor."""
+    if size < 2:
+        pytest.skip("needs two ranks")
+    handle = hvd.allreduce_async(torch.ones(2 if rank == 0 else 3), name="first")
+    if rank == 0:
+        with pytest.raises(hvd.HorovodInternalError, match="first"):
+            hvd.synchronize(handle)
+        hvd.shutdown()
+        return
+
+    def submit_until_it_fails():
+        for number in itertools.count():
+            hvd.allreduce_async(torch.ones(1), name=f"next {number}")
+            time.sleep(0.01)
+
+    wanted = raised(submit_until_it_fails)
+    assert wanted[0] is hvd.HorovodInternalError and all(word in wanted[1] for word in ("first", "[2]", "[3]"))
+    assert raised(hvd.synchronize, handle) == wanted
+    assert "shut" in raised(submit_until_it_fails)[1]  # the mismatch is known now
+    hvd.shutdown()
 
 
 def test_a_name_in_flight(rank, size):
@@ -157,21 +183,51 @@ def test_an_interrupt_reaches_a_program_that_waits(rank, size):
     assert hvd.synchronize(handle).tolist() == [size, size]
 
 
-def test_a_forked_child():
-    """As of a data loader: it cannot use the library, and its end does not disturb the parent."""
+def places():
+    functions = (hvd.rank, hvd.size, hvd.local_rank, hvd.local_size, hvd.cross_rank, hvd.cross_size)
+    own = hvd.global_process_set
+    return [function() for function in functions] + [
+        hvd.is_initialized(),
+        hvd.is_homogeneous(),
+        own.rank(),
+        own.size(),
+    ]
+
+
+def in_a_child(function):
+    """What the function returns in a forked process, such as a data loader has."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            text = raised(hvd.allreduce, torch.ones(1))[1]
-            hvd.shutdown()
-            os.write(write, text.encode())
+            os.write(write, pickle.dumps(function()))
         finally:
             os._exit(0)
     os.close(write)
-    text = os.read(read, 1000).decode()
-    os.close(read)
-    assert os.waitpid(child, 0)[1] == 0 and "forked" in text
+    with open(read, "rb") as file:
+        content = file.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return pickle.loads(content)
+
+
+def test_a_forked_child():
+    """It knows its place, but cannot use the library, and its end does not disturb the parent."""
+    found = in_a_child(lambda: (places(), raised(hvd.allreduce, torch.ones(1))[1], hvd.shutdown()))
+    assert found[0] == places() and "forked" in found[1]
+    hvd.shutdown()
+    assert "hvd.init()" in in_a_child(lambda: raised(hvd.rank)[1]) and not in_a_child(hvd.is_initialized)
+
+
+def test_a_data_loader_whose_workers_ask_for_the_rank(rank):
+    class Ranks(torch.utils.data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return hvd.rank()
+
+    for batch in torch.utils.data.DataLoader(Ranks(), batch_size=2, num_workers=1):
+        assert batch.tolist() == [rank, rank]
 
 
 def test_a_data_loader_with_workers(size):

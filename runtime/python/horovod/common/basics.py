@@ -8,6 +8,9 @@ from horovod.common import library
 from horovod.common.library import hvd
 
 
+_PLACES = "rank size local_rank local_size cross_rank cross_size is_homogeneous".split()
+
+
 class HorovodBasics:
     """The functions that all frameworks have. Each framework module re-exports the methods."""
 
@@ -16,6 +19,7 @@ class HorovodBasics:
     def __init__(self):
         self.MPI_LIB_CTYPES = hvd
         self._on_end = []  # called after each shutdown
+        self._known = {}  # what a forked child cannot ask libhvd: the workers of a data loader look at ranks
         atexit.register(self.shutdown)
 
     # start and end
@@ -34,7 +38,7 @@ class HorovodBasics:
         status = hvd.hvd_init(None)
         if status < 0:
             raise ValueError(f"Horovod initialization failed: {library.failure(status)}")
-        library.own()
+        self.remember()
         sets.begin(process_sets or [], may_exist=was_up)
 
     def _check_comm(self, comm):
@@ -53,8 +57,14 @@ class HorovodBasics:
         hvd.hvd_shutdown()
         self.forget()
 
+    def remember(self):
+        """libhvd is initialized, and this process has a place in the job."""
+        library.own()
+        self._known = {f"hvd_{name}": getattr(hvd, f"hvd_{name}")() for name in _PLACES}
+
     def forget(self):
         """Nothing of before the shutdown is valid."""
+        self._known = {}
         for function in self._on_end:
             function()
 
@@ -62,12 +72,14 @@ class HorovodBasics:
         self._on_end.append(function)
 
     def is_initialized(self):
-        return hvd.hvd_is_initialized()
+        return hvd.hvd_is_initialized() or (library.is_foreign() and bool(self._known))
 
     # places
 
     def _place(self, function):
         value = function()
+        if value < 0 and library.is_foreign():
+            value = self._known.get(function.__name__, value)
         if value < 0:
             raise ValueError(str(library.failure(library.ERR_NOT_INITIALIZED)))
         return value
@@ -93,7 +105,7 @@ class HorovodBasics:
     def is_homogeneous(self):
         """Whether all hosts have the same number of ranks."""
         self.size()
-        return hvd.hvd_is_homogeneous()
+        return self._known["hvd_is_homogeneous"]
 
     # what there is
 

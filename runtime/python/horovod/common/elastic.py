@@ -208,6 +208,7 @@ def _rejoins():
 def _begin_again(state):
     """libhvd has connected to the new ranks. Nothing of the former ones is valid."""
     basics.forget()
+    basics.remember()
     process_sets.begin([], may_exist=False)
     state.on_reset()
 

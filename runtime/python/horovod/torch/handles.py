@@ -58,8 +58,20 @@ class Handles:
         number = ctypes.c_int64()
         status = function(*arguments, ctypes.byref(number))
         if status < 0:
-            raise library.failure(status)
+            raise self._failure(status)
         return self._add(Operation(number.value, keep, finish, wants_result))
+
+    def _failure(self, status):
+        """If the others have shut down because of tensors that differ, this rank has not heard it yet when it submits
+        the next one."""
+        error = library.failure(status)
+        if status not in (library.ERR_SHUT_DOWN, library.ERR_PEER_LOST):
+            return error
+        with self._lock:
+            pending = [operation.number for operation in self._operations.values() if isinstance(operation, Operation)]
+        if any(hvd.hvd_poll(number) == library.ERR_MISMATCH for number in pending):
+            return library.failure(library.ERR_MISMATCH)  # with the text of the last call
+        return error
 
     def group(self, handles):
         return self._add(Group(handles))
