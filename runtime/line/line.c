@@ -37,6 +37,7 @@ void line_close(struct line *line)
 {
     if (line == NULL)
         return;
+    shutdown(line->fd, SHUT_RDWR); /* forked children may have copies of it */
     fd_close(&line->fd);
     free(line);
 }

@@ -22,7 +22,8 @@ struct line_reader {
     void *context;
     uint32_t least_epoch, epoch; /* 0: the agent has not named it yet */
     bool over;
-    int stop[2]; /* closing the write end ends the thread */
+    int stop[2]; /* a byte ends the thread; to close the write end is not enough, because forked
+                    children have copies */
     pthread_t thread;
 };
 
@@ -120,7 +121,8 @@ void line_reader_destroy(struct line_reader *reader)
 {
     if (reader == NULL)
         return;
-    fd_close(&reader->stop[1]);
+    ssize_t done = fd_write(reader->stop[1], "", 1);
+    (void)done; /* the pipe is empty */
     pthread_join(reader->thread, NULL);
     dispose(reader);
 }

@@ -218,6 +218,21 @@ def test_a_forked_child():
     assert "hvd.init()" in in_a_child(lambda: raised(hvd.rank)[1]) and not in_a_child(hvd.is_initialized)
 
 
+def test_the_end_while_a_forked_child_lives(size):
+    """As with persistent workers of a data loader: they have copies of all connections."""
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    try:
+        hvd.shutdown()
+        hvd.init()
+        assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == size
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def test_a_data_loader_whose_workers_ask_for_the_rank(rank):
     class Ranks(torch.utils.data.Dataset):
         def __len__(self):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -165,6 +167,23 @@ static void test_sending(void **state)
     assert_int_equal(line_reader_send(NULL, &packet), 0);
 }
 
+/* Such as the workers of a data loader: they have copies of all descriptors. */
+static void test_an_end_with_a_forked_child(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t byte;
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    line_reader_destroy(f->reader);
+    f->reader = NULL;
+    assert_int_equal(recv(f->peer, &byte, 1, 0), 0); /* the agent learns of the end */
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static void test_no_agent(void **state)
 {
     (void)state;
@@ -182,6 +201,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_others_go_on_without_us, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_agent_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sending, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_end_with_a_forked_child, setup, teardown),
         cmocka_unit_test(test_no_agent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
