@@ -8,6 +8,7 @@
 #define TASK_BYTES 320 /* of a task, in which its coroutine is looked for */
 #define HEAD 16        /* of each object: count of references, type */
 #define STACK_MAX 4096 /* values on the stack of a frame */
+#define LIST_BYTES 256 /* behind a PyThreadState, in which its list of tasks is looked for */
 
 /* Where coroutines and frames have their members. The state says whether a coroutine is suspended:
  * it is `lowest` to `highest` then. */
@@ -26,12 +27,17 @@ static const struct coroutine_layout layouts[] = {
     [12] = {72, 67, -1, -1, 24, 64, 72},        [13] = {72, 67, -2, -1, 24, 64, 72},
 };
 
-static const struct coroutine_layout *layout_of(const struct python *python)
+/* false: the tasks of this build are not known. */
+static bool find_layout(const struct python *python, struct coroutine_layout *out)
 {
-    int minor = python->layout.minor;
-    bool known = minor >= LAYOUT_OLDEST && minor < (int)(sizeof(layouts) / sizeof(layouts[0])) &&
-                 !python->layout.free_threaded;
-    return known ? &layouts[minor] : NULL;
+    const struct python_layout *layout = &python->layout;
+    if (layout->minor < LAYOUT_OLDEST || layout->minor > 14 || layout->free_threaded)
+        return false;
+    *out = layout->minor < 14
+               ? layouts[layout->minor]
+               : (struct coroutine_layout){layout->coro_frame, layout->coro_state, -2, -1,
+                                           LAYOUT_NONE,        layout->frame_top,  0};
+    return true;
 }
 
 uint64_t asyncio_loop_frame(const struct python_stack *stack)
@@ -46,25 +52,31 @@ uint64_t asyncio_loop_frame(const struct python_stack *stack)
     return 0;
 }
 
+/* Where the stack of a frame ends; 0: it is empty. */
+static uint64_t end_of_stack(struct python *python, const struct coroutine_layout *layout,
+                             uint64_t frame)
+{
+    struct memory *memory = python->memory;
+    uint64_t begin = frame + layout->values, end = 0;
+    int32_t depth = 0;
+    int minor = python->layout.minor;
+    if (minor < 10 || minor > 13) /* it has a pointer behind the last one */
+        return memory_pointer(memory, frame + layout->depth, &end) == 0 ? end : 0;
+    if ((minor == 10 && memory_pointer(memory, frame + layout->values, &begin) < 0) ||
+        memory_i32(memory, frame + layout->depth, &depth) < 0 || depth <= 0 || depth > STACK_MAX)
+        return 0;
+    return begin + 8 * (uint64_t)depth;
+}
+
 /* The value that the frame left on its stack: what it waits for. 0: none. */
 static uint64_t top_of_stack(struct python *python, const struct coroutine_layout *layout,
                              uint64_t frame)
 {
-    struct memory *memory = python->memory;
-    uint64_t begin = frame + layout->values, end = 0, top = 0;
-    int32_t depth = 0;
-    if (python->layout.minor < 10) { /* it has a pointer behind the last one */
-        if (memory_pointer(memory, frame + layout->depth, &end) < 0 || end == 0)
-            return 0;
-    } else {
-        bool inside = python->layout.minor >= 11;
-        if ((!inside && memory_pointer(memory, frame + layout->values, &begin) < 0) ||
-            memory_i32(memory, frame + layout->depth, &depth) < 0 || depth <= 0 ||
-            depth > STACK_MAX)
-            return 0;
-        end = begin + 8 * (uint64_t)depth;
-    }
-    return memory_pointer(memory, end - 8, &top) == 0 ? top : 0;
+    uint64_t end = end_of_stack(python, layout, frame), top = 0;
+    if (end == 0 || memory_u64(python->memory, end - 8, &top) < 0)
+        return 0;
+    top = python->layout.minor > 13 ? top & ~(uint64_t)LAYOUT_TAG_BITS : top;
+    return memory_is_pointer(top) ? top : 0;
 }
 
 /* The frame of a coroutine that is suspended; 0: it runs, has ended, or is none. */
@@ -101,7 +113,8 @@ static uint64_t coroutine_behind(struct python *python, uint64_t object)
 
 struct walk {
     struct python *python;
-    const struct coroutine_layout *layout;
+    struct coroutine_layout layout;
+    size_t left; /* tasks that may follow */
     void (*each)(void *context, const struct python_stack *stack);
     void *context;
 };
@@ -120,20 +133,25 @@ static uint64_t own_coroutine(struct python *python, uint64_t task)
     return 0;
 }
 
+static bool is_task(const struct python *python, uint64_t object)
+{
+    return object_is(python->memory, &python->layout, object, "_asyncio.Task");
+}
+
 static void take_task(void *context, uint64_t task)
 {
     const struct walk *walk = context;
     struct python_frame frames[ASYNCIO_CHAIN_MAX], inner_first[ASYNCIO_CHAIN_MAX];
     size_t count = 0;
-    if (!object_is(walk->python->memory, &walk->python->layout, task, "_asyncio.Task"))
+    if (!is_task(walk->python, task))
         return;
     uint64_t object = own_coroutine(walk->python, task);
     while (object != 0 && count < ASYNCIO_CHAIN_MAX) {
-        uint64_t frame = frame_of(walk->python, walk->layout, object);
+        uint64_t frame = frame_of(walk->python, &walk->layout, object);
         if (frame == 0 || python_frame_read(walk->python, frame, &frames[count]) < 0)
             break;
         count++;
-        object = coroutine_behind(walk->python, top_of_stack(walk->python, walk->layout, frame));
+        object = coroutine_behind(walk->python, top_of_stack(walk->python, &walk->layout, frame));
     }
     for (size_t i = 0; i < count; i++)
         inner_first[i] = frames[count - 1 - i];
@@ -141,21 +159,80 @@ static void take_task(void *context, uint64_t task)
         walk->each(walk->context, &(struct python_stack){.frames = inner_first, .count = count});
 }
 
-void asyncio_tasks(struct python *python, uint64_t loop_frame,
-                   void (*each)(void *context, const struct python_stack *stack), void *context)
+/* Up to 3.13: one set has the tasks of all event loops. */
+static void walk_set(struct walk *walk, uint64_t loop_frame)
 {
     static const char *const names[] = {"_scheduled_tasks", "_all_tasks"};
-    const struct coroutine_layout *layout = layout_of(python);
-    struct walk walk = {python, layout, each, context};
+    struct memory *memory = walk->python->memory;
+    const struct python_layout *layout = &walk->python->layout;
     uint64_t globals = 0, set = 0;
-    if (layout == NULL ||
-        memory_pointer(python->memory, loop_frame + layout->globals, &globals) < 0)
+    if (loop_frame == 0 || memory_pointer(memory, loop_frame + walk->layout.globals, &globals) < 0)
         return;
-    uint64_t module = object_dict_get(python->memory, &python->layout, globals, "tasks");
-    uint64_t dict = object_module_dict(python->memory, &python->layout, module);
+    uint64_t module = object_dict_get(memory, layout, globals, "tasks");
+    uint64_t dict = object_module_dict(memory, layout, module);
     for (size_t i = 0; set == 0 && i < sizeof(names) / sizeof(names[0]); i++)
-        set = object_weak_set(python->memory, &python->layout,
-                              object_dict_get(python->memory, &python->layout, dict, names[i]));
+        set = object_weak_set(memory, layout, object_dict_get(memory, layout, dict, names[i]));
     if (set != 0)
-        object_set_walk(python->memory, set, ASYNCIO_TASKS_MAX, take_task, &walk);
+        object_set_walk(memory, set, walk->left, take_task, walk);
+}
+
+/* From the links in a task to the task, which is the nearest one before; 0: it is none. Builds
+ * differ in where the links are. */
+static uint64_t links_in_task(const struct python *python, uint64_t links)
+{
+    uint64_t offset = HEAD;
+    while (offset < TASK_BYTES && !is_task(python, links - offset))
+        offset += 8;
+    return offset < TASK_BYTES ? offset : 0;
+}
+
+/* Whether a list of tasks begins here: the first task leads back. */
+static bool is_list(struct python *python, uint64_t head, uint64_t first, uint64_t last)
+{
+    uint64_t before_first = 0, after_last = 0;
+    return first != head && memory_is_pointer(first) && memory_is_pointer(last) &&
+           memory_u64(python->memory, first + 8, &before_first) == 0 && before_first == head &&
+           memory_u64(python->memory, last, &after_last) == 0 && after_last == head;
+}
+
+static void walk_list(struct walk *walk, uint64_t head, uint64_t first, uint64_t offset)
+{
+    for (uint64_t at = first; at != 0 && at != head && walk->left > 0; walk->left--) {
+        take_task(walk, at - offset);
+        if (memory_pointer(walk->python->memory, at, &at) < 0)
+            return;
+    }
+}
+
+/* From 3.14 on: the tasks that were made in this thread. */
+static void walk_thread(struct walk *walk, const struct python_thread *thread)
+{
+    struct python *python = walk->python;
+    unsigned char bytes[LIST_BYTES];
+    uint64_t begin = thread->address + python->layout.thread_size;
+    if (memory_read(python->memory, begin, bytes, sizeof(bytes)) < 0)
+        return;
+    for (size_t at = 0; at + 16 <= sizeof(bytes); at += 8) {
+        uint64_t first = memory_u64_at(bytes + at), last = memory_u64_at(bytes + at + 8);
+        if (!is_list(python, begin + at, first, last))
+            continue;
+        uint64_t offset = links_in_task(python, first);
+        if (offset != 0) {
+            walk_list(walk, begin + at, first, offset);
+            return;
+        }
+    }
+}
+
+void asyncio_tasks(struct python *python, const struct asyncio_place *place,
+                   void (*each)(void *context, const struct python_stack *stack), void *context)
+{
+    struct walk walk = {
+        .python = python, .left = ASYNCIO_TASKS_MAX, .each = each, .context = context};
+    if (!find_layout(python, &walk.layout))
+        return;
+    if (python->layout.minor < 14)
+        walk_set(&walk, place->loop_frame);
+    for (size_t i = 0; python->layout.minor >= 14 && i < place->count; i++)
+        walk_thread(&walk, &place->threads[i]);
 }

@@ -109,9 +109,8 @@ static void read_threads(struct python *python, pid_t pid, struct process_stacks
         stacks += thread->frames != NULL ? 1 : 0;
         unknown += thread->frames == NULL && !thread->running ? 1 : 0;
     }
+    asyncio_tasks(python, &(struct asyncio_place){found, threads, count}, add_task, out);
     free(threads);
-    if (found != 0) /* one list has the tasks of all event loops */
-        asyncio_tasks(python, found, add_task, out);
     if (count == 0)
         out->trouble = mem_strdup("its interpreter has not started, or has ended");
     else if (stacks == 0 && unknown > 0) /* threads that run may change too fast */

@@ -10,7 +10,6 @@
 #define INTERPRETERS_MAX 256
 #define LINKS_MAX 5000 /* frames that are followed: shims and unfinished ones as well */
 #define OFFSET_MAX ((int64_t)1 << 24)
-#define TAG_BITS 3u /* of a _PyStackRef */
 #define FIRST_SHIM 3
 #define LAST_SHIM 4
 
@@ -220,7 +219,7 @@ static int read_frame(struct python *python, struct link *link, bool *shim, uint
         return 0;
     uint64_t code = memory_u64_at(bytes + layout->frame_code);
     if (layout->minor >= 14)
-        code &= ~(uint64_t)TAG_BITS;
+        code &= ~(uint64_t)LAYOUT_TAG_BITS;
     link->code = code_read(&python->codes, python->memory, layout, code);
     return link->code != NULL ? find_line(python, bytes, link) : -1;
 }

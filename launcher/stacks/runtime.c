@@ -81,6 +81,8 @@ static int open_mapped(pid_t pid, const struct mapped_file *file, const char *pr
         return fd_open(exe, O_RDONLY, 0);
     char *inside AUTO_FREE = mem_printf("/proc/%d/root%s", (int)pid, file->path);
     int fd = fd_open(inside, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0 && errno == ENOENT) /* after chroot(), the paths are still as we see them */
+        fd = fd_open(file->path, O_RDONLY | O_NONBLOCK, 0);
     if (fd >= 0 || errno != ENOENT)
         return fd;
     char *mapped AUTO_FREE =

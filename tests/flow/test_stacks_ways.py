@@ -151,11 +151,14 @@ class Ways(Asked, Hostile):
         job.signal(signal.SIGINT)
         job.wait(60)
 
-    def ask_one(self, *command):
+    def ask_one(self, *command, native=False, how=None):
         """What the tree says of one rank that this command starts, and that sleeps."""
         script = self.write("nap.py", "import os, time\ndef nap():\n    os.write(1, b'ready\\n')\n    time.sleep(1000)\nnap()\n")
-        job = self.begin("-np", 1, "--grace", 1, *command, script, count=1)
+        job = self.begin("-np", 1, "--grace", 1, *command, script, count=1, how=how)
         self.until([r"^    \[0\] nap\.py:5 <module> > nap\.py:4 nap; calls (clock_nanosleep|select)$"])
+        if native:
+            self.until([r"^    \[0\] nap\.py:5 <module> > nap\.py:4 nap > .*nanosleep; calls (clock_nanosleep|select)$"],
+                       "--native")
         self.end(job)
 
     def test_a_virtual_environment(self):
@@ -174,6 +177,13 @@ class Ways(Asked, Hostile):
         subprocess.run(["strip", "-o", copy, program], check=True)
         home = f"{sys.base_prefix}:{sys.base_exec_prefix}"
         self.ask_one("env", f"PYTHONHOME={home}", copy)
+
+    def test_in_a_root_folder_of_its_own(self):
+        """The kernel shows the paths of its files as we see them."""
+        folder = self.box.path("root")
+        os.mkdir(folder)
+        self.ask_one("chroot", folder, "/usr/bin/python3", native=True,
+                     how=lambda *args: self.start_in_place(f"mount --rbind / {folder}", *args))
 
     def test_below_a_shell_in_a_user_namespace(self):
         if subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, check=False).returncode:

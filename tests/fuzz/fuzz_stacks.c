@@ -68,15 +68,17 @@ static void read_image(struct image *image)
     if (python_init(&python, &memory, image->runtime, image->minor) == 0 &&
         python_threads(&python, &threads, &count) == 0) {
         FUZZ_CHECK(count <= PYTHON_THREADS_MAX);
-        for (size_t i = 0; i < count && i < THREADS_SHOWN; i++) {
+        struct asyncio_place place = {.threads = threads,
+                                      .count = count < THREADS_SHOWN ? count : THREADS_SHOWN};
+        for (size_t i = 0; i < place.count; i++) {
             struct python_stack stack;
             if (python_stack_read(&python, &threads[i], &stack) == 0)
                 show(&stack, (int)i, tree);
-            uint64_t loop = asyncio_loop_frame(&stack);
-            if (loop != 0)
-                asyncio_tasks(&python, loop, show_task, tree);
+            place.loop_frame =
+                place.loop_frame == 0 ? asyncio_loop_frame(&stack) : place.loop_frame;
             python_stack_destroy(&stack);
         }
+        asyncio_tasks(&python, &place, show_task, tree);
     }
     check_tree(tree);
     stack_tree_destroy(tree);

@@ -8,6 +8,7 @@
  */
 #include <dlfcn.h>
 #include <elfutils/libdwfl.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <stdbool.h>
@@ -62,6 +63,8 @@ static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwar
         return dwfl_linux_proc_find_elf(module, userdata, name, base, file_name, elf);
     char *path AUTO_FREE = mem_printf("/proc/%d/root%s", (int)process->pid, name);
     int fd = open_regular(path);
+    if (fd < 0 && errno == ENOENT) /* after chroot(), the names are still as we see them */
+        fd = open_regular(name);
     if (fd < 0 && strstr(name, " (deleted)") != NULL) { /* a program that was replaced */
         char *exe AUTO_FREE = mem_printf("/proc/%d/exe", (int)process->pid), target[4096];
         ssize_t length = readlink(exe, target, sizeof(target) - 1);

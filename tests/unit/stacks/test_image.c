@@ -122,8 +122,8 @@ static bool read_corpus(const char *name, struct buf *out)
     return fd_read_file(path, out, NULL) == 0;
 }
 
-static const char *const versions[] = {"python38",  "python39",  "python310",
-                                       "python311", "python312", "python313"};
+static const char *const versions[] = {"python38",  "python39",  "python310", "python311",
+                                       "python312", "python313", "python314"};
 
 static void test_kept_images(void **state)
 {
