@@ -30,9 +30,10 @@ enum task_kind {
     TASK_NOTIFIED,
     TASK_COMMIT, /* epoch: it has reached its next commit and rejoins */
     TASK_ASK,
-    TASK_TERM,     /* value: the grace */
-    TASK_END,      /* value: exit code, or -signal */
-    TASK_WORK_DONE /* epoch, of all workers */
+    TASK_TERM,      /* value: the grace */
+    TASK_END,       /* value: exit code, or -signal */
+    TASK_WORK_DONE, /* epoch, of all workers */
+    TASK_HANG       /* epoch: the watch looks whether a worker hangs */
 };
 
 struct task {

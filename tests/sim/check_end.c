@@ -2,6 +2,7 @@
 /* How an epoch resumes, how the job ends, and whether that is true. */
 #include <string.h>
 
+#include "base/status.h"
 #include "sim/world.h"
 
 /* All members of the started epoch have started or have been told their place. */
@@ -134,6 +135,8 @@ static void check_limits(struct world *world, const struct elastic_verdict *verd
         (config->reset_limit < 0 ||
          world->started_count - world->join_count - 1 < config->reset_limit))
         world_problem(world, INV_VERDICT, "reset limit after %d epochs", world->started_count);
+    if (verdict->end == ELASTIC_END_HUNG && (!world->hung_told || verdict->code != STATUS_HANG))
+        world_problem(world, INV_VERDICT, "hung with code %d, but nobody said so", verdict->code);
     if (verdict->end == ELASTIC_END_HOST_LOST && !world->loss_told && !world->drain_told)
         world_problem(world, INV_VERDICT, "host lost, but none was");
     if (verdict->end == ELASTIC_END_PREPARE && !world->prepare_failure_told &&

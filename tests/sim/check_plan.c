@@ -133,6 +133,9 @@ static void check_survivor(struct world *world, const struct elastic_member *mem
 {
     const struct sim_worker *worker = world_worker(world, member->seat);
     const struct elastic_host_facts facts = core_host(&world->core, member->host);
+    if (worker != NULL && worker->told_hung)
+        world_problem(world, INV_HUNG, "seat %d hangs, and is a member of the next epoch",
+                      member->seat);
     if (!worker_is_live(worker)) {
         world_problem(world, INV_SEAT, "seat %d survives, but nobody lives there", member->seat);
         return;

@@ -250,6 +250,8 @@ void check_after(struct world *world, const struct elastic_event *event)
     if ((state == ELASTIC_DONE) != world->over)
         world_problem(world, INV_ENDS, "state '%s', OVER has %scome", elastic_state_name(state),
                       world->over ? "" : "not ");
+    if (event->kind == ELASTIC_HUNG && state == ELASTIC_RUNNING)
+        world_problem(world, INV_HUNG, "seat %d hangs, and the epoch goes on", event->seat);
     if (state != world->state_before)
         world->state_since_ms = world->core_last_ms;
     check_deadline(world, event);

@@ -223,7 +223,11 @@ static void hear(struct core *core, const struct elastic_event *event, int64_t n
         return;
     if (core->mutation == MUTATION_DEAF && event->kind == ELASTIC_EXITED)
         return;
+    if (core->mutation == MUTATION_DEAF_TO_HANGS && event->kind == ELASTIC_HUNG)
+        return;
     struct elastic_event changed = *event;
+    if (core->mutation == MUTATION_NO_CULPRIT && event->kind == ELASTIC_HUNG)
+        changed.seat = -1;
     if (core->mutation == MUTATION_LEAVE)
         changed.deadline_ms = -1;
     if (core->mutation == MUTATION_SLOT && event->kind == ELASTIC_HOSTS)
@@ -369,6 +373,8 @@ const struct elastic_verdict *core_verdict(struct core *core)
         core->verdict.end = ELASTIC_END_SUCCESS;
         core->verdict.text[0] = '\0';
     }
+    if (core->mutation == MUTATION_FALSE_HANG && core->verdict.end == ELASTIC_END_CRASH)
+        core->verdict.end = ELASTIC_END_HUNG;
     if (core->mutation == MUTATION_WRONG_CODE)
         core->verdict.code++;
     return &core->verdict;

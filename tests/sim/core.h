@@ -67,6 +67,9 @@
     X(MUTATION_WAIT, INV_EARLY, "survivors wait for new workers")                                \
     X(MUTATION_HASTY, INV_QUIET, "rank 0 is notified when newcomers are started")                \
     X(MUTATION_NUMBERS, INV_TOGETHER, "a newcomer joins as another rank")                        \
+    X(MUTATION_DEAF_TO_HANGS, INV_HUNG, "hangs are not heard")                                   \
+    X(MUTATION_NO_CULPRIT, INV_HOST, "nobody is to blame for a hang")                            \
+    X(MUTATION_FALSE_HANG, INV_VERDICT, "a crash is said to be a hang")                          \
     X(MUTATION_REPEAT, INV_REPEAT, "what comes twice is said twice")
 /* clang-format on */
 

@@ -35,7 +35,8 @@ static void told_hosts(struct world *world, const struct elastic_event *event)
     }
 }
 
-static void count_failure(struct world *world, int h, int row)
+/* `spared`: the job can go on without that slot or host. */
+static void count_failure(struct world *world, int h, int row, bool spared)
 {
     struct sim_host *host = &world->hosts[h];
     const struct elastic_config *config = &world->schedule->config;
@@ -43,7 +44,7 @@ static void count_failure(struct world *world, int h, int row)
         return;
     host->failures[row][host->failure_count[row]++] = world->core_last_ms;
     const int count = host->failure_count[row];
-    if (count < config->failure_limit || world->jumped ||
+    if (count < config->failure_limit || world->jumped || !spared ||
         world->core_last_ms - host->failures[row][count - config->failure_limit] >=
             config->failure_decay_ms)
         return;
@@ -66,7 +67,7 @@ static void told_lost(struct world *world, struct sim_host *host)
     }
     if (had_member && host->told_listed && !host->told_draining && !world->failure_told &&
         core_state(&world->core) == ELASTIC_RUNNING)
-        count_failure(world, h, WORLD_SLOTS);
+        count_failure(world, h, WORLD_SLOTS, true);
     world->failure_told = true;
     world->loss_told = true;
     host->told_away_ms = core_now(world);
@@ -92,9 +93,38 @@ static void told_exited(struct world *world, struct sim_worker *worker)
     if (failed && !world->failure_told && host->told_listed && !host->told_draining &&
         worker->epoch == world->started.epoch && core_state(&world->core) == ELASTIC_RUNNING &&
         worker->slot < WORLD_SLOTS)
-        count_failure(world, worker->host, worker->slot);
+        count_failure(world, worker->host, worker->slot, true);
     if (!worker->kill_sent && !worker->removed)
         world->failure_told = true;
+}
+
+/* Beyond doubt: hosts that are up have enough slots without this one. */
+static bool can_spare(const struct world *world, int left_out)
+{
+    int slots = 0;
+    for (int h = 0; h < SCHEDULE_HOSTS; h++) {
+        const struct sim_host *host = &world->hosts[h];
+        if (h == left_out || !host->up || !host->told_listed || host->told_draining)
+            continue;
+        const struct elastic_host_facts facts = core_host(&world->core, host->number);
+        if (facts.blacklisted_until_ms == 0)
+            slots += host->told_slots - facts.blacklisted_slots;
+    }
+    return slots >= world->schedule->config.min_np;
+}
+
+static void told_hung(struct world *world, const struct elastic_event *event)
+{
+    struct sim_worker *worker = world_worker(world, event->seat);
+    if (core_state(&world->core) != ELASTIC_RUNNING)
+        return; /* a change is under way */
+    world->hung_told = world->failure_told = true;
+    if (worker == NULL || !worker_is_live(worker) || worker->kill_sent || worker->removed)
+        return;
+    worker->told_hung = true;
+    const struct sim_host *host = &world->hosts[worker->host];
+    if (host->told_listed && !host->told_draining)
+        count_failure(world, worker->host, WORLD_SLOTS, can_spare(world, worker->host));
 }
 
 static void told_worker(struct world *world, const struct elastic_event *event)
@@ -210,6 +240,7 @@ void driver_told(struct world *world, const struct elastic_event *event)
     case ELASTIC_STUCK:
     case ELASTIC_EXITED:
     case ELASTIC_FINISHED: told_worker(world, event); break;
+    case ELASTIC_HUNG: told_hung(world, event); break;
     case ELASTIC_END: world->end_told = true; break;
     default: break;
     }

@@ -169,4 +169,8 @@ void schedule_generate(uint64_t seed, struct schedule *out)
                     rng_between(&rng, 0, rng_chance(&rng, 60) ? 400 : 4000);
         add_fault(out, at_ms, kind, host, pick_value(&rng, kind));
     }
+    if (rng_chance(&rng, 50))
+        out->hang_ms = (int)rng_between(&rng, 500, 15000);
+    for (int left = out->hang_ms > 0 ? rng_below(&rng, 4) : 0; left > 0; left--)
+        add_fault(out, rng_between(&rng, 1, horizon), FAULT_HANG, rng_below(&rng, hosts), 0);
 }

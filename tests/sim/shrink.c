@@ -136,6 +136,7 @@ static bool settings(struct shrinker *shrinker)
         }                                            \
     } while (0)
     TRY(repeats, 0);
+    TRY(hang_ms, 0);
     TRY(config.spares, 0);
     TRY(config.max_np, 0);
     TRY(config.min_np, 1);

@@ -216,6 +216,7 @@ static void comm_join(struct world *world, int uid, uint32_t epoch)
                          .at_ms = world->now_ms + work_ms, .kind = TASK_WORK_DONE, .epoch = epoch});
     if (comm->notified)
         comm_commit_later(world);
+    hangs_look_later(world);
 }
 
 /* What single workers do. */
@@ -509,7 +510,10 @@ static void fault_of(struct world *world, int uid, const struct fault *fault)
     switch (fault->kind) {
     case FAULT_CRASH: worker_end(world, uid, fault->value); break;
     case FAULT_EXIT_0: worker_end(world, uid, 0); break;
-    case FAULT_HANG: worker->hung = true; break;
+    case FAULT_HANG:
+        worker->hung = true;
+        hangs_look_later(world);
+        break;
     case FAULT_STUBBORN: worker->stubborn = true; break;
     case FAULT_REACTION:
         if (worker->registers || fault->value != REACTION_ASK)

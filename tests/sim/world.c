@@ -183,6 +183,7 @@ static void run_task(struct world *world, const struct task *task)
     case TASK_CALLED:
     case TASK_SILENCE:
     case TASK_VANISH: hosts_task(world, task); break;
+    case TASK_HANG: hangs_task(world, task); break;
     default: workers_task(world, task); break;
     }
 }

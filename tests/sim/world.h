@@ -82,6 +82,7 @@ struct sim_worker {
     /* the driver's and the core's view */
     bool gone; /* its host was lost */
     bool told_started, told_registered, told_exited, told_finished, told_ask, told_can_join;
+    bool told_hung;
     bool ever_asked, kill_sent, removed, ended_before; /* our signal was sent */
     /* its place, as last told to it */
     uint32_t epoch;
@@ -155,6 +156,7 @@ struct world {
     bool hosts_changed; /* since the first epoch was planned */
     bool failure_told;  /* in the epoch that runs: what follows is a consequence */
     bool ask_told, crash_told, loss_told, drain_told, prepare_failure_told, prepare_expired;
+    bool hung_told;
     enum elastic_state state_before; /* the last event */
     int64_t waiting_since_ms;        /* core's clock */
     int64_t state_since_ms, grow_since_ms;
@@ -219,6 +221,10 @@ void comm_wait_on(struct world *world, int uid, uint32_t epoch); /* at the gate,
 bool worker_may_ask(struct world *world, uint64_t number);       /* false: it has ended instead */
 struct sim_worker *world_worker(struct world *world, int seat);  /* NULL: nobody sits there */
 bool worker_is_live(const struct sim_worker *worker);            /* as far as the core was told */
+
+/* hangs.c */
+void hangs_look_later(struct world *world); /* a worker hangs, or an epoch goes on */
+void hangs_task(struct world *world, const struct task *task);
 
 /* driver.c */
 void driver_do(struct world *world, const struct elastic_action *action);
