@@ -290,14 +290,14 @@ void crew_mpi_frame(struct crew *crew, uint8_t type, const uint8_t *body, size_t
         mpi_host_frame(crew->setup.mpi, type, body, length);
 }
 
-static char *state_of(const struct worker *worker)
+static char *state_of(const struct worker *worker, const struct descendants_table *processes)
 {
     struct buf text = BUF_INIT(STATE_TEXT_MAX);
     if (worker->state != WORKER_RUNNING) {
         buf_puts(&text, worker_state_name(worker->state));
         return buf_take(&text);
     }
-    proc_state_report(worker->pid, STATE_PROCESSES, &text);
+    proc_state_report(processes, worker->pid, STATE_PROCESSES, &text);
     buf_consume(&text, strspn(buf_text(&text), " "));
     while (text.length > 0 && text.bytes[text.start + text.length - 1] == '\n')
         text.length--;
@@ -305,7 +305,8 @@ static char *state_of(const struct worker *worker)
     return buf_take(&text);
 }
 
-void crew_states(const struct crew *crew, bool finished, struct crew_states *states)
+void crew_states(const struct crew *crew, bool finished, const struct descendants_table *processes,
+                 struct crew_states *states)
 {
     size_t count = states->texts.count;
     states->seats =
@@ -318,7 +319,7 @@ void crew_states(const struct crew *crew, bool finished, struct crew_states *sta
             continue;
         states->seats[states->texts.count] = worker->seat;
         states->pids[states->texts.count] = worker->state == WORKER_RUNNING ? worker->pid : 0;
-        strv_add_take(&states->texts, state_of(worker));
+        strv_add_take(&states->texts, state_of(worker, processes));
     }
 }
 

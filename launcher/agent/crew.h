@@ -11,6 +11,7 @@
 #include "agent/crew_config.h"
 #include "base/strv.h"
 #include "io/reaper.h"
+#include "node/descendants.h"
 #include "wire/control.pb-c.h"
 
 struct crew;
@@ -41,7 +42,8 @@ struct crew_states {
     pid_t *pids;     /* likewise; 0: its process does not run */
     struct strv texts;
 };
-void crew_states(const struct crew *crew, bool finished, struct crew_states *states);
+void crew_states(const struct crew *crew, bool finished, const struct descendants_table *processes,
+                 struct crew_states *states);
 
 /* Calls `each` for each worker whose process runs. */
 void crew_walk_live(const struct crew *crew, void (*each)(void *context, uint32_t seat, pid_t pid),

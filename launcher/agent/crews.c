@@ -170,12 +170,12 @@ static void add_progress(const struct worker_lines *lines, struct crew_states *s
 }
 
 void crews_states(const struct crews *crews, const struct worker_lines *lines,
-                  struct crew_states *out)
+                  const struct descendants_table *processes, struct crew_states *out)
 {
     *out = (struct crew_states){NULL, NULL, STRV_INIT};
     /* Seats of older crews whose workers have ended may be others' now. */
     for (size_t i = 0; i < crews->count; i++)
-        crew_states(crews->list[i], i + 1 == crews->count, out);
+        crew_states(crews->list[i], i + 1 == crews->count, processes, out);
     add_progress(lines, out);
 }
 

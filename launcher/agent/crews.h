@@ -43,7 +43,7 @@ void crews_write_deadline(const struct crews *crews, const struct deadline *dead
                           const struct log *log);
 /* What all workers are doing. `lines` (may be NULL) say how far each of them has come. */
 void crews_states(const struct crews *crews, const struct worker_lines *lines,
-                  struct crew_states *out);
+                  const struct descendants_table *processes, struct crew_states *out);
 void crew_states_destroy(struct crew_states *states);
 
 void crews_walk_live(const struct crews *crews,

@@ -44,7 +44,8 @@ static void add_item(struct rank_stacks *stacks, size_t rank, pid_t pid)
 
 /* All workers first, then the processes below them, so that a worker with many children does not
  * take the time of the others. */
-static void list_processes(const pid_t *pids, struct rank_stacks *stacks)
+static void list_processes(const pid_t *pids, const struct descendants_table *processes,
+                           struct rank_stacks *stacks)
 {
     for (size_t i = 0; i < stacks->ranks; i++) {
         size_t own = stacks->count;
@@ -54,7 +55,7 @@ static void list_processes(const pid_t *pids, struct rank_stacks *stacks)
     }
     for (size_t i = 0; i < stacks->ranks; i++) {
         pid_t *below = NULL;
-        size_t found = pids[i] > 0 ? descendants_list(pids[i], &below) : 0;
+        size_t found = pids[i] > 0 ? descendants_in(processes, pids[i], &below) : 0;
         stacks->spans[i].below = stacks->count;
         for (size_t j = 0; j < found && j + 1 < PROCESSES_MAX; j++)
             add_item(stacks, i, below[j]);
@@ -63,14 +64,16 @@ static void list_processes(const pid_t *pids, struct rank_stacks *stacks)
     }
 }
 
-struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count, struct held_readers *held,
+struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count,
+                                       const struct descendants_table *processes,
+                                       struct held_readers *held,
                                        const struct unwind_module *module)
 {
     struct rank_stacks *stacks = mem_alloc(sizeof(*stacks));
     int64_t limit_ms = module != NULL ? RANK_STACKS_NATIVE_MS : RANK_STACKS_MS;
     *stacks =
         (struct rank_stacks){.spans = mem_array(count + 1, sizeof(*stacks->spans)), .ranks = count};
-    list_processes(pids, stacks);
+    list_processes(pids, processes, stacks);
     stacks->readers = stack_readers_create(stacks->items, stacks->count, held, module,
                                            clock_mono_ns() + limit_ms * 1000000);
     return stacks;

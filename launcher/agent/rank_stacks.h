@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "agent/held_readers.h"
+#include "node/descendants.h"
 #include "stacks/module/unwind_module.h"
 #include "wire/control.pb-c.h"
 
@@ -24,7 +25,9 @@ struct rank_stacks;
 
 /* By their processes, as many as there are seats in the message; 0: it does not run. `module` is
  * NULL, or reads native frames too. */
-struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count, struct held_readers *held,
+struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count,
+                                       const struct descendants_table *processes,
+                                       struct held_readers *held,
                                        const struct unwind_module *module);
 void rank_stacks_destroy(struct rank_stacks *stacks); /* accepts NULL */
 

@@ -6,6 +6,7 @@
 #include "agent/rank_stacks.h"
 #include "base/mem.h"
 #include "io/loop.h"
+#include "node/descendants.h"
 #include "stacks/native.h"
 
 #define ADVANCE_MS 3
@@ -108,9 +109,11 @@ void state_desk_ask(struct state_desk *desk, const struct crews *crews,
 {
     struct pending pending = {.round = round, .native = native};
     const struct unwind_module *module = native ? load_module(desk, &pending.remark) : NULL;
-    crews_states(crews, lines, &pending.states);
-    pending.stacks =
-        rank_stacks_create(pending.states.pids, pending.states.texts.count, desk->held, module);
+    struct descendants_table *processes = descendants_table_read();
+    crews_states(crews, lines, processes, &pending.states);
+    pending.stacks = rank_stacks_create(pending.states.pids, pending.states.texts.count, processes,
+                                        desk->held, module);
+    descendants_table_destroy(processes);
     desk->pending = mem_resize_array(desk->pending, desk->count + 1, sizeof(*desk->pending));
     desk->pending[desk->count++] = pending;
     loop_timer_set(desk->timer, ADVANCE_MS);

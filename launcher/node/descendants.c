@@ -128,9 +128,13 @@ static pid_t parent_in(const char *stat)
     return (pid_t)strtol(name_end + 4, NULL, 10);
 }
 
-size_t descendants_scan(pid_t pid, pid_t **out)
+struct descendants_table {
+    struct pids all, parents;
+};
+
+struct descendants_table *descendants_table_read(void)
 {
-    struct pids all = {.items = NULL}, parents = {.items = NULL}, found = {.items = NULL};
+    struct descendants_table *table = mem_alloc(sizeof(*table));
     DIR *folder = opendir("/proc");
     struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
     struct buf text AUTO_BUF = BUF_INIT(4096);
@@ -141,23 +145,42 @@ size_t descendants_scan(pid_t pid, pid_t **out)
         buf_clear(&text);
         if (fd_read_file(path, &text, NULL) < 0)
             continue;
-        add(&all, (pid_t)strtol(entry->d_name, NULL, 10));
-        add(&parents, parent_in(buf_text(&text)));
+        add(&table->all, (pid_t)strtol(entry->d_name, NULL, 10));
+        add(&table->parents, parent_in(buf_text(&text)));
     }
     if (folder != NULL)
         closedir(folder);
+    return table;
+}
+
+void descendants_table_destroy(struct descendants_table *table)
+{
+    free(table->all.items);
+    free(table->parents.items);
+    free(table);
+}
+
+size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **out)
+{
+    struct pids found = {.items = NULL};
     pid_t parent = pid;
     for (size_t next = 0;; next++) {
-        for (size_t i = 0; i < all.count; i++) {
-            if (parents.items[i] == parent)
-                add(&found, all.items[i]);
+        for (size_t i = 0; i < table->all.count; i++) {
+            if (table->parents.items[i] == parent)
+                add(&found, table->all.items[i]);
         }
         if (next >= found.count)
             break;
         parent = found.items[next];
     }
-    free(all.items);
-    free(parents.items);
     *out = found.items;
     return found.count;
+}
+
+size_t descendants_scan(pid_t pid, pid_t **out)
+{
+    struct descendants_table *table = descendants_table_read();
+    size_t count = descendants_in(table, pid, out);
+    descendants_table_destroy(table);
+    return count;
 }

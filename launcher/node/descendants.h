@@ -13,10 +13,17 @@
 #define DESCENDANTS_MAX 65536
 
 /* Parents before their children. `*out` is freed with free() and NULL when there are none. Costs
- * one small read when the kernel lists children (CONFIG_PROC_CHILDREN), a walk through /proc when
- * not. Without /proc it finds only the children of this process, and nothing below another
- * process. That is enough for a subreaper: orphans become its children when their parent ends. */
+ * one small read for each thread when the kernel lists children (CONFIG_PROC_CHILDREN), a walk
+ * through /proc when not. Without /proc it finds only the children of this process, and nothing
+ * below another process. That is enough for a subreaper: orphans become its children when their
+ * parent ends. */
 size_t descendants_list(pid_t pid, pid_t **out);
 
 /* The walk through /proc, whatever the kernel offers. */
 size_t descendants_scan(pid_t pid, pid_t **out);
+
+/* One such walk for many questions: each thread of a worker costs nothing then. */
+struct descendants_table;
+struct descendants_table *descendants_table_read(void);
+void descendants_table_destroy(struct descendants_table *table);
+size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **out);

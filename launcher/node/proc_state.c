@@ -9,7 +9,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "node/descendants.h"
 
 #define FRAMES_MAX 8
 
@@ -267,10 +266,11 @@ static bool describe(pid_t pid, struct buf *out)
     return true;
 }
 
-size_t proc_state_report(pid_t pid, size_t max, struct buf *out)
+size_t proc_state_report(const struct descendants_table *table, pid_t pid, size_t max,
+                         struct buf *out)
 {
     pid_t *below = NULL;
-    size_t count = descendants_list(pid, &below), shown = 0, more = 0;
+    size_t count = descendants_in(table, pid, &below), shown = 0, more = 0;
     for (size_t i = 0; i <= count; i++) {
         if (shown < max)
             shown += describe(i == 0 ? pid : below[i - 1], out) ? 1 : 0;

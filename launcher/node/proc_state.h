@@ -9,12 +9,14 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "node/descendants.h"
 
 /* Appends one line for `pid` and for each of its descendants, and one with the kernel stack where
  * that is readable. Describes at most `max` processes, and says how many more there are. Each line
  * ends with a newline. Stops quietly at the limit of `out`. Returns the number of processes
  * described. */
-size_t proc_state_report(pid_t pid, size_t max, struct buf *out);
+size_t proc_state_report(const struct descendants_table *table, pid_t pid, size_t max,
+                         struct buf *out);
 
 /* One process: what it is called, and "calls read, waits in pipe_read", "running" or "stopped". */
 struct proc_state {

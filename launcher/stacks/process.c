@@ -65,9 +65,11 @@ static void read_thread(struct python *python, pid_t pid, const struct task *lea
     struct python_stack stack;
     *out = (struct process_thread){.call = -1, .holds_gil = source->holds_gil};
     if (source->native > 0 && source->native <= INT32_MAX)
-        out->tid = task_find(pid, (pid_t)source->native);
+        out->tid = leader->nested ? task_find(pid, (pid_t)source->native) : (pid_t)source->native;
+    if (out->tid != 0 && task_read(pid, out->tid, &before) < 0)
+        out->tid = 0;
     out->main = out->tid == pid;
-    if (out->tid != 0 && task_read(pid, out->tid, &before) == 0) {
+    if (out->tid != 0) {
         out->call = task_call(pid, out->tid, &out->running);
         if (strcmp(before.name, leader->name) != 0)
             memcpy(out->name, before.name, sizeof(out->name));

@@ -98,7 +98,9 @@ static void ask_processes(void)
 {
     struct buf out AUTO_BUF = BUF_INIT(4096);
     pid_t *pids = NULL;
-    FUZZ_CHECK(proc_state_report(getpid(), 4, &out) <= 4);
+    struct descendants_table *table = descendants_table_read();
+    FUZZ_CHECK(proc_state_report(table, getpid(), 4, &out) <= 4);
+    descendants_table_destroy(table);
     FUZZ_CHECK(out.length <= 4096);
     FUZZ_CHECK(descendants_list(getpid(), &pids) <= DESCENDANTS_MAX);
     free(pids);

@@ -32,11 +32,14 @@ static void fill(const pid_t *pids, const struct unwind_module *module,
                  Hvdrun__StateReport *message)
 {
     struct held_readers *held = held_readers_create();
-    struct rank_stacks *stacks = rank_stacks_create(pids, message->n_seats, held, module);
+    struct descendants_table *processes = descendants_table_read();
+    struct rank_stacks *stacks =
+        rank_stacks_create(pids, message->n_seats, processes, held, module);
     while (!rank_stacks_advance(stacks))
         usleep(1000);
     rank_stacks_fill(stacks, message);
     rank_stacks_destroy(stacks);
+    descendants_table_destroy(processes);
     held_readers_leave(held);
 }
 
@@ -178,9 +181,11 @@ static void test_given_up(void **state)
         skip();
     for (int i = 0; i < 20; i++) {
         struct held_readers *held = held_readers_create();
-        struct rank_stacks *stacks = rank_stacks_create(&pid, 1, held, NULL);
+        struct descendants_table *processes = descendants_table_read();
+        struct rank_stacks *stacks = rank_stacks_create(&pid, 1, processes, held, NULL);
         usleep((useconds_t)(i * 50));
         rank_stacks_destroy(stacks);
+        descendants_table_destroy(processes);
         held_readers_leave(held);
     }
     python_child_end(pid);
@@ -200,7 +205,9 @@ static void test_a_held_reader(void **state)
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
     message.seats = seats;
     message.n_seats = 1;
-    struct rank_stacks *stacks = rank_stacks_create(&pid, 1, held, NULL);
+    struct descendants_table *processes = descendants_table_read();
+    struct rank_stacks *stacks = rank_stacks_create(&pid, 1, processes, held, NULL);
+    descendants_table_destroy(processes);
     while (!rank_stacks_advance(stacks)) /* at once: nobody waits for it */
         usleep(1000);
     rank_stacks_fill(stacks, &message);

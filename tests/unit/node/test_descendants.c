@@ -78,6 +78,14 @@ static void child(struct tree *tree, bool with_children)
     wait_for_the_end(tree);
 }
 
+static size_t report(pid_t pid, size_t max, struct buf *out)
+{
+    struct descendants_table *table = descendants_table_read();
+    size_t count = proc_state_report(table, pid, max, out);
+    descendants_table_destroy(table);
+    return count;
+}
+
 static int compare(const void *a, const void *b)
 {
     const pid_t *x = a, *y = b;
@@ -115,10 +123,10 @@ static void test_tree(void **state)
     free(found);
 
     struct buf text AUTO_BUF = BUF_INIT(1 << 16);
-    assert_int_equal(proc_state_report(getpid(), 100, &text), 6);
+    assert_int_equal(report(getpid(), 100, &text), 6);
     assert_non_null(strstr(buf_text(&text), "sleeping"));
     buf_clear(&text);
-    assert_int_equal(proc_state_report(getpid(), 2, &text), 2);
+    assert_int_equal(report(getpid(), 2, &text), 2);
     assert_non_null(strstr(buf_text(&text), "and 4 more processes\n"));
 
     close(tree.hold[1]);
@@ -145,11 +153,11 @@ static void test_zombie(void **state)
     assert_int_equal(found[0], pid);
     free(found);
     struct buf text AUTO_BUF = BUF_INIT(4096);
-    assert_int_equal(proc_state_report(pid, 10, &text), 1);
+    assert_int_equal(report(pid, 10, &text), 1);
     assert_non_null(strstr(buf_text(&text), "ended, not reaped"));
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     buf_clear(&text);
-    assert_int_equal(proc_state_report(pid, 10, &text), 0);
+    assert_int_equal(report(pid, 10, &text), 0);
     assert_int_equal(text.length, 0);
 }
 
@@ -161,10 +169,10 @@ static void test_odd_name(void **state)
     assert_int_equal(prctl(PR_GET_NAME, before), 0);
     assert_int_equal(prctl(PR_SET_NAME, "a) Z (\n 1"), 0);
     struct buf text AUTO_BUF = BUF_INIT(4096);
-    assert_int_equal(proc_state_report(getpid(), 10, &text), 1);
+    assert_int_equal(report(getpid(), 10, &text), 1);
     assert_non_null(strstr(buf_text(&text), "(a) Z (? 1): running"));
     struct buf small AUTO_BUF = BUF_INIT(16);
-    (void)proc_state_report(getpid(), 10, &small);
+    (void)report(getpid(), 10, &small);
     assert_true(small.length <= 16);
     assert_int_equal(prctl(PR_SET_NAME, before), 0);
     assert_string_equal(proc_state_word('D'), "in uninterruptible wait");

@@ -33,7 +33,9 @@ static void test_own_process(void **state)
 {
     (void)state;
     struct buf text AUTO_BUF = BUF_INIT(1 << 16);
-    assert_int_equal(proc_state_report(getpid(), 1, &text), 1);
+    struct descendants_table *table = descendants_table_read();
+    assert_int_equal(proc_state_report(table, getpid(), 1, &text), 1);
+    descendants_table_destroy(table);
     char *begin AUTO_FREE = mem_printf("  pid %d (", (int)getpid());
     assert_memory_equal(buf_text(&text), begin, strlen(begin));
     assert_non_null(strstr(buf_text(&text), "): running"));
