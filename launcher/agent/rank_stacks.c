@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "node/descendants.h"
+#include "node/file_wait.h"
 #include "node/proc_state.h"
 #include "stacks/tree.h"
 
@@ -147,7 +148,16 @@ static char *doing_of(const struct process_thread *thread)
 {
     if (thread->running)
         return mem_strdup("running");
-    return thread->call >= 0 ? proc_state_call(thread->call) : mem_strdup("");
+    if (thread->call < 0)
+        return mem_strdup("");
+    char *call = proc_state_call(thread->call);
+    char *system AUTO_FREE =
+        thread->main && thread->tid > 0 ? file_wait_system("", thread->tid) : NULL;
+    if (system == NULL)
+        return call;
+    char *text = mem_printf("%s" FILE_WAIT_ON "%s", call, system);
+    free(call);
+    return text;
 }
 
 static void add_thread(struct builder *builder, const struct process_thread *thread,

@@ -6,11 +6,12 @@ import glob
 import json
 import os
 import re
+import signal
 import stat
 import sys
 
 from hostile import Hostile
-from rig import Flow, main, patient
+from rig import Flow, main, patient, wait_until
 from test_gpus import LIBRARY, OLD_LIBRARY, Gpus
 
 SCRIPT = """\
@@ -99,6 +100,20 @@ class Evidence(Flow):
         facts = self.read_json(os.path.join(folder, "facts.json"))
         self.assertEqual((facts["kind"], facts["rank"]), ("hang", 2))
         self.assertIn("rank 2 on b is elsewhere: in train.py:7 load", facts["text"])
+
+    def test_a_hang_that_is_only_a_warning(self):
+        """With the option, it is evidence too: without a tree, and the job goes on."""
+        job = self.start("-np", 3, "--grace", 1, "--hang-timeout", 2, "--on-hang", "warn", "--evidence", self.box.path("evidence"),
+                         sys.executable, self.write("train.py", SCRIPT), "hang")
+        wait_until(lambda: any(os.path.exists(os.path.join(folder, "facts.json")) for folder in self.folders()), "the evidence",
+                   patient(60))
+        job.signal(signal.SIGTERM)
+        result = job.wait(patient(60))
+        self.expect_said(result, r"the job hangs: no rank [^\n]*; rank 2 on \S+ is elsewhere: in train.py:7 load")
+        self.expect_not_said(result, "Python stacks")
+        facts = self.read_json(os.path.join(self.folders()[0], "facts.json"))
+        self.assertEqual((facts["kind"], facts["rank"]), ("hang", 2))
+        self.expect(result, 143)
 
     def test_a_failure_without_the_option(self):
         result = self.expect(self.run_script("crash", "--dump-on-failure"), 134)

@@ -2,6 +2,7 @@
 """--hang-timeout, --on-hang and --hang-warning: a job in which no rank shows progress (docs/hangs.md)."""
 # ctest waits
 
+import glob
 import json
 import os
 import signal
@@ -9,7 +10,8 @@ import subprocess
 import sys
 import time
 
-from rig import Flow, main, worker
+from hostile import Hostile, lacks
+from rig import Flow, main, patient, wait_until, worker
 
 # Rank 1 does what the first argument says, and the others wait for it.
 SCRIPT = """\
@@ -177,6 +179,28 @@ if epoch > 1 and sys.argv[1] == "once":
     sys.exit()
 load() if rank == 2 else wait()
 """
+
+
+class FileSystem(Hostile, Flow):
+
+    def test_a_server_that_does_not_answer(self):
+        """The rank that reads from it is to blame, and the kind of the file system is named."""
+        if not os.access("/dev/fuse", os.R_OK | os.W_OK) or lacks("unshare", "--mount", "sh", "-c", "mount -t tmpfs none /mnt"):
+            self.skipTest("no right to mount with /dev/fuse")
+        folder, pidfile = self.box.path("mounted"), self.box.path("fuse.pid")
+        os.mkdir(folder)
+        server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "silent_fuse.py")
+        script = SCRIPT.replace("def sleep():\n    time.sleep(1000)", f"def sleep():\n    open('{folder}/batches').read()")
+        job = self.start_in_place(f"{sys.executable} {server} {folder} {pidfile} && while test ! -s {pidfile}; do sleep 0.1; done",
+                                  "-np", 3, "--hang-timeout", 2, "--on-hang", "dump", "--grace", 1, "--evidence",
+                                  self.box.path("evidence"), sys.executable, self.write("train.py", script), "sleep")
+        wait_until(lambda: glob.glob(self.box.path("evidence", "*", "facts.json")), "the evidence", patient(60))
+        with open(pidfile, encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGKILL)  # the read fails then
+        job.signal(signal.SIGINT)
+        result = job.wait(patient(60))
+        self.expect_said(result, r"rank 1 on \S+ is elsewhere: in train.py:\d+ sleep \(fuse\); 2 others are in train.py:\d+ all_reduce")
+        self.expect_said(result, r"train.py:\d+ sleep; calls read on fuse\n")
 
 
 class Elastic(Flow):

@@ -143,9 +143,9 @@ class Ways(Asked, Hostile):
         with open(pidfile, encoding="ascii") as file:
             pid = int(file.read())
         try:
-            self.until([r"^    \[1\] train\.py:6 <module> > train\.py:4 read_batch; calls read$",
+            self.until([r"^    \[1\] train\.py:6 <module> > train\.py:4 read_batch; calls read on fuse$",
                         r"^rank 1 is elsewhere: in train\.py:4 read_batch; 2 others are in train\.py:7 <module>$"])
-            self.until([r"^    \[1\] train\.py:6 <module> > train\.py:4 read_batch > .*read; calls read$"], "--native")
+            self.until([r"^    \[1\] train\.py:6 <module> > train\.py:4 read_batch > .*read; calls read on fuse$"], "--native")
         finally:
             os.kill(pid, signal.SIGKILL)  # the read fails then
         job.signal(signal.SIGINT)

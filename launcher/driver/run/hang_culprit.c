@@ -4,14 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/tell/stalls.h"
 #include "model/exit/tail.h"
 #include "model/hang/culprit.h"
 #include "model/hang/watchdog.h"
+#include "node/file_wait.h"
 
 #define STALL_TEXT_MAX 8192
+#define WHERE_MAX 1024
 
 /* By seat. */
 struct places {
@@ -24,10 +27,14 @@ static char *where_of(const struct stack *stack)
 {
     const struct stack_frame *last = &stack->frames[stack->count - 1];
     const char *slash = strrchr(last->file, '/');
-    char *text = last->file[0] == '\0'
-                     ? mem_strdup(last->function)
-                     : mem_printf("%s:%d %s", slash != NULL ? slash + 1 : last->file, last->line,
-                                  last->function);
+    const char *system = strstr(stack->doing, FILE_WAIT_ON);
+    struct buf where AUTO_BUF = BUF_INIT(WHERE_MAX);
+    if (last->file[0] != '\0')
+        buf_printf(&where, "%s:%d ", slash != NULL ? slash + 1 : last->file, last->line);
+    buf_puts(&where, last->function);
+    if (system != NULL)
+        buf_printf(&where, " (%s)", system + strlen(FILE_WAIT_ON));
+    char *text = mem_strdup(buf_text(&where));
     log_make_plain(text);
     return text;
 }

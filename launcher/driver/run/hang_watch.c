@@ -121,7 +121,8 @@ static void shown(void *context, const struct look *look)
     struct culprit culprit;
     watch->text = hang_text(watch, look, &culprit);
     watch->rank = culprit.rank;
-    look_show(look);
+    if (job->settings->on_hang != SET_ON_HANG_WARN)
+        look_show(look);
     events_hung(job->events, watch->text);
     struct evidence_cause cause = {.kind = EVIDENCE_HANG,
                                    .text = watch->text,
@@ -134,7 +135,7 @@ static void shown(void *context, const struct look *look)
 static void found(struct hang_watch *watch)
 {
     struct job *job = watch->job;
-    if (job->settings->on_hang == SET_ON_HANG_WARN) {
+    if (job->settings->on_hang == SET_ON_HANG_WARN && job->settings->evidence == NULL) {
         struct culprit none;
         char *text AUTO_FREE = hang_text(watch, NULL, &none);
         events_hung(job->events, text);

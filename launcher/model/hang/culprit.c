@@ -170,16 +170,42 @@ static const struct culprit_rank *first_odd(const struct search *search)
     return &search->ranks[search->odd.list[0]];
 }
 
+static bool is_odd(const struct search *search, int number)
+{
+    for (int i = 0; i < search->odd.count; i++) {
+        if (search->odd.list[i] == number)
+            return true;
+    }
+    return false;
+}
+
+/* Where more than a half of the others are, if that is known and not the same place. */
+static void put_others(const struct search *search, struct buf *out)
+{
+    const struct culprit_rank *most = NULL;
+    int votes = 0, count = 0;
+    for (int i = 0; i < search->count; i++) {
+        const struct culprit_rank *rank = &search->ranks[i];
+        if (is_odd(search, i))
+            continue;
+        if (votes == 0)
+            most = rank;
+        votes += rank->place == most->place ? 1 : -1;
+    }
+    for (int i = 0; i < search->count && most != NULL; i++)
+        count += !is_odd(search, i) && search->ranks[i].place == most->place;
+    if (count < 2 || most->where == NULL || most->place == first_odd(search)->place ||
+        2 * count <= search->count - search->odd.count)
+        return;
+    buf_printf(out, "; %d other%s in %s", count, count == 1 ? " is" : "s are", most->where);
+}
+
 static void put_place(const struct search *search, struct buf *out)
 {
-    const struct culprit_rank *other = &search->ranks[search->odd.other];
     put_odd(search, out);
     buf_puts(out, search->odd.count == 1 ? " is elsewhere: " : " are elsewhere: ");
     put_where(search, "", out);
-    int others = 0;
-    for (int i = 0; i < search->count; i++)
-        others += search->ranks[i].place == other->place;
-    buf_printf(out, "; %d others are in %s", others, other->where);
+    put_others(search, out);
 }
 
 static void put_way(const struct search *search, struct buf *out)
@@ -202,6 +228,7 @@ static void put_behind(const struct search *search, struct buf *out)
                search->odd.count == 1 ? "is" : "are", (long long)first_odd(search)->enqueued,
                (long long)search->ranks[search->odd.other].enqueued);
     put_where(search, "; ", out);
+    put_others(search, out);
 }
 
 static void put_silent(const struct search *search, struct buf *out)
@@ -211,6 +238,7 @@ static void put_silent(const struct search *search, struct buf *out)
     buf_printf(out, " wrote its last line %lld s before all others",
                (long long)(earlier / 1000000000));
     put_where(search, "; ", out);
+    put_others(search, out);
 }
 
 /* "128,801" */
@@ -231,6 +259,7 @@ static void put_launched(const struct search *search, struct buf *out)
     put_number(search->ranks[search->odd.other].launched, out);
     buf_printf(out, " %s", first_odd(search)->operation);
     put_where(search, "; ", out);
+    put_others(search, out);
 }
 
 static void put_stall(const struct search *search, struct buf *out)

@@ -157,14 +157,22 @@ static void test_fewer_operations(void **state)
     }
     expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
     ranks[6].launched = 128801;
+    ranks[6].place = 8;
     ranks[6].where = "loader.py:112 read";
     ranks[1].place = 9;
+    ranks[1].where = "x.py:1 f";
     expect(ranks, COUNT, &stall, CULPRIT_LAUNCHED,
-           "rank 6 on b is behind: 128,801 of 128,802 allreduces; in loader.py:112 read");
+           "rank 6 on b is behind: 128,801 of 128,802 allreduces; in loader.py:112 read; 6 others "
+           "are in dist.py:9 all_reduce");
     ranks[6].launched = -1; /* it does not answer */
     ranks[1].launched = ranks[2].launched = 7;
     expect(ranks, COUNT, NULL, CULPRIT_LAUNCHED,
-           "ranks 1-2 are behind: 7 of 128,802 allreduces; rank 1 is in dist.py:9 all_reduce");
+           "ranks 1-2 are behind: 7 of 128,802 allreduces; rank 1 is in x.py:1 f; 5 others are in "
+           "dist.py:9 all_reduce");
+    for (int i = 3; i < 6; i++)
+        ranks[i].place = (uint64_t)i + 10; /* there is no place of most */
+    expect(ranks, COUNT, NULL, CULPRIT_LAUNCHED,
+           "ranks 1-2 are behind: 7 of 128,802 allreduces; rank 1 is in x.py:1 f");
 }
 
 static int blamed(const struct culprit_rank *ranks, const struct culprit_stall *stall)
