@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/gpu_health.h"
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -47,6 +49,8 @@ int gpu_health_run(void)
     struct nvml nvml;
     struct error err = ERROR_INIT;
     prctl(PR_SET_NAME, "hvdrun-gpus");
+    signal(SIGTERM,
+           SIG_IGN); /* the agent may end its workers meanwhile; KILL comes a second later */
     if (nvml_open(&nvml, &err) < 0)
         return GPU_HELPER_NONE;
     unsigned count = gpu_usage_count(&nvml);
@@ -68,11 +72,11 @@ struct gpu_health_question {
 static void answered(void *context, const struct program_result *result)
 {
     struct gpu_health_question *question = context;
+    bool ended = result->signal == 0 || result->signal == SIGKILL || result->signal == SIGTERM;
     const char *missing = "";
     if (result->why != NULL && result->status != GPU_HELPER_NONE)
-        missing = result->status < 0 && result->signal == 0
-                      ? "NVIDIA's library did not answer in time"
-                      : "NVIDIA's library has failed";
+        missing = result->status < 0 && ended ? "NVIDIA's library did not answer in time"
+                                              : "NVIDIA's library has failed";
     question->program = NULL;
     question->done(question->context, result->text, result->length, missing);
 }

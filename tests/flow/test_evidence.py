@@ -151,6 +151,39 @@ class Evidence(Flow):
         self.assertTrue(all(host["answered"] for host in facts["hosts"]))
 
 
+ELASTIC = """\
+import os, time
+print("ready", flush=True)
+time.sleep(0.5)
+if os.environ["RANK"] == "1":
+    raise ValueError("broken in epoch " + os.environ["HVDRUN_EPOCH"])
+time.sleep(1000)
+"""
+
+
+class ManyEpochs(Gpus):
+
+    def test_each_failure(self):
+        """Each one has the lines of the rank that failed and the GPUs, although all workers end and start again
+        meanwhile. The story of the job is about the last one."""
+        self.gpus(HEALTHY, faults=[("slow", "nvmlInit_v2", 300)])
+        result = self.start("-np", 2, "--min-np", 2, "--max-restarts", 1, "-H", "a:1,b:1", "--transport", "local", "--grace", 1,
+                            "--evidence", self.box.path("evidence"), sys.executable, self.write("train.py", ELASTIC),
+                            env=self.environment()).wait(patient(60))
+        self.expect(result, 1)
+        folders = sorted(glob.glob(self.box.path("evidence", "*")))
+        self.assertEqual(len(folders), 2)
+        for epoch, folder in enumerate(folders, 1):
+            facts = self.read_json(os.path.join(folder, "facts.json"))
+            self.assertEqual(facts["text"], "rank 1 on b exited with code 1")
+            self.assertEqual(facts["epoch"], epoch)
+            for host in facts["hosts"]:
+                self.assertTrue(host.get("gpus") or host.get("gpus_missing") == "NVIDIA's library did not answer in time", host)
+            with open(os.path.join(folder, "lines.txt")) as file:
+                self.assertIn(f"    ValueError: broken in epoch {epoch}\n", file.read())
+        self.assertIn("    its stderr: ValueError: broken in epoch 2\n", self.run_job("explain").stdout)
+
+
 class FullDisk(Hostile, Flow):
 
     def test_one_line(self):

@@ -260,6 +260,7 @@ void evidence_folder_collect(struct job *job, const struct evidence_cause *cause
                                               .text = evidence->text,
                                               .rank = cause->rank,
                                               .by_nccl = cause->by_nccl,
+                                              .epoch = (int)job->epoch,
                                               .when_ns = clock_wall_ns()};
     evidence->stacks = (struct buf)BUF_INIT(EVIDENCE_FILE_MAX);
     evidence->once = cause->once;

@@ -156,7 +156,7 @@ char *evidence_json_facts(const struct job *job, const struct evidence_facts *fa
     json_object_set_new(root, "text", json_text(facts->text));
     json_object_set_new(root, "rank", facts->rank >= 0 ? json_integer(facts->rank) : json_null());
     json_object_set_new(root, "rank_by", facts->by_nccl ? json_string("nccl") : json_null());
-    json_object_set_new(root, "epoch", json_integer(job->epoch));
+    json_object_set_new(root, "epoch", json_integer(facts->epoch));
     json_object_set_new(root, "size", json_integer(job->plan->size));
     json_object_set_new(root, "ranks", ranks_json(job));
     json_object_set_new(root, "hosts", hosts_json(job, facts));

@@ -32,6 +32,7 @@ struct evidence_facts { /* all borrowed */
     const char *text;                  /* what has happened, one line */
     int rank;                          /* that it is about, or that is to blame; -1: none */
     int64_t when_ns;                   /* the wall clock */
+    int epoch;                         /* in which it happened */
     const struct evidence_host *hosts; /* by the node's index */
     int host_count;
     const struct evidence_file *files;

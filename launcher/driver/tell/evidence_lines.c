@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "driver/job/job_kind.h"
 #include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
 #include "model/exit/tail.h"
@@ -57,26 +58,30 @@ static void put_stderr(const struct job *job, int seat, size_t room, struct buf 
     put_section("stderr", job_seat_rank(job, seat), job_seat_host(job, seat), &section, room, out);
 }
 
-static void put_stdout_piece(void *context, const struct recent_piece *piece)
+struct choice {
+    bool is_stderr;
+    struct buf *out;
+};
+
+static void put_if_wanted(void *context, const struct recent_piece *piece)
 {
-    if (!piece->is_stderr)
-        put_lines(context, piece, INDENT);
+    const struct choice *choice = context;
+    if (piece->is_stderr == choice->is_stderr)
+        put_lines(choice->out, piece, INDENT);
 }
 
-static void put_stdout(const struct job *job, int seat, size_t room, struct buf *out)
+/* What the rank has printed, whichever worker it was. */
+static void put_printed(const struct job *job, int seat, bool is_stderr, size_t room,
+                        struct buf *out)
 {
     int rank = job_seat_rank(job, seat);
     const struct recent *lines = rank < 0 ? NULL : rank_tails_of(job->rank_tails, rank);
     struct buf section AUTO_BUF = BUF_INIT(SECTION_BYTES);
+    struct choice choice = {is_stderr, &section};
     if (lines != NULL)
-        recent_walk(lines, put_stdout_piece, &section);
-    put_section("stdout", rank, job_seat_host(job, seat), &section, room, out);
-}
-
-/* Seats that another worker has taken over since have no stdout of their own. */
-static bool is_last_of_rank(const struct job *job, int seat)
-{
-    return job->ranks.records[seat].epoch == job->epoch;
+        recent_walk(lines, put_if_wanted, &choice);
+    put_section(is_stderr ? "stderr" : "stdout", rank, job_seat_host(job, seat), &section, room,
+                out);
 }
 
 static void put_piece(void *context, const struct recent_piece *piece)
@@ -88,15 +93,40 @@ static void put_piece(void *context, const struct recent_piece *piece)
     put_lines(context, piece, name);
 }
 
+/* By rank: the seat of its newest worker, -1 for none. A rank can have had several workers. The
+ * caller frees it. */
+static int *newest_seats(const struct job *job)
+{
+    int *seats = mem_array((size_t)job->ranks.size + 1, sizeof(*seats));
+    for (int rank = 0; rank < job->ranks.size; rank++)
+        seats[rank] = -1;
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *records = job->ranks.records;
+        int rank = job_seat_rank(job, seat);
+        if (rank < 0 || rank >= job->ranks.size)
+            continue;
+        if (seats[rank] < 0 || records[seats[rank]].epoch < records[seat].epoch)
+            seats[rank] = seat;
+    }
+    return seats;
+}
+
+/* In a job of many epochs, the next worker may be there already: then what the rank printed tells
+ * of both. */
 void evidence_lines(const struct job *job, struct buf *out)
 {
-    size_t seats = job->ranks.size > 0 ? (size_t)job->ranks.size : 1;
-    size_t room = out->limit > ALL_BYTES ? (out->limit - ALL_BYTES) / (2 * seats) : 0;
-    for (int seat = 0; seat < job->ranks.size; seat++)
-        put_stderr(job, seat, room, out);
-    for (int seat = 0; seat < job->ranks.size; seat++) {
-        if (is_last_of_rank(job, seat))
-            put_stdout(job, seat, room, out);
+    size_t count = job->ranks.size > 0 ? (size_t)job->ranks.size : 1;
+    size_t room = out->limit > ALL_BYTES ? (out->limit - ALL_BYTES) / (2 * count) : 0;
+    int *seats AUTO_FREE = newest_seats(job);
+    for (int rank = 0; rank < job->ranks.size; rank++) {
+        if (seats[rank] >= 0 && job->kind->many_epochs)
+            put_printed(job, seats[rank], true, room, out);
+        else if (seats[rank] >= 0)
+            put_stderr(job, seats[rank], room, out);
+    }
+    for (int rank = 0; rank < job->ranks.size; rank++) {
+        if (seats[rank] >= 0)
+            put_printed(job, seats[rank], false, room, out);
     }
     buf_puts(out, "last lines of all:\n");
     recent_walk(job->recent, put_piece, out);

@@ -117,8 +117,10 @@ static void test_failures(void **state)
     struct asking *asking = *state;
     assert_int_equal(answer_of(asking, ONE "exit 1\n", RUN_LIMIT_MS), 1);
     assert_string_equal(asking->missing, "NVIDIA's library has failed");
-    assert_int_equal(answer_of(asking, ONE TWO "kill -KILL $$\n", RUN_LIMIT_MS), 2);
+    assert_int_equal(answer_of(asking, ONE TWO "kill -SEGV $$\n", RUN_LIMIT_MS), 2);
     assert_string_equal(asking->missing, "NVIDIA's library has failed");
+    assert_int_equal(answer_of(asking, ONE "kill -KILL $$\n", RUN_LIMIT_MS), 1); /* the agent did */
+    assert_string_equal(asking->missing, "NVIDIA's library did not answer in time");
     answer_of(asking, "exec sleep 600\n", 1);
     assert_string_equal(asking->missing, "NVIDIA's library did not answer in time");
     answer_of(asking, "exec yes\n", RUN_LIMIT_MS);
