@@ -125,9 +125,11 @@ static void helper_exited(void *context, int wait_status)
 {
     struct gpu_sampler *sampler = context;
     bool idle = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == EXIT_SUCCESS;
+    bool by_us =
+        WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGTERM; /* with the workers */
     sampler->pid = 0;
     sampler->none = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == GPU_HELPER_NONE;
-    if (!idle)
+    if (!idle && !by_us)
         sampler->pause_until_ms = clock_mono_ms() + sampler->limits.pause;
     close_streams(sampler);
     tell(sampler);

@@ -231,6 +231,17 @@ static void test_idle(void **state)
     assert_int_equal(starts(bench), 2);
 }
 
+/* The agent ends all its processes when workers end. There is no pause after that. */
+static void test_a_helper_that_the_agent_ends(void **state)
+{
+    struct bench *bench = *state;
+    use(bench, "head -c 1 >/dev/null; " ANSWER "; kill -TERM $$", patient());
+    assert_int_equal(ask(bench), 2);
+    run_until_gone(bench);
+    assert_int_equal(ask(bench), 2);
+    assert_int_equal(starts(bench), 2);
+}
+
 static void test_no_program(void **state)
 {
     struct bench *bench = *state;
@@ -247,7 +258,7 @@ int main(void)
         CASE(test_answers),     CASE(test_no_driver),
         CASE(test_bad_helpers), CASE(test_a_helper_that_hangs),
         CASE(test_late),        CASE(test_idle),
-        CASE(test_no_program),
+        CASE(test_no_program),  CASE(test_a_helper_that_the_agent_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
