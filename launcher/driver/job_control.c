@@ -247,7 +247,7 @@ static void write_end(struct job_control *control)
     const struct job *job = control->job;
     struct error err = ERROR_INIT;
     int result = open_folder(control, &err);
-    json_t *end = result < 0 ? NULL : record_json_end(job);
+    json_t *end = result < 0 ? NULL : record_json_end(job, control->record == NULL);
     if (end != NULL)
         add_evidence(job, end);
     if (result == 0 && control->record != NULL)

@@ -105,16 +105,13 @@ json_t *record_json_verdict(const struct job *job)
     return object;
 }
 
-json_t *record_json_end(const struct job *job)
+json_t *record_json_end(const struct job *job, bool brief)
 {
     struct buf failure AUTO_BUF = BUF_INIT(FAILURE_MAX);
     json_t *object = record_json_begin(job), *verdict = record_json_verdict(job);
-    json_t *report = report_object(job, &job->verdict);
-    if (job->ranks.size + job->node_count > RECORD_RANKS) {
-        json_object_del(report, "ranks");
-        json_object_del(report, "nodes");
-        json_object_del(report, "stacks");
-    }
+    bool lists =
+        job->ranks.size + job->node_count <= RECORD_RANKS && !(brief && job->verdict.status == 0);
+    json_t *report = report_object(job, &job->verdict, lists);
     json_object_del(json_object_get(report, "job"), "argv"); /* -x may have secrets */
     report_failure(job, &job->verdict, &failure);
     json_object_set_new(object, "ended", json_wall_time(job, clock_mono_ns()));

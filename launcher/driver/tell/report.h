@@ -7,9 +7,10 @@
 
 #include "driver/job/job.h"
 
-/* The report as JSON text, and as a value of jansson. The caller frees them. */
+/* The report as JSON text, and as a value of jansson: with its lists of nodes, ranks and stacks, or
+ * without. The caller frees them. */
 char *report_json(const struct job *job, const struct verdict *verdict);
-struct json_t *report_object(const struct job *job, const struct verdict *verdict);
+struct json_t *report_object(const struct job *job, const struct verdict *verdict, bool lists);
 
 /* The Python stacks of the ranks when they were shown last, as a value of jansson that the
  * caller owns; null: there are none. */

@@ -114,7 +114,7 @@ static json_t *node_json(const struct job *job, const struct node_link *node)
     return object;
 }
 
-json_t *report_object(const struct job *job, const struct verdict *verdict)
+static void put_lists(json_t *root, const struct job *job, const struct verdict *verdict)
 {
     json_t *nodes = json_array();
     for (int i = 0; i < job->node_count; i++)
@@ -124,14 +124,20 @@ json_t *report_object(const struct job *job, const struct verdict *verdict)
         if (job->ranks.records[seat].epoch != 0)
             json_array_append_new(ranks, rank_json(job, verdict, seat));
     }
+    json_object_set_new(root, "nodes", nodes);
+    json_object_set_new(root, "ranks", ranks);
+    json_object_set_new(root, "stacks", report_stacks(job));
+}
+
+json_t *report_object(const struct job *job, const struct verdict *verdict, bool lists)
+{
     json_t *root = json_object();
     json_object_set_new(root, "version", json_integer(REPORT_VERSION));
     json_object_set_new(root, "launcher", json_string("hvdrun " HVDRUN_VERSION));
     json_object_set_new(root, "job", job_json(job, verdict));
     json_object_set_new(root, "scheduler", scheduler_json(job));
-    json_object_set_new(root, "nodes", nodes);
-    json_object_set_new(root, "ranks", ranks);
-    json_object_set_new(root, "stacks", report_stacks(job));
+    if (lists)
+        put_lists(root, job, verdict);
     json_object_set_new(root, "stalls", report_stalls(job));
     json_t *progress = progress_json_job(job);
     json_object_set_new(root, "progress", progress != NULL ? progress : json_null());
@@ -141,7 +147,7 @@ json_t *report_object(const struct job *job, const struct verdict *verdict)
 
 char *report_json(const struct job *job, const struct verdict *verdict)
 {
-    json_t *root = report_object(job, verdict);
+    json_t *root = report_object(job, verdict, true);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
     json_decref(root);
     if (text == NULL)

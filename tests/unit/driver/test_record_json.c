@@ -45,7 +45,8 @@ static void outputs(struct fixture *f, int rank, bool is_stderr, const char *tex
 /* The value of `key` at the end of the job. */
 static json_t *part(struct fixture *f, const char *key)
 {
-    json_t *root = record_json_end(&f->job), *value = json_incref(json_object_get(root, key));
+    json_t *root = record_json_end(&f->job, false),
+           *value = json_incref(json_object_get(root, key));
     json_decref(root);
     return value;
 }
@@ -90,7 +91,7 @@ static void test_end(void **state)
     struct fixture *f = *state;
     exits(f, 1, false, 3, 7 * SECOND);
     exit_policy_verdict(f->policy, &f->job.verdict);
-    json_t *root = record_json_end(&f->job), *begun = record_json_begin(&f->job);
+    json_t *root = record_json_end(&f->job, false), *begun = record_json_begin(&f->job);
     json_t *verdict = record_json_verdict(&f->job);
     expect_json(json_incref(verdict),
                 "{'status': 3, 'cause': 'exit', 'text': 'rank 1 exited with code 3'}");
@@ -176,13 +177,30 @@ static void test_large_job(void **state)
     }
 }
 
+/* A job without a file of its own: the line that it adds to the common file is short if all is
+ * well. */
+static void test_brief(void **state)
+{
+    struct fixture *f = *state;
+    for (int status = 0; status < 2; status++) {
+        f->job.verdict.status = status;
+        json_t *root = record_json_end(&f->job, true);
+        const json_t *report = json_object_get(root, "report");
+        assert_int_equal(json_object_get(report, "ranks") != NULL, status);
+        assert_int_equal(json_object_get(report, "nodes") != NULL, status);
+        assert_non_null(json_object_get(report, "job"));
+        assert_int_equal(json_integer_value(json_object_get(root, "size")), f->job.plan->size);
+        json_decref(root);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_record, close_record)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_begin), TEST(test_log_folder),      TEST(test_end),       TEST(test_success),
-        TEST(test_lines), TEST(test_bounds_of_lines), TEST(test_large_job),
+        TEST(test_lines), TEST(test_bounds_of_lines), TEST(test_large_job), TEST(test_brief),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
