@@ -231,7 +231,7 @@ static void test_full(void **state)
     int small = 0;
     enum store_status status = STORE_OK;
     while (status == STORE_OK && small < 100) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof(key), "s%d", small++);
         status = put(store, &a0, STORE_SESSION, STORE_KEEP_SESSION, key, "");
     }
