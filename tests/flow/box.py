@@ -10,7 +10,7 @@ import socket
 import tempfile
 import time
 
-from ground import patient
+from ground import limit
 from procfs import descendants, is_alive, kill, processes
 
 TAG_NAME = "HVDRUN_TEST_TAG"
@@ -124,7 +124,7 @@ class Box:
     def check_nothing_left(self, timeout=5):
         """Fails when processes or files of the runs are still there after `timeout` seconds, the time
         that the kernel and dying processes may need; then kills and removes them."""
-        deadline = time.monotonic() + patient(timeout)
+        deadline = time.monotonic() + limit(timeout)
         while True:
             strays, litter = self.strays(), self.litter()
             if (not strays and not litter) or time.monotonic() > deadline:

@@ -61,6 +61,12 @@ def patient(seconds):
     return seconds * 4 if sanitized() else seconds
 
 
+def limit(seconds):
+    """How long to wait for what must come, since a busy machine may need several times as long. Only a failure waits
+    to the end."""
+    return 3 * patient(seconds)
+
+
 def worker(name):
     """The path of a built worker; a missing one is a failure, not a skip."""
     path = os.path.join(WORKERS, name)
@@ -95,11 +101,11 @@ class Later:
 
 def wait_until(condition, what, timeout=20):
     """Polls until condition() is true and returns its value; fails after the deadline. `what` may be a Later."""
-    deadline = time.monotonic() + patient(timeout)
+    deadline = time.monotonic() + limit(timeout)
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {patient(timeout)} s in vain: {what}")
+            raise AssertionError(f"waited {limit(timeout)} s in vain: {what}")
         time.sleep(0.02)

@@ -25,7 +25,7 @@ import sys
 import time
 import unittest
 
-from ground import BUILD, HERE, HVDRUN, SOURCE, WORKERS, Later, patient, wait_until, worker
+from ground import BUILD, HERE, HVDRUN, SOURCE, WORKERS, Later, limit, patient, wait_until, worker
 from jobs import Job
 from procfs import is_alive, kill, processes
 import rig as flow
@@ -373,7 +373,7 @@ class Hosts(flow.Flow):
     def check_hosts(self, timeout=10, but=()):
         """Fails when something is left on a host that is up."""
         hosts = [host for host in self.rig.hosts if host.number not in but]
-        deadline = time.monotonic() + patient(timeout)
+        deadline = time.monotonic() + limit(timeout)
         while True:
             left = [line for host in hosts for line in host.left()]
             if not left or time.monotonic() > deadline:

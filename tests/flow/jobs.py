@@ -14,7 +14,7 @@ import termios
 import threading
 import time
 
-from ground import HERE, WORKERS, Later, patient, wait_until
+from ground import HERE, WORKERS, Later, limit, wait_until
 from procfs import descendants, kill, process
 
 LABELLED = re.compile(r"^\[[\d,-]+\]<std(out|err)>:")
@@ -236,14 +236,14 @@ class Job:
     def wait(self, timeout=60):
         """Waits for the end of hvdrun and of its streams. Hanging is a failure."""
         try:
-            self.popen.wait(patient(timeout))
+            self.popen.wait(limit(timeout))
         except subprocess.TimeoutExpired:
             text = str(self.describe())
             self.kill()
-            raise AssertionError(f"hvdrun hung: no end within {patient(timeout)} s{text}") from None
+            raise AssertionError(f"hvdrun hung: no end within {limit(timeout)} s{text}") from None
         self.close_stdin()
         for pump in self.pumps.values():
-            pump.join(patient(10))
+            pump.join(limit(10))
             if pump.is_alive():
                 self.box.complaints.append(f"a stream of {self.argv} stays open after its end")
         return self.so_far()
@@ -330,12 +330,12 @@ class Terminal:
     def wait(self, timeout=60):
         """Waits for the end; returns the status (negative: killed by that signal)."""
         try:
-            self.popen.wait(patient(timeout))
+            self.popen.wait(limit(timeout))
         except subprocess.TimeoutExpired:
             text = str(self.describe())
             self.kill()
             raise AssertionError(f"hvdrun hung under a terminal{text}") from None
-        self.reports.join(patient(10))
+        self.reports.join(limit(10))
         last = self.reported()[-1].split()
         self.modes_after = termios.tcgetattr(self.slave)
         return int(last[1]) if last[0] == "exited" else -int(last[1])
@@ -361,7 +361,7 @@ class Helper:
 
     def communicate(self, timeout=120):
         try:
-            return self.popen.communicate(timeout=patient(timeout))
+            return self.popen.communicate(timeout=limit(timeout))
         except subprocess.TimeoutExpired:
             self.popen.kill()
             raise AssertionError("the reader of the output hung") from None

@@ -154,6 +154,9 @@ def _abandon(number, _):
 
 
 def main():
+    for number in (signal.SIGHUP, signal.SIGQUIT):  # what nohup ignores, hvdrun would inherit
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
         signal.signal(number, _abandon)
     signal.alarm(int(os.environ.get("HVDRUN_TEST_LIMIT", "0")))

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest limit: 600
 # ctest waits
 # ctest long
 """A node of a Slurm job fails: a static job ends and names it, an elastic one with --no-kill goes on

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Slurm job whose end is near: the warning signal, the time limit, preemption, scancel; what reaches hvdrun, its agents
 and the workers, and how the job comes back."""
-# ctest limit: 600
 # ctest waits
 # ctest long
 

@@ -4,7 +4,6 @@
 All of them fail at night (test_nightly_torture.py). What was once found to be wrong stands in FOUND.
 """
 # ctest plain
-# ctest limit: 240
 
 import fnmatch
 import glob

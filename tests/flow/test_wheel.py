@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel: pip installs it without a network into a fresh environment, which then has hvdrun and horovod."""
 # ctest plain
-# ctest limit: 600
 
 import os
 import re
