@@ -38,7 +38,7 @@ preset=dev
 nightly=false
 install=true
 named=false
-places=$((4 * $(nproc))) # a test takes one to four: see tests/CMakeLists.txt
+places=$((6 * $(nproc))) # a test takes one to four: see tests/CMakeLists.txt
 selection=()
 while [[ $# -gt 0 ]]; do
     case "$1" in
