@@ -24,6 +24,13 @@ struct error {
         .text = "" \
     }
 
+/* The same where it happens often: it does not write the whole text. */
+static inline void error_init(struct error *err)
+{
+    err->status = err->errnum = 0;
+    err->text[0] = '\0';
+}
+
 /* Fills `err` (which may be NULL) and returns -1, for `return error_set(...)`. */
 int error_set(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -51,9 +51,9 @@ enum hvd_status core_check(const struct core *core, const struct request *reques
     return member_check(&core->member, request, err);
 }
 
-void core_hurry(struct core *core, const char *key)
+void core_hurry(struct core *core, const void *token)
 {
-    member_hurry(&core->member, key);
+    member_hurry(&core->member, token);
 }
 
 void core_leave(struct core *core, enum hvd_status why)

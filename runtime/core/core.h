@@ -31,8 +31,8 @@ enum hvd_status core_submit(struct core *core, struct request *request, void *to
 enum hvd_status core_check(const struct core *core, const struct request *request,
                            struct error *err);
 
-/* A thread waits for the submission with this key. */
-void core_hurry(struct core *core, const char *key);
+/* A thread waits for the submission with this token. */
+void core_hurry(struct core *core, const void *token);
 
 /* Asks for the end of the set on all ranks, with HVD_ERR_SHUT_DOWN or HVD_ERR_UNKNOWN_SET. */
 void core_leave(struct core *core, enum hvd_status why);

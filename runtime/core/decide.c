@@ -2,7 +2,6 @@
 #include "core/decide.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -17,10 +16,9 @@ static void done(struct actions *actions, void *token, enum hvd_status status, c
 }
 
 /* Removes the submission that a decision completes. NULL and no error: this rank gives zeros. */
-static struct pending *complete(struct member *member, size_t id, const struct request *request,
-                                struct error *err)
+static struct pending *complete(struct member *member, struct pending *pending,
+                                const struct request *request, struct error *err)
 {
-    struct pending *pending = member_find(member, id, request->key);
     if (pending == NULL && !member->joined)
         error_set(err, "the root runs '%s', which this rank has not submitted",
                   request_name(request));
@@ -32,16 +30,26 @@ static struct pending *complete(struct member *member, size_t id, const struct r
                   request_name(request), request_difference(&pending->request, request));
     if (err->text[0] != '\0' || pending == NULL)
         return NULL;
-    member_remove(member, pending);
+    pendings_remove(&member->pendings, pending);
     return pending;
 }
 
-static void add_part(struct action *run, struct pending *pending, const struct request *request)
+static void add_part(struct member *member, struct action *run, struct pending *pending,
+                     const struct request *request)
 {
     struct part *part = &run->parts[run->count++];
-    *part = (struct part){.token = pending == NULL ? NULL : pending->token};
-    part->request = pending == NULL ? request_copy(request) : pending->request;
-    free(pending);
+    *part = pending == NULL ? (struct part){request_copy(request), NULL}
+                            : (struct part){pending->request, pending->token};
+    if (pending != NULL)
+        pendings_recycle(&member->pendings, pending);
+}
+
+/* Completes a submission without an operation. */
+static void drop(struct member *member, struct pending *pending)
+{
+    pendings_remove(&member->pendings, pending);
+    request_destroy(&pending->request);
+    pendings_recycle(&member->pendings, pending);
 }
 
 /* What had this key or this number before leaves the cache. */
@@ -66,18 +74,20 @@ static int run(struct member *member, const struct item *item, int64_t now_ns,
             error_set(err, "the root runs number %zu, which is not in the cache", id);
             break;
         }
-        struct pending *pending = complete(member, id, request, err);
+        struct pending *pending = pendings_find(&member->pendings, id, request->key);
+        pending = complete(member, pending, request, err);
         if (err->text[0] == '\0')
-            add_part(&run, pending, request);
+            add_part(member, &run, pending, request);
     }
     for (size_t i = 0; i < item->count && err->text[0] == '\0'; i++) {
         const struct item_part *part = &item->parts[i];
-        struct pending *pending = complete(member, NO_ID, &part->request, err);
+        struct pending *pending = member_find(member, part->request.key);
+        pending = complete(member, pending, &part->request, err);
         if (err->text[0] != '\0')
             break;
         if (part->id != NO_ID)
             remember(member, part, now_ns);
-        add_part(&run, pending, &part->request);
+        add_part(member, &run, pending, &part->request);
     }
     if (run.count > 0)
         actions_add_take(actions, &run);
@@ -94,7 +104,7 @@ static const char *name_of(const struct item *item)
 static int fail_one(struct member *member, const struct item *item, struct actions *actions,
                     struct error *err)
 {
-    struct pending *pending = names_get(&member->pending, item->key);
+    struct pending *pending = member_find(member, item->key);
     if (pending == NULL)
         return member->joined ? 0
                               : error_set(err,
@@ -104,9 +114,8 @@ static int fail_one(struct member *member, const struct item *item, struct actio
     if (!pending->reported)
         return error_set(err, "the root reports an error of '%s', which this rank has not reported",
                          name_of(item));
-    member_remove(member, pending);
     done(actions, pending->token, item->status, item->text, -1);
-    pending_destroy(pending);
+    drop(member, pending);
     return 0;
 }
 
@@ -114,12 +123,11 @@ static int all_joined(struct member *member, int32_t last, struct actions *actio
                       struct error *err)
 {
     char *key AUTO_FREE = request_key(KIND_JOIN, NULL);
-    struct pending *pending = names_get(&member->pending, key);
+    struct pending *pending = member_find(member, key);
     if (pending == NULL)
         return error_set(err, "the root ends a join that this rank has not submitted");
-    member_remove(member, pending);
     done(actions, pending->token, HVD_OK, "", last);
-    pending_destroy(pending);
+    drop(member, pending);
     member->joined = false;
     return 0;
 }
@@ -131,15 +139,14 @@ void decide_end(struct member *member, enum hvd_status status, const char *text,
         return;
     member->status = status;
     member->text = mem_strdup(text);
-    for (size_t i = 0; i < member->pending.room; i++) {
-        struct pending *pending = member->pending.slots[i].value;
-        if (member->pending.slots[i].key == NULL)
-            continue;
+    struct pending *pending = pendings_take_all(&member->pendings);
+    while (pending != NULL) {
+        struct pending *next = pending->next;
         done(actions, pending->token, status, text, -1);
-        pending_destroy(pending);
+        request_destroy(&pending->request);
+        pendings_recycle(&member->pendings, pending);
+        pending = next;
     }
-    names_destroy(&member->pending);
-    memset(member->by_id, 0, member->cache.capacity * sizeof(struct pending *));
     bits_clear(&member->outgoing);
     bits_clear(&member->held);
     member->fresh = NULL;

@@ -11,23 +11,13 @@ void member_init(struct member *member, struct core_config *config, int64_t now_
     *member = (struct member){
         .config = config, .since_ns = INT64_MAX, .held_since_ns = INT64_MAX, .heard_ns = now_ns};
     member->fresh_end = &member->fresh;
-    member->by_id = mem_array(config->capacity, sizeof(struct pending *));
+    pendings_init(&member->pendings, config->capacity);
     cache_init(&member->cache, config->capacity);
-}
-
-void pending_destroy(struct pending *pending)
-{
-    request_destroy(&pending->request);
-    free(pending);
 }
 
 void member_destroy(struct member *member)
 {
-    for (size_t i = 0; i < member->pending.room; i++)
-        if (member->pending.slots[i].key != NULL)
-            pending_destroy(member->pending.slots[i].value);
-    names_destroy(&member->pending);
-    free(member->by_id);
+    pendings_destroy(&member->pendings);
     cache_destroy(&member->cache);
     step_plan_destroy(&member->plan);
     bits_destroy(&member->outgoing);
@@ -35,14 +25,16 @@ void member_destroy(struct member *member)
     free(member->text);
 }
 
-enum hvd_status member_check(const struct member *member, const struct request *request,
-                             struct error *err)
+/* `slot`: of the request's key in the cache, or NULL. */
+static enum hvd_status check(const struct member *member, const struct request *request,
+                             const struct cache_slot *slot, struct error *err)
 {
+    size_t id = slot == NULL ? NO_ID : slot->id;
     if (member->status != HVD_OK) {
         error_set(err, "%s", member->text);
         return member->status;
     }
-    if (names_get(&member->pending, request->key) != NULL) {
+    if (pendings_find(&member->pendings, id, request->key) != NULL) {
         error_set(err, "%s '%s': this rank has submitted it already, and it is not complete",
                   kind_text(request->kind), request_name(request));
         return HVD_ERR_DUPLICATE_NAME;
@@ -53,6 +45,12 @@ enum hvd_status member_check(const struct member *member, const struct request *
         return HVD_ERR_ARGUMENT;
     }
     return HVD_OK;
+}
+
+enum hvd_status member_check(const struct member *member, const struct request *request,
+                             struct error *err)
+{
+    return check(member, request, cache_find(&member->cache, request->key), err);
 }
 
 static void report_soon(struct member *member, int64_t now_ns)
@@ -88,24 +86,19 @@ static void hold(struct member *member, const struct bits *group, size_t id, int
 enum hvd_status member_submit(struct member *member, struct request *request, void *token,
                               int64_t now_ns, struct error *err)
 {
-    enum hvd_status status = member_check(member, request, err);
+    const struct cache_slot *slot = cache_find(&member->cache, request->key);
+    enum hvd_status status = check(member, request, slot, err);
     if (status != HVD_OK) {
         request_destroy(request);
         return status;
     }
-    struct pending *pending = mem_alloc(sizeof *pending);
-    *pending = (struct pending){.request = *request, .token = token, .id = NO_ID};
-    names_put(&member->pending, pending->request.key, pending);
-    const struct cache_slot *slot = cache_find(&member->cache, pending->request.key);
-    const struct bits *group = NULL;
-    if (slot != NULL && slot->request.priority == request->priority &&
-        request_difference(&slot->request, &pending->request) == NULL) {
-        pending->id = slot->id;
-        member->by_id[slot->id] = pending;
-        group = step_plan_group(&member->plan, slot->id);
-    }
+    bool known = slot != NULL && slot->request.priority == request->priority &&
+                 request_difference(&slot->request, request) == NULL;
+    struct pending *pending =
+        pendings_add(&member->pendings, known ? slot->id : NO_ID, request, token);
+    const struct bits *group = known ? step_plan_group(&member->plan, slot->id) : NULL;
     member->joined = member->joined || request->kind == KIND_JOIN;
-    if (member->heard_ns < now_ns && member->pending.count == 1)
+    if (member->heard_ns < now_ns && member->pendings.count == 1)
         member->heard_ns = now_ns;
     if (group != NULL) {
         hold(member, group, pending->id, now_ns);
@@ -120,11 +113,6 @@ enum hvd_status member_submit(struct member *member, struct request *request, vo
     return HVD_OK;
 }
 
-static bool has_news(const struct member *member)
-{
-    return member->fresh_count > 0 || bits_any(&member->outgoing);
-}
-
 void member_release_held(struct member *member)
 {
     if (!bits_any(&member->held))
@@ -135,14 +123,28 @@ void member_release_held(struct member *member)
     member->urgent = true;
 }
 
-void member_hurry(struct member *member, const char *key)
+static bool has_token(const struct member *member, const struct bits *ids, const void *token)
 {
-    const struct pending *pending = names_get(&member->pending, key);
-    if (pending == NULL || pending->reported)
-        return;
-    if (pending->id != NO_ID && bits_test(&member->held, pending->id))
+    for (size_t id = bits_next(ids, 0); id != SIZE_MAX; id = bits_next(ids, id + 1))
+        if (member->pendings.by_id[id]->token == token)
+            return true;
+    return false;
+}
+
+static bool is_fresh(const struct member *member, const void *token)
+{
+    const struct pending *pending = member->fresh;
+    while (pending != NULL && pending->token != token)
+        pending = pending->next;
+    return pending != NULL;
+}
+
+void member_hurry(struct member *member, const void *token)
+{
+    if (has_token(member, &member->held, token))
         member_release_held(member);
-    member->urgent = member->urgent || has_news(member);
+    else if (is_fresh(member, token) || has_token(member, &member->outgoing, token))
+        member->urgent = true;
 }
 
 void member_leave(struct member *member, unsigned flag)
@@ -179,7 +181,7 @@ static void mark_outgoing(struct member *member)
 {
     for (size_t id = bits_next(&member->outgoing, 0); id != SIZE_MAX;
          id = bits_next(&member->outgoing, id + 1))
-        member->by_id[id]->reported = true;
+        member->pendings.by_id[id]->reported = true;
     bits_clear(&member->outgoing);
 }
 
@@ -204,27 +206,19 @@ void member_report(struct member *member, int64_t now_ns, struct buf *out)
     member->flags = 0;
 }
 
-struct pending *member_find(const struct member *member, size_t id, const char *key)
+struct pending *member_find(const struct member *member, const char *key)
 {
-    struct pending *pending = id == NO_ID ? NULL : member->by_id[id];
-    return pending != NULL ? pending : names_get(&member->pending, key);
-}
-
-void member_remove(struct member *member, struct pending *pending)
-{
-    names_remove(&member->pending, pending->request.key);
-    if (pending->id != NO_ID)
-        member->by_id[pending->id] = NULL;
+    const struct cache_slot *slot = cache_find(&member->cache, key);
+    return pendings_find(&member->pendings, slot == NULL ? NO_ID : slot->id, key);
 }
 
 void member_forget(struct member *member, size_t id, int64_t now_ns)
 {
-    struct pending *pending = id == NO_ID ? NULL : member->by_id[id];
+    struct pending *pending = id == NO_ID ? NULL : member->pendings.by_id[id];
     if (pending != NULL) {
         bits_unset(&member->outgoing, id);
         bits_unset(&member->held, id);
-        pending->id = NO_ID;
-        member->by_id[id] = NULL;
+        pendings_lose_number(&member->pendings, pending);
         if (!pending->reported) {
             add_fresh(member, pending);
             report_soon(member, now_ns);
@@ -235,5 +229,5 @@ void member_forget(struct member *member, size_t id, int64_t now_ns)
 
 bool member_waits(const struct member *member)
 {
-    return member->pending.count > 0;
+    return member->pendings.count > 0;
 }

@@ -13,21 +13,12 @@
 #include "core/action.h"
 #include "core/cache.h"
 #include "core/config.h"
+#include "core/pendings.h"
 #include "core/step_plan.h"
-
-/* A submission that is not complete. */
-struct pending {
-    struct request request;
-    void *token;
-    size_t id; /* NO_ID: reported as a whole request */
-    bool reported;
-    struct pending *next; /* in the list of fresh ones */
-};
 
 struct member {
     struct core_config *config; /* its threshold and its cycle time follow the root's decisions */
-    struct names pending;       /* key -> struct pending */
-    struct pending **by_id;     /* those that have a number, by their number */
+    struct pendings pendings;
     struct cache cache;
     struct step_plan plan;
     struct bits outgoing;               /* numbers of submissions that the next report has */
@@ -54,8 +45,8 @@ enum hvd_status member_submit(struct member *member, struct request *request, vo
 enum hvd_status member_check(const struct member *member, const struct request *request,
                              struct error *err);
 
-/* A thread waits for the submission with this key, so others will not follow soon. */
-void member_hurry(struct member *member, const char *key);
+/* A thread waits for the submission with this token, so others will not follow soon. */
+void member_hurry(struct member *member, const void *token);
 
 /* Asks for the end of the set, with a flag of enum report_flag. */
 void member_leave(struct member *member, unsigned flag);
@@ -68,11 +59,9 @@ void member_report(struct member *member, int64_t now_ns, struct buf *out);
 
 bool member_waits(const struct member *member); /* for a decision of the root */
 
-/* For core/decide.c. The submission of this number (or NO_ID) and key; NULL: there is none. */
-struct pending *member_find(const struct member *member, size_t id, const char *key);
-void member_remove(struct member *member, struct pending *pending); /* it is the caller's now */
+/* For core/decide.c. The submission with this key, or NULL. */
+struct pending *member_find(const struct member *member, const char *key);
 
 /* A number leaves the cache; what is held back does not wait any longer. */
 void member_forget(struct member *member, size_t id, int64_t now_ns);
 void member_release_held(struct member *member);
-void pending_destroy(struct pending *pending);

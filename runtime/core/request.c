@@ -27,7 +27,7 @@ char *request_key(enum kind kind, const char *name)
 {
     const char *text = kinds[kind].letter == 't' ? name : "";
     size_t length = strlen(text) + 1;
-    char *key = mem_array(1 + length, 1);
+    char *key = mem_resize(NULL, 1 + length); /* faster than zeroed memory */
     key[0] = kinds[kind].letter;
     memcpy(key + 1, text, length);
     return key;
@@ -118,15 +118,16 @@ static const char *op_text(enum hvd_op op)
 size_t request_elements(const struct request *request)
 {
     size_t elements = 1;
+    bool too_many = false;
     if (!request_has_tensor(request))
         return 0;
-    for (int32_t i = 0; i < request->dims; i++)
+    for (int32_t i = 0; i < request->dims; i++) {
         if (request->shape[i] == 0)
             return 0;
-    for (int32_t i = 0; i < request->dims; i++)
-        if (__builtin_mul_overflow(elements, (size_t)request->shape[i], &elements))
-            return SIZE_MAX;
-    return elements;
+        too_many =
+            __builtin_mul_overflow(elements, (size_t)request->shape[i], &elements) || too_many;
+    }
+    return too_many ? SIZE_MAX : elements;
 }
 
 size_t request_bytes(const struct request *request)

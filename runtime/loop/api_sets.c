@@ -16,11 +16,9 @@ static enum hvd_status change_sets(struct world *world, struct request *request,
     struct handles *handles = world_handles(world);
     struct submission *token = handle_create(handles, 1, NULL, NULL, true, &handle);
     struct process_set *all = world_set(world, 0);
-    char *key AUTO_FREE = mem_strdup(request->key);
-    token->key = mem_strdup(key);
     enum hvd_status status = set_submit(all, request, token, 1, &err);
     if (status == HVD_OK) {
-        set_hurry(all, key);
+        set_hurry(all, token);
         status = handle_wait(handles, handle, -1, (struct results){0}, number, text, sizeof text);
     } else {
         handle_discard(handles, handle);

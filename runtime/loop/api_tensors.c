@@ -130,10 +130,11 @@ static enum hvd_status submit_in(struct world *world, const struct batch *batch,
 
 static int submit(const struct batch *batch, const struct hvd_options *options, hvd_handle *handle)
 {
-    struct error err = ERROR_INIT;
+    struct error err;
     struct world *world = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
+    error_init(&err);
     enum hvd_status status = submit_in(world, batch, options, handle, &err);
     library_leave();
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
@@ -161,31 +162,42 @@ int hvd_poll(hvd_handle handle)
     return status < 0 ? library_fail(status, "%s", text) : status;
 }
 
-static void hurry(void *context, int32_t set, const char *key)
+static void hurry(void *context, int32_t set, const struct submission *submission)
 {
     struct process_set *found = world_set(context, set);
     if (found != NULL)
-        set_hurry(found, key);
+        set_hurry(found, submission);
     set_release(found);
+}
+
+/* Of a handle that is not complete. */
+static enum hvd_status wait_long(struct world *world, hvd_handle handle, int64_t timeout_ms,
+                                 struct results results, char *text, size_t room)
+{
+    struct handles *handles = world_handles(world);
+    handles_wait_begin(handles); /* before the hurry, which makes others look for it */
+    if (timeout_ms != 0)
+        handle_pending(handles, handle, hurry, world);
+    enum hvd_status status = handle_wait(handles, handle, timeout_ms, results, NULL, text, room);
+    handles_wait_end(handles);
+    return status;
 }
 
 static int wait_for(hvd_handle handle, int64_t timeout_ms, struct results results)
 {
-    char text[ERROR_TEXT_MAX] = "";
+    char text[ERROR_TEXT_MAX];
     struct world *world = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
+    text[0] = '\0';
     enum hvd_status status;
     if (results.items != NULL && results.items[0].size < sizeof results.items[0].size) {
         snprintf(text, sizeof text, "the size of the result's struct is not set");
         status = HVD_ERR_ARGUMENT;
     } else {
-        struct handles *handles = world_handles(world);
-        handles_wait_begin(handles); /* before the hurry, which makes others look for it */
-        if (timeout_ms != 0)
-            handle_pending(handles, handle, hurry, world);
-        status = handle_wait(handles, handle, timeout_ms, results, NULL, text, sizeof text);
-        handles_wait_end(handles);
+        status = handle_take(world_handles(world), handle, results, text, sizeof text);
+        if (status == HVD_IN_PROGRESS)
+            status = wait_long(world, handle, timeout_ms, results, text, sizeof text);
     }
     library_leave();
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", text);

@@ -290,6 +290,5 @@ enum hvd_status checks_call(const struct process_set *set, const struct call *ca
         }
     }
     token->set = set_id(set);
-    token->key = mem_strdup(request->key);
     return HVD_OK;
 }

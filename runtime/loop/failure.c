@@ -10,7 +10,7 @@
 
 int failure_init(struct failure *failure, struct error *err)
 {
-    failure->status = HVD_OK;
+    atomic_init(&failure->status, HVD_OK);
     pthread_mutex_init(&failure->lock, NULL);
     failure->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return failure->stop >= 0 ? 0 : error_errno(err, errno, "cannot make an eventfd");
@@ -25,10 +25,10 @@ void failure_destroy(struct failure *failure)
 bool failure_set(struct failure *failure, enum hvd_status status, const char *text)
 {
     pthread_mutex_lock(&failure->lock);
-    bool first = failure->status == HVD_OK;
+    bool first = atomic_load(&failure->status) == HVD_OK;
     if (first) {
-        failure->status = status;
         snprintf(failure->text, sizeof failure->text, "%s", text);
+        atomic_store(&failure->status, status); /* after the text: see failure_get() */
     }
     pthread_mutex_unlock(&failure->lock);
     if (!first)
@@ -41,10 +41,8 @@ bool failure_set(struct failure *failure, enum hvd_status status, const char *te
 
 enum hvd_status failure_get(struct failure *failure, struct error *err)
 {
-    pthread_mutex_lock(&failure->lock);
-    enum hvd_status status = failure->status;
+    enum hvd_status status = (enum hvd_status)atomic_load(&failure->status);
     if (status != HVD_OK)
         error_set(err, "%s", failure->text);
-    pthread_mutex_unlock(&failure->lock);
     return status;
 }

@@ -4,15 +4,16 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/error.h"
 #include "include/hvd.h"
 
 struct failure {
-    pthread_mutex_t lock; /* held for short times only */
+    pthread_mutex_t lock; /* of those who set it */
     int stop;             /* an eventfd: readable after a failure */
-    enum hvd_status status;
+    atomic_int status;    /* enum hvd_status: once it is not HVD_OK, nothing changes any more */
     char text[ERROR_TEXT_MAX];
 };
 

@@ -7,7 +7,6 @@
 void handle_destroy(struct handle *handle)
 {
     for (size_t i = 0; i < handle->count; i++) {
-        free(handle->submissions[i].key);
         free(handle->submissions[i].splits);
         hvd_result_free(&handle->answers[i].result);
         gpu_mark_release(handle->submissions[i].ready);

@@ -77,27 +77,47 @@ static bool wait_for(struct handles *handles, struct handle *handle, int64_t tim
     return handle->pending == 0;
 }
 
+/* With the lock held: the handle is complete, or NULL. */
+static enum hvd_status take(struct handles *handles, struct handle *handle, struct results results,
+                            int32_t *number_out, char *text, size_t room)
+{
+    enum hvd_status status = handle_status(handle, text, room);
+    if (handle == NULL)
+        return status;
+    if (status == HVD_OK && results.items != NULL)
+        give_results(handle, results);
+    if (number_out != NULL)
+        *number_out = handle->value;
+    handle_release(handles, handle);
+    return status;
+}
+
+enum hvd_status handle_take(struct handles *handles, hvd_handle number, struct results results,
+                            char *text, size_t room)
+{
+    enum hvd_status status = HVD_IN_PROGRESS;
+    pthread_mutex_lock(&handles->lock);
+    struct handle *handle = handle_find(handles, number);
+    if (handle == NULL || (handle->pending == 0 && handle->waiter == NULL))
+        status = take(handles, handle, results, NULL, text, room);
+    pthread_mutex_unlock(&handles->lock);
+    return status;
+}
+
 enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
                             struct results results, int32_t *number_out, char *text, size_t room)
 {
     pthread_mutex_lock(&handles->lock);
     struct handle *handle = handle_find(handles, number);
-    enum hvd_status status = HVD_OK;
+    enum hvd_status status;
     if (handle != NULL && handle->waiter != NULL) {
         status = HVD_ERR_BUSY;
         strncpy(text, "another thread waits for this handle", room - 1);
     } else if (handle != NULL && handle->pending > 0 && !wait_for(handles, handle, timeout_ms)) {
         status = HVD_ERR_TIMEOUT;
         strncpy(text, "the operation was not complete within the time limit", room - 1);
-    }
-    if (status == HVD_OK) {
-        status = handle_status(handle, text, room);
-        if (handle != NULL && status == HVD_OK && results.items != NULL)
-            give_results(handle, results);
-        if (handle != NULL && number_out != NULL)
-            *number_out = handle->value;
-        if (handle != NULL)
-            handle_release(handles, handle);
+    } else {
+        status = take(handles, handle, results, number_out, text, room);
     }
     pthread_mutex_unlock(&handles->lock);
     return status;

@@ -99,7 +99,7 @@ static size_t handle_bytes(size_t count)
 struct submission *handle_create(struct handles *handles, size_t count, hvd_callback callback,
                                  void *context, bool kept, hvd_handle *number)
 {
-    struct handle *handle = mem_alloc(handle_bytes(count));
+    struct handle *handle = mem_resize(NULL, handle_bytes(count)); /* faster than zeroed memory */
     *handle = (struct handle){.count = count,
                               .pending = count,
                               .callback = callback,
@@ -109,8 +109,8 @@ struct submission *handle_create(struct handles *handles, size_t count, hvd_call
     handle->submissions = (struct submission *)(handle + 1);
     handle->answers = (struct answer *)(handle->submissions + count);
     for (size_t i = 0; i < count; i++) {
-        handle->submissions[i].handle = handle;
-        handle->submissions[i].index = i;
+        handle->submissions[i] = (struct submission){.handle = handle, .index = i};
+        handle->answers[i] = (struct answer){.done = false};
     }
     pthread_mutex_lock(&handles->lock);
     handle->number = number_new(handles);
@@ -230,23 +230,23 @@ enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *te
 }
 
 void handle_pending(struct handles *handles, hvd_handle number,
-                    void (*each)(void *context, int32_t set, const char *key), void *context)
+                    void (*each)(void *context, int32_t set, const struct submission *submission),
+                    void *context)
 {
     for (size_t i = 0;; i++) {
-        char *key = NULL;
+        const struct submission *submission = NULL;
         int32_t set = -1;
         pthread_mutex_lock(&handles->lock);
         const struct handle *handle = handle_find(handles, number);
         while (handle != NULL && i < handle->count && handle->answers[i].done)
             i++;
         if (handle != NULL && i < handle->count) {
-            key = mem_strdup(handle->submissions[i].key);
-            set = handle->submissions[i].set;
+            submission = &handle->submissions[i];
+            set = submission->set;
         }
         pthread_mutex_unlock(&handles->lock);
-        if (key == NULL)
+        if (submission == NULL)
             return;
-        each(context, set, key);
-        free(key);
+        each(context, set, submission);
     }
 }

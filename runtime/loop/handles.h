@@ -46,10 +46,11 @@ uint64_t handles_completed(struct handles *handles);
 
 enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *text, size_t room);
 
-/* What a wait needs to know of the submissions that are pending: their keys and sets. Calls `each`
- * without a lock. */
+/* What a wait needs to know of the submissions that are pending. Calls `each` without a lock, so a
+ * submission may be complete, and even gone, by then: its address is only a name for it. */
 void handle_pending(struct handles *handles, hvd_handle number,
-                    void (*each)(void *context, int32_t set, const char *key), void *context);
+                    void (*each)(void *context, int32_t set, const struct submission *submission),
+                    void *context);
 
 /* Where the results of a handle go: an array whose elements have the size that the first one says.
  * A handle with more submissions keeps the rest, and frees it. */
@@ -62,3 +63,8 @@ struct results {
  * outcome.number. */
 enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
                             struct results results, int32_t *number_out, char *text, size_t room);
+
+/* The same for a handle that is complete. HVD_IN_PROGRESS: it is not, or another thread waits for
+ * it. */
+enum hvd_status handle_take(struct handles *handles, hvd_handle number, struct results results,
+                            char *text, size_t room);

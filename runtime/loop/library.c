@@ -13,9 +13,9 @@ enum state { DOWN, STARTING, UP, STOPPING };
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* state or users */
-    enum state state;
-    struct world *world;
-    int users;
+    atomic_int state;       /* enum state; changes with the lock held */
+    struct world *world;    /* changes when nobody uses it: the state is not UP, and users is 0 */
+    atomic_int users;
     uint32_t generation;
     struct loop_joints joints;
     bool watches_forks;   /* mark_child() is registered */
@@ -42,7 +42,7 @@ const char *hvd_error_text(void)
  */
 static void mark_child(void)
 {
-    if (library.state != DOWN)
+    if (atomic_load(&library.state) != DOWN)
         atomic_store(&library.is_child, true);
 }
 
@@ -51,34 +51,35 @@ bool library_is_child(void)
     return atomic_load_explicit(&library.is_child, memory_order_relaxed);
 }
 
+/* Each call of the program comes here, so it takes no lock. A user that counts itself before it
+ * looks at the state is seen by library_stop(), which looks at the users after it changes the
+ * state.
+ */
 struct world *library_enter(void)
 {
-    struct world *world = NULL;
     if (!library_is_child()) {
-        pthread_mutex_lock(&library.lock);
-        if (library.state == UP) {
-            world = library.world;
-            library.users++;
-        }
-        pthread_mutex_unlock(&library.lock);
+        atomic_fetch_add(&library.users, 1);
+        if (atomic_load(&library.state) == UP)
+            return library.world;
+        library_leave();
     }
-    if (world == NULL)
-        library_fail(HVD_ERR_NOT_INITIALIZED, "the library is not initialized: call hvd_init()");
-    return world;
+    library_fail(HVD_ERR_NOT_INITIALIZED, "the library is not initialized: call hvd_init()");
+    return NULL;
 }
 
 void library_leave(void)
 {
+    if (atomic_fetch_sub(&library.users, 1) > 1 || atomic_load(&library.state) != STOPPING)
+        return;
     pthread_mutex_lock(&library.lock);
-    if (--library.users == 0)
-        pthread_cond_broadcast(&library.changed);
+    pthread_cond_broadcast(&library.changed);
     pthread_mutex_unlock(&library.lock);
 }
 
 static void set_state(enum state state)
 {
     pthread_mutex_lock(&library.lock);
-    library.state = state;
+    atomic_store(&library.state, state);
     pthread_cond_broadcast(&library.changed);
     pthread_mutex_unlock(&library.lock);
 }
@@ -87,11 +88,11 @@ static void set_state(enum state state)
 static bool begin(enum state from, enum state to)
 {
     pthread_mutex_lock(&library.lock);
-    while (library.state == STARTING || library.state == STOPPING)
+    while (atomic_load(&library.state) == STARTING || atomic_load(&library.state) == STOPPING)
         pthread_cond_wait(&library.changed, &library.lock);
-    bool begun = library.state == from;
+    bool begun = atomic_load(&library.state) == (int)from;
     if (begun)
-        library.state = to;
+        atomic_store(&library.state, to);
     pthread_mutex_unlock(&library.lock);
     return begun;
 }
@@ -123,7 +124,7 @@ enum hvd_status library_stop(void)
         return HVD_OK;
     world_stop(library.world); /* those that wait for a handle return */
     pthread_mutex_lock(&library.lock);
-    while (library.users > 0)
+    while (atomic_load(&library.users) > 0)
         pthread_cond_wait(&library.changed, &library.lock);
     struct world *world = library.world;
     library.world = NULL;
@@ -137,10 +138,7 @@ bool hvd_is_initialized(void)
 {
     if (library_is_child())
         return false;
-    pthread_mutex_lock(&library.lock);
-    bool up = library.state == UP;
-    pthread_mutex_unlock(&library.lock);
-    return up;
+    return atomic_load(&library.state) == UP;
 }
 
 void loop_set_joints(const struct loop_joints *joints)

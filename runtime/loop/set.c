@@ -394,23 +394,23 @@ enum hvd_status set_submit(struct process_set *set, struct request *requests,
     enum hvd_status status = HVD_OK;
     int64_t now_ns = clock_mono_ns();
     pthread_mutex_lock(&set->lock);
-    for (size_t i = 0; i < count && status == HVD_OK; i++)
-        status = core_check(set->core, &requests[i], err);
+    for (size_t i = 0; i < count && count > 1 && status == HVD_OK; i++)
+        status = core_check(set->core, &requests[i], err); /* all of them, or none */
     for (size_t i = 0; i < count; i++)
         if (status != HVD_OK)
             request_destroy(&requests[i]);
         else
-            core_submit(set->core, &requests[i], &tokens[i], now_ns, err);
+            status = core_submit(set->core, &requests[i], &tokens[i], now_ns, err);
     unlock_and_wake(set);
     if (status != HVD_OK)
         tell_loss(set, status, err->text);
     return status;
 }
 
-void set_hurry(struct process_set *set, const char *key)
+void set_hurry(struct process_set *set, const struct submission *submission)
 {
     pthread_mutex_lock(&set->lock);
-    core_hurry(set->core, key);
+    core_hurry(set->core, submission);
     unlock_and_wake(set);
 }
 

@@ -51,7 +51,8 @@ void set_release(struct process_set *set); /* accepts NULL */
  * those of a handle, in the same order. */
 enum hvd_status set_submit(struct process_set *set, struct request *requests,
                            struct submission *tokens, size_t count, struct error *err);
-void set_hurry(struct process_set *set, const char *key); /* a thread waits for it */
+/* A thread waits for it. */
+void set_hurry(struct process_set *set, const struct submission *submission);
 /* The set should end on all ranks, with HVD_ERR_SHUT_DOWN or HVD_ERR_UNKNOWN_SET. */
 void set_leave(struct process_set *set, enum hvd_status why);
 /* Another set was tuned: this one gets the same. */

@@ -9,12 +9,11 @@
 
 struct handle;
 
-/* One tensor of a handle. All pointers but `key` and `splits` are the program's. */
+/* One tensor of a handle. The pointers to memory are the program's, but for `splits`. */
 struct submission {
     struct handle *handle;
     size_t index;
     int32_t set;
-    char *key; /* of its request; owned */
     const void *input;
     void *output;
     int64_t *splits;        /* alltoall: rows for each set rank, owned; NULL: equal parts */

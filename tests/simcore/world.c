@@ -174,8 +174,7 @@ static void wait_for_all(struct world *world, int rank)
         const struct call *call = self->tickets[i].call;
         if (self->tickets[i].completions > 0 || call == NULL)
             continue;
-        char *key AUTO_FREE = request_key(call->kind, call->name);
-        core_hurry(world->nodes[call->set][rank].core, key);
+        core_hurry(world->nodes[call->set][rank].core, &self->tickets[i]);
         node_work(world, call->set, rank);
     }
 }

@@ -145,9 +145,9 @@ static void test_a_thread_that_waits_does_not_wait_for_the_cycle(void **state)
     job_create(&job, &usual);
     for (int rank = 0; rank < RANKS; rank++) {
         submit(&job, rank, "a");
-        core_hurry(job.cores[rank], "tnone");
+        core_hurry(job.cores[rank], &usual); /* not a token */
         assert_true(core_deadline(job.cores[rank]) == MS);
-        core_hurry(job.cores[rank], "ta");
+        core_hurry(job.cores[rank], &job);
         assert_true(core_deadline(job.cores[rank]) == INT64_MIN);
     }
     turn_all(&job, 1);

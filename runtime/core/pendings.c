@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/pendings.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+void pendings_init(struct pendings *pendings, size_t capacity)
+{
+    *pendings = (struct pendings){.by_id = mem_array(capacity, sizeof(struct pending *)),
+                                  .capacity = capacity};
+}
+
+static void free_list(struct pending *pending)
+{
+    while (pending != NULL) {
+        struct pending *next = pending->next;
+        request_destroy(&pending->request);
+        free(pending);
+        pending = next;
+    }
+}
+
+void pendings_destroy(struct pendings *pendings)
+{
+    free_list(pendings_take_all(pendings));
+    free_list(pendings->spare);
+    free(pendings->by_id);
+    *pendings = (struct pendings){0};
+}
+
+struct pending *pendings_find(const struct pendings *pendings, size_t id, const char *key)
+{
+    struct pending *pending = id == NO_ID ? NULL : pendings->by_id[id];
+    return pending != NULL ? pending : names_get(&pendings->by_key, key);
+}
+
+struct pending *pendings_add(struct pendings *pendings, size_t id, const struct request *request,
+                             void *token)
+{
+    struct pending *pending = pendings->spare;
+    if (pending != NULL)
+        pendings->spare = pending->next;
+    else
+        pending = mem_alloc(sizeof *pending);
+    *pending = (struct pending){.request = *request, .token = token, .id = id};
+    if (id == NO_ID)
+        names_put(&pendings->by_key, pending->request.key, pending);
+    else
+        pendings->by_id[id] = pending;
+    pendings->count++;
+    return pending;
+}
+
+void pendings_lose_number(struct pendings *pendings, struct pending *pending)
+{
+    pendings->by_id[pending->id] = NULL;
+    pending->id = NO_ID;
+    names_put(&pendings->by_key, pending->request.key, pending);
+}
+
+void pendings_remove(struct pendings *pendings, struct pending *pending)
+{
+    if (pending->id == NO_ID)
+        names_remove(&pendings->by_key, pending->request.key);
+    else
+        pendings->by_id[pending->id] = NULL;
+    pendings->count--;
+}
+
+void pendings_recycle(struct pendings *pendings, struct pending *pending)
+{
+    pending->request = (struct request){0};
+    pending->next = pendings->spare;
+    pendings->spare = pending;
+}
+
+static void push(struct pending **list, struct pending *pending)
+{
+    pending->next = *list;
+    *list = pending;
+}
+
+struct pending *pendings_take_all(struct pendings *pendings)
+{
+    struct pending *list = NULL;
+    for (size_t i = 0; i < pendings->by_key.room; i++)
+        if (pendings->by_key.slots[i].key != NULL)
+            push(&list, pendings->by_key.slots[i].value);
+    for (size_t id = 0; id < pendings->capacity; id++) {
+        if (pendings->by_id[id] != NULL)
+            push(&list, pendings->by_id[id]);
+        pendings->by_id[id] = NULL;
+    }
+    names_destroy(&pendings->by_key);
+    pendings->count = 0;
+    return list;
+}
