@@ -218,6 +218,15 @@ struct group {
     size_t first, last; /* SIZE_MAX: none */
 };
 
+/* The learner sees a group that runs. What it has learned is news for the members. */
+static void decide_plan(struct coordinator *coordinator, const struct bits *ids, struct buf *out)
+{
+    struct step_plan *plan = &coordinator->plan;
+    size_t learned = learner_run(&coordinator->learner, ids, plan);
+    for (size_t i = plan->count - learned; i < plan->count; i++)
+        item_write(&(struct item){.kind = ITEM_GROUP, .ids = plan->groups[i]}, out);
+}
+
 /* Writes the item of a group, and lets the learner see it. */
 static void decide_group(struct coordinator *coordinator, struct entry *const *entries,
                          const struct group *group, const size_t *next, struct buf *out)
@@ -242,10 +251,8 @@ static void decide_group(struct coordinator *coordinator, struct entry *const *e
         item.parts[item.count++] = (struct item_part){*request, id};
     }
     item_write(&item, out);
-    if (item.count == 0 && coordinator->plan.count == 0 &&
-        learner_run(&coordinator->learner, &item.ids, &coordinator->plan))
-        for (size_t i = 0; i < coordinator->plan.count; i++)
-            item_write(&(struct item){.kind = ITEM_GROUP, .ids = coordinator->plan.groups[i]}, out);
+    if (item.count == 0)
+        decide_plan(coordinator, &item.ids, out);
     free(item.parts);
     bits_destroy(&item.ids);
 }

@@ -47,22 +47,28 @@ void learner_forget(struct learner *learner)
     learner_destroy(learner);
 }
 
-bool learner_run(struct learner *learner, const struct bits *group, struct step_plan *plan)
+static size_t join(const struct learner *learner, struct step_plan *plan)
 {
-    bool learned = false;
+    for (size_t i = 0; i < learner->step.count; i++)
+        step_plan_add(plan, &learner->step.groups[i]);
+    return learner->step.count;
+}
+
+size_t learner_run(struct learner *learner, const struct bits *group, struct step_plan *plan)
+{
+    if (bits_meet(&plan->all, group))
+        return 0;
     if (bits_meet(&learner->step.all, group)) { /* the next step begins */
         bool same = bits_equal(&learner->step.all, &learner->previous);
         learner->repeats = same ? learner->repeats + 1 : 0;
-        learned = learner->repeats >= REPEATS_NEEDED;
-        bits_copy(&learner->previous, &learner->step.all);
-        if (learned) {
-            step_plan_destroy(plan);
-            *plan = learner->step;
-            learner->step = (struct step_plan){0};
-            learner->repeats = 0;
+        if (learner->repeats >= REPEATS_NEEDED) {
+            size_t learned = join(learner, plan);
+            learner_forget(learner);
+            return learned;
         }
+        bits_copy(&learner->previous, &learner->step.all);
         step_plan_destroy(&learner->step);
     }
     step_plan_add(&learner->step, group);
-    return learned;
+    return 0;
 }

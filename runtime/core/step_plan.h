@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a training step: the groups of tensors that run together, as numbers of the cache.
+ * The plan of training steps: the groups of tensors that run together, as numbers of the cache.
  *
  * The root learns it. A step ends when a tensor comes that the step already had. If a step has the
- * same tensors as the two steps before it, its groups become the plan. From then on, members report
- * a group at once when they have all its tensors, and hold back its tensors until then. The plan is
+ * same tensors as the two steps before it, its groups join the plan. From then on, members report a
+ * group at once when they have all its tensors, and hold back its tensors until then. The plan is
  * only advice about when to report: without it, or with a wrong one, the same operations run.
+ *
+ * What is in the plan is not learned again, and does not keep other tensors from being learned: a
+ * program may have steps of several kinds.
  */
 #pragma once
 
@@ -31,5 +34,5 @@ struct learner {
 void learner_destroy(struct learner *learner);
 void learner_forget(struct learner *learner); /* begins again */
 
-/* A group runs. True: the step before it, whose groups are now in `plan`, is learned. */
-bool learner_run(struct learner *learner, const struct bits *group, struct step_plan *plan);
+/* A group runs. Returns how many groups of the step before it have joined the end of `plan`. */
+size_t learner_run(struct learner *learner, const struct bits *group, struct step_plan *plan);

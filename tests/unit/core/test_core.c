@@ -155,13 +155,18 @@ static void test_a_thread_that_waits_does_not_wait_for_the_cycle(void **state)
     job_destroy(&job);
 }
 
-static void step(struct job *job, int64_t now_ns)
+static void step_of(struct job *job, const char *first, const char *second, int64_t now_ns)
 {
     for (int rank = 0; rank < RANKS; rank++) {
-        submit(job, rank, "a");
-        submit(job, rank, "b");
+        submit(job, rank, first);
+        submit(job, rank, second);
     }
     turn_all(job, now_ns);
+}
+
+static void step(struct job *job, int64_t now_ns)
+{
+    step_of(job, "a", "b", now_ns);
 }
 
 /* Three steps teach the plan. Then a group is reported when it is complete, without the cycle. */
@@ -195,6 +200,25 @@ static void test_plan(void **state)
     expect_log(&job, 1, "ta;");
     submit(&job, 1, "a"); /* the plan is gone */
     assert_true(core_deadline(job.cores[1]) == job.now_ns + MS);
+    job_destroy(&job);
+}
+
+/* A plan of one kind of step does not keep another kind from being learned. */
+static void test_plan_of_two_kinds_of_steps(void **state)
+{
+    (void)state;
+    struct job job;
+    job_create(&job, &usual);
+    int64_t now_ns = 0;
+    for (int i = 0; i < 5; i++)
+        step(&job, now_ns += MS);
+    for (int i = 0; i < 5; i++)
+        step_of(&job, "c", "d", now_ns += MS);
+    submit(&job, 1, "d");
+    submit(&job, 1, "b");
+    assert_true(core_deadline(job.cores[1]) == now_ns + HOLD_CYCLES * MS);
+    submit(&job, 1, "c");
+    assert_true(core_deadline(job.cores[1]) == INT64_MIN);
     job_destroy(&job);
 }
 
@@ -448,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_collected_for_the_cycle_time),
         cmocka_unit_test(test_a_thread_that_waits_does_not_wait_for_the_cycle),
         cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_plan_of_two_kinds_of_steps),
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_three_that_differ),
