@@ -53,9 +53,8 @@ static enum hvd_status reduce_one(struct runner *runner, const struct part *part
     return status;
 }
 
-static void copy_in(const struct runner *runner, const struct part *parts, size_t count)
+static void copy_in(const struct part *parts, size_t count, char *at)
 {
-    char *at = runner->buffer;
     for (size_t i = 0; i < count; i++) {
         const struct request *request = &parts[i].request;
         const struct submission *submission = parts[i].token;
@@ -69,9 +68,9 @@ static void copy_in(const struct runner *runner, const struct part *parts, size_
     }
 }
 
-static void copy_out(const struct runner *runner, const struct part *parts, size_t count)
+static void copy_out(const struct runner *runner, const struct part *parts, size_t count,
+                     const char *at)
 {
-    const char *at = runner->buffer;
     for (size_t i = 0; i < count; i++) {
         const struct request *request = &parts[i].request;
         const struct submission *submission = parts[i].token;
@@ -82,24 +81,54 @@ static void copy_out(const struct runner *runner, const struct part *parts, size
     }
 }
 
+/* As reduce_one(), of tensors that are side by side. The copies only scale, if anything. */
+static enum hvd_status reduce_flat(struct runner *runner, const struct part *parts, size_t count,
+                                   char *flat, size_t elements, struct error *err)
+{
+    copy_in(parts, count, flat);
+    enum hvd_status status = reduce(runner, parts, count, flat, elements, err);
+    if (status == HVD_OK)
+        copy_out(runner, parts, count, flat);
+    return status;
+}
+
+/* The tensors, if they are reduced in place and are side by side: then they are as good as a fusion
+ * buffer. Other ranks may have theirs elsewhere. */
+static char *flat_tensors(const struct part *parts, size_t count)
+{
+    const struct submission *first = parts[0].token;
+    const char *at = first == NULL ? NULL : first->output;
+    for (size_t i = 0; i < count && at != NULL; i++) {
+        const struct submission *submission = parts[i].token;
+        size_t bytes = request_bytes(&parts[i].request);
+        bool follows = submission != NULL &&
+                       (bytes == 0 || (submission->output == at && submission->input == at));
+        at = follows ? at + bytes : NULL;
+    }
+    return at == NULL ? NULL : first->output;
+}
+
 static enum hvd_status reduce_fused(struct runner *runner, const struct part *parts, size_t count,
                                     struct error *err)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += request_bytes(&parts[i].request);
+    size_t elements = bytes / reduce_type_bytes(parts[0].request.type);
+    char *flat = flat_tensors(parts, count);
+    if (flat != NULL)
+        return reduce_flat(runner, parts, count, flat, elements, err);
     enum hvd_status status = runner_reserve(runner, bytes, err);
     if (status != HVD_OK)
         return status;
     runner_trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_IN_FUSION_BUFFER");
-    copy_in(runner, parts, count);
+    copy_in(parts, count, runner->buffer);
     runner_trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_IN_FUSION_BUFFER");
-    status = reduce(runner, parts, count, runner->buffer,
-                    bytes / reduce_type_bytes(parts[0].request.type), err);
+    status = reduce(runner, parts, count, runner->buffer, elements, err);
     if (status != HVD_OK)
         return status;
     runner_trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
-    copy_out(runner, parts, count);
+    copy_out(runner, parts, count, runner->buffer);
     runner_trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
     return HVD_OK;
 }

@@ -55,10 +55,8 @@ static const struct engine other = {
 static const int ranks[] = {0};
 static int64_t length = LENGTH;
 
-static enum hvd_status run(struct runner *runner, enum kind kind, void *data)
+static enum hvd_status run_two(struct runner *runner, enum kind kind, struct submission *tokens)
 {
-    struct submission tokens[2] = {{.input = data, .output = data},
-                                   {.input = data, .output = data}};
     struct part parts[2];
     struct outcome outcomes[2] = {OUTCOME_INIT, OUTCOME_INIT};
     struct error err = ERROR_INIT;
@@ -79,6 +77,37 @@ static enum hvd_status run(struct runner *runner, enum kind kind, void *data)
         free(outcomes[i].splits);
     }
     return status;
+}
+
+static enum hvd_status run(struct runner *runner, enum kind kind, void *data)
+{
+    struct submission tokens[2] = {{.input = data, .output = data},
+                                   {.input = data, .output = data}};
+    return run_two(runner, kind, tokens);
+}
+
+/* Tensors side by side are reduced where they are. */
+static void test_what_is_not_copied(void **state)
+{
+    (void)state;
+    float data[3 * LENGTH] = {0};
+    struct engine_comm comm = {.good_calls = 9};
+    struct runner runner = {.engine = &other, .comm = &comm, .size = 1, .ranks = ranks};
+    struct submission flat[2] = {{.input = data, .output = data},
+                                 {.input = data + LENGTH, .output = data + LENGTH}};
+    assert_int_equal(run_two(&runner, KIND_ALLREDUCE, flat), HVD_OK);
+    assert_ptr_equal(comm.last, data);
+    assert_int_equal(comm.last_bytes, 2 * LENGTH * sizeof *data);
+    assert_null(runner.buffer);
+    struct submission apart[2] = {flat[0],
+                                  {.input = data + 2 * LENGTH, .output = data + 2 * LENGTH}};
+    assert_int_equal(run_two(&runner, KIND_ALLREDUCE, apart), HVD_OK);
+    assert_ptr_equal(comm.last, runner.buffer);
+    struct submission elsewhere[2] = {flat[0],
+                                      {.input = data + 2 * LENGTH, .output = data + LENGTH}};
+    assert_int_equal(run_two(&runner, KIND_ALLREDUCE, elsewhere), HVD_OK);
+    assert_ptr_equal(comm.last, runner.buffer);
+    runner_destroy(&runner);
 }
 
 static void test_the_fusion_buffer_stays(void **state)
@@ -131,6 +160,7 @@ static void test_other_engines_do_not_leak(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_not_copied),
         cmocka_unit_test(test_the_fusion_buffer_stays),
         cmocka_unit_test(test_the_buffers_of_an_allgather_stay),
         cmocka_unit_test(test_other_engines_do_not_leak),
