@@ -167,23 +167,28 @@ static void test_mismatches(const struct job *job)
     job_expect(reduce("t", HVD_FLOAT32, &three, 0, HVD_SUM), HVD_OK, "", "after the mismatches");
 }
 
+/* The tensors of even ranks are side by side, and those of odd ranks are not. */
 static void test_groups(const struct job *job)
 {
-    enum { TENSORS = 5 };
-    float data[TENSORS][3];
+    enum { TENSORS = 5, LENGTH = 3, STRIDE = 4 };
+    const int stride = job->rank % 2 == 0 ? LENGTH : STRIDE;
+    float data[TENSORS * STRIDE];
     struct hvd_tensor tensors[TENSORS];
     static const char *const names[TENSORS] = {"g0", "g1", "g2", "g3", "g4"};
     struct hvd_options options = HVD_OPTIONS_INIT;
     options.op = HVD_SUM;
+    options.prescale = 2;
+    options.postscale = 3;
     for (int i = 0; i < TENSORS; i++) {
-        for (int k = 0; k < 3; k++)
-            data[i][k] = (float)(i + k);
-        tensors[i] = job_tensor(names[i], HVD_FLOAT32, &three, data[i], data[i]);
+        float *at = data + i * stride;
+        for (int k = 0; k < LENGTH; k++)
+            at[k] = (float)(i + k);
+        tensors[i] = job_tensor(names[i], HVD_FLOAT32, &three, at, at);
     }
     job_expect(hvd_grouped_allreduce(tensors, TENSORS, &options), HVD_OK, "", "a group");
     for (int i = 0; i < TENSORS; i++)
-        for (int k = 0; k < 3; k++)
-            if (data[i][k] != (float)((i + k) * job->size))
+        for (int k = 0; k < LENGTH; k++)
+            if (data[i * stride + k] != (float)(6 * (i + k) * job->size))
                 worker_fail("group: tensor %d is wrong", i);
     tensors[2].type = job->rank == 0 ? HVD_INT32 : HVD_FLOAT32;
     job_expect(hvd_grouped_allreduce(tensors, TENSORS, &options),
