@@ -3,6 +3,7 @@
 # ctest limit: 600
 # ctest each HVD_ENGINE: self mpi gloo
 
+import json
 import os
 import select
 import signal
@@ -127,6 +128,26 @@ class Hvd(Flow):
         for size in SIZES[2:]:
             with self.subTest(size=size):
                 self.every(size, "faults", "lanes", 10)
+
+    def timeline(self, *options):
+        """The names of all events of a job, and the tensors that went through the fusion buffer."""
+        path = self.box.path("timeline.json")
+        argv = ("--timeline-filename", path, "--timeline-mark-cycles", *options)
+        self.expect(self.run_hvd(3, "rules", options=argv), 0)
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)
+        rows = {event["pid"]: event["args"].get("name") for event in events if event.get("name") == "process_name"}
+        copied = {rows[event["pid"]] for event in events if event.get("name") == "MEMCPY_IN_FUSION_BUFFER"}
+        return {event.get("name") for event in events}, copied
+
+    def test_timeline(self):
+        if ENGINE != "self":
+            names, copied = self.timeline()
+            phases = {"NEGOTIATE_ALLREDUCE", "ALLREDUCE", "NEGOTIATE_BROADCAST", "REDUCESCATTER", "CYCLE_START",
+                      "MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER", ENGINE.upper() + "_ALLREDUCE"}
+            self.assertEqual(phases - names, set(), names)
+            self.assertIn("g0", copied)  # of a group, whose tensors are ready together
+            self.assertNotIn("g0", self.timeline("--fusion-threshold-mb", 0)[1])
 
     def test_a_rank_shuts_down_early(self):
         if ENGINE != "self":

@@ -167,11 +167,11 @@ static void test_mismatches(const struct job *job)
     job_expect(reduce("t", HVD_FLOAT32, &three, 0, HVD_SUM), HVD_OK, "", "after the mismatches");
 }
 
-/* The tensors of even ranks are side by side, and those of odd ranks are not. */
+/* The tensors of odd ranks are side by side, and those of even ranks are not. */
 static void test_groups(const struct job *job)
 {
     enum { TENSORS = 5, LENGTH = 3, STRIDE = 4 };
-    const int stride = job->rank % 2 == 0 ? LENGTH : STRIDE;
+    const int stride = job->rank % 2 == 0 ? STRIDE : LENGTH;
     float data[TENSORS * STRIDE];
     struct hvd_tensor tensors[TENSORS];
     static const char *const names[TENSORS] = {"g0", "g1", "g2", "g3", "g4"};
