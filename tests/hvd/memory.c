@@ -2,9 +2,10 @@
 /*
  * How much memory libhvd takes: memory STEPS.
  *
- * First, a large fused group: the process may grow by two fusion buffers, and no more. Then, after
- * a warm-up, so many steps in which it must not grow at all. They differ in the number of tensors,
- * and one name of each is new. Now and then, there is each other operation and a new process set.
+ * First, a large fused group: the process may grow by two fusion buffers, and no more. If its
+ * tensors are side by side, it needs none. Then, after a warm-up, so many steps in which it must
+ * not grow at all. They differ in the number of tensors, and one name of each is new. Now and then,
+ * there is each other operation and a new process set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +17,11 @@
 enum {
     GROUP = 64,             /* tensors that are fused */
     GROUP_LENGTH = 1 << 17, /* of each: 512 KiB */
+    GAP = 16,               /* elements between tensors that are not side by side */
     BUFFERS = 2,
     ENGINE_KIB = 8 << 10, /* what an engine may take for itself */
     TENSORS = 12,
-    LENGTH = 5000,
+    LENGTH = 500,
     MOVES_EVERY = 10,
     SETS_EVERY = 500,
     WARM_UP = 2500, /* more than the cache has room for */
@@ -42,13 +44,13 @@ static long resident_kib(void)
     return found;
 }
 
-static void reduce_all(float *data, int count, int64_t length, const char *last)
+static void reduce_all(float *data, int count, int64_t length, int64_t gap, const char *last)
 {
     hvd_handle handles[GROUP];
     for (int i = 0; i < count; i++) {
         char name[32];
         snprintf(name, sizeof name, "%lld.%d", (long long)length, i);
-        float *at = data + i * length;
+        float *at = data + i * (length + gap);
         struct hvd_tensor tensor =
             job_tensor(i == count - 1 && last != NULL ? last : name, HVD_FLOAT32, &length, at, at);
         job_expect(hvd_allreduce_async(&tensor, NULL, &handles[i]), HVD_OK, "", "allreduce");
@@ -90,7 +92,7 @@ static void run_steps(const struct job *job, float *data, float *more, long firs
     for (long step = first; step < first + count; step++) {
         char name[32];
         snprintf(name, sizeof name, "of step %ld", step);
-        reduce_all(data, TENSORS - (int)(step / 100 % 2), LENGTH, name);
+        reduce_all(data, TENSORS - (int)(step / 100 % 2), LENGTH, step % 2 * GAP, name);
         if (step % MOVES_EVERY == 0)
             move(job, data, more);
         if (step % SETS_EVERY == 0)
@@ -98,18 +100,24 @@ static void run_steps(const struct job *job, float *data, float *more, long firs
     }
 }
 
+static void try_group(float *data, int64_t gap, size_t room)
+{
+    long before = resident_kib(), limit = (long)(room >> 10) + ENGINE_KIB;
+    for (int i = 0; i < 5; i++)
+        reduce_all(data, GROUP, GROUP_LENGTH, gap, NULL);
+    long growth = resident_kib() - before;
+    if (growth > limit)
+        worker_fail("a fused group may take %ld KiB, and takes %ld KiB", limit, growth);
+}
+
 static void try_buffers(void)
 {
-    size_t bytes = (size_t)GROUP * GROUP_LENGTH * sizeof(float);
+    size_t length = GROUP_LENGTH + GAP, bytes = GROUP * length * sizeof(float);
     float *data AUTO_FREE = mem_alloc(bytes);
     memset(data, 0, bytes);
-    reduce_all(data, 1, GROUP_LENGTH, NULL);
-    long before = resident_kib(), room = BUFFERS * (long)(bytes >> 10) + ENGINE_KIB;
-    for (int i = 0; i < 5; i++)
-        reduce_all(data, GROUP, GROUP_LENGTH, NULL);
-    long growth = resident_kib() - before;
-    if (growth > room)
-        worker_fail("a fused group of %zu KiB takes %ld KiB", bytes >> 10, growth);
+    reduce_all(data, 1, GROUP_LENGTH, 0, NULL);
+    try_group(data, 0, 0);
+    try_group(data, GAP, BUFFERS * bytes);
 }
 
 int main(int argc, char **argv)
@@ -118,7 +126,7 @@ int main(int argc, char **argv)
     if (steps <= 0)
         worker_fail("usage: memory STEPS");
     struct job job = job_begin();
-    size_t elements = (size_t)TENSORS * LENGTH;
+    size_t elements = (size_t)TENSORS * (LENGTH + GAP);
     elements = elements > LENGTH * (size_t)job.size ? elements : LENGTH * (size_t)job.size;
     float *data AUTO_FREE = mem_array(elements, sizeof *data);
     float *more AUTO_FREE = mem_array(elements, sizeof *more);
