@@ -9,6 +9,7 @@ enum { ROW_TENSORS_MAX = 1000 };
 struct row {
     char name[32];
     size_t sizes[ROW_TENSORS_MAX], count, total; /* elements */
+    size_t gap;                                  /* elements between two tensors */
     size_t bare_calls;                           /* each has total / bare_calls elements; 1 */
 };
 
