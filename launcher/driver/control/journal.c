@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "driver/tell/json_compact.h"
+#include "base/mem.h"
 
 #define JOURNAL "short.jsonl"
 #define OLD "short.old.jsonl"
@@ -42,11 +42,11 @@ static int open_with_room(int folder)
 /* One write(2): the lines of two jobs do not mix. */
 int job_journal_add(int folder, const json_t *record, struct error *err)
 {
-    struct buf line AUTO_BUF = BUF_INIT(READ_MAX);
-    errno = EFBIG;
-    bool fits = json_compact(record, &line) == 0 && buf_putc(&line, '\n') == 0;
-    int fd AUTO_FD = fits ? open_with_room(folder) : -1;
-    if (fd >= 0 && fd_write(fd, buf_text(&line), line.length) == (ssize_t)line.length)
+    char *text AUTO_FREE = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    char *line AUTO_FREE = text == NULL ? NULL : mem_printf("%s\n", text);
+    int fd AUTO_FD = line == NULL ? -1 : open_with_room(folder);
+    ssize_t put = fd < 0 ? -1 : fd_write(fd, line, strlen(line));
+    if (put == (ssize_t)strlen(text == NULL ? "" : text) + 1)
         return 0;
     return error_errno(err, errno, "cannot write the record of the job");
 }

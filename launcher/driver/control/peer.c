@@ -10,7 +10,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/control/later.h"
-#include "driver/tell/json_compact.h"
 
 #define ANSWER_MAX ((size_t)256 << 20)
 #define CHUNK ((size_t)4096)
@@ -41,9 +40,14 @@ static void idle_over(void *context)
     leave(context);
 }
 
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
 static void put_line(struct control_peer *peer, const json_t *reply)
 {
-    if (json_compact(reply, &peer->out) < 0) {
+    if (json_dump_callback(reply, append_piece, &peer->out, JSON_COMPACT) < 0) {
         buf_clear(&peer->out);
         buf_puts(&peer->out, "{\"error\":\"the answer is too long\"}");
     }

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "driver/control/folder.h"
 #include "driver/control/journal.h"
-#include "driver/tell/json_compact.h"
 
 #define NAMES_MAX 9 /* of jobs with one id */
 #define READ_MAX (2 * JOB_RECORD_BYTES_MAX)
@@ -43,10 +42,10 @@ static int create_file(int folder, const char *file)
 
 static int write_facts(int fd, const json_t *facts)
 {
-    struct buf text AUTO_BUF = BUF_INIT(READ_MAX);
-    if (json_compact(facts, &text) == 0)
-        return fd_write_all(fd, buf_text(&text), text.length);
-    errno = EFBIG;
+    char *text AUTO_FREE = json_dumps(facts, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    if (text != NULL)
+        return fd_write_all(fd, text, strlen(text));
+    errno = EILSEQ;
     return -1;
 }
 

@@ -11,7 +11,6 @@
 #include "driver/serve/page.h"
 #include "driver/serve/page_address.h"
 #include "driver/serve/page_json.h"
-#include "driver/tell/json_compact.h"
 #include "driver/usage/metrics.h"
 #include "driver/usage/sampler.h"
 #include "io/http_server.h"
@@ -77,10 +76,16 @@ static void answer_text(struct http_request *request, int status, const char *te
     http_request_answer(request, status, PLAIN_TYPE, text, strlen(text));
 }
 
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
 /* `object` is consumed. */
 static void put_json(json_t *object, struct buf *out)
 {
-    (void)json_compact(object, out); /* empty: it has no room */
+    if (json_dump_callback(object, append_piece, out, JSON_COMPACT | JSON_REAL_PRECISION(16)) < 0)
+        buf_clear(out);
     json_decref(object);
 }
 

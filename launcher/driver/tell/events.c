@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/tell/events_command.h"
-#include "driver/tell/json_compact.h"
 
 struct events {
     struct output_file *file;       /* NULL: no --events */
@@ -58,11 +57,14 @@ static void set_text(json_t *object, const char *key, const char *text)
 static void emit(struct events *events, json_t *object)
 {
     const char *event = json_string_value(json_object_get(object, "event"));
-    struct buf line AUTO_BUF = BUF_INIT(EVENT_BYTES_MAX);
-    bool fits = events->file != NULL && json_compact(object, &line) == 0;
+    char *line =
+        events->file == NULL ? NULL : json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
     events_command_take(events->command, event, object);
-    if (fits && buf_putc(&line, '\n') == 0)
-        output_file_write(events->file, buf_text(&line), line.length);
+    if (line != NULL) {
+        AUTO_FREE char *whole = mem_printf("%s\n", line);
+        output_file_write(events->file, whole, strlen(whole));
+    }
+    free(line);
     json_decref(object);
 }
 

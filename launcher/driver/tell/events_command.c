@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "base/strv.h"
-#include "driver/tell/json_compact.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/status_json.h"
 #include "io/program.h"
@@ -94,18 +93,17 @@ static struct slot *free_slot(struct events_command *command)
 static void run(struct slot *slot, const json_t *object)
 {
     const struct events_command *command = slot->command;
-    struct buf input AUTO_BUF = BUF_INIT(EVENT_BYTES_MAX);
-    if (json_compact(object, &input) < 0)
-        buf_puts(&input, "{}");
-    buf_putc(&input, '\n');
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    char *input AUTO_FREE = mem_printf("%s\n", text != NULL ? text : "{}");
     const struct program_spec spec = {.loop = command->job->loop,
                                       .helpers = command->job->helpers,
                                       .log = &command->job->log,
                                       .argv = strv_items(&command->argv),
-                                      .input = buf_text(&input),
-                                      .input_length = input.length,
+                                      .input = input,
+                                      .input_length = strlen(input),
                                       .drops_excess = true,
                                       .time_max_ms = EVENTS_LIMIT_MS};
+    free(text);
     slot->program = program_start(&spec, run_done, slot);
 }
 

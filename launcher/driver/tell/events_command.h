@@ -19,7 +19,6 @@
 #define EVENTS_AT_ONCE 4
 #define EVENTS_WAITING 32
 #define EVENTS_LIMIT_MS 10000
-#define EVENT_BYTES_MAX ((size_t)16 << 20)
 
 struct events_command;
 struct json_t;
