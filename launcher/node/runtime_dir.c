@@ -126,13 +126,13 @@ static int open_parent(const char *path, const char *place, struct error *err)
     int fd = -1;
     bool made = false;
     /* The last job to end removes it, perhaps between our two steps: start over. */
-    for (int i = 0; fd < 0 && i < TRIES; i++) {
+    for (int i = 0; i < TRIES; i++) {
+        fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        if (fd >= 0 || errno != ENOENT)
+            break; /* it is there: mkdir() would cost more than that */
         made = mkdir(path, 0700) == 0;
         if (!made && errno != EEXIST)
             return refuse("cannot create the runtime folder", path, place, errno, err);
-        fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-        if (fd < 0 && errno != ENOENT)
-            break;
     }
     if (is_ours_alone(fd))
         return fd;
@@ -206,9 +206,9 @@ int runtime_dir_open_kept(const char *name, struct error *err)
         int parent AUTO_FD = open_parent(base, place, err);
         if (parent < 0)
             return -1;
-        bool there = mkdirat(parent, name, 0700) == 0 || errno == EEXIST;
-        int fd =
-            !there ? -1 : fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT && (mkdirat(parent, name, 0700) == 0 || errno == EEXIST))
+            fd = fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (is_ours_alone(fd))
             return fd;
         int errnum = errno;
