@@ -6,6 +6,7 @@
 
 #include "cli/control_show.h"
 #include "cli/text_table.h"
+#include "driver/usage/usage_marks.h"
 
 #define CELL_MAX ((size_t)4096)
 
@@ -64,15 +65,6 @@ static const struct column {
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-/* Of progress, its percent. */
-static double value_of(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    if (json_is_object(value))
-        value = json_object_get(value, "percent");
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 static void add_cell(struct text_table *table, struct buf *cell)
 {
     text_table_add(table, buf_text(cell));
@@ -88,13 +80,13 @@ static void put_job(const json_t *usage, struct buf *out)
     control_show_text(control_text_of(usage, "state", "state unknown"), out);
     buf_printf(out, ", %zu rank%s on %zu host%s, up ", ranks, ranks == 1 ? "" : "s", hosts,
                hosts == 1 ? "" : "s");
-    control_show_duration(value_of(usage, "up_s"), out);
+    control_show_duration(usage_value(usage, "up_s"), out);
     buf_putc(out, '\n');
 }
 
 static void put_percent(const json_t *object, const char *key, struct buf *out)
 {
-    double percent = value_of(object, key);
+    double percent = usage_value(object, key);
     if (isnan(percent))
         buf_putc(out, '-');
     else
@@ -105,8 +97,8 @@ static void add_host(struct text_table *table, const json_t *host)
 {
     static const char *const resources[] = {"cpu", "memory", "io"};
     struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
-    double load = value_of(host, "load"), total = value_of(host, "memory_bytes");
-    double available = value_of(host, "memory_available_bytes");
+    double load = usage_value(host, "load"), total = usage_value(host, "memory_bytes");
+    double available = usage_value(host, "memory_available_bytes");
     text_table_add(table, "");
     control_show_text(control_text_of(host, "host", "?"), &cell);
     add_cell(table, &cell);
@@ -144,7 +136,7 @@ static bool is_shown(const struct column *column, const json_t *ranks)
 {
     bool found = !column->if_any;
     for (size_t i = 0; i < json_array_size(ranks) && !found; i++)
-        found = !isnan(value_of(json_array_get(ranks, i), column->key));
+        found = !isnan(usage_value(json_array_get(ranks, i), column->key));
     return found;
 }
 
@@ -164,7 +156,7 @@ static void add_rank(struct text_table *table, const json_t *rank, const bool *s
     for (size_t i = 0; i < COLUMNS; i++) {
         if (!shown[i])
             continue;
-        double value = value_of(rank, columns[i].key);
+        double value = usage_value(rank, columns[i].key);
         const char *mark = control_text_of(marks, columns[i].key, "");
         if (!shown[i])
             continue;

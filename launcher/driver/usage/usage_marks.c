@@ -29,8 +29,7 @@ static const struct rule {
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
-/* Of progress, its percent. */
-static double value_of(const json_t *object, const char *key)
+double usage_value(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     if (json_is_object(value))
@@ -44,7 +43,7 @@ static void mark(const json_t *ranks, const struct rule *rule)
     double *values AUTO_FREE = mem_array(count + 1, sizeof(*values));
     int *found AUTO_FREE = mem_array(count + 1, sizeof(*found));
     for (size_t i = 0; i < count; i++)
-        values[i] = value_of(json_array_get(ranks, i), rule->key);
+        values[i] = usage_value(json_array_get(ranks, i), rule->key);
     outliers_find(values, count, &rule->rule, found);
     for (size_t i = 0; i < count; i++) {
         json_t *marks = json_object_get(json_array_get(ranks, i), "marks");

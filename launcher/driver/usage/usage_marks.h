@@ -10,3 +10,6 @@ struct json_t;
 /* Puts the ranks that differ from the others first, and says in "marks" in which values they do:
  * {"cpus": "less", "resident_bytes": "more"}. */
 void usage_marks_set(struct json_t *usage);
+
+/* A number of a rank or a host; of progress, its percent. NAN: there is none. */
+double usage_value(const struct json_t *object, const char *key);
