@@ -16,13 +16,20 @@
 
 #define ECC_COUNTS ((size_t)NVML_ECC_TYPES * NVML_ECC_COUNTERS)
 
-/* A list of one. Lists that follow each other are one list. */
+/* Messages that follow each other are one message. */
+static int put(const Hvdrun__GpuHealths *message)
+{
+    uint8_t bytes[1024];
+    if (hvdrun__gpu_healths__get_packed_size(message) > sizeof(bytes))
+        return -1;
+    return fd_write_all(STDOUT_FILENO, bytes, hvdrun__gpu_healths__pack(message, bytes));
+}
+
 static int put_gpu(const struct gpu_health *source)
 {
     Hvdrun__GpuHealth gpu = HVDRUN__GPU_HEALTH__INIT, *gpus[] = {&gpu};
     Hvdrun__GpuHealths message = HVDRUN__GPU_HEALTHS__INIT;
     uint32_t rows[] = {source->rows_corrected, source->rows_uncorrected};
-    uint8_t bytes[1024];
     gpu.index = source->index;
     gpu.uuid = (char *)source->uuid;
     gpu.pci = (char *)source->pci;
@@ -39,9 +46,7 @@ static int put_gpu(const struct gpu_health *source)
     gpu.trouble = (uint32_t)source->trouble;
     message.gpus = gpus;
     message.n_gpus = 1;
-    if (hvdrun__gpu_healths__get_packed_size(&message) > sizeof(bytes))
-        return -1;
-    return fd_write_all(STDOUT_FILENO, bytes, hvdrun__gpu_healths__pack(&message, bytes));
+    return put(&message);
 }
 
 int gpu_health_run(void)
@@ -51,7 +56,13 @@ int gpu_health_run(void)
     prctl(PR_SET_NAME, "hvdrun-gpus");
     signal(SIGTERM,
            SIG_IGN); /* the agent may end its workers meanwhile; KILL comes a second later */
-    if (nvml_open(&nvml, &err) < 0)
+    if (nvml_load(&nvml, &err) < 0)
+        return GPU_HELPER_NONE;
+    Hvdrun__GpuHealths begin = HVDRUN__GPU_HEALTHS__INIT;
+    begin.library = true;
+    if (put(&begin) < 0)
+        return EXIT_FAILURE;
+    if (nvml_start(&nvml, &err) < 0)
         return GPU_HELPER_NONE;
     unsigned count = gpu_usage_count(&nvml);
     for (unsigned i = 0; i < count; i++) {

@@ -228,13 +228,14 @@ static void xid(const char *root, struct buf *out)
     put_last(&kept, out);
 }
 
-/* One line for each kind of evidence of a host. */
+/* One line for each kind of evidence of a host. Of a job of many hosts, the driver has no room for
+ * the last ones. */
 static const struct kind {
     const char *name;
     void (*collect)(const char *root, struct buf *out);
 } kinds[] = {
     {"pressure", pressure}, {"memory", memory}, {"cores", cores},
-    {"folders", folders},   {"kernel", kernel}, {"xid", xid},
+    {"folders", folders},   {"xid", xid},       {"kernel", kernel},
 };
 
 void evidence_collect(const char *root, evidence_take *take, void *context)

@@ -20,7 +20,7 @@ static void find_function(void *library, const char *symbol, void *member)
     memcpy(member, &found, sizeof(found));
 }
 
-int nvml_open(struct nvml *nvml, struct error *err)
+int nvml_load(struct nvml *nvml, struct error *err)
 {
     *nvml = (struct nvml){.library = open_library(err)};
     if (nvml->library == NULL)
@@ -31,10 +31,20 @@ int nvml_open(struct nvml *nvml, struct error *err)
 #undef FIND
     if (nvml->start == NULL || nvml->count == NULL || nvml->device == NULL)
         return error_set(err, "%s is too old", NVML_LIBRARY);
+    return 0;
+}
+
+int nvml_start(const struct nvml *nvml, struct error *err)
+{
     int result = nvml->start();
     return result == NVML_SUCCESS
                ? 0
                : error_set(err, "%s does not start: error %d", NVML_LIBRARY, result);
+}
+
+int nvml_open(struct nvml *nvml, struct error *err)
+{
+    return nvml_load(nvml, err) < 0 ? -1 : nvml_start(nvml, err);
 }
 
 bool nvml_is_trouble(int result)

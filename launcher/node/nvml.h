@@ -89,6 +89,8 @@ struct nvml {
 /* Does the result of a call say that the GPU does not work? */
 bool nvml_is_trouble(int result);
 
-/* Loads and starts the library, which can take seconds. It stays loaded. -1: there is none, or it
- * finds no driver. */
-int nvml_open(struct nvml *nvml, struct error *err);
+/* Loads the library, which stays loaded. -1: there is none. */
+int nvml_load(struct nvml *nvml, struct error *err);
+/* Starts it, which can take seconds. -1: it finds no driver. */
+int nvml_start(const struct nvml *nvml, struct error *err);
+int nvml_open(struct nvml *nvml, struct error *err); /* both */

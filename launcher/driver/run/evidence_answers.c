@@ -50,7 +50,8 @@ static void take_gpus(struct evidence_host *host, const Hvdrun__EvidenceFile *me
 {
     if (host->gpus == NULL)
         host->gpus = hvdrun__gpu_healths__unpack(NULL, message->data.len, message->data.data);
-    if (host->gpus_missing == NULL && message->missing[0] != '\0')
+    bool expected = host->gpus != NULL && host->gpus->library;
+    if (expected && host->gpus_missing == NULL && message->missing[0] != '\0')
         host->gpus_missing = mem_strdup(message->missing);
 }
 

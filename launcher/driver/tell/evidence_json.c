@@ -56,11 +56,25 @@ static void add_gpus(json_t *object, const struct evidence_host *host)
         json_object_set_new(object, "gpus_missing", json_text(host->gpus_missing));
 }
 
+/* The end of a text, from the beginning of a line on, if there is no room for all of it. */
+static json_t *text_within(const char *text, size_t *room)
+{
+    size_t length = strlen(text);
+    if (length > *room) {
+        const char *line = strchr(text + length - *room, '\n');
+        text = line == NULL ? "" : line + 1;
+        length = strlen(text);
+    }
+    *room -= length;
+    return json_text(text);
+}
+
 static json_t *hosts_json(const struct job *job, const struct evidence_facts *facts)
 {
     json_t *list = json_array();
     for (int i = 0; i < job->node_count; i++) {
         const struct node_link *node = job->nodes[i];
+        size_t room = EVIDENCE_HOSTS_BYTES / (size_t)job->node_count;
         const struct evidence_host none = {.answer = NULL};
         const struct evidence_host *host = i < facts->host_count ? &facts->hosts[i] : &none;
         const Hvdrun__Evidence *answer = host->answer;
@@ -69,7 +83,8 @@ static json_t *hosts_json(const struct job *job, const struct evidence_facts *fa
         json_object_set_new(object, "state", json_string(node_state_name(node->state)));
         json_object_set_new(object, "answered", json_boolean(answer != NULL));
         for (size_t j = 0; answer != NULL && j < answer->n_items; j++)
-            json_object_set_new(object, answer->items[j]->name, json_text(answer->items[j]->text));
+            json_object_set_new(object, answer->items[j]->name,
+                                text_within(answer->items[j]->text, &room));
         add_gpus(object, host);
         for (size_t j = 0; j < facts->file_count; j++) {
             const struct evidence_file *file = &facts->files[j];
@@ -99,13 +114,25 @@ static json_t *flights_json(const struct job *job, const struct evidence_facts *
     return list;
 }
 
+struct differences {
+    json_t *root;
+    size_t room;
+};
+
 static void add_value(void *context, const char *name, const char *host, const char *value)
 {
-    json_t *root = context, *values = json_object_get(root, name);
+    struct differences *differences = context;
+    json_t *values = json_object_get(differences->root, name);
+    size_t cost = strlen(host) + (value != NULL ? strlen(value) : 0);
+    cost += values == NULL ? strlen(name) : 0;
+    if (cost > differences->room) {
+        differences->room = 0; /* so the next ones are no puzzle */
+        return;
+    }
+    differences->room -= cost;
     if (values == NULL) {
-        values = json_object();
-        json_object_set_new(root, name, values);
-        values = json_object_get(root, name);
+        json_object_set_new(differences->root, name, json_object());
+        values = json_object_get(differences->root, name);
     }
     json_object_set_new(values, host, value != NULL ? json_text(value) : json_null());
 }
@@ -113,7 +140,7 @@ static void add_value(void *context, const char *name, const char *host, const c
 static json_t *environment_json(const struct job *job, const struct evidence_facts *facts)
 {
     size_t count = 0;
-    json_t *root = json_object();
+    struct differences differences = {json_object(), EVIDENCE_ENVIRONMENT_BYTES};
     struct env_of_host *hosts AUTO_FREE = mem_array((size_t)job->node_count + 1, sizeof(*hosts));
     struct strv *envs AUTO_FREE = mem_array((size_t)job->node_count + 1, sizeof(*envs));
     for (int i = 0; i < job->node_count && i < facts->host_count; i++) {
@@ -125,8 +152,8 @@ static json_t *environment_json(const struct job *job, const struct evidence_fac
         count++;
     }
     if (count > 1)
-        env_differ(hosts, count, add_value, root);
-    return root;
+        env_differ(hosts, count, add_value, &differences);
+    return differences.root;
 }
 
 /* The caller frees it. */

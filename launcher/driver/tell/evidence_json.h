@@ -8,7 +8,10 @@
 
 struct json_t;
 
-#define EVIDENCE_RANKS_MAX 4096 /* in the facts */
+/* In the facts, which stay below the 4 MiB of a file. */
+#define EVIDENCE_RANKS_MAX 4096
+#define EVIDENCE_HOSTS_BYTES ((size_t)1280 << 10)      /* texts of all hosts together */
+#define EVIDENCE_ENVIRONMENT_BYTES ((size_t)256 << 10) /* names, hosts and values */
 
 enum evidence_kind { EVIDENCE_FAILURE, EVIDENCE_HANG, EVIDENCE_TIMEOUT };
 

@@ -60,7 +60,7 @@ static void test_errors_of_gpus(void **state)
     assert_non_null(mkdtemp(root));
     put_file(root, "dev/kmsg", "3,1,5140900,-;NVRM: Xid (PCI:0000:00:06): 31, pid=7, name=x\n");
     collect(root, &text);
-    expect_part(&text, "] NVRM: Xid (PCI:0000:00:06): 31, pid=7, name=x\n== xid\n[");
+    expect_part(&text, "] NVRM: Xid (PCI:0000:00:06): 31, pid=7, name=x\n== kernel\n[");
     put_file(root, "dev/kmsg", "3,1,5140900,-;NVRM: GPU at PCI:0000:00:06: GPU-7\n");
     collect(root, &text);
     assert_null(strstr(buf_text(&text), "== xid"));
