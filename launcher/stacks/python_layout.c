@@ -26,6 +26,13 @@
     .code_first_line = 40, .code_table = 120, .code_start = NONE, OBJECT_MEMBERS, .str_ascii = 48, \
     .str_wide = 72
 
+/* What 3.11 and 3.12 share. */
+#define MIDDLE_MEMBERS                                                                   \
+    .runtime_interpreters = 40, .interp_next = 0, .thread_next = 8, .thread_interp = 16, \
+    .thread_frame = 56, .frame_position = 56, .frame_line = NONE, .frame_trace = NONE,   \
+    .frame_copy = NONE, .code_copies = NONE, .code_file = 112, .code_name = 120,         \
+    .code_qualname = 128, .code_table = 136, OBJECT_MEMBERS
+
 #define OBJECT_MEMBERS                                                                       \
     .object_type = 8, .type_name = 24, .bytes_size = 16, .bytes_data = 32, .str_length = 16, \
     .str_state = 32
@@ -50,65 +57,37 @@ static const struct python_layout constants[] = {
      .frame_line = 100,
      .frame_trace = NONE},
     {.minor = 11,
-     .runtime_interpreters = 40,
+     MIDDLE_MEMBERS,
      .runtime_current = 576 + MUTEX_EXTRA,
-     .interp_next = 0,
      .interp_threads = 16,
      .interp_gil = NONE,
      .gil_holder = NONE,
      .gil_locked = NONE,
-     .thread_next = 8,
-     .thread_interp = 16,
-     .thread_frame = 56,
      .cframe_frame = 8,
      .thread_id = 152,
      .thread_native_id = 160,
      .frame_back = 48,
      .frame_code = 32,
-     .frame_position = 56,
-     .frame_line = NONE,
-     .frame_trace = NONE,
      .frame_owner = 69,
-     .frame_copy = NONE,
-     .code_copies = NONE,
-     .code_file = 112,
-     .code_name = 120,
-     .code_qualname = 128,
      .code_first_line = 72,
-     .code_table = 136,
      .code_start = 184,
-     OBJECT_MEMBERS,
      .str_ascii = 48,
      .str_wide = 72},
     {.minor = 12,
-     .runtime_interpreters = 40,
+     MIDDLE_MEMBERS,
      .runtime_current = NONE,
-     .interp_next = 0,
      .interp_threads = 72,
      .interp_gil = 384,
      .gil_holder = 8,
      .gil_locked = 16,
-     .thread_next = 8,
-     .thread_interp = 16,
-     .thread_frame = 56,
      .cframe_frame = 0,
      .thread_id = 136,
      .thread_native_id = 144,
      .frame_back = 8,
      .frame_code = 0,
-     .frame_position = 56,
-     .frame_line = NONE,
-     .frame_trace = NONE,
      .frame_owner = 70,
-     .frame_copy = NONE,
-     .code_copies = NONE,
-     .code_file = 112,
-     .code_name = 120,
-     .code_qualname = 128,
      .code_first_line = 68,
-     .code_table = 136,
      .code_start = 192,
-     OBJECT_MEMBERS,
      .str_ascii = 40,
      .str_wide = 56},
 };

@@ -7,45 +7,9 @@ import os
 import re
 import sys
 
+import hanging
 from asked import Asked
 from rig import main, worker
-
-# Each rank hangs in another way. Ranks 0 and 6 wait for a lock, and rank 6 has a child and another thread.
-HANGING = """\
-import os, signal, socket, subprocess, sys, threading, time
-rank = int(os.environ["RANK"])
-one, other = socket.socketpair()
-lock = threading.Lock()
-
-def all_reduce():
-    lock.acquire()
-
-def read_socket():
-    one.recv(1)
-
-def read_pipe():
-    with open(sys.argv[1]) as file: file.read()
-
-def spin():
-    return sum(range(10 ** 15))
-
-def nap():
-    time.sleep(1000)
-
-def stop():
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-def step():
-    ways = {1: read_socket, 2: read_pipe, 3: spin, 4: nap, 5: stop}
-    ways.get(rank, all_reduce)()
-
-if rank == 6:
-    threading.Thread(target=nap, daemon=True).start()
-    subprocess.Popen(["sleep", "1000"])
-lock.acquire()
-os.write(1, b"ready\\n")
-step()
-"""
 
 
 class Stacks(Asked):
@@ -53,25 +17,17 @@ class Stacks(Asked):
     def hang(self):
         pipe = self.box.path("pipe")
         os.mkfifo(pipe)
-        script = self.write("train.py", HANGING)
-        return self.begin("-np", 7, "-H", "a:4,b:4", "--transport", "local", "--grace", 1, sys.executable, script, pipe,
-                          count=7)
+        script = self.write("train.py", hanging.PROGRAM)
+        return self.begin("-np", hanging.RANKS, "-H", "a:4,b:4", "--transport", "local", "--grace", 1, sys.executable,
+                          script, pipe, count=hanging.READY)
 
     def test_every_rank_in_another_way(self):
         job = self.hang()
-        ways = [r"^      \[1\] train.py:10 read_socket; calls recvfrom$",
-                r"^      \[2\] train.py:13 read_pipe; calls openat$",
-                r"^      \[3\] train.py:16 spin; running; holds the GIL$",
-                r"^      \[4\] train.py:19 nap; calls (clock_nanosleep|select)$",
-                r"^      \[5\] train.py:22 stop",
-                r"^      \[0,6\] train.py:7 all_reduce; calls futex$"]
-        text = self.until([r"^    \[0-6\] train.py:33 <module> > train.py:26 step$", *ways])
-        places = [re.search(pattern, text, re.M).start() for pattern in ways]
+        text = self.until([hanging.TRUNK, *hanging.WAYS, *hanging.BESIDE])
+        places = [re.search(pattern, text, re.M).start() for pattern in hanging.WAYS]
         self.assertEqual(places, sorted(places), "the odd ones first")
-        self.assertRegex(text, r"(?m)^other threads:\n    \[6\] .*train.py:19 nap")
-        self.assertRegex(text, r"(?m)^child processes:\n    \[6\] process sleep; calls clock_nanosleep")
         some = self.ask("--ranks", "2,4").stdout
-        self.assertRegex(some, r"(?m)^    \[2,4\] train.py:33 <module>")
+        self.assertRegex(some, r"(?m)^    \[2,4\] train.py:36 <module>")
         three = self.until([r"^rank 1 is elsewhere: in train.py:10 read_socket; 2 others are in train.py:7 all_reduce$"],
                            "--ranks", "0,1,6")
         odd = json.loads(self.ask("--ranks", "0,1,6", "--json").stdout)["odd"]
