@@ -21,10 +21,11 @@ from ground import BUILD
 def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--engine", choices=engines.LAUNCHER, help="only this one")
     options = parser.parse_args()
     bench.begin()
     report = bench.Report("hvd", options)
-    for engine in engines.LAUNCHER:
+    for engine in [options.engine] if options.engine else engines.LAUNCHER:
         if not os.path.exists(os.path.join(BUILD, "tests/bench/hvd_" + engine)):
             bench.say(f"hvd.py: the build omitted the engine {engine}")
             continue
