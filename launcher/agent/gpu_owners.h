@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which worker uses which GPU: the driver of NVIDIA says which processes do, and each process in
- * the session of a worker, or below it, is the worker's.
+ * Which worker uses which GPU. NVIDIA's driver lists the processes that use one. A process belongs
+ * to the worker in whose session it is, or below which it is.
  *
- * The driver lists the processes of the PID namespace of the one who asks. If the workers have a
- * namespace below that of the agent (a container around the program, not around the agent), their
- * GPUs are not known.
+ * That list has only processes of the caller's PID namespace. If the workers have a namespace below
+ * that of the agent (a container around the program, not around the agent), their GPUs are not
+ * known.
  */
 #pragma once
 

@@ -3,9 +3,9 @@
  * What the GPUs of this node do, from a helper process (agent/gpu_helper.h). The helper starts with
  * the first question, and ends when nobody has asked for a while.
  *
- * Those who ask wait for a short time only. An answer that comes later is kept for the next
- * question. A helper that does not answer at all is killed. Another one starts after a pause, and
- * only if the kernel let the first one die. If there is no driver, the agent does not look again.
+ * Callers wait for a short time only. An answer that comes later is kept for the next question. A
+ * helper that does not answer at all is killed. Another one starts after a pause, and only if the
+ * kernel let the first one die. If there is no driver, the agent does not look again.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sends to the driver how far the workers of this node are. The first report goes at once, and
- * later ones at most every PROGRESS_PERIOD_MS, in one frame for all workers. Of several reports of
- * a worker in that time the last one goes.
+ * later ones at most every PROGRESS_PERIOD_MS, in one frame for all workers. If a worker reports
+ * several times within that period, only its last report goes.
  */
 #pragma once
 

@@ -2,9 +2,9 @@
 /*
  * The status endpoint of this node, to which Hugging Face Transformers and others report their
  * progress: `POST /progress/EPOCH.SEAT` at the HTTP server of the rendezvous (D11), which listens
- * on loopback, serves this user's processes alone, and bounds its clients. Besides, a request must
- * have the token, which the agent writes into a file in the runtime folder of each crew. Answers
- * have the form of Kubeflow's server.
+ * on loopback, serves this user's processes alone, and bounds its clients. A request must also have
+ * the token, which the agent writes into a file in the runtime folder of each crew. Answers have
+ * the form of Kubeflow's server.
  */
 #pragma once
 

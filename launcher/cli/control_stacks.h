@@ -11,5 +11,5 @@
  * not in both are in neither list. The caller owns it. */
 json_t *control_stacks_compare(const json_t *first, const json_t *second, double seconds);
 
-/* The tree, without control characters. `compared` is NULL, or adds who has moved. */
+/* The tree, without control characters. `compared` is NULL, or adds which ranks have moved. */
 void control_stacks_text(const json_t *answer, const json_t *compared, struct buf *out);

@@ -18,7 +18,7 @@
     X(CONTROL_PS,      "ps",      "[--all] [--json]",         "List your running jobs; --all or -a: also those that have ended") \
     X(CONTROL_STATUS,  "status",  "[JOB] [--json]",           "Show the state of a job, its hosts and ranks, or how it ended") \
     X(CONTROL_TOP,     "top",     "[JOB] [--once] [--json]",  "Watch what the ranks and hosts of a job use; ranks that differ come first; --once: print it and exit") \
-    X(CONTROL_STACKS,  "stacks",  "[JOB] [--ranks LIST] [--native] [--twice TIME] [--json]", "Show where the ranks of a job are, as one tree; --native: frames of C code too; --twice: again after TIME, and who has moved") \
+    X(CONTROL_STACKS,  "stacks",  "[JOB] [--ranks LIST] [--native] [--twice TIME] [--json]", "Show where the ranks of a job are, as one tree; --native: frames of C code too; --twice: again after TIME, and which ranks have moved") \
     X(CONTROL_EXPLAIN, "explain", "[JOB] [--json]",           "Tell why a job failed: what happened first, where, what followed, what to do; JOB can be a folder of --evidence") \
     X(CONTROL_LOGS,    "logs",    "[JOB] [--follow] [--ranks LIST] [--since TIME] [--lines N] [--json]", "Show the output of a job; -f: follow it; -n: only the last lines; --since: of the last TIME") \
     X(CONTROL_ATTACH,  "attach",  "[JOB] [--sig-proxy] [--json]",      "Show the output of a job and follow it; Ctrl-C leaves the job running") \

@@ -4,7 +4,7 @@
  * options with FLAG_WRITES, and the folder of --output-filename.
  *
  * Only the folders of --output-filename and --log-dir are made with all their folders. The folder
- * of a single file has to be there, because a path that does not exist is a mistyped one, mostly.
+ * of a single file must exist, because a path that does not exist is most often a typing error.
  * What a file holds stays as it is until the job writes to it, and a file that does not exist yet
  * does not appear.
  *

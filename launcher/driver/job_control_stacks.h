@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `hvdrun stacks`: the answers to those who ask over the control socket where the ranks are. */
+/* `hvdrun stacks`: answers to clients of the control socket that ask where the ranks are. */
 #pragma once
 
 #include "driver/control/later.h"
@@ -12,5 +12,5 @@ struct job_stacks *job_stacks_create(struct job *job);
  * `native`: with native frames. */
 int job_stacks_ask(struct job_stacks *stacks, const char *ranks, bool native,
                    struct control_later *later, struct error *err);
-/* Answers those who still wait that the job has ended; accepts NULL. */
+/* Clients that still wait get the answer that the job has ended. Accepts NULL. */
 void job_stacks_destroy(struct job_stacks *stacks);

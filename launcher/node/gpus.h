@@ -3,7 +3,7 @@
  * The GPUs of this machine that its processes can open, without CUDA, ROCm or a child process.
  *
  * NVIDIA: the GPUs below /proc/driver/nvidia/gpus, or else the devices of the driver below
- * /sys/bus/pci/drivers/nvidia. Of these only those count whose /dev/nvidiaN we may open: what a
+ * /sys/bus/pci/drivers/nvidia. Only those count whose /dev/nvidiaN we may open, which is what a
  * container or the devices cgroup of a scheduler gives us. If neither folder exists, the
  * /dev/nvidiaN themselves count, without a place. AMD: the nodes of the kernel's compute driver
  * (/sys/class/kfd) whose render device we may open; only where there is no NVIDIA GPU.

@@ -23,7 +23,7 @@ struct route_request {
     size_t own_count;
     char *const *peers; /* numeric addresses of the other nodes; "": not known */
     size_t peer_count;
-    const char *told;    /* by which the others know this node; "" or NULL: not known */
+    const char *told;    /* by which other nodes know this one; "" or NULL: not known */
     char *const *filter; /* words of --network-interfaces; NULL: none */
     /* For tests: the source address of packets to `peer`, into 46 bytes; false: no route.
      * NULL: route_source(). */

@@ -48,9 +48,9 @@ void job_folder_remove_log(int folder, const char *job);
 /* Does the driver of this job live? */
 bool job_folder_runs(int folder, const char *job);
 
-/* Removes sockets that nobody serves, the files of records that nobody has written to for
- * JOB_RECORD_AGE_S, and the oldest of those beyond JOB_RECORDS_KEPT. Of the logs, it keeps the
- * latest, JOB_LOGS_BYTES in all, and none without a record. Of evidence, it keeps the
- * latest JOB_EVIDENCE_KEPT folders, for JOB_RECORD_AGE_S. `now_s`: seconds since 1970. Files of
- * running jobs stay. A file from the future (the clock was set back) counts as new. */
+/* Removes sockets that nobody serves. Removes records that nobody has written to for
+ * JOB_RECORD_AGE_S, and the oldest ones beyond JOB_RECORDS_KEPT. Keeps the latest logs,
+ * JOB_LOGS_BYTES in all, and none without a record. Keeps the latest JOB_EVIDENCE_KEPT folders of
+ * evidence, for JOB_RECORD_AGE_S. `now_s`: seconds since 1970. Files of running jobs stay. A file
+ * from the future (the clock was set back) counts as new. */
 void job_folder_tidy(int folder, int64_t now_s);

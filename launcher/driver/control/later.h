@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer to a request that takes time. Two hold it: the connection of the client, which may
- * close first, and whoever answers.
+ * The answer to a request that takes time. Two owners hold it: the connection of the client, which
+ * may close first, and the part that answers.
  */
 #pragma once
 

@@ -59,7 +59,7 @@ struct job_kind {
     void (*finished)(struct job *job, int seat);
     void (*aborted)(struct job *job, const struct exit_event *event, const char *message);
     void (*killed)(struct job *job, const struct node_link *node, int64_t when_ns);
-    void (*progressed)(struct job *job, int seat, int64_t when_ns); /* it has said so then */
+    void (*progressed)(struct job *job, int seat, int64_t when_ns); /* it reported at that time */
     void (*hung)(struct job *job, int seat); /* start again; -1: no worker is to blame */
     enum exit_role (*role)(const struct job *job, int seat); /* in the verdict */
 };

@@ -7,11 +7,11 @@
 #include "base/buf.h"
 #include "wire/control.pb-c.h"
 
-/* Of the wait status of its process, as waitpid(2) gives it. Appends nothing after an exit with 0.
+/* By the wait status of its process, from waitpid(2). Appends nothing after an exit with 0.
  */
 void node_end_of_exit(int wait_status, struct buf *out);
 
-/* Of the agent's last frame. `stall_ms`: how long the driver stood still just before; 0: it did
+/* By the agent's last frame. `stall_ms`: how long the driver stood still just before; 0: it did
  * not.
  */
 void node_end_of_farewell(const Hvdrun__Farewell *message, int64_t stall_ms, struct buf *out);

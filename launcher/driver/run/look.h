@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A look at what all ranks do: the driver asks every agent (STATE_REQUEST), and waits at most
- * LOOK_WAIT_MS for the answers. All who ask meanwhile get the same look. A look at native frames
- * too takes longer and disturbs the ranks, so these looks are apart.
+ * LOOK_WAIT_MS for the answers. Every caller that asks meanwhile gets the same look. A look that
+ * includes native frames takes longer and disturbs the ranks, so it is a look of its own.
  */
 #pragma once
 

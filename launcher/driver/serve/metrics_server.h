@@ -17,7 +17,7 @@
 #include "io/listen_address.h"
 
 #define METRICS_PATH "/metrics"
-#define METRICS_SERVER_WAITS_MAX 16 /* pages that wait for the end; others ask in vain */
+#define METRICS_SERVER_WAITS_MAX 16 /* pages that wait for the end; more are refused */
 
 struct metrics_server;
 
@@ -26,7 +26,7 @@ struct metrics_server *metrics_server_create(struct job *job, const struct liste
                                              struct error *err);
 void metrics_server_destroy(struct metrics_server *server); /* accepts NULL */
 
-/* The job has its verdict, and the loop runs no more: everyone who waits gets an answer. */
+/* The job has its verdict, and the loop runs no more: every client that waits gets an answer. */
 void metrics_server_finish(struct metrics_server *server);
 
 const char *metrics_server_url(const struct metrics_server *server); /* with its path */

@@ -29,8 +29,8 @@ struct recent;
 struct recent *recent_create(size_t size);
 void recent_destroy(struct recent *recent); /* accepts NULL */
 
-/* Of a piece that is longer than a quarter of the ring, only the last bytes are kept. Its first
- * line is cut then. */
+/* If a piece is longer than a quarter of the ring, only its last bytes are kept, which begin inside
+ * a line. */
 void recent_add(struct recent *recent, const struct recent_piece *piece);
 
 int64_t recent_last_ns(const struct recent *recent); /* time of the last piece of a rank; 0: none */

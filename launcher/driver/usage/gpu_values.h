@@ -21,7 +21,7 @@ struct gpu_values {
     const char *trouble; /* "is lost", "needs a reset"; NULL: none is known */
 };
 
-/* Of all GPUs that the processes of a rank use. Other ranks may use them too. */
+/* The values of all GPUs that the processes of a rank use. Other ranks may use them too. */
 struct rank_gpus {
     uint32_t count;     /* 0: none, or that is not known; then no other value is */
     double use_percent; /* the mean */

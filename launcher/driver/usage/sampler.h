@@ -45,7 +45,7 @@ struct host_sample {
 
 struct sampler;
 
-/* Someone who waits for the end of a round; of its owner. */
+/* It waits for the end of a round, and belongs to its owner. */
 struct sampler_waiter {
     void (*done)(void *context); /* once, from the loop; may destroy the waiter */
     void *context;

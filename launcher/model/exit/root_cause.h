@@ -10,9 +10,9 @@
  * - The first exit ended with an exit code, SIGABRT or MPI_Abort, and its stderr blames a peer
  *   (symptom.h). Otherwise it is the cause itself.
  * - ERROR: another rank wrote an error of its own before any rank blamed a peer, and had not failed
- *   by then. Of several such ranks, the first one counts. It must be first for sure: by more than
- * the clocks of two hosts may differ, or by 1 ms on one host. Two errors with the same text are
- * equal.
+ *   by then. If there are several such ranks, the first one counts. It must be first for sure: by
+ *   more than the clocks of two hosts may differ, or by 1 ms on one host. Two errors with the same
+ *   text are equal.
  * - EARLY_EXIT: no rank wrote an error of its own, and exactly one rank exited with 0 before the
  *   first exit. It is of the same app. The kernel closes the connections of a process before its
  *   end is known, so a peer's error may be 0.1 s older than the exit.

@@ -33,7 +33,7 @@ struct watchdog_rank {
 
 void watchdog_rank_add(struct watchdog_rank *rank, const struct watchdog_state *state);
 
-/* Of the groups in which ranks have different numbers, the one of which most ranks have written.
- * Sets enqueued[i] to the number of rank i there; -1: it has written none. false: no group has
- * different numbers. */
+/* Takes the groups in which ranks have different numbers, and chooses the one about which most
+ * ranks have written. Sets enqueued[i] to the number of rank i in it; -1: it has written none.
+ * false: no group has different numbers. */
 bool watchdog_compare(const struct watchdog_rank *ranks, size_t count, int64_t *enqueued);

@@ -5,8 +5,9 @@
  *   percent [eta-seconds] [text]          42.5 360 epoch 3 of 7, loss 0.41
  *
  * The percent may have a '%' behind it. "-" instead of the seconds means that they are not known.
- * So does a word that is not a number: then the text begins with it. Of several lines the last one
- * counts, so a program may overwrite its file or append to it. Pure.
+ * If a word that is not a number is in their place, they are not known either, and the text begins
+ * with that word. The last of several lines counts, so a program may overwrite its file or append
+ * to it. Pure.
  *
  * Workers are not trusted: numbers outside of their range and rubbish are errors, texts are cut to
  * their limits, and all texts become plain UTF-8 on one line.
