@@ -179,7 +179,7 @@ static void test_an_end_with_a_forked_child(void **state)
     }
     line_reader_destroy(f->reader);
     f->reader = NULL;
-    assert_int_equal(recv(f->peer, &byte, 1, 0), 0); /* the agent learns of the end */
+    assert_int_equal(recv(f->agent.peer, &byte, 1, 0), 0); /* the agent learns of the end */
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
