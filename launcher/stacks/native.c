@@ -151,11 +151,13 @@ static void walk_waiting(struct reading *reading, struct native_thread *thread)
 }
 
 /* What can still not be read of a thread that has ended is no trouble. */
-static void note_error(struct reading *reading, int error)
+static void note_error(struct reading *reading, pid_t tid, int error)
 {
+    if (error == 0 || error == ESRCH || task_is_ending(reading->pid, tid))
+        return;
     if (error == ETIMEDOUT)
         set_trouble(reading->out, mem_strdup("not all threads could be stopped in time"));
-    else if (error != 0 && error != ESRCH)
+    else
         set_trouble(reading->out, refusal("a thread that runs cannot be stopped", error));
 }
 
@@ -177,7 +179,7 @@ static void walk_running(struct reading *reading)
         if (orders[i].error == 0)
             walk(reading, &orders[i].out, true, thread);
         else if (thread->count == 0)
-            note_error(reading, orders[i].error);
+            note_error(reading, orders[i].tid, orders[i].error);
         snapshot_destroy(&orders[i].out);
     }
 }

@@ -155,6 +155,13 @@ static void drop_threads(struct process_stacks *stacks)
     stacks->count = 0;
 }
 
+/* It has ended meanwhile, or runs another program: the memory that was opened is empty. */
+static bool has_left(int fd, pid_t pid, uint64_t address)
+{
+    char byte;
+    return fd_pread(fd, &byte, sizeof(byte), (off_t)address) == 0 || task_is_ending(pid, pid);
+}
+
 int process_stacks_read(struct runtime_files *files, pid_t pid, int64_t deadline_ns,
                         struct process_stacks *out)
 {
@@ -176,9 +183,14 @@ int process_stacks_read(struct runtime_files *files, pid_t pid, int64_t deadline
         free(out->trouble);
         out->trouble = mem_strdup("there was not enough time to read its stacks");
     }
-    if (out->trouble != NULL)
-        drop_threads(out);
-    return 1;
+    if (out->trouble == NULL)
+        return 1;
+    drop_threads(out);
+    if (!has_left(fd, pid, runtime.address))
+        return 1;
+    free(out->trouble);
+    out->trouble = NULL;
+    return 0;
 }
 
 void process_stacks_destroy(struct process_stacks *stacks)

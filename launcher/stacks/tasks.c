@@ -13,6 +13,8 @@
 
 #define STATUS_MAX (1 << 16)
 #define TASKS_MAX 65536
+#define FLAGS_FIELD 7    /* of stat, behind the name */
+#define FLAG_EXITING 0x4 /* the kernel's PF_EXITING */
 
 static bool read_task(pid_t pid, pid_t tid, const char *file, struct buf *out)
 {
@@ -123,4 +125,15 @@ bool task_is_stuck(pid_t pid, pid_t tid)
 {
     struct task task;
     return task_read(pid, tid, &task) == 0 && task.stuck;
+}
+
+bool task_is_ending(pid_t pid, pid_t tid)
+{
+    struct buf text AUTO_BUF = BUF_INIT(4096);
+    const char *at = read_task(pid, tid, "stat", &text) ? strrchr(buf_text(&text), ')') : NULL;
+    if (at == NULL || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+        return true;
+    for (int i = 0; i < FLAGS_FIELD && at != NULL; i++)
+        at = strchr(at + 1, ' ');
+    return at != NULL && (strtoul(at, NULL, 10) & FLAG_EXITING) != 0;
 }
