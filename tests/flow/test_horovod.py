@@ -29,10 +29,10 @@ class Horovod(Flow):
                 self.train(size)
 
     @plain
-    def test_64_ranks(self):
+    def test_32_ranks(self):
         if sanitized():
-            self.skipTest("64 ranks are too many under sanitizers")
-        self.train(64)
+            self.skipTest("32 ranks are too many under sanitizers")
+        self.train(32)
 
     def test_uneven_hosts(self):
         for hosts, size in (("a:2,b:1", 3), ("a:1,b:3,c:2", 6), ("a:4,b:1,c:1,d:2", 8)):

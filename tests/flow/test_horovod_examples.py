@@ -2,7 +2,6 @@
 """examples/horovod: a training with DistributedOptimizer, and an elastic one whose ranks are killed, and whose
 hosts go and come. The package is hvdrun's own."""
 # ctest plain
-# ctest limit: 600
 
 import os
 import re
@@ -42,12 +41,12 @@ class Static(Example):
     def accuracy(self, result):
         return float(re.findall(r"accuracy ([\d.]+) %", result.stdout)[-1])
 
-    def test_it_learns(self):
-        for size, options in ((2, ()), (4, ()), (2, ("--fp16-allreduce",))):
-            with self.subTest(size=size, options=options):
-                result = self.train(size, *options)
-                self.assertEqual(sorted(self.epochs(result.stdout)), [1, 2, 3, 4], result.describe())
-                self.assertGreater(self.accuracy(result), 90, result.describe())
+    def expect_learned(self, result):
+        self.assertEqual(sorted(self.epochs(result.stdout)), [1, 2, 3, 4], result.describe())
+        self.assertGreater(self.accuracy(result), 90, result.describe())
+
+    def test_it_learns_with_gradients_in_16_bits(self):
+        self.expect_learned(self.train(3, "--fp16-allreduce"))
 
     def test_it_resumes(self):
         checkpoint = self.box.path("checkpoint.pt")
@@ -55,7 +54,8 @@ class Static(Example):
         second = self.train(2, "--epochs", 4, "--checkpoint", checkpoint)
         self.assertEqual(sorted(self.epochs(first.stdout)), [1, 2])
         self.assertEqual(sorted(self.epochs(second.stdout)), [3, 4])
-        whole = self.train(2, "--epochs", 4)  # the same as without the break
+        whole = self.train(2)  # the same as without the break
+        self.expect_learned(whole)
         self.assertAlmostEqual(self.epochs(second.stdout)[4][1], self.epochs(whole.stdout)[4][1], delta=2e-3)
 
 
@@ -79,27 +79,21 @@ class Elastic(Example):
         self.assertLess(loss, 1.0, result.describe())
         return result
 
-    def test_a_worker_is_killed(self):
-        """Another one takes its place, and the survivors keep their processes."""
+    def test_workers_are_killed(self):
+        """Others take their places, that of rank 0 too, and the survivors keep their processes."""
         job = self.train("-H", "a:2,b:2", "--min-np", 2)
         before = self.members(job, 4)
         job.wait_output(r"epoch 1:", timeout=60)
         os.kill(before[2], signal.SIGKILL)
         after = self.members(job, 4, but=[before[2]])
         self.assertEqual(len(set(after.values()) & set(before.values())), 3)
+        os.kill(after[0], signal.SIGKILL)
+        after = self.members(job, 4, but=[before[2], after[0]])
         result = self.finish(job, 4)
         # nobody begins again: the survivors and the newcomer go on from a commit after the first epoch
         again = [int(more.split()[1]) for _, _, pid, more in places(result.stdout) if pid in after.values()][-4:]
         self.assertGreaterEqual(min(again), 16, result.describe())
         self.assertEqual(len(set(again)), 1, result.describe())
-
-    def test_rank_0_is_killed(self):
-        job = self.train("-H", "a:2,b:2", "--min-np", 2)
-        before = self.members(job, 4)
-        job.wait_output(r"epoch 1:", timeout=60)
-        os.kill(before[0], signal.SIGKILL)
-        self.members(job, 4, but=[before[0]])
-        self.finish(job, 4)
 
     def test_a_host_is_lost_and_another_comes(self):
         hosts = self.write("hosts", "a:1\nb:1\n")
@@ -116,7 +110,7 @@ class Elastic(Example):
     def test_a_job_begins_with_the_checkpoint(self):
         checkpoint = self.box.path("checkpoint.pt")
         for epochs in (1, 4):
-            job = self.train("-H", "a:2", "--min-np", 1, options=("--checkpoint", checkpoint, "--epochs", epochs))
+            job = self.train("-H", "a:1", "--min-np", 1, options=("--checkpoint", checkpoint, "--epochs", epochs))
             result = self.expect(job.wait(120), 0)
         self.assertEqual(sorted(self.epochs(result.stdout)), [2, 3, 4], result.describe())
 

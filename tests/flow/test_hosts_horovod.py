@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/horovod and horovod.run() on hosts of the rig: two hosts, a worker that is killed, a host that is lost, and
 one that comes."""
-# ctest plain
-# ctest limit: 600
+# ctest long
 # ctest waits
 
 import os
@@ -13,7 +12,7 @@ from elastic import write_atomically
 from hosts import Hosts, main
 from jobs import Job
 from python import package_environment, python_with
-from rig import BUILD, SOURCE
+from rig import BUILD, SOURCE, nightly
 from worldlines import places, wait_world
 
 EXAMPLES = os.path.join(SOURCE, "examples/horovod")
@@ -54,6 +53,7 @@ class HorovodHosts(Hosts):
         self.assertIn("done after 8 epochs", result.stdout, result.describe())
         return result
 
+    @nightly("flow.horovod_examples trains, and test_run_on_two_hosts shows that the hosts meet")
     def test_two_hosts(self):
         job = self.train("-H", "node1:1,node2:1", script="train.py")
         result = self.expect(job.wait(120), 0)
@@ -66,6 +66,7 @@ class HorovodHosts(Hosts):
         result = self.expect(Job(self.box, [self.python, self.write("run.py", RUN)], env=env).wait(120), 0)
         self.assertEqual(result.lines, ["[('node1', 0, 6.0), ('node2', 0, 6.0), ('node2', 1, 6.0)]"], result.describe())
 
+    @nightly("flow.horovod_examples kills workers of simulated hosts")
     def test_a_worker_is_killed(self):
         """Another one takes its place on its host, and the training goes on from a commit."""
         job = self.train("-H", "node1:1,node2:1", "--min-np", 1, options=SLOW)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """libhvd through hvd.h: tests/hvd/*.c under hvdrun, with 1 to 4 ranks, on each engine."""
-# ctest limit: 600
 # ctest each HVD_ENGINE: self mpi gloo
 
 import json
@@ -43,16 +42,15 @@ class Hvd(Flow):
                 self.every(size, "collectives")
 
     def test_collectives_with_other_knobs(self):
-        """A threshold that most tensors exceed, a cache that is too small, no cycle time."""
+        """A threshold that most tensors exceed, a cache that is too small, no cycle time. More ranks differ in nothing
+        else than in test_collectives, and without a cycle time they keep all processors busy."""
         knobs = {"HOROVOD_FUSION_THRESHOLD": "5000", "HOROVOD_CACHE_CAPACITY": "20", "HOROVOD_CYCLE_TIME": "0"}
-        for size in SIZES:
-            with self.subTest(size=size):
-                self.every(size, "collectives", env=knobs)
+        self.every(min(2, SIZES[-1]), "collectives", env=knobs)
 
     def test_collectives_in_a_process_set(self):
-        for size in SIZES[1:]:
-            with self.subTest(size=size):
-                self.every(size, "collectives", "set")
+        """Of two ranks, since rank 0 is not in it."""
+        if ENGINE != "self":
+            self.every(3, "collectives", "set")
 
     def test_adasum(self):
         for size in SIZES:
@@ -227,7 +225,7 @@ class Hvd(Flow):
         for number in numbers:
             phase = PHASES[number % len(PHASES)]
             with self.subTest(phase=phase, number=number):
-                result = self.expect(self.run_hvd(4, "killed", phase, number, options=("--grace", 3)), 128 + signal.SIGKILL)
+                result = self.expect(self.run_hvd(4, "killed", phase, number, options=("--grace", 1)), 128 + signal.SIGKILL)
                 self.assertNotIn("FAILED", result.stderr, result.describe())
                 self.assertIn("was killed by SIGKILL", result.stderr, result.describe())
 

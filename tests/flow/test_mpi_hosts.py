@@ -53,7 +53,6 @@ class World(Hosts):
 
     def test_who_shares_a_node_and_a_large_sum(self):
         for kind in KINDS:
-            self.expect_places(self.mpi(TWO, mpi_worker("mpi_nodes", kind), 8), (2, 2))
             self.expect_places(self.mpi(FOUR, mpi_worker("mpi_nodes", kind), 8), (2, 2, 2, 2))
 
     def test_open_mpi_shares_memory_within_a_host_only(self):
@@ -122,7 +121,7 @@ class Client(Hosts):
     def test_conversations(self):
         for test in ("publish", "timeout", "modex", "fetch", "some", "keys", "query", "group", "connect", "notify",
                      "large"):
-            for hosts, nodes, size in (("a:1,b:1", 2, 2), (TWO, 2, 4), (FOUR, 4, 8)):
+            for hosts, nodes, size in (("a:1,b:1", 2, 2), (FOUR, 4, 8)):
                 with self.subTest(test=test, hosts=hosts):
                     result = self.mpi(hosts, "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), test, nodes)
                     self.expect(result, 0)
