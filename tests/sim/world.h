@@ -31,7 +31,7 @@ struct statistics;
 #define WORLD_NODE_TIMEOUT_MS 5000
 
 struct sim_host {
-    char name[8];
+    char name[16];
     int number; /* in the core; -1: never listed */
     struct rng rng;
     /* the truth */
