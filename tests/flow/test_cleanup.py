@@ -37,10 +37,8 @@ class Cleanup(Flow):
                 self.expect_blame(result, 0, code=3)
 
     def test_a_grandchild_that_holds_stdout_does_not_hold_the_job(self):
-        began = time.monotonic()
         self.expect(self.run_job("-np", 3, worker("orphan"), "--kind", "child", timeout=30), 0)
         self.expect(self.run_job("-np", 3, worker("orphan"), "--kind", "daemon", "--code", 3, timeout=30), 3)
-        self.assertLess(time.monotonic() - began, 60)
 
     def test_an_orphan_lives_while_its_rank_lives(self):
         # a helper process of a running rank is the rank's own business
