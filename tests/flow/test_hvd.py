@@ -45,7 +45,7 @@ class Hvd(Flow):
         """A threshold that most tensors exceed, a cache that is too small, no cycle time. More ranks differ in nothing
         else than in test_collectives, and without a cycle time they keep all processors busy."""
         knobs = {"HOROVOD_FUSION_THRESHOLD": "5000", "HOROVOD_CACHE_CAPACITY": "20", "HOROVOD_CYCLE_TIME": "0"}
-        self.every(min(2, SIZES[-1]), "collectives", env=knobs)
+        self.every(min(3, SIZES[-1]), "collectives", env=knobs)
 
     def test_collectives_in_a_process_set(self):
         """Of two ranks, since rank 0 is not in it."""

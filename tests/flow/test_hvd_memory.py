@@ -10,7 +10,7 @@ from rig import BUILD, Flow, main, nightly
 
 ENGINE = os.environ["HVD_ENGINE"]
 LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
-RANKS = 1 if ENGINE == "self" else 2
+RANKS = {"self": 1, "gloo": 2, "mpi": 3}[ENGINE]  # Open MPI's spin without a break unless they are more than the processors
 
 
 class Memory(Flow):
