@@ -30,7 +30,7 @@ int task_place(pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc);
 
 bool task_is_stuck(pid_t pid, pid_t tid);
 
-/* It ends now, or has ended: what cannot be read of it is no trouble. */
+/* It ends now, or has ended: if something cannot be read, that is as expected. */
 bool task_is_ending(pid_t pid, pid_t tid);
 
 /* The threads of a process, in a new array: at most `max`. 0: there is no such process. */

@@ -7,7 +7,7 @@
  * group at once when they have all its tensors, and hold back its tensors until then. The plan is
  * only advice about when to report: without it, or with a wrong one, the same operations run.
  *
- * What is in the plan is not learned again, and does not keep other tensors from being learned: a
+ * What is in the plan is not learned again, and does not keep other tensors from being learned. A
  * program may have steps of several kinds.
  */
 #pragma once

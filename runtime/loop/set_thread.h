@@ -20,7 +20,7 @@ struct process_set {
     bool started;
     pthread_mutex_t lock;
     struct core *core;
-    /* Under `lock`: until when the thread sleeps (INT64_MIN: it is awake), and until when it waits
+    /* Both under `lock`. Until when the thread sleeps (INT64_MIN: it is awake). Until when it waits
      * for the others after set_leave() (INT64_MAX: it was not called). */
     int64_t asleep_until_ns, leave_until_ns;
     int left_rank; /* a global rank whose process has ended; -1: none */

@@ -46,7 +46,7 @@ class Static(Example):
         self.assertGreater(self.accuracy(result), 90, result.describe())
 
     def test_it_learns_with_gradients_in_16_bits(self):
-        self.expect_learned(self.train(3, "--fp16-allreduce"))
+        self.expect_learned(self.train(4, "--fp16-allreduce"))
 
     def test_it_resumes(self):
         checkpoint = self.box.path("checkpoint.pt")

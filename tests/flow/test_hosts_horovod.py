@@ -12,7 +12,7 @@ from elastic import write_atomically
 from hosts import Hosts, main
 from jobs import Job
 from python import package_environment, python_with
-from rig import BUILD, SOURCE, nightly
+from rig import BUILD, SOURCE
 from worldlines import places, wait_world
 
 EXAMPLES = os.path.join(SOURCE, "examples/horovod")
@@ -53,7 +53,6 @@ class HorovodHosts(Hosts):
         self.assertIn("done after 8 epochs", result.stdout, result.describe())
         return result
 
-    @nightly("flow.horovod_examples trains, and test_run_on_two_hosts shows that the hosts meet")
     def test_two_hosts(self):
         job = self.train("-H", "node1:1,node2:1", script="train.py")
         result = self.expect(job.wait(120), 0)
