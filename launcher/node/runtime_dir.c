@@ -128,11 +128,14 @@ static int open_parent(const char *path, const char *place, struct error *err)
     /* The last job to end removes it, perhaps between our two steps: start over. */
     for (int i = 0; i < TRIES; i++) {
         fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-        if (fd >= 0 || errno != ENOENT)
-            break; /* it is there: mkdir() would cost more than that */
+        if (fd >= 0)
+            break; /* mkdir() would cost more than that */
+        bool missing = errno == ENOENT;
         made = mkdir(path, 0700) == 0;
         if (!made && errno != EEXIST)
             return refuse("cannot create the runtime folder", path, place, errno, err);
+        if (!made && !missing)
+            break;
     }
     if (is_ours_alone(fd))
         return fd;
