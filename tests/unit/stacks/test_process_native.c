@@ -103,7 +103,7 @@ static void test_a_long_stack(void **state)
 {
     (void)state;
     const char *functions[102] = {NULL};
-    char names[101][8];
+    char names[101][16];
     for (int i = 0; i <= 100; i++) {
         snprintf(names[i], sizeof(names[i]), "f%d", i);
         functions[i] = names[i];
