@@ -12,7 +12,7 @@ from elastic import write_atomically
 from hosts import Hosts, main
 from jobs import Job
 from python import package_environment, python_with
-from rig import BUILD, SOURCE
+from rig import BUILD, SOURCE, nightly
 from worldlines import places, wait_world
 
 EXAMPLES = os.path.join(SOURCE, "examples/horovod")
