@@ -10,6 +10,7 @@
 #define RANKS_MAX 8
 #define PHASES_MAX 4
 #define SLACK_STEPS (HANG_LOOKS + 4)
+#define FIRST_WORKER 1
 
 struct actor {
     struct hang_sample sample;
@@ -32,6 +33,7 @@ struct world {
     int64_t now_ms, period_ms, event_ms, next_event_ms;
     int64_t expect_ms, next_line_ms; /* expect_ms: 0: no line is expected */
     bool line_due;                   /* one has come, and no rank has started since */
+    uint64_t workers;                /* the number of the last one that has started */
     struct outcome outcome;
 };
 
@@ -140,8 +142,7 @@ static void move_step(struct world *world, enum phase phase, int64_t ms)
         wait_step(world, rank, ms);
         if (is_time(world)) {
             *sample = (struct hang_sample){.cpu_us = some(world, 0, 100000)};
-            hang_seat(world->hang, world->mover, false);
-            hang_seat(world->hang, world->mover, true);
+            hang_seat(world->hang, world->mover, ++world->workers);
             world->line_due = false;
         }
         break;
@@ -301,11 +302,12 @@ static void init(struct world *world, uint64_t seed)
     world->period_ms = hang_period_ms(world->hang);
     int64_t shortest = least(world->limits.hang_ms, world->limits.warning_ms);
     world->event_ms = shortest - 4 * world->period_ms > 1 ? shortest - 4 * world->period_ms : 1;
+    world->workers = FIRST_WORKER;
     world->count = 1 + rng_below(&world->rng, RANKS_MAX);
     for (int i = 0; i < world->count; i++) {
         world->ranks[i].host = rng_below(&world->rng, 3);
         world->ranks[i].idle_mw = rng_chance(&world->rng, 50) ? some(world, 40000, 200000) : 0;
-        hang_seat(world->hang, i, true);
+        hang_seat(world->hang, i, FIRST_WORKER);
     }
 }
 

@@ -178,8 +178,10 @@ static void tick(void *context)
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));
     if (job->state != JOB_RUNNING || job->paused_ms != 0)
         return;
-    for (int seat = 0; seat < job->ranks.size; seat++)
-        hang_seat(watch->hang, seat, job->ranks.records[seat].state == RANK_RUNNING);
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        hang_seat(watch->hang, seat, record->state == RANK_RUNNING ? record->epoch : 0);
+    }
     act(watch, hang_tick(watch->hang, job_running_ms(job)));
     if (job->state == JOB_RUNNING)
         ask(watch);

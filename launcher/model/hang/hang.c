@@ -21,7 +21,8 @@
 #define GAP_PERIODS 3 /* between two samples that come one after the other */
 
 struct rank {
-    bool runs, sampled;
+    uint64_t worker; /* 0: none */
+    bool sampled;
     struct hang_sample last;
     int64_t last_ms;
     int64_t quiet_ms;
@@ -74,24 +75,24 @@ int64_t hang_period_ms(const struct hang *hang)
     return hang->period_ms;
 }
 
-void hang_seat(struct hang *hang, int seat, bool runs)
+void hang_seat(struct hang *hang, int seat, uint64_t worker)
 {
-    if (seat >= hang->count && !runs)
+    if (seat >= hang->count && worker == 0)
         return;
     if (seat >= hang->count) {
         hang->ranks = mem_resize_array(hang->ranks, (size_t)seat + 1, sizeof(*hang->ranks));
         for (int i = hang->count; i <= seat; i++)
-            hang->ranks[i] = (struct rank){.runs = false};
+            hang->ranks[i] = (struct rank){.worker = 0};
         hang->count = seat + 1;
     }
-    if (hang->ranks[seat].runs == runs)
+    if (hang->ranks[seat].worker == worker)
         return;
-    hang->ranks[seat] = (struct rank){.runs = runs};
+    hang->ranks[seat] = (struct rank){.worker = worker};
     if (hang->sampled) /* the first workers may have printed before anybody looked at them */
         expects_disarm(hang->expects);
     bool any = false;
     for (int i = 0; i < hang->count; i++)
-        any = any || hang->ranks[i].runs;
+        any = any || (hang->ranks[i].worker != 0 && hang->ranks[i].sampled);
     hang->armed = hang->armed && any; /* of the workers that come next, nobody has begun */
 }
 
@@ -156,7 +157,7 @@ static bool has_begun(const struct hang_sample *sample)
 
 void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms)
 {
-    if (seat < 0 || seat >= hang->count || !hang->ranks[seat].runs)
+    if (seat < 0 || seat >= hang->count || hang->ranks[seat].worker == 0)
         return;
     struct rank *rank = &hang->ranks[seat];
     hang->sampled = true;
@@ -198,7 +199,7 @@ int64_t hang_quiet_ms(const struct hang *hang, int64_t now_ms)
         const struct rank *rank = &hang->ranks[seat];
         bool known = rank->sampled && now_ms - rank->last_ms <= GAP_PERIODS * hang->period_ms;
         int64_t its = known ? rank->quiet_ms : 0;
-        if (rank->runs && its < quiet)
+        if (rank->worker != 0 && its < quiet)
             quiet = its;
     }
     return quiet < INT64_MAX && hang->armed ? quiet : 0;
@@ -235,7 +236,7 @@ static int64_t seen_ms(const struct hang *hang)
     for (int seat = 0; seat < hang->count; seat++) {
         const struct rank *rank = &hang->ranks[seat];
         int64_t last = rank->sampled ? rank->last_ms : 0;
-        seen = rank->runs && last < seen ? last : seen;
+        seen = rank->worker != 0 && last < seen ? last : seen;
     }
     return seen < INT64_MAX ? seen : 0;
 }

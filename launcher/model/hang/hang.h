@@ -69,8 +69,8 @@ struct hang *hang_create(const struct hang_limits *limits, struct expects *expec
 void hang_destroy(struct hang *hang);            /* accepts NULL */
 int64_t hang_period_ms(const struct hang *hang); /* between two samples */
 
-/* Whether a rank runs there. Another worker on the same seat has smaller numbers. */
-void hang_seat(struct hang *hang, int seat, bool runs);
+/* Which worker runs there; 0: none. Each worker of a seat has a number of its own. */
+void hang_seat(struct hang *hang, int seat, uint64_t worker);
 void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms);
 /* Where the rank is: a number that stands for its stack; 0: unknown. */
 void hang_place(struct hang *hang, int seat, uint64_t place);

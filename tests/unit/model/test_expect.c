@@ -194,8 +194,8 @@ struct job {
 
 static void seats(struct job *job)
 {
-    hang_seat(job->hang, 0, true);
-    hang_seat(job->hang, 1, true);
+    hang_seat(job->hang, 0, 1);
+    hang_seat(job->hang, 1, 1);
 }
 
 static void begin_empty(struct job *job, int64_t hang_ms)
@@ -272,7 +272,7 @@ static void test_a_rank_that_starts_or_ends(void **state)
     begin(&job, 0);
     say(job.expects, 1, "step\n", job.now);
     assert_int_equal(run(&job, 10, 2), -1);
-    hang_seat(job.hang, 1, false);
+    hang_seat(job.hang, 1, 0);
     assert_int_equal(run(&job, 100, 1), -1);
     say(job.expects, 0, "step\n", job.now);
     assert_int_equal(run(&job, 100, 1), 40);
@@ -288,9 +288,9 @@ static void test_lines_before_the_first_sample(void **state)
     say(job.expects, 1, "step\n", job.now);
     seats(&job);
     assert_int_equal(run(&job, 100, 2), 41); /* the time begins with the first sample */
-    hang_seat(job.hang, 1, false);
+    hang_seat(job.hang, 1, 0);
     say(job.expects, 0, "step\n", job.now);
-    hang_seat(job.hang, 1, true); /* a later one has to begin first */
+    hang_seat(job.hang, 1, 1); /* a later one has to begin first */
     assert_int_equal(run(&job, 100, 2), -1);
     end(&job);
 }

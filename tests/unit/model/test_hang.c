@@ -23,7 +23,7 @@ static void begin(struct fixture *f, int64_t warning_s, int64_t hang_s, int coun
     struct hang_limits limits = {warning_s * 1000, hang_s * 1000};
     *f = (struct fixture){.hang = hang_create(&limits, NULL), .count = count, .now = 5000};
     for (int i = 0; i < count; i++) {
-        hang_seat(f->hang, i, true);
+        hang_seat(f->hang, i, 1);
         f->ranks[i].cpu_us = 1000000;
     }
 }
@@ -246,11 +246,32 @@ static void test_what_is_no_silence(void **state)
     assert_int_equal(steps_until(&f, HANG_FOUND, 100), -1);
     f.count = 2;
     assert_int_equal(steps_until(&f, HANG_FOUND, 40), -1);
-    hang_seat(f.hang, 1, false);
-    hang_seat(f.hang, 1, true);
+    hang_seat(f.hang, 1, 0);
+    hang_seat(f.hang, 1, 1);
     assert_int_equal(steps_until(&f, HANG_FOUND, 40), -1);
-    hang_seat(f.hang, 1, false); /* it has ended, and the other one still waits */
+    hang_seat(f.hang, 1, 0); /* it has ended, and the other one still waits */
     assert_int_equal(step(&f), HANG_FOUND);
+    hang_destroy(f.hang);
+}
+
+/* All workers are replaced between two ticks, and the new ones have shown as much as the old ones
+ * had: that is another hang, which begins with the first look at them. */
+static void test_other_workers_that_look_the_same(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 2);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 41);
+    hang_seat(f.hang, 0, 2);
+    hang_seat(f.hang, 1, 2);
+    assert_int_equal(hang_quiet_ms(f.hang, f.now), 0);
+    assert_int_equal(step(&f), HANG_PASSED);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40);
+    hang_seat(f.hang, 0, 3);
+    hang_seat(f.hang, 1, 3);
+    f.ranks[0] = f.ranks[1] = (struct hang_sample){.cpu_us = 10000}; /* they have not begun */
+    assert_int_equal(step(&f), HANG_PASSED);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 200), -1);
     hang_destroy(f.hang);
 }
 
@@ -273,7 +294,7 @@ static void test_periods_and_strangers(void **state)
     hang_sample(f.hang, 7, &f.ranks[0], 1);
     hang_sample(f.hang, -1, &f.ranks[0], 1);
     hang_place(f.hang, 7, 1);
-    hang_seat(f.hang, 9, false);
+    hang_seat(f.hang, 9, 0);
     assert_int_equal(hang_way(f.hang, 9), HANG_MOVES);
     hang_destroy(f.hang);
     begin(&f, 36000, 7200, 0);
@@ -294,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_a_rank_that_spins),
         cmocka_unit_test(test_what_is_no_silence),
         cmocka_unit_test(test_a_rank_that_spins_slowly),
+        cmocka_unit_test(test_other_workers_that_look_the_same),
         cmocka_unit_test(test_not_armed),
         cmocka_unit_test(test_periods_and_strangers),
     };
