@@ -54,8 +54,8 @@ int gpu_health_run(void)
     struct nvml nvml;
     struct error err = ERROR_INIT;
     prctl(PR_SET_NAME, "hvdrun-gpus");
-    signal(SIGTERM,
-           SIG_IGN); /* the agent may end its workers meanwhile; KILL comes a second later */
+    /* The agent may end its workers meanwhile; KILL comes a second later. */
+    signal(SIGTERM, SIG_IGN);
     if (nvml_load(&nvml, &err) < 0)
         return GPU_HELPER_NONE;
     Hvdrun__GpuHealths begin = HVDRUN__GPU_HEALTHS__INIT;

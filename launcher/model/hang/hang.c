@@ -105,11 +105,6 @@ static void moved(struct rank *rank)
     rank->looks = 0;
 }
 
-static bool is_another_worker(const struct hang_sample *last, const struct hang_sample *next)
-{
-    return next->output < last->output || next->operations < last->operations;
-}
-
 /* Whether `grown` is at least `rate` for each second, and more than chance. */
 static bool exceeds(uint64_t last, uint64_t next, int64_t elapsed_ms, uint64_t rate, uint64_t least)
 {
@@ -162,8 +157,7 @@ void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, 
     struct rank *rank = &hang->ranks[seat];
     hang->sampled = true;
     int64_t elapsed = now_ms - rank->last_ms;
-    bool unknown = !rank->sampled || is_another_worker(&rank->last, sample) ||
-                   elapsed > GAP_PERIODS * hang->period_ms;
+    bool unknown = !rank->sampled || elapsed > GAP_PERIODS * hang->period_ms;
     enum hang_way way = unknown ? HANG_MOVES : way_of(&rank->last, sample, elapsed);
     if (unknown || sample->debugged)
         expects_restart(hang->expects, now_ms);
