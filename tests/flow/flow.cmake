@@ -6,8 +6,8 @@
 #   # ctest limit: SECONDS          when the file takes longer than 900 s
 #   # ctest waits                   it mostly waits, so that others run beside it
 #   # ctest busy                    it needs a processor for itself
-#   # ctest long                    it begins first, without sanitizers except at night; run.sh leaves it to .ci/run
-#   # ctest plain                   it runs without sanitizers
+#   # ctest long                    it begins first; run.sh leaves it to .ci/run
+#   # ctest plain                   it runs without sanitizers; if it is long, it runs with them at night
 #   # ctest harness                 it tests what tests stand on, and runs when that has changed, and at night
 #   # ctest each VARIABLE: WORD ... one ctest for each word, flow.NAME.WORD, with the variable set to it
 # Single tests that are @plain (ground.py) are the ctest flow.NAME.plain of .ci/run.
@@ -41,7 +41,7 @@ foreach(file ${flow_tests})
     list(TRANSFORM words PREPEND flow.${name}. OUTPUT_VARIABLE tests)
   endif()
   set(part sanitized)
-  if(said_plain OR said_long OR name MATCHES "^nightly_")
+  if(said_plain OR name MATCHES "^nightly_")
     set(part plain)
   elseif(HVDRUN_CI_PART STREQUAL "plain")
     file(STRINGS ${file} plain_tests REGEX "^    @plain$")
@@ -66,7 +66,7 @@ foreach(file ${flow_tests})
   endforeach()
   if(name MATCHES "^nightly_")
     list(APPEND flow_labels nightly)
-  elseif(said_long AND HVDRUN_SANITIZE)
+  elseif(said_long AND said_plain AND HVDRUN_SANITIZE)
     list(APPEND flow_labels nightly)
   endif()
   # Those that mostly wait begin first, so that others fill the processors meanwhile.

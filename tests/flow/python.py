@@ -15,7 +15,7 @@ PACKAGE = os.path.join(BUILD, "lib/hvdrun/python")
 @functools.lru_cache(maxsize=None)
 def find_python(*modules):
     """The first Python that has the modules; None: there is not one."""
-    words = "; ".join(f"import {module}" for module in modules)
+    words = f"import importlib.util, sys; sys.exit(any(importlib.util.find_spec(name) is None for name in {modules!r}))"
     for path in (sys.executable, "/usr/bin/python3"):
         if os.access(path, os.X_OK) and subprocess.run([path, "-c", words], capture_output=True, check=False).returncode == 0:
             return path

@@ -2,6 +2,7 @@
 """Jobs in real containers, and the commands of docs/containers.md."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import ipaddress
 import os

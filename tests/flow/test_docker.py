@@ -2,6 +2,7 @@
 """Jobs in containers of the real Docker. test_nightly_docker.py has the faults and the commands of docs/containers.md."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import os
 

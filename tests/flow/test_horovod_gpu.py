@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package `horovod` with tensors on GPUs: tests/python/gpu with the fake CUDA and NCCL of
 tests/gpu/fake. tests/gpu/torch.sh runs the same tests on real GPUs."""
+# ctest long
 # ctest plain
 
 import os

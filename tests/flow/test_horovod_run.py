@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which package `horovod` a worker imports (--horovod), horovod.run(), and installations that are not right."""
+# ctest long
 # ctest plain
 
 import os

@@ -2,6 +2,7 @@
 """`hvdrun check` on hosts: what is wrong with each of them, and with the network between them."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import json
 import re

@@ -3,6 +3,7 @@
 machine under the same name."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import os
 import re

@@ -7,6 +7,7 @@ belongs to no namespace, so that its jumps are tested on model/liveness alone.
 """
 # ctest waits
 # ctest long
+# ctest plain
 
 import os
 import re

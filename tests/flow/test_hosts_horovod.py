@@ -2,6 +2,7 @@
 """examples/horovod and horovod.run() on hosts of the rig: two hosts, a worker that is killed, a host that is lost, and
 one that comes."""
 # ctest long
+# ctest plain
 # ctest waits
 
 import os

@@ -2,6 +2,7 @@
 """MPI, Horovod, torch and JAX over several hosts: unmodified programs find each other."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import re
 import signal

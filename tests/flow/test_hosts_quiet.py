@@ -6,6 +6,7 @@ the clocks of the hosts have nothing to do with each other.
 """
 # ctest waits
 # ctest long
+# ctest plain
 
 import os
 import shlex

@@ -3,6 +3,7 @@
 the same each time."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import os
 

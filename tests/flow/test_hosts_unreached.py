@@ -2,6 +2,7 @@
 """Hosts that cannot be reached: one line each with host, stage, cause and remedy; all of them are named."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import os
 import re

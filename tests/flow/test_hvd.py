@@ -14,7 +14,10 @@ from rig import BUILD, Flow, main, nightly
 ENGINE = os.environ["HVD_ENGINE"]
 LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
 PHASES = ("init", "steps", "large", "adasum", "moves", "barrier", "sets", "join", "shutdown")
-SIZES = (1,) if ENGINE == "self" else (1, 2, 3, 4)
+ALL_SIZES = (1,) if ENGINE == "self" else (1, 2, 3, 4)
+# Ranks of Open MPI keep all processors busy while they wait. Only Adasum differs with 2 and 4 ranks.
+SIZES = (1, 3) if ENGINE == "mpi" and not os.environ.get("HVDRUN_NIGHTLY") else ALL_SIZES
+
 
 
 class Hvd(Flow):
@@ -53,12 +56,12 @@ class Hvd(Flow):
             self.every(3, "collectives", "set")
 
     def test_adasum(self):
-        for size in SIZES:
+        for size in ALL_SIZES:
             with self.subTest(size=size):
                 self.every(size, "adasum")
 
     def test_adasum_above_the_threshold(self):
-        self.every(SIZES[-1], "adasum", env={"HOROVOD_FUSION_THRESHOLD": "5000"})
+        self.every(ALL_SIZES[-1], "adasum", env={"HOROVOD_FUSION_THRESHOLD": "5000"})
 
     def test_places(self):
         size = SIZES[-1]
@@ -123,7 +126,7 @@ class Hvd(Flow):
             self.every(4, "faults", "slow")
 
     def test_large_tensors_among_small_ones(self):
-        for size in SIZES[2:]:
+        for size in [size for size in SIZES if size > 2]:
             with self.subTest(size=size):
                 self.every(size, "faults", "lanes", 10)
 

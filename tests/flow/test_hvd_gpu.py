@@ -2,6 +2,7 @@
 """libhvd with tensors on GPUs: tests/hvd with the fake CUDA and NCCL of tests/gpu/fake.
 
 tests/gpu/nccl.sh runs the same programs with real ones."""
+# ctest long
 # ctest each HOROVOD_ENABLE_ASYNC_COMPLETION: 0 1
 
 import os

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much memory libhvd takes: tests/hvd/memory.c. The program itself compares, and a rank that has grown fails."""
 # ctest limit: 1800
+# ctest long
 # ctest plain
 # ctest each HVD_ENGINE: self mpi gloo
 
@@ -23,7 +24,7 @@ class Memory(Flow):
         self.assertEqual(result.stdout.count(f"after {count} steps more"), ranks, result.describe())
 
     def test_two_fusion_buffers_and_no_growth(self):
-        self.steps(RANKS, 2000, 240)
+        self.steps(RANKS, 1000, 240)
 
     @nightly("the steps of the other test are the same")
     def test_no_growth_in_100000_steps(self):

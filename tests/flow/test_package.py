@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Debian package, made from this build: what is in it, what it asks for, and that it runs."""
+# ctest long
 # ctest plain
 
 import functools

@@ -7,6 +7,7 @@ status 2 and one line on stderr.
 """
 # ctest waits
 # ctest long
+# ctest plain
 
 import datetime
 import email.utils

@@ -2,6 +2,7 @@
 """What docs/security.md claims and no other test shows: where a secret must not be, hostile clients
 of the rendezvous, names that a shell would take for commands, folders that somebody else has made."""
 # ctest long
+# ctest plain
 
 import glob
 import os

@@ -3,6 +3,7 @@
 which nothing is left on any node."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import os
 import shutil

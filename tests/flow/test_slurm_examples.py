@@ -2,6 +2,7 @@
 """The batch scripts of examples/slurm as they are; what a test has to change is given to sbatch beside them."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import os
 import re

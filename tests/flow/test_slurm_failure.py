@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ctest waits
 # ctest long
+# ctest plain
 """A node of a Slurm job fails: a static job ends and names it, an elastic one with --no-kill goes on
 with the rest, and takes in a node that is added to the job."""
 

@@ -3,6 +3,7 @@
 and the workers, and how the job comes back."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import json
 import os

@@ -3,6 +3,7 @@
 # ctest harness
 # ctest waits
 # ctest long
+# ctest plain
 
 import signal
 

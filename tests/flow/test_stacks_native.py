@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hvdrun stacks --native`: frames of C code, in the same tree (docs/hangs.md)."""
 # ctest waits
+# ctest long
 
 import json
 import os

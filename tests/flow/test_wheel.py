@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel: pip installs it without a network into a fresh environment, which then has hvdrun and horovod."""
+# ctest long
 # ctest plain
 
 import os

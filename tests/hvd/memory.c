@@ -24,7 +24,7 @@ enum {
     LENGTH = 500,
     MOVES_EVERY = 10,
     SETS_EVERY = 500,
-    WARM_UP = 2500, /* more than the cache has room for */
+    WARM_UP = 1500, /* more than the cache has room for */
     GROWTH_KIB = 1 << 10
 };
 
