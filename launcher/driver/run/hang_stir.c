@@ -12,7 +12,7 @@ struct number {
 };
 
 struct seat {
-    struct number output, io_bytes;
+    struct number output, io_bytes, cpu_us, faults, waits;
     int late;
 };
 
@@ -54,7 +54,7 @@ static void take(struct number *number, bool hide, uint64_t *value)
     *value -= number->hidden;
 }
 
-void hang_stir_take(struct hang_stir *stir, int seat, uint64_t *output, uint64_t *io_bytes)
+void hang_stir_take(struct hang_stir *stir, int seat, struct hang_sample *sample)
 {
     while (stir->count <= seat) {
         stir->seats = mem_resize_array(stir->seats, (size_t)stir->count + 1, sizeof(*stir->seats));
@@ -64,6 +64,10 @@ void hang_stir_take(struct hang_stir *stir, int seat, uint64_t *output, uint64_t
     bool hide = stir->asks || its->late > 0;
     if (!stir->asks && its->late > 0)
         its->late--;
-    take(&its->output, hide, output);
-    take(&its->io_bytes, hide, io_bytes);
+    take(&its->output, hide, &sample->output);
+    take(&its->io_bytes, hide, &sample->io_bytes);
+    take(&its->cpu_us, hide, &sample->cpu_us);
+    take(&its->faults, hide, &sample->faults);
+    take(&its->waits, hide, &sample->waits);
+    sample->has_gpu = sample->has_gpu && !hide;
 }

@@ -257,7 +257,7 @@ static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse)
                                  .has_gpu = pulse->has_gpu,
                                  .gpu_power_mw = pulse->gpu_power_mw,
                                  .gpu_memory_use = pulse->gpu_memory_use};
-    hang_stir_take(watch->stir, (int)pulse->seat, &sample.output, &sample.io_bytes);
+    hang_stir_take(watch->stir, (int)pulse->seat, &sample);
     hang_sample(watch->hang, (int)pulse->seat, &sample, job_running_ms(watch->job));
 }
 

@@ -131,8 +131,8 @@ static void tell_caused(const struct explain_facts *facts, struct explain_story 
             say(story, EXPLAIN_CAUSED, "rank %d on %s %s", rank->rank, rank->host, buf_text(&how));
     }
     if (ended > 0)
-        say(story, EXPLAIN_CAUSED, "%zu other rank%s ended because of that", ended,
-            ended == 1 ? "" : "s");
+        say(story, EXPLAIN_CAUSED, "%zu %srank%s ended because of that", ended,
+            first != NULL ? "other " : "", ended == 1 ? "" : "s");
 }
 
 static void take_sign(void *context, const char *host, const char *text)

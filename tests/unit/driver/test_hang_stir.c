@@ -12,9 +12,10 @@
 static void expect(struct hang_stir *stir, int seat, uint64_t output, uint64_t io_bytes,
                    uint64_t wanted_output, uint64_t wanted_io)
 {
-    hang_stir_take(stir, seat, &output, &io_bytes);
-    assert_int_equal(output, wanted_output);
-    assert_int_equal(io_bytes, wanted_io);
+    struct hang_sample sample = {.output = output, .io_bytes = io_bytes};
+    hang_stir_take(stir, seat, &sample);
+    assert_int_equal(sample.output, wanted_output);
+    assert_int_equal(sample.io_bytes, wanted_io);
 }
 
 static int open_stir(void **state)
@@ -94,6 +95,41 @@ static void test_seats_are_apart(void **state)
     expect(stir, 1, 40, 0, 10, 0);
 }
 
+/* A dump also uses memory, the processor and the GPU. What the library completes is not hidden. */
+static void test_all_that_can_look_like_progress(void **state)
+{
+    struct hang_stir *stir = *state;
+    struct hang_sample before = {.operations = 5, .cpu_us = 10, .faults = 20, .waits = 30},
+                       more = before, after = before;
+    hang_stir_take(stir, 0, &before);
+    hang_stir_asks(stir, true);
+    more = (struct hang_sample){.operations = 6,
+                                .cpu_us = 110,
+                                .faults = 220,
+                                .waits = 330,
+                                .has_gpu = true,
+                                .gpu_memory_use = 7};
+    hang_stir_take(stir, 0, &more);
+    assert_int_equal(more.cpu_us, 10);
+    assert_int_equal(more.faults, 20);
+    assert_int_equal(more.waits, 30);
+    assert_int_equal(more.operations, 6);
+    assert_false(more.has_gpu);
+    hang_stir_asks(stir, false);
+    for (int i = 0; i < 3; i++) {
+        after = (struct hang_sample){.cpu_us = 111, .faults = 221, .waits = 331, .has_gpu = true};
+        hang_stir_take(stir, 0, &after);
+    }
+    assert_int_equal(after.cpu_us, 10);
+    assert_true(after.has_gpu);
+    after = (struct hang_sample){.cpu_us = 112, .faults = 223, .waits = 334};
+    hang_stir_take(stir, 0, &after);
+    assert_int_equal(after.cpu_us, 11);
+    assert_int_equal(after.faults, 22);
+    assert_int_equal(after.waits, 33);
+    assert_false(after.has_gpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +138,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_twice, open_stir, close_stir),
         cmocka_unit_test_setup_teardown(test_another_worker, open_stir, close_stir),
         cmocka_unit_test_setup_teardown(test_seats_are_apart, open_stir, close_stir),
+        cmocka_unit_test_setup_teardown(test_all_that_can_look_like_progress, open_stir,
+                                        close_stir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,21 @@ static void test_an_error_of_a_rank(void **state)
                    "in lines.txt\n");
 }
 
+/* In a hang without a culprit, no rank is the first, so none is another one. */
+static void test_no_rank_is_to_blame(void **state)
+{
+    (void)state;
+    struct explain_rank ranks[] = {
+        {.rank = 0, .host = "a", .ended = true, .signaled = true, .code = 15, .consequence = true}};
+    struct explain_facts facts = {.kind = "hang",
+                                  .what = "the job hangs",
+                                  .rank = -1,
+                                  .status = 119,
+                                  .ranks = ranks,
+                                  .rank_count = 1};
+    expect_part(&facts, "what followed:\n    1 rank ended because of that\n");
+}
+
 /* Only if there is nothing on stderr. */
 static void test_what_a_rank_printed(void **state)
 {
@@ -388,15 +403,11 @@ static void test_at_most_20_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_error_of_a_rank),
-        cmocka_unit_test(test_nccl_and_pytorch),
-        cmocka_unit_test(test_what_a_rank_printed),
-        cmocka_unit_test(test_nothing_is_known),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_old_lines_of_the_kernel),
-        cmocka_unit_test(test_a_lost_host),
-        cmocka_unit_test(test_the_host_of_the_rank),
-        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_an_error_of_a_rank),      cmocka_unit_test(test_nccl_and_pytorch),
+        cmocka_unit_test(test_no_rank_is_to_blame),     cmocka_unit_test(test_what_a_rank_printed),
+        cmocka_unit_test(test_nothing_is_known),        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_old_lines_of_the_kernel), cmocka_unit_test(test_a_lost_host),
+        cmocka_unit_test(test_the_host_of_the_rank),    cmocka_unit_test(test_variables),
         cmocka_unit_test(test_at_most_20_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
