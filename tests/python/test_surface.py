@@ -41,7 +41,7 @@ def test_a_name(module, line):
 def rows():
     """[(names, text)] of the table of docs/horovod.md."""
     with open(PAGE, encoding="utf-8") as file:
-        table = file.read().split("## What there is")[1]
+        table = file.read().split("## Supported functions")[1]
     cells = [line.strip("| \n").split(" | ") for line in table.split("\n") if line.startswith("| `")]
     return [(re.findall(r"`([^`]+)`", names), text) for names, text in cells]
 
