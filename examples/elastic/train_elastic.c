@@ -5,10 +5,10 @@
  *
  *   hvdrun -np 4 --min-np 2 build/examples/elastic/train_elastic [EPOCHS [PAUSE-MS]]
  *
- * The network and the digits are those of examples/train. A batch has 48 images, of all ranks
- * together, so the result hardly depends on the number of ranks. All ranks have the same network:
- * when one is lost, the others go on from the last commit, in memory. A new rank gets the network
- * from them.
+ * The network and the digits are those of examples/train. A batch has 48 images for all ranks
+ * together, so the result hardly depends on the number of ranks. All ranks have the same network.
+ * When one is lost, the others continue from the last commit, which they have in memory. A new rank
+ * gets the network from them.
  *
  * PAUSE-MS is a wait after each batch, to give you time to watch.
  */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same training in an elastic job: ranks may be lost, and hosts may come and go.
+"""The training of train.py in an elastic job: ranks may be lost, and hosts may come and go.
 
     hvdrun -H a:2,b:2 --min-np 2 --horovod bundled python3 examples/horovod/train_elastic.py
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two process sets: even and odd ranks sum different things at the same time, and then all ranks
- * together. */
+/* Two process sets: even and odd ranks compute two sums at the same time. Then all ranks compute
+ * one sum together. */
 #include <stdio.h>
 #include <stdlib.h>
 
