@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does an elastic job stay small? It runs 64 workers on 8 simulated hosts for 100 epochs. The benchmark kills workers,
 removes hosts from the list and adds them again, and kills agents, whose hosts then return. Every 10 epochs, when all
-ranks run, it reads the memory and the descriptors of two processes: the driver, and the one agent that it never kills.
+ranks run, it reads the memory and the descriptors of two processes. These are the driver, and the one agent that it
+never kills.
 
 The workers stand in for an elastic Horovod script. They connect to each other as Horovod does, in six contexts. Two of
 these connect all pairs of ranks. At 64 ranks, each epoch makes about 20,000 requests to the rendezvous.

@@ -3,8 +3,8 @@
 """How long does an elastic job of 4 ranks on 2 hosts need to recover from a loss? How long does a job of 2 ranks on 2
 hosts need to grow to 4 ranks on 3? The worker stands in for @hvd.elastic.run, with steps of 5 ms and a commit every
 5 steps. The clock starts just before the signal, the crash, or the change of the host list. Every value comes from a
-new job, and the kinds of events take turns. The second table compares how long the survivors stand still, with and without
---rejoin together, when a new process imports for 0 s and for 5 s.
+new job, and the kinds of events take turns. The second table shows how long the survivors pause when a new process
+imports for 0 s and for 5 s. It compares jobs with and without --rejoin together.
 
   notice      the launcher's event: worker_exit, node_lost, or agent_up of the new host (its agent is
               connected; on the rig, the driver first copied the agent to the host)

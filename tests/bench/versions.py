@@ -5,11 +5,12 @@
   --old FOLDER   the build folder to compare with: a release build of another commit
   --real-time    starts local ranks under a real-time priority (needs root), so that other work on the machine waits
 
-The new one is the build in $HVDRUN_BUILD, as for all benchmarks. In turns, both start `true` on this machine (1, 16, 64
-ranks), pass on the output of one rank, and start `true` on hosts over SSH (8, 32: one sshd on loopback addresses). The
-order changes from round to round. A ratio is new / old, of the medians of the times: above 1 the new build is slower.
-The table also has the ratio of the best times, which other work on the machine disturbs least. Local ranks are started
-by copies of both programs: a file that the linker has just written is spread over the page cache in another way."""
+The new one is the build in $HVDRUN_BUILD, as for all benchmarks. Both builds do the same tasks in turns: start `true`
+on this machine (1, 16, 64 ranks), pass on the output of one rank, and start `true` on 8 and 32 hosts over SSH. One sshd
+on loopback addresses serves these hosts. The order changes from round to round. A ratio is new / old, of the medians of
+the times: above 1 the new build is slower. The table also has the ratio of the best times, which other work on the
+machine disturbs least. Copies of both programs start the local ranks, because a file that the linker has just written
+lies differently in the page cache."""
 
 import os
 import shutil

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inputs and results of the property tests: element i of rank r is a function of both, so every
- * rank knows the input of all ranks. Integers must be equal. Floating-point results are compared
- * with one in long double, and may differ by one rounding for each rank.
+ * The inputs and results of the property tests. Element i of rank r is a function of i and r, so
+ * every rank knows the input of all ranks. Integers must be equal. Floating-point results are
+ * compared with one in long double, and may differ by one rounding for each rank.
  */
 #pragma once
 

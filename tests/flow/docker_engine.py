@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real Docker for flow tests: dockerd and containerd, docker and docker-compose, in a box.
 
-The daemon has its files in a folder of the test and in the box's /run, its packet filter in the network
-namespace of the box, and its cgroups in a group of its own. Nothing of it is left on the machine but that group, which is empty when the
-box is killed; the next engine removes it.
+The daemon has its files in a folder of the test and in the box's /run. Its packet filter is in the network
+namespace of the box, and its cgroups are in a group of their own. If the box is killed, only that group remains
+on the machine, empty, and the next engine removes it.
 """
 
 import atexit

@@ -9,10 +9,10 @@
             job.members(4, but=before)
             job.finish()
 
-The worker is the strict stand-in elastic_horovod: it says VIOLATION when the launcher breaks the
+The worker is the strict stand-in elastic_horovod. It prints VIOLATION when the launcher breaks the
 protocol, and its result shows whether each part of each step was counted once. A training goes on
-until finish() lets it end, so that no test depends on how fast anything is. On made-up hosts
-(--transport local) an agent that is killed is a host that is lost.
+until finish() lets it end, so that no test depends on how fast anything is. The hosts are simulated
+(--transport local), so a test kills an agent to lose a host.
 """
 
 import collections

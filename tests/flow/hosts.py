@@ -6,13 +6,13 @@
             result = self.ssh_job("-np", 4, "-H", "node1:2,node2:2", worker("hello"))
             self.expect(result, 0)
 
-main() starts the file again inside a box (tests/rig/box), or says in one line what is missing and ends
-with status 77, which ctest shows as skipped. In the box stand the launcher's own namespace, where the
-test runs, and hosts node0, node1... with an sshd each. They see the build folder, the sources, and
-the working folders of the tests at the same paths; /tmp, /run, /dev/shm and home are their own.
+main() starts the file again inside a box (tests/rig/box). If that is not possible, it prints in one line
+what is missing and ends with status 77, which ctest shows as skipped. The box has the launcher's own
+namespace, where the test runs, and hosts node0, node1... with an sshd each. They see the build folder, the
+sources and the working folders of the tests at the same paths. Each has its own /tmp, /run, /dev/shm and home.
 
-After each test nothing may be left on any host that is up: no process but its sshd, no file in /tmp
-and /dev/shm but the agent that is kept for the next run. Then all faults are healed.
+After each test, each host that is up must be clean. It has no process but its sshd, and no file in /tmp and
+/dev/shm but the agent for the next run. Then the rig ends all faults.
 """
 
 import json

@@ -3,10 +3,10 @@
 
 leader.py STATUS_FD COMMAND_FD fg|bg PROGRAM [ARGUMENT...]
 
-Takes its stdin as controlling terminal, starts the program in a process group of its own, in the
-foreground or not, and reports what becomes of it on STATUS_FD, one word and a number a line: "pid N",
-"stopped SIGNAL", "continued 0", "exited CODE", "killed SIGNAL". Commands come in on COMMAND_FD, one
-letter each: "f" continues the group in the foreground, "b" in the background. Ends with its program.
+It takes its stdin as controlling terminal, and starts the program in a process group of its own, in the
+foreground or not. It reports what happens to the program on STATUS_FD, with a word and a number on each line:
+"pid N", "stopped SIGNAL", "continued 0", "exited CODE", "killed SIGNAL". It reads commands from COMMAND_FD, one
+letter each: "f" continues the group in the foreground, "b" in the background. It ends with its program.
 """
 
 import fcntl

@@ -7,11 +7,11 @@
             self.expect(result, 0)
 
 Every test has a box of its own: TMPDIR, XDG_RUNTIME_DIR, HOME and the working folder are fresh, and
-all processes of its runs carry the box's tag in their environment. After the test, and after each
-run_job(), nothing may be left: no process (the harness is a subreaper, so whatever loses its parent
-becomes its child, with or without the tag), no file below TMPDIR and XDG_RUNTIME_DIR but the records of
-jobs that have ended, which stay for a day (docs/jobs.md). What is found
-is reported with its state and its listening sockets, fails the test and is killed by pid.
+all processes of its runs have the box's tag in their environment. After the test, and after each
+run_job(), no process may remain. The harness is a subreaper, so a process that loses its parent becomes
+its child, with or without the tag. Nor may any file remain below TMPDIR and XDG_RUNTIME_DIR, except the
+records of jobs that have ended, which stay for a day (docs/jobs.md). A process that remains fails the test.
+The harness reports it with its state and its listening sockets, and kills it by pid.
 
 Waits have deadlines, which say "did not hang" and nothing about speed; under sanitizers they are
 longer. Nothing here asserts a time.

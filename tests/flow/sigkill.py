@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL of one of us at a random moment, and nothing may be left (D6).
+"""SIGKILL of one process of hvdrun at a random moment, after which nothing may remain (D6).
 
-A round is a job of some kind, a moment between its first instruction and a little after its usual
-end, and a victim: the driver, or one of the agents and keepers that are there then. All three come
-from the seed and the number of the round, which a failure names: HVDRUN_SIGKILL=SEED:NUMBER plays
-that round alone, as often as need be (the moment is the same, what the machine does in it is not).
+A round has a kind of job, a moment and a victim. The moment is between the job's first instruction and
+a little after its usual end. The victim is the driver, or one of the agents and keepers that run then.
+All three come from the seed and the number of the round, which a failure names. HVDRUN_SIGKILL=SEED:NUMBER
+repeats that round alone. The moment is then the same, but what the machine does at that moment is not.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Slurm cluster on one machine, for flow tests: hosts.py with slurmctld on node0 and slurmd on the
-others, which are the nodes node1, node2... of partition `rig` (4 CPUs and 2 GPUs each, whatever the
-machine has); partition `urgent` holds the same nodes and preempts jobs of the first.
+others. These are the nodes node1, node2... of partition `rig`. Each has 4 CPUs and 2 GPUs, whatever the
+machine has. Partition `urgent` has the same nodes, and preempts jobs of the first.
 
     class Test(Slurm):
         def test_x(self):
@@ -10,8 +10,8 @@ machine has); partition `urgent` holds the same nodes and preempts jobs of the f
 
 The launcher's namespace, where the test runs, is the login node: sbatch, salloc, srun, scontrol work
 there, and self.host(k) is node k with all that hosts.py offers (crash, power_off, cut...). After each
-test nothing may be left, as on all hosts, and no job may be left in the queue; what the next test
-finds is an idle cluster. A class may ask for Slurm settings of its own: settings = {"KillWait": 30}.
+test, every host must be clean, as in hosts.py, and the queue must be empty. So the next test finds an
+idle cluster. A class may ask for Slurm settings of its own: settings = {"KillWait": 30}.
 """
 
 import os

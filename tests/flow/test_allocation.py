@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts, slots and np from a scheduler's own variables and files, without the scheduler: --dry-run in
-made-up environments, and real runs with --transport local. The environments of Slurm are those that
+invented environments, and real runs with --transport local. The environments of Slurm are those that
 Slurm 22.05 made (tests/unit/model/test_allocation_slurm.c has more of them); test_slurm_*.py look at
 the real thing."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers in containers that each worker enters by itself, without root and without a daemon: Charliecloud."""
+"""Workers in containers of Charliecloud, which each worker enters on its own, without root and without a daemon."""
 
 import os
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hvdrun check` on this machine: real agents under made-up names, the table, the JSON, the command line."""
+"""`hvdrun check` with simulated hosts on this machine: the table, the JSON, the command line."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that srun starts and that dial back over TLS, with an srun of the test's own: it starts them
-on this machine, under the names of the nodes. What Slurm itself does is in the test_slurm_*.py."""
+"""Agents that srun starts and that dial back over TLS. The test has an srun of its own, which starts them
+on this machine, under the names of the nodes. test_slurm_*.py have tests with the real Slurm."""
 # ctest waits
 
 import ctypes

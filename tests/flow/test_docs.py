@@ -2,13 +2,15 @@
 """What the documents show is what happens.
 
 Runs every command of README.md and docs/*.md: the lines that begin with "$ " in blocks marked
-```console or ```sh, each by a shell in a folder that looks like the repository after the build
-(examples/, hostfiles/, build/) with hvdrun on PATH. A command ends with status 0, or with N where its line ends
-with the comment "# status N". Each line shown below it must appear in what it prints (the order is
-not checked, since ranks speak when they like; equal lines must appear as often), but for "...",
-which stands for what is left out. What differs from run to run is not compared: decimal fractions,
-pids, the port of the run. A command that ends with "&" goes on until the end of its block; meanwhile the
-others are tried again until they show what they should, as a person would. So are those after a --detach. Blocks marked ```console hosts are run by test_hosts_docs.py, on hosts.
+```console or ```sh. A shell runs each one in a folder that looks like the repository after the build
+(examples/, hostfiles/, build/), with hvdrun on PATH. A command ends with status 0, or with N where its line
+ends with the comment "# status N". It must print each line that the document shows below it, and equal
+lines as often. The order does not matter, because ranks print when they like. "..." means that the document
+leaves lines out. The test does not compare what differs from run to run: decimal fractions, pids, the port.
+
+A command that ends with "&" runs until the end of its block. Meanwhile, the test tries the other commands
+again until they show what they should, as a person would. It does the same after a --detach.
+test_hosts_docs.py runs the blocks marked ```console hosts, on hosts.
 """
 
 import collections

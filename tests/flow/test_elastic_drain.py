@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaving in time: a host that is drained by its agent's SIGTERM, a preemption probe or hvdrun drain,
-what its workers are told, and what is not held against anybody. On made-up hosts; see also
-test_elastic_control.py, and test_hosts_elastic.py for real ones."""
+"""Draining a host, by SIGTERM to its agent, a preemption probe or hvdrun drain. What do its workers learn, and
+what does not count as a failure? The hosts are simulated. test_elastic_control.py has more tests, and
+test_hosts_elastic.py has real hosts."""
 # ctest waits
 
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elastic jobs whose workers rejoin: the stand-in for @hvd.elastic.run on made-up hosts of this
-machine. Whatever happens, the survivors keep their processes and their state, and the result of the
-training is that of an undisturbed one. Real hosts are in test_hosts_elastic.py."""
+"""Elastic jobs whose workers rejoin: the stand-in for @hvd.elastic.run on simulated hosts. Whatever happens, the
+survivors keep their processes and their state, and the result of the training is that of an undisturbed one.
+test_hosts_elastic.py has real hosts."""
 # ctest waits
 
 import os

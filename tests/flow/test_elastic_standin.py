@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The elastic stand-in worker itself, against a rendezvous that the test plays: what a launcher does
-wrong must show, and what recorded workers sent and took must be sent and taken byte for byte."""
+"""The elastic stand-in worker itself, against a rendezvous that the test plays. The worker must notice what
+a launcher does wrong. It must send and accept the same bytes as the recorded workers of Horovod."""
 
 import base64
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostfiles: every sample of hostfiles/ planned and run, what is no hostfile, and what a host's entry does to its
-workers. What each dialect means in detail is unit.model.hostfile and unit.model.hostfile_ini."""
+"""Hostfiles: plans and runs with every sample of hostfiles/, files that are not hostfiles, and how a host's entry
+affects its workers. unit.model.hostfile and unit.model.hostfile_ini test each dialect in detail."""
 
 import gzip
 import json

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens when: each way in which a worker, an agent, a host, a network or the driver can fail.
 
-After any of them the status says so, the failure block names the host and the cause, no worker is
-left on a host that can be reached, and one that is cut off cleans itself. The clock of the machine
-belongs to no namespace, so that its jumps are tested on model/liveness alone.
+After each of them, the exit status is the right one, and the error report names the host and the cause.
+No worker remains on a host that can be reached, and a host that is cut off cleans up on its own. No
+namespace has its own clock, so only the tests of model/liveness make the clock jump.
 """
 # ctest waits
 # ctest long

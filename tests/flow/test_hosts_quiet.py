@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is no failure must not look like one: loss, overload, stalls, slow links, short cuts, clocks.
+"""Trouble that is not a failure must not look like one: loss, overload, stalls, slow links, short cuts, clocks.
 
-And of two failures on two hosts the first one is named, though its news may come last and though
-the clocks of the hosts have nothing to do with each other.
+Of two failures on two hosts, hvdrun names the first one. News of it may come last, and the clocks of the hosts
+have nothing to do with each other.
 """
 # ctest waits
 # ctest long

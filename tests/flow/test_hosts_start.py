@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user is told while hosts come up: the progress line, the hosts that are missing, what was
-done another way than usual."""
+"""What the user sees while hosts come up: the progress line, the hosts that are missing, and what hvdrun did
+differently than usual."""
 
 import os
 import re

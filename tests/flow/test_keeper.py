@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hvdrun-agent on a host that is not below the driver (D6, D12): SIGKILL of any one of driver, agent
-and keeper, a stopped agent, the end of the stream; after each, nothing is left there.
+"""hvdrun-agent on a host whose processes are not below the driver (D6, D12). SIGKILL hits the driver, the agent
+or the keeper, the agent is stopped, or the stream ends; after each of these, nothing remains there.
 
-The host is a shell behind a Unix socket that the test itself starts, and the command that leads to
-it is a small relay: what stands below hvdrun is the relay alone, as with ssh.
+The host is a shell behind a Unix socket, which the test itself starts. The command that leads to it is a small
+relay, so only the relay is below hvdrun, as with ssh.
 """
 # ctest waits
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--transport local: real agents under made-up host names on this machine."""
+"""--transport local: simulated hosts, which are real agents on this machine under invented names."""
 
 import os
 import signal

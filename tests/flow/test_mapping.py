@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that are laid out otherwise than host after host: --map-by, --rankfile.
 
-test_plan.py has the golden plans. Here are the refusals, the files, and real runs over made-up hosts:
-what a worker is told about itself must be what the plan says, for every kind of worker.
+test_plan.py has the golden plans. Here are the refusals, the files, and real runs on simulated hosts. The
+variables of a worker must agree with the plan, for every kind of worker.
 """
 # ctest busy
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI over several hosts: one agent and one MPI server for each made-up host, joined by the driver."""
+"""MPI over several simulated hosts: each has an agent and an MPI server, and the driver connects the servers."""
 # ctest busy
 
 import os

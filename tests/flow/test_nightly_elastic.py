@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The soak: an elastic training on eight hosts to which everything happens that can, for half an hour.
+"""The soak: an elastic training on eight hosts, with faults of every kind for half an hour.
 
-Random faults from a seed that is printed (HVDRUN_SOAK_SEED replays it, as far as a test with real
-processes can) for HVDRUN_SOAK_SECONDS (1800). Now and then all is healed, and then the job must come
-back to its full size by itself, with nothing left on any host from before, and its driver must not
-have grown. At the end the result is that of an undisturbed training, and every host is clean.
+The faults are random and last for HVDRUN_SOAK_SECONDS (1800). The test prints their seed, and HVDRUN_SOAK_SEED
+repeats them as far as a test with real processes can. Now and then the test ends all faults. The job must then
+return to its full size on its own. Nothing from before may remain on a host, and the driver must not have grown. At
+the end, the result is that of an undisturbed training, and every host is clean.
 """
 
 import json

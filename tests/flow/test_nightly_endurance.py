@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endurance: jobs for half an hour, one after the other on eight hosts, to most of which something happens.
+"""Endurance: jobs for half an hour on eight hosts, one after the other, most of them with a fault.
 
-Each trial draws hosts, a program and a fault from a seed that is printed (HVDRUN_ENDURANCE_SEED replays
-the draws). The status has to be the one that this fault has, the launcher has to name what it hit, and
-every host has to be clean afterwards, before anything is healed. HVDRUN_ENDURANCE_JOBS (100) jobs at
-least, and on until HVDRUN_ENDURANCE_SECONDS (1800) have passed. What a driver that lives for long keeps is
-measured by test_nightly_elastic.py.
+Each job draws hosts, a program and a fault from a seed, which the test prints. HVDRUN_ENDURANCE_SEED repeats the
+draws. The exit status must be that of the fault, and the launcher must name what the fault hit. Every host must be
+clean afterwards, even before the test ends the fault. The test runs at least HVDRUN_ENDURANCE_JOBS (100) jobs, and
+goes on until HVDRUN_ENDURANCE_SECONDS (1800) have passed. test_nightly_elastic.py measures the memory of a driver
+that runs for long.
 """
 
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link between driver and agent is cut after each byte of a short job, and each of its frames is
-dropped, repeated, exchanged with the next, or has a bit turned: every job comes to an end, says why,
-and is no success with anything lost; nothing is left. HVDRUN_SECURITY_SEED chooses the bits."""
+"""The link between driver and agent is cut after each byte of a short job. Each of its frames is dropped,
+repeated, swapped with the next, or has a bit flipped. Every job ends, says why, does not succeed if anything was
+lost, and leaves nothing behind. HVDRUN_SECURITY_SEED chooses the bits."""
 # ctest limit: 7200
 # ctest waits
 

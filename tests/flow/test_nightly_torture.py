@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each call of hvdrun that could fail does so once, in every scene, and where something is used up
-(descriptors, memory of the process, room on the disk) all calls from then on as well.
+"""Each call of hvdrun that can fail does fail once, in every scene. If the failure means that something is used
+up (descriptors, memory of the process, room on the disk), all later calls fail as well.
 
-A call counts as another one when hvdrun comes to it another way; HVDRUN_TORTURE=all takes each by
-itself, HVDRUN_TORTURE=SCENE,... only these scenes.
+Calls that hvdrun makes from the same place in the same way count as one. HVDRUN_TORTURE=all takes each of them
+separately, and HVDRUN_TORTURE=SCENE,... runs only these scenes.
 """
 # ctest limit: 5400
 # ctest each HVDRUN_TORTURE: plain two_nodes files report stdin much failure restart horovod check dry_run version help pmi1 pmix record page

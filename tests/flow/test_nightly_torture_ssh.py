@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As test_nightly_torture.py, of the driver on its way to other hosts over SSH: to hosts that know
-the agent (ssh) and to such as get it first (ssh_first).
+"""As test_nightly_torture.py, for a driver that reaches other hosts over SSH. Some hosts have the agent
+already (ssh), and the driver has to send it to others (ssh_first).
 """
 # ctest limit: 5400
 # ctest each HVDRUN_TORTURE: ssh ssh_first

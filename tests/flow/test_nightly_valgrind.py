@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver, agent and keeper under valgrind's memcheck, in every kind of run: no error, and nothing lost.
 
-An agent of this machine is killed as soon as it has done its part, before memcheck has counted what
-it still had; so the agents of a host behind a relay (test_keeper.py), which end in peace, are
-counted too. What third-party libraries do stands in tests/lint/valgrind.supp.
+The driver kills an agent of this machine as soon as the agent has done its part. Memcheck cannot count the
+agent's memory then. So there are also agents behind a relay (test_keeper.py), which end on their own.
+tests/lint/valgrind.supp lists the findings in third-party libraries.
 """
 # ctest limit: 1800
 

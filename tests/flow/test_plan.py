@@ -2,8 +2,8 @@
 """The planner, without starting anything: golden --dry-run plans, and what does not fit.
 
 Each case has two golden files, golden/NAME.txt (the table) and golden/NAME.json, compared byte for
-byte. HVDRUN_UPDATE_GOLDEN=1 writes them anew; so that this cannot cement a wrong plan, the JSON ones
-are also held against the rule of horovodrun as it is written down here once more.
+byte. HVDRUN_UPDATE_GOLDEN=1 writes them anew. So that this cannot cement a wrong plan, the test also computes
+the plan by horovodrun's rule, and compares the JSON files with it.
 """
 
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ctest waits
-"""Neither end of the protocol trusts the other: a driver whose agent speaks nonsense in each state,
-and an agent whose driver does. Who is told nonsense ends in order, with one line and the right
+"""Neither end of the protocol trusts the other: a driver whose agent sends nonsense in each state,
+and an agent whose driver does. The end that receives nonsense prints one line, ends with the right
 status, and leaves nothing behind."""
 
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rig itself: its hosts are hosts, each fault has its effect, and the checks see what is left.
+"""The rig itself: its hosts behave as hosts, each fault has its effect, and the checks notice what remains.
 
-Only plain programs here, no hvdrun: what the other tests on hosts build upon.
+These tests run only plain programs, and not hvdrun. The other tests on hosts depend on what they show.
 """
 # ctest harness
 # ctest plain

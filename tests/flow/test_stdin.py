@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stdin: who gets it, byte-exact, under flow control, and without stopping in the background."""
+"""stdin: which rank gets it, that every byte arrives, flow control, and jobs in the background that do not stop."""
 
 import os
 import random

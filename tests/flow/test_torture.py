@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of hvdrun fail, one in each run: some of them, the next ones in the next place and kind.
+"""Calls of hvdrun fail, one in each run. These tests take a sample of each kind and role.
 
-All of them fail at night (test_nightly_torture.py). What was once found to be wrong stands in FOUND.
+At night, all of them fail (test_nightly_torture.py). FOUND lists the failures that once had a wrong outcome.
 """
 # ctest plain
 

@@ -5,10 +5,10 @@
     for point in torture.points("alloc", "driver"):
         torture.judge(point)
 
-A scene is a short run whose right end is known. `points` runs it once, with no failure, and gives
-each call that could fail, with where it stands in hvdrun. `judge` runs it again with that call
-failing, and fails when hvdrun crashes, hangs, leaves something behind, loses output and says that
-all is well, or ends with a status that is not its own, or without saying why.
+A scene is a short run with a known right outcome. `points` runs it once without a failure, and returns
+each call that can fail, with its place in hvdrun. `judge` runs it again while that call fails.
+hvdrun must not crash, hang, leave anything behind, or report success after it has lost output. Nor may it
+end with a status that is not its own, or without saying why.
 """
 
 import collections

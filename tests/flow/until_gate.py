@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """until_gate.py GATE SCRIPT [ARGUMENT...]: runs a Python script that does not pause any more once the file GATE exists.
 
-So a training with long pauses cannot end before a test has seen what it waits for, however slow the machine is, and
-ends soon afterwards."""
+So a training with long pauses cannot end before a test has seen what it waits for, even on a slow machine. It ends
+soon afterwards."""
 
 import os
 import runpy

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS without TLS, for what is done with what a peer says once it is through: how far each
- * handshake comes, what is claimed and what is read and written come from the input. One at a time.
+ * TLS without cryptography, to fuzz the code behind a handshake. The input decides how far each
+ * handshake gets, which name the peer claims, and what is read and written. One at a time.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames out of fuzz bytes, for the two targets in which a whole end of the protocol is told
- * nonsense: messages begin as ones that make sense, and the bytes then choose fields of them and
- * values for these, mostly at a border (counts, ranks, node numbers, epochs).
+ * Makes frames from fuzz bytes, for the two targets that send nonsense to a whole end of the
+ * protocol. A message makes sense at first. The bytes then choose fields of it, and values for
+ * these, mostly at a limit (counts, ranks, node numbers, epochs).
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a host's shell says before the agent is up: noise, answers (each MARK is the marker that our
- * script told it), anything. It takes what it is sent, hangs up at the end, and then the start is
- * over; if the agent is up, the bytes behind its line are all still there: they are frames.
+ * What a host's shell says before the agent is up: noise, answers (MARK stands for the marker that
+ * our script has sent), anything. The shell accepts what it gets, and hangs up at the end, which
+ * ends the start. If the agent is up, the bytes after its line are frames, and must all be there.
  */
 #include <sys/socket.h>
 #include <unistd.h>

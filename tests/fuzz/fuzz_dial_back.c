@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who dials the driver and says what about himself, while agents are waited for and given up: only
- * the first that claims a name of this job comes in under it. TLS is a fake (fake_tls.h), the
- * connections are real, on loopback.
+ * Clients that dial the driver and claim any name, while the driver waits for agents or no longer
+ * waits. For each name of this job, only the first client that claims it gets in. TLS is a fake
+ * (fake_tls.h), the connections are real, on loopback.
  */
 #include <arpa/inet.h>
 #include <sys/socket.h>

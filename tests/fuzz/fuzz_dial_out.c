@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's side of dialling back: the environment that it is told by (the first five lines), and
+ * The agent's side of dialling back. The first five lines are the agent's environment, the rest is
  * what answers at the address, which is always a listener of ours on loopback. Only the word of
- * welcome lets it in. TLS is a fake (fake_tls.h).
+ * welcome lets the agent in. TLS is a fake (fake_tls.h).
  */
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole driver whose agents are hostile. The first byte chooses one node or two, and whether they
- * come up well first; the others make frames. Each agent waits for PREPARE and START where it plays
- * along, says its frames, and hangs up: then the job must end, with an exit status and nothing
- * wrong in memory. What the driver says is read and thrown away.
+ * come up well first; the other bytes make frames. An agent that comes up well waits for PREPARE
+ * and START. Each agent sends its frames and hangs up. Then the job must end with an exit status,
+ * and with nothing wrong in memory. The agents ignore what the driver sends.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --network-interfaces in the first line (words with commas), then the interfaces that a node
- * says it has, a line each, which half of them belong to a second node. */
+/* The first line is --network-interfaces (words with commas). Each other line is an interface that
+ * a node reports. Half of these belong to a second node. */
 #include "base/strv.h"
 #include "fuzz.h"
 #include "model/net/address.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer of a Horovod worker to a notification, as bytes and as a body with the right head: it
- * means the same however it is cut, and only a signed acknowledgement is one. */
+/* The answer of a Horovod worker to a notification, as bytes and as a body with the right head. It
+ * means the same however it is cut into pieces, and only a signed acknowledgement counts. */
 #include "base/hmac.h"
 #include "fuzz.h"
 #include "rendezvous/notification.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs fuzz targets without libFuzzer, by any compiler: every input of the corpus as it is, then so
- * many more that are made of them by random changes. The seed is fixed, so that a run is the same
- * everywhere. What was run when the process dies lies in fuzz-NOUN.crash, which is given back as
- * one more file on the command line.
+ * Runs fuzz targets without libFuzzer, so with any compiler. It runs every input of the corpus, and
+ * then N inputs that it makes from these by random changes. The seed is fixed, so a run is the same
+ * everywhere. If the process dies, the last input is in fuzz-NOUN.crash. To run it again, name that
+ * file on the command line.
  *
  *   replay NOUN [--runs N] [--dict FILE] FILE-OR-FOLDER...
  */

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# hang.sh [BUILD]: a job of PyTorch with NCCL on a machine with two GPUs. `top` shows them, one rank skips an
-# all_reduce and is named, with the evidence of NCCL and PyTorch, and ranks that wait for long kernels do not hang.
+# hang.sh [BUILD]: a job of PyTorch with NCCL on a machine with two GPUs. `top` must show them. When one rank skips an
+# all_reduce, hvdrun must name it, with the evidence of NCCL and PyTorch. Ranks that wait for long kernels do not hang.
 # Ends with 1 when something fails.
-# The library of NVIDIA and torch are the real ones. PYTHON names the interpreter that has torch.
+# NVIDIA's library and torch are the real ones. PYTHON names the interpreter that has torch.
 set -uo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

@@ -3,10 +3,9 @@
 """What our C does not do: calls without bounds or that block, assignments inside conditions, and
 mutable variables outside functions.
 
-The first two are found in the text of the sources. The variables are read from the symbol tables of
-the rooms' static libraries in the build folder (--build), and of the objects of modules and programs, so
-that no way of writing one escapes; `static` variables inside functions count too, since they are the
-same thing.
+The first two are found in the text of the sources. The variables come from symbol tables, so that no way of
+writing one escapes. These are the tables of the rooms' static libraries in the build folder (--build), and of the
+objects of modules and programs. `static` variables inside functions count too, because they are the same thing.
 """
 import pathlib
 import re

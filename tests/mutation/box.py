@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where changed programs run. A changed kill() or unlink() can hit anything, so each process that runs
-them gets a view of the files of its own (only a few empty folders can be written) and each program
-runs among process ids of its own. The kernel ends what is still there when the program ends."""
+"""Where changed programs run. A changed kill() or unlink() can hit anything. So each process that runs such
+programs sees a file system of its own, in which it can write only to a few empty folders. Each program runs
+among process ids of its own. When it ends, the kernel ends all processes that it has left behind."""
 import ctypes
 import os
 import pathlib

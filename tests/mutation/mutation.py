@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws small changes of the source, one at a time, and lists those that no test notices.
 
-The tree is copied first. A change is compiled, linked into the unit tests of its room and tried against
-them, the test with the file's name first, until one fails. See README.md here."""
+It copies the tree first. It compiles each change, links it into the unit tests of its room, and runs these until
+one fails. The test with the file's name runs first. See README.md here."""
 import argparse
 import fnmatch
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rig's network: one bridge in the launcher's namespace, a veth for each host, and its faults.
 
-Hosts are numbered from 0. Host K is 10.77.0.(10+K) and keeps its MAC for ever: were it to change when
-the host comes back, the others' ARP entries would lead nowhere for a minute. The launcher is 10.77.0.1.
+Hosts are numbered from 0. Host K is 10.77.0.(10+K), and its MAC never changes. With another MAC after a
+restart, the ARP entries of the other hosts would lead nowhere for a minute. The launcher is 10.77.0.1.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The core under test, as the world sees it. In the self-test a mutation stands between the two: a
- * core that is broken in one known way, to see that the invariants notice.
+ * The core under test, as the world sees it. In the self-test, a mutation breaks the core in one
+ * known way, to see that the invariants notice.
  */
 #pragma once
 

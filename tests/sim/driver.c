@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver of the simulated world: notes what the core is told, and does what its actions say.
- * Actions have been checked before (check_action.c).
+ * The driver of the simulated world: records which events the core gets, and carries out the core's
+ * actions. check_action.c has checked these before.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The random source: splitmix64. Every host and every worker of the simulated world draws from a
- * stream of its own, so that a fault that is taken out of a schedule changes what it touched and
- * little else; that is what makes shrinking work.
+ * stream of its own. So a schedule without one of its faults differs only in what that fault
+ * touched, and in little else. This makes shrinking work.
  */
 #pragma once
 

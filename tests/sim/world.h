@@ -8,8 +8,8 @@
  * a host sends keeps its order, as on a link; hosts do not wait for each other. When a link is
  * closed what is still on its way is dropped.
  *
- * What the world knows is kept in two parts: the truth (a process lives), and what the core has
- * been told (`told_`). Invariants about what the core may know use the second.
+ * The world keeps two records: the truth (a process lives), and what the core knows from its events
+ * (`told_`). Invariants about what the core may know use the second.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * simhang FIRST COUNT runs the schedules of these seeds (world.h), and checks that no job that
- * makes progress is judged to hang, and that each planted hang is found in time. It exits with 1
+ * simhang FIRST COUNT runs the schedules of these seeds (world.h). It checks that the judge never
+ * finds a hang in a job that makes progress, and finds each planted hang in time. It exits with 1
  * otherwise. simhang --selftest lies to the judge about each phase, and exits with 1 if a lie is
  * not noticed.
  */

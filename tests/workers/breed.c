@@ -3,9 +3,9 @@
  * breed [--kind bomb|chain] [--code C] [--after PATH] [--gate PATH]
  * Leaves processes behind that multiply until the user's limit, and ignore every signal that can be
  * ignored. "bomb": each forks as often as it can and stays. "chain": each forks one successor, in a
- * session of its own, and ends, so that it is somebody else whenever it is looked for. Says
- * "breeding" and exits with C (with --gate: when the file exists). With --after it says "ready" and
- * waits for that file before it begins.
+ * session of its own, and ends. So it is another process whenever you look for it. Prints
+ * "breeding" and exits with C (with --gate: when the file exists). With --after it prints "ready"
+ * and waits for that file before it begins.
  */
 #include "worker.h"
 

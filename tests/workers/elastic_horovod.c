@@ -9,8 +9,8 @@
  *                   [--stamp FILE] [--alarm SECONDS] [--once FOLDER] [--import-ms LOW[:HIGH]]
  *                   [--import-until FILE] [--stamp-steps] [--old-gloo] [faults]
  *
- * The training sums numbers that are dealt out among the ranks; its result depends on nothing but
- * the number of steps, whatever happens on the way: rank 0 prints "final steps=N checksum=X". With
+ * The training sums numbers that it deals out among the ranks. Whatever happens on the way, the
+ * result depends only on the number of steps. Rank 0 prints it: "final steps=N checksum=X". With
  * --until it goes on with idle steps (and commits) after the last one until the file exists. The
  * imports of a new process: see import_modules(). --old-gloo leaves out what old versions do not
  * do.

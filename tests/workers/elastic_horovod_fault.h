@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults that a test orders: `--crash 1@20` and its like, as often as wanted. Each is
+ * Faults that a test orders: `--crash 1@20` and its like, as many as the test wants. Each is
  * RANK@STEP[:NUMBER], with `all` for every rank; the rank is the one at that moment. With --once
- * FOLDER a fault happens once in the job, or NUMBER times for those that may be repeated; for
- * `all`, so often for each rank.
+ * FOLDER, a fault happens once in the job, or NUMBER times if it can be repeated. With `all`, that
+ * is the number for each rank.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * The notification service of an elastic Horovod worker: a thread that listens, answers pings,
  * takes "hosts have changed" and acknowledges it. What has come waits until the training looks at
  * it, at a commit; a reset throws it away, as the original does. A frame with a wrong digest or a
- * body that is not as it should be is a violation: it can only come from the launcher.
+ * wrong body is a violation, because it can only come from the launcher.
  */
 #pragma once
 

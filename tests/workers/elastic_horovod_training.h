@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The training of the elastic stand-in: its state, the collectives, commit and roll-back. The state
- * is (step, checksum); a step's sum is dealt out among the ranks, so that the result shows whether
+ * is (step, checksum). The ranks share the sum of a step among them. So the result shows whether
  * every part of every step was counted once, however many ranks there were.
  */
 #pragma once

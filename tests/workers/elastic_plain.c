@@ -8,10 +8,10 @@
  *                 [--exit-code C | --signal N] [--ignore-term]
  *
  * N steps (20) of M milliseconds (10) with a barrier of all ranks at the end of each, over real
- * connections (elastic_plain_circle.h). At the end of a step rank 0 replaces FILE by "STEPS SUM\n",
- * before it lets the others go on; at the start it reads it and tells them. SUM depends on the
- * number of steps alone, so the result of a disturbed run is that of an undisturbed one. Nothing is
- * kept without --checkpoint.
+ * connections (elastic_plain_circle.h). At the end of a step, rank 0 replaces FILE by "STEPS SUM\n"
+ * before it lets the others go on. At the start, it reads FILE and sends the values to the others.
+ * SUM depends on the number of steps alone, so the result of a disturbed run is that of an
+ * undisturbed one. Without --checkpoint, nothing is saved.
  *
  * On stdout, one write per line:
  *   epoch E restart R rank r/size resumes at S      behind the first meeting; S steps are done

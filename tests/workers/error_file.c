@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * error_file [--rank R|all]: writes an error file as torch's @record does (into the path of
- * TORCHELASTIC_ERROR_FILE) and exits with 1; the other ranks wait until they are killed.
+ * error_file [--rank R|all]
+ * Writes an error file as torch's @record does, at the path in TORCHELASTIC_ERROR_FILE, and exits
+ * with 1. The other ranks wait until they are killed.
  */
 #include <fcntl.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP client inside a Horovod worker, as observed: the exact request bytes, one connection per
- * request, 200 and 404 are success, everything else is tried again after 500 ms, three tries in
- * all, then abort(). Stricter than the original in one way: an answer that breaks the rules
- * ("Content-Length" missing or misspelt, bytes beyond it) aborts at once and says why.
+ * The HTTP client inside a Horovod worker, as observed: the exact request bytes, and one connection
+ * per request. 200 and 404 are success. After any other answer it tries again 500 ms later, three
+ * times in all, and then calls abort(). It is stricter than the original in one way. If an answer
+ * breaks the rules ("Content-Length" missing or misspelt, bytes beyond it), it aborts at once and
+ * says why.
  *
  * A worker that aborts says either VIOLATION, the launcher has broken the protocol, or ABORT, which
  * a peer that died can cause too.

@@ -8,11 +8,14 @@
  *   horovod_worker [--steps N] [--reinit K] [--exit-rank R [--exit-code C]] [--die-before-put R]
  *                  [--verbose] [--import-ms LOW[:HIGH]] [--import-until FILE]
  *
- * Each init sets up six contexts (global, local, cross, and the same for the first process set),
- * then N allreduces of the rank numbers, then prints "rank R of N: sum S". --reinit K shuts down
- * and inits again K times. --exit-rank R exits after its first init with status C.
- * --die-before-put R kills itself before its first address is stored. --verbose prints the number
- * of requests and the milliseconds of each init on stderr. The imports: see import_modules().
+ * Each init sets up six contexts: global, local, cross, and the same for the first process set.
+ * Then N allreduces sum the rank numbers, and the rank prints "rank R of N: sum S".
+ *
+ *   --reinit K           shuts down and inits again K times
+ *   --exit-rank R        rank R exits after its first init with status C
+ *   --die-before-put R   rank R kills itself before it stores its first address
+ *   --verbose            prints the number of requests and the milliseconds of each init on stderr
+ *   --import-...         see import_modules()
  *
  * A protocol error, a time-out or a peer that vanishes during init: abort(). A peer that vanishes
  * later: exit 1, as the Python exception does. Without a rendezvous address: a world of one, and it

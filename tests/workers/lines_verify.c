@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lines_verify --ranks N --lines N [--stream S] [--plain] [--only R]: no worker but a reader.
- * Reads what `hvdrun ... spew` printed and checks that no line is torn, mixed, lost, doubled or out
- * of order, and that its label `[RANK]<stdout>:` is that of the rank that wrote it (--plain: no
- * labels). Prints "ok LINES" and exits 0, or says the first few faults and exits 1.
+ * lines_verify --ranks N --lines N [--stream S] [--plain] [--only R]: a reader, not a worker.
+ * Reads what `hvdrun ... spew` printed. No line may be torn, mixed, lost, doubled or out of order.
+ * Each label `[RANK]<stdout>:` must be that of the rank that wrote the line (--plain: no labels).
+ * Prints "ok LINES" and exits with 0, or prints the first few faults and exits with 1.
  */
 #include "spew_line.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * noise [--rank R|all] [--bytes N] [--never BYTE]
- * Writes N bytes that look random, all values among them, in writes of odd sizes, and their CRC-32
- * as "noise r=RANK bytes=N crc=XXXXXXXX" to stderr. --never leaves one value out, such as 10: one
- * line of N bytes. The ranks that are not meant write numbered lines as `spew` does.
+ * Writes N bytes that look random, all values among them, in writes of odd sizes. Then writes their
+ * CRC-32 to stderr, as "noise r=RANK bytes=N crc=XXXXXXXX". --never leaves one value out: with 10,
+ * the bytes are one line. The other ranks write numbered lines as `spew` does.
  */
 #include "spew_line.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * progress [--gate PATH]: a progress bar that rewrites its line with \r: 0%, 10% ... 100%, newline.
- * With --gate it stands at 50 % until the file exists.
+ * With --gate it stays at 50 % until the file exists.
  */
 #include "worker.h"
 

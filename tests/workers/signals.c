@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signals [--exit-on NAME] [--code C] [--until PATH]
- * Says "ready", then "got SIGNAME" for each signal that comes and stays; exits with C on the one
- * named, or with 0 when PATH exists.
+ * Prints "ready", and then "got SIGNAME" for each signal that comes. Exits with C when the signal
+ * NAME comes, or with 0 when PATH exists.
  */
 #include "worker.h"
 

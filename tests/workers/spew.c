@@ -2,6 +2,7 @@
 /*
  * spew [--rank R|all] [--lines N] [--length L] [--chunk C] [--stream 1|2|both] [--no-newline]
  *      [--for-ever] [--end-by-signal S] [--started PATH]
+ *
  * Writes N numbered, checksummed lines (spew_line.h) in writes of C bytes, which do not end where
  * lines end. --no-newline leaves out the very last newline. --started makes a file before writing.
  */

@@ -2,8 +2,8 @@
 /*
  * The lines that `spew` writes and `lines_verify` reads:
  *   spew r=RANK s=STREAM n=NUMBER FILL c=CRC
- * FILL brings the line, newline included, to the wanted length; CRC covers all that stands before
- * " c=". Numbers count up from 0 in each stream of each rank.
+ * FILL brings the line, newline included, to the wanted length. CRC covers all bytes before " c=".
+ * Numbers count up from 0 in each stream of each rank.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * utf8 [--bad]: writes "größe € 😀 漢字" byte by byte, with a long pause in the middle of each
- * character of more than one byte. --bad: writes bytes that are no UTF-8 at all.
+ * character of more than one byte. With --bad, it writes bytes that are not UTF-8 at all.
  */
 #include "worker.h"
 

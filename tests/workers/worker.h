@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the small test workers share: who am I, options as `--name value`, writes that finish,
- * waits. Workers know their rank from the environment that the launcher gives them, and nothing
- * else of it.
+ * What the small test workers share: their own rank, options as `--name value`, writes that finish,
+ * waits. Workers know their rank from the environment, and know nothing else of the launcher.
  */
 #pragma once
 

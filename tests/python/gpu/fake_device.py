@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPU tensors for a PyTorch without CUDA, on the libcuda.so.1 of tests/gpu/fake.
 
-A tensor has its values in the second mapping of the fake device memory. PyTorch computes on the CPU, after
-all that is in the current stream: so it sees wrong values if that stream did not wait for a result."""
+A tensor has its values in the second mapping of the fake device memory. PyTorch computes on the CPU, after the
+work in the current stream. So it sees wrong values if that stream did not wait for a result."""
 import ctypes
 import threading
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who tries to reach whom, and in which round. */
+/* Which host tries to reach which other host, and in which round. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

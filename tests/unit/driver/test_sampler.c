@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions for what ranks and hosts use: who asks, who waits, and that nothing happens without. */
+/* Questions about what ranks and hosts use: which clients ask and wait, and that without a client
+ * nothing happens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames go through whole and in order, however their bytes are torn; what is no frame ends it. */
+/* Frames arrive whole and in order, however their bytes are cut. Other bytes end the link. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who works where, against tables that were made by hand. */
+/* Which worker runs on which host, compared with tables written by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

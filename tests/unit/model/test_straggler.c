@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Simulated ranks: who is far behind, and who only looks like it. */
+/* Simulated ranks: which ones are far behind, and which ones only look like it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files by path: folders, many at a time, failures that are told once. */
+/* Files by path: folders, many files at a time, failures that it reports only once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

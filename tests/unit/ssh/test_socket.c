@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often the kernel is asked to acknowledge at once: libssh2 begins a handshake with a server
- * that gives its banner in pieces, and setsockopt() is counted. */
+/* How often hvdrun asks the kernel to acknowledge at once. libssh2 begins a handshake with a server
+ * that sends its banner in pieces, and the test counts the calls of setsockopt(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

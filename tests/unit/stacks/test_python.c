@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python 3.14, ordinary and without the GIL, as images that are built here: a process of one
- * interpreter, whose numbers are those that live interpreters have. Then what no interpreter does.
+ * Python 3.14, ordinary and without the GIL, as memory images that the test builds. Each image is a
+ * process of one interpreter, with the numbers that live interpreters have. Then follow images that
+ * no interpreter would make.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may come in: agents in this process dial the listener on loopback. */
+/* Which clients may come in: agents in this process dial the listener on loopback. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

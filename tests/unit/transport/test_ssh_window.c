@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The window, alone and with made-up servers under a made-up clock. */
+/* The window, alone and with simulated servers under a simulated clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
