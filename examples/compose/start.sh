@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # start.sh [COMMAND...]: the command of each container. It runs an SSH server, with keys that all
-# containers share. If you give a COMMAND, it waits for the servers of the other containers, then runs
+# containers share. If you give a COMMAND, it waits for the servers of the other containers. Then it runs
 # COMMAND beside its own server, and ends with the status of COMMAND.
 set -eu
 

@@ -8,10 +8,10 @@
  *       build/examples/elastic/plain_restart --folder /shared/items
  *
  * The program computes pi as a sum, which it divides into items. Rank r of n does the items r,
- * r + n, r + 2n... Each item has its own file for its state, in a folder that all hosts share. So
- * any rank can continue any item, and the number of ranks may change. The program writes the state
- * from time to time, at SIGTERM, and when it learns that its host will go away. The file that
- * HVDRUN_DEADLINE_FILE names then exists and has the time.
+ * r + n, r + 2n and so on. Each item has its own file for its state, in a folder that all hosts
+ * share. So any rank can continue any item, and the number of ranks may change. The program writes
+ * the state from time to time, at SIGTERM, and when it learns that its host will go away. It learns
+ * this from the file that HVDRUN_DEADLINE_FILE names, which appears then and has the time.
  */
 #include <errno.h>
 #include <poll.h>

@@ -5,9 +5,11 @@
  *   floor_lines write --lines N [--rank R]     default: the rank that the launcher gives
  *   floor_lines verify --ranks N --lines N [--label TEMPLATE]   ("%d" in it: the rank)
  *   floor_lines drain                          only counts
- * A line is "line r=RANK n=NUMBER " and letters that depend on both, so the reader knows every byte
- * of every line. verify and drain print one line of JSON: how many bytes arrived, and how much of
- * that was not a whole line with the right label, in the order of its rank.
+ *
+ * A line is "line r=RANK n=NUMBER " and letters that depend on both. So the reader knows every byte
+ * of every line. The commands verify and drain print one line of JSON: how many bytes arrived, and
+ * how many were wrong. A byte is right if it is in a whole line that has the right label and comes
+ * in the order of its rank.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -340,7 +340,17 @@ class Words(Lint):
         self.header(f"/*\n * {less}\n * {less}.\n */", "launcher/io/x.h:2: 40 words in a sentence", 1)
         self.header("int x; /* The host is\n * put aside. */", "launcher/io/x.h:2: 'put aside'", 1)
         self.expect("words.py", 1, "runtime/core/x.h:1: 'put aside'", {"runtime/core/x.h": "/* It is put aside. */\n"})
-        self.expect("words.py", 0, "nothing found", {"tests/unit/x.h": "/* It is put aside. */\n"})
+
+    def test_openings(self):
+        """Of a test or an example, the comment after the licence and no other one."""
+        files = {"tests/unit/x.h": SPDX_C + "/* %s */\n", "examples/x.c": SPDX_C + "/* %s */\n",
+                 "tests/flow/x.py": '# SPDX-License-Identifier: Apache-2.0\n"""%s"""\n',
+                 "examples/x.sh": "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n# %s\n"}
+        for name, text in files.items():
+            fine, more = text % "It is fine.", "\n/* It is put aside. */\n# It is put aside.\n"
+            self.expect("words.py", 0, "nothing found", {name: fine + more})
+            line = text.count("\n")
+            self.expect("words.py", 1, f"{name}:{line}: 'put aside'", {name: text % "It is put aside."})
 
     def test_tables_in_headers(self):
         """A line with a gap is a row of a table, and each cell is a sentence of its own."""
@@ -350,8 +360,8 @@ class Words(Lint):
 
     def test_files_that_are_named(self):
         header = SPDX_C + "/* The host is\n * put aside. */\nint put_aside; /* fine */\n"
-        self.expect("words.py", 0, "nothing found", {"tests/unit/x.h": header})
-        self.expect("words.py", 1, "tests/unit/x.h:2: 'put aside'", {"tests/unit/x.h": header}, ["tests/unit/x.h"])
+        self.expect("words.py", 0, "nothing found", {"other/x.h": header})
+        self.expect("words.py", 1, "other/x.h:2: 'put aside'", {"other/x.h": header}, ["other/x.h"])
 
 
 class Others(Lint):

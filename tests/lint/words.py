@@ -1,25 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plain English in documents, help texts and comments of headers:
+"""Plain English in documents, help texts, comments of headers, and opening comments of tests and examples:
 - A sentence has at most 25 words. Inline code counts as one. After a colon, three or more items
   separated by commas count as the longest of them. A list item or a table cell begins a new sentence.
 - A line of Markdown holds one sentence, or a part of one, in at most 120 columns. Tables are exempt.
 - The words of BANNED do not occur.
 
 Code blocks and headings are skipped. In a comment, a line with a gap of two spaces is a row of a table.
-Without arguments the check reads the documents of the tree, the help texts of the options, and the headers
-of launcher/ and runtime/. With arguments it reads those files: *.md, option.def, *.h.
+The opening comment of a test or an example says what the file is for. The check reads no other comment there.
+Without arguments the check reads all of these in the tree. With arguments it reads those files.
 """
 import collections
+import os
 import re
 
 import tree
 
 WORDS_MAX = 25
 COLUMNS_MAX = 120
-PAGES = re.compile(r"(README|CONTRIBUTING|docs/[^/]+|hostfiles/README|examples/README|tests/\w+/README)\.md")
+PAGES = re.compile(r"(README|CONTRIBUTING|docs/[^/]+|hostfiles/README|(examples|tests)/(\w+/)?README)\.md")
 HELP = "launcher/model/settings/option.def"
 HEADERS = re.compile(r"(launcher|runtime)/.+\.h")
+OPENINGS = re.compile(r"(examples|tests)/.+\.(c|cc|h|py|sh|sbatch)")
+# The comment after the line with the licence: of C, of Python, of a shell.
+OPENING = re.compile(r"\A/\*[^\n]*\*/\n/\*(?P<c>.*?)\*/|\A(?:#[^\n]*\n)*\"\"\"(?P<py>.*?)\"\"\"|"
+                     r"\A(?:#![^\n]*\n)?# SPDX[^\n]*\n(?P<sh>(?:#(?!SBATCH)[^\n]*\n)+)", re.DOTALL)
 
 WHO_AFTER = "and|or|but|for|of|by|from|with|is|are|was|were|only|not|than"
 BANNED = [  # (what, instead); lower case
@@ -159,25 +164,39 @@ def check_help(name, text, findings):
         check_piece(name, piece, findings)
 
 
+def check_comment(name, line, body, findings):
+    """`body` begins on `line`, and has no marks of a comment any more."""
+    body = ROW.sub(lambda row: re.sub(r"(?<=\S) {2,}(?=\S)", "\f", row[0]) + "\f", body)  # the end of a cell
+    start = 0
+    for part in re.split(r"(\f|\n\s*\n|\n(?=\s*[-*] )|\n(?= {3,}\S))", body):  # blank lines, items, indented blocks
+        if part.strip("\f \n") and not part.startswith("    "):
+            check_piece(name, Piece(line + body.count("\n", 0, start), BULLET.sub("", part)), findings)
+        start += len(part)
+
+
 def check_header(name, text, findings):
     for match in re.finditer(r"/\*(.*?)\*/", text, re.DOTALL):
-        body = re.sub(r"^[ \t]*\*[ \t]?", "", match[1], flags=re.MULTILINE)
-        line = tree.line_of(text, match.start())
-        if "SPDX" in body:
-            continue
-        body = ROW.sub(lambda row: re.sub(r"(?<=\S) {2,}(?=\S)", "\f", row[0]) + "\f", body)  # the end of a cell
-        start = 0
-        for part in re.split(r"(\f|\n\s*\n|\n(?=\s*[-*] )|\n(?= {3,}\S))", body):  # blank lines, items, indented blocks
-            if part.strip("\f \n") and not part.startswith("    "):
-                check_piece(name, Piece(line + body.count("\n", 0, start), BULLET.sub("", part)), findings)
-            start += len(part)
+        if "SPDX" not in match[1]:
+            body = re.sub(r"^[ \t]*\*[ \t]?", "", match[1], flags=re.MULTILINE)
+            check_comment(name, tree.line_of(text, match.start()), body, findings)
+
+
+def check_opening(name, text, findings):
+    match = OPENING.match(text)
+    if not match:
+        return
+    lines, item = [], False
+    for line in re.sub(r"^(?:[ \t]*\*|#)[ \t]?", "", match[match.lastgroup], flags=re.MULTILINE).split("\n"):
+        item = bool(BULLET.match(line)) or item and line.startswith("  ")
+        lines.append("" if line.startswith("  ") and not item else line)  # an indented block is not prose
+    check_comment(name, tree.line_of(text, match.start(match.lastgroup)), "\n".join(lines), findings)
 
 
 def check(name, text, findings):
     kinds = {".md": check_page, ".def": check_help, ".h": check_header}
-    for suffix, kind in kinds.items():
-        if name.endswith(suffix):
-            kind(name, text, findings)
+    kind = check_opening if OPENINGS.fullmatch(name) else kinds.get(os.path.splitext(name)[1])
+    if kind:
+        kind(name, text, findings)
 
 
 if __name__ == "__main__":
@@ -186,7 +205,8 @@ if __name__ == "__main__":
     options = parser.parse_args()
     source = tree.Tree(options.root)
     found = tree.Findings()
-    names = options.files or [name for name in source.files if PAGES.fullmatch(name) or name == HELP or HEADERS.fullmatch(name)]
+    kinds = [re.compile(re.escape(HELP)), PAGES, HEADERS, OPENINGS]
+    names = options.files or [name for name in source.files if any(kind.fullmatch(name) for kind in kinds)]
     for each in names:
         try:
             check(each, source.text(each) if each in source.files else open(each, encoding="utf-8").read(), found)

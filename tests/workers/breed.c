@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * breed [--kind bomb|chain] [--code C] [--after PATH] [--gate PATH]
+ *
  * Leaves processes behind that multiply until the user's limit, and ignore every signal that can be
- * ignored. "bomb": each forks as often as it can and stays. "chain": each forks one successor, in a
- * session of its own, and ends. So it is another process whenever you look for it. Prints
- * "breeding" and exits with C (with --gate: when the file exists). With --after it prints "ready"
- * and waits for that file before it begins.
+ * ignored. With "bomb", each forks as often as it can and stays. With "chain", each forks one
+ * successor, in a session of its own, and ends. So it is another process whenever you look for it.
+ * Prints "breeding" and exits with C (with --gate: when the file exists). With --after it prints
+ * "ready" and waits for that file before it begins.
  */
 #include "worker.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exit_with [--say TEXT] [--gate PATH] RANK:CODE[:MS[:ignore]]...
+ *
  * RANK exits with CODE after MS milliseconds, or with --gate after PATH exists. "ignore" makes it
  * ignore SIGTERM until then. A rank with a CODE that is not 0 first writes TEXT to stderr, three
  * times with numbers. A rank that is not named waits until it is killed; RANK may be "all".

@@ -4,7 +4,8 @@
  *      [--for-ever] [--end-by-signal S] [--started PATH]
  *
  * Writes N numbered, checksummed lines (spew_line.h) in writes of C bytes, which do not end where
- * lines end. --no-newline leaves out the very last newline. --started makes a file before writing.
+ * lines end. With --no-newline, it leaves out the very last newline. With --started, it makes a
+ * file before it writes.
  */
 #include <fcntl.h>
 
