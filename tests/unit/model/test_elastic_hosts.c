@@ -143,6 +143,22 @@ static void test_a_call_takes_long(void **state)
     story_end(&s);
 }
 
+/* The call of another one begins at once. */
+static void test_a_host_that_is_called_drains(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.max_np = 1;
+    story_begin(&s);
+    hosts(&s, "a,b");
+    expect(&s, "call a");
+    drain_by(&s, "a", -1);
+    expect(&s, "let go a, call b");
+    expect_host(&s, "a", ELASTIC_HOST_DRAINED);
+    story_end(&s);
+}
+
 static void test_spares_are_used_where_np_is_not_reached(void **state)
 {
     (void)state;
@@ -605,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_it_does_not_wait_for_more_than_may_be),
         cmocka_unit_test(test_spares_are_kept_up),
         cmocka_unit_test(test_a_call_takes_long),
+        cmocka_unit_test(test_a_host_that_is_called_drains),
         cmocka_unit_test(test_spares_are_used_where_np_is_not_reached),
         cmocka_unit_test(test_too_few_for_too_long),
         cmocka_unit_test(test_more_hosts_come_while_waiting),

@@ -1065,6 +1065,35 @@ static void test_reset_limit(void **state)
     assert_int_equal(elastic_verdict(s.e)->code, 0);
     assert_string_equal(story_host(&s, elastic_verdict(s.e)->host), "b");
     story_end(&s);
+
+    story_config(&s)->np = 2;
+    s.config.mode = ELASTIC_RESTART;
+    s.config.reset_limit = 0;
+    story_rejoins(&s, "a:2");
+    asked(&s, 1); /* and nobody has failed */
+    expect(&s, "verdict reset limit");
+    expect_verdict(&s, ELASTIC_END_RESET_LIMIT, "; the last: rank 1 on a asked to rejoin");
+    story_end(&s);
+}
+
+/* It is not overruled by what the job waited for. */
+static void test_the_driver_ends_a_job_that_waits(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 2;
+    s.config.elastic_timeout_ms = 1000;
+    story_rejoins(&s, "a,b");
+    lost(&s, "b");
+    asked(&s, 0);
+    expect_state(&s, ELASTIC_WAITING);
+    happens(&s, .kind = ELASTIC_END);
+    ignore(&s);
+    after(&s, 2000);
+    expect(&s, "");
+    assert_int_equal(elastic_verdict(s.e)->end, ELASTIC_END_DRIVER);
+    story_end(&s);
 }
 
 static void test_stop(void **state)
@@ -1304,6 +1333,7 @@ int main(void)
         cmocka_unit_test(test_a_drain_disturbs_what_is_prepared),
         cmocka_unit_test(test_draining_what_has_no_worker),
         cmocka_unit_test(test_reset_limit),
+        cmocka_unit_test(test_the_driver_ends_a_job_that_waits),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_the_driver_ends_the_job),
         cmocka_unit_test(test_limits_of_the_end),

@@ -974,6 +974,14 @@ static void test_any_node_may_be_lost(void **state)
         assert_int_equal(f.verdict.node, node);
         assert_non_null(strstr(f.verdict.explanation, "no heartbeat"));
         end(&f);
+        f = begin(EXIT_FIRST); /* and hvdrun fails because of that */
+        assert_true(exit_policy_node_lost(f.policy, node, 10 * MS, "no heartbeat"));
+        exit_outside_failed(f.outside, STATUS_LAUNCHER, 15 * MS, NULL);
+        kill_all(&f, 20);
+        rest_die(&f, SIGKILL, 30);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.status, STATUS_NODE_LOST);
+        end(&f);
     }
 }
 

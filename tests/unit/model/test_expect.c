@@ -143,6 +143,10 @@ static void test_lines(void **state)
     expects_bytes(expects, 0, 0, "a\0b\nab\n", 7, 7);
     assert_int_equal(met_at(expects), 7);
     expects_destroy(expects);
+    expects = create("^[.]:1s", NULL);
+    say(expects, 0, ".\n", 8);
+    assert_int_equal(met_at(expects), 8);
+    expects_destroy(expects);
 }
 
 /* Of a long line, only the beginning counts, however it comes. */

@@ -357,6 +357,20 @@ static void test_variables(void **state)
     strv_destroy(&facts.differ);
 }
 
+/* The last line that there is room for counts the others. */
+static void test_many_ranks_that_failed(void **state)
+{
+    (void)state;
+    struct explain_rank ranks[6];
+    for (int i = 0; i < 6; i++)
+        ranks[i] = (struct explain_rank){
+            .rank = i, .host = "a", .ended = true, .code = 1, .consequence = i == 5};
+    struct explain_facts facts = {.what = "x", .ranks = ranks, .rank_count = 6};
+    expect_part(&facts, "what followed:\n    rank 1 on a exited with code 1\n"
+                        "    rank 2 on a exited with code 1\n"
+                        "    1 other rank ended because of that\nwhat to do");
+}
+
 /* However much there is to say. */
 static void test_at_most_20_lines(void **state)
 {
@@ -403,11 +417,17 @@ static void test_at_most_20_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_error_of_a_rank),      cmocka_unit_test(test_nccl_and_pytorch),
-        cmocka_unit_test(test_no_rank_is_to_blame),     cmocka_unit_test(test_what_a_rank_printed),
-        cmocka_unit_test(test_nothing_is_known),        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_old_lines_of_the_kernel), cmocka_unit_test(test_a_lost_host),
-        cmocka_unit_test(test_the_host_of_the_rank),    cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_an_error_of_a_rank),
+        cmocka_unit_test(test_nccl_and_pytorch),
+        cmocka_unit_test(test_no_rank_is_to_blame),
+        cmocka_unit_test(test_what_a_rank_printed),
+        cmocka_unit_test(test_nothing_is_known),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_old_lines_of_the_kernel),
+        cmocka_unit_test(test_a_lost_host),
+        cmocka_unit_test(test_the_host_of_the_rank),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_many_ranks_that_failed),
         cmocka_unit_test(test_at_most_20_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,8 @@ static void test_the_way_to_a_host(void **state)
     refuse_file("a address=-oX\n", "my.hosts:1: ", "'-oX' is not an address");
     refuse_file("a address=a:22\n", "my.hosts:1: ", "'a:22' is not an address");
     refuse_file("a address=[a]\n", "my.hosts:1: ", "'[a]' is not an address");
+    refuse_file("a address=[::12\n", "my.hosts:1: ", "'[::12' is not an address");
+    refuse_file("a address=::12]\n", "my.hosts:1: ", "'::12]' is not an address");
     refuse_file("n[1-2] address=10.0.0.1\n", "my.hosts:1: ", "one address for a range");
     refuse_file("a port=1\na port=2\n",
                 "my.hosts:2: ", "the port '1' already (line 1), here it is '2'");

@@ -143,6 +143,12 @@ static void test_reached_by(void **state)
         {.has = LO "eth0 192.168.1.3/24,eth1 10.0.0.3/24,eth1 fe80::3/64",
          .reached_by = "fe80::3%eth7"}};
     EXPECT(six, NULL, "10.0.0.1 10.0.0.2 10.0.0.3");
+    const struct machine first[] = {
+        {.has = LO "eth0 10.0.0.1/24,eth0 2001:db8::1/64,eth1 192.168.1.1/24"},
+        {.has = "eth0 10.0.0.2/24,eth0 2001:db8::2/64,eth1 192.168.1.2/24",
+         .reached_by = "2001:db8::2"},
+        {.has = "eth1 192.168.1.3/24,eth0 10.0.0.3/24"}};
+    EXPECT(first, NULL, "10.0.0.1 10.0.0.2 10.0.0.3");
     /* a forwarded port or NAT: not one of its own, or loopback, says nothing */
     const struct machine nat[] = {{.has = LO "eth0 10.0.0.1/24"},
                                   {.has = LO "eth0 10.0.0.2/24", .reached_by = "203.0.113.9"},
