@@ -121,6 +121,10 @@ static void a_part_is_continued(void **state)
     lines_show(&lines, write_down, &record);
     lines_finish(&lines, write_down, &record);
     assert_string_equal(buf_text(&record.text), "<Name: :P><+Bob\n:N><x\n:N><end:P><+:F>");
+    lines_add(&lines, "next\n", 5, write_down, &record); /* of the next worker */
+    assert_string_equal(buf_text(&record.text),
+                        "<Name: :P><+Bob\n:N><x\n:N><end:P><+:F><next\n:N>");
+    lines_clear(&lines);
     record_free(&record);
 }
 

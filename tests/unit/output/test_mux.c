@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 
+#include "base/fd.h"
 #include "output/console.h"
 #include "output/mux.h"
 #include "output/sink.h"
@@ -30,7 +32,9 @@ static void only_lines_that_wait_for_their_equals_are_due(void **state)
     for (int collapse = 0; collapse < 2; collapse++) {
         struct loop *loop = loop_create(NULL);
         struct sink *sink = sink_create(loop, &ops, NULL);
-        struct output_config config = {.ranks = 2, .raw_rank = -1, .collapse = collapse != 0};
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        struct output_config config = {
+            .ranks = 2, .raw_rank = -1, .collapse = collapse != 0, .out_fd = null, .err_fd = null};
         struct mux *mux = mux_create(sink, &config, NULL);
         assert_non_null(mux);
         struct console *console = console_create(sink, &config, true);
@@ -39,10 +43,15 @@ static void only_lines_that_wait_for_their_equals_are_due(void **state)
         if (collapse != 0) {
             mux_bytes(mux, 0, OUTPUT_STDOUT, "a\n", 2, 0, 1000);
             assert_true(mux_due_ms(mux) > 1000);
+            mux_end(mux, 1, OUTPUT_STDOUT); /* nobody else can write this line now */
+            assert_int_equal(mux_due_ms(mux), -1);
+            mux_bytes(mux, 0, OUTPUT_STDERR, "b\n", 2, 0, 1000);
+            assert_true(mux_due_ms(mux) > 1000);
         }
         mux_destroy(mux); /* what waits is forgotten */
         console_destroy(console);
-        assert_true(sink_destroy(sink, 0));
+        assert_true(sink_destroy(sink, 20000));
+        fd_close(&null);
         loop_destroy(loop);
     }
 }

@@ -8,7 +8,9 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <malloc.h>
+#include <sys/stat.h>
 
+#include "base/mem.h"
 #include "output_fixture.h"
 
 #define REUSES 10000
@@ -265,6 +267,67 @@ static void files_go_on(void **state)
     }
 }
 
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void the_files_of_a_worker_that_left_are_closed(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig, (struct output_config){.ranks = -1, .files = place("closed")});
+    rig_read(&rig);
+    output_print(rig.output, "the thread runs\n");
+    flush(&rig);
+    int before = open_files();
+    take(&rig, 0, 0, 0, "a");
+    say(&rig, 0, OUTPUT_STDOUT, "x\n");
+    say(&rig, 0, OUTPUT_STDERR, "y\n");
+    flush(&rig);
+    assert_int_equal(open_files(), before + 2);
+    leave(&rig, 0);
+    flush(&rig);
+    assert_int_equal(open_files(), before);
+    rig_end(&rig);
+    rig_free(&rig);
+}
+
+/* A line belongs to one worker, so it waits for its end, but not in any amount of memory. */
+static void unfinished_lines_are_bounded(void **state)
+{
+    (void)state;
+    enum { SEATS = 200, HALF = 30 * 1024, WITHIN = 16 * 1024 * 1024 / (2 * HALF) };
+    struct rig rig;
+    char *half = mem_alloc(HALF + 1);
+    memset(half, 'x', HALF);
+    rig_start(&rig, (struct output_config){.ranks = -1, .files = place("bounded.%h")});
+    rig_read(&rig);
+    for (int seat = 0; seat < 2 * SEATS; seat++)
+        take(&rig, seat, seat, seat, "a");
+    for (int seat = 0; seat < 2 * SEATS; seat++) {
+        output_bytes(rig.output, seat, OUTPUT_STDOUT, half, HALF, WALL);
+        output_bytes(rig.output, seat, OUTPUT_STDOUT, half, HALF, WALL);
+        if (seat + 1 == WITHIN) {
+            flush(&rig);
+            expect_file("bounded.a", "");
+        }
+    }
+    flush(&rig);
+    struct stat facts;
+    assert_int_equal(stat(place("bounded.a"), &facts), 0);
+    assert_in_range(facts.st_size, (2 * SEATS - WITHIN) * 2 * HALF,
+                    (2 * SEATS - WITHIN + 2) * 2 * HALF + 2 * SEATS);
+    rig_end(&rig);
+    rig_free(&rig);
+    free(half);
+}
+
 static void files_of_hosts_that_change(void **state)
 {
     (void)state;
@@ -364,16 +427,6 @@ static void two_workers_of_one_rank(void **state)
 
 /* ---- for ever ---- */
 
-static int open_files(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
-    return count;
-}
-
 /* A worker of one of eight ranks, on one of three hosts, in one of twenty seats. */
 static void one_life(struct rig *rig, int number)
 {
@@ -431,6 +484,8 @@ int main(void)
         cmocka_unit_test(a_raw_seat_stays_raw),
         cmocka_unit_test(collapsed_by_those_who_are_there),
         cmocka_unit_test(files_go_on),
+        cmocka_unit_test(the_files_of_a_worker_that_left_are_closed),
+        cmocka_unit_test(unfinished_lines_are_bounded),
         cmocka_unit_test(files_of_hosts_that_change),
         cmocka_unit_test(a_worker_that_began_alone),
         cmocka_unit_test(two_workers_of_one_rank),

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "output/sink.h"
@@ -273,6 +274,33 @@ static void a_failure_is_told_without_a_question(void **state)
     bench_end(&bench);
 }
 
+/* No descriptor for the thread's wake-up, so the loop itself writes. */
+static void without_a_thread(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct rlimit usual, none;
+    int ends[2];
+    char text[16] = "";
+    bench_start(&bench);
+    assert_int_equal(fd_pipe(ends), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 0;
+    struct output_target *pipe = sink_descriptor(bench.sink, ends[1], "a pipe");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    sink_append(bench.sink, pipe, "one", 3);
+    sink_submit(bench.sink);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(sink_queued(bench.sink), 0);
+    sink_append(bench.sink, pipe, " two", 4);
+    bench_end(&bench);
+    assert_int_equal(fd_read(ends[0], text, sizeof(text)), 7);
+    assert_string_equal(text, "one two");
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +311,7 @@ int main(void)
         cmocka_unit_test(not_before_the_ticket_is_reached),
         cmocka_unit_test(nobody_is_woken_without_a_question),
         cmocka_unit_test(a_failure_is_told_without_a_question),
+        cmocka_unit_test(without_a_thread),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -214,8 +214,12 @@ static void giving_up_ends_a_wait(void **state)
     atomic_store(&give_up, true);
     assert_int_equal(target_write(&set, target, large, 1 << 20), -1);
     assert_int_equal(target->errnum, ECANCELED);
+    struct output_target *full = target_descriptor(ends[1], "the same pipe");
+    assert_int_equal(target_write(&set, full, "x", 1), -1);
+    assert_int_equal(full->errnum, ECANCELED);
     atomic_store(&give_up, false);
     free(large);
+    target_destroy(full);
     target_destroy(target);
     fd_close(&ends[0]);
     fd_close(&ends[1]);

@@ -387,6 +387,7 @@ static void test_rubbish(void **state)
     BREAKS("cmd=get key=k\n", "get without kvsname=");
     BREAKS("cmd=put kvsname=kvs_test key=k\n", "put without value=");
     BREAKS("cmd=publish_name service=s\n", "publish_name without port=");
+    BREAKS("cmd=lookup_name\n", "lookup_name without service=");
     BREAKS("hello world\n", "NAME=VALUE");
     BREAKS("=x\n", "NAME=VALUE");
     BREAKS("key=x cmd=get\n", "cmd=");
@@ -526,6 +527,8 @@ static void test_ranks_that_do_not_follow_each_other(void **state)
     open_all(world, 3, 1);
     say(world, 3, "cmd=get kvsname=kvs_test key=PMI_process_mapping\n");
     heard(world, 3, "cmd=get_result rc=0 msg=success value=(vector,(0,2,1),(0,2,1))\n");
+    say(world, 3, "cmd=get_appnum\n"); /* without a list of programs, there is one */
+    heard(world, 3, "cmd=appnum appnum=0\n");
     say(world, 1, "cmd=barrier_in\n");
     assert_int_equal(world->barriers_in, 0);
     say(world, 3, "cmd=barrier_in\n");
@@ -632,6 +635,17 @@ static void test_names_are_bounded(void **state)
 {
     (void)state;
     struct world *world = four_ranks();
+    for (int length = PMI1_VALUE_MAX - 1; length <= PMI1_VALUE_MAX; length++) {
+        char *publish AUTO_FREE = mem_printf("cmd=publish_name service=%0*d port=p\n", length, 0);
+        say(world, 0, publish);
+        heard(world, 0,
+              length < PMI1_VALUE_MAX
+                  ? "cmd=publish_result info=ok rc=0 msg=success\n"
+                  : "cmd=publish_result info=failed rc=1 msg=already_published\n");
+        char *unpublish AUTO_FREE = mem_printf("cmd=unpublish_name service=%0*d\n", length, 0);
+        say(world, 0, unpublish);
+        buf_clear(&world->sent[0]);
+    }
     for (int i = 0; i < 4097; i++) {
         char *publish AUTO_FREE = mem_printf("cmd=publish_name service=s%d port=p\n", i);
         say(world, 0, publish);
