@@ -58,8 +58,7 @@ static void take_word(const char *line, size_t length, const char *key, char *ou
     if (found == NULL)
         return;
     found += key_length;
-    size_t rest = length - (size_t)(found - line), word = strcspn(found, ", \n");
-    word = word < rest ? word : rest;
+    size_t word = strcspn(found, ", \n");
     word = word < size - 1 ? word : size - 1;
     if (memchr(found, '<', word) != NULL) /* <unknown> */
         return;

@@ -252,6 +252,9 @@ static void test_verdict(void **state)
     assert_int_equal(hang_tick(job.hang, job.now), HANG_PASSED);
     assert_int_equal(hang_unmet(job.hang), -1);
     assert_int_equal(run(&job, 100, 2), 40); /* and again */
+    hang_seat(job.hang, 1, 0);               /* that is not progress */
+    assert_int_equal(hang_tick(job.hang, job.now), HANG_NOTHING);
+    assert_int_equal(hang_unmet(job.hang), -1);
     end(&job);
 }
 

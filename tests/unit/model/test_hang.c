@@ -185,6 +185,7 @@ static int spin(const uint64_t *places, int count)
         if (news == HANG_FOUND)
             found = i;
         if (news == HANG_LOOK) {
+            assert_in_range(i, 21, 100); /* not before a half of the limit: a look costs */
             assert_int_equal(hang_way(f.hang, 0), HANG_SPINS);
             hang_place(f.hang, 0, places[looks++ % count]);
             hang_place(f.hang, 1, 99);

@@ -83,6 +83,19 @@ static void test_names(void **state)
     assert_int_equal(xid_blame(45), XID_NOBODY);
     assert_int_equal(xid_blame(7777), XID_NOBODY);
     assert_null(xid_text(7777));
+    static const int programs[] = {13, 31, 43},
+                     gpus[] = {48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120};
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+        assert_int_equal(xid_blame(programs[i]), XID_PROGRAM);
+        assert_non_null(xid_text(programs[i]));
+    }
+    for (size_t i = 0; i < sizeof(gpus) / sizeof(gpus[0]); i++) {
+        assert_int_equal(xid_blame(gpus[i]), XID_GPU);
+        assert_non_null(xid_text(gpus[i]));
+    }
+    assert_string_equal(gpu_trouble_text(15), "is lost"); /* NVML_ERROR_GPU_IS_LOST */
+    assert_string_equal(gpu_trouble_text(16), "needs a reset");
+    assert_null(gpu_trouble_text(0));
     assert_true(clock_reason_is_alarm("hardware thermal slowdown"));
     assert_false(clock_reason_is_alarm("software power cap"));
     assert_false(clock_reason_is_alarm("x"));
