@@ -375,6 +375,7 @@ static void test_memory_limit(void **state)
     }
     assert_in_range(stored, 2, 4);
     assert_int_equal(put(f, "global", "9", body), 507);
+    assert_int_equal(put(f, "other", "9", body), 507);
     assert_int_equal(f->problems, 1); /* said once, in one line */
     assert_null(strchr(f->problem, '\n'));
     assert_non_null(strstr(f->problem, "full"));

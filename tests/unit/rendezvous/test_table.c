@@ -60,11 +60,32 @@ static void test_many_and_pop(void **state)
     rendezvous_table_destroy(table, free); /* frees the rest: LeakSanitizer looks */
 }
 
+static void test_it_grows_after_pops(void **state)
+{
+    (void)state;
+    struct rendezvous_table *table = rendezvous_table_create();
+    for (uintptr_t i = 0; i < 8; i++)
+        rendezvous_table_put(table, &i, sizeof(i), mem_dup(&i, sizeof(i)));
+    for (int i = 0; i < 7; i++)
+        free(rendezvous_table_pop(table));
+    for (uintptr_t i = 8; i < MANY; i++)
+        rendezvous_table_put(table, &i, sizeof(i), mem_dup(&i, sizeof(i)));
+    for (size_t left = MANY - 7; left > 0; left--) {
+        assert_int_equal(rendezvous_table_count(table), left);
+        uintptr_t *value = rendezvous_table_pop(table);
+        assert_non_null(value);
+        free(value);
+    }
+    assert_null(rendezvous_table_pop(table));
+    rendezvous_table_destroy(table, free);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_put_get_remove),
         cmocka_unit_test(test_many_and_pop),
+        cmocka_unit_test(test_it_grows_after_pops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

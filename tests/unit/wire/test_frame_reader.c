@@ -133,6 +133,60 @@ static void test_too_large(void **state)
     frame_reader_clear(&reader);
 }
 
+static size_t wanted(struct frame_reader *reader)
+{
+    size_t size;
+    frame_reader_reserve(reader, &size);
+    return size;
+}
+
+/* Feeds the header of a frame with so many bytes, and the first of them. */
+static void begin_frame(struct frame_reader *reader, uint8_t version, uint32_t length, size_t come)
+{
+    static uint8_t bytes[FRAME_READ_MAX];
+    struct frame_header header = {.version = version, .type = FRAME_LOG, .length = length};
+    frame_reader_init(reader);
+    frame_header_put(&header, bytes);
+    feed(reader, bytes, come);
+}
+
+/* So the next frame begins a read, and there is nothing to move to the front. */
+static void test_the_rest_of_a_large_frame_is_read_alone(void **state)
+{
+    (void)state;
+    static const struct row {
+        uint32_t length;
+        size_t come, wanted;
+    } rows[] = {
+        {100000, FRAME_HEADER_SIZE + 1000, 99000 + FRAME_HEADER_SIZE},
+        {100000, FRAME_HEADER_SIZE, 100000 + FRAME_HEADER_SIZE},
+        {100000, FRAME_HEADER_SIZE - 1, FRAME_READ_MAX}, /* nobody knows how long it is */
+        {100000, 0, FRAME_READ_MAX},
+        {100000, FRAME_HEADER_SIZE + 100000 - 16 * 1024, 16 * 1024 + FRAME_HEADER_SIZE},
+        {100000, FRAME_HEADER_SIZE + 100001 - 16 * 1024, FRAME_READ_MAX}, /* so little is left */
+        {100, FRAME_HEADER_SIZE, FRAME_READ_MAX},
+        {FRAME_READ_MAX, 2 * FRAME_HEADER_SIZE, FRAME_READ_MAX},
+        {FRAME_READ_MAX, 2 * FRAME_HEADER_SIZE - 1, FRAME_READ_MAX}, /* more than one read */
+        {FRAME_BODY_MAX, FRAME_HEADER_SIZE, FRAME_READ_MAX},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct frame_reader reader;
+        begin_frame(&reader, FRAME_VERSION, rows[i].length, rows[i].come);
+        assert_int_equal(wanted(&reader), rows[i].wanted);
+        frame_reader_clear(&reader);
+    }
+}
+
+static void test_a_damaged_header(void **state)
+{
+    (void)state;
+    struct frame_reader reader;
+    begin_frame(&reader, FRAME_VERSION + 1, 100000, FRAME_HEADER_SIZE);
+    assert_int_equal(wanted(&reader), FRAME_READ_MAX);
+    expect_error(&reader, "");
+    frame_reader_clear(&reader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +194,8 @@ int main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_a_wrong_number),
         cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_the_rest_of_a_large_frame_is_read_alone),
+        cmocka_unit_test(test_a_damaged_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
