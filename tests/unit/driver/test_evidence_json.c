@@ -73,6 +73,80 @@ static void test_gpus(void **state)
     json_decref(root);
 }
 
+static Hvdrun__EvidenceItem item(const char *name, const char *text)
+{
+    Hvdrun__EvidenceItem item = HVDRUN__EVIDENCE_ITEM__INIT;
+    item.name = (char *)name;
+    item.text = (char *)text;
+    return item;
+}
+
+/* All of it, for a job in which rank 1 has failed and hvdrun has ended rank 0. */
+static void test_all(void **state)
+{
+    struct fixture *f = *state;
+    struct rank_record *records = f->job.ranks.records;
+    exits(f, 1, false, 3, 6 * SECOND);
+    exits(f, 0, true, SIGKILL, 7 * SECOND);
+    records[1].oom = records[1].core = true;
+    records[1].output_ns = 5 * SECOND;
+    records[0].ended_by_us = true;
+    records[2].epoch = 0; /* its epoch has not begun */
+    Hvdrun__EvidenceItem memory = item("memory", "MemTotal: 7 kB\n"), *items[] = {&memory};
+    Hvdrun__Evidence a = HVDRUN__EVIDENCE__INIT, b = HVDRUN__EVIDENCE__INIT;
+    char *variables_of_a[] = {"SAME=x", "OMP_NUM_THREADS=1", "ONLY_A=y"},
+         *variables_of_b[] = {"SAME=x", "OMP_NUM_THREADS=8"};
+    a.items = items;
+    a.n_items = 1;
+    a.environment = variables_of_a;
+    a.n_environment = 3;
+    b.environment = variables_of_b;
+    b.n_environment = 2;
+    const struct evidence_host hosts[] = {{.answer = &a}, {.answer = &b}};
+    const struct evidence_file files[] = {
+        {.node = 1, .rank = -1, .name = (char *)"ras_1.json"},
+        {.node = 0, .rank = -1, .missing = (char *)"NCCL does not answer"},
+        {.node = 0, .rank = 0, .name = (char *)"flight_recorder/rank_0"},
+        {.node = 1, .rank = 2, .missing = (char *)"it wrote none"}};
+    struct evidence_facts facts = {.kind = EVIDENCE_HANG,
+                                   .text = "rank 0 on a hangs",
+                                   .rank = 0,
+                                   .when_ns = 1700000008 * SECOND + SECOND / 2,
+                                   .epoch = 1,
+                                   .hosts = hosts,
+                                   .host_count = 2,
+                                   .files = files,
+                                   .file_count = 4,
+                                   .by_nccl = true};
+    char *text AUTO_FREE = evidence_json_facts(&f->job, &facts);
+    assert_int_equal(text[strlen(text) - 1], '\n');
+    expect_json(
+        json_loads(text, 0, NULL),
+        "{'version': 1, 'job': 'job-1', 'time': 1700000008.5, 'kind': 'hang', 'text': 'rank 0 on a "
+        "hangs', 'rank': 0, 'rank_by': 'nccl', 'epoch': 1, 'size': 3, 'ranks': ["
+        "{'rank': 0, 'host': 'a', 'pid': 100, 'state': 'finished', 'signal': 9, 'ended': "
+        "1700000006.0, 'by_hvdrun': true, 'out_of_memory': false, 'core_dumped': false, "
+        "'last_output': null}, "
+        "{'rank': 1, 'host': 'a', 'pid': 101, 'state': 'finished', 'exit_code': 3, 'ended': "
+        "1700000005.0, 'by_hvdrun': false, 'out_of_memory': true, 'core_dumped': true, "
+        "'last_output': 1700000004.0}], "
+        "'hosts': [{'host': 'a', 'state': 'calling', 'answered': true, 'memory': 'MemTotal: 7 "
+        "kB\\n'}, {'host': 'b', 'state': 'calling', 'answered': true, 'ras': 'ras_1.json'}], "
+        "'flight_recorder': [{'rank': 0, 'host': 'a', 'file': 'flight_recorder/rank_0'}, "
+        "{'rank': 2, 'host': 'b', 'missing': 'it wrote none'}], "
+        "'environment': {'OMP_NUM_THREADS': {'a': '1', 'b': '8'}, 'ONLY_A': {'a': 'y', 'b': "
+        "null}}}");
+    facts.host_count = 1; /* there is nothing to compare with */
+    facts.rank = -1;
+    facts.by_nccl = false;
+    char *other AUTO_FREE = evidence_json_facts(&f->job, &facts);
+    json_t *root = json_loads(other, 0, NULL);
+    assert_int_equal(json_object_size(json_object_get(root, "environment")), 0);
+    assert_true(json_is_null(json_object_get(root, "rank")));
+    assert_true(json_is_null(json_object_get(root, "rank_by")));
+    json_decref(root);
+}
+
 /* Of a long text, the last lines are kept. Of many variables, the first ones. */
 static void test_a_limit(void **state)
 {
@@ -114,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_gpus, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_limit, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
