@@ -143,6 +143,44 @@ static void test_a_call_takes_long(void **state)
     story_end(&s);
 }
 
+static void test_a_problem_is_said_once(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    story_begin(&s);
+    hosts(&s, "a");
+    unreached(&s, "a", "refused");
+    expect_said(&s, "a: refused; hvdrun will try again");
+    ignore(&s);
+    after(&s, s.config.reconnect_max_ms);
+    unreached(&s, "a", "refused");
+    expect_silence(&s);
+    after(&s, s.config.reconnect_max_ms);
+    unreached(&s, "a", "timed out");
+    expect_said(&s, "a: timed out; hvdrun will try again");
+    story_end(&s);
+}
+
+static void test_cooldowns(void **state)
+{
+    (void)state;
+    struct elastic_record record = {.failures = 1};
+    struct elastic_blacklist_rule rule = {
+        .limit = 1, .cooldown_min_ms = 1, .cooldown_max_ms = 3, .decay_ms = 1000};
+    static const int64_t until[] = {101, 102, 103, 103}; /* doubling, up to the longest */
+    for (size_t i = 0; i < sizeof(until) / sizeof(until[0]); i++) {
+        elastic_record_blacklist(&record, &rule, 100);
+        assert_int_equal(record.blacklisted_until_ms, until[i]);
+    }
+    assert_false(elastic_record_expire(&record, 102));
+    assert_true(elastic_record_expire(&record, 103));
+    assert_false(elastic_record_expire(&record, 104));
+    rule.cooldown_min_ms = 0;
+    elastic_record_blacklist(&record, &rule, 100);
+    assert_int_equal(record.blacklisted_until_ms, ELASTIC_FOR_GOOD);
+}
+
 /* The call of another one begins at once. */
 static void test_a_host_that_is_called_drains(void **state)
 {
@@ -621,6 +659,8 @@ int main(void)
         cmocka_unit_test(test_it_does_not_wait_for_more_than_may_be),
         cmocka_unit_test(test_spares_are_kept_up),
         cmocka_unit_test(test_a_call_takes_long),
+        cmocka_unit_test(test_a_problem_is_said_once),
+        cmocka_unit_test(test_cooldowns),
         cmocka_unit_test(test_a_host_that_is_called_drains),
         cmocka_unit_test(test_spares_are_used_where_np_is_not_reached),
         cmocka_unit_test(test_too_few_for_too_long),

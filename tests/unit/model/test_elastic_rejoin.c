@@ -1096,6 +1096,42 @@ static void test_the_driver_ends_a_job_that_waits(void **state)
     story_end(&s);
 }
 
+static void test_each_rank_has_a_limit_to_rejoin(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 3; late++) {
+        struct story s;
+        story_config(&s)->np = 3;
+        s.config.min_np = 1;
+        story_rejoins(&s, "a:3");
+        ended(&s, (late + 1) % 3, 1);
+        asked(&s, (late + 2) % 3);
+        ignore(&s);
+        after(&s, s.config.rejoin_timeout_ms - 1);
+        expect(&s, "");
+        after(&s, 1);
+        char kill[16];
+        snprintf(kill, sizeof(kill), "kill %d", late);
+        expect(&s, kill);
+        expect_said(&s, "did not rejoin within");
+        story_end(&s);
+    }
+}
+
+/* Its worker ends already, so nobody would read the notice. */
+static void test_rank_0_has_ended_when_a_host_drains(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    story_rejoins(&s, "a,b");
+    exited(&s, 0, 0);
+    drain_by(&s, "b", 20000);
+    expect(&s, "deadline b 20000");
+    story_end(&s);
+}
+
 static void test_stop(void **state)
 {
     (void)state;
@@ -1334,6 +1370,8 @@ int main(void)
         cmocka_unit_test(test_draining_what_has_no_worker),
         cmocka_unit_test(test_reset_limit),
         cmocka_unit_test(test_the_driver_ends_a_job_that_waits),
+        cmocka_unit_test(test_each_rank_has_a_limit_to_rejoin),
+        cmocka_unit_test(test_rank_0_has_ended_when_a_host_drains),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_the_driver_ends_the_job),
         cmocka_unit_test(test_limits_of_the_end),

@@ -117,6 +117,21 @@ static void test_restarts_after_lost_hosts_are_counted_apart(void **state)
     story_end(&s);
 }
 
+/* Then a crash is the end, whether other hosts are left or not. */
+static void test_no_restart_is_allowed(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.max_restarts = 0;
+    s.config.failure_limit = 1;
+    story_runs(&s, "a");
+    exited(&s, 0, 1);
+    expect(&s, "verdict crash");
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 0 on a exited with code 1");
+    story_end(&s);
+}
+
 static void test_growing_costs_nothing(void **state)
 {
     (void)state;
@@ -733,6 +748,7 @@ int main(void)
         cmocka_unit_test(test_registered_workers_rejoin_unless_it_is_fixed),
         cmocka_unit_test(test_restarts_after_crashes_are_counted),
         cmocka_unit_test(test_restarts_after_lost_hosts_are_counted_apart),
+        cmocka_unit_test(test_no_restart_is_allowed),
         cmocka_unit_test(test_growing_costs_nothing),
         cmocka_unit_test(test_a_crash_just_before_a_restart),
         cmocka_unit_test(test_consequences_count_for_nobody),
