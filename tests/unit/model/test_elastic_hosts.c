@@ -141,6 +141,13 @@ static void test_a_call_takes_long(void **state)
     expect(&s, "start 1, resumed 1");
     assert_int_equal(elastic_deadline(s.e), -1);
     story_end(&s);
+    story_config(&s)->np = 1;
+    s.config.max_np = 1;
+    story_begin(&s);
+    hosts(&s, "dead,alive");
+    after(&s, 5000);
+    expect(&s, "call dead, call alive");
+    story_end(&s);
 }
 
 static void test_a_problem_is_said_once(void **state)

@@ -114,6 +114,8 @@ static void test_restarts_after_lost_hosts_are_counted_apart(void **state)
     lost(&s, "b");
     expect(&s, "verdict host lost");
     expect_verdict(&s, ELASTIC_END_HOST_LOST, "lost b: no heartbeat; no more restarts: 1 allowed");
+    assert_int_equal(elastic_verdict(s.e)->seat, -1); /* no worker is to blame */
+    assert_int_equal(elastic_verdict(s.e)->rank, -1);
     story_end(&s);
 }
 
@@ -129,6 +131,7 @@ static void test_no_restart_is_allowed(void **state)
     exited(&s, 0, 1);
     expect(&s, "verdict crash");
     expect_verdict(&s, ELASTIC_END_CRASH, "rank 0 on a exited with code 1");
+    assert_null(strstr(elastic_verdict(s.e)->text, "every host")); /* one says little */
     story_end(&s);
 }
 

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which facts of the driver name the rank that others wait for. The agents do not answer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "driver/job_fixture.h"
+#include "driver/run/hang_culprit.h"
+#include "driver/tell/stalls.h"
+
+struct bench {
+    struct fixture *f;
+    struct hang *hang;
+    struct ras_facts *ras;
+    struct looks *looks;
+    const char *wanted;
+    enum culprit_kind kind;
+    int rank;
+};
+
+static int begin(void **state)
+{
+    static struct bench bench;
+    static const struct hang_limits limits = {0, 40000};
+    if (setup(state) < 0)
+        return -1;
+    bench = (struct bench){.f = *state, .hang = hang_create(&limits, NULL)};
+    bench.ras = ras_facts_create();
+    bench.looks = looks_create(&bench.f->job, false);
+    bench.f->job.stalls = stall_list_create();
+    for (int seat = 0; seat < 3; seat++)
+        hang_seat(bench.hang, seat, 1);
+    *state = &bench;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct bench *bench = *state;
+    looks_destroy(bench->looks);
+    ras_facts_destroy(bench->ras);
+    hang_destroy(bench->hang);
+    stall_list_destroy(bench->f->job.stalls);
+    *state = bench->f;
+    return teardown(state);
+}
+
+static void looked(void *context, const struct look *look)
+{
+    struct bench *bench = context;
+    struct buf text AUTO_BUF = BUF_INIT(10000);
+    struct culprit culprit = hang_culprit(&bench->f->job, bench->hang, bench->ras, look, &text);
+    assert_string_equal(buf_text(&text), bench->wanted);
+    assert_int_equal(culprit.kind, bench->kind);
+    assert_int_equal(culprit.rank, bench->rank);
+    loop_stop(bench->f->job.loop);
+}
+
+static void expect(struct bench *bench, enum culprit_kind kind, int rank, const char *wanted)
+{
+    bench->kind = kind;
+    bench->rank = rank;
+    bench->wanted = wanted;
+    looks_ask(bench->looks, looked, bench);
+    run_loop(bench->f->job.loop);
+}
+
+static void writes(struct bench *bench, int seat, const char *text)
+{
+    tail_add(&bench->f->job.ranks.records[seat].tail, text, strlen(text), SECOND);
+}
+
+static void test_nothing_is_known(void **state)
+{
+    expect(*state, CULPRIT_NONE, -1, "no rank stands out");
+}
+
+static void test_lines_of_the_watchdog(void **state)
+{
+    struct bench *bench = *state;
+    writes(bench, 0, "[PG 0 Rank 0] last enqueued work: 9, last completed work: 8\n");
+    writes(bench, 1, "[PG 0 Rank 1] last enqueued work: 9, last completed work: 8\nbye\n");
+    writes(bench, 2,
+           "[PG 0 Rank 2] last enqueued work: 7, last completed work: 7\n"
+           "[PG 0 Rank 2] last enqueued work: 8, last completed work: 7\n");
+    expect(bench, CULPRIT_BEHIND, 2,
+           "rank 2 on b is behind: the last enqueued work is 8, and that of others 9");
+    exits(bench->f, 2, false, 0, 6 * SECOND); /* it has ended, so it holds up nobody */
+    expect(bench, CULPRIT_NONE, -1, "no rank stands out");
+}
+
+static void launches(struct bench *bench, int seat, uint64_t count)
+{
+    uint64_t counts[RAS_OPERATIONS] = {[RAS_ALLREDUCE] = count};
+    Hvdrun__RasPlace place = HVDRUN__RAS_PLACE__INIT, *list[] = {&place};
+    Hvdrun__RankPulse pulse = HVDRUN__RANK_PULSE__INIT;
+    place.comm = 5;
+    place.counts = counts;
+    place.n_counts = RAS_OPERATIONS;
+    pulse.ras = list;
+    pulse.n_ras = 1;
+    ras_facts_take(bench->ras, seat, &pulse);
+}
+
+/* The rank on each seat is another one, as in a job of many epochs. */
+static void test_numbers_of_nccl(void **state)
+{
+    struct bench *bench = *state;
+    for (int seat = 0; seat < 3; seat++)
+        bench->f->job.ranks.records[seat].rank = 2 - seat;
+    launches(bench, 0, 1000);
+    launches(bench, 1, 999);
+    launches(bench, 2, 1000);
+    expect(bench, CULPRIT_LAUNCHED, 1, "rank 1 on a is behind: 999 of 1,000 allreduces");
+    launches(bench, 1, 1000);
+    expect(bench, CULPRIT_NONE, -1, "no rank stands out");
+    launches(bench, 0, 1001);
+    launches(bench, 1, 1001);
+    expect(bench, CULPRIT_LAUNCHED, 0, "rank 0 on b is behind: 1,000 of 1,001 allreduces");
+}
+
+static void stalls(struct bench *bench, uint32_t set, int missing, int64_t age_ns)
+{
+    struct stall stall = {.seat = 0,
+                          .set = set,
+                          .seconds = 60,
+                          .operation = mem_strdup("allreduce"),
+                          .name = mem_strdup("x"),
+                          .waiting = {mem_array(2, sizeof(int)), 1, false},
+                          .missing = {mem_array(2, sizeof(int)), missing < 0 ? 0 : 1, false},
+                          .reported_ns = clock_mono_ns() - age_ns};
+    stall.missing.list[0] = missing;
+    stall_list_add(bench->f->job.stalls, &stall);
+}
+
+static void test_operations_of_libhvd(void **state)
+{
+    struct bench *bench = *state;
+    stalls(bench, 1, -1, 0);            /* nobody is missing */
+    stalls(bench, 3, 1, 1000 * SECOND); /* it is not reported any more */
+    expect(bench, CULPRIT_NONE, -1, "no rank stands out");
+    stalls(bench, 2, 2, 0);
+    expect(bench, CULPRIT_STALL, 2,
+           "rank 0 waits for rank 2 in allreduce 'x' of process set 2, for 60 s; rank 2 is on b");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_nothing_is_known, begin, end),
+        cmocka_unit_test_setup_teardown(test_lines_of_the_watchdog, begin, end),
+        cmocka_unit_test_setup_teardown(test_numbers_of_nccl, begin, end),
+        cmocka_unit_test_setup_teardown(test_operations_of_libhvd, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
