@@ -57,7 +57,7 @@ static void end_item(struct work *work, struct flight_item *item, const char *mi
 static void take_bytes(struct work *work, struct flight_item *item, const struct buf *text)
 {
     if (text->length > work->room) {
-        end_item(work, item, "the dumps of this host are too large together");
+        end_item(work, item, "the dumps of this host are too large in total");
         return;
     }
     work->room -= text->length;

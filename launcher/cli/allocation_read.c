@@ -48,8 +48,8 @@ static int find_kind(const struct settings *settings, char *const *env, enum all
     else if (!allocation_has(*kind, env, file))
         return error_status(
             err, STATUS_USAGE,
-            "%s: hvdrun does not run in a job of %s, which would set %s; start it in "
-            "one, or leave the option out",
+            "%s: hvdrun does not run in a job of %s, which would set %s; start hvdrun in "
+            "such a job, or leave the option out",
             settings_place(settings, OPT_scheduler), allocation_name(*kind),
             allocation_needs(*kind));
     return 0;

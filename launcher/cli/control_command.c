@@ -302,7 +302,7 @@ static int attach(const struct command *command, struct error *err)
     int result = record == NULL ? -1 : (int)json_integer_value(json_object_get(record, "status"));
     json_decref(record);
     if (end == CONTROL_LOG_LEFT) {
-        fprintf(stderr, "\nhvdrun: detached; 'hvdrun attach %s' comes back\n", id);
+        fprintf(stderr, "\nhvdrun: detached; 'hvdrun attach %s' attaches again\n", id);
         return 0;
     }
     if (result < 0 && err->status == 0)

@@ -118,7 +118,7 @@ static void say_none(const struct job_list *list, const char *word, struct error
     }
     look_in(&over, &list->over, word);
     if (over.count > 1)
-        error_set(err, "'%s' can be %zu jobs: %s", word, over.count, buf_text(&over.names));
+        error_set(err, "'%s' matches %zu jobs: %s", word, over.count, buf_text(&over.names));
     else if (over.count == 1)
         error_set(err, "job %s does not run any more; 'hvdrun status %s' shows how it ended",
                   over.found, over.found);
@@ -142,7 +142,7 @@ const char *job_list_find(const struct job_list *list, const char *word, bool ov
         error_set(err, "%zu jobs run here; name one of them: %s", search.count,
                   buf_text(&search.names));
     else if (search.count > 1)
-        error_set(err, "'%s' can be %zu jobs: %s", word, search.count, buf_text(&search.names));
+        error_set(err, "'%s' matches %zu jobs: %s", word, search.count, buf_text(&search.names));
     buf_destroy(&search.names);
     return search.count == 1 ? search.found : NULL;
 }

@@ -81,7 +81,8 @@ static const struct screen_module *open_module(struct error *err)
     if (module != NULL && module->version == SCREEN_MODULE_VERSION)
         return module;
     const char *cause = handle == NULL ? dlerror() : NULL;
-    error_set(err, "cannot load %s (is libncursesw6 installed?); 'hvdrun top --once' works without",
+    error_set(err,
+              "cannot load %s (is libncursesw6 installed?); 'hvdrun top --once' works without it",
               cause == NULL ? path : cause);
     return NULL;
 }

@@ -117,7 +117,7 @@ static void put_configuration(struct buf *out)
                   "If quotes enclose a whole value, hvdrun removes them and keeps the blanks and "
                   "semicolons inside.\n"
                   "\\fB\\-\\-config\\-file\\fR also accepts a YAML file written for horovodrun.\n"
-                  "An unknown key or a wrong value is an error that names file and line.\n"
+                  "An unknown key or a wrong value is an error that names the file and the line.\n"
                   ".PP\nPrecedence, lowest first: built\\-in defaults, "
                   "\\(ti/.config/hvdrun/config.ini,\n"
                   "\\fB\\-\\-config\\-file\\fR, HVDRUN_* variables, flags.\n"

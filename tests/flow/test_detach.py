@@ -196,7 +196,7 @@ class Attach(Detach):
         attached = self.start("attach")
         attached.wait_output("ready")
         attached.signal(signal.SIGINT)
-        self.assertIn(f"detached; 'hvdrun attach {name}' comes back", self.expect(attached.wait(), 0).stderr)
+        self.assertIn(f"detached; 'hvdrun attach {name}' attaches again", self.expect(attached.wait(), 0).stderr)
         self.assertIn(": running", self.ask("status").stdout)
         let_go()
         self.ask("wait", name)

@@ -55,7 +55,7 @@ class Evidence(Flow):
 
     def own_folder(self, result):
         """The folder that hvdrun has chosen itself."""
-        self.expect_said(result, r"what is known about this failure is in \S+\.evidence")
+        self.expect_said(result, r"the evidence of this failure is in \S+\.evidence")
         return re.search(r"is in (\S+\.evidence)", result.said).group(1)
 
     def test_a_failure(self):
@@ -64,7 +64,7 @@ class Evidence(Flow):
         result = self.run_script("fail", "-x", "MY_TOKEN=hush-hush", "--evidence", self.box.path("evidence"))
         self.expect(result, 1)
         folder, = self.folders()
-        self.expect_said(result, r"what is known about this failure is in " + folder)
+        self.expect_said(result, r"the evidence of this failure is in " + folder)
         self.assertEqual(sorted(os.listdir(folder)), FILES)
         for name in FILES:
             path = os.path.join(folder, name)
@@ -199,7 +199,7 @@ class FullDisk(Hostile, Flow):
                 result = self.expect(job.wait(patient(60)), 1)
                 self.expect_said(result, r"the evidence of this failure is incomplete: cannot write '\S+': No space left on device\n")
                 self.assertEqual(result.said.count("No space left"), 1, result.said)
-                self.expect_not_said(result, "what is known about this failure")
+                self.expect_not_said(result, "the evidence of this failure is in /")
                 self.expect_said(result, r"rank 2: host b, pid \d+, exit code 1")
                 self.expect_said(result, r"ValueError: row 7 is broken")
                 self.check_files(f"/proc/self/fd/{disk}")

@@ -107,7 +107,7 @@ class Explain(Flow):
         self.expect(job.wait(60), 119)
         text = self.explain().stdout
         self.assertRegex(text, r"    the job hangs: no rank has shown progress [^\n]*; rank 2 on \S+ is elsewhere: in train.py:3 load")
-        self.assertRegex(text, r"what to do:\n    stacks.txt shows twice what rank 2 does; the other ranks most likely wait for it")
+        self.assertRegex(text, r"what to do:\n    stacks.txt has two stacks of rank 2, one second apart; the other ranks most likely wait for it")
 
     def test_jobs_without_a_story(self):
         self.expect_said(self.explain(status=1), "no job has ended here in the last day")

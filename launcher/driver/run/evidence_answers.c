@@ -80,7 +80,7 @@ static const char *take_file(struct evidence_answers *answers, const struct job 
     if (length == 0)
         file.missing = mem_strdup(message->missing);
     else if (length > EVIDENCE_FILE_MAX || length > EVIDENCE_DUMPS_MAX - answers->file_bytes)
-        file.missing = mem_strdup("the files of this failure are too large together");
+        file.missing = mem_strdup("the files of this failure are too large in total");
     else
         file.name = mem_strdup(name);
     answers->file_bytes += file.name != NULL ? length : 0;

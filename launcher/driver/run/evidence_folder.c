@@ -155,7 +155,8 @@ static void written(void *context)
     const char *folder = evidence->paths.items[evidence->told++];
     if (!has(&evidence->incomplete, folder))
         log_notice(&evidence->job->log,
-                   "what is known about this failure is in %s; 'hvdrun explain' tells it", folder);
+                   "the evidence of this failure is in %s; 'hvdrun explain' says what happened",
+                   folder);
 }
 
 static void write_all(struct evidence *evidence)

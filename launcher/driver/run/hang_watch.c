@@ -57,10 +57,11 @@ static void looked(void *context, const struct look *look)
 static void warn(const struct hang_watch *watch)
 {
     struct job *job = watch->job;
-    log_warning(&job->log,
-                "no rank has shown progress for %.0f s; 'hvdrun stacks %s' shows where they are, "
-                "and --hang-warning 0 turns this line off",
-                (double)job->settings->hang_warning / 1000, job->request->job_id);
+    log_warning(
+        &job->log,
+        "no rank has shown progress for %.0f s; 'hvdrun stacks %s' shows where the ranks are, "
+        "and --hang-warning 0 turns this line off",
+        (double)job->settings->hang_warning / 1000, job->request->job_id);
     events_job(job->events, "hang_warning");
 }
 

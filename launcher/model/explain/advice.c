@@ -46,8 +46,8 @@ static char *killed(const struct explain_facts *facts, const struct explain_rank
                      !rank->consequence && !rank->oom;
     if (!by_others || (host != NULL && host_signs_memory_kills(host)))
         return NULL;
-    return mem_printf("hvdrun did not send that SIGKILL: look for a scheduler, a person or the "
-                      "memory killer in the logs of %s",
+    return mem_printf("hvdrun did not send that SIGKILL: look in the logs of %s for a scheduler, "
+                      "a person or the OOM killer that did",
                       rank->host);
 }
 
@@ -91,9 +91,10 @@ static char *hang(const struct explain_facts *facts, const struct explain_rank *
                    : NULL;
     if (rank == NULL)
         return mem_strdup("stacks.txt shows where all ranks wait; no rank stands out");
-    return mem_printf("stacks.txt shows twice what rank %d does; the other ranks most likely wait "
-                      "for it",
-                      rank->rank);
+    return mem_printf(
+        "stacks.txt has two stacks of rank %d, one second apart; the other ranks most "
+        "likely wait for it",
+        rank->rank);
 }
 
 /* The host of the rank first. NULL: none has such a fault. */
@@ -201,7 +202,7 @@ static char *interrupted(const struct explain_facts *facts, const struct explain
 static char *gone(const struct explain_facts *facts, const struct explain_rank *rank)
 {
     (void)rank;
-    return facts->gone ? mem_strdup("something killed hvdrun itself, or its host has gone; "
+    return facts->gone ? mem_strdup("something killed hvdrun itself, or its host went down; "
                                     "'hvdrun logs' has the output up to then")
                        : NULL;
 }

@@ -108,7 +108,7 @@ void host_signs(const struct explain_host *host, double since_s,
     gpu_signs(host, since_s, take_gpu, &listener);
     if (pressure > HOST_SIGN_PRESSURE) {
         free(text);
-        text = mem_printf("all tasks waited for memory in %.0f %% of 10 s", pressure);
+        text = mem_printf("all tasks waited for memory during %.0f %% of 10 s", pressure);
         each(context, host->host, text);
     }
     if (full != NULL) {

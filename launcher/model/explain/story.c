@@ -64,7 +64,8 @@ static char *headline(const struct explain_facts *facts)
 {
     const char *job = facts->job != NULL ? facts->job : "the job";
     if (facts->gone)
-        return mem_printf("%s is lost: its hvdrun is gone and did not write how it ended", job);
+        return mem_printf("%s is lost: its hvdrun is gone and did not write how the job ended",
+                          job);
     if (!facts->ended)
         return mem_printf("%s: how it ended is not known", job);
     const char *how = facts->status == 0 ? "succeeded" : "failed";

@@ -43,7 +43,7 @@ static int add(struct expects *expects, const char *place, const char *text, str
     struct expect *item = &expects->items[expects->count];
     struct error why = ERROR_INIT;
     if (expects->count == EXPECT_MAX)
-        return error_status(err, STATUS_USAGE, "%s: at most %d expectations are possible", place,
+        return error_status(err, STATUS_USAGE, "%s: at most %d of these are allowed", place,
                             EXPECT_MAX);
     if (colon == NULL || colon == text || parse_duration_ms(colon + 1, &item->limit_ms, &why) < 0 ||
         item->limit_ms == 0)
@@ -54,7 +54,7 @@ static int add(struct expects *expects, const char *place, const char *text, str
         return wrong(err, place, pattern, why.text);
     expects->count++;
     if (expect_pattern_matches(item->pattern, "", 0))
-        return wrong(err, place, pattern, "every line matches it, also an empty one");
+        return wrong(err, place, pattern, "every line matches it, even an empty one");
     return 0;
 }
 

@@ -142,7 +142,7 @@ static void test_too_large_together(void **state)
     write_dump(ranks, 1, "ones.");
     assert_true(advance(ranks, 3));
     assert_string_equal(ranks->seen[0], "zero.");
-    assert_string_equal(ranks->seen[1], "the dumps of this host are too large together");
+    assert_string_equal(ranks->seen[1], "the dumps of this host are too large in total");
     assert_true(ranks->missing[1]);
 }
 

@@ -302,7 +302,7 @@ static void test_end(void **state)
     show(f, "ps --all --json", "\"state\": \"ended, status 3\"");
     succeed(f, "stop", "hvdrun-a-18 ended with status 3\n");
     fail_with(f, "status", 1, "'hvdrun ps -a' lists the jobs that have ended");
-    fail_with(f, "status hvdrun-a", 1, "'hvdrun-a' can be 2 jobs: hvdrun-a-17, hvdrun-a-18");
+    fail_with(f, "status hvdrun-a", 1, "'hvdrun-a' matches 2 jobs: hvdrun-a-17, hvdrun-a-18");
 }
 
 /* Killed, as SIGKILL kills a driver: nobody says how the job ended. */
@@ -355,7 +355,7 @@ static void test_several_jobs(void **state)
     start_job(f, "hvdrun-a-1");
     start_job(f, "hvdrun-a-2");
     fail_with(f, "status", 1, "2 jobs run here; name one of them: hvdrun-a-1, hvdrun-a-2");
-    fail_with(f, "status hvdrun-a", 1, "'hvdrun-a' can be 2 jobs: hvdrun-a-1, hvdrun-a-2");
+    fail_with(f, "status hvdrun-a", 1, "'hvdrun-a' matches 2 jobs: hvdrun-a-1, hvdrun-a-2");
     succeed(f, "status 2", "hvdrun-a-2: running\n");
     succeed(f, "status hvdrun-a-2", "hvdrun-a-2: running\n");
     succeed(f, "undrain c --job hvdrun-a-1", "the job may use c again\n");

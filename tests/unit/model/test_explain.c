@@ -121,7 +121,7 @@ static void test_nothing_is_known(void **state)
            "j succeeded with status 0\nwhat happened first:\n    no failure is known\nwhat to "
            "do:\n    nothing\n");
     expect_part(&(struct explain_facts){.job = "j", .rank = -1, .gone = true},
-                "j is lost: its hvdrun is gone and did not write how it ended\n");
+                "j is lost: its hvdrun is gone and did not write how the job ended\n");
     expect_part(&(struct explain_facts){.rank = 7, .what = "x", .has_folder = true},
                 "look at stacks.txt and lines.txt");
 }
@@ -173,14 +173,15 @@ static const struct row {
      "failure",
      NULL,
      137,
-     {"hvdrun did not send that SIGKILL: look for a scheduler, a person or the memory killer"}},
+     {"hvdrun did not send that SIGKILL: look in the logs of a for a scheduler"}},
     {"pressure",
      {.rank = 0},
      {.pressure = "cpu some avg10=99\nmemory some avg10=50.00\nmemory full avg10=35.20 avg60=1\n"},
      "hang",
      NULL,
      119,
-     {"a: all tasks waited for memory in 35 % of 10 s", "stacks.txt shows twice what rank 0 does"}},
+     {"a: all tasks waited for memory during 35 % of 10 s",
+      "stacks.txt has two stacks of rank 0, one second apart"}},
     {"a crash without a core file",
      {.ended = true, .signaled = true, .code = SIGSEGV},
      {.cores = CORES_OFF},
