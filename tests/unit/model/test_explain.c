@@ -434,18 +434,12 @@ static void test_at_most_20_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_error_of_a_rank),
-        cmocka_unit_test(test_nccl_and_pytorch),
-        cmocka_unit_test(test_no_rank_is_to_blame),
-        cmocka_unit_test(test_what_a_rank_printed),
-        cmocka_unit_test(test_nothing_is_known),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_old_lines_of_the_kernel),
-        cmocka_unit_test(test_a_lost_host),
-        cmocka_unit_test(test_the_host_of_the_rank),
-        cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_many_ranks_that_failed),
-        cmocka_unit_test(test_at_most_20_lines),
+        cmocka_unit_test(test_an_error_of_a_rank),      cmocka_unit_test(test_nccl_and_pytorch),
+        cmocka_unit_test(test_no_rank_is_to_blame),     cmocka_unit_test(test_what_a_rank_printed),
+        cmocka_unit_test(test_nothing_is_known),        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_old_lines_of_the_kernel), cmocka_unit_test(test_a_lost_host),
+        cmocka_unit_test(test_the_host_of_the_rank),    cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_many_ranks_that_failed),  cmocka_unit_test(test_at_most_20_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
