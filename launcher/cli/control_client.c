@@ -20,15 +20,13 @@
 
 #define ANSWER_MAX ((size_t)256 << 20)
 #define POLL_MS 60000
-#define QUEUE_MS 3000
 #define PAUSE_MS 10
 
 /* Connects to the socket `name` in a folder. -1 and errno: no process listens there, or its queue
- * of connections stays full for QUEUE_MS. */
-static int dial_in(int dir, const char *folder, const char *name)
+ * of connections stays full. */
+static int dial_in(int dir, const char *folder, const char *name, int64_t until_ms)
 {
     struct sockaddr_un address;
-    int64_t until_ms = clock_mono_ms() + QUEUE_MS;
     if (control_address(dir, folder, name, &address) < 0)
         return -1;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -46,16 +44,22 @@ static int dial_path(const char *path, struct error *err)
     const char *name = strrchr(path, '/') + 1;
     char *folder AUTO_FREE = mem_strndup(path, (size_t)(name - path));
     int dir AUTO_FD = fd_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    int fd = dir < 0 ? -1 : dial_in(dir, folder, name);
+    int fd = dir < 0 ? -1 : dial_in(dir, folder, name, clock_mono_ms() + CONTROL_DIAL_MS);
     return fd < 0 ? error_errno(err, errno, "cannot connect to the job at %s", path) : fd;
 }
 
-int control_client_dial_in(int folder, const char *job, struct error *err)
+/* A job that has just started has a record before it has a socket. */
+int control_client_dial_in(int folder, const char *job, int64_t until_ms, struct error *err)
 {
     char *path AUTO_FREE = job_folder_path();
     char *name AUTO_FREE = mem_printf("%s" JOB_CONTROL_SUFFIX, job);
-    int fd = dial_in(folder, path, name);
-    if (fd < 0) /* its queue of connections is full, or it has just started, or it ends */
+    int fd = dial_in(folder, path, name, until_ms);
+    while (fd < 0 && (errno == ENOENT || errno == ECONNREFUSED) && clock_mono_ms() < until_ms &&
+           job_folder_runs(folder, job)) {
+        poll(NULL, 0, PAUSE_MS);
+        fd = dial_in(folder, path, name, until_ms);
+    }
+    if (fd < 0) /* its queue of connections is full, or it could not make the socket, or it ends */
         error_set(err, "job %s does not answer; is it suspended?", job);
     return fd;
 }
@@ -65,7 +69,8 @@ int control_client_dial(const struct job_list *list, const char *job, struct err
     if (job != NULL && strchr(job, '/') != NULL)
         return dial_path(job, err);
     const char *id = job_list_find(list, job, false, err);
-    return id == NULL ? -1 : control_client_dial_in(list->folder, id, err);
+    int64_t until_ms = clock_mono_ms() + CONTROL_DIAL_MS;
+    return id == NULL ? -1 : control_client_dial_in(list->folder, id, until_ms, err);
 }
 
 /* False: the time is over. Each poll(2) waits for POLL_MS at most: its time is an int. */

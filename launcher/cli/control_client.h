@@ -11,14 +11,16 @@
 #include "base/error.h"
 #include "cli/control_jobs.h"
 
+#define CONTROL_DIAL_MS 3000
 #define CONTROL_ANSWER_MS 10000
 #define CONTROL_FOREVER_MS (INT64_MAX / 2)
 
 /* Connects to `job` and returns the descriptor. `job` is a job as job_list_find() takes it, or the
  * path of a control socket. -1: there is no such job, or several. */
 int control_client_dial(const struct job_list *list, const char *job, struct error *err);
-/* Connects to the job with this id. */
-int control_client_dial_in(int folder, const char *job, struct error *err);
+/* Connects to the job with this id. Waits until then if it has just started, or has too many
+ * clients. */
+int control_client_dial_in(int folder, const char *job, int64_t until_ms, struct error *err);
 
 int control_client_send(int fd, const json_t *request, int64_t until_ms, struct error *err);
 /* The next answer, which the caller owns. NULL: there was none until then, or it was an error,

@@ -178,7 +178,8 @@ static int show_all(struct follower *follower, struct error *err)
 
 static void ask_to_stop(const struct follower *follower)
 {
-    int fd AUTO_FD = control_client_dial_in(follower->list->folder, follower->id, NULL);
+    int64_t until_ms = clock_mono_ms() + CONTROL_DIAL_MS;
+    int fd AUTO_FD = control_client_dial_in(follower->list->folder, follower->id, until_ms, NULL);
     json_t *request = json_pack("{s:s}", "do", "stop");
     json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, NULL);
     json_decref(answer);

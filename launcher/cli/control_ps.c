@@ -13,7 +13,8 @@
 #include "cli/control_show.h"
 #include "cli/text_table.h"
 
-#define ANSWER_MS 2000
+#define DIAL_MS 1000
+#define ANSWER_MS 2000 /* also for this */
 #define CELL_MAX ((size_t)4096)
 #define PROGRESS_COLUMN 6
 
@@ -40,13 +41,14 @@ static json_t *silent(int folder, const char *id)
     return facts;
 }
 
-static void ask_all(const struct job_list *list, struct row *rows, int64_t until_ms)
+static void ask_all(const struct job_list *list, struct row *rows, int64_t now_ms)
 {
     json_t *request = json_pack("{s:s}", "do", "status");
     for (size_t i = 0; i < list->running.count; i++) {
         struct row *row = &rows[i];
-        row->fd = control_client_dial_in(list->folder, list->running.items[i], NULL);
-        if (row->fd >= 0 && control_client_send(row->fd, request, until_ms, NULL) < 0)
+        row->fd =
+            control_client_dial_in(list->folder, list->running.items[i], now_ms + DIAL_MS, NULL);
+        if (row->fd >= 0 && control_client_send(row->fd, request, now_ms + ANSWER_MS, NULL) < 0)
             fd_close(&row->fd);
     }
     json_decref(request);
@@ -170,11 +172,11 @@ static void put_json(const struct row *rows, size_t count, struct buf *out)
 
 void control_ps(const struct job_list *list, bool all, bool json, struct buf *out)
 {
-    int64_t until_ms = clock_mono_ms() + ANSWER_MS;
+    int64_t now_ms = clock_mono_ms();
     size_t asked = list->running.count, total = asked + (all ? list->over.count : 0), count = 0;
     struct row *rows AUTO_FREE = mem_array(total, sizeof(*rows));
-    ask_all(list, rows, until_ms);
-    take_answers(list, rows, until_ms);
+    ask_all(list, rows, now_ms);
+    take_answers(list, rows, now_ms + ANSWER_MS);
     for (size_t i = asked; i < total; i++)
         rows[i] = (struct row){over(list->folder, list->over.items[i - asked]), -1};
     for (size_t i = 0; i < total; i++) {

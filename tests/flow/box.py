@@ -37,7 +37,7 @@ def is_record(folder, name):
         return True
     try:
         with open(os.path.join(folder, job + ".json"), encoding="utf-8") as file:
-            return kind == ".control" and "ended" not in json.load(file)
+            return kind in (".control", ".new") and "ended" not in json.load(file)
     except (OSError, ValueError):
         return False
 

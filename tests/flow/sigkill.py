@@ -128,8 +128,9 @@ class Sigkill(Elastic, Flow):
         if who == "driver":
             self.assertIn(result.status, (0, -signal.SIGKILL), result.describe())
             if result.status != 0:  # the record of a short job goes before its socket, which the next command removes
-                for socket in glob.glob(os.path.join(self.box.jobs_folder(), "*.control")):
-                    os.unlink(socket)
+                for kind in ("*.control", "*.new"):
+                    for socket in glob.glob(os.path.join(self.box.jobs_folder(), kind)):
+                        os.unlink(socket)
         else:  # It may have done its part. A child before its exec is one of us too: it was to become a rank (137), or
             # the way to a host (125). An elastic job lives on, or has too few hosts left.
             more = {"elastic": (123,), "far": (125,)}.get(kind, ())

@@ -89,10 +89,7 @@ while not os.path.exists(os.environ["GATE"]):
 
     def wait_progress(self, **wanted):
         def there():
-            answer = self.start("status", "--json").wait()
-            if answer.status != 0 and "does not answer" in answer.stderr:
-                return None  # it has just started
-            progress = json.loads(self.expect(answer, 0).stdout).get("progress", {})
+            progress = self.status().get("progress", {})
             return progress if all(progress.get(key) == value for key, value in wanted.items()) else None
         return wait_until(there, f"the progress {wanted}")
 

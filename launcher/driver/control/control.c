@@ -104,15 +104,23 @@ int control_address(int dir, const char *folder, const char *name, struct sockad
     return -1;
 }
 
-/* The socket has its mode from the start: bind(2) takes it from the descriptor. */
-static int bind_in(struct control *control, const char *folder)
+/* The socket has its mode from the start: bind(2) takes it from the descriptor. It gets its name
+ * last, so that a client that sees the name can connect. */
+static int listen_in(struct control *control, const char *folder, const char *new_name)
 {
     struct sockaddr_un address;
-    if (control_address(control->folder, folder, control->name, &address) < 0 ||
+    if (control_address(control->folder, folder, new_name, &address) < 0 ||
         fchmod(control->fd, 0600) < 0)
         return -1;
-    unlinkat(control->folder, control->name, 0); /* of a driver with our pid that was killed */
-    control->bound = bind(control->fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+    unlinkat(control->folder, new_name, 0); /* of a driver with our pid that was killed */
+    if (bind(control->fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -1;
+    control->bound = listen(control->fd, BACKLOG) == 0 &&
+                     renameat(control->folder, new_name, control->folder, control->name) == 0;
+    int errnum = errno;
+    if (!control->bound)
+        unlinkat(control->folder, new_name, 0);
+    errno = errnum;
     return control->bound ? 0 : -1;
 }
 
@@ -121,10 +129,11 @@ static int open_socket(struct control *control, const char *job, struct error *e
     if (!name_is_safe(job, strlen(job)))
         return error_set(err, "the job id '%s' cannot be the name of a socket", job);
     char *folder AUTO_FREE = job_folder_path();
+    char *new_name AUTO_FREE = mem_printf("%s" JOB_CONTROL_NEW_SUFFIX, job);
     control->name = mem_printf("%s" JOB_CONTROL_SUFFIX, job);
     control->path = mem_printf("%s/%s", folder, control->name);
     control->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (control->fd < 0 || bind_in(control, folder) < 0 || listen(control->fd, BACKLOG) < 0)
+    if (control->fd < 0 || listen_in(control, folder, new_name) < 0)
         return error_errno(err, errno, "cannot create the control socket %s", control->path);
     return 0;
 }

@@ -107,6 +107,8 @@ bool job_folder_runs(int folder, const char *job)
 static void remove_stale_socket(int folder, const char *name)
 {
     char *job AUTO_FREE = job_folder_job(name, JOB_CONTROL_SUFFIX);
+    if (job == NULL)
+        job = job_folder_job(name, JOB_CONTROL_NEW_SUFFIX);
     if (job != NULL && !job_folder_runs(folder, job))
         unlinkat(folder, name, 0);
 }

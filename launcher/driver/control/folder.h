@@ -5,6 +5,7 @@
  *
  *   JOB.json      The record of a job (record.h). Its driver locks it.
  *   JOB.control   The control socket of a running job (control.h).
+ *   JOB.new       The same before it listens.
  *   JOB.N.log     A file of its log (driver/tell/line_log.h).
  *   *.evidence/   What is known about a failure (driver/run/evidence_folder.h).
  *   *.jsonl       The records of very short jobs (journal.h).
@@ -21,6 +22,7 @@
 
 #define JOB_RECORD_SUFFIX ".json"
 #define JOB_CONTROL_SUFFIX ".control"
+#define JOB_CONTROL_NEW_SUFFIX ".new" /* not longer: it must also fit into an address */
 
 #define JOB_RECORDS_KEPT 200
 #define JOB_RECORD_AGE_S (24 * 60 * 60)

@@ -107,7 +107,7 @@ static json_t *facts_of(const char *id, bool ended)
     return facts;
 }
 
-static void serve(const char *id, int answer_fd)
+static void serve(const char *id, int late_ms, int answer_fd)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct error err = ERROR_INIT;
@@ -115,8 +115,12 @@ static void serve(const char *id, int answer_fd)
     int folder = job_folder_open(&err);
     json_t *facts = facts_of(id, false), *end = facts_of(id, true);
     struct job_record *record = job_record_create(folder, id, facts, &err);
+    if (late_ms > 0)
+        dprintf(answer_fd, "/");
+    poll(NULL, 0, late_ms);
     struct control *control = control_create(server.loop, folder, id, &ops, &server, &err);
-    dprintf(answer_fd, "%s", control == NULL ? err.text : control_path(control));
+    if (late_ms == 0)
+        dprintf(answer_fd, "%s", control == NULL ? err.text : control_path(control));
     close(answer_fd);
     if (control != NULL)
         loop_run(server.loop);
@@ -127,20 +131,26 @@ static void serve(const char *id, int answer_fd)
     _exit(0);
 }
 
-static void start_job(struct fixture *f, const char *id)
+/* `late_ms`: it has a record so long before it has a socket. */
+static void start_late_job(struct fixture *f, const char *id, int late_ms)
 {
     int ends[2];
     char *path = f->paths[f->count];
     assert_int_equal(fd_pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0)
-        serve(id, ends[1]);
+        serve(id, late_ms, ends[1]);
     fd_close(&ends[1]);
     f->jobs[f->count++] = pid;
     assert_true(read(ends[0], path, sizeof(f->paths[0]) - 1) > 0);
     fd_close(&ends[0]);
     if (path[0] != '/')
         fail_msg("%s", path);
+}
+
+static void start_job(struct fixture *f, const char *id)
+{
+    start_late_job(f, id, 0);
 }
 
 static void end_jobs(struct fixture *f)
@@ -258,6 +268,15 @@ static void test_one_job(void **state)
     assert_int_equal(command(f, "-- status"), -1);
     assert_int_equal(command(f, "drain --help"), 0);
     assert_non_null(strstr(buf_text(&f->out), "hvdrun add HOSTS"));
+}
+
+static void test_a_job_that_has_just_started(void **state)
+{
+    struct fixture *f = *state;
+    start_late_job(f, "hvdrun-a-1", 200);
+    succeed(f, "status", "hvdrun-a-1: running\n");
+    start_late_job(f, "hvdrun-a-2", 200);
+    succeed(f, "undrain c --job hvdrun-a-2", "the job may use c again\n");
 }
 
 static void test_no_job(void **state)
@@ -439,6 +458,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_job_that_has_just_started, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_job, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost, setup, teardown),

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -544,30 +545,65 @@ static void test_refused_places(void **state)
     assert_int_equal(chmod(folder, 0700), 0);
 }
 
+/* In place of libc's: a socket has no name that clients know yet. */
+int listen(int fd, int backlog)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNSPEC};
+    socklen_t length = sizeof(address);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    if (address.sun_family == AF_UNIX)
+        assert_null(strstr(address.sun_path, JOB_CONTROL_SUFFIX));
+    return (int)syscall(SYS_listen, fd, backlog);
+}
+
+/* A client that sees the socket can connect to it. setup() has done the work. */
+static void test_no_name_before_it_listens(void **state)
+{
+    struct fixture *f = *state;
+    int fd = must_dial(f);
+    fd_close(&fd);
+}
+
 /* A driver that was killed leaves its socket; the next one that starts removes it. */
+static void leave(struct fixture *f, const char *name)
+{
+    struct sockaddr_un address;
+    char *folder AUTO_FREE = job_folder_path();
+    int dead AUTO_FD = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(control_address(f->folder, folder, name, &address), 0);
+    assert_int_equal(bind(dead, (const struct sockaddr *)&address, sizeof(address)), 0);
+}
+
+static bool is_there(const struct fixture *f, const char *name)
+{
+    return faccessat(f->folder, name, F_OK, 0) == 0;
+}
+
 static void test_left_by_the_dead(void **state)
 {
     struct fixture *f = *state;
-    struct sockaddr_un address;
-    char *folder AUTO_FREE = job_folder_path();
-    assert_int_equal(control_address(f->folder, folder, "hvdrun-node1-18.control", &address), 0);
-    int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(dead, (const struct sockaddr *)&address, sizeof(address)), 0);
-    fd_close(&dead);
+    leave(f, "hvdrun-node1-18.control");
+    leave(f, "hvdrun-node1-18.new");
     struct control *next = control_create(f->loop, f->folder, "hvdrun-node1-18", &ops, f, NULL);
     assert_non_null(next); /* it has the same pid */
+    assert_false(is_there(f, "hvdrun-node1-18.new"));
     control_destroy(next);
-    dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(dead, (const struct sockaddr *)&address, sizeof(address)), 0);
+    leave(f, "hvdrun-node1-17.new"); /* of a job that begins */
+    leave(f, "hvdrun-node1-18.control");
+    leave(f, "hvdrun-node1-18.new");
     json_t *facts = json_object();
     struct job_record *live = job_record_create(f->folder, "hvdrun-node1-17", facts, NULL);
     json_decref(facts);
     job_folder_tidy(f->folder, 0);
-    assert_int_equal(access(address.sun_path, F_OK), -1);
+    assert_false(is_there(f, "hvdrun-node1-18.control"));
+    assert_false(is_there(f, "hvdrun-node1-18.new"));
+    assert_true(is_there(f, "hvdrun-node1-17.new"));
     int fd = must_dial(f); /* the live one is still there */
     fd_close(&fd);
-    fd_close(&dead);
     job_record_destroy(live);
+    job_folder_tidy(f->folder, 0);
+    assert_false(is_there(f, "hvdrun-node1-17.new"));
+    assert_false(is_there(f, "hvdrun-node1-17.control"));
     unlinkat(f->folder, "hvdrun-node1-17.json", 0);
 }
 
@@ -621,6 +657,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_foreign_user, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_path, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_places, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_name_before_it_listens, setup, teardown),
         cmocka_unit_test_setup_teardown(test_left_by_the_dead, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waiting, setup, teardown),
     };
