@@ -79,20 +79,41 @@ train(State(step=0))
 """
 
 
-class ElasticListener(Flow):
-    """Programs that look at a State's messages about hosts."""
+RESETS = """
+import time
+import horovod.torch as hvd
+from horovod.common.elastic import run_fn
+
+def reset():
+    print("reset", flush=True)
+    hvd.shutdown()
+    hvd.init()
+
+def train(state):
+    print(hvd.size(), "ranks, in step", state.step, flush=True)
+    while hvd.size() == 2:
+        state.step += 1
+        state.commit()
+        time.sleep(0.05)
+
+hvd.init()
+run_fn(train, reset)(hvd.elastic.ObjectState(step=0))
+"""
+
+
+class Elastic(Flow):
 
     def setUp(self):
         super().setUp()
         self.python = python_with("torch")
 
-    def train(self, hosts, *argv):
+    def train(self, hosts, script, *argv):
         launcher = ("--transport", "local", "--hosts-watch", hosts, "--min-np", 1, "--grow-delay", 0)
-        return self.start(*launcher, self.python, "-c", LISTENS, *argv, env=package_environment())
+        return self.start(*launcher, self.python, "-c", script, *argv, env=package_environment())
 
     def test_a_host_comes(self):
         hosts = self.write("hosts", "a:1\nb:1\n")
-        job = self.train(hosts, 3)
+        job = self.train(hosts, LISTENS, 3)
         job.wait_output("2 ranks, in step 0", count=2, timeout=60)
         write_atomically(hosts, "a:1\nb:1\nc:1\n")
         result = self.expect(job.wait(60), 0)
@@ -101,10 +122,20 @@ class ElasticListener(Flow):
 
     def test_a_program_that_says_it_itself(self):
         """The ranks meet again, and are the same."""
-        job = self.train(self.write("hosts", "a:1\nb:1\n"), 2, "again")
+        job = self.train(self.write("hosts", "a:1\nb:1\n"), LISTENS, 2, "again")
         result = self.expect(job.wait(60), 0)
         self.assertEqual(result.stdout.count("heard 3"), 2, result.describe())
         self.assertEqual(result.stdout.count("2 ranks, in step 1"), 2, result.describe())
+
+    def test_a_reset_of_the_program(self):
+        """It may shut down and initialize: the new rank does so once."""
+        hosts = self.write("hosts", "a:1\nb:1\n")
+        job = self.train(hosts, RESETS)
+        job.wait_output("2 ranks, in step 0", count=2, timeout=60)
+        write_atomically(hosts, "a:1\nb:1\nc:1\n")
+        result = self.expect(job.wait(60), 0)
+        self.assertEqual(result.stdout.count("3 ranks, in step "), 3, result.describe())
+        self.assertEqual(result.stdout.count("reset\n"), 2, result.describe())
 
 
 if __name__ == "__main__":

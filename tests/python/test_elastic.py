@@ -5,7 +5,7 @@ import random
 import horovod.torch as hvd
 import pytest
 import torch
-from horovod.common.elastic import HostUpdateResult, notification_manager
+from horovod.common.elastic import HostUpdateResult, notification_manager, run_fn
 from horovod.common.exceptions import HostsUpdatedInterrupt
 from horovod.common.library import hvd as libhvd
 from horovod.torch.elastic.state import StateHandler, get_handler_registry, set_handler_registry
@@ -142,6 +142,40 @@ def test_without_an_elastic_launcher_a_failure_ends_the_run():
     with pytest.raises(hvd.HorovodInternalError, match="lost"):
         train(state)
     assert state.batch == 1
+
+
+@pytest.mark.parametrize("error", [HostsUpdatedInterrupt(), hvd.HorovodInternalError("lost")])
+def test_a_reset_of_the_program(error, size):
+    """It connects to the ranks again, also without an elastic launcher."""
+    state, told = make_state(batch=1), []
+    state.register_reset_callbacks([lambda: told.append("callback")])
+
+    def train(state, word):
+        told.append((word, state.batch))
+        if len(told) == 1:
+            state.batch = 2
+            raise error
+        return hvd.allreduce(torch.ones(1), op=hvd.Sum).item()
+
+    def reset():
+        told.append("reset")
+        hvd.shutdown()
+        assert not hvd.is_initialized()
+        hvd.init()
+
+    assert run_fn(train, reset)(state, "train") == size
+    assert told == [("train", 1), "reset", "callback", ("train", 1)]
+
+
+def test_a_reset_that_fails():
+    def train(state):
+        raise HostsUpdatedInterrupt()
+
+    def reset():
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        run_fn(train, reset)(make_state())
 
 
 def interrupted(function):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start, end and places of this process in the job."""
 import atexit
+import contextlib
 import ctypes
 import os
 
@@ -19,6 +20,7 @@ class HorovodBasics:
     def __init__(self):
         self.MPI_LIB_CTYPES = hvd
         self._on_end = []  # called after each shutdown
+        self._is_new = False  # libhvd has just connected to new ranks
         self._known = {}  # what a forked child cannot ask libhvd: the workers of a data loader look at ranks
         atexit.register(self.shutdown)
 
@@ -52,10 +54,20 @@ class HorovodBasics:
 
     def shutdown(self):
         """Ends the library. Operations that are pending, here and on other ranks, fail."""
-        if library.is_foreign():
+        if library.is_foreign() or self._is_new:
             return
         hvd.hvd_shutdown()
         self.forget()
+
+    @contextlib.contextmanager
+    def new_ranks(self):
+        """In this context a program may shut down and initialize. libhvd has done both, and the new ranks would not
+        come to a second init()."""
+        self._is_new = True
+        try:
+            yield
+        finally:
+            self._is_new = False
 
     def remember(self):
         """libhvd is initialized, and this process has a place in the job."""

@@ -15,6 +15,7 @@ from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrup
 from horovod.common.library import hvd
 
 _STOP = 2  # what the function returns to libhvd after an exception of the program
+_AGAIN = (HorovodInternalError, HostsUpdatedInterrupt)
 _LOST = (library.ERR_PEER_LOST, library.ERR_SHUT_DOWN, library.ERR_TIMEOUT, library.ERR_ENGINE)
 
 
@@ -159,13 +160,18 @@ class ObjectState(State):
 class _Run:
     """One call of the decorated function. libhvd calls attempt() for each set of ranks."""
 
-    def __init__(self, function, state):
-        self.function, self.state = function, state
+    def __init__(self, function, state, reset):
+        self.function, self.state, self.reset = function, state, reset
         self.result = self.error = None
         self.attempts, self.skip_sync = 0, False
 
     def go(self):
-        status = hvd.hvd_elastic_run(_place(), library.ELASTIC_FUNCTION(self.attempt), None)
+        status = self._run()
+        while self._resets_alone(status):
+            self.reset()
+            self.state.on_reset()
+            self.attempts = 0
+            status = self._run()
         if status == library.OK:
             return self.result
         if status == library.ERR_REMOVED:
@@ -173,6 +179,14 @@ class _Run:
         if self.error is not None and (status == _STOP or not _rejoins()):
             raise self.error
         raise library.failure(status) from self.error
+
+    def _run(self):
+        self.error = None
+        return hvd.hvd_elastic_run(_place(), library.ELASTIC_FUNCTION(self.attempt), None)
+
+    def _resets_alone(self, status):
+        """No launcher gives new ranks, but the program has a way to connect again."""
+        return self.reset is not None and isinstance(self.error, _AGAIN) and status != _STOP and not _rejoins()
 
     def attempt(self, _state, _context):
         """An exception must not leave it, because its callers are C."""
@@ -186,7 +200,7 @@ class _Run:
     def _attempt(self):
         try:
             if self.attempts > 0:
-                _begin_again(self.state)
+                _begin_again(self.state, self.reset)
             self.attempts += 1
             if not self.skip_sync:
                 self.state.sync()
@@ -205,23 +219,26 @@ def _rejoins():
     return os.environ.get("HOROVOD_ELASTIC") == "1" and bool(os.environ.get("HOROVOD_GLOO_RENDEZVOUS_PORT"))
 
 
-def _begin_again(state):
+def _begin_again(state, reset):
     """libhvd has connected to the new ranks. Nothing of the former ones is valid."""
     basics.forget()
     basics.remember()
     process_sets.begin([], may_exist=False)
+    if reset is not None:
+        with basics.new_ranks():
+            reset()
     state.on_reset()
 
 
 def run_fn(func, reset=None):
-    """Makes a function of a state that is called again after each change of the ranks."""
+    """Makes a function of a state that is called again after each change of the ranks, after reset()."""
 
     @functools.wraps(func)
     def wrapper(state, *args, **kwargs):
         notification_manager.init()
         notification_manager.register_listener(state)
         try:
-            return _Run(lambda: func(state, *args, **kwargs), state).go()
+            return _Run(lambda: func(state, *args, **kwargs), state, reset).go()
         finally:
             notification_manager.remove_listener(state)
 
