@@ -146,6 +146,24 @@ def test_groups_with_options_of_their_own(rank, size):
     assert [len(group["params"]) for group in optimizer.param_groups] == [2, 2]
 
 
+def test_an_optimizer_whose_groups_have_one_rate(rank, size):
+    """Also when it steps with a parameter of another group."""
+
+    class FirstRate(torch.optim.SGD):
+        def step(self, closure=None):
+            self.param_groups[1]["lr"] = self.param_groups[0]["lr"]
+            return super().step(closure)
+
+    model = make_model()
+    groups = [{"params": layer.parameters(), "lr": lr} for layer, lr in ((model[0], 0.1), (model[2], 0.0))]
+    optimizer = wrap(model, lambda _: FirstRate(groups, lr=0.1))
+    before = model[2].weight.detach().clone()
+    model(torch.ones(1, 8) * (rank + 1)).sum().backward()
+    optimizer.step()
+    assert not torch.equal(model[2].weight.detach(), before)
+    assert [len(group["params"]) for group in optimizer.param_groups] == [2, 2]
+
+
 def test_closure_scheduler_and_state(rank, size):
     model = make_model()
     optimizer = wrap(model, OPTIMIZERS["momentum"])

@@ -37,15 +37,17 @@ class _DistributedAdasumOptimizer(Wrapper):
         self._handles[parameter] = (handle, context)
 
     def _step_alone(self, parameter):
-        """As if the optimizer had no other parameter."""
+        """As if the optimizer had no other parameter. It may look at the options of all groups."""
         groups = self.param_groups
-        group = groups[self._group_of[parameter]]
-        members = group["params"]
+        members = [group["params"] for group in groups]
+        own = self._group_of[parameter]
         try:
-            self.param_groups, group["params"] = [group], [parameter]
+            for i, group in enumerate(groups):
+                group["params"] = [parameter] if i == own else []
             self._base.step(self)
         finally:
-            self.param_groups, group["params"] = groups, members
+            for group, all_members in zip(groups, members):
+                group["params"] = all_members
 
     # what scripts call
 
