@@ -28,7 +28,7 @@ with open("answers", "w") as file:
     file.write(" ".join(got))
 print("asked")
 """
-MUCH = 20000
+MUCH = [str(number) for number in range(30000)]
 TEXT = b"some text\nand more\n" * 20
 
 
@@ -96,6 +96,7 @@ def ssh_scenes(test):
 def scenes(test):
     """By name. `test` is a Flow, in whose working folder they run."""
     once, ask, port = test.write("elastic.sh", ELASTIC, 0o755), test.write("ask.py", ASK), _free_port()
+    much = test.write("much", "\n".join(MUCH) + "\n")
     local, mpi = ["--transport", "local"], {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
     all_scenes = [
         Scene("plain", ["-np", 2, worker("hello")], lines=hello(2)),
@@ -109,8 +110,10 @@ def scenes(test):
               check=_answers, files=["answers"], roles=["driver"]),
         Scene("stdin", ["-np", 2, "--stdin", "all", "cat"], stdin=TEXT,
               lines=[f"[{rank}]<stdout>:{line}" for rank in range(2) for line in TEXT.decode().splitlines()]),
-        Scene("much", ["-np", 2, "seq", 1, MUCH],  # for which the agent has another way than for a line
-              lines=[f"[{rank}]<stdout>:{number + 1}" for rank in range(2) for number in range(MUCH)]),
+        # For that much the agent has another way than for a line. The rank writes all of it in one go: so the pipe is
+        # full each time that the agent looks, however the machine runs the two.
+        Scene("much", ["-np", 2, "dd", f"if={much}", "bs=1M", "status=none"],
+              lines=[f"[{rank}]<stdout>:{line}" for rank in range(2) for line in MUCH]),
         Scene("failure", ["-np", 2, worker("exit_with"), "--say", "woe", "1:3"], status=3, check=_blame),
         Scene("restart", ["-np", 2, "--min-np", 1, "-H", "a:2", *local, "--max-restarts", 1,
                            "--elastic-timeout", 3, once], check=_twice,
