@@ -39,6 +39,25 @@ LOUD = SCRIPT.replace('print("warning', 'print("x" * 7000, file=sys.stderr, flus
 FILES = ["facts.json", "lines.txt", "report.json", "stacks.txt"]
 
 
+# hangs again and again, each time until there is evidence of it, and then fails
+HANGS = """\
+import glob, os, time
+
+def wait():
+    time.sleep(1000)
+
+if os.environ["RANK"] == "1":
+    wait()
+for count in range(1, 9):
+    while not os.path.exists(f"hang{count}"):
+        print("step", flush=True)
+        time.sleep(0.1)
+    while len(glob.glob("evidence/*/facts.json")) < count:
+        time.sleep(0.1)
+raise ValueError("row 7 is broken")
+"""
+
+
 class Evidence(Flow):
 
     def run_script(self, what, *options, hosts="a:2,b:1"):
@@ -139,6 +158,20 @@ class Evidence(Flow):
         self.expect_said(result, r"evidence of this failure is incomplete: cannot write '/dev/null/evidence/[^']*': Not a directory\n")
         self.assertEqual(result.said.count("cannot write"), 1, result.said)
         self.expect_said(result, r"rank 2 exited with code 1")
+
+    def test_a_failure_after_many(self):
+        """The tree is shown, although there are too many folders already. One line says why there is not another."""
+        job = self.start("-np", 2, "--grace", 1, "--hang-timeout", 0.5, "--on-hang", "warn", "--dump-on-failure", "--evidence",
+                         "evidence", sys.executable, self.write("train.py", HANGS))
+        for count in range(1, 9):
+            self.write(f"hang{count}", "")
+            if count < 8:
+                job.wait_output("the job shows progress again", count=count, name="stderr", timeout=60)
+        result = job.wait(60)
+        self.expect(result, 1)
+        self.assertEqual(len(self.folders()), 8)
+        self.expect_said(result, r"(?m)^ +\[1\] [^\n]*train.py:4 wait; calls ")
+        self.assertEqual(result.said.count("this job has 8 folders of evidence, and gets no more"), 1, result.said)
 
     def test_an_elastic_job(self):
         script = self.write("elastic.py", "import os, time\nprint('ready', flush=True)\nif os.environ['HVDRUN_EPOCH'] == '1':\n"

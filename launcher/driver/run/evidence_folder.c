@@ -16,6 +16,7 @@ struct evidence {
     char *(*place)(void);
     struct strv paths, incomplete; /* folders: all of them, and those that lack a file */
     size_t told;                   /* how many of them the user knows */
+    bool full;                     /* the user knows that there are no more */
     struct loop_timer *pause, *wait;
 
     /* Of the collection that is under way */
@@ -83,7 +84,7 @@ bool evidence_folder_may_come(const struct settings *settings)
 bool evidence_folder_wants(const struct job *job, enum evidence_kind kind)
 {
     const struct settings *settings = job->settings;
-    if (job->evidence == NULL || job->evidence->paths.count >= EVIDENCE_FOLDERS_MAX)
+    if (job->evidence == NULL)
         return false;
     return settings->evidence != NULL || kind == EVIDENCE_HANG ||
            (kind == EVIDENCE_FAILURE && settings->dump_on_failure);
@@ -243,11 +244,23 @@ static void ask_hosts(struct evidence *evidence)
     }
 }
 
+/* Says so once. */
+static bool is_full(struct evidence *evidence)
+{
+    bool full = evidence->paths.count >= EVIDENCE_FOLDERS_MAX;
+    if (full && !evidence->full)
+        log_notice(&evidence->job->log, "this job has %d folders of evidence, and gets no more",
+                   EVIDENCE_FOLDERS_MAX);
+    evidence->full = full;
+    return full;
+}
+
 void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
                              const struct look *first, void (*done)(void *context), void *context)
 {
     struct evidence *evidence = job->evidence;
-    if (!evidence_folder_wants(job, cause->kind) || evidence->collects) {
+    bool wanted = evidence_folder_wants(job, cause->kind);
+    if (!wanted || evidence->collects || is_full(evidence)) {
         if (done != NULL)
             done(context);
         return;

@@ -44,8 +44,8 @@ bool evidence_folder_may_come(const struct settings *settings);
 bool evidence_folder_wants(const struct job *job, enum evidence_kind kind);
 
 /* Begins, and calls `done` when the ranks are not needed any more. The call comes from the loop, or
- * at once if nothing is wanted or a collection is under way. `first` is a look that has just been
- * taken; NULL: this takes one. */
+ * at once if nothing is wanted, a collection is under way, or the job has EVIDENCE_FOLDERS_MAX
+ * folders. `first` is a look that has just been taken; NULL: this takes one. */
 void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
                              const struct look *first, void (*done)(void *context), void *context);
 
