@@ -30,12 +30,13 @@ class Ssh(Hosts):
         """An ssh-agent that holds keys; returns its socket."""
         path = self.box.path("agent")
         agent = self.helper("ssh-agent", "-D", "-a", path, stdout=subprocess.DEVNULL)
-        wait_until(lambda: os.path.exists(path), "the key agent")
+        own = {"env": {**os.environ, "SSH_AUTH_SOCK": path}, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        # its socket is there before it listens
+        wait_until(lambda: subprocess.run(["ssh-add", "-l"], check=False, **own).returncode < 2, "the key agent")
         self.addCleanup(agent.popen.wait)
         self.addCleanup(agent.popen.kill)
         for key in keys:
-            subprocess.run(["ssh-add", "-q", key], check=True, env={**os.environ, "SSH_AUTH_SOCK": path},
-                           stderr=subprocess.DEVNULL)
+            subprocess.run(["ssh-add", "-q", key], check=True, **own)
         self.agent = agent
         return path
 

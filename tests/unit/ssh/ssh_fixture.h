@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,6 +146,15 @@ static inline char *agent_program(const char *place)
     return copy;
 }
 
+/* The file of a socket is there a moment before a process listens. */
+static inline bool socket_listens(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd AUTO_FD = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    return connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+}
+
 /* A real ssh-agent; its socket is PLACE/NAME. */
 static inline pid_t agent_start(const char *place, const char *name)
 {
@@ -152,7 +162,7 @@ static inline pid_t agent_start(const char *place, const char *name)
     char *AUTO_FREE program = agent_program(place);
     char *argv[] = {program, (char *)"-D", (char *)"-a", path, NULL};
     pid_t pid = program_start(NULL, argv);
-    for (int64_t end = clock_mono_ms() + FIXTURE_WAIT_MS; access(path, F_OK) != 0;) {
+    for (int64_t end = clock_mono_ms() + FIXTURE_WAIT_MS; !socket_listens(path);) {
         if (clock_mono_ms() > end)
             abort();
         (void)poll(NULL, 0, 5);
