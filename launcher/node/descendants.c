@@ -21,11 +21,13 @@
 struct pids {
     pid_t *items;
     size_t count, room;
+    const struct descendants_spared *spared; /* NULL: none */
 };
 
 static void add(struct pids *pids, pid_t pid)
 {
-    if (pids->count >= DESCENDANTS_MAX)
+    const struct descendants_spared *spared = pids->spared;
+    if (pids->count >= DESCENDANTS_MAX || (spared != NULL && spared->has(spared->context, pid)))
         return;
     if (pids->count == pids->room) {
         pids->room = pids->room > 0 ? pids->room * 2 : 64;
@@ -88,35 +90,45 @@ static void ask_for_children(pid_t first, pid_t last, struct pids *pids)
 
 /* Without /proc: the kernel tells of any number whether it is a child of ours. Numbers are given in
  * turn, so those of our children lie between ours and the newest. */
-static size_t children_asked(pid_t **out)
+static void ask_for_our_children(struct pids *pids)
 {
-    struct pids pids = {.items = NULL};
     pid_t own = getpid(), newest = newest_pid();
     bool in_turn = newest > own && newest - own <= 2 * ASKED_MAX;
     if (in_turn) {
-        ask_for_children(own + 1, newest, &pids);
+        ask_for_children(own + 1, newest, pids);
     } else {
-        ask_for_children(newest > ASKED_MAX ? newest - ASKED_MAX : 1, newest, &pids);
-        ask_for_children(own + 1, own + ASKED_MAX, &pids);
+        ask_for_children(newest > ASKED_MAX ? newest - ASKED_MAX : 1, newest, pids);
+        ask_for_children(own + 1, own + ASKED_MAX, pids);
     }
-    *out = pids.items;
-    return pids.count;
+}
+
+static size_t take(struct pids *pids, pid_t **out)
+{
+    *out = pids->items;
+    return pids->count;
+}
+
+static size_t scan(pid_t pid, const struct descendants_spared *spared, pid_t **out);
+
+size_t descendants_list_except(pid_t pid, const struct descendants_spared *spared, pid_t **out)
+{
+    struct pids pids = {.spared = spared};
+    if (pid == getpid() && access("/proc/self/task", F_OK) < 0) {
+        ask_for_our_children(&pids);
+        return take(&pids, out);
+    }
+    bool known = add_children(pid, &pids);
+    for (size_t i = 0; known && i < pids.count; i++)
+        known = add_children(pids.items[i], &pids);
+    if (known)
+        return take(&pids, out);
+    free(pids.items);
+    return scan(pid, spared, out);
 }
 
 size_t descendants_list(pid_t pid, pid_t **out)
 {
-    struct pids pids = {.items = NULL};
-    if (pid == getpid() && access("/proc/self/task", F_OK) < 0)
-        return children_asked(out);
-    bool known = add_children(pid, &pids);
-    for (size_t i = 0; known && i < pids.count; i++)
-        known = add_children(pids.items[i], &pids);
-    if (!known) {
-        free(pids.items);
-        return descendants_scan(pid, out);
-    }
-    *out = pids.items;
-    return pids.count;
+    return descendants_list_except(pid, NULL, out);
 }
 
 /* The parent in the text of /proc/PID/stat; the name in parentheses may hold anything. */
@@ -160,9 +172,10 @@ void descendants_table_destroy(struct descendants_table *table)
     free(table);
 }
 
-size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **out)
+static size_t below(const struct descendants_table *table, pid_t pid,
+                    const struct descendants_spared *spared, pid_t **out)
 {
-    struct pids found = {.items = NULL};
+    struct pids found = {.spared = spared};
     pid_t parent = pid;
     for (size_t next = 0;; next++) {
         for (size_t i = 0; i < table->all.count; i++) {
@@ -173,14 +186,23 @@ size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **
             break;
         parent = found.items[next];
     }
-    *out = found.items;
-    return found.count;
+    return take(&found, out);
+}
+
+size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **out)
+{
+    return below(table, pid, NULL, out);
+}
+
+static size_t scan(pid_t pid, const struct descendants_spared *spared, pid_t **out)
+{
+    struct descendants_table *table = descendants_table_read();
+    size_t count = below(table, pid, spared, out);
+    descendants_table_destroy(table);
+    return count;
 }
 
 size_t descendants_scan(pid_t pid, pid_t **out)
 {
-    struct descendants_table *table = descendants_table_read();
-    size_t count = descendants_in(table, pid, out);
-    descendants_table_destroy(table);
-    return count;
+    return scan(pid, NULL, out);
 }

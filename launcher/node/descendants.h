@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -18,6 +19,14 @@
  * below another process. That is enough for a subreaper: orphans become its children when their
  * parent ends. */
 size_t descendants_list(pid_t pid, pid_t **out);
+
+/* The same without the processes that `has` names, and without all that is below these: nothing is
+ * read of them. */
+struct descendants_spared {
+    bool (*has)(const void *context, pid_t pid);
+    const void *context;
+};
+size_t descendants_list_except(pid_t pid, const struct descendants_spared *spared, pid_t **out);
 
 /* The walk through /proc, whatever the kernel offers. */
 size_t descendants_scan(pid_t pid, pid_t **out);

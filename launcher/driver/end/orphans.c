@@ -18,51 +18,81 @@
 struct orphans {
     struct job *job;
     struct loop_timer *again;
+    int64_t swept_ms; /* the end of the last sweep; 0: there was none */
 };
 
-/* A live agent, or a program that keeps the connection to one. */
-static bool is_ours(const struct job *job, pid_t pid)
+/* An agent that was forked here, or a program that keeps the connection to one. */
+struct agent {
+    pid_t pid;
+    bool alive;
+};
+
+struct agents {
+    struct agent *items; /* by pid */
+    size_t count;
+    const struct helpers *helpers;
+};
+
+static int by_pid(const void *a, const void *b)
 {
-    for (int i = 0; i < job->node_count; i++) {
-        if (pid > 0 && job->nodes[i]->stream.pid == pid)
-            return node_link_alive(job->nodes[i]); /* also when it is one of the helpers */
-    }
-    return pid > 0 && helpers_has(job->helpers, pid);
+    const struct agent *first = a, *second = b;
+    return (first->pid > second->pid) - (first->pid < second->pid);
 }
 
-/* Kills every descendant except our agents, our helpers and their descendants. Returns how many
- * there were. */
+/* A dead agent is none of ours, even if it is one of the helpers. */
+static bool is_ours(const void *context, pid_t pid)
+{
+    const struct agents *agents = context;
+    const struct agent key = {.pid = pid}, *agent = NULL;
+    if (agents->count > 0)
+        agent = bsearch(&key, agents->items, agents->count, sizeof(key), by_pid);
+    return agent != NULL ? agent->alive : helpers_has(agents->helpers, pid);
+}
+
+static struct agents list_agents(const struct job *job)
+{
+    struct agents agents = {.helpers = job->helpers};
+    agents.items = mem_array((size_t)job->node_count, sizeof(*agents.items));
+    for (int i = 0; i < job->node_count; i++) {
+        const struct node_link *node = job->nodes[i];
+        if (node->stream.pid > 0)
+            agents.items[agents.count++] = (struct agent){node->stream.pid, node_link_alive(node)};
+    }
+    qsort(agents.items, agents.count, sizeof(*agents.items), by_pid);
+    return agents;
+}
+
+/* Kills every descendant except our agents, our helpers and their descendants. It reads nothing
+ * below these, so many live agents cost little. Returns how many it killed. */
 static size_t kill_orphans(const struct job *job)
 {
+    struct agents agents = list_agents(job);
+    const struct descendants_spared spared = {is_ours, &agents};
     AUTO_FREE pid_t *all = NULL;
-    size_t count = descendants_list(getpid(), &all);
-    size_t orphans = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (is_ours(job, all[i])) {
-            AUTO_FREE pid_t *spared = NULL;
-            size_t below = descendants_list(all[i], &spared);
-            for (size_t j = 0; j < below; j++) {
-                for (size_t k = i + 1; k < count; k++)
-                    all[k] = all[k] == spared[j] ? 0 : all[k];
-            }
-        } else if (all[i] > 0) {
-            kill(all[i], SIGKILL);
-            orphans++;
-        }
-    }
-    return orphans;
+    size_t count = descendants_list_except(getpid(), &spared, &all);
+    for (size_t i = 0; i < count; i++)
+        kill(all[i], SIGKILL);
+    free(agents.items);
+    return count;
 }
 
-static void sweep_again(void *context)
+static void sweep(void *context)
 {
-    orphans_sweep(context);
+    struct orphans *orphans = context;
+    const struct job *job = orphans->job;
+    reaper_collect(job->reaper);
+    size_t killed = kill_orphans(job);
+    log_debug(&job->log, "swept behind dead agents: killed %zu processes", killed);
+    orphans->swept_ms = clock_mono_ms();
+    if (killed > 0)
+        loop_timer_set(orphans->again, AGAIN_MS);
 }
 
 struct orphans *orphans_create(struct job *job)
 {
     struct orphans *orphans = mem_alloc(sizeof(*orphans));
     *orphans = (struct orphans){.job = job};
-    orphans->again = loop_timer_create(job->loop, sweep_again, orphans);
+    orphans->again = loop_timer_create(job->loop, sweep, orphans);
     return orphans;
 }
 
@@ -74,11 +104,13 @@ void orphans_destroy(struct orphans *orphans)
     free(orphans);
 }
 
+/* Hundreds of agents may die at once: one sweep serves all of those that have died meanwhile. */
 void orphans_sweep(struct orphans *orphans)
 {
-    reaper_collect(orphans->job->reaper);
-    if (kill_orphans(orphans->job) > 0)
-        loop_timer_set(orphans->again, AGAIN_MS);
+    if (loop_timer_is_set(orphans->again))
+        return;
+    bool just_swept = orphans->swept_ms != 0 && clock_mono_ms() - orphans->swept_ms < AGAIN_MS;
+    loop_timer_set(orphans->again, just_swept ? AGAIN_MS : 0);
 }
 
 /* Reaps children for at most that long; false: children remain. A SIGCHLD that comes now is

@@ -13,7 +13,8 @@ struct orphans;
 struct orphans *orphans_create(struct job *job);
 void orphans_destroy(struct orphans *orphans); /* accepts NULL */
 
-/* Kills until only live agents remain; continues from the loop. */
+/* Kills from the loop until only live agents remain, at most every 20 ms however often it is
+ * called. */
 void orphans_sweep(struct orphans *orphans);
 
 /* Without the loop, at the very end: kills and reaps all our descendants, for at most

@@ -66,16 +66,18 @@ static void grandchild(struct tree *tree, bool threaded)
     wait_for_the_end(tree);
 }
 
-static void child(struct tree *tree, bool with_children)
+static pid_t child(struct tree *tree, bool with_children)
 {
-    if (fork() != 0)
-        return;
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
     tell(tree);
     if (with_children) {
         grandchild(tree, false);
         grandchild(tree, true);
     }
     wait_for_the_end(tree);
+    return 0;
 }
 
 static size_t report(pid_t pid, size_t max, struct buf *out)
@@ -100,6 +102,36 @@ static void assert_same(const pid_t *expected, pid_t *found, size_t count, size_
         assert_int_equal(found[i], expected[i]);
 }
 
+struct asked {
+    pid_t spared;
+    size_t count;
+};
+
+static bool is_spared(const void *context, pid_t pid)
+{
+    struct asked *asked = (struct asked *)(uintptr_t)context;
+    asked->count++;
+    return pid == asked->spared;
+}
+
+/* Of a child with children of its own, and of one without: what is below a spared one is not even
+ * looked at. */
+static void expect_spared(pid_t with, pid_t without)
+{
+    pid_t *found = NULL;
+    struct asked asked = {.spared = with};
+    struct descendants_spared spared = {is_spared, &asked};
+    assert_int_equal(descendants_list_except(getpid(), &spared, &found), 1);
+    assert_int_equal(found[0], without);
+    assert_int_equal(asked.count, 2);
+    free(found);
+    asked = (struct asked){.spared = without};
+    assert_int_equal(descendants_list_except(getpid(), &spared, &found), 4);
+    assert_int_equal(found[0], with);
+    assert_int_equal(asked.count, 5);
+    free(found);
+}
+
 static void test_tree(void **state)
 {
     (void)state;
@@ -107,8 +139,7 @@ static void test_tree(void **state)
     pid_t expected[5], *found = NULL;
     assert_int_equal(pipe(tree.hold), 0);
     assert_int_equal(pipe(tree.tells), 0);
-    child(&tree, true);
-    child(&tree, false);
+    pid_t with = child(&tree, true), without = child(&tree, false);
     for (size_t i = 0; i < 5; i++)
         assert_int_equal(read(tree.tells[0], &expected[i], sizeof(pid_t)), sizeof(pid_t));
     qsort(expected, 5, sizeof(expected[0]), compare);
@@ -121,6 +152,8 @@ static void test_tree(void **state)
     count = descendants_scan(getpid(), &found);
     assert_same(expected, found, count, 5);
     free(found);
+
+    expect_spared(with, without);
 
     struct buf text AUTO_BUF = BUF_INIT(1 << 16);
     assert_int_equal(report(getpid(), 100, &text), 6);
