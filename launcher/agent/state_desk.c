@@ -10,6 +10,7 @@
 #include "stacks/native.h"
 
 #define ADVANCE_MS 3
+#define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
 
 /* A report whose stacks are being read. */
 struct pending {
@@ -109,7 +110,7 @@ void state_desk_ask(struct state_desk *desk, const struct crews *crews,
 {
     struct pending pending = {.round = round, .native = native};
     const struct unwind_module *module = native ? load_module(desk, &pending.remark) : NULL;
-    struct descendants_table *processes = descendants_table_read();
+    struct descendants_table *processes = descendants_table_read(ASKED_THREADS);
     crews_states(crews, lines, processes, &pending.states);
     pending.stacks = rank_stacks_create(pending.states.pids, pending.states.texts.count, processes,
                                         desk->held, module);

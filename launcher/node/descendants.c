@@ -41,18 +41,24 @@ static bool is_number(const char *name)
     return isdigit((unsigned char)name[0]) != 0;
 }
 
-/* The children of all threads of a process. false: this kernel has no such files. */
-static bool add_children(pid_t pid, struct pids *pids)
+/* The children of all threads of a process. false: this kernel has no such files, or more than
+ * `*threads` threads would have to be asked; those that were asked are taken off it. */
+static bool add_children(pid_t pid, struct pids *pids, size_t *threads)
 {
     char *folder AUTO_FREE = mem_printf("/proc/%d/task", (int)pid);
-    DIR *threads = opendir(folder);
-    if (threads == NULL)
+    DIR *tasks = opendir(folder);
+    if (tasks == NULL)
         return true; /* it has ended: no children either */
     bool known = true;
     struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
-    for (struct dirent *entry = readdir(threads); entry != NULL; entry = readdir(threads)) {
+    for (struct dirent *entry = readdir(tasks); known && entry != NULL; entry = readdir(tasks)) {
         if (!is_number(entry->d_name))
             continue;
+        if (*threads == 0) {
+            known = false;
+            break;
+        }
+        --*threads;
         char *path AUTO_FREE = mem_printf("%s/%s/children", folder, entry->d_name);
         buf_clear(&text);
         if (fd_read_file(path, &text, NULL) < 0) {
@@ -64,7 +70,7 @@ static bool add_children(pid_t pid, struct pids *pids)
         for (const char *at = buf_text(&text); is_number(at); at = *end == ' ' ? end + 1 : end)
             add(pids, (pid_t)strtol(at, &end, 10));
     }
-    closedir(threads);
+    closedir(tasks);
     return known;
 }
 
@@ -117,9 +123,10 @@ size_t descendants_list_except(pid_t pid, const struct descendants_spared *spare
         ask_for_our_children(&pids);
         return take(&pids, out);
     }
-    bool known = add_children(pid, &pids);
+    size_t threads = SIZE_MAX;
+    bool known = add_children(pid, &pids, &threads);
     for (size_t i = 0; known && i < pids.count; i++)
-        known = add_children(pids.items[i], &pids);
+        known = add_children(pids.items[i], &pids, &threads);
     if (known)
         return take(&pids, out);
     free(pids.items);
@@ -144,9 +151,31 @@ struct descendants_table {
     struct pids all, parents;
 };
 
-struct descendants_table *descendants_table_read(void)
+static void clear(struct descendants_table *table)
 {
-    struct descendants_table *table = mem_alloc(sizeof(*table));
+    free(table->all.items);
+    free(table->parents.items);
+    *table = (struct descendants_table){.all = {.items = NULL}};
+}
+
+/* Only what is below us. false: it cannot be known, or not for so little. */
+static bool read_below(struct descendants_table *table, size_t threads)
+{
+    pid_t parent = getpid();
+    bool known = add_children(parent, &table->all, &threads);
+    for (size_t next = 0; known; next++) {
+        while (table->parents.count < table->all.count)
+            add(&table->parents, parent);
+        if (next == table->all.count)
+            break;
+        parent = table->all.items[next];
+        known = add_children(parent, &table->all, &threads);
+    }
+    return known;
+}
+
+static void read_all(struct descendants_table *table)
+{
     DIR *folder = opendir("/proc");
     struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
     struct buf text AUTO_BUF = BUF_INIT(4096);
@@ -162,13 +191,21 @@ struct descendants_table *descendants_table_read(void)
     }
     if (folder != NULL)
         closedir(folder);
+}
+
+struct descendants_table *descendants_table_read(size_t threads)
+{
+    struct descendants_table *table = mem_alloc(sizeof(*table));
+    if (!read_below(table, threads)) {
+        clear(table);
+        read_all(table);
+    }
     return table;
 }
 
 void descendants_table_destroy(struct descendants_table *table)
 {
-    free(table->all.items);
-    free(table->parents.items);
+    clear(table);
     free(table);
 }
 
@@ -196,9 +233,10 @@ size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **
 
 static size_t scan(pid_t pid, const struct descendants_spared *spared, pid_t **out)
 {
-    struct descendants_table *table = descendants_table_read();
-    size_t count = below(table, pid, spared, out);
-    descendants_table_destroy(table);
+    struct descendants_table table = {.all = {.items = NULL}};
+    read_all(&table);
+    size_t count = below(&table, pid, spared, out);
+    clear(&table);
     return count;
 }
 

@@ -31,8 +31,10 @@ size_t descendants_list_except(pid_t pid, const struct descendants_spared *spare
 /* The walk through /proc, whatever the kernel offers. */
 size_t descendants_scan(pid_t pid, pid_t **out);
 
-/* One such walk for many questions: each thread of a worker costs nothing then. */
+/* One reading for many questions about what is below this process. It asks up to `threads` threads
+ * for their children. Where these are more, it walks through /proc: a thread costs nothing then,
+ * and every process of the machine some time and 8 bytes. */
 struct descendants_table;
-struct descendants_table *descendants_table_read(void);
+struct descendants_table *descendants_table_read(size_t threads);
 void descendants_table_destroy(struct descendants_table *table);
 size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **out);

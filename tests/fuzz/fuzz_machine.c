@@ -98,9 +98,11 @@ static void ask_processes(void)
 {
     struct buf out AUTO_BUF = BUF_INIT(4096);
     pid_t *pids = NULL;
-    struct descendants_table *table = descendants_table_read();
-    FUZZ_CHECK(proc_state_report(table, getpid(), 4, &out) <= 4);
-    descendants_table_destroy(table);
+    for (size_t threads = 0; threads <= 64; threads += 64) {
+        struct descendants_table *table = descendants_table_read(threads);
+        FUZZ_CHECK(proc_state_report(table, getpid(), 4, &out) <= 4);
+        descendants_table_destroy(table);
+    }
     FUZZ_CHECK(out.length <= 4096);
     FUZZ_CHECK(descendants_list(getpid(), &pids) <= DESCENDANTS_MAX);
     free(pids);

@@ -32,7 +32,7 @@ static void fill(const pid_t *pids, const struct unwind_module *module,
                  Hvdrun__StateReport *message)
 {
     struct held_readers *held = held_readers_create();
-    struct descendants_table *processes = descendants_table_read();
+    struct descendants_table *processes = descendants_table_read(1000);
     struct rank_stacks *stacks =
         rank_stacks_create(pids, message->n_seats, processes, held, module);
     while (!rank_stacks_advance(stacks))
@@ -181,7 +181,7 @@ static void test_given_up(void **state)
         skip();
     for (int i = 0; i < 20; i++) {
         struct held_readers *held = held_readers_create();
-        struct descendants_table *processes = descendants_table_read();
+        struct descendants_table *processes = descendants_table_read(1000);
         struct rank_stacks *stacks = rank_stacks_create(&pid, 1, processes, held, NULL);
         usleep((useconds_t)(i * 50));
         rank_stacks_destroy(stacks);
@@ -205,7 +205,7 @@ static void test_a_held_reader(void **state)
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
     message.seats = seats;
     message.n_seats = 1;
-    struct descendants_table *processes = descendants_table_read();
+    struct descendants_table *processes = descendants_table_read(1000);
     struct rank_stacks *stacks = rank_stacks_create(&pid, 1, processes, held, NULL);
     descendants_table_destroy(processes);
     while (!rank_stacks_advance(stacks)) /* at once: nobody waits for it */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -19,6 +20,8 @@
 #include "base/buf.h"
 #include "node/descendants.h"
 #include "node/proc_state.h"
+
+#define MANY 1000
 
 struct tree {
     int hold[2];  /* the test keeps [1]; a process ends when [0] is at its end */
@@ -82,7 +85,7 @@ static pid_t child(struct tree *tree, bool with_children)
 
 static size_t report(pid_t pid, size_t max, struct buf *out)
 {
-    struct descendants_table *table = descendants_table_read();
+    struct descendants_table *table = descendants_table_read(MANY);
     size_t count = proc_state_report(table, pid, max, out);
     descendants_table_destroy(table);
     return count;
@@ -100,6 +103,41 @@ static void assert_same(const pid_t *expected, pid_t *found, size_t count, size_
     qsort(found, count, sizeof(*found), compare);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(found[i], expected[i]);
+}
+
+static void expect_in(const struct descendants_table *table, const pid_t *expected, size_t wanted)
+{
+    pid_t *found = NULL;
+    size_t count = descendants_in(table, getpid(), &found);
+    assert_same(expected, found, count, wanted);
+    free(found);
+}
+
+/* The process above us stands for all others of the machine: they are in the table only when it
+ * could not be made without them. */
+static size_t beside_us(const struct descendants_table *table)
+{
+    pid_t *found = NULL;
+    size_t count = descendants_in(table, getppid(), &found);
+    free(found);
+    return count;
+}
+
+/* Seven threads are there: ours, and those of five processes, one of which has two. */
+static void expect_tables(const pid_t *expected, size_t wanted)
+{
+    char children[64];
+    snprintf(children, sizeof(children), "/proc/self/task/%d/children", (int)getpid());
+    bool listed = access(children, F_OK) == 0;
+    for (size_t threads = 0; threads <= 8; threads++) {
+        struct descendants_table *table = descendants_table_read(threads);
+        expect_in(table, expected, wanted);
+        if (listed && threads >= 7)
+            assert_int_equal(beside_us(table), 0);
+        else
+            assert_true(beside_us(table) > wanted);
+        descendants_table_destroy(table);
+    }
 }
 
 struct asked {
@@ -154,6 +192,7 @@ static void test_tree(void **state)
     free(found);
 
     expect_spared(with, without);
+    expect_tables(expected, 5);
 
     struct buf text AUTO_BUF = BUF_INIT(1 << 16);
     assert_int_equal(report(getpid(), 100, &text), 6);

@@ -33,7 +33,7 @@ static void test_own_process(void **state)
 {
     (void)state;
     struct buf text AUTO_BUF = BUF_INIT(1 << 16);
-    struct descendants_table *table = descendants_table_read();
+    struct descendants_table *table = descendants_table_read(1000);
     assert_int_equal(proc_state_report(table, getpid(), 1, &text), 1);
     descendants_table_destroy(table);
     char *begin AUTO_FREE = mem_printf("  pid %d (", (int)getpid());
