@@ -5,12 +5,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "pmix/pmix_module.h"
+
+#define LARGE_JOB 100 /* ranks; of a smaller one there is less to give back than it would cost */
 
 struct pmix_server {
     const struct pmix_module *module;
@@ -125,9 +128,15 @@ void pmix_server_dispatch(struct pmix_server *server)
     server->module->dispatch(server->inner);
 }
 
+/* While PMIx copies what it is told of each rank, both copies are there: about 9 KiB for a rank, of
+ * which it keeps a third. The rest goes back to the system. Otherwise it could stay ours until the
+ * end, in each of many agents on one machine. */
 int pmix_server_job(struct pmix_server *server, const struct pmix_job *job, struct error *err)
 {
-    return server->module->job(server->inner, job, err);
+    int result = server->module->job(server->inner, job, err);
+    if (job->size >= LARGE_JOB)
+        malloc_trim(0);
+    return result;
 }
 
 void pmix_server_job_end(struct pmix_server *server)

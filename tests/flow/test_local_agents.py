@@ -2,6 +2,7 @@
 """--transport local: simulated hosts, which are real agents on this machine under invented names."""
 
 import os
+import re
 import signal
 
 from rig import Flow, main, plain, sanitized, state, wait_until, worker
@@ -66,6 +67,24 @@ class LocalAgents(Flow):
         result = self.run_job("-H", f"n[1-{hosts}]:2", "--transport", "local", worker("hello"), timeout=120)
         self.expect(result, 0)
         self.expect_lines(result, [f"[{r}]<stdout>:hello from rank {r} of {2 * hosts}" for r in range(2 * hosts)])
+
+    def anonymous_kib(self, hosts, ranks):
+        """Of the largest agent, once all ranks run."""
+        gate, let_go = self.box.gate(f"gate-{hosts}")
+        job = self.start("-H", f"n[1-{hosts}]:{ranks // hosts}", "--transport", "local", "--mpi=pmix", "--start-timeout", "120",
+                         worker("hang"), "--until", gate)
+        job.wait_output("ready", count=ranks, timeout=120)
+        found = [re.search(rb"RssAnon:\s+(\d+) kB", agent.read("status")) for agent in job.agents()]
+        let_go()
+        self.expect(job.wait(120), 0)
+        self.assertEqual(len(found), hosts)
+        return max(int(match.group(1)) for match in found)
+
+    @plain
+    def test_agents_give_back_what_pmix_needed_to_start(self):
+        hosts, ranks = 100, 200
+        each = (self.anonymous_kib(hosts, ranks) - self.anonymous_kib(1, 2)) / (ranks - 2)
+        self.assertLess(each, 6, "KiB in each agent for each rank of the job: PMIx keeps 3, and starts with 9 to 10")
 
     def test_failure_on_one_host_ends_all(self):
         result = self.run_job("-H", "a:2,b:2,c:2", "--transport", "local", worker("exit_with"), "--say", "no", "3:3")
