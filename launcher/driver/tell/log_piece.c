@@ -49,8 +49,8 @@ bool log_head_parse(const char *bytes, size_t length, struct log_head *out)
     int64_t wall_ms = take_number(&at, end, MS_MAX);
     if (wall_ms < 0 || !take(&at, end, ' '))
         return false;
-    int64_t rank = take(&at, end, '-') ? RECENT_LAUNCHER : take_number(&at, end, INT32_MAX);
-    bool is_launcher = at > bytes && at[-1] == '-';
+    bool is_launcher = take(&at, end, '-');
+    int64_t rank = is_launcher ? RECENT_LAUNCHER : take_number(&at, end, INT32_MAX);
     if ((rank < 0 && !is_launcher) || !take(&at, end, ' ') || at == end)
         return false;
     char stream = *at++;

@@ -99,6 +99,8 @@ static void test_seconds(void **state)
     assert_true(left > 5.99 && left < 6.01);
     assert_true(progress_report_eta_s(&told, 50000000000) <= 0);
     assert_true(progress_report_eta_s(&told, 50000000000) >= 0);
+    told.progress.eta_s = 0;
+    assert_true(progress_report_eta_s(&told, 5000000000) >= 0); /* it is about to end */
 }
 
 static void test_as_json(void **state)
