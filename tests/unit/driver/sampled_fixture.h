@@ -42,8 +42,12 @@ static inline int sampled_end(void **state)
     struct sampled *sampled = *state;
     sampler_destroy(sampled->sampler);
     recent_destroy(sampled->f->job.recent);
-    fd_close(&sampled->agents[0]);
-    fd_close(&sampled->agents[1]);
+    for (int i = 0; i < 2; i++) {
+        link_destroy(sampled->f->job.nodes[i]->link);
+        sampled->f->job.nodes[i]->link = NULL;
+        fd_close(&sampled->agents[i]);
+    }
+    run_turns(sampled->f->job.loop, 1);
     *state = sampled->f;
     return teardown(state);
 }
