@@ -131,7 +131,7 @@ class Logs(Detach):
         job = self.start("-np", 1, worker("hang"), "--until", gate)
         job.wait_output("ready")
         wait_until(lambda: glob.glob(os.path.join(self.folder(), "*.log")), "the log")
-        self.assertRegex(self.ask("logs").stdout, r"\[0\]<stdout>:ready \d+\n")
+        wait_until(lambda: re.search(r"\[0\]<stdout>:ready \d+\n", self.ask("logs").stdout), "the line in the log")
         let_go()
         self.expect(job.wait(), 0)
 
