@@ -180,13 +180,6 @@ static void answer_ready(void *context, int what)
         tell(sampler);
 }
 
-static void close_pair(int (*ends)[2])
-{
-    fd_close(&(*ends)[0]);
-    fd_close(&(*ends)[1]);
-}
-#define AUTO_FD_PAIR __attribute__((cleanup(close_pair)))
-
 static int start(struct gpu_sampler *sampler)
 {
     int ask[2] AUTO_FD_PAIR = {-1, -1}, answer[2] AUTO_FD_PAIR = {-1, -1};

@@ -14,37 +14,35 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/stderr_lines.h"
+#include "io/stderr_pipe.h"
 
 #define DRAIN_MS 500 /* reading on after the exit, while another process holds the pipe */
 #define READ_BYTES ((size_t)16384)
-
-enum { OUT, ERRORS, PIPES };
 
 struct program {
     struct helpers *helpers;
     const struct log *log;
     char *name;
     struct loop_timer *timer; /* the time limit, or the end of the drain */
-    struct loop_fd *ready[PIPES];
-    int fds[PIPES]; /* -1: at end of file */
-    pid_t pid;      /* 0: it has exited, or was never started */
-    bool exited;    /* and wait_status says how */
+    struct loop_fd *readable; /* its stdout */
+    int out_fd;               /* -1: at end of file */
+    struct stderr_pipe errors;
+    pid_t pid;   /* 0: it has exited, or was never started */
+    bool exited; /* and wait_status says how */
     int wait_status;
     bool drops_excess;
     int64_t time_max_ms;
     struct buf text;
-    struct stderr_lines lines; /* of stderr */
-    char *why;                 /* the failure that is known before the exit; NULL */
+    char *why; /* the failure that is known before the exit; NULL */
     void (*done)(void *context, const struct program_result *result);
     void *context;
 };
 
-static void close_pipe(struct program *program, int which)
+static void close_output(struct program *program)
 {
-    loop_fd_destroy(program->ready[which]);
-    program->ready[which] = NULL;
-    fd_close(&program->fds[which]);
+    loop_fd_destroy(program->readable);
+    program->readable = NULL;
+    fd_close(&program->out_fd);
 }
 
 void program_cancel(struct program *program)
@@ -55,8 +53,8 @@ void program_cancel(struct program *program)
         kill(-program->pid, SIGKILL);
         helpers_let_go(program->helpers, program->pid);
     }
-    for (int i = 0; i < PIPES; i++)
-        close_pipe(program, i);
+    close_output(program);
+    stderr_pipe_close(&program->errors);
     loop_timer_destroy(program->timer);
     buf_destroy(&program->text);
     free(program->name);
@@ -87,7 +85,7 @@ static int exit_signal(const struct program *program)
 static char *describe_exit(const struct program *program)
 {
     int status = exit_status(program), signal = exit_signal(program);
-    const char *last = program->lines.last, *colon = last[0] != '\0' ? ": " : "";
+    const char *last = program->errors.lines.last, *colon = last[0] != '\0' ? ": " : "";
     if (signal != 0)
         return mem_printf("%s was killed by signal %d (%s)%s%s", program->name, signal,
                           strsignal(signal), colon, last);
@@ -99,9 +97,9 @@ static char *describe_exit(const struct program *program)
 /* The program is freed before `done` comes: its owner may destroy what it borrows. */
 static void finish(struct program *program)
 {
-    stderr_lines_end(&program->lines, log_line, program);
+    stderr_lines_end(&program->errors.lines, log_line, program);
     char *why AUTO_FREE = program->why != NULL ? mem_strdup(program->why) : describe_exit(program);
-    struct stderr_lines lines = program->lines;
+    struct stderr_lines lines = program->errors.lines;
     struct buf text AUTO_BUF = program->text;
     buf_init(&program->text, 0);
     const struct program_result result = {.why = why,
@@ -116,9 +114,10 @@ static void finish(struct program *program)
     done(context, &result);
 }
 
-static void check_over(struct program *program)
+static void check_over(void *context)
 {
-    if (program->pid == 0 && program->fds[OUT] < 0 && program->fds[ERRORS] < 0)
+    struct program *program = context;
+    if (program->pid == 0 && program->out_fd < 0 && program->errors.fd < 0)
         finish(program);
 }
 
@@ -136,7 +135,7 @@ static void exited(void *context, int wait_status)
 static void time_over(void *context)
 {
     struct program *program = context;
-    const char *last = program->lines.last;
+    const char *last = program->errors.lines.last;
     if (program->pid > 0 && program->why == NULL)
         program->why = mem_printf("%s did not end within %.3g s and was killed%s%s", program->name,
                                   (double)program->time_max_ms / 1000,
@@ -157,50 +156,20 @@ static bool take_output(struct program *program, const char *bytes, size_t lengt
     return false;
 }
 
-static void read_pipe(struct program *program, int which)
+static void readable(void *context, int what)
 {
+    struct program *program = context;
     char bytes[READ_BYTES];
-    ssize_t got = fd_read(program->fds[which], bytes, sizeof(bytes));
+    (void)what;
+    ssize_t got = fd_read(program->out_fd, bytes, sizeof(bytes));
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return;
     if (got <= 0) {
-        close_pipe(program, which);
+        close_output(program);
         check_over(program);
-        return;
-    }
-    if (which == ERRORS)
-        stderr_lines_feed(&program->lines, bytes, (size_t)got, log_line, program);
-    else if (!take_output(program, bytes, (size_t)got))
+    } else if (!take_output(program, bytes, (size_t)got)) {
         finish(program);
-}
-
-static void out_ready(void *context, int what)
-{
-    (void)what;
-    read_pipe(context, OUT);
-}
-
-static void errors_ready(void *context, int what)
-{
-    (void)what;
-    read_pipe(context, ERRORS);
-}
-
-static void close_pair(int (*ends)[2])
-{
-    fd_close(&(*ends)[0]);
-    fd_close(&(*ends)[1]);
-}
-#define AUTO_FD_PAIR __attribute__((cleanup(close_pair)))
-
-static void watch(struct program *program, struct loop *loop, int which, int *fd)
-{
-    program->fds[which] = *fd;
-    *fd = -1;
-    fd_nonblock(program->fds[which]);
-    program->ready[which] =
-        loop_fd_create(loop, program->fds[which], which == OUT ? out_ready : errors_ready, program);
-    loop_fd_watch(program->ready[which], LOOP_READ);
+    }
 }
 
 /* A file in memory: the program may read all of it at any time, and nobody has to feed it. */
@@ -224,22 +193,26 @@ static int spawn(struct program *program, const struct program_spec *spec, struc
                                : child_find(spec->argv[0], getenv("PATH"), NULL, err);
     if (path == NULL)
         return -1;
-    int out[2] AUTO_FD_PAIR = {-1, -1}, errors[2] AUTO_FD_PAIR = {-1, -1};
+    int out[2] AUTO_FD_PAIR = {-1, -1};
     int in_fd AUTO_FD = open_input(spec);
-    if (in_fd < 0 || fd_pipe(out) < 0 || fd_pipe(errors) < 0)
+    int errors_fd AUTO_FD =
+        stderr_pipe_open(&program->errors, spec->loop, log_line, check_over, program);
+    if (in_fd < 0 || errors_fd < 0 || fd_pipe(out) < 0 || fd_nonblock(out[0]) < 0)
         return error_errno(err, errno, "cannot start %s", program->name);
     const struct child_spec child = {.path = path,
                                      .argv = spec->argv,
                                      .envp = spec->envp,
-                                     .fds = {in_fd, out[1], errors[1]},
+                                     .fds = {in_fd, out[1], errors_fd},
                                      .keep_fd = -1,
                                      .script_shell = _PATH_BSHELL};
     pid_t pid = helpers_start(program->helpers, &child, exited, program, err);
     if (pid < 0)
         return -1;
     program->pid = pid;
-    watch(program, spec->loop, OUT, &out[0]);
-    watch(program, spec->loop, ERRORS, &errors[0]);
+    program->out_fd = out[0];
+    out[0] = -1;
+    program->readable = loop_fd_create(spec->loop, program->out_fd, readable, program);
+    loop_fd_watch(program->readable, LOOP_READ);
     return 0;
 }
 
@@ -251,7 +224,8 @@ struct program *program_start(const struct program_spec *spec,
     *program = (struct program){.helpers = spec->helpers,
                                 .log = spec->log,
                                 .name = mem_strdup(spec->name != NULL ? spec->name : spec->argv[0]),
-                                .fds = {-1, -1},
+                                .out_fd = -1,
+                                .errors = STDERR_PIPE_INIT,
                                 .drops_excess = spec->drops_excess,
                                 .time_max_ms = spec->time_max_ms,
                                 .done = done,
@@ -260,8 +234,10 @@ struct program *program_start(const struct program_spec *spec,
     program->timer = loop_timer_create(spec->loop, time_over, program);
     struct error err = ERROR_INIT;
     bool started = spawn(program, spec, &err) == 0;
-    if (!started)
+    if (!started) {
         program->why = mem_strdup(err.text);
+        stderr_pipe_close(&program->errors);
+    }
     loop_timer_set(program->timer, started ? spec->time_max_ms : 0);
     return program;
 }

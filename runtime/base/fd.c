@@ -23,6 +23,12 @@ void fd_close_at(int *fd)
     fd_close(fd);
 }
 
+void fd_close_pair(int (*ends)[2])
+{
+    fd_close(&(*ends)[0]);
+    fd_close(&(*ends)[1]);
+}
+
 int fd_open(const char *path, int flags, mode_t mode)
 {
     int fd;

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/stderr_lines.h"
+#include "io/stderr_pipe.h"
 #include "model/exit/status_text.h"
 #include "transport/boot/boot.h"
 #include "transport/boot/login_end.h"
@@ -19,7 +19,6 @@
 
 #define LAST_WORDS_MS 1000
 #define COMPLAINTS_MAX ((size_t)8192) /* of stderr, kept for the failure's message */
-#define STDERR_CHUNK 4096
 
 struct exec_call {
     struct exec_command command;
@@ -29,10 +28,9 @@ struct exec_call {
     void (*over)(void *entry);
     void *entry;
     struct boot *boot;
-    int fd, err_fd;
-    struct loop_fd *err_watch;
+    int fd;
     struct loop_timer *last_words;
-    struct stderr_lines lines;
+    struct stderr_pipe errors;
     struct buf complaints;
     char *program; /* argv[0] */
     pid_t pid;
@@ -67,7 +65,7 @@ static char *describe_end(const struct exec_call *call)
 static void explain_command(struct exec_call *call)
 {
     struct exec_complaint complaint;
-    const char *last = call->lines.last;
+    const char *last = call->errors.lines.last;
     const char *said = last[0] != '\0' ? last : boot_noise(call->boot);
     char *end AUTO_FREE = describe_end(call);
     char *why AUTO_FREE = NULL;
@@ -100,7 +98,7 @@ static void explain(struct exec_call *call)
         explain_command(call);
         return;
     }
-    const char *last = call->lines.last;
+    const char *last = call->errors.lines.last;
     bool new_words = last[0] != '\0' && strstr(call->why, last) == NULL;
     char *why AUTO_FREE = mem_printf("%s%s%s%s", call->why, new_words ? " (" : "",
                                      new_words ? last : "", new_words ? ")" : "");
@@ -110,7 +108,7 @@ static void explain(struct exec_call *call)
 static void last_words_over(void *context)
 {
     struct exec_call *call = context;
-    stderr_lines_end(&call->lines, NULL, NULL);
+    stderr_lines_end(&call->errors.lines, NULL, NULL);
     explain(call);
 }
 
@@ -120,9 +118,10 @@ static bool is_waiting(const struct exec_call *call)
 }
 
 /* The command has ended and its stderr too: nothing more will come. */
-static void check_last_words(struct exec_call *call)
+static void check_last_words(void *context)
 {
-    if (is_waiting(call) && call->exited && call->err_fd < 0)
+    struct exec_call *call = context;
+    if (is_waiting(call) && call->exited && call->errors.fd < 0)
         loop_timer_set(call->last_words, 0);
 }
 
@@ -131,35 +130,9 @@ static void check_last_words(struct exec_call *call)
 static void tell(void *context, const char *line)
 {
     struct exec_call *call = context;
-    if (!call->is_up && call->complaints.length + strlen(line) + 1 < COMPLAINTS_MAX) {
-        buf_puts(&call->complaints, line);
-        buf_putc(&call->complaints, '\n');
-    }
+    if (!call->is_up) /* a line for which there is no room is left out */
+        buf_printf(&call->complaints, "%s\n", line);
     call->events->note(call->events_context, call->is_up ? LOG_WARNING : LOG_INFO, line);
-}
-
-static void close_stderr(struct exec_call *call)
-{
-    loop_fd_destroy(call->err_watch);
-    call->err_watch = NULL;
-    fd_close(&call->err_fd);
-}
-
-static void stderr_ready(void *context, int what)
-{
-    struct exec_call *call = context;
-    char bytes[STDERR_CHUNK];
-    (void)what;
-    ssize_t got = fd_read(call->err_fd, bytes, sizeof(bytes));
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        return;
-    if (got > 0) {
-        stderr_lines_feed(&call->lines, bytes, (size_t)got, tell, call);
-        return;
-    }
-    stderr_lines_end(&call->lines, tell, call);
-    close_stderr(call);
-    check_last_words(call);
 }
 
 /* Boot */
@@ -210,38 +183,32 @@ static void exited(void *context, int wait_status)
     if (!call->is_up || (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
         return;
     char *end AUTO_FREE = describe_end(call);
-    const char *last = call->lines.last;
+    const char *last = call->errors.lines.last;
     char *why AUTO_FREE = mem_printf("%s%s%s", end, last[0] != '\0' ? ": " : "", last);
     call->events->lost(call->events_context, why);
 }
 
-/* Starts it with our end of a socket as its stdin and stdout, and of a pipe as its stderr. */
+/* Starts it with an end of a socket as its stdin and stdout, and of a pipe as its stderr. */
 static int start_command(struct exec_call *call, const struct strv *argv, struct error *err)
 {
     char *path AUTO_FREE = child_find(argv->items[0], getenv("PATH"), NULL, err);
-    int stream[2] = {-1, -1}, errors[2] = {-1, -1};
+    int stream[2] AUTO_FD_PAIR = {-1, -1};
     if (path == NULL)
         return -1;
-    if (fd_socketpair(stream) < 0 || fd_pipe(errors) < 0 || fd_nonblock(errors[0]) < 0) {
-        error_errno(err, errno, "cannot create the streams for %s", argv->items[0]);
-        call->pid = -1;
-    } else {
-        struct child_spec spec = {.path = path,
-                                  .argv = strv_items(argv),
-                                  .fds = {stream[1], stream[1], errors[1]},
-                                  .keep_fd = -1};
-        call->pid = helpers_start(call->command.room->helpers, &spec, exited, call, err);
-    }
-    fd_close(&stream[1]);
-    fd_close(&errors[1]);
-    call->fd = stream[0];
-    call->err_fd = errors[0];
-    if (call->pid < 0) {
-        call->pid = 0;
+    int errors_fd AUTO_FD =
+        stderr_pipe_open(&call->errors, call->command.room->loop, tell, check_last_words, call);
+    if (errors_fd < 0 || fd_socketpair(stream) < 0)
+        return error_errno(err, errno, "cannot create the streams for %s", argv->items[0]);
+    struct child_spec spec = {.path = path,
+                              .argv = strv_items(argv),
+                              .fds = {stream[1], stream[1], errors_fd},
+                              .keep_fd = -1};
+    pid_t pid = helpers_start(call->command.room->helpers, &spec, exited, call, err);
+    if (pid < 0)
         return -1;
-    }
-    call->err_watch = loop_fd_create(call->command.room->loop, call->err_fd, stderr_ready, call);
-    loop_fd_watch(call->err_watch, LOOP_READ);
+    call->pid = pid;
+    call->fd = stream[0];
+    stream[0] = -1;
     return 0;
 }
 
@@ -292,7 +259,7 @@ struct exec_call *exec_call_create(const struct exec_command *command,
                                .over = over,
                                .entry = entry,
                                .fd = -1,
-                               .err_fd = -1,
+                               .errors = STDERR_PIPE_INIT,
                                .complaints = BUF_INIT(COMPLAINTS_MAX)};
     call->last_words = loop_timer_create(command->room->loop, last_words_over, call);
     return call;
@@ -304,7 +271,7 @@ void exec_call_destroy(struct exec_call *call)
         return;
     boot_destroy(call->boot);
     loop_timer_destroy(call->last_words);
-    close_stderr(call);
+    stderr_pipe_close(&call->errors);
     fd_close(&call->fd);
     if (call->pid > 0 && !call->exited)
         helpers_let_go(call->command.room->helpers, call->pid);

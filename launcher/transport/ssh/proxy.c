@@ -11,16 +11,15 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "io/stderr_lines.h"
+#include "io/stderr_pipe.h"
 
 #define COMMAND_MAX 8192
 
 struct ssh_proxy {
     struct helpers *helpers;
-    struct loop_fd *watch;
-    int fd, error_fd;
+    int fd;
     pid_t pid; /* 0: it has ended */
-    struct stderr_lines lines;
+    struct stderr_pipe errors;
 };
 
 /* The last hop of "a,user@b:22,[c]:2222" is the one that ssh goes to; those before it are
@@ -108,53 +107,37 @@ static void exited(void *context, int wait_status)
     proxy->pid = 0;
 }
 
-static void stderr_ready(void *context, int what)
-{
-    (void)what;
-    struct ssh_proxy *proxy = context;
-    char bytes[4096];
-    ssize_t got = fd_read(proxy->error_fd, bytes, sizeof(bytes));
-    if (got > 0)
-        stderr_lines_feed(&proxy->lines, bytes, (size_t)got, NULL, NULL);
-    else if (got == 0 || errno != EAGAIN)
-        loop_fd_watch(proxy->watch, 0);
-}
-
 struct ssh_proxy *ssh_proxy_start(struct loop *loop, struct helpers *helpers, char *const *argv,
                                   struct error *err)
 {
     char *path AUTO_FREE = child_find(argv[0], getenv("PATH"), NULL, err);
     if (path == NULL)
         return NULL;
-    int ends[2] = {-1, -1}, errors[2] = {-1, -1};
-    if (fd_socketpair(ends) < 0 || fd_pipe(errors) < 0) {
+    int ends[2] AUTO_FD_PAIR = {-1, -1};
+    struct ssh_proxy *proxy = mem_alloc(sizeof(*proxy));
+    *proxy = (struct ssh_proxy){.helpers = helpers, .fd = -1, .errors = STDERR_PIPE_INIT};
+    int errors_fd AUTO_FD = stderr_pipe_open(&proxy->errors, loop, NULL, NULL, NULL);
+    if (errors_fd < 0 || fd_socketpair(ends) < 0 || fd_nonblock(ends[0]) < 0) {
         error_errno(err, errno, "cannot create the link to the proxy command");
-        fd_close(&ends[0]);
-        fd_close(&ends[1]);
+        ssh_proxy_destroy(proxy);
         return NULL;
     }
     sigset_t mask;
     sigemptyset(&mask);
     const struct child_spec spec = {.path = path,
                                     .argv = argv,
-                                    .fds = {ends[1], ends[1], errors[1]},
+                                    .fds = {ends[1], ends[1], errors_fd},
                                     .keep_fd = -1,
                                     .die_with_parent = true,
                                     .mask = &mask};
-    struct ssh_proxy *proxy = mem_alloc(sizeof(*proxy));
-    *proxy = (struct ssh_proxy){.helpers = helpers, .fd = ends[0], .error_fd = errors[0]};
     pid_t pid = helpers_start(helpers, &spec, exited, proxy, err);
-    fd_close(&ends[1]);
-    fd_close(&errors[1]);
-    proxy->pid = pid < 0 ? 0 : pid;
     if (pid < 0) {
         ssh_proxy_destroy(proxy);
         return NULL;
     }
-    fd_nonblock(proxy->fd);
-    fd_nonblock(proxy->error_fd);
-    proxy->watch = loop_fd_create(loop, proxy->error_fd, stderr_ready, proxy);
-    loop_fd_watch(proxy->watch, LOOP_READ);
+    proxy->pid = pid;
+    proxy->fd = ends[0];
+    ends[0] = -1;
     return proxy;
 }
 
@@ -164,9 +147,8 @@ void ssh_proxy_destroy(struct ssh_proxy *proxy)
         return;
     if (proxy->pid > 0)
         helpers_let_go(proxy->helpers, proxy->pid);
-    loop_fd_destroy(proxy->watch);
+    stderr_pipe_close(&proxy->errors);
     fd_close(&proxy->fd);
-    fd_close(&proxy->error_fd);
     free(proxy);
 }
 
@@ -177,9 +159,9 @@ int ssh_proxy_fd(const struct ssh_proxy *proxy)
 
 const char *ssh_proxy_last_line(struct ssh_proxy *proxy)
 {
-    stderr_ready(proxy, LOOP_READ); /* what it said last may still lie in the pipe */
-    stderr_lines_end(&proxy->lines, NULL, NULL);
-    return proxy->lines.last;
+    stderr_pipe_read(&proxy->errors); /* what it said last may still lie in the pipe */
+    stderr_lines_end(&proxy->errors.lines, NULL, NULL);
+    return proxy->errors.lines.last;
 }
 
 bool ssh_proxy_was_cut(struct ssh_proxy *proxy)
