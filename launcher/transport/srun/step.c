@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/srun/step.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/stderr_lines.h"
-#include "transport/srun/command.h"
 #include "transport/srun/complaint.h"
+#include "transport/srun/process.h"
 
 #define LAST_WORDS_MS 1000 /* of srun, until the end of its stderr */
 #define FATE_MS 300        /* the cause may come after the news */
-#define COMPLAINTS_MAX ((size_t)8192)
-#define STDERR_CHUNK 4096
 
 enum step_phase { RUNNING, LINGERING, ASKED, GONE };
 
@@ -31,13 +25,9 @@ struct srun_step {
     enum step_phase phase;
     bool had_agents;
     bool was_cut; /* an agent that was still connected was hung up on: it may be out of reach */
-    pid_t pid;    /* 0: it was never started */
-    int wait_status, err_fd;
-    struct loop_fd *err_watch;
-    struct loop_timer *timer; /* RUNNING: for agents to come; later: for its end */
+    struct srun_process *srun; /* NULL: it could not be started */
+    struct loop_timer *timer;  /* RUNNING: for agents to come; later: for its end */
     struct loop_timer *last_words;
-    struct stderr_lines lines;
-    struct buf complaints;
     bool told_over;
 };
 
@@ -63,7 +53,8 @@ static void fail(struct srun_step *step, struct srun_call *call, enum transport_
                  const char *otherwise)
 {
     char line[STDERR_LINE_MAX + 1];
-    const char *known = srun_complaint_find(buf_text(&step->complaints), line, sizeof(line));
+    const char *said = step->srun == NULL ? "" : srun_process_said(step->srun);
+    const char *known = srun_complaint_find(said, line, sizeof(line));
     char *text AUTO_FREE = known == NULL ? NULL : mem_printf("%s (%s)", known, line);
     srun_call_fail(call, stage, text == NULL ? otherwise : text);
 }
@@ -124,13 +115,6 @@ static void check_over(struct srun_step *step)
     loop_timer_set(step->timer, 0);
 }
 
-static void close_stderr(struct srun_step *step)
-{
-    loop_fd_destroy(step->err_watch);
-    step->err_watch = NULL;
-    fd_close(&step->err_fd);
-}
-
 static void timer_fire(void *context)
 {
     struct srun_step *step = context;
@@ -146,26 +130,16 @@ static void timer_fire(void *context)
     }
     case LINGERING:
         step->phase = ASKED;
-        kill(-step->pid, SIGTERM); /* a helper leads a group of its own */
+        srun_process_ask(step->srun);
         loop_timer_set(step->timer, SRUN_PATIENCE_MS);
         return;
     case ASKED:
-        helpers_let_go(step->config->settings->room->helpers, step->pid);
-        close_stderr(step);
+        srun_process_let_go(step->srun);
         step->phase = GONE;
         break;
     case GONE: break;
     }
     step->config->over(step->config->context, step);
-}
-
-/* "srun was killed by signal 9 (Killed)" */
-static char *describe_end(const struct srun_step *step)
-{
-    if (WIFSIGNALED(step->wait_status))
-        return mem_printf("srun was killed by signal %d (%s)", WTERMSIG(step->wait_status),
-                          strsignal(WTERMSIG(step->wait_status)));
-    return mem_printf("srun ended with exit status %d", WEXITSTATUS(step->wait_status));
 }
 
 static struct srun_call *find_doomed(const struct srun_step *step)
@@ -188,23 +162,22 @@ static void last_words_over(void *context)
     }
     if (step->phase != GONE)
         return;
-    char *end AUTO_FREE = describe_end(step);
-    const char *last = step->lines.last;
+    char *end AUTO_FREE = srun_process_end(step->srun);
+    const char *last = srun_process_last_line(step->srun);
     char *otherwise AUTO_FREE =
         mem_printf("%s before the agent dialled back%s%s%s", end, last[0] == '\0' ? "" : " (", last,
                    last[0] == '\0' ? "" : ")");
-    close_stderr(step);
+    srun_process_ignore(step->srun);
     fail_all(step, STAGE_START, otherwise);
 }
 
-static void exited(void *context, int wait_status)
+static void srun_exited(void *context, int wait_status)
 {
     struct srun_step *step = context;
-    step->wait_status = wait_status;
     step->phase = GONE;
     loop_timer_clear(step->timer);
     if (wait_status != 0) {
-        char *end AUTO_FREE = describe_end(step);
+        char *end AUTO_FREE = srun_process_end(step->srun);
         char *why AUTO_FREE = mem_printf("%s, and Slurm ends the agents with it", end);
         if (WIFSIGNALED(wait_status))
             drop_all(step, why);
@@ -212,9 +185,9 @@ static void exited(void *context, int wait_status)
             explain_all(step, why);
     }
     if (find(step, SRUN_STARTING, NULL) != NULL)
-        loop_timer_set(step->last_words, step->err_fd < 0 ? 0 : LAST_WORDS_MS);
+        loop_timer_set(step->last_words, srun_process_is_silent(step->srun) ? 0 : LAST_WORDS_MS);
     else
-        close_stderr(step);
+        srun_process_ignore(step->srun);
     check_over(step);
 }
 
@@ -241,15 +214,11 @@ static void tell_node(struct srun_step *step, const char *host, const char *line
     }
 }
 
-static void tell_line(void *context, const char *line)
+static void srun_said(void *context, const char *line)
 {
     struct srun_step *step = context;
     const struct srun_settings *settings = step->config->settings;
     AUTO_STRV struct strv nodes = STRV_INIT;
-    if (step->complaints.length + strlen(line) + 1 < COMPLAINTS_MAX) {
-        buf_puts(&step->complaints, line);
-        buf_putc(&step->complaints, '\n');
-    }
     bool is_news = step->phase == RUNNING && step->had_agents;
     settings->note(settings->context, is_news ? LOG_WARNING : LOG_INFO, line);
     const char *said = srun_complaint_about(line, &nodes);
@@ -261,20 +230,9 @@ static void tell_line(void *context, const char *line)
     }
 }
 
-static void stderr_ready(void *context, int what)
+static void srun_silent(void *context)
 {
     struct srun_step *step = context;
-    char bytes[STDERR_CHUNK];
-    (void)what;
-    ssize_t got = fd_read(step->err_fd, bytes, sizeof(bytes));
-    if (got < 0 && errno == EAGAIN)
-        return;
-    if (got > 0) {
-        stderr_lines_feed(&step->lines, bytes, (size_t)got, tell_line, step);
-        return;
-    }
-    stderr_lines_end(&step->lines, tell_line, step);
-    close_stderr(step);
     if (step->phase == GONE && loop_timer_is_set(step->last_words))
         loop_timer_set(step->last_words, 0);
 }
@@ -311,64 +269,20 @@ static void agent_failed(void *context, const char *why)
 
 /* The start of the step */
 
-static void fill_argv(const struct srun_step *step, struct strv *argv)
+static int start(struct srun_step *step, struct error *err)
 {
+    static const struct srun_process_events events = {srun_said, srun_silent, srun_exited};
     const struct srun_step_config *config = step->config;
     AUTO_STRV struct strv nodes = STRV_INIT;
     for (size_t i = 0; i < step->count; i++)
         strv_add(&nodes, step->calls[i]->target->host);
-    struct srun_command command = {.options = config->options,
-                                   .nodes = strv_items(&nodes),
-                                   .arguments = config->arguments,
-                                   .agent_path = config->settings->agent_path};
-    srun_command_argv(&command, argv);
-}
-
-static pid_t spawn(struct srun_step *step, int err_fd, struct error *err)
-{
-    const struct srun_settings *settings = step->config->settings;
-    AUTO_STRV struct strv argv = STRV_INIT, env = STRV_INIT;
-    AUTO_FD int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
-    AUTO_FREE char *path = child_find("srun", getenv("PATH"), NULL, NULL);
-    struct srun_secrets secrets = {.addresses = settings->addresses,
-                                   .port = dial_back_port(step->config->dial),
-                                   .key = dial_back_key(step->config->dial),
-                                   .job_id = settings->room->job_id};
-    if (path == NULL)
-        return error_set(err, "srun was not found in PATH: add the folder of Slurm's programs to "
-                              "it, or reach the nodes with --transport ssh");
-    if (null_fd < 0)
-        return error_errno(err, errno, "cannot start srun");
-    fill_argv(step, &argv);
-    srun_command_env(environ, &secrets, &env);
-    struct child_spec spec = {.path = path,
-                              .argv = strv_items(&argv),
-                              .envp = strv_items(&env),
-                              .fds = {null_fd, err_fd, err_fd},
-                              .keep_fd = -1};
-    /* Without its srun Slurm kills the step, agents in the middle of cleaning up included. They end
-     * when we are gone, and srun ends with them. */
-    return helpers_start_lasting(settings->room->helpers, &spec, exited, step, err);
-}
-
-static int start(struct srun_step *step, struct error *err)
-{
-    int errors[2] = {-1, -1};
-    if (fd_pipe(errors) < 0 || fd_nonblock(errors[0]) < 0) {
-        fd_close(&errors[0]);
-        fd_close(&errors[1]);
-        return error_errno(err, errno, "cannot create a pipe for srun");
-    }
-    pid_t pid = spawn(step, errors[1], err);
-    fd_close(&errors[1]);
-    step->err_fd = errors[0];
-    if (pid < 0)
-        return -1;
-    step->pid = pid;
-    step->err_watch =
-        loop_fd_create(step->config->settings->room->loop, step->err_fd, stderr_ready, step);
-    loop_fd_watch(step->err_watch, LOOP_READ);
-    return 0;
+    struct srun_process_spec spec = {.settings = config->settings,
+                                     .options = config->options,
+                                     .arguments = config->arguments,
+                                     .dial = config->dial,
+                                     .nodes = &nodes};
+    step->srun = srun_process_start(&spec, &events, step, err);
+    return step->srun == NULL ? -1 : 0;
 }
 
 struct srun_step *srun_step_create(const struct srun_step_config *config, struct srun_call **calls,
@@ -380,9 +294,7 @@ struct srun_step *srun_step_create(const struct srun_step_config *config, struct
     struct error err = ERROR_INIT;
     *step = (struct srun_step){.config = config,
                                .calls = mem_dup(calls, count * sizeof(struct srun_call *)),
-                               .count = count,
-                               .err_fd = -1,
-                               .complaints = BUF_INIT(COMPLAINTS_MAX)};
+                               .count = count};
     step->timer = loop_timer_create(loop, timer_fire, step);
     step->last_words = loop_timer_create(loop, last_words_over, step);
     for (size_t i = 0; i < count; i++) {
@@ -423,12 +335,9 @@ void srun_step_leave(struct srun_call *call)
 
 void srun_step_destroy(struct srun_step *step)
 {
-    if (step->phase != GONE)
-        helpers_let_go(step->config->settings->room->helpers, step->pid);
+    srun_process_destroy(step->srun);
     loop_timer_destroy(step->timer);
     loop_timer_destroy(step->last_words);
-    close_stderr(step);
-    buf_destroy(&step->complaints);
     free(step->calls);
     free(step);
 }
