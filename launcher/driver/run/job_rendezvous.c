@@ -13,7 +13,8 @@ struct job_rendezvous {
     struct job *job;
     struct rendezvous_store *store; /* made when the first request comes */
     struct loop_timer *expiry;
-    struct rendezvous_elastic elastic; /* all NULL: the job is not elastic */
+    const struct rendezvous_store_ops *ops;
+    struct rendezvous_elastic elastic; /* for ops; all NULL: nobody wants it */
     /* what the store has said, and the elastic part learns after this turn of the loop */
     bool met, telling;
     enum stuck *stuck; /* by rank */
@@ -56,8 +57,9 @@ static void expire(void *context)
 
 struct job_rendezvous *job_rendezvous_create(struct job *job)
 {
+    static const struct rendezvous_store_ops ops = {.reply = reply, .problem = problem};
     struct job_rendezvous *part = mem_alloc(sizeof(*part));
-    part->job = job;
+    *part = (struct job_rendezvous){.job = job, .ops = &ops};
     return part;
 }
 
@@ -69,12 +71,6 @@ void job_rendezvous_destroy(struct job_rendezvous *part)
     rendezvous_store_destroy(part->store);
     free(part->stuck);
     free(part);
-}
-
-void job_rendezvous_take_elastic(struct job_rendezvous *part,
-                                 const struct rendezvous_elastic *elastic)
-{
-    part->elastic = *elastic;
 }
 
 static void elastic_request(void *context, struct rendezvous_source source,
@@ -140,6 +136,20 @@ static void elastic_stuck(void *context, int rank, bool at_gate)
     tell_later(part);
 }
 
+void job_rendezvous_take_elastic(struct job_rendezvous *part,
+                                 const struct rendezvous_elastic *elastic)
+{
+    static const struct rendezvous_store_ops ops = {.reply = reply,
+                                                    .problem = problem,
+                                                    .met = elastic_met,
+                                                    .stuck = elastic_stuck,
+                                                    .elastic = elastic_request,
+                                                    .elastic_dropped = elastic_dropped,
+                                                    .elastic_joins = elastic_joins};
+    part->elastic = *elastic;
+    part->ops = &ops;
+}
+
 /* What was said about the epoch before is of no use any more. */
 static void forget_said(struct job_rendezvous *part)
 {
@@ -165,18 +175,9 @@ static void note_gone(const struct job_rendezvous *part)
 
 static void open_store(struct job_rendezvous *part)
 {
-    static const struct rendezvous_store_ops static_ops = {.reply = reply, .problem = problem};
-    static const struct rendezvous_store_ops elastic_ops = {.reply = reply,
-                                                            .problem = problem,
-                                                            .met = elastic_met,
-                                                            .stuck = elastic_stuck,
-                                                            .elastic = elastic_request,
-                                                            .elastic_dropped = elastic_dropped,
-                                                            .elastic_joins = elastic_joins};
-    bool elastic = part->elastic.request != NULL;
     if (part->store != NULL)
         return;
-    part->store = rendezvous_store_create(elastic ? &elastic_ops : &static_ops, part, 0);
+    part->store = rendezvous_store_create(part->ops, part, 0);
     part->expiry = loop_timer_create(part->job->loop, expire, part);
     begin(part);
     note_gone(part);
@@ -184,8 +185,7 @@ static void open_store(struct job_rendezvous *part)
 
 void job_rendezvous_begin(struct job_rendezvous *part)
 {
-    bool elastic = part->elastic.request != NULL;
-    if (part->store == NULL && !elastic)
+    if (part->store == NULL && !part->job->kind->many_epochs)
         return; /* it begins with the first request */
     if (part->store == NULL)
         open_store(part); /* a rank may end before the first request, which the others still send */

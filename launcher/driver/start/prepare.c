@@ -77,9 +77,9 @@ static void put_common(struct prepare_body *body, const struct job *job,
     fill_binding(&message, job, epoch->plan);
     message.apps = parts->app_pointers;
     message.n_apps = parts->app_count;
-    message.elastic = epoch->members != NULL;
+    message.elastic = job->kind->many_epochs;
     message.restart_count = (uint32_t)epoch->restart_count;
-    message.max_restarts = epoch->members != NULL ? (uint32_t)settings->max_restarts : 0;
+    message.max_restarts = job->kind->many_epochs ? (uint32_t)settings->max_restarts : 0;
     message.remote = remote;
     message.base_env = env->items;
     message.n_base_env = env->count;
