@@ -9,6 +9,7 @@
 #include "driver/elastic/act.h"
 #include "driver/elastic/config.h"
 #include "driver/elastic/control.h"
+#include "driver/elastic/failure.h"
 #include "driver/elastic/parts.h"
 #include "driver/elastic/rendezvous.h"
 #include "driver/elastic/verdict.h"
@@ -16,16 +17,16 @@
 #include "driver/end/warning.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
-#include "driver/run/evidence_folder.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
+#include "driver/tell/evidence_json.h"
 #include "model/settings/split.h"
 
 #define NODE_TIMEOUT_MS 5000 /* the job can go on without the node */
 
 struct elastic_job {
     struct elastic_parts parts;
-    uint32_t dumped;   /* the last epoch in which --dump-on-failure had an effect */
+    struct elastic_failure failure;
     struct strv probe; /* words of --preempt-probe */
 };
 
@@ -210,35 +211,14 @@ static void gone(struct job *job, struct node_link *node)
     elastic_epoch_advance(of(job)->parts.epoch);
 }
 
-static void show_look(void *context, const struct look *look)
-{
-    (void)context;
-    look_show(look);
-}
-
-/* --dump-on-failure and evidence, once in an epoch. An agent looks at its workers before it takes
- * the next order, which may be to end them. */
-static void dump(struct job *job, int rank, char *text_take)
-{
-    struct elastic_job *own = of(job);
-    char *text AUTO_FREE = text_take;
-    struct evidence_cause cause = {
-        .kind = EVIDENCE_FAILURE, .text = text, .rank = rank, .once = true};
-    if (job->state != JOB_RUNNING || own->dumped == job->epoch)
-        return;
-    own->dumped = job->epoch;
-    if (job->settings->dump_on_failure)
-        looks_ask(job->looks, show_look, job);
-    evidence_folder_collect(job, &cause, NULL, NULL, NULL);
-}
-
 static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
 {
-    const struct elastic_parts *parts = &of(job)->parts;
+    struct elastic_job *own = of(job);
+    const struct elastic_parts *parts = &own->parts;
     (void)when_ns; /* a broken connection is dated now: the core has no exits to compare it with */
     bool silent = node->liveness.state == LIVENESS_LOST;
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
-    dump(job, -1, mem_printf("lost %s: %s", node->host, why));
+    elastic_failure_take(&own->failure, job, -1, mem_printf("lost %s: %s", node->host, why));
     elastic_rejoin_node_lost(parts->rejoin, node);
     elastic_newcomers_drop_node(parts->newcomers, node);
     const struct elastic *core = elastic_hub_core(parts->hub);
@@ -281,6 +261,7 @@ static void started(struct job *job, int seat)
  * it asked for. */
 static void exited(struct job *job, const struct exit_event *exit)
 {
+    struct elastic_job *own = of(job);
     const struct rank_record *record = &job->ranks.records[exit->seat];
     if (record->exec_failed)
         log_error(&job->log, "rank %d on %s could not start: %s", record->rank,
@@ -291,10 +272,10 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .signaled = exit->signaled && !record->aborted,
                                   .since_ms = exit->when_ns / 1000000 - job->stood_still_ms};
     if ((exit->signaled || exit->code != 0) && !record->ended_by_us)
-        dump(job, record->rank, evidence_exit_text(job, exit));
-    elastic_rejoin_forget(of(job)->parts.rejoin, exit->seat);
-    elastic_newcomers_drop(of(job)->parts.newcomers, exit->seat);
-    elastic_rendezvous_rank_gone(&of(job)->parts,
+        elastic_failure_take(&own->failure, job, record->rank, evidence_exit_text(job, exit));
+    elastic_rejoin_forget(own->parts.rejoin, exit->seat);
+    elastic_newcomers_drop(own->parts.newcomers, exit->seat);
+    elastic_rendezvous_rank_gone(&own->parts,
                                  exit->seat); /* before an event that may begin the next epoch */
     feed(job, &event);
 }

@@ -27,7 +27,7 @@ struct kept {
 };
 
 /* A request that waits for its answer; its number in the core is its index + 1. */
-struct asker {
+struct rejoin_asker {
     bool waits;
     struct rendezvous_source source;
 };
@@ -37,7 +37,7 @@ struct elastic_rejoin {
     struct elastic_hub *hub;
     struct kept *registrations; /* by seat */
     size_t seats;
-    struct asker *askers;
+    struct rejoin_asker *askers;
     size_t count;
     uint64_t timestamp; /* of the last notification, seconds since 1970 */
 };
@@ -136,7 +136,7 @@ static uint64_t add_asker(struct elastic_rejoin *rejoin, struct rendezvous_sourc
         free_at++;
     if (free_at == rejoin->count)
         rejoin->askers = mem_resize_array(rejoin->askers, ++rejoin->count, sizeof(*rejoin->askers));
-    rejoin->askers[free_at] = (struct asker){true, source};
+    rejoin->askers[free_at] = (struct rejoin_asker){true, source};
     return (uint64_t)free_at + 1;
 }
 
@@ -185,7 +185,7 @@ void elastic_rejoin_request(struct elastic_rejoin *rejoin, struct rendezvous_sou
 void elastic_rejoin_dropped(struct elastic_rejoin *rejoin, struct rendezvous_source source)
 {
     for (size_t i = 0; i < rejoin->count; i++) {
-        struct asker *asker = &rejoin->askers[i];
+        struct rejoin_asker *asker = &rejoin->askers[i];
         if (!asker->waits || asker->source.node != source.node || asker->source.id != source.id)
             continue;
         asker->waits = false;
@@ -208,7 +208,7 @@ void elastic_rejoin_answer(struct elastic_rejoin *rejoin, uint64_t request,
     char text[PLACE_TEXT_MAX] = "-1,-1,-1,-1,-1,-1";
     if (request == 0 || request > rejoin->count || !rejoin->askers[request - 1].waits)
         return;
-    struct asker *asker = &rejoin->askers[request - 1];
+    struct rejoin_asker *asker = &rejoin->askers[request - 1];
     if (member != NULL)
         snprintf(text, sizeof(text), "%d,%d,%d,%d,%d,%d", member->rank, plan->size,
                  member->local_rank, member->local_size, member->cross_rank, member->cross_size);
