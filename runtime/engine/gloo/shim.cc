@@ -3,23 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
-
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
 
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
@@ -31,137 +23,16 @@
 #include <gloo/transport/device.h>
 #include <gloo/transport/tcp/device.h>
 
+#include "engine/gloo/quiet.h"
+#include "engine/gloo/wake.h"
+
 namespace
 {
 
-using Milliseconds = std::chrono::milliseconds;
-using Buffer = gloo::transport::UnboundBuffer;
-
-class WakeContext;
-
-/* A buffer of Gloo whose waits can be woken. Gloo's collectives ignore that a wait was aborted, so
- * that is an exception here. */
-class WakeBuffer final : public Buffer
-{
-  public:
-    WakeBuffer(std::shared_ptr<WakeContext> context, std::unique_ptr<Buffer> inner);
-    ~WakeBuffer() override;
-
-    bool waitRecv(int *rank, Milliseconds timeout) override;
-    bool waitSend(int *rank, Milliseconds timeout) override;
-    void abortWaitRecv() override
-    {
-        inner_->abortWaitRecv();
-    }
-    void abortWaitSend() override
-    {
-        inner_->abortWaitSend();
-    }
-    void send(int to, uint64_t slot, size_t offset, size_t bytes) override
-    {
-        inner_->send(to, slot, offset, bytes);
-    }
-    void recv(int from, uint64_t slot, size_t offset, size_t bytes) override
-    {
-        inner_->recv(from, slot, offset, bytes);
-    }
-    void recv(std::vector<int> from, uint64_t slot, size_t offset, size_t bytes) override
-    {
-        inner_->recv(std::move(from), slot, offset, bytes);
-    }
-
-  private:
-    std::shared_ptr<WakeContext> context_;
-    std::unique_ptr<Buffer> inner_;
-};
-
-/* Knows all buffers that exist, so that another thread can wake those that wait. */
-class WakeContext final : public gloo::transport::Context,
-                          public std::enable_shared_from_this<WakeContext>
-{
-  public:
-    WakeContext(std::shared_ptr<gloo::transport::Context> inner)
-        : gloo::transport::Context(inner->rank, inner->size), inner_(std::move(inner))
-    {
-    }
-
-    std::unique_ptr<gloo::transport::Pair> &getPair(int peer) override
-    {
-        return inner_->getPair(peer);
-    }
-    std::unique_ptr<gloo::transport::Pair> &createPair(int peer) override
-    {
-        return inner_->createPair(peer);
-    }
-    std::unique_ptr<Buffer> createUnboundBuffer(void *data, size_t bytes) override
-    {
-        return std::make_unique<WakeBuffer>(shared_from_this(),
-                                            inner_->createUnboundBuffer(data, bytes));
-    }
-
-    void add(WakeBuffer *buffer)
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        check();
-        buffers_.insert(buffer);
-    }
-    void remove(WakeBuffer *buffer)
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        buffers_.erase(buffer);
-    }
-    void check() const
-    {
-        if (woken_)
-            throw gloo::IoException("the engine was aborted");
-    }
-    bool woken() const
-    {
-        return woken_;
-    }
-    void wake()
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        woken_ = true;
-        for (WakeBuffer *buffer : buffers_) {
-            buffer->abortWaitRecv();
-            buffer->abortWaitSend();
-        }
-    }
-
-  private:
-    std::shared_ptr<gloo::transport::Context> inner_;
-    std::mutex mutex_;
-    std::set<WakeBuffer *> buffers_;
-    std::atomic<bool> woken_{false};
-};
-
-WakeBuffer::WakeBuffer(std::shared_ptr<WakeContext> context, std::unique_ptr<Buffer> inner)
-    : Buffer(inner->ptr, inner->size), context_(std::move(context)), inner_(std::move(inner))
-{
-    context_->add(this);
-}
-
-WakeBuffer::~WakeBuffer()
-{
-    context_->remove(this);
-}
-
-bool WakeBuffer::waitRecv(int *rank, Milliseconds timeout)
-{
-    context_->check();
-    if (!inner_->waitRecv(rank, timeout))
-        throw gloo::IoException("the engine was aborted");
-    return true;
-}
-
-bool WakeBuffer::waitSend(int *rank, Milliseconds timeout)
-{
-    context_->check();
-    if (!inner_->waitSend(rank, timeout))
-        throw gloo::IoException("the engine was aborted");
-    return true;
-}
+using shim::Milliseconds;
+using shim::WakeContext;
+using shim::WithoutPipeSignal;
+using shim::WithoutSignals;
 
 /* Gloo's context makes its transport only in its own rendezvous, which cannot be stopped. */
 class MeshContext final : public gloo::Context
@@ -232,54 +103,6 @@ void close_all(struct mesh *mesh)
     }
 }
 
-/* Gloo writes to sockets in a way that raises SIGPIPE if the other end has gone, and the default of
- * that signal ends the program. The signal goes to the thread that writes. So this blocks it there
- * while Gloo runs, and then discards the one that came. The rest of the program is not affected. */
-class WithoutPipeSignal
-{
-  public:
-    WithoutPipeSignal()
-    {
-        sigset_t pending;
-        sigemptyset(&pipe_);
-        sigaddset(&pipe_, SIGPIPE);
-        sigpending(&pending);
-        was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-    }
-    ~WithoutPipeSignal()
-    {
-        const struct timespec at_once = {};
-        if (!was_pending_)
-            while (sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
-            }
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-
-  private:
-    sigset_t pipe_, before_;
-    bool was_pending_;
-};
-
-/* Gloo's thread inherits this: it must not run the program's signal handlers. */
-class WithoutSignals
-{
-  public:
-    WithoutSignals()
-    {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~WithoutSignals()
-    {
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-
-  private:
-    sigset_t before_;
-};
-
 /* Each peer that waits for this rank then fails, too. For each connection, Gloo waits until its own
  * thread has had a turn, which takes up to 10 ms. Nobody else should wait for that. */
 void close_soon(struct mesh *mesh)
@@ -332,10 +155,11 @@ enum hvd_status run(struct mesh *mesh, struct error *err, Function function)
     return status;
 }
 
+/* A buffer without bytes may be NULL: Gloo gets an address all the same. */
 char *bytes_of(const void *data)
 {
-    static char nothing;
-    return data == nullptr ? &nothing : static_cast<char *>(const_cast<void *>(data));
+    static const char nothing = 0;
+    return static_cast<char *>(const_cast<void *>(data == nullptr ? &nothing : data));
 }
 
 template <typename Element>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gloo behind an interface in C. Only shim.cc includes Gloo's headers.
+ * Gloo behind an interface in C. Only the files in C++ here include Gloo's headers.
  *
  * A device is a network interface with one thread of Gloo. A mesh is one TCP connection to each
  * other rank of a process set. Meshes are independent of each other. One thread at a time uses a
