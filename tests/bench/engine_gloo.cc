@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gloo::allreduce beside the engine gloo: engine_gloo ROUNDS FOLDER. The bare ranks meet in the
  * folder. */
-#include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "gloo_bare.h"
 
@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     struct engine_comm *comm = worker_comm(&worker, 0);
     std::shared_ptr<gloo::Context> context =
         gloo_bare_context(worker.place.rank, worker.place.size, argv[2]);
-    engine_rounds(&worker, comm, gloo_bare, &context, sizes, std::atoi(argv[1]));
+    engine_rounds(&worker, comm, gloo_bare, &context, sizes, std::stoi(argv[1]));
     worker.engine->comm_destroy(comm);
     worker_close(&worker);
     return 0;

@@ -78,7 +78,7 @@ ASSIGNMENT = re.compile(r"(?<![=!<>])(?:<<|>>|[-+*/%&|^])?=(?!=)")
 
 
 def check_text(source, findings):
-    names = source.matching((".c", ".h"), ("launcher/", "runtime/", "examples/", "tests/"))
+    names = source.matching((".c", ".cc", ".h"), ("launcher/", "runtime/", "examples/", "tests/"))
     for name in names:
         text = tree.blank_comments(source.text(name), strings=True)
         for match in banned_in(name).finditer(text):
@@ -97,8 +97,8 @@ def check_text(source, findings):
 SYMBOL = re.compile(r"^[0-9a-f]+ (.{7}) (\S+)\s+([0-9a-f]+)\s+(?:\.hidden )?(\S+)$")
 # .data.rel.ro is constant once the program is loaded: tables of pointers.
 MUTABLE_SECTION = re.compile(r"^\.(bss|tbss|tdata|data(?!\.rel\.ro)|[sl]data|[sl]bss)|^\*COM\*")
-# Made by the sanitizers, not by us.
-MADE_BY_COMPILER = re.compile(r"^(__odr_asan|__asan|__tsan|__gcov|\.L|_sub_[DI]_|\*\.L|Lubsan|\.Lubsan)")
+# Made by the sanitizers and by C++ (what it throws and catches, the start of <iostream>), not by us.
+MADE_BY_COMPILER = re.compile(r"^(__odr_asan|__asan|__tsan|__gcov|\.L|_sub_[DI]_|\*\.L|Lubsan|\.Lubsan|DW\.ref\.|_ZStL8__ioinit$)")
 
 
 def is_mutable(match):
@@ -110,11 +110,11 @@ def is_mutable(match):
 
 
 def objects_outside_rooms(root, build):
-    """(room, object) of modules and programs: LAYER/CMakeFiles/TARGET.dir/ROOM/NAME.c.o, if the source is
-    still there."""
+    """(room, object) of modules and programs: LAYER/CMakeFiles/TARGET.dir/ROOM/NAME.c.o or .cc.o, if the
+    source is still there."""
     for layer in ("launcher", "runtime"):
         for folder in sorted((build / layer).glob("CMakeFiles/*.dir")):
-            for path in sorted(folder.rglob("*.c.o")):
+            for path in sorted((*folder.rglob("*.c.o"), *folder.rglob("*.cc.o"))):
                 source = path.relative_to(folder).with_suffix("")
                 if not folder.name.startswith("room_") and (root / layer / source).is_file():
                     yield source.parts[0], path

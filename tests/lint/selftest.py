@@ -276,6 +276,20 @@ class Variables(Lint):
         self.assertIn("pmix/x.c.o: 'counter' is a variable outside functions", output)
         self.assertNotIn("gone.c.o", output)
 
+    @unittest.skipIf(shutil.which("c++") is None, "no compiler of C++")
+    def test_modules_in_cxx(self):
+        fine = ("#include <iostream>\n#include <stdexcept>\nvoid g();\n"
+                "int f() { try { g(); } catch (const std::exception &) { return 1; } return 0; }\n")
+        for code, found in ((fine, False), (fine + "int *h() { static int counter; return &counter; }\n", True)):
+            with self.subTest(found=found), Tree({**GOOD, "runtime/engine/gloo/x.cc": SPDX_C + code}) as built:
+                build = self.library(built, "int f(void);\n")
+                place = build / "runtime/CMakeFiles/hvd_gloo.dir/engine/gloo/x.cc.o"
+                place.parent.mkdir(parents=True)
+                subprocess.run(["c++", "-c", "-fPIC", "-xc++", "-", "-o", place], input=code, text=True, check=True)
+                status, output = built.run("banned.py", "--build", build)
+                self.assertEqual(status, int(found), output)
+                self.assertEqual("engine/x.cc.o: " in output and "counter" in output, found, output)
+
     def test_no_library(self):
         with Tree(GOOD) as built:
             status, output = built.run("banned.py", "--build", built.root)
