@@ -39,11 +39,6 @@ struct command {
 
 static json_t *request_of(const struct control_words *words)
 {
-    static const char *const names[CONTROL_COMMANDS] = {
-#define CONTROL_NAME(name, word, operands, help) [name] = (word),
-        CONTROL_COMMAND_LIST(CONTROL_NAME)
-#undef CONTROL_NAME
-    };
     static const struct {
         const char *object, *time; /* keys of the operand and the time */
     } keys[CONTROL_COMMANDS] = {
@@ -51,8 +46,8 @@ static json_t *request_of(const struct control_words *words)
         [CONTROL_DRAIN] = {"host", "within_s"}, [CONTROL_UNDRAIN] = {"host", NULL},
         [CONTROL_ADD] = {"hosts", NULL},
     };
-    json_t *request =
-        json_pack("{s:s, s:i}", "do", names[words->command], "protocol", CONTROL_PROTOCOL);
+    json_t *request = json_pack("{s:s, s:i}", "do", control_forms[words->command].word, "protocol",
+                                CONTROL_PROTOCOL);
     if (words->object != NULL)
         json_object_set_new(request, keys[words->command].object, json_string(words->object));
     if (words->has_time)

@@ -13,27 +13,17 @@
 
 #define LINES_MAX 1000000
 
-struct command {
-    const char *word, *operands, *help;
-};
-
-static const struct command commands[CONTROL_COMMANDS] = {
-#define CONTROL_ROW(name, word, operands, help) [name] = {word, operands, help},
-    CONTROL_COMMAND_LIST(CONTROL_ROW)
-#undef CONTROL_ROW
-};
-
 static enum control_command find_command(const char *word)
 {
     int command = 0;
-    while (command < CONTROL_COMMANDS && strcmp(commands[command].word, word) != 0)
+    while (command < CONTROL_COMMANDS && strcmp(control_forms[command].word, word) != 0)
         command++;
     return (enum control_command)command;
 }
 
 static bool names(const struct control_words *words, const char *part)
 {
-    return strstr(commands[words->command].operands, part) != NULL;
+    return strstr(control_forms[words->command].operands, part) != NULL;
 }
 
 /* --job says the same as an operand JOB. */
@@ -49,9 +39,9 @@ static bool takes_object(const struct control_words *words)
 
 static int wrong(const struct control_words *words, struct error *err)
 {
-    const struct command *command = &commands[words->command];
-    return error_status(err, STATUS_USAGE, "expected: hvdrun %s %s%s", command->word,
-                        command->operands, shows_job_option(words) ? " [--job JOB]" : "");
+    const struct control_form *form = &control_forms[words->command];
+    return error_status(err, STATUS_USAGE, "expected: hvdrun %s %s%s", form->word, form->operands,
+                        shows_job_option(words) ? " [--job JOB]" : "");
 }
 
 /* The value of `--name VALUE` or `--name=VALUE` at argv[*at], and "" if there is no value. Moves
@@ -249,8 +239,9 @@ void control_words_help(struct buf *out)
     buf_puts(out, "Commands for your jobs on this machine:\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         char line[128];
-        snprintf(line, sizeof(line), "hvdrun %s %s", commands[i].word, commands[i].operands);
-        buf_printf(out, "  %-50s  %s\n", line, commands[i].help);
+        snprintf(line, sizeof(line), "hvdrun %s %s", control_forms[i].word,
+                 control_forms[i].operands);
+        buf_printf(out, "  %-50s  %s\n", line, control_forms[i].help);
     }
     buf_puts(out, CONTROL_WHICH_JOB "\n" CONTROL_STATUSES "\n");
 }

@@ -82,7 +82,8 @@ void describe_default(enum option_id id, struct buf *out)
     settings_destroy(&settings);
 }
 
-void describe_values(enum option_id id, struct buf *out)
+/* "auto, local; default auto". Nothing for an option without words and default. */
+static void put_values(enum option_id id, struct buf *out)
 {
     struct buf text AUTO_BUF = BUF_INIT(256);
     describe_default(id, &text);
@@ -91,4 +92,13 @@ void describe_values(enum option_id id, struct buf *out)
         describe_words(id, ", ", out);
     if (text.length > 0 && !plain)
         buf_printf(out, "%sdefault %s", out->length > 0 ? "; " : "", buf_text(&text));
+}
+
+void describe_help(enum option_id id, struct buf *out)
+{
+    struct buf values AUTO_BUF = BUF_INIT(256);
+    put_values(id, &values);
+    buf_puts(out, option_info(id)->help);
+    if (values.length > 0)
+        buf_printf(out, " (%s)", buf_text(&values));
 }

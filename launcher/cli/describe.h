@@ -11,8 +11,8 @@
  * compatibility. */
 void describe_spellings(enum option_id id, bool all, struct buf *out);
 
-/* Appends "auto, local; default auto". Appends nothing for an option without words and default. */
-void describe_values(enum option_id id, struct buf *out);
+/* Appends its help with its words and default: "... (auto, local; default auto)". */
+void describe_help(enum option_id id, struct buf *out);
 
 /* Appends the default in readable form ("30 s"). Appends nothing if the option has none. */
 void describe_default(enum option_id id, struct buf *out);

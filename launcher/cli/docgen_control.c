@@ -5,17 +5,7 @@
 #include <string.h>
 
 #include "cli/check_words.h"
-#include "cli/control_words.h"
-
-struct command {
-    const char *word, *operands, *help;
-};
-
-static const struct command commands[CONTROL_COMMANDS] = {
-#define CONTROL_ROW(name, word, operands, help) [name] = {word, operands, help},
-    CONTROL_COMMAND_LIST(CONTROL_ROW)
-#undef CONTROL_ROW
-};
+#include "cli/control_forms.h"
 
 struct option {
     char name[32]; /* without its hyphens */
@@ -31,13 +21,13 @@ static bool find_option(int command, int index, struct option *option)
         {"job", true, "The job, if you have several running jobs"},
         {"help", false, "Print the commands for jobs"},
     };
-    const char *at = commands[command].operands;
+    const char *at = control_forms[command].operands;
     for (at = strstr(at, "[--"); at != NULL; at = strstr(at + 3, "[--")) {
         if (index-- > 0)
             continue;
         size_t length = strcspn(at + 3, " ]");
-        *option =
-            (struct option){.has_value = at[3 + length] == ' ', .help = commands[command].help};
+        *option = (struct option){.has_value = at[3 + length] == ' ',
+                                  .help = control_forms[command].help};
         if (length >= sizeof(option->name))
             length = sizeof(option->name) - 1;
         memcpy(option->name, at + 3, length);
@@ -52,13 +42,13 @@ static bool find_option(int command, int index, struct option *option)
 
 static bool takes_hosts(int command)
 {
-    return strncmp(commands[command].operands, "HOST", 4) == 0;
+    return strncmp(control_forms[command].operands, "HOST", 4) == 0;
 }
 
 void docgen_control_names(const char *between, struct buf *out)
 {
     for (int i = 0; i < CONTROL_COMMANDS; i++)
-        buf_printf(out, "%s%s", i > 0 ? between : "", commands[i].word);
+        buf_printf(out, "%s%s", i > 0 ? between : "", control_forms[i].word);
 }
 
 /* Appends a word for troff. Words in capitals stand for values of the user. */
@@ -88,10 +78,10 @@ void docgen_control_man(struct buf *out)
                   "A command must be the very first word: \\fBhvdrun \\-\\- status\\fR starts a "
                   "program with that name.\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        buf_printf(out, ".TP\n\\fB%s\\fR ", commands[i].word);
-        put_troff(commands[i].operands, out);
+        buf_printf(out, ".TP\n\\fB%s\\fR ", control_forms[i].word);
+        put_troff(control_forms[i].operands, out);
         buf_putc(out, '\n');
-        put_troff(commands[i].help, out);
+        put_troff(control_forms[i].help, out);
         buf_puts(out, ".\n");
     }
     buf_puts(out, ".PP\n" CONTROL_WHICH_JOB "\n.PP\n" CONTROL_STATUSES "\n");
@@ -100,7 +90,7 @@ void docgen_control_man(struct buf *out)
 static void put_bash_case(int command, struct buf *out)
 {
     struct option option;
-    buf_printf(out, "      %s) COMPREPLY=($(compgen -W '", commands[command].word);
+    buf_printf(out, "      %s) COMPREPLY=($(compgen -W '", control_forms[command].word);
     for (int i = 0; find_option(command, i, &option); i++)
         buf_printf(out, "%s--%s", i > 0 ? " " : "", option.name);
     buf_puts(out, "' -- \"$cur\")) ;;\n");
@@ -133,7 +123,7 @@ static void put_zsh_text(const char *text, struct buf *out)
 static void put_zsh_case(int command, struct buf *out)
 {
     struct option option;
-    buf_printf(out, "    %s) _arguments -S", commands[command].word);
+    buf_printf(out, "    %s) _arguments -S", control_forms[command].word);
     for (int i = 0; find_option(command, i, &option); i++) {
         buf_printf(out, " '--%s[", option.name);
         put_zsh_text(option.help, out);
@@ -148,8 +138,8 @@ void docgen_control_zsh(struct buf *out)
                   "  local -a commands\n"
                   "  commands=(\\\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        buf_printf(out, "    '%s:", commands[i].word);
-        put_zsh_text(commands[i].help, out);
+        buf_printf(out, "    '%s:", control_forms[i].word);
+        put_zsh_text(control_forms[i].help, out);
         buf_puts(out, "' \\\n");
     }
     buf_printf(out, "    '%s:%s' \\\n", CHECK_WORD, CHECK_HELP);
@@ -181,16 +171,16 @@ void docgen_control_fish(struct buf *out)
     struct option option;
     put_fish_check(out);
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        const struct command *command = &commands[i];
+        const struct control_form *form = &control_forms[i];
         buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
-                   command->word, command->help);
+                   form->word, form->help);
         if (takes_hosts(i))
             buf_printf(out,
                        "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -f -a "
                        "'(__fish_print_hostnames)'\n",
-                       command->word);
+                       form->word);
         for (int at = 0; find_option(i, at, &option); at++)
             buf_printf(out, "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -f -l %s%s -d '%s'\n",
-                       command->word, option.name, option.has_value ? " -x" : "", option.help);
+                       form->word, option.name, option.has_value ? " -x" : "", option.help);
     }
 }

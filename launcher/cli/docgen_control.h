@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands for a running job (cli/control_words.h) in the man page and the completions. These
+ * The commands for a running job (cli/control_forms.h) in the man page and the completions. These
  * texts are parts of the documents of cli/docgen.h.
  */
 #pragma once

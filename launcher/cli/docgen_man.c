@@ -43,13 +43,9 @@ static void put_item(const char *head, struct buf *out)
 static void put_option(enum option_id id, struct buf *out)
 {
     struct buf head AUTO_BUF = BUF_INIT(256), text AUTO_BUF = BUF_INIT(1024);
-    struct buf values AUTO_BUF = BUF_INIT(256);
     describe_spellings(id, true, &head);
-    describe_values(id, &values);
+    describe_help(id, &text);
     put_item(buf_text(&head), out);
-    buf_puts(&text, option_info(id)->help);
-    if (values.length > 0)
-        buf_printf(&text, " (%s)", buf_text(&values));
     buf_putc(&text, '.');
     put_line(buf_text(&text), out);
     const struct option_fixed *fixed = option_fixed(0);

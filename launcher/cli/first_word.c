@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/check_words.h"
-#include "cli/control_words.h"
+#include "cli/control_forms.h"
 #include "cli/suggest.h"
 #include "io/child.h"
 
@@ -35,14 +35,10 @@ static const char *advice_for(const char *word)
 /* The command that is near a mistyped word. NULL: none is. */
 static const char *near_command(const char *word, struct suggest *suggest)
 {
-    static const char *const commands[] = {
-#define CONTROL_WORD(name, text, operands, help) text,
-        CONTROL_COMMAND_LIST(CONTROL_WORD)
-#undef CONTROL_WORD
-            CHECK_WORD};
     suggest_init(suggest, word, strlen(word));
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-        suggest_offer(suggest, commands[i]);
+    for (int i = 0; i < CONTROL_COMMANDS; i++)
+        suggest_offer(suggest, control_forms[i].word);
+    suggest_offer(suggest, CHECK_WORD);
     return suggest_best(suggest);
 }
 

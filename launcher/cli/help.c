@@ -4,8 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "cli/check_words.h"
-#include "cli/control_words.h"
+#include "cli/control_forms.h"
 #include "cli/describe.h"
 #include "model/settings/option.h"
 
@@ -49,12 +50,8 @@ static void put_wrapped(const char *text, size_t column, struct buf *out)
 static void put_option(enum option_id id, struct buf *out)
 {
     struct buf head AUTO_BUF = BUF_INIT(256), text AUTO_BUF = BUF_INIT(1024);
-    struct buf values AUTO_BUF = BUF_INIT(256);
     describe_spellings(id, false, &head);
-    describe_values(id, &values);
-    buf_puts(&text, option_info(id)->help);
-    if (values.length > 0)
-        buf_printf(&text, " (%s)", buf_text(&values));
+    describe_help(id, &text);
     put_wrapped(buf_text(&text), put_head(buf_text(&head), out), out);
     const struct option_fixed *fixed = option_fixed(0);
     for (size_t i = 0; fixed != NULL; fixed = option_fixed(++i)) {
@@ -79,18 +76,14 @@ static void put_group(enum option_group group, struct buf *out)
 
 static void put_commands(struct buf *out)
 {
-    static const struct {
-        const char *head, *help;
-    } commands[] = {
-#define CONTROL_ROW(name, word, operands, help) {word " " operands, help},
-        CONTROL_COMMAND_LIST(CONTROL_ROW)
-#undef CONTROL_ROW
-    };
     buf_puts(out, "\nCheck of the hosts, without a job (hvdrun check --help)\n");
     put_wrapped(CHECK_HELP, put_head(CHECK_WORD " " CHECK_OPERANDS, out), out);
     buf_puts(out, "\nCommands for your jobs (hvdrun status --help)\n");
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-        put_wrapped(commands[i].help, put_head(commands[i].head, out), out);
+    for (int i = 0; i < CONTROL_COMMANDS; i++) {
+        const struct control_form *form = &control_forms[i];
+        char *head AUTO_FREE = mem_printf("%s %s", form->word, form->operands);
+        put_wrapped(form->help, put_head(head, out), out);
+    }
 }
 
 void help_text(struct buf *out)

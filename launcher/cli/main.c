@@ -28,13 +28,12 @@
 #include "cli/place.h"
 #include "cli/process_title.h"
 #include "cli/show_config.h"
+#include "cli/worker_environment.h"
 #include "driver/check/check.h"
 #include "driver/driver.h"
 #include "driver/reach/way_choice.h"
 #include "driver/tell/dry_run.h"
 #include "driver/tell/json_memory.h"
-#include "model/env/horovod.h"
-#include "model/env/scrub.h"
 #include "model/exit/signal_rules.h"
 #include "model/hang/expect.h"
 #include "transport/local.h"
@@ -145,15 +144,8 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     /* Before everything that only the driver needs, so that the agents start meanwhile. */
     if (plan != NULL && start_agents(&line->settings, allocation, plan, &start, streams, err) < 0)
         return -1;
-    AUTO_STRV struct strv base = STRV_INIT, away = STRV_INIT, knobs = STRV_INIT;
-    env_scrub(environ, true, line->settings.no_env, &base);
-    env_scrub(environ, false, line->settings.no_env, &away);
-    if (line->settings.keep_scheduler_env) {
-        env_scrub_scheduler(environ, &base);
-        env_scrub_scheduler(environ, &away);
-    }
-    horovod_env_build(&line->settings, &knobs);
-    horovod_env_package(&line->settings, module_dir, &knobs);
+    struct worker_environment env AUTO_WORKER_ENVIRONMENT = {.base = STRV_INIT};
+    worker_environment_fill(&line->settings, module_dir, &env);
     char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
     char *ssh_module AUTO_FREE = mem_printf("%s/hvdrun-ssh.so", module_dir);
     char *tls_module AUTO_FREE = mem_printf("%s/hvdrun-tls.so", module_dir);
@@ -167,9 +159,9 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                                   .late = late ? &place->request : NULL,
                                   .hosts = &place->hosts,
                                   .allocation = allocation,
-                                  .base_env = &base,
-                                  .away_env = &away,
-                                  .knobs = &knobs,
+                                  .base_env = &env.base,
+                                  .away_env = &env.away,
+                                  .knobs = &env.knobs,
                                   .warnings = &line->warnings,
                                   .job_id = job_id,
                                   .argv = argv,
