@@ -16,6 +16,28 @@ static enum worker_stdin stdin_of(const Hvdrun__Prepare *prepare, uint32_t seat)
     return WORKER_STDIN_NULL;
 }
 
+static struct child_spec spec_of(const struct crew_setup *setup, int index,
+                                 const struct worker_vars *vars, int keep_fd)
+{
+    const Hvdrun__Worker *message = setup->prepare->workers[index];
+    const struct crew_app *app = &setup->apps.items[message->app];
+    struct child_spec spec = {.path = app->path,
+                              .argv = strv_items(&app->argv),
+                              .envp = worker_vars_items(vars),
+                              .wdir = app->wdir,
+                              .keep_fd = keep_fd,
+                              .die_with_parent = true,
+                              .mask = setup->config->mask,
+                              .limits = setup->limits,
+                              .limit_count = setup->limit_count,
+                              .script_shell = "/bin/sh"};
+    if (setup->binding.cpus != NULL) {
+        spec.cpus = (const cpu_set_t *)setup->binding.cpus->ranks[message->slot].words;
+        spec.cpus_size = setup->binding.cpus->ranks[message->slot].bytes;
+    }
+    return spec;
+}
+
 int crew_spawn(struct crew_setup *setup, const struct crew_progress *progress, int index,
                struct worker *worker)
 {
@@ -49,20 +71,7 @@ int crew_spawn(struct crew_setup *setup, const struct crew_progress *progress, i
                                    .status_url = places.url,
                                    .status_token = places.token};
     struct worker_vars *vars = worker_env_rank(setup->env, &rank);
-    struct child_spec spec = {.path = app->path,
-                              .argv = strv_items(&app->argv),
-                              .envp = worker_vars_items(vars),
-                              .wdir = app->wdir,
-                              .keep_fd = keep_fd,
-                              .die_with_parent = true,
-                              .mask = setup->config->mask,
-                              .limits = setup->limits,
-                              .limit_count = setup->limit_count,
-                              .script_shell = "/bin/sh"};
-    if (setup->binding.cpus != NULL) {
-        spec.cpus = (const cpu_set_t *)setup->binding.cpus->ranks[message->slot].words;
-        spec.cpus_size = setup->binding.cpus->ranks[message->slot].bytes;
-    }
+    struct child_spec spec = spec_of(setup, index, vars, keep_fd);
     worker->error_file = crew_setup_error_file(setup, worker->rank);
     int result = worker_spawn(worker, &spec, stdin_of(setup->prepare, worker->seat));
     worker_vars_destroy(vars);
