@@ -16,7 +16,7 @@
 #define LIMIT_MAX_MS 60000
 
 /* Of one step: each peer's call, and its result when that is over. */
-struct errand {
+struct check_errand {
     struct check *check;
     struct check_call *call; /* NULL: over */
     uint32_t node;
@@ -31,7 +31,7 @@ struct check {
     struct mpi_host *mpi;
     struct check_door *door;
     uint32_t step;
-    struct errand *errands; /* of the step */
+    struct check_errand *errands; /* of the step */
     size_t count, open;
 };
 
@@ -162,7 +162,7 @@ static void answer_probe(struct check *check, const char *problem)
 
 static void errand_done(void *context, const struct check_call_result *result)
 {
-    struct errand *errand = context;
+    struct check_errand *errand = context;
     errand->call = NULL;
     errand->result = *result;
     errand->check->open--;
@@ -181,7 +181,7 @@ static void call_peers(struct check *check, const Hvdrun__Probe *message)
     check->errands = mem_array(check->count, sizeof(*check->errands));
     check->open = check->count;
     for (size_t i = 0; i < check->count; i++) {
-        struct errand *errand = &check->errands[i];
+        struct check_errand *errand = &check->errands[i];
         errand->check = check;
         errand->node = message->peers[i]->node;
         errand->call =

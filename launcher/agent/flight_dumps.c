@@ -14,7 +14,7 @@
 #define LATE_MS 500 /* the thread notices the deadline before we give it up */
 
 /* Shared with the thread; the last one frees it. */
-struct work {
+struct dump_work {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* it is abandoned */
     struct flight_item *items;
@@ -25,12 +25,12 @@ struct work {
 };
 
 struct flight_dumps {
-    struct work *work;
+    struct dump_work *work;
     bool *told;
 };
 
 /* With the mutex locked, which it unlocks. */
-static void leave(struct work *work)
+static void leave(struct dump_work *work)
 {
     bool last = --work->holders == 0;
     pthread_mutex_unlock(&work->mutex);
@@ -46,7 +46,7 @@ static void leave(struct work *work)
     free(work);
 }
 
-static void end_item(struct work *work, struct flight_item *item, const char *missing)
+static void end_item(struct dump_work *work, struct flight_item *item, const char *missing)
 {
     pthread_mutex_lock(&work->mutex);
     item->missing = missing;
@@ -54,7 +54,7 @@ static void end_item(struct work *work, struct flight_item *item, const char *mi
     pthread_mutex_unlock(&work->mutex);
 }
 
-static void take_bytes(struct work *work, struct flight_item *item, const struct buf *text)
+static void take_bytes(struct dump_work *work, struct flight_item *item, const struct buf *text)
 {
     if (text->length > work->room) {
         end_item(work, item, "the dumps of this host are too large in total");
@@ -67,7 +67,7 @@ static void take_bytes(struct work *work, struct flight_item *item, const struct
     end_item(work, item, NULL);
 }
 
-static void look_at(struct work *work, struct flight_item *item, struct flight_dump *dump)
+static void look_at(struct dump_work *work, struct flight_item *item, struct flight_dump *dump)
 {
     struct buf text AUTO_BUF = BUF_INIT(FLIGHT_FILE_MAX);
     enum flight_state state = flight_dump_look(dump, item->places.dump, &text);
@@ -78,7 +78,7 @@ static void look_at(struct work *work, struct flight_item *item, struct flight_d
 }
 
 /* Until it is time to look again. false: it is too late for that. */
-static bool wait_a_while(struct work *work)
+static bool wait_a_while(struct dump_work *work)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -96,7 +96,7 @@ static bool wait_a_while(struct work *work)
 /* Only this thread writes to items that have not ended, so it reads them without the mutex. */
 static void *collect(void *context)
 {
-    struct work *work = context;
+    struct dump_work *work = context;
     struct flight_dump *dumps AUTO_FREE = mem_array(work->count + 1, sizeof(*dumps));
     size_t open = 0;
     for (size_t i = 0; i < work->count; i++) {
@@ -124,7 +124,7 @@ static void *collect(void *context)
 }
 
 /* Signals are for the main thread. */
-static bool start_thread(struct work *work)
+static bool start_thread(struct dump_work *work)
 {
     sigset_t all, before;
     pthread_t thread;
@@ -140,12 +140,12 @@ static bool start_thread(struct work *work)
 struct flight_dumps *flight_dumps_create(struct flight_item *items_take, size_t count, size_t room)
 {
     struct flight_dumps *dumps = mem_alloc(sizeof(*dumps));
-    struct work *work = mem_alloc(sizeof(*work));
-    *work = (struct work){.items = items_take,
-                          .count = count,
-                          .room = room,
-                          .holders = 2,
-                          .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS};
+    struct dump_work *work = mem_alloc(sizeof(*work));
+    *work = (struct dump_work){.items = items_take,
+                               .count = count,
+                               .room = room,
+                               .holders = 2,
+                               .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS};
     pthread_mutex_init(&work->mutex, NULL);
     pthread_cond_init(&work->changed, NULL);
     *dumps = (struct flight_dumps){.work = work, .told = mem_array(count + 1, sizeof(bool))};
@@ -160,7 +160,7 @@ bool flight_dumps_advance(struct flight_dumps *dumps,
                           void (*each)(void *context, const struct flight_item *item),
                           void *context)
 {
-    struct work *work = dumps->work;
+    struct dump_work *work = dumps->work;
     size_t open = 0;
     pthread_mutex_lock(&work->mutex);
     bool late = clock_mono_ms() > work->deadline_ms + LATE_MS;

@@ -25,9 +25,9 @@ enum stage {
 };
 
 /* One notifier_send(). */
-struct errand {
+struct notifier_errand {
     struct notifier *notifier;
-    struct errand *next, *previous;
+    struct notifier_errand *next, *previous;
     uint32_t seat;
     uint64_t timestamp;
     enum stage stage;
@@ -46,7 +46,7 @@ struct errand {
 
 struct notifier {
     struct loop *loop;
-    struct errand *first;
+    struct notifier_errand *first;
     int64_t connect_ms, reply_ms, pause_ms;
     void (*done)(void *context, uint32_t seat, uint64_t timestamp, const char *problem);
     void *context;
@@ -71,7 +71,7 @@ void notifier_set_limits(struct notifier *notifier, int64_t connect_ms, int64_t 
     notifier->pause_ms = pause_ms;
 }
 
-static void hang_up(struct errand *errand)
+static void hang_up(struct notifier_errand *errand)
 {
     loop_fd_destroy(errand->watch);
     errand->watch = NULL;
@@ -80,7 +80,7 @@ static void hang_up(struct errand *errand)
     errand->reply = NULL;
 }
 
-static void errand_destroy(struct errand *errand)
+static void errand_destroy(struct notifier_errand *errand)
 {
     if (errand->previous != NULL)
         errand->previous->next = errand->next;
@@ -103,7 +103,7 @@ void notifier_destroy(struct notifier *notifier)
 }
 
 /* `done` may destroy the notifier, so nothing is touched after it. */
-static void finish(struct errand *errand, bool succeeded)
+static void finish(struct notifier_errand *errand, bool succeeded)
 {
     struct notifier *notifier = errand->notifier;
     uint32_t seat = errand->seat;
@@ -114,7 +114,8 @@ static void finish(struct errand *errand, bool succeeded)
 }
 
 /* Loopback with the first port (there is one for all), then what was registered, then again. */
-static void choose_addresses(struct errand *errand, const struct registration *registration)
+static void choose_addresses(struct notifier_errand *errand,
+                             const struct registration *registration)
 {
     size_t at = 0;
     for (size_t i = 0; i < NOTIFIER_TRIES; i++) {
@@ -127,7 +128,7 @@ static void choose_addresses(struct errand *errand, const struct registration *r
     }
 }
 
-static void try_failed(struct errand *errand, const char *why)
+static void try_failed(struct notifier_errand *errand, const char *why)
 {
     const struct registration_address *address = &errand->addresses[errand->tries];
     snprintf(errand->problem, sizeof(errand->problem),
@@ -142,14 +143,14 @@ static void try_failed(struct errand *errand, const char *why)
     loop_timer_set(errand->timer, errand->notifier->pause_ms);
 }
 
-static void try_failed_errno(struct errand *errand, const char *what, int errnum)
+static void try_failed_errno(struct notifier_errand *errand, const char *what, int errnum)
 {
     char why[128], text[64];
     snprintf(why, sizeof(why), "%s: %s", what, strerror_r(errnum, text, sizeof(text)));
     try_failed(errand, why);
 }
 
-static void read_reply(struct errand *errand)
+static void read_reply(struct notifier_errand *errand)
 {
     uint8_t bytes[1024];
     ssize_t got = fd_read(errand->fd, bytes, sizeof(bytes));
@@ -169,7 +170,7 @@ static void read_reply(struct errand *errand)
     }
 }
 
-static void write_request(struct errand *errand)
+static void write_request(struct notifier_errand *errand)
 {
     ssize_t sent = send(errand->fd, errand->request + errand->written,
                         errand->request_length - errand->written, MSG_NOSIGNAL);
@@ -186,7 +187,7 @@ static void write_request(struct errand *errand)
     loop_fd_watch(errand->watch, LOOP_READ);
 }
 
-static void connected(struct errand *errand)
+static void connected(struct notifier_errand *errand)
 {
     int errnum = 0;
     socklen_t length = sizeof(errnum);
@@ -203,7 +204,7 @@ static void connected(struct errand *errand)
 
 static void socket_ready(void *context, int what)
 {
-    struct errand *errand = context;
+    struct notifier_errand *errand = context;
     (void)what;
     if (errand->stage == CONNECTING)
         connected(errand);
@@ -213,7 +214,7 @@ static void socket_ready(void *context, int what)
         read_reply(errand);
 }
 
-static void begin_try(struct errand *errand)
+static void begin_try(struct notifier_errand *errand)
 {
     const struct registration_address *address = &errand->addresses[errand->tries];
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(address->port)};
@@ -234,7 +235,7 @@ static void begin_try(struct errand *errand)
 
 static void timer_fire(void *context)
 {
-    struct errand *errand = context;
+    struct notifier_errand *errand = context;
     switch (errand->stage) {
     case UNREADABLE: finish(errand, false); break;
     case PAUSING: begin_try(errand); break;
@@ -246,7 +247,8 @@ static void timer_fire(void *context)
 
 static bool in_progress(const struct notifier *notifier, uint32_t seat)
 {
-    for (const struct errand *errand = notifier->first; errand != NULL; errand = errand->next)
+    for (const struct notifier_errand *errand = notifier->first; errand != NULL;
+         errand = errand->next)
         if (errand->seat == seat)
             return true;
     return false;
@@ -257,13 +259,13 @@ void notifier_send(struct notifier *notifier, uint32_t seat, uint64_t timestamp,
 {
     if (in_progress(notifier, seat))
         return;
-    struct errand *errand = mem_alloc(sizeof(*errand));
-    *errand = (struct errand){.notifier = notifier,
-                              .next = notifier->first,
-                              .seat = seat,
-                              .timestamp = timestamp,
-                              .stage = PAUSING,
-                              .fd = -1};
+    struct notifier_errand *errand = mem_alloc(sizeof(*errand));
+    *errand = (struct notifier_errand){.notifier = notifier,
+                                       .next = notifier->first,
+                                       .seat = seat,
+                                       .timestamp = timestamp,
+                                       .stage = PAUSING,
+                                       .fd = -1};
     if (notifier->first != NULL)
         notifier->first->previous = errand;
     notifier->first = errand;

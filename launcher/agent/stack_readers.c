@@ -16,7 +16,7 @@
 #define LATE_MS 50    /* a reader notices the deadline before we give it up */
 
 /* Shared by the caller and the readers; the last one frees it. */
-struct work {
+struct stack_work {
     pthread_mutex_t mutex;
     struct stack_item *items;
     size_t count, next, done;
@@ -27,21 +27,22 @@ struct work {
 };
 
 struct stack_readers {
-    struct work *work;
+    struct stack_work *work;
     size_t done;         /* when it was looked at last */
     int64_t answered_ns; /* since then, it was so many */
 };
 
-static struct work *create(const struct stack_item *items, size_t count, struct held_readers *held,
-                           const struct unwind_module *module, int64_t deadline_ns)
+static struct stack_work *create(const struct stack_item *items, size_t count,
+                                 struct held_readers *held, const struct unwind_module *module,
+                                 int64_t deadline_ns)
 {
-    struct work *work = mem_alloc(sizeof(*work));
-    *work = (struct work){.items = mem_array(count + 1, sizeof(*items)),
-                          .count = count,
-                          .holders = 1,
-                          .held = held_readers_share(held),
-                          .module = module,
-                          .deadline_ns = deadline_ns};
+    struct stack_work *work = mem_alloc(sizeof(*work));
+    *work = (struct stack_work){.items = mem_array(count + 1, sizeof(*items)),
+                                .count = count,
+                                .holders = 1,
+                                .held = held_readers_share(held),
+                                .module = module,
+                                .deadline_ns = deadline_ns};
     for (size_t i = 0; i < count; i++)
         work->items[i] = items[i];
     pthread_mutex_init(&work->mutex, NULL);
@@ -49,7 +50,7 @@ static struct work *create(const struct stack_item *items, size_t count, struct 
 }
 
 /* With the mutex locked, which it unlocks. */
-static void leave(struct work *work)
+static void leave(struct stack_work *work)
 {
     bool last = --work->holders == 0;
     pthread_mutex_unlock(&work->mutex);
@@ -64,7 +65,7 @@ static void leave(struct work *work)
 }
 
 /* Without the mutex. false: a reader must not begin with this process. */
-static bool read_item(struct work *work, struct runtime_files *files, pid_t pid,
+static bool read_item(struct stack_work *work, struct runtime_files *files, pid_t pid,
                       struct process_stacks *stacks, bool *python)
 {
     int place = held_readers_begin(work->held, pid, work->deadline_ns + LATE_MS * 1000000);
@@ -79,7 +80,7 @@ static bool read_item(struct work *work, struct runtime_files *files, pid_t pid,
 
 static void *read_items(void *context)
 {
-    struct work *work = context;
+    struct stack_work *work = context;
     (void)fd_own_table(); /* what a held reader has open stays open when the agent has ended */
     struct runtime_files *files = runtime_files_create();
     pthread_mutex_lock(&work->mutex);
@@ -103,7 +104,7 @@ static void *read_items(void *context)
 }
 
 /* With the mutex locked. Signals are for the main thread. */
-static void add_reader(struct work *work)
+static void add_reader(struct stack_work *work)
 {
     sigset_t all, before;
     pthread_t thread;
@@ -142,7 +143,7 @@ struct stack_readers *stack_readers_create(const struct stack_item *items, size_
 
 bool stack_readers_advance(struct stack_readers *readers)
 {
-    struct work *work = readers->work;
+    struct stack_work *work = readers->work;
     int64_t now = clock_mono_ns();
     pthread_mutex_lock(&work->mutex);
     bool over = work->done == work->count || now > work->deadline_ns + LATE_MS * 1000000;
@@ -159,7 +160,7 @@ bool stack_readers_advance(struct stack_readers *readers)
 
 void stack_readers_end(struct stack_readers *readers, struct stack_item *items)
 {
-    struct work *work = readers->work;
+    struct stack_work *work = readers->work;
     pthread_mutex_lock(&work->mutex);
     for (size_t i = 0; items != NULL && i < work->count; i++) {
         items[i].held = work->items[i].held;

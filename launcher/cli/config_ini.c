@@ -14,14 +14,14 @@
 
 #define NAME_LONGEST 48 /* longer than the name of any section or key */
 
-struct reading {
+struct ini_reading {
     const struct ini_place *place; /* of the current line */
     enum setting_source source;
     struct settings *settings;
     struct error *err;
 };
 
-static int fail(const struct reading *reading, const char *text)
+static int fail(const struct ini_reading *reading, const char *text)
 {
     return error_status(reading->err, STATUS_USAGE, "%s:%d: %s", reading->place->file,
                         reading->place->line, text);
@@ -37,7 +37,7 @@ static bool is_section(const char *section)
     return strcmp(section, "env") == 0;
 }
 
-static int unknown_section(const struct reading *reading, const char *section)
+static int unknown_section(const struct ini_reading *reading, const char *section)
 {
     struct buf text AUTO_BUF = BUF_INIT(512);
     struct suggest suggest;
@@ -53,7 +53,7 @@ static int unknown_section(const struct reading *reading, const char *section)
     return fail(reading, buf_text(&text));
 }
 
-static int unknown_key(const struct reading *reading, const char *section, const char *key)
+static int unknown_key(const struct ini_reading *reading, const char *section, const char *key)
 {
     struct buf text AUTO_BUF = BUF_INIT(512);
     struct suggest suggest;
@@ -83,7 +83,7 @@ static bool find_option(const char *key, enum option_id *id)
     return (option_info(spelling.id)->flags & FLAG_CLI) == 0;
 }
 
-static int no_section(const struct reading *reading, const char *key)
+static int no_section(const struct ini_reading *reading, const char *key)
 {
     enum option_id id = OPT_TOTAL;
     const char *home = find_option(key, &id) ? option_group_section(option_info(id)->group) : NULL;
@@ -102,7 +102,7 @@ static bool is_variable_name(const char *name)
     return *name == '\0';
 }
 
-static int set_variable(const struct reading *reading, const char *name, const char *value,
+static int set_variable(const struct ini_reading *reading, const char *name, const char *value,
                         const char *place)
 {
     if (!is_variable_name(name))
@@ -111,7 +111,7 @@ static int set_variable(const struct reading *reading, const char *name, const c
     return settings_set(reading->settings, OPT_env, pair, reading->source, place, reading->err);
 }
 
-static int set_option(const struct reading *reading, const char *section, const char *key,
+static int set_option(const struct ini_reading *reading, const char *section, const char *key,
                       const char *value, const char *place)
 {
     enum option_id id = OPT_TOTAL;
@@ -134,7 +134,7 @@ static int set_option(const struct reading *reading, const char *section, const 
 static int take_pair(void *context, const struct ini_place *place, const char *section,
                      const char *key, const char *value, struct error *err)
 {
-    struct reading *reading = context;
+    struct ini_reading *reading = context;
     reading->place = place;
     reading->err = err;
     if (strlen(section) >= NAME_LONGEST || strlen(key) >= NAME_LONGEST)
@@ -153,6 +153,6 @@ int config_ini_read(const char *text, const char *file, enum setting_source sour
                     struct settings *settings, struct error *err)
 {
     static const struct ini_reader reader = {.pair = take_pair};
-    struct reading reading = {.source = source, .settings = settings};
+    struct ini_reading reading = {.source = source, .settings = settings};
     return ini_lines_read(text, file, &reader, &reading, err);
 }

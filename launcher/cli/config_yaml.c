@@ -17,7 +17,7 @@
 
 #define NAME_LIMIT 48 /* longer than the name of any section or key */
 
-struct reading {
+struct yaml_reading {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one */
     const char *file;
@@ -25,14 +25,14 @@ struct reading {
     struct error *err;
 };
 
-static int fail(struct reading *reading, const char *text)
+static int fail(struct yaml_reading *reading, const char *text)
 {
     size_t line = reading->event.start_mark.line + 1;
     return error_status(reading->err, STATUS_USAGE, "%s:%zu: %s", reading->file, line, text);
 }
 
 /* Frees the current event and reads the next one. */
-static int advance(struct reading *reading)
+static int advance(struct yaml_reading *reading)
 {
     yaml_event_delete(&reading->event);
     memset(&reading->event, 0, sizeof(reading->event));
@@ -44,12 +44,12 @@ static int advance(struct reading *reading)
                         line, problem == NULL ? "unknown problem" : problem);
 }
 
-static const char *scalar(const struct reading *reading)
+static const char *scalar(const struct yaml_reading *reading)
 {
     return (const char *)reading->event.data.scalar.value;
 }
 
-static bool is_null(const struct reading *reading)
+static bool is_null(const struct yaml_reading *reading)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
     if (reading->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
@@ -91,7 +91,7 @@ static bool is_section(const char *name)
     return false;
 }
 
-static int unknown(struct reading *reading, const char *path)
+static int unknown(struct yaml_reading *reading, const char *path)
 {
     struct buf text AUTO_BUF = BUF_INIT(512);
     struct suggest suggest;
@@ -109,7 +109,7 @@ static int unknown(struct reading *reading, const char *path)
     return fail(reading, buf_text(&text));
 }
 
-static int set_option(struct reading *reading, const char *path)
+static int set_option(struct yaml_reading *reading, const char *path)
 {
     bool inverted = false, yes = false;
     enum option_id id = find_option(path, &inverted);
@@ -132,7 +132,7 @@ static int set_option(struct reading *reading, const char *path)
 }
 
 /* The key at the current event, with "section." before it. NULL and an error: it is not a key. */
-static char *key_name(struct reading *reading, const char *section)
+static char *key_name(struct yaml_reading *reading, const char *section)
 {
     if (reading->event.type != YAML_SCALAR_EVENT) {
         fail(reading, "expected 'key: value'");
@@ -147,7 +147,7 @@ static char *key_name(struct reading *reading, const char *section)
 }
 
 /* Reads the pairs of one section, up to its end. */
-static int read_section(struct reading *reading, const char *section)
+static int read_section(struct yaml_reading *reading, const char *section)
 {
     for (;;) {
         if (advance(reading) < 0)
@@ -167,7 +167,7 @@ static int read_section(struct reading *reading, const char *section)
 }
 
 /* Reads one entry at the top level: a section, or a key outside of sections. */
-static int read_entry(struct reading *reading, const char *name)
+static int read_entry(struct yaml_reading *reading, const char *name)
 {
     bool section = is_section(name);
     if (advance(reading) < 0)
@@ -184,7 +184,7 @@ static int read_entry(struct reading *reading, const char *name)
     return section ? 0 : set_option(reading, name);
 }
 
-static int read_top(struct reading *reading)
+static int read_top(struct yaml_reading *reading)
 {
     bool nothing = reading->event.type == YAML_SCALAR_EVENT && is_null(reading);
     if (nothing)
@@ -202,7 +202,7 @@ static int read_top(struct reading *reading)
     }
 }
 
-static int read_stream(struct reading *reading)
+static int read_stream(struct yaml_reading *reading)
 {
     if (advance(reading) < 0 || advance(reading) < 0) /* past the two start events */
         return -1;
@@ -219,7 +219,7 @@ int config_yaml_read(const char *bytes, size_t length, const char *file, struct 
                      struct error *err)
 {
     struct error unused = ERROR_INIT;
-    struct reading reading = {
+    struct yaml_reading reading = {
         .file = file, .settings = settings, .err = err == NULL ? &unused : err};
     if (yaml_parser_initialize(&reading.parser) == 0)
         return error_status(err, STATUS_LAUNCHER, "%s: out of memory", file);

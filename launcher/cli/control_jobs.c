@@ -83,13 +83,13 @@ static bool is_meant(const char *id, const char *word)
     return begins(id, word) || begins(number, word);
 }
 
-struct search {
+struct job_search {
     const char *found; /* the first one */
     size_t count;
     struct buf names;
 };
 
-static void look_in(struct search *search, const struct strv *ids, const char *word)
+static void look_in(struct job_search *search, const struct strv *ids, const char *word)
 {
     for (size_t i = 0; i < ids->count; i++) {
         const char *id = ids->items[i];
@@ -108,7 +108,7 @@ static void look_in(struct search *search, const struct strv *ids, const char *w
 
 static void say_none(const struct job_list *list, const char *word, struct error *err)
 {
-    struct search over = {.names = BUF_INIT(LIST_MAX)};
+    struct job_search over = {.names = BUF_INIT(LIST_MAX)};
     char *folder AUTO_FREE = job_folder_path();
     if (word == NULL) {
         error_set(err, "found no running job of this user in %s (TMPDIR sets that folder)%s",
@@ -131,7 +131,7 @@ static void say_none(const struct job_list *list, const char *word, struct error
 const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
                           struct error *err)
 {
-    struct search search = {.names = BUF_INIT(LIST_MAX)};
+    struct job_search search = {.names = BUF_INIT(LIST_MAX)};
     look_in(&search, &list->running, word);
     bool runs = search.count > 0;
     if (!runs && over_too && word != NULL)

@@ -57,7 +57,7 @@ int spelling_each(int (*each)(void *context, const struct spelling *spelling), v
     return rc;
 }
 
-struct search {
+struct spelling_search {
     const char *word;
     size_t length;
     bool with_value, found;
@@ -67,7 +67,7 @@ struct search {
 /* The form that fits ends the search. The other form counts only if there is no such form. */
 static int search_step(void *context, const struct spelling *spelling)
 {
-    struct search *search = context;
+    struct spelling_search *search = context;
     bool same = strlen(spelling->word) == search->length &&
                 memcmp(spelling->word, search->word, search->length) == 0;
     if (!same)
@@ -80,7 +80,7 @@ static int search_step(void *context, const struct spelling *spelling)
 
 bool spelling_find(const char *word, size_t length, bool with_value, struct spelling *out)
 {
-    struct search search = {word, length, with_value, false, out};
+    struct spelling_search search = {word, length, with_value, false, out};
     spelling_each(search_step, &search);
     return search.found;
 }

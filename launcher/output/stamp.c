@@ -7,13 +7,13 @@
  * what stands behind them, and the line goes over that. */
 #define SHORT 32
 
-struct label {
+struct padded_label {
     const char *bytes;
     size_t length;
     char padded[SHORT];
 };
 
-static void put_label(char *out, const struct label *label)
+static void put_label(char *out, const struct padded_label *label)
 {
     if (label->length <= SHORT)
         memcpy(out, label->padded, SHORT);
@@ -23,7 +23,7 @@ static void put_label(char *out, const struct label *label)
 
 size_t stamp_lines(struct stamp *stamp, char *out, size_t room)
 {
-    struct label label = {stamp->label, stamp->label_length, ""};
+    struct padded_label label = {stamp->label, stamp->label_length, ""};
     if (label.length > 0 && label.length <= SHORT)
         memcpy(label.padded, label.bytes, label.length);
     const char *at = stamp->text, *end = at + stamp->length;

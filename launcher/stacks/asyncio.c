@@ -111,7 +111,7 @@ static uint64_t coroutine_behind(struct python *python, uint64_t object)
     return 0;
 }
 
-struct walk {
+struct task_walk {
     struct python *python;
     struct coroutine_layout layout;
     size_t left; /* tasks that may follow */
@@ -140,7 +140,7 @@ static bool is_task(const struct python *python, uint64_t object)
 
 static void take_task(void *context, uint64_t task)
 {
-    const struct walk *walk = context;
+    const struct task_walk *walk = context;
     struct python_frame frames[ASYNCIO_CHAIN_MAX], inner_first[ASYNCIO_CHAIN_MAX];
     size_t count = 0;
     if (!is_task(walk->python, task))
@@ -160,7 +160,7 @@ static void take_task(void *context, uint64_t task)
 }
 
 /* Up to 3.13: one set has the tasks of all event loops. */
-static void walk_set(struct walk *walk, uint64_t loop_frame)
+static void walk_set(struct task_walk *walk, uint64_t loop_frame)
 {
     static const char *const names[] = {"_scheduled_tasks", "_all_tasks"};
     struct memory *memory = walk->python->memory;
@@ -195,7 +195,7 @@ static bool is_list(struct python *python, uint64_t head, uint64_t first, uint64
            memory_u64(python->memory, last, &after_last) == 0 && after_last == head;
 }
 
-static void walk_list(struct walk *walk, uint64_t head, uint64_t first, uint64_t offset)
+static void walk_list(struct task_walk *walk, uint64_t head, uint64_t first, uint64_t offset)
 {
     for (uint64_t at = first; at != 0 && at != head && walk->left > 0; walk->left--) {
         take_task(walk, at - offset);
@@ -205,7 +205,7 @@ static void walk_list(struct walk *walk, uint64_t head, uint64_t first, uint64_t
 }
 
 /* From 3.14 on: the tasks that were made in this thread. */
-static void walk_thread(struct walk *walk, const struct python_thread *thread)
+static void walk_thread(struct task_walk *walk, const struct python_thread *thread)
 {
     struct python *python = walk->python;
     unsigned char bytes[LIST_BYTES];
@@ -227,7 +227,7 @@ static void walk_thread(struct walk *walk, const struct python_thread *thread)
 void asyncio_tasks(struct python *python, const struct asyncio_place *place,
                    void (*each)(void *context, const struct python_stack *stack), void *context)
 {
-    struct walk walk = {
+    struct task_walk walk = {
         .python = python, .left = ASYNCIO_TASKS_MAX, .each = each, .context = context};
     if (!find_layout(python, &walk.layout))
         return;

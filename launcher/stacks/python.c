@@ -126,14 +126,14 @@ int python_threads(struct python *python, struct python_thread **out, size_t *co
     return result;
 }
 
-struct link {
+struct frame_link {
     uint64_t frame;
     const struct code *code;
     int line;
 };
 
-struct walk {
-    struct link *links;
+struct frame_walk {
+    struct frame_link *links;
     size_t count;
     bool cut;
 };
@@ -173,7 +173,7 @@ static int code_start(struct python *python, const struct code *code, const unsi
 }
 
 /* Fills in the line of a frame, whose bytes these are. -1: that cannot be its position. */
-static int find_line(struct python *python, const unsigned char *bytes, struct link *link)
+static int find_line(struct python *python, const unsigned char *bytes, struct frame_link *link)
 {
     const struct python_layout *layout = &python->layout;
     const struct code *code = link->code;
@@ -203,7 +203,7 @@ static int find_line(struct python *python, const unsigned char *bytes, struct l
 }
 
 /* Reads one frame. `*shim`: it only says where C called the interpreter. */
-static int read_frame(struct python *python, struct link *link, bool *shim, uint64_t *next)
+static int read_frame(struct python *python, struct frame_link *link, bool *shim, uint64_t *next)
 {
     const struct python_layout *layout = &python->layout;
     unsigned char bytes[4096];
@@ -224,7 +224,8 @@ static int read_frame(struct python *python, struct link *link, bool *shim, uint
     return link->code != NULL ? find_line(python, bytes, link) : -1;
 }
 
-static int walk_frames(struct python *python, const struct python_thread *thread, struct walk *walk)
+static int walk_frames(struct python *python, const struct python_thread *thread,
+                       struct frame_walk *walk)
 {
     uint64_t at = 0;
     walk->count = 0;
@@ -232,7 +233,7 @@ static int walk_frames(struct python *python, const struct python_thread *thread
     if (first_frame(python, thread, &at) < 0)
         return -1;
     for (int i = 0; at != 0; i++) {
-        struct link link = {.frame = at};
+        struct frame_link link = {.frame = at};
         bool shim = false;
         if (walk->count == PYTHON_FRAMES_MAX || i == LINKS_MAX) {
             walk->cut = true;
@@ -249,7 +250,7 @@ static int walk_frames(struct python *python, const struct python_thread *thread
 }
 
 /* The lines may differ: the thread went on inside of the same functions. */
-static bool same(const struct walk *a, const struct walk *b)
+static bool same(const struct frame_walk *a, const struct frame_walk *b)
 {
     bool equal = a->count == b->count && a->cut == b->cut;
     for (size_t i = 0; equal && i < a->count; i++)
@@ -257,7 +258,7 @@ static bool same(const struct walk *a, const struct walk *b)
     return equal;
 }
 
-static void take(const struct walk *walk, struct python_stack *out)
+static void take(const struct frame_walk *walk, struct python_stack *out)
 {
     *out = (struct python_stack){.frames = mem_array(walk->count + 1, sizeof(*out->frames)),
                                  .count = walk->count,
@@ -271,7 +272,7 @@ static void take(const struct walk *walk, struct python_stack *out)
 
 int python_frame_read(struct python *python, uint64_t address, struct python_frame *out)
 {
-    struct link link = {.frame = address};
+    struct frame_link link = {.frame = address};
     bool shim = false;
     uint64_t next = 0;
     if (read_frame(python, &link, &shim, &next) < 0 || shim)
@@ -286,7 +287,7 @@ int python_frame_read(struct python *python, uint64_t address, struct python_fra
 int python_stack_read(struct python *python, const struct python_thread *thread,
                       struct python_stack *out)
 {
-    struct walk walks[2] = {{.links = NULL}, {.links = NULL}};
+    struct frame_walk walks[2] = {{.links = NULL}, {.links = NULL}};
     int result = -1;
     *out = (struct python_stack){.frames = NULL};
     for (int i = 0; result < 0 && i < PYTHON_TRIES && python->memory->budget > 0; i++) {

@@ -332,7 +332,7 @@ static enum hvd_status drain(struct gpu_set *set, struct error *err)
 }
 
 /* Why the flights fail. */
-struct failure {
+struct flights_end {
     struct gpu_set *set;
     enum hvd_status status;
     const char *text;
@@ -340,13 +340,13 @@ struct failure {
 
 static bool is_busy(void *context)
 {
-    const struct failure *failure = context;
+    const struct flights_end *failure = context;
     return flights_are_busy(&failure->set->flights);
 }
 
 static void fail_flights(void *context)
 {
-    struct failure *failure = context;
+    struct flights_end *failure = context;
     flights_fail(&failure->set->flights, failure->status, failure->text);
 }
 
@@ -364,7 +364,7 @@ static enum hvd_status rest(struct gpu_set *set, struct error *err)
 void gpu_set_end(struct gpu_set *set, enum hvd_status status, const char *text)
 {
     struct error err = ERROR_INIT;
-    struct failure failure = {set, status, text};
+    struct flights_end failure = {set, status, text};
     if (set->comm == NULL)
         return;
     if (status == HVD_OK) {

@@ -29,13 +29,13 @@ struct handle {
 };
 
 /* A callback that has to run. */
-struct call {
+struct callback {
     hvd_callback function;
     void *context;
     hvd_handle number;
     enum hvd_status status;
     bool release;
-    struct call *next;
+    struct callback *next;
 };
 
 struct handles {
@@ -48,7 +48,7 @@ struct handles {
     atomic_int waits; /* threads that wait for a handle */
     pthread_t thread;
     pthread_cond_t called;
-    struct call *first, **end;
+    struct callback *first, **end;
     bool ending;
 };
 

@@ -13,7 +13,7 @@ static void *run_callbacks(void *argument)
     struct handles *handles = argument;
     pthread_mutex_lock(&handles->lock);
     for (;;) {
-        struct call *call = handles->first;
+        struct callback *call = handles->first;
         if (call == NULL && handles->ending)
             break;
         if (call == NULL) {
@@ -127,9 +127,9 @@ static void finish(struct handles *handles, struct handle *handle)
         pthread_cond_signal(handle->waiter);
     if (handle->callback == NULL)
         return;
-    struct call *call = mem_alloc(sizeof *call);
-    *call = (struct call){handle->callback, handle->context, handle->number,
-                          handle->status,   !handle->kept,   NULL};
+    struct callback *call = mem_alloc(sizeof *call);
+    *call = (struct callback){handle->callback, handle->context, handle->number,
+                              handle->status,   !handle->kept,   NULL};
     *handles->end = call;
     handles->end = &call->next;
     pthread_cond_signal(&handles->called);

@@ -28,7 +28,7 @@
 #define REPORT_MAX ((size_t)1 << 30)
 
 /* Whether the check still waits for a host. */
-struct asked {
+struct host_asked {
     struct check_job *check;
     int host;
     bool done;                /* answered or failed */
@@ -40,8 +40,8 @@ struct check_job {
     const struct check_request *request;
     struct check_result result;
     struct check_findings findings;
-    struct asked *asked; /* by number of the host, which is that of its node */
-    int open;            /* hosts that have neither answered nor failed */
+    struct host_asked *asked; /* by number of the host, which is that of its node */
+    int open;                 /* hosts that have neither answered nor failed */
     struct loop_timer *start_limit;
     struct check_probe *probe; /* NULL: still looking */
     bool over;
@@ -78,7 +78,7 @@ static void looked(struct check_job *check)
 
 static void settle(struct check_job *check, int host)
 {
-    struct asked *asked = &check->asked[host];
+    struct host_asked *asked = &check->asked[host];
     if (asked->done)
         return;
     asked->done = true;
@@ -114,7 +114,7 @@ static void give_up(struct check_job *check, struct node_link *node, const char 
 
 static void answer_limit_passed(void *context)
 {
-    struct asked *asked = context;
+    struct host_asked *asked = context;
     char why[160];
     snprintf(why, sizeof(why),
              "its agent started but did not answer within %d s: most likely a file system hangs "
@@ -178,7 +178,7 @@ static void hello(struct job *job, struct node_link *node)
     job->nodes_up++;
     if (node->state != NODE_UP || is_ending(check) || check->asked[node->index].done)
         return;
-    struct asked *asked = &check->asked[node->index];
+    struct host_asked *asked = &check->asked[node->index];
     asked->limit = loop_timer_create(job->loop, answer_limit_passed, asked);
     loop_timer_set(asked->limit, ANSWER_MS);
     node_link_send(node, FRAME_CHECK, 0, NULL);
@@ -262,7 +262,7 @@ static void begin(struct job *job)
     const struct host_list *hosts = job->request->hosts;
     for (int i = 0; i < check->result.count; i++) {
         struct node_link *node = job_add_node(job, hosts->items[i].name);
-        check->asked[i] = (struct asked){.check = check, .host = i};
+        check->asked[i] = (struct host_asked){.check = check, .host = i};
         check->result.hosts[i].name = node->host;
         check->result.hosts[i].peer = "";
         reach_add_node(job->reach, node, &hosts->items[i].traits);

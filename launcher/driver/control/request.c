@@ -10,7 +10,7 @@
 
 #define TIME_MAX_S 1e9
 
-struct asked {
+struct control_asked {
     const json_t *request;
     const struct control_ops *ops;
     void *context;
@@ -35,7 +35,7 @@ static const char *host_of(const json_t *request, struct error *err)
     return NULL;
 }
 
-static json_t *status(const struct asked *asked, struct error *err)
+static json_t *status(const struct control_asked *asked, struct error *err)
 {
     json_t *answer = asked->ops->status(asked->context);
     if (answer == NULL)
@@ -43,7 +43,7 @@ static json_t *status(const struct asked *asked, struct error *err)
     return answer;
 }
 
-static json_t *usage(const struct asked *asked, struct error *err)
+static json_t *usage(const struct control_asked *asked, struct error *err)
 {
     (void)err;
     return asked->ops->usage(asked->context);
@@ -70,7 +70,7 @@ static json_t *accepted(int result)
     return result < 0 ? NULL : json_pack("{s:b}", "ok", 1);
 }
 
-static json_t *drain(const struct asked *asked, struct error *err)
+static json_t *drain(const struct control_asked *asked, struct error *err)
 {
     const char *host = host_of(asked->request, err);
     bool has_deadline;
@@ -80,13 +80,13 @@ static json_t *drain(const struct asked *asked, struct error *err)
     return accepted(asked->ops->drain(asked->context, host, has_deadline, within_ms, err));
 }
 
-static json_t *undrain(const struct asked *asked, struct error *err)
+static json_t *undrain(const struct control_asked *asked, struct error *err)
 {
     const char *host = host_of(asked->request, err);
     return host == NULL ? NULL : accepted(asked->ops->undrain(asked->context, host, err));
 }
 
-static json_t *add(const struct asked *asked, struct error *err)
+static json_t *add(const struct control_asked *asked, struct error *err)
 {
     const char *text = text_of(asked->request, "hosts", err);
     struct host_list hosts = {0};
@@ -96,7 +96,7 @@ static json_t *add(const struct asked *asked, struct error *err)
     return added ? json_pack("{s:b}", "ok", 1) : NULL;
 }
 
-static json_t *stop(const struct asked *asked, struct error *err)
+static json_t *stop(const struct control_asked *asked, struct error *err)
 {
     bool has_grace;
     int64_t grace_ms;
@@ -116,7 +116,7 @@ static int ranks_of(const json_t *request, const char **ranks, struct error *err
 }
 
 /* Those that stop or continue processes would do so behind the back of the job's time limits. */
-static json_t *send_signal(const struct asked *asked, struct error *err)
+static json_t *send_signal(const struct control_asked *asked, struct error *err)
 {
     const char *name = text_of(asked->request, "signal", err), *ranks = NULL;
     if (name == NULL)
@@ -134,7 +134,7 @@ static json_t *send_signal(const struct asked *asked, struct error *err)
 }
 
 /* It answers later. */
-static json_t *stacks(const struct asked *asked, struct error *err)
+static json_t *stacks(const struct control_asked *asked, struct error *err)
 {
     const char *ranks = NULL;
     bool native = json_is_true(json_object_get(asked->request, "native"));
@@ -144,7 +144,7 @@ static json_t *stacks(const struct asked *asked, struct error *err)
 }
 
 /* The control answers when the job ends. */
-static json_t *wait_for_end(const struct asked *asked, struct error *err)
+static json_t *wait_for_end(const struct control_asked *asked, struct error *err)
 {
     (void)asked, (void)err;
     return NULL;
@@ -152,7 +152,7 @@ static json_t *wait_for_end(const struct asked *asked, struct error *err)
 
 struct kind {
     const char *name;
-    json_t *(*answer)(const struct asked *asked, struct error *err);
+    json_t *(*answer)(const struct control_asked *asked, struct error *err);
 };
 
 static const struct kind kinds[] = {
@@ -160,7 +160,7 @@ static const struct kind kinds[] = {
     {"wait", wait_for_end}, {"drain", drain}, {"add", add},   {"undrain", undrain},
     {"stacks", stacks},     {NULL, NULL}};
 
-static json_t *answer_request(const struct asked *asked, struct error *err)
+static json_t *answer_request(const struct control_asked *asked, struct error *err)
 {
     const json_t *protocol = json_object_get(asked->request, "protocol");
     const char *name = text_of(asked->request, "do", err);
@@ -187,7 +187,7 @@ json_t *control_request_answer(const char *line, size_t length, const struct con
     struct error err = ERROR_INIT;
     json_error_t where;
     json_t *request = json_loadb(line, length, JSON_REJECT_DUPLICATES, &where);
-    struct asked asked = {request, ops, context, later};
+    struct control_asked asked = {request, ops, context, later};
     json_t *answer = NULL;
     if (json_is_object(request))
         answer = answer_request(&asked, &err);

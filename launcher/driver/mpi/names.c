@@ -20,7 +20,7 @@ struct mpi_names {
 };
 
 /* The rank that asked. */
-struct asker {
+struct name_asker {
     struct mpi_names *names;
     int node;
     uint64_t token;
@@ -28,7 +28,7 @@ struct asker {
     bool pmi1;
 };
 
-static void reply(const struct asker *asker, enum store_status status,
+static void reply(const struct name_asker *asker, enum store_status status,
                   const struct store_item *items, size_t count)
 {
     struct job *job = asker->names->job;
@@ -57,7 +57,7 @@ static void reply(const struct asker *asker, enum store_status status,
 static void found(void *context, enum store_status status, const struct store_item *items,
                   size_t count)
 {
-    struct asker *asker = context;
+    struct name_asker *asker = context;
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += items[i].length;
@@ -126,7 +126,8 @@ static void remember_nspace(struct mpi_names *names, const char *nspace)
 }
 
 static void look_up(struct mpi_names *names, const Hvdrun__MpiStore *message,
-                    const struct store_owner *owner, const struct asker *asker, char *const *keys)
+                    const struct store_owner *owner, const struct name_asker *asker,
+                    char *const *keys)
 {
     int64_t deadline =
         message->timeout_s > 0 ? clock_mono_ms() + (int64_t)message->timeout_s * 1000 : -1;
@@ -143,7 +144,7 @@ int mpi_names_request(struct mpi_names *names, const struct node_link *node, con
             hvdrun__mpi_store__free_unpacked(message, NULL);
         return -1;
     }
-    struct asker asker = {names, node->place, message->token, message->kind, message->pmi1};
+    struct name_asker asker = {names, node->place, message->token, message->kind, message->pmi1};
     struct store_owner owner = {message->nspace, message->rank, node->place};
     AUTO_STRV struct strv keys = STRV_INIT;
     for (size_t i = 0; i < message->n_keys; i++)

@@ -11,13 +11,13 @@ struct number {
     uint64_t last, hidden;
 };
 
-struct seat {
+struct seat_stir {
     struct number output, io_bytes, cpu_us, faults, waits;
     int late;
 };
 
 struct hang_stir {
-    struct seat *seats;
+    struct seat_stir *seats;
     int count;
     bool asks;
 };
@@ -58,9 +58,9 @@ void hang_stir_take(struct hang_stir *stir, int seat, struct hang_sample *sample
 {
     while (stir->count <= seat) {
         stir->seats = mem_resize_array(stir->seats, (size_t)stir->count + 1, sizeof(*stir->seats));
-        stir->seats[stir->count++] = (struct seat){.late = 0};
+        stir->seats[stir->count++] = (struct seat_stir){.late = 0};
     }
-    struct seat *its = &stir->seats[seat];
+    struct seat_stir *its = &stir->seats[seat];
     bool hide = stir->asks || its->late > 0;
     if (!stir->asks && its->late > 0)
         its->late--;

@@ -26,7 +26,7 @@ struct look {
     size_t count, wanted;   /* wanted: answers that are still missing */
 };
 
-struct asker {
+struct look_asker {
     void (*done)(void *context, const struct look *look);
     void *context;
 };
@@ -37,7 +37,7 @@ struct looks {
     struct loop_timer *wait; /* for the answers */
     uint32_t round;
     struct look *look; /* that is under way; NULL */
-    struct asker *askers;
+    struct look_asker *askers;
     size_t count;
 };
 
@@ -57,7 +57,7 @@ static void finish(void *context)
 {
     struct looks *looks = context;
     struct look *look = looks->look;
-    struct asker *askers AUTO_FREE = looks->askers;
+    struct look_asker *askers AUTO_FREE = looks->askers;
     size_t count = looks->count;
     loop_timer_clear(looks->wait);
     looks->look = NULL;
@@ -113,7 +113,7 @@ void looks_ask(struct looks *looks, void (*done)(void *context, const struct loo
                void *context)
 {
     looks->askers = mem_resize_array(looks->askers, looks->count + 1, sizeof(*looks->askers));
-    looks->askers[looks->count++] = (struct asker){done, context};
+    looks->askers[looks->count++] = (struct look_asker){done, context};
     if (looks->look == NULL)
         begin(looks);
 }
@@ -163,14 +163,14 @@ static bool is_wanted(const struct look_ranks *ranks, int rank)
     return ranks == NULL || (rank >= 0 && rank < ranks->count && ranks->wanted[rank]);
 }
 
-struct walk {
+struct stack_walk {
     void (*each)(void *context, int seat, const struct look_stack *stack);
     void *context;
     const struct look_ranks *ranks;
     bool bare;
 };
 
-static void walk_stack(const struct walk *walk, const struct job *job,
+static void walk_stack(const struct stack_walk *walk, const struct job *job,
                        const Hvdrun__PythonStack *source)
 {
     struct stack stack = {.rank = job_seat_rank(job, (int)source->seat),
@@ -195,7 +195,7 @@ static void walk_stack(const struct walk *walk, const struct job *job,
     walk->each(walk->context, (int)source->seat, &(struct look_stack){&stack, source->bare});
 }
 
-static void walk_all(const struct walk *walk, const struct look *look)
+static void walk_all(const struct stack_walk *walk, const struct look *look)
 {
     for (size_t i = 0; i < look->count; i++) {
         const struct answer *answer = &look->answers[i];
@@ -210,7 +210,7 @@ static void walk_all(const struct walk *walk, const struct look *look)
 void look_walk(const struct look *look,
                void (*each)(void *context, int seat, const struct look_stack *stack), void *context)
 {
-    walk_all(&(struct walk){.each = each, .context = context, .bare = true}, look);
+    walk_all(&(struct stack_walk){.each = each, .context = context, .bare = true}, look);
 }
 
 static void add_to_tree(void *context, int seat, const struct look_stack *stack)
@@ -222,7 +222,7 @@ static void add_to_tree(void *context, int seat, const struct look_stack *stack)
 struct stack_tree *look_tree(const struct look *look, bool bare, const struct look_ranks *ranks)
 {
     struct stack_tree *tree = stack_tree_create();
-    walk_all(&(struct walk){add_to_tree, tree, ranks, bare}, look);
+    walk_all(&(struct stack_walk){add_to_tree, tree, ranks, bare}, look);
     return tree;
 }
 

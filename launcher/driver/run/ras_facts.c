@@ -7,14 +7,14 @@
 
 #define COMMUNICATORS_MAX 1024 /* of a worker */
 
-struct seat {
+struct seat_places {
     struct ras_place *places;
     size_t count; /* 0: no answer */
     uint64_t moves;
 };
 
 struct ras_facts {
-    struct seat *seats;
+    struct seat_places *seats;
     int count;
 };
 
@@ -41,23 +41,23 @@ void ras_facts_forget(struct ras_facts *facts)
     }
 }
 
-static struct seat *seat_at(struct ras_facts *facts, int index)
+static struct seat_places *seat_at(struct ras_facts *facts, int index)
 {
     if (index >= facts->count) {
         facts->seats = mem_resize_array(facts->seats, (size_t)index + 1, sizeof(*facts->seats));
         for (int i = facts->count; i <= index; i++)
-            facts->seats[i] = (struct seat){.count = 0};
+            facts->seats[i] = (struct seat_places){.count = 0};
         facts->count = index + 1;
     }
     return &facts->seats[index];
 }
 
-static struct ras_rank rank_of(const struct seat *seat)
+static struct ras_rank rank_of(const struct seat_places *seat)
 {
     return (struct ras_rank){seat->places, seat->count};
 }
 
-static void copy_places(struct seat *seat, const Hvdrun__RankPulse *pulse)
+static void copy_places(struct seat_places *seat, const Hvdrun__RankPulse *pulse)
 {
     size_t count = pulse->n_ras < COMMUNICATORS_MAX ? pulse->n_ras : COMMUNICATORS_MAX;
     free(seat->places);
@@ -78,7 +78,7 @@ uint64_t ras_facts_take(struct ras_facts *facts, int seat, const Hvdrun__RankPul
 {
     if (pulse->n_ras == 0)
         return seat < facts->count ? facts->seats[seat].moves : 0;
-    struct seat *its = seat_at(facts, seat);
+    struct seat_places *its = seat_at(facts, seat);
     struct ras_rank rank = rank_of(its);
     bool known = rank.count > 0;
     uint64_t before = ras_mark(&rank);

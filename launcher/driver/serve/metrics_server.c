@@ -202,7 +202,7 @@ static void begin_end(struct metrics_server *server, struct http_request *reques
     loop_timer_set(waiting->patience, END_WAIT_MS);
 }
 
-static const struct route {
+static const struct page_route {
     const char *path;
     bool gated;
     void (*begin)(struct metrics_server *server, struct http_request *request,
@@ -217,7 +217,7 @@ static void asked(void *context, struct http_request *request, const struct http
 {
     struct metrics_server *server = context;
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-        const struct route *route = &routes[i];
+        const struct page_route *route = &routes[i];
         if (strcmp(question->path, route->path) != 0)
             continue;
         const char *refusal = route->gated ? gate_refusal(server->gate, request, question) : NULL;

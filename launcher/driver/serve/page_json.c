@@ -84,7 +84,7 @@ static void count_lines(void *context, const struct recent_piece *piece)
         *count += piece->text[i] == '\n' || i + 1 == piece->length;
 }
 
-struct lines {
+struct page_lines {
     json_t *list;
     size_t skip, line_max;
 };
@@ -96,7 +96,7 @@ static size_t cut(ptrdiff_t length, size_t most)
 
 static void add_lines(void *context, const struct recent_piece *piece)
 {
-    struct lines *lines = context;
+    struct page_lines *lines = context;
     const char *end = piece->text + piece->length;
     for (const char *at = piece->text; at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -112,7 +112,7 @@ static void add_lines(void *context, const struct recent_piece *piece)
 
 static json_t *lines_json(const struct recent *recent, size_t most, size_t line_max)
 {
-    struct lines lines = {.list = json_array(), .line_max = line_max};
+    struct page_lines lines = {.list = json_array(), .line_max = line_max};
     size_t count = 0;
     if (recent == NULL)
         return lines.list;

@@ -58,14 +58,14 @@ static void put_stderr(const struct job *job, int seat, size_t room, struct buf 
     put_section("stderr", job_seat_rank(job, seat), job_seat_host(job, seat), &section, room, out);
 }
 
-struct choice {
+struct line_choice {
     bool is_stderr;
     struct buf *out;
 };
 
 static void put_if_wanted(void *context, const struct recent_piece *piece)
 {
-    const struct choice *choice = context;
+    const struct line_choice *choice = context;
     if (piece->is_stderr == choice->is_stderr)
         put_lines(choice->out, piece, INDENT);
 }
@@ -77,7 +77,7 @@ static void put_printed(const struct job *job, int seat, bool is_stderr, size_t 
     int rank = job_seat_rank(job, seat);
     const struct recent *lines = rank < 0 ? NULL : rank_tails_of(job->rank_tails, rank);
     struct buf section AUTO_BUF = BUF_INIT(SECTION_BYTES);
-    struct choice choice = {is_stderr, &section};
+    struct line_choice choice = {is_stderr, &section};
     if (lines != NULL)
         recent_walk(lines, put_if_wanted, &choice);
     put_section(is_stderr ? "stderr" : "stdout", rank, job_seat_host(job, seat), &section, room,

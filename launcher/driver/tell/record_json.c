@@ -44,7 +44,7 @@ json_t *record_json_begin(const struct job *job)
 }
 
 /* A line that recent_walk() has shown. Its text stays valid, because nothing is added meanwhile. */
-struct line {
+struct last_line {
     int64_t wall_ns;
     int rank;
     bool is_stderr;
@@ -52,25 +52,25 @@ struct line {
     size_t length;
 };
 
-struct lines {
-    struct line items[RECORD_LINES]; /* a ring */
+struct last_lines {
+    struct last_line items[RECORD_LINES]; /* a ring */
     size_t total;
 };
 
 static void add_lines(void *context, const struct recent_piece *piece)
 {
-    struct lines *lines = context;
+    struct last_lines *lines = context;
     for (size_t at = 0; at < piece->length;) {
         const char *text = piece->text + at;
         const char *end = memchr(text, '\n', piece->length - at);
         size_t length = end != NULL ? (size_t)(end - text) : piece->length - at;
         lines->items[lines->total++ % RECORD_LINES] =
-            (struct line){piece->wall_ns, piece->rank, piece->is_stderr, text, length};
+            (struct last_line){piece->wall_ns, piece->rank, piece->is_stderr, text, length};
         at += length + 1;
     }
 }
 
-static json_t *line_json(const struct line *line)
+static json_t *line_json(const struct last_line *line)
 {
     size_t length = line->length < RECORD_LINE_BYTES ? line->length : RECORD_LINE_BYTES;
     char *text AUTO_FREE = mem_alloc(length + 1);
@@ -86,7 +86,7 @@ static json_t *line_json(const struct line *line)
 
 static json_t *lines_json(const struct job *job)
 {
-    struct lines last = {.total = 0};
+    struct last_lines last = {.total = 0};
     json_t *list = json_array();
     recent_walk(job->recent, add_lines, &last);
     size_t first = last.total > RECORD_LINES ? last.total - RECORD_LINES : 0;

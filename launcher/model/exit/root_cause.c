@@ -33,7 +33,7 @@ static bool not_after(struct moment a, struct moment b)
     return b.when_ns - a.when_ns >= doubt_ns(a.rank, b.rank);
 }
 
-struct search {
+struct root_cause_search {
     const struct root_cause_rank *ranks;
     struct symptom blame;   /* of the first exit */
     struct moment blamed;   /* when it was written */
@@ -44,7 +44,8 @@ struct search {
     int clean;     /* exited with 0 before; -1: none, -2: several */
 };
 
-static struct symptom read_rank(const struct search *s, const struct root_cause_rank *rank)
+static struct symptom read_rank(const struct root_cause_search *s,
+                                const struct root_cause_rank *rank)
 {
     struct symptom symptom = {.kind = SYMPTOM_NONE};
     if (rank->took_part && rank->tail != NULL)
@@ -53,14 +54,14 @@ static struct symptom read_rank(const struct search *s, const struct root_cause_
 }
 
 /* One that failed before is the first failure of an earlier epoch, or known to hvdrun anyway. */
-static bool is_candidate(const struct search *s, const struct root_cause_rank *rank,
+static bool is_candidate(const struct root_cause_search *s, const struct root_cause_rank *rank,
                          const struct symptom *symptom)
 {
     bool failed = rank->ended && !rank->clean && rank->ended_ns < s->blamed.when_ns;
     return symptom->kind == SYMPTOM_OWN && !failed;
 }
 
-static void look_at(struct search *s, int seat)
+static void look_at(struct root_cause_search *s, int seat)
 {
     const struct root_cause_rank *rank = &s->ranks[seat];
     struct symptom symptom = read_rank(s, rank);
@@ -79,7 +80,7 @@ static void look_at(struct search *s, int seat)
 }
 
 /* No other error may have come before the best one. */
-static bool is_alone(const struct search *s, int count, int first)
+static bool is_alone(const struct root_cause_search *s, int count, int first)
 {
     const struct root_cause_rank *best = &s->ranks[s->best];
     for (int seat = 0; seat < count; seat++) {
@@ -95,20 +96,20 @@ static bool is_alone(const struct search *s, int count, int first)
 }
 
 /* Not too long ago for what the first exit wrote. */
-static bool is_recent(const struct search *s, int64_t when_ns, int64_t within_ns)
+static bool is_recent(const struct root_cause_search *s, int64_t when_ns, int64_t within_ns)
 {
     bool timeout = s->blame.kind == SYMPTOM_TIMEOUT;
     return s->blamed.when_ns - when_ns <= (timeout ? TIMEOUT_WITHIN_NS : within_ns);
 }
 
-static bool explains_error(const struct search *s)
+static bool explains_error(const struct root_cause_search *s)
 {
     struct moment error = {&s->ranks[s->best], s->best_symptom.when_ns};
     return surely_before(error, s->earliest) && surely_before(error, s->blamed) &&
            is_recent(s, error.when_ns, ERROR_WITHIN_NS);
 }
 
-static bool explains_exit(const struct search *s)
+static bool explains_exit(const struct root_cause_search *s)
 {
     struct moment exit = {&s->ranks[s->clean], s->ranks[s->clean].ended_ns};
     struct moment first = {s->blamed.rank, s->blamed.rank->ended_ns};
@@ -121,7 +122,7 @@ void root_cause_find(const struct root_cause_rank *ranks, int count, int first,
                      struct root_cause *out)
 {
     *out = (struct root_cause){.kind = ROOT_CAUSE_NONE, .seat = -1};
-    struct search s = {.ranks = ranks, .best = -1, .clean = -1};
+    struct root_cause_search s = {.ranks = ranks, .best = -1, .clean = -1};
     if (ranks[first].tail == NULL)
         return;
     symptom_read(ranks[first].tail, INT64_MAX, &s.blame);

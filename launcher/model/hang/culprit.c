@@ -14,20 +14,20 @@ struct odd {
     int count, other;
 };
 
-struct search {
+struct culprit_search {
     const struct culprit_rank *ranks;
     int count;
     const struct culprit_stall *stall; /* NULL: none */
     struct odd odd;
 };
 
-static bool is_few(const struct search *search, int count)
+static bool is_few(const struct culprit_search *search, int count)
 {
     return search->count > 2 && count > 0 && (count == 1 || count <= search->count / 4);
 }
 
 /* All ranks have a key; 0: unknown. False: most do not have the same, or not a few have others. */
-static bool odd_by(struct search *search, uint64_t (*key)(const struct culprit_rank *rank))
+static bool odd_by(struct culprit_search *search, uint64_t (*key)(const struct culprit_rank *rank))
 {
     int votes = 0;
     for (int i = 0; i < search->count; i++) { /* a key that most have, if there is one, wins */
@@ -56,7 +56,8 @@ static uint64_t way_key(const struct culprit_rank *rank)
 }
 
 /* The ranks with the lowest number; those without one do not count. */
-static bool odd_lowest(struct search *search, int64_t (*number)(const struct culprit_rank *rank))
+static bool odd_lowest(struct culprit_search *search,
+                       int64_t (*number)(const struct culprit_rank *rank))
 {
     int64_t least = INT64_MAX, most = -1;
     search->odd.count = 0;
@@ -86,28 +87,28 @@ static int64_t enqueued_of(const struct culprit_rank *rank)
     return rank->enqueued;
 }
 
-static bool odd_launched(struct search *search)
+static bool odd_launched(struct culprit_search *search)
 {
     return odd_lowest(search, launched_of);
 }
 
-static bool odd_behind(struct search *search)
+static bool odd_behind(struct culprit_search *search)
 {
     return odd_lowest(search, enqueued_of);
 }
 
-static bool odd_place(struct search *search)
+static bool odd_place(struct culprit_search *search)
 {
     return odd_by(search, place_key);
 }
 
-static bool odd_way(struct search *search)
+static bool odd_way(struct culprit_search *search)
 {
     return odd_by(search, way_key);
 }
 
 /* libhvd has counted, so any number of ranks can be missing. */
-static bool odd_stalled(struct search *search)
+static bool odd_stalled(struct culprit_search *search)
 {
     const struct culprit_stall *stall = search->stall;
     search->odd.count = 0;
@@ -120,7 +121,7 @@ static bool odd_stalled(struct search *search)
     return stall != NULL && stall->count > 0;
 }
 
-static bool odd_silent(struct search *search)
+static bool odd_silent(struct culprit_search *search)
 {
     int first = -1, second = -1;
     for (int i = 0; i < search->count; i++) {
@@ -144,7 +145,7 @@ static bool odd_silent(struct search *search)
 }
 
 /* "rank 3 on c17", "ranks 2,5" */
-static void put_odd(const struct search *search, struct buf *out)
+static void put_odd(const struct culprit_search *search, struct buf *out)
 {
     int *ranks AUTO_FREE = mem_array((size_t)search->odd.count + 1, sizeof(*ranks));
     for (int i = 0; i < search->odd.count; i++)
@@ -154,7 +155,7 @@ static void put_odd(const struct search *search, struct buf *out)
         buf_printf(out, " on %s", search->ranks[search->odd.list[0]].host);
 }
 
-static void put_where(const struct search *search, const char *before, struct buf *out)
+static void put_where(const struct culprit_search *search, const char *before, struct buf *out)
 {
     const struct culprit_rank *first = &search->ranks[search->odd.list[0]];
     if (first->where == NULL)
@@ -165,12 +166,12 @@ static void put_where(const struct search *search, const char *before, struct bu
     buf_printf(out, "%s %s", search->odd.count > 1 ? "is in" : "in", first->where);
 }
 
-static const struct culprit_rank *first_odd(const struct search *search)
+static const struct culprit_rank *first_odd(const struct culprit_search *search)
 {
     return &search->ranks[search->odd.list[0]];
 }
 
-static bool is_odd(const struct search *search, int number)
+static bool is_odd(const struct culprit_search *search, int number)
 {
     for (int i = 0; i < search->odd.count; i++) {
         if (search->odd.list[i] == number)
@@ -180,7 +181,7 @@ static bool is_odd(const struct search *search, int number)
 }
 
 /* Where more than a half of the others are, if that is known and not the same place. */
-static void put_others(const struct search *search, struct buf *out)
+static void put_others(const struct culprit_search *search, struct buf *out)
 {
     const struct culprit_rank *most = NULL;
     int votes = 0, count = 0;
@@ -200,7 +201,7 @@ static void put_others(const struct search *search, struct buf *out)
     buf_printf(out, "; %d other%s in %s", count, count == 1 ? " is" : "s are", most->where);
 }
 
-static void put_place(const struct search *search, struct buf *out)
+static void put_place(const struct culprit_search *search, struct buf *out)
 {
     put_odd(search, out);
     buf_puts(out, search->odd.count == 1 ? " is elsewhere: " : " are elsewhere: ");
@@ -208,7 +209,7 @@ static void put_place(const struct search *search, struct buf *out)
     put_others(search, out);
 }
 
-static void put_way(const struct search *search, struct buf *out)
+static void put_way(const struct culprit_search *search, struct buf *out)
 {
     bool spins = first_odd(search)->way == HANG_SPINS, one = search->odd.count == 1;
     put_odd(search, out);
@@ -221,7 +222,7 @@ static void put_way(const struct search *search, struct buf *out)
     put_where(search, ": ", out);
 }
 
-static void put_behind(const struct search *search, struct buf *out)
+static void put_behind(const struct culprit_search *search, struct buf *out)
 {
     put_odd(search, out);
     buf_printf(out, " %s behind: the last enqueued work is %lld, and that of others %lld",
@@ -231,7 +232,7 @@ static void put_behind(const struct search *search, struct buf *out)
     put_others(search, out);
 }
 
-static void put_silent(const struct search *search, struct buf *out)
+static void put_silent(const struct culprit_search *search, struct buf *out)
 {
     int64_t earlier = search->ranks[search->odd.other].last_ns - first_odd(search)->last_ns;
     put_odd(search, out);
@@ -250,7 +251,7 @@ static void put_number(int64_t number, struct buf *out)
         buf_printf(out, i > 0 && (length - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
 }
 
-static void put_launched(const struct search *search, struct buf *out)
+static void put_launched(const struct culprit_search *search, struct buf *out)
 {
     put_odd(search, out);
     buf_printf(out, " %s behind: ", search->odd.count == 1 ? "is" : "are");
@@ -262,7 +263,7 @@ static void put_launched(const struct search *search, struct buf *out)
     put_others(search, out);
 }
 
-static void put_stall(const struct search *search, struct buf *out)
+static void put_stall(const struct culprit_search *search, struct buf *out)
 {
     buf_puts(out, search->stall->text);
     if (search->odd.count == 0)
@@ -274,10 +275,10 @@ static void put_stall(const struct search *search, struct buf *out)
 }
 
 /* The strongest first. */
-static const struct evidence {
+static const struct culprit_sign {
     enum culprit_kind kind;
-    bool (*find)(struct search *search); /* fills `odd` */
-    void (*put)(const struct search *search, struct buf *out);
+    bool (*find)(struct culprit_search *search); /* fills `odd` */
+    void (*put)(const struct culprit_search *search, struct buf *out);
 } evidence[] = {
     {CULPRIT_LAUNCHED, odd_launched, put_launched},
     {CULPRIT_STALL, odd_stalled, put_stall},
@@ -288,7 +289,7 @@ static const struct evidence {
 };
 
 /* All that stand out are on its host. */
-static int rank_to_blame(const struct search *search)
+static int rank_to_blame(const struct culprit_search *search)
 {
     if (search->odd.count == 0)
         return -1;
@@ -302,7 +303,7 @@ static int rank_to_blame(const struct search *search)
 struct culprit culprit_find(const struct culprit_rank *ranks, int count,
                             const struct culprit_stall *stall, struct buf *out)
 {
-    struct search search = {.ranks = ranks, .count = count, .stall = stall};
+    struct culprit_search search = {.ranks = ranks, .count = count, .stall = stall};
     struct culprit culprit = {CULPRIT_NONE, -1};
     search.odd.list = mem_array((size_t)count + 1, sizeof(*search.odd.list));
     for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {

@@ -20,7 +20,7 @@
 #define MORE_PERIODS 3
 #define GAP_PERIODS 3 /* between two samples that come one after the other */
 
-struct rank {
+struct hang_rank {
     uint64_t worker; /* 0: none */
     bool sampled;
     struct hang_sample last;
@@ -35,7 +35,7 @@ struct rank {
 struct hang {
     struct hang_limits limits;
     int64_t period_ms;
-    struct rank *ranks;
+    struct hang_rank *ranks;
     int count;
     bool sampled, armed, warned, found;
     struct expects *expects;
@@ -82,12 +82,12 @@ void hang_seat(struct hang *hang, int seat, uint64_t worker)
     if (seat >= hang->count) {
         hang->ranks = mem_resize_array(hang->ranks, (size_t)seat + 1, sizeof(*hang->ranks));
         for (int i = hang->count; i <= seat; i++)
-            hang->ranks[i] = (struct rank){.worker = 0};
+            hang->ranks[i] = (struct hang_rank){.worker = 0};
         hang->count = seat + 1;
     }
     if (hang->ranks[seat].worker == worker)
         return;
-    hang->ranks[seat] = (struct rank){.worker = worker};
+    hang->ranks[seat] = (struct hang_rank){.worker = worker};
     if (hang->sampled) /* the first workers may have printed before anybody looked at them */
         expects_disarm(hang->expects);
     bool any = false;
@@ -96,7 +96,7 @@ void hang_seat(struct hang *hang, int seat, uint64_t worker)
     hang->armed = hang->armed && any; /* of the workers that come next, nobody has begun */
 }
 
-static void moved(struct rank *rank)
+static void moved(struct hang_rank *rank)
 {
     rank->quiet_ms = 0;
     rank->quiet_cpu_us = rank->last.cpu_us;
@@ -138,7 +138,7 @@ static enum hang_way way_of(const struct hang_sample *last, const struct hang_sa
 }
 
 /* A host with too many processes gives a rank that spins only a little of each sample. */
-static bool spins_slowly(const struct rank *rank)
+static bool spins_slowly(const struct hang_rank *rank)
 {
     return exceeds(rank->quiet_cpu_us, rank->last.cpu_us, rank->quiet_ms,
                    BUSY_SLOWLY_PERCENT * 10000, BUSY_MIN_US);
@@ -154,7 +154,7 @@ void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, 
 {
     if (seat < 0 || seat >= hang->count || hang->ranks[seat].worker == 0)
         return;
-    struct rank *rank = &hang->ranks[seat];
+    struct hang_rank *rank = &hang->ranks[seat];
     hang->sampled = true;
     int64_t elapsed = now_ms - rank->last_ms;
     bool unknown = !rank->sampled || elapsed > GAP_PERIODS * hang->period_ms;
@@ -177,7 +177,7 @@ void hang_place(struct hang *hang, int seat, uint64_t place)
 {
     if (seat < 0 || seat >= hang->count || !hang->ranks[seat].spins)
         return;
-    struct rank *rank = &hang->ranks[seat];
+    struct hang_rank *rank = &hang->ranks[seat];
     if (place == 0 || (rank->place != 0 && rank->place != place)) {
         moved(rank);
         return;
@@ -190,7 +190,7 @@ int64_t hang_quiet_ms(const struct hang *hang, int64_t now_ms)
 {
     int64_t quiet = INT64_MAX;
     for (int seat = 0; seat < hang->count; seat++) {
-        const struct rank *rank = &hang->ranks[seat];
+        const struct hang_rank *rank = &hang->ranks[seat];
         bool known = rank->sampled && now_ms - rank->last_ms <= GAP_PERIODS * hang->period_ms;
         int64_t its = known ? rank->quiet_ms : 0;
         if (rank->worker != 0 && its < quiet)
@@ -207,7 +207,7 @@ static struct spinning spinning_ranks(const struct hang *hang)
 {
     struct spinning found = {.any = false};
     for (int seat = 0; seat < hang->count; seat++) {
-        const struct rank *rank = &hang->ranks[seat];
+        const struct hang_rank *rank = &hang->ranks[seat];
         found.any = found.any || rank->spins;
         found.uncertain = found.uncertain || (rank->spins && rank->looks < HANG_LOOKS);
     }
@@ -228,7 +228,7 @@ static int64_t seen_ms(const struct hang *hang)
 {
     int64_t seen = INT64_MAX;
     for (int seat = 0; seat < hang->count; seat++) {
-        const struct rank *rank = &hang->ranks[seat];
+        const struct hang_rank *rank = &hang->ranks[seat];
         int64_t last = rank->sampled ? rank->last_ms : 0;
         seen = rank->worker != 0 && last < seen ? last : seen;
     }

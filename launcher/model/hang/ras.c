@@ -24,13 +24,13 @@ static int64_t launched_of(const struct column *column, size_t rank)
     return -1;
 }
 
-struct range {
+struct launched_range {
     int64_t least, most;
 };
 
-static struct range range_of(const struct column *column)
+static struct launched_range range_of(const struct column *column)
 {
-    struct range range = {INT64_MAX, -1};
+    struct launched_range range = {INT64_MAX, -1};
     for (size_t i = 0; i < column->count; i++) {
         int64_t launched = launched_of(column, i);
         if (launched < 0)
@@ -72,7 +72,7 @@ struct sides {
 static void take_sides(void *context, const struct column *column)
 {
     const struct sides *sides = context;
-    struct range range = range_of(column);
+    struct launched_range range = range_of(column);
     for (size_t i = 0; i < column->count; i++) {
         int64_t launched = launched_of(column, i);
         if (launched < 0 || range.least == range.most)
@@ -82,7 +82,7 @@ static void take_sides(void *context, const struct column *column)
     }
 }
 
-struct choice {
+struct culprit_choice {
     const struct sides *sides;
     bool found;
     struct column column;
@@ -96,7 +96,7 @@ static bool is_culprit(const struct sides *sides, size_t rank)
 /* The first column in which a culprit is behind. */
 static void choose(void *context, const struct column *column)
 {
-    struct choice *choice = context;
+    struct culprit_choice *choice = context;
     int64_t most = range_of(column).most;
     for (size_t i = 0; i < column->count && !choice->found; i++) {
         int64_t launched = launched_of(column, i);
@@ -123,7 +123,7 @@ bool ras_find(const struct ras_rank *ranks, size_t count, struct ras_finding *fi
     bool *behind AUTO_FREE = mem_array(count + 1, sizeof(*behind));
     bool *ahead AUTO_FREE = mem_array(count + 1, sizeof(*ahead));
     const struct sides sides = {behind, ahead};
-    struct choice choice = {.sides = &sides};
+    struct culprit_choice choice = {.sides = &sides};
     for (size_t i = 0; i < count; i++)
         launched[i] = -1;
     each_column(ranks, count, take_sides, (void *)&sides);

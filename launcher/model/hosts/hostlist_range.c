@@ -22,7 +22,7 @@ struct expansion {
     struct error *err;
 };
 
-struct range {
+struct number_range {
     int64_t first, last;
     int width; /* 0: as many digits as the number needs */
 };
@@ -73,9 +73,9 @@ static const char *read_number(const char *at, const char *end, int64_t *out)
 }
 
 /* `01-16` or `7` at `at`; returns where it ends, NULL when it is malformed. */
-static const char *read_range(const char *at, const char *end, struct range *out)
+static const char *read_range(const char *at, const char *end, struct number_range *out)
 {
-    struct range range = {0};
+    struct number_range range = {0};
     const char *stop = read_number(at, end, &range.first);
     if (stop == NULL)
         return NULL;
@@ -96,7 +96,7 @@ static const char *read_range(const char *at, const char *end, struct range *out
     return stop;
 }
 
-static int expand_range(struct expansion *x, const struct range *range, const char *rest)
+static int expand_range(struct expansion *x, const struct number_range *range, const char *rest)
 {
     size_t before = x->length;
     for (int64_t value = range->first; value <= range->last; value++) {
@@ -126,7 +126,7 @@ static int expand_from(struct expansion *x, const char *at)
     size_t before = x->length;
     const char *item = open + 1;
     for (;;) {
-        struct range range;
+        struct number_range range;
         item = read_range(item, close, &range);
         if (item == NULL || (item < close && *item != ','))
             return malformed(x);

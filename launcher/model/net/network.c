@@ -27,7 +27,7 @@ struct anchor {
     int nodes;
 };
 
-struct choice {
+struct network_choice {
     struct view *views;
     size_t count;
     bool others;      /* may join from other machines */
@@ -68,7 +68,7 @@ static bool same_machine(const struct view *a, const struct view *b)
     return same;
 }
 
-static bool all_one_machine(const struct choice *choice)
+static bool all_one_machine(const struct network_choice *choice)
 {
     size_t i = 1;
     if (choice->others)
@@ -78,7 +78,7 @@ static bool all_one_machine(const struct choice *choice)
     return i >= choice->count;
 }
 
-static int refuse(const struct choice *choice, size_t bad, struct error *err)
+static int refuse(const struct network_choice *choice, size_t bad, struct error *err)
 {
     const struct view *view = &choice->views[bad];
     struct buf list AUTO_BUF = BUF_INIT(SHOWN_MAX + 512);
@@ -111,7 +111,7 @@ static int compare_owned(const void *left, const void *right)
 }
 
 /* An address that several machines have (172.17.0.1 on each docker0) does not identify one. */
-static void mark_doubles(struct choice *choice)
+static void mark_doubles(struct network_choice *choice)
 {
     size_t total = 0, used = 0;
     for (size_t i = 0; i < choice->count; i++)
@@ -142,7 +142,7 @@ static int best_fitness(const struct view *view, bool ipv6)
 }
 
 /* One family for all, since an IPv4 address is useless to a node that has only IPv6. */
-static void choose_family(struct choice *choice)
+static void choose_family(struct network_choice *choice)
 {
     int worst[2] = {0, 0};
     for (size_t i = 0; i < choice->count; i++) {
@@ -156,7 +156,8 @@ static void choose_family(struct choice *choice)
     choice->families[1] = none || worst[1] < worst[0];
 }
 
-static const struct network_address *reached(const struct choice *choice, const struct view *view)
+static const struct network_address *reached(const struct network_choice *choice,
+                                             const struct view *view)
 {
     struct network_address target;
     const char *text = view->node->reached_by;
@@ -182,7 +183,7 @@ static const struct network_address *reached(const struct choice *choice, const 
     return same_iface;
 }
 
-static void add_anchor(struct choice *choice, const struct network_address *address)
+static void add_anchor(struct network_choice *choice, const struct network_address *address)
 {
     for (size_t i = 0; i < choice->anchor_count; i++) {
         if (network_address_same_subnet(choice->anchors[i].address, address)) {
@@ -194,7 +195,8 @@ static void add_anchor(struct choice *choice, const struct network_address *addr
         choice->anchors[choice->anchor_count++] = (struct anchor){address, 1};
 }
 
-static int anchored_nodes(const struct choice *choice, const struct network_address *address)
+static int anchored_nodes(const struct network_choice *choice,
+                          const struct network_address *address)
 {
     for (size_t i = 0; i < choice->anchor_count; i++) {
         if (network_address_same_subnet(choice->anchors[i].address, address))
@@ -213,7 +215,8 @@ static bool in_subnet(const struct view *view, const struct network_address *add
 }
 
 /* The addresses of one node in whose subnet every node has an address: all shared subnets. */
-static size_t shared_subnets(const struct choice *choice, const struct network_address **shared)
+static size_t shared_subnets(const struct network_choice *choice,
+                             const struct network_address **shared)
 {
     size_t first = 0, count = 0;
     while (first < choice->count && choice->views[first].count == 0)
@@ -244,7 +247,8 @@ static bool is_better(const struct merit *a, const struct merit *b)
     return a->shared && !b->shared;
 }
 
-static const struct network_address *fittest(const struct choice *choice, const struct view *view,
+static const struct network_address *fittest(const struct network_choice *choice,
+                                             const struct view *view,
                                              const struct network_address *const *shared,
                                              size_t shared_count)
 {
@@ -267,7 +271,7 @@ static const struct network_address *fittest(const struct choice *choice, const 
     return best;
 }
 
-static void choose_across(struct choice *choice)
+static void choose_across(struct network_choice *choice)
 {
     const struct network_address *shared[ANCHORS_MAX];
     mark_doubles(choice);
@@ -287,14 +291,14 @@ static void choose_across(struct choice *choice)
 }
 
 /* Everything is on one machine: loopback is the fastest, unless the user wants another one. */
-static void choose_here(struct choice *choice)
+static void choose_here(struct network_choice *choice)
 {
     choice->families[0] = choice->families[1] = true;
     for (size_t i = 0; i < choice->count; i++)
         choice->views[i].pick = fittest(choice, &choice->views[i], NULL, 0);
 }
 
-static int choose(struct choice *choice, char *const *filter, struct error *err)
+static int choose(struct network_choice *choice, char *const *filter, struct error *err)
 {
     bool here = all_one_machine(choice);
     if (here && !network_filter_includes(filter))
@@ -316,7 +320,7 @@ int network_choose(const struct network_node *nodes, int count, bool others, cha
 {
     if (network_filter_check(filter, err) < 0)
         return -1;
-    struct choice choice = {.count = (size_t)count, .others = others};
+    struct network_choice choice = {.count = (size_t)count, .others = others};
     choice.views = mem_array(choice.count, sizeof(*choice.views));
     for (size_t i = 0; i < choice.count; i++)
         view_fill(&choice.views[i], &nodes[i], filter);

@@ -11,7 +11,7 @@
 #define GAP_PERIODS 3
 #define WINDOWS_BEFORE 3
 
-struct rank {
+struct straggler_rank {
     bool runs;
     double percent;
     uint64_t output, output_then; /* output_then: at the start of the window */
@@ -22,7 +22,7 @@ struct rank {
 
 struct stragglers {
     int64_t window_ms, last_ms, window_begun_ms;
-    struct rank *ranks;
+    struct straggler_rank *ranks;
     int count;
 };
 
@@ -50,7 +50,7 @@ static void begin_again(struct stragglers *stragglers, int64_t now_ms)
 {
     stragglers->window_begun_ms = now_ms;
     for (int i = 0; i < stragglers->count; i++) {
-        struct rank *rank = &stragglers->ranks[i];
+        struct straggler_rank *rank = &stragglers->ranks[i];
         rank->output_then = rank->output;
         rank->behind_ms = -1;
         rank->usual = 0;
@@ -65,15 +65,16 @@ void stragglers_seat(struct stragglers *stragglers, int seat, bool runs)
         stragglers->ranks =
             mem_resize_array(stragglers->ranks, (size_t)seat + 1, sizeof(*stragglers->ranks));
         for (int i = stragglers->count; i <= seat; i++)
-            stragglers->ranks[i] = (struct rank){.runs = false, .percent = -1, .behind_ms = -1};
+            stragglers->ranks[i] =
+                (struct straggler_rank){.runs = false, .percent = -1, .behind_ms = -1};
         stragglers->count = seat + 1;
     }
-    struct rank *rank = &stragglers->ranks[seat];
+    struct straggler_rank *rank = &stragglers->ranks[seat];
     if (rank->runs == runs)
         return;
     bool slow = rank->slow, quiet = rank->quiet; /* the next tick takes them back */
-    *rank =
-        (struct rank){.runs = runs, .percent = -1, .behind_ms = -1, .slow = slow, .quiet = quiet};
+    *rank = (struct straggler_rank){
+        .runs = runs, .percent = -1, .behind_ms = -1, .slow = slow, .quiet = quiet};
     begin_again(stragglers, stragglers->last_ms);
 }
 
@@ -98,7 +99,7 @@ static void mark(const struct check *check, int seat, bool *marked, bool now, co
 {
     if (*marked == now)
         return;
-    const struct rank *rank = &check->stragglers->ranks[seat];
+    const struct straggler_rank *rank = &check->stragglers->ranks[seat];
     bool before = rank->slow || rank->quiet;
     *marked = now;
     bool after = rank->slow || rank->quiet;
@@ -120,7 +121,7 @@ static void check_percents(struct check *check)
     struct stragglers *all = check->stragglers;
     int known = 0;
     for (int i = 0; i < all->count; i++) {
-        const struct rank *rank = &all->ranks[i];
+        const struct straggler_rank *rank = &all->ranks[i];
         check->values[i] = rank->runs && rank->percent >= 0 ? rank->percent : NAN;
         known += !isnan(check->values[i]);
     }
@@ -130,7 +131,7 @@ static void check_percents(struct check *check)
                                             OUTLIER_SPREADS * spread_of(check, median))
                           : INFINITY;
     for (int i = 0; i < all->count; i++) {
-        struct rank *rank = &all->ranks[i];
+        struct straggler_rank *rank = &all->ranks[i];
         char text[100];
         bool behind = median - check->values[i] > limit; /* false for NAN */
         snprintf(text, sizeof(text), "it has done %.1f %%, and the others %.1f %%",
@@ -153,7 +154,7 @@ static void check_outputs(struct check *check)
     if (check->now_ms - all->window_begun_ms < all->window_ms)
         return;
     for (int i = 0; i < all->count; i++) {
-        struct rank *rank = &all->ranks[i];
+        struct straggler_rank *rank = &all->ranks[i];
         check->values[i] = rank->runs ? (double)(rank->output - rank->output_then) : NAN;
         rank->output_then = rank->output;
     }
@@ -161,7 +162,7 @@ static void check_outputs(struct check *check)
     double median = outliers_median(check->values, (size_t)all->count);
     bool counts = check->running >= STRAGGLERS_LEAST && median >= STRAGGLER_BYTES;
     for (int i = 0; counts && i < all->count; i++) {
-        struct rank *rank = &all->ranks[i];
+        struct straggler_rank *rank = &all->ranks[i];
         char text[120];
         if (isnan(check->values[i]))
             continue;
@@ -182,7 +183,7 @@ static void check_outputs(struct check *check)
 static void forget_ended(const struct check *check)
 {
     for (int i = 0; i < check->stragglers->count; i++) {
-        struct rank *rank = &check->stragglers->ranks[i];
+        struct straggler_rank *rank = &check->stragglers->ranks[i];
         if (rank->runs)
             continue;
         mark(check, i, &rank->slow, false, NULL);
