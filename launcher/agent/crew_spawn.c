@@ -7,10 +7,10 @@
 
 static enum worker_stdin stdin_of(const Hvdrun__Prepare *prepare, uint32_t seat)
 {
-    if (prepare->pty_rank >= 0 && (uint32_t)prepare->pty_rank == seat)
+    if (prepare->pty_seat >= 0 && (uint32_t)prepare->pty_seat == seat)
         return WORKER_STDIN_TERMINAL;
-    for (size_t i = 0; i < prepare->n_stdin_ranks; i++) {
-        if (prepare->stdin_ranks[i] == seat)
+    for (size_t i = 0; i < prepare->n_stdin_seats; i++) {
+        if (prepare->stdin_seats[i] == seat)
             return WORKER_STDIN_PIPE;
     }
     return WORKER_STDIN_NULL;

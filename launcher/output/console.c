@@ -81,7 +81,7 @@ static struct surface *make_surface(struct console *console, const struct output
     bool live = is_live(console->fd[stream]);
     struct surface_config surface = {
         .live = live,
-        .crlf = config->raw_rank >= 0 && isatty(console->fd[stream]) == 1,
+        .crlf = config->raw_seat >= 0 && isatty(console->fd[stream]) == 1,
         .bytes = !labelled && !live,
         .append = append,
         .append_lines = append_lines,

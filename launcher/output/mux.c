@@ -22,7 +22,7 @@ struct mux {
     struct sink *sink;
     struct console *console;
     struct seats seats;
-    int raw_rank; /* a seat, too */
+    int raw_seat;
     struct labels labels;
     bool merge;
     struct copies *copies; /* NULL: none */
@@ -51,7 +51,7 @@ static int owner_of(const struct seat_stream *own)
 
 static bool is_raw(const struct mux *mux, const struct seat *seat)
 {
-    return seat->number == mux->raw_rank;
+    return seat->number == mux->raw_seat;
 }
 
 /* ---- lines to the console ---- */
@@ -185,7 +185,7 @@ static void start_collapse(struct mux *mux)
 static int configure(struct mux *mux, const struct output_config *config, struct error *err)
 {
     /* Many lines can go as one, unless each line needs something else than a label. */
-    mux->seats.runs = !config->collapse && config->raw_rank < 0;
+    mux->seats.runs = !config->collapse && config->raw_seat < 0;
     if (seats_init(&mux->seats, config, err) != 0)
         return -1;
     if (labels_init(&mux->labels, config, err) < 0)
@@ -207,7 +207,7 @@ struct mux *mux_create(struct sink *sink, const struct output_config *config, st
 {
     struct mux *mux = mem_alloc(sizeof(*mux));
     mux->sink = sink;
-    mux->raw_rank = config->raw_rank;
+    mux->raw_seat = config->raw_seat;
     mux->tap = config->tap;
     if (configure(mux, config, err) != 0) {
         if (err != NULL)

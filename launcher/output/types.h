@@ -44,7 +44,7 @@ struct output_config { /* everything it points to is copied or used during outpu
     const char *ranks_shown; /* "0,4-7"; NULL: all. The others still go to their files */
     const char *files;       /* --output-filename FOLDER or PATTERN (files.h), or NULL */
     bool append;             /* what those files hold already stays */
-    int raw_rank;            /* --pty: the bytes of this seat go to stdout as they are; -1: none */
+    int raw_seat;            /* --pty: the bytes of this seat go to stdout as they are; -1: none */
     int out_fd, err_fd;      /* 0: the process's own stdout and stderr */
     struct output_tap tap;   /* not of the rank with --pty, which does not write lines */
 };

@@ -78,9 +78,9 @@ static void put_prepare(struct frames *frames, uint32_t epoch)
     prepare.local_size = 2;
     prepare.base_env = env;
     prepare.n_base_env = 1;
-    prepare.pty_rank = -1;
-    prepare.stdin_ranks = readers;
-    prepare.n_stdin_ranks = kind % 2 == 0 ? 2 : 0;
+    prepare.pty_seat = -1;
+    prepare.stdin_seats = readers;
+    prepare.n_stdin_seats = kind % 2 == 0 ? 2 : 0;
     frames_change(frames, &prepare.base);
     frames_put_message(frames, FRAME_PREPARE, epoch, &prepare.base);
 }

@@ -111,7 +111,7 @@ int job_open_output(struct job *job, struct error *err)
                                    .ranks_shown = s->ranks,
                                    .files = s->output_filename,
                                    .append = job_is_restarted(job),
-                                   .raw_rank = s->pty >= 0 ? (int)s->pty : -1,
+                                   .raw_seat = s->pty >= 0 ? (int)s->pty : -1,
                                    .tap = {keep, job}};
     job->recent = recent_create(RECENT_BYTES);
     job->rank_tails = open_tails(job);

@@ -93,7 +93,7 @@ static void put_common(struct prepare_body *body, const struct job *job,
     message.master_port = (uint32_t)settings->master_port;
     message.hold_port = settings->port_hold;
     message.interfaces = parts->interfaces;
-    message.pty_rank = settings->pty >= 0 ? (int32_t)settings->pty : -1;
+    message.pty_seat = settings->pty >= 0 ? (int32_t)settings->pty : -1;
     message.merge_stderr = settings->merge_stderr;
     terminal_size(&message.terminal_rows, &message.terminal_columns);
     body_add(body, &message);
@@ -129,9 +129,9 @@ static void send_prepare(struct prepare_body *body, const struct job *job,
     message.cpu_ranks = (uint32_t)parts->cpu_ranks[index];
     message.workers = parts->worker_pointers + share->first_worker;
     message.n_workers = share->workers;
-    if (parts->stdin_ranks != NULL)
-        message.stdin_ranks = parts->stdin_ranks + share->first_stdin;
-    message.n_stdin_ranks = share->stdin_count;
+    if (parts->stdin_seats != NULL)
+        message.stdin_seats = parts->stdin_seats + share->first_stdin;
+    message.n_stdin_seats = share->stdin_count;
     message.wants_master = !epoch->beside_others && epoch->plan->ranks[0].node == index;
     char *node_wdir AUTO_FREE = fill_host_traits(&message, job, node, &place->traits, parts);
     body_add(body, &message);

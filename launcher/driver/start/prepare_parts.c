@@ -66,9 +66,16 @@ static void fill_apps(const struct job *job, const struct prepare_epoch *epoch,
         parts->apps[i].np = parts->app_sizes[i];
 }
 
-static void fill_worker(Hvdrun__Worker *message, const struct plan_rank *rank,
-                        const struct elastic_member *member)
+static int seat_of(const struct prepare_epoch *epoch, int rank)
 {
+    return epoch->members == NULL ? rank : epoch->members[rank].seat;
+}
+
+static void fill_worker(Hvdrun__Worker *message, const struct prepare_epoch *epoch,
+                        const struct plan_rank *rank)
+{
+    const struct elastic_member *member =
+        epoch->members == NULL ? NULL : &epoch->members[rank->rank];
     *message = (Hvdrun__Worker)HVDRUN__WORKER__INIT;
     message->rank = (uint32_t)rank->rank;
     message->app = (uint32_t)rank->app;
@@ -76,7 +83,7 @@ static void fill_worker(Hvdrun__Worker *message, const struct plan_rank *rank,
     message->cross_rank = (uint32_t)rank->cross_rank;
     message->cross_size = (uint32_t)rank->cross_size;
     message->local_rank = (uint32_t)rank->local_rank;
-    message->seat = (uint32_t)(member == NULL ? rank->rank : member->seat);
+    message->seat = (uint32_t)seat_of(epoch, rank->rank);
     message->slot = (uint32_t)(member == NULL ? rank->local_rank : member->slot);
     if (rank->cpus != NULL)
         message->cpus = rank->cpus;
@@ -94,12 +101,10 @@ static void fill_workers(const struct prepare_epoch *epoch, struct prepare_parts
         share->first_worker = count;
         for (int i = 0; i < node->local_size; i++) {
             int rank = node->ranks[i];
-            const struct elastic_member *member =
-                epoch->members == NULL ? NULL : &epoch->members[rank];
-            if (member != NULL && !member->is_new)
+            if (epoch->members != NULL && !epoch->members[rank].is_new)
                 continue;
             parts->worker_pointers[count] = &parts->workers[count];
-            fill_worker(&parts->workers[count], &plan->ranks[rank], member);
+            fill_worker(&parts->workers[count], epoch, &plan->ranks[rank]);
             count++;
         }
         share->workers = count - share->first_worker;
@@ -128,17 +133,20 @@ static void fill_rank_nodes(const struct plan *plan, struct prepare_parts *parts
         parts->rank_nodes[rank] = (uint32_t)plan->ranks[rank].node;
 }
 
-static void fill_stdin(const struct job *job, const struct plan *plan, struct prepare_parts *parts)
+static void fill_stdin(const struct job *job, const struct prepare_epoch *epoch,
+                       struct prepare_parts *parts)
 {
+    const struct plan *plan = epoch->plan;
     int64_t wanted = job_stdin_rank(job);
     size_t count = 0;
-    parts->stdin_ranks = mem_array((size_t)plan->size, sizeof(uint32_t));
+    parts->stdin_seats = mem_array((size_t)plan->size, sizeof(uint32_t));
     for (int n = 0; n < plan->node_count; n++) {
         const struct plan_node *node = &plan->nodes[n];
         parts->shares[n].first_stdin = count;
         for (int i = 0; i < node->local_size; i++) {
-            if (wanted == SET_RANK_ALL || wanted == node->ranks[i])
-                parts->stdin_ranks[count++] = (uint32_t)node->ranks[i];
+            int rank = node->ranks[i];
+            if (wanted == SET_RANK_ALL || wanted == rank)
+                parts->stdin_seats[count++] = (uint32_t)seat_of(epoch, rank);
         }
         parts->shares[n].stdin_count = count - parts->shares[n].first_stdin;
     }
@@ -185,7 +193,7 @@ void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch
     parts->cpu_ranks = machines_count_ranks(epoch);
     fill_rank_nodes(epoch->plan, parts);
     if (epoch->number == 1) /* what was read cannot be read again */
-        fill_stdin(job, epoch->plan, parts);
+        fill_stdin(job, epoch, parts);
     AUTO_BUF struct buf interfaces = BUF_INIT(4096);
     const struct strv *names = &job->settings->network_interfaces;
     for (size_t i = 0; i < names->count; i++)
@@ -215,7 +223,7 @@ void prepare_parts_free(struct prepare_parts *parts)
     free(parts->workers);
     free(parts->worker_pointers);
     free(parts->app_sizes);
-    free(parts->stdin_ranks);
+    free(parts->stdin_seats);
     free(parts->shares);
     free(parts->interfaces);
     free(parts->hostnames);

@@ -35,7 +35,7 @@ struct prepare_parts {
     Hvdrun__Worker *workers; /* to be started: those of node 0, in the order of their ranks, ... */
     Hvdrun__Worker **worker_pointers;
     uint32_t *app_sizes;
-    uint32_t *stdin_ranks;     /* those of node 0, of node 1, ... */
+    uint32_t *stdin_seats;     /* those of node 0, of node 1, ... */
     struct node_share *shares; /* by node */
     char *interfaces;
     char **hostnames; /* as MPI knows the nodes; NULL: by their names in `hosts` */

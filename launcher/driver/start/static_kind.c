@@ -205,9 +205,9 @@ static void exited(struct job *job, const struct exit_event *event)
 
 static void aborted(struct job *job, const struct exit_event *event, const char *message)
 {
-    end_if(
-        job, exit_policy_aborted(of(job)->policy, event, message), event->seat,
-        mem_printf("rank %d on %s aborted the job", event->seat, job_seat_host(job, event->seat)));
+    int rank = job_seat_rank(job, event->seat);
+    end_if(job, exit_policy_aborted(of(job)->policy, event, message), rank,
+           mem_printf("rank %d on %s aborted the job", rank, job_seat_host(job, event->seat)));
 }
 
 static const struct frame_rule frames[FRAME_TYPES] = {

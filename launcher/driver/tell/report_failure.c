@@ -156,7 +156,7 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
     if (verdict->seat >= 0) {
         struct rank_record *record = &job->ranks.records[verdict->seat];
         describe_rank(job, verdict, verdict->seat, out);
-        bool was_shown = job->settings->pty == verdict->seat; /* its terminal was the user's */
+        bool was_shown = job->settings->pty == record->rank; /* its terminal was the user's */
         if (!record->exec_failed && !was_shown)
             quote(out,
                   job->settings->merge_stderr ? "last lines of its output"

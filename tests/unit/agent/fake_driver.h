@@ -355,13 +355,13 @@ static inline void fake_prepare(struct fake_driver *driver, uint32_t epoch,
     message.n_workers = plan->count;
     message.base_env = env;
     message.n_base_env = 1;
-    message.pty_rank = -1;
+    message.pty_seat = -1;
     message.restart_count = plan->restart_count;
     message.elastic = true;
     message.mpi_controller = plan->mpi_controller;
     message.wants_master = message.hold_port = plan->held_ports;
-    message.stdin_ranks = seats;
-    message.n_stdin_ranks = plan->stdin_pipes ? plan->count : 0;
+    message.stdin_seats = seats;
+    message.n_stdin_seats = plan->stdin_pipes ? plan->count : 0;
     fake_send(driver, FRAME_PREPARE, epoch, &message.base);
 }
 

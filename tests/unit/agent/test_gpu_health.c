@@ -2,12 +2,9 @@
 /* Scripts take the place of the helper process: one that answers, and some that do not. */
 #include "node/fake_root.h"
 
-#include <signal.h>
-
 #include "agent/gpu_health.h"
 #include "agent/gpu_helper.h"
-#include "io/reaper.h"
-#include "loop_fixture.h"
+#include "helpers_fixture.h"
 #include "wire/control.pb-c.h"
 
 /* Lists of one GPU each, in the form of the helper: those with the indexes 1 and 2. */
@@ -16,37 +13,17 @@
 
 struct asking {
     char root[sizeof(FAKE_ROOT)];
-    struct loop *loop;
-    struct reaper *reaper;
-    struct helpers *helpers;
-    struct loop_signals *signals;
+    struct helper_loop children;
     int answers, gpus;
     const char *missing;
 };
 
-static void on_exit_of(void *context, const struct reaper_exit *exit)
-{
-    struct asking *asking = context;
-    helpers_exited(asking->helpers, exit);
-}
-
-static void on_signal(void *context, int signal, int sender)
-{
-    struct asking *asking = context;
-    (void)signal, (void)sender;
-    reaper_collect(asking->reaper);
-}
-
 static int open_asking(void **state)
 {
-    static const int signals[] = {SIGCHLD, 0};
     struct asking *asking = mem_alloc(sizeof(*asking));
     *asking = (struct asking){.root = FAKE_ROOT};
     assert_non_null(mkdtemp(asking->root));
-    asking->loop = loop_create(NULL);
-    asking->helpers = helpers_create();
-    asking->reaper = reaper_create(on_exit_of, asking);
-    asking->signals = loop_signals_create(asking->loop, signals, on_signal, asking, NULL);
+    helper_loop_open(&asking->children);
     *state = asking;
     return 0;
 }
@@ -54,10 +31,7 @@ static int open_asking(void **state)
 static int close_asking(void **state)
 {
     struct asking *asking = *state;
-    loop_signals_destroy(asking->signals);
-    reaper_destroy(asking->reaper);
-    helpers_destroy(asking->helpers);
-    loop_destroy(asking->loop);
+    helper_loop_close(&asking->children);
     fake_remove(asking->root);
     free(asking);
     return 0;
@@ -72,7 +46,7 @@ static void on_answer(void *context, const char *bytes, size_t length, const cha
     asking->gpus = gpus == NULL ? -1 : (int)gpus->n_gpus;
     if (gpus != NULL)
         hvdrun__gpu_healths__free_unpacked(gpus, NULL);
-    loop_stop(asking->loop);
+    loop_stop(asking->children.loop);
 }
 
 /* How many GPUs the answer has. */
@@ -84,10 +58,10 @@ static int answer_of(struct asking *asking, const char *script, int64_t limit_ms
     put_file(asking->root, "helper", text);
     assert_int_equal(chmod(program, 0700), 0);
     asking->answers = 0;
-    struct gpu_health_question *question =
-        gpu_health_ask(asking->loop, asking->helpers, program, limit_ms, on_answer, asking);
-    run_loop(asking->loop);
-    run_turns(asking->loop, 3);
+    struct gpu_health_question *question = gpu_health_ask(
+        asking->children.loop, asking->children.helpers, program, limit_ms, on_answer, asking);
+    run_loop(asking->children.loop);
+    run_turns(asking->children.loop, 3);
     assert_int_equal(asking->answers, 1);
     gpu_health_cancel(question);
     return asking->gpus;
@@ -133,9 +107,9 @@ static void test_cancel(void **state)
     put_file(asking->root, "helper", "#!/bin/sh\nexec sleep 600\n");
     char *program AUTO_FREE = fake_path(asking->root, "helper");
     assert_int_equal(chmod(program, 0700), 0);
-    gpu_health_cancel(
-        gpu_health_ask(asking->loop, asking->helpers, program, RUN_LIMIT_MS, on_answer, asking));
-    run_turns(asking->loop, 3);
+    gpu_health_cancel(gpu_health_ask(asking->children.loop, asking->children.helpers, program,
+                                     RUN_LIMIT_MS, on_answer, asking));
+    run_turns(asking->children.loop, 3);
     assert_int_equal(asking->answers, 0);
 }
 

@@ -16,8 +16,7 @@
 #include "agent/gpu_sampler.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/reaper.h"
-#include "loop_fixture.h"
+#include "helpers_fixture.h"
 
 #define FOLDER "/tmp/hvdrun-gpus-XXXXXX"
 /* Two GPUs with the indexes 1 and 2, in the form of the helper. */
@@ -26,40 +25,20 @@
 struct bench {
     char folder[sizeof(FOLDER)];
     char *program, *log;
-    struct loop *loop;
-    struct reaper *reaper;
-    struct helpers *helpers;
-    struct loop_signals *signals;
+    struct helper_loop children;
     struct gpu_sampler *sampler;
     int answers, gpus; /* -1: no answer */
 };
 
-static void on_exit_of(void *context, const struct reaper_exit *exit)
-{
-    struct bench *bench = context;
-    helpers_exited(bench->helpers, exit);
-}
-
-static void on_signal(void *context, int signal, int sender)
-{
-    struct bench *bench = context;
-    (void)signal, (void)sender;
-    reaper_collect(bench->reaper);
-}
-
 static int open_bench(void **state)
 {
-    static const int signals[] = {SIGCHLD, 0};
     struct bench *bench = mem_alloc(sizeof(*bench));
     *bench = (struct bench){.folder = FOLDER};
     signal(SIGPIPE, SIG_IGN);
     assert_non_null(mkdtemp(bench->folder));
     bench->program = mem_printf("%s/helper", bench->folder);
     bench->log = mem_printf("%s/starts", bench->folder);
-    bench->loop = loop_create(NULL);
-    bench->helpers = helpers_create();
-    bench->reaper = reaper_create(on_exit_of, bench);
-    bench->signals = loop_signals_create(bench->loop, signals, on_signal, bench, NULL);
+    helper_loop_open(&bench->children);
     *state = bench;
     return 0;
 }
@@ -68,10 +47,7 @@ static int close_bench(void **state)
 {
     struct bench *bench = *state;
     gpu_sampler_destroy(bench->sampler);
-    loop_signals_destroy(bench->signals);
-    reaper_destroy(bench->reaper);
-    helpers_destroy(bench->helpers);
-    loop_destroy(bench->loop);
+    helper_loop_close(&bench->children);
     unlink(bench->program);
     unlink(bench->log);
     rmdir(bench->folder);
@@ -87,7 +63,8 @@ static void use(struct bench *bench, const char *script, struct gpu_limits limit
     char *text AUTO_FREE = mem_printf("#!/bin/sh\necho >>%s\n%s\n", bench->log, script);
     int fd AUTO_FD = fd_open(bench->program, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
     assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
-    bench->sampler = gpu_sampler_create(bench->loop, bench->helpers, bench->program, limits);
+    bench->sampler =
+        gpu_sampler_create(bench->children.loop, bench->children.helpers, bench->program, limits);
 }
 
 static int starts(const struct bench *bench)
@@ -101,7 +78,7 @@ static void on_answer(void *context, const Hvdrun__GpuUsages *gpus)
     struct bench *bench = context;
     bench->answers++;
     bench->gpus = gpus == NULL ? -1 : (int)gpus->n_gpus;
-    loop_stop(bench->loop);
+    loop_stop(bench->children.loop);
 }
 
 static int ask(struct bench *bench)
@@ -109,7 +86,7 @@ static int ask(struct bench *bench)
     bench->answers = 0;
     gpu_sampler_ask(bench->sampler, on_answer, bench);
     if (bench->answers == 0)
-        run_loop(bench->loop);
+        run_loop(bench->children.loop);
     assert_int_equal(bench->answers, 1);
     return bench->gpus;
 }
@@ -131,7 +108,7 @@ static void test_answers(void **state)
     bench->answers = 0;
     gpu_sampler_ask(bench->sampler, on_answer, bench);
     gpu_sampler_ask(bench->sampler, on_answer, bench);
-    run_loop(bench->loop);
+    run_loop(bench->children.loop);
     assert_int_equal(bench->answers, 1);
 }
 
@@ -179,7 +156,7 @@ static void run_until_gone(struct bench *bench)
 {
     for (int i = 0; i < 2000 && has_helper(bench); i++) {
         usleep(10000);
-        run_turns(bench->loop, 1);
+        run_turns(bench->children.loop, 1);
     }
     assert_false(has_helper(bench));
 }
@@ -245,8 +222,8 @@ static void test_a_helper_that_the_agent_ends(void **state)
 static void test_no_program(void **state)
 {
     struct bench *bench = *state;
-    bench->sampler =
-        gpu_sampler_create(bench->loop, bench->helpers, "/nowhere/hvdrun-agent", patient());
+    bench->sampler = gpu_sampler_create(bench->children.loop, bench->children.helpers,
+                                        "/nowhere/hvdrun-agent", patient());
     assert_int_equal(ask(bench), -1);
     assert_int_equal(ask(bench), -1);
 }

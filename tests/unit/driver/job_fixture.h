@@ -74,7 +74,7 @@ static inline int setup(void **state)
     hosts_destroy(&hosts);
     f.request = (struct job_request){.argv = argv, .job_id = "job-1", .begun_ns = 1 * SECOND};
     f.sink = memfd_create("sink", MFD_CLOEXEC);
-    struct output_config config = {.ranks = 3, .raw_rank = -1, .out_fd = f.sink, .err_fd = f.sink};
+    struct output_config config = {.ranks = 3, .raw_seat = -1, .out_fd = f.sink, .err_fd = f.sink};
     settings_init(&f.settings);
     f.policy = exit_policy_create(EXIT_FIRST, f.plan, &f.job.outside);
     f.job = (struct job){.request = &f.request,

@@ -47,7 +47,7 @@ static int open_start(void **state)
     start.side = open(ptsname(start.terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
     setenv("TERM", "xterm", 1);
     struct output_config config = {
-        .ranks = 3, .raw_rank = -1, .out_fd = start.f->sink, .err_fd = start.side};
+        .ranks = 3, .raw_seat = -1, .out_fd = start.f->sink, .err_fd = start.side};
     output_destroy(job->output, 10000);
     job->output = output_create(job->loop, &config, &ops, NULL, NULL);
     job->call_progress = call_progress_create(job);

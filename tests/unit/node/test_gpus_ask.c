@@ -1,56 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvidia-smi is a script here: one that answers, one that fails, one that hangs. */
-#include <signal.h>
-
 #include "fake_root.h"
-#include "io/helpers.h"
-#include "io/loop.h"
-#include "io/reaper.h"
-#include "loop_fixture.h"
+#include "helpers_fixture.h"
 #include "node/gpus_ask.h"
 
 struct asking {
     char root[sizeof(FAKE_ROOT)];
-    struct loop *loop;
-    struct reaper *reaper;
-    struct helpers *helpers;
-    struct loop_signals *signals;
+    struct helper_loop children;
     struct gpus_ask *ask;
     int answers, gpus;
 };
-
-static void on_exit_of(void *context, const struct reaper_exit *exit)
-{
-    struct asking *asking = context;
-    helpers_exited(asking->helpers, exit);
-}
-
-static void on_signal(void *context, int signal, int sender)
-{
-    struct asking *asking = context;
-    (void)signal;
-    (void)sender;
-    reaper_collect(asking->reaper);
-}
 
 static void on_answer(void *context, int gpus)
 {
     struct asking *asking = context;
     asking->answers++;
     asking->gpus = gpus;
-    loop_stop(asking->loop);
+    loop_stop(asking->children.loop);
 }
 
 static int open_asking(void **state)
 {
-    static const int signals[] = {SIGCHLD, 0};
     struct asking *asking = mem_alloc(sizeof(*asking));
     memcpy(asking->root, FAKE_ROOT, sizeof(FAKE_ROOT));
     assert_non_null(mkdtemp(asking->root));
-    asking->loop = loop_create(NULL);
-    asking->helpers = helpers_create();
-    asking->reaper = reaper_create(on_exit_of, asking);
-    asking->signals = loop_signals_create(asking->loop, signals, on_signal, asking, NULL);
+    helper_loop_open(&asking->children);
     *state = asking;
     return 0;
 }
@@ -59,10 +33,7 @@ static int close_asking(void **state)
 {
     struct asking *asking = *state;
     gpus_ask_destroy(asking->ask);
-    loop_signals_destroy(asking->signals);
-    reaper_destroy(asking->reaper);
-    helpers_destroy(asking->helpers);
-    loop_destroy(asking->loop);
+    helper_loop_close(&asking->children);
     fake_remove(asking->root);
     free(asking);
     return 0;
@@ -82,10 +53,10 @@ static int answer_of_program(struct asking *asking, const char *program, int64_t
     gpus_ask_destroy(asking->ask);
     asking->answers = 0;
     asking->gpus = -1;
-    asking->ask =
-        gpus_ask_create(asking->loop, asking->helpers, program, limit_ms, on_answer, asking);
-    run_loop(asking->loop);
-    run_turns(asking->loop, 3);
+    asking->ask = gpus_ask_create(asking->children.loop, asking->children.helpers, program,
+                                  limit_ms, on_answer, asking);
+    run_loop(asking->children.loop);
+    run_turns(asking->children.loop, 3);
     assert_int_equal(asking->answers, 1);
     return asking->gpus;
 }
@@ -119,15 +90,15 @@ static void test_hanging(void **state)
     /* destroyed while it runs: the program goes too */
     char *program AUTO_FREE = put_program(asking, "#!/bin/sh\nexec sleep 600\n");
     gpus_ask_destroy(asking->ask);
-    asking->ask =
-        gpus_ask_create(asking->loop, asking->helpers, program, RUN_LIMIT_MS, on_answer, asking);
+    asking->ask = gpus_ask_create(asking->children.loop, asking->children.helpers, program,
+                                  RUN_LIMIT_MS, on_answer, asking);
     assert_non_null(asking->ask);
     mem_free_at(&program);
     gpus_ask_destroy(asking->ask);
     asking->ask = NULL;
-    int64_t end = loop_now_ms(asking->loop) + RUN_LIMIT_MS;
-    while (reaper_has_children() && loop_now_ms(asking->loop) < end)
-        run_turns(asking->loop, 3);
+    int64_t end = loop_now_ms(asking->children.loop) + RUN_LIMIT_MS;
+    while (reaper_has_children() && loop_now_ms(asking->children.loop) < end)
+        run_turns(asking->children.loop, 3);
     assert_false(reaper_has_children());
 }
 

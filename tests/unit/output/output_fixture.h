@@ -86,7 +86,7 @@ __attribute__((unused)) static void rig_start(struct rig *rig, struct output_con
     assert_int_equal(fd_pipe(rig->err), 0);
     if (rig->config.ranks <= 0)
         rig->config.ranks = config.ranks == 0 ? 4 : 0;                      /* below 0: none */
-    rig->config.raw_rank = config.raw_rank == 0 ? -1 : config.raw_rank - 1; /* 0: none, r + 1 */
+    rig->config.raw_seat = config.raw_seat == 0 ? -1 : config.raw_seat - 1; /* 0: none, r + 1 */
     if (rig->config.out_fd == 0)
         rig->config.out_fd = rig->out[1];
     if (rig->config.err_fd == 0)

@@ -34,7 +34,7 @@ static void only_lines_that_wait_for_their_equals_are_due(void **state)
         struct sink *sink = sink_create(loop, &ops, NULL);
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         struct output_config config = {
-            .ranks = 2, .raw_rank = -1, .collapse = collapse != 0, .out_fd = null, .err_fd = null};
+            .ranks = 2, .raw_seat = -1, .collapse = collapse != 0, .out_fd = null, .err_fd = null};
         struct mux *mux = mux_create(sink, &config, NULL);
         assert_non_null(mux);
         struct console *console = console_create(sink, &config, true);

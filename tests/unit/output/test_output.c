@@ -84,9 +84,9 @@ static void wrong_options(void **state)
     struct loop *loop = loop_create(NULL);
     const struct output_ops ops = {.consumed = on_consumed, .failed = on_failed};
     const struct output_config wrong[] = {
-        {.ranks = 2, .raw_rank = -1, .label = "%x"},
-        {.ranks = 2, .raw_rank = -1, .ranks_shown = "0,2"},
-        {.ranks = 2, .raw_rank = -1, .files = "log.%q"},
+        {.ranks = 2, .raw_seat = -1, .label = "%x"},
+        {.ranks = 2, .raw_seat = -1, .ranks_shown = "0,2"},
+        {.ranks = 2, .raw_seat = -1, .files = "log.%q"},
     };
     static const char *const named[] = {"--label", "--ranks", "--output-filename"};
     for (int i = 0; i < 3; i++) {
@@ -171,7 +171,7 @@ static void on_a_terminal(void **state)
     output_progress(rig.output, NULL);
     rig_end(&rig);
     setenv("NO_COLOR", "1", 1);
-    rig_start(&rig, (struct output_config){.out_fd = side, .err_fd = side, .raw_rank = 2});
+    rig_start(&rig, (struct output_config){.out_fd = side, .err_fd = side, .raw_seat = 2});
     say(&rig, 1, OUTPUT_STDOUT, "(gdb) ");
     say(&rig, 0, OUTPUT_STDERR, "x\n");
     flush(&rig);

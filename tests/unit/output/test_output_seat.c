@@ -161,7 +161,7 @@ static void shown_by_the_rank_of_the_moment(void **state)
     expect(&rig, "[6]<stdout>:six\n[1]<stdout>:one\n", "");
 
     const struct output_ops ops = {.consumed = on_consumed, .failed = on_failed};
-    const struct output_config wrong = {.ranks_max = 8, .raw_rank = -1, .ranks_shown = "8"};
+    const struct output_config wrong = {.ranks_max = 8, .raw_seat = -1, .ranks_shown = "8"};
     struct error err = ERROR_INIT;
     struct loop *loop = loop_create(NULL);
     assert_null(output_create(loop, &wrong, &ops, NULL, &err));
@@ -180,7 +180,7 @@ static void a_raw_seat_stays_raw(void **state)
 {
     (void)state;
     struct rig rig;
-    rig_start(&rig, (struct output_config){.raw_rank = 1}); /* seat 0 */
+    rig_start(&rig, (struct output_config){.raw_seat = 1}); /* seat 0 */
     rig_read(&rig);
     say(&rig, 0, OUTPUT_STDOUT, "(gdb) ");
     leave(&rig, 0);

@@ -189,15 +189,15 @@ static void test_prepare_round_trip(void **state)
     Hvdrun__App *apps[] = {&app};
     Hvdrun__Worker *workers[] = {&worker};
     Hvdrun__Limit *limits[] = {&limit};
-    uint32_t stdin_ranks[] = {0, 300};
+    uint32_t stdin_seats[] = {0, 300};
     Hvdrun__Prepare message = HVDRUN__PREPARE__INIT;
     message.apps = apps;
     message.workers = workers;
     message.limits = limits;
     message.n_apps = message.n_workers = message.n_limits = 1;
-    message.stdin_ranks = stdin_ranks;
-    message.n_stdin_ranks = 2;
-    message.pty_rank = -1;
+    message.stdin_seats = stdin_seats;
+    message.n_stdin_seats = 2;
+    message.pty_seat = -1;
     message.hold_port = true;
     message.host = "node-01";
 
@@ -215,9 +215,9 @@ static void test_prepare_round_trip(void **state)
     assert_int_equal(back->workers[0]->rank, UINT32_MAX);
     assert_int_equal(back->workers[0]->cross_size, 7);
     assert_true(back->limits[0]->soft == UINT64_MAX);
-    assert_int_equal(back->n_stdin_ranks, 2);
-    assert_int_equal(back->stdin_ranks[1], 300);
-    assert_int_equal(back->pty_rank, -1);
+    assert_int_equal(back->n_stdin_seats, 2);
+    assert_int_equal(back->stdin_seats[1], 300);
+    assert_int_equal(back->pty_seat, -1);
     assert_true(back->hold_port);
     assert_false(back->merge_stderr);
     assert_string_equal(back->host, "node-01");
