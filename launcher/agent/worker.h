@@ -6,6 +6,11 @@
  * and teardown at once. FINISHED comes when its streams are at end of file, or when the drain limit
  * has cut them because a descendant still holds them. It drives what is printed. Each is reported
  * exactly once, in this order.
+ *
+ *   state     spawned   cannot be executed      waited for   streams at their end, or cut
+ *   PLANNED   RUNNING   EXITED, then FINISHED
+ *   RUNNING                                     EXITED
+ *   EXITED                                                   FINISHED
  */
 #pragma once
 

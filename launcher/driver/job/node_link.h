@@ -5,8 +5,8 @@
  *
  *   state      stream up  HELLO  READY  START-sent  END-sent  ENDED  QUIT-sent  closed
  *   CALLING    STARTING                                                         UNREACHED
- *   STARTING              UP                                                    LOST, UNREACHED
- *   UP                           READY                                          LOST
+ *   STARTING              UP                        ENDING                      LOST, UNREACHED
+ *   UP                           READY              ENDING                      LOST
  *   READY                               RUNNING     ENDING                      LOST
  *   RUNNING                                         ENDING                      LOST
  *   ENDING                                                    ENDED             LOST
