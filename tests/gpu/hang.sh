@@ -4,14 +4,9 @@
 # all_reduce, hvdrun must name it, with the evidence of NCCL and PyTorch. Ranks that wait for long kernels do not hang.
 # Ends with 1 when something fails.
 # NVIDIA's library and torch are the real ones. PYTHON names the interpreter that has torch.
-set -uo pipefail
-
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-build="${1:-$here/../../build/dev}"
+# shellcheck source=tests/gpu/begin.sh
+source "$(dirname "${BASH_SOURCE[0]}")/begin.sh"
 python="${PYTHON:-python3}"
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
-bad=0
 
 check() { # WHAT, and then a command that must succeed
     local what="$1"

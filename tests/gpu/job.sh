@@ -2,14 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # How nccl.sh and torch.sh begin: `source job.sh [BUILD]`. A job has a rank for each GPU of the machine, and each
 # check counts the ranks that say what they should. The script ends with `exit "$bad"`.
-set -uo pipefail
-
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-build="${1:-$here/../../build/dev}"
+# shellcheck source=tests/gpu/begin.sh
+source "$(dirname "${BASH_SOURCE[0]}")/begin.sh"
 count="$(nvidia-smi --query-gpu=index --format=csv,noheader | grep -c .)"
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
-bad=0
 
 job() { # RANKS ARGUMENT...
     local ranks="$1"
