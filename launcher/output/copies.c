@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #define PATH_BYTES_MAX (1024 * 1024)
@@ -75,14 +76,6 @@ int copies_count(const struct copies *copies)
 }
 
 /* ---- files by their path ---- */
-
-static uint64_t hash_of(const char *path)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (; *path != '\0'; path++)
-        hash = (hash ^ (unsigned char)*path) * 1099511628211u;
-    return hash ^ hash >> 32;
-}
 
 static void put_in_bucket(struct copies *copies, struct copy *copy)
 {
@@ -164,7 +157,7 @@ void copies_begin(struct copies *copies, struct copy_end *end, const struct labe
     buf_clear(&copies->path);
     files_path(copies->files, facts, &copies->path);
     const char *path = buf_text(&copies->path);
-    uint64_t hash = hash_of(path);
+    uint64_t hash = hash_of_text(path);
     end->copy = find(copies, path, hash);
     if (end->copy == NULL)
         end->copy = make(copies, path, hash);

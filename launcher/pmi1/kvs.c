@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #define FIRST_SLOTS 64
@@ -24,15 +25,6 @@ struct kvs {
     size_t slot_count;
     size_t bytes;
 };
-
-/* FNV-1a */
-static uint32_t hash_of(const char *key)
-{
-    uint32_t hash = 2166136261u;
-    for (; *key != '\0'; key++)
-        hash = (hash ^ (uint8_t)*key) * 16777619u;
-    return hash;
-}
 
 struct kvs *kvs_create(void)
 {
@@ -81,7 +73,7 @@ static void grow(struct kvs *kvs)
 
 enum kvs_result kvs_put(struct kvs *kvs, const char *key, const char *value)
 {
-    uint32_t hash = hash_of(key);
+    uint32_t hash = (uint32_t)hash_of_text(key);
     size_t slot = find_slot(kvs, key, hash);
     if (kvs->slots[slot] != 0)
         return KVS_DUPLICATE;
@@ -106,7 +98,7 @@ enum kvs_result kvs_put(struct kvs *kvs, const char *key, const char *value)
 
 const char *kvs_get(const struct kvs *kvs, const char *key)
 {
-    size_t slot = find_slot(kvs, key, hash_of(key));
+    size_t slot = find_slot(kvs, key, (uint32_t)hash_of_text(key));
     return kvs->slots[slot] == 0 ? NULL : kvs->entries[kvs->slots[slot] - 1].value;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 enum { FIRST_BUCKETS = 16 };
@@ -50,16 +51,6 @@ size_t rendezvous_table_count(const struct rendezvous_table *table)
     return table->count;
 }
 
-/* FNV-1a with a final mix, since only the low bits choose the bucket. */
-static uint64_t hash_bytes(const void *key, size_t length)
-{
-    const unsigned char *bytes = key;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash ^ (hash >> 32);
-}
-
 /* The link that points to the node of this key, or to the NULL at the end of its chain. */
 static struct node **find(const struct rendezvous_table *table, uint64_t hash, const void *key,
                           size_t length)
@@ -93,14 +84,14 @@ static void grow(struct rendezvous_table *table)
 
 void *rendezvous_table_get(const struct rendezvous_table *table, const void *key, size_t length)
 {
-    struct node *node = *find(table, hash_bytes(key, length), key, length);
+    struct node *node = *find(table, hash_of_bytes(key, length), key, length);
     return node == NULL ? NULL : node->value;
 }
 
 void *rendezvous_table_put(struct rendezvous_table *table, const void *key, size_t length,
                            void *value)
 {
-    uint64_t hash = hash_bytes(key, length);
+    uint64_t hash = hash_of_bytes(key, length);
     struct node *node = *find(table, hash, key, length);
     if (node != NULL) {
         void *old = node->value;
@@ -143,7 +134,7 @@ static void *unlink_node(struct rendezvous_table *table, struct node **link)
 
 void *rendezvous_table_remove(struct rendezvous_table *table, const void *key, size_t length)
 {
-    struct node **link = find(table, hash_bytes(key, length), key, length);
+    struct node **link = find(table, hash_of_bytes(key, length), key, length);
     return *link == NULL ? NULL : unlink_node(table, link);
 }
 

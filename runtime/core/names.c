@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 enum { ROOM_MIN = 64 };
@@ -13,15 +14,6 @@ void names_destroy(struct names *names)
 {
     free(names->slots);
     *names = (struct names){0};
-}
-
-/* FNV-1a. */
-static size_t hash(const char *key)
-{
-    uint64_t value = 0xcbf29ce484222325u;
-    for (; *key != '\0'; key++)
-        value = (value ^ (unsigned char)*key) * 0x100000001b3u;
-    return (size_t)(value ^ value >> 32);
 }
 
 /* Where the key is, or would be. */
@@ -38,7 +30,7 @@ struct names_slot *names_find(const struct names *names, const char *key)
 {
     if (names->count == 0)
         return NULL;
-    struct names_slot *slot = &names->slots[place(names, key, hash(key))];
+    struct names_slot *slot = &names->slots[place(names, key, hash_of_text(key))];
     return slot->key == NULL ? NULL : slot;
 }
 
@@ -73,7 +65,7 @@ void names_put(struct names *names, const char *key, void *value)
 {
     if (2 * (names->count + 1) > names->room)
         grow(names);
-    insert(names, &(struct names_slot){key, value, hash(key)});
+    insert(names, &(struct names_slot){key, value, hash_of_text(key)});
     names->count++;
 }
 

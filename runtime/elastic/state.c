@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 void elastic_state_init(struct elastic_state *state)
@@ -79,23 +80,14 @@ void elastic_state_restore(struct elastic_state *state)
         state->age = state->saved_age;
 }
 
-/* FNV-1a */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
-{
-    const uint8_t *at = bytes;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ at[i]) * 1099511628211u;
-    return hash;
-}
-
 int64_t elastic_state_layout(const struct elastic_state *state)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = HASH_START;
     for (size_t i = 0; i < state->count; i++) {
         const struct elastic_entry *entry = &state->entries[i];
         uint64_t bytes = entry->bytes;
-        hash = hash_bytes(hash, entry->name, strlen(entry->name) + 1);
-        hash = hash_bytes(hash, &bytes, sizeof(bytes));
+        hash = hash_add(hash, entry->name, strlen(entry->name) + 1);
+        hash = hash_add(hash, &bytes, sizeof(bytes));
     }
     return (int64_t)(hash >> 2);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #define ROOM_FIRST 256
@@ -42,13 +43,10 @@ void timeline_rows_destroy(struct timeline_rows *rows)
     free(rows);
 }
 
-/* FNV-1a */
 static uint32_t hash_of(int32_t set, const char *name)
 {
-    uint32_t hash = 2166136261u ^ (uint32_t)set;
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (uint8_t)*name) * 16777619u;
-    return hash;
+    uint64_t hash = hash_add(HASH_START ^ (uint32_t)set, name, strlen(name));
+    return (uint32_t)(hash ^ (hash >> 32));
 }
 
 static size_t find(const struct timeline_rows *rows, uint32_t hash, int32_t set, const char *name)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "driver/run/exits.h"
 #include "driver/run/rank_states.h"
@@ -226,22 +227,14 @@ struct stack_tree *look_tree(const struct look *look, bool bare, const struct lo
     return tree;
 }
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t length)
-{
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ at[i]) * 0x100000001b3;
-    return hash;
-}
-
 uint64_t look_place(const struct stack *stack)
 {
-    uint64_t hash = 0xcbf29ce484222325;
+    uint64_t hash = HASH_START;
     for (size_t i = 0; i < stack->count; i++) {
         const struct stack_frame *frame = &stack->frames[i];
-        hash = mix(hash, frame->function, strlen(frame->function) + 1);
-        hash = mix(hash, frame->file, strlen(frame->file) + 1);
-        hash = mix(hash, &frame->line, sizeof(frame->line));
+        hash = hash_add(hash, frame->function, strlen(frame->function) + 1);
+        hash = hash_add(hash, frame->file, strlen(frame->file) + 1);
+        hash = hash_add(hash, &frame->line, sizeof(frame->line));
     }
     return stack->count > 0 ? hash | 1 : 0;
 }

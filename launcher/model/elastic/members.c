@@ -87,19 +87,10 @@ static void take_plan(struct elastic *e, struct elastic_placement *placement, ui
                       bool fresh)
 {
     struct elastic_plan *plan = &e->plan;
-    free(plan->members);
-    free(plan->hosts);
-    *plan = (struct elastic_plan){
-        .epoch = epoch,
-        .restart_count = fresh ? e->fresh_started : e->fresh_started - 1,
-        .fresh = fresh,
-        .size = placement->size,
-        .members = placement->members,
-        .host_count = placement->host_count,
-        .hosts = placement->hosts,
-    };
-    placement->members = NULL;
-    placement->hosts = NULL;
+    elastic_placement_give(placement, plan);
+    plan->epoch = epoch;
+    plan->restart_count = fresh ? e->fresh_started : e->fresh_started - 1;
+    plan->fresh = fresh;
     for (int seat = 0; seat < e->workers.count; seat++)
         e->workers.items[seat].placed = false;
     for (int r = 0; r < plan->size; r++) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/elastic/newcomers.h"
 
-#include <stdlib.h>
-
 bool elastic_newcomers_any(const struct elastic *e)
 {
     return e->newcomers.stage != ELASTIC_NEWCOMERS_NONE;
@@ -11,18 +9,9 @@ bool elastic_newcomers_any(const struct elastic *e)
 void elastic_newcomers_begin(struct elastic *e, struct elastic_placement *placement)
 {
     struct elastic_plan *plan = &e->newcomers.plan;
-    free(plan->members);
-    free(plan->hosts);
-    *plan = (struct elastic_plan){
-        .epoch = ++e->last_epoch,
-        .restart_count = e->fresh_started - 1,
-        .size = placement->size,
-        .members = placement->members,
-        .host_count = placement->host_count,
-        .hosts = placement->hosts,
-    };
-    placement->members = NULL;
-    placement->hosts = NULL;
+    elastic_placement_give(placement, plan);
+    plan->epoch = ++e->last_epoch;
+    plan->restart_count = e->fresh_started - 1;
     for (int r = 0; r < plan->size; r++) {
         struct elastic_member *member = &plan->members[r];
         if (!member->is_new)

@@ -234,6 +234,18 @@ void elastic_placement_make(const struct elastic_placement_request *request,
     sites_clear(&sites);
 }
 
+void elastic_placement_give(struct elastic_placement *placement, struct elastic_plan *plan)
+{
+    free(plan->members);
+    free(plan->hosts);
+    *plan = (struct elastic_plan){.size = placement->size,
+                                  .members = placement->members,
+                                  .host_count = placement->host_count,
+                                  .hosts = placement->hosts};
+    placement->members = NULL;
+    placement->hosts = NULL;
+}
+
 void elastic_placement_clear(struct elastic_placement *placement)
 {
     free(placement->members);

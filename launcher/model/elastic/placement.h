@@ -53,4 +53,6 @@ struct elastic_placement {
 
 void elastic_placement_make(const struct elastic_placement_request *request,
                             struct elastic_placement *out);
+/* Makes a plan of it, whose epoch and restarts the caller fills in. The old content is freed. */
+void elastic_placement_give(struct elastic_placement *placement, struct elastic_plan *plan);
 void elastic_placement_clear(struct elastic_placement *placement);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 size_t env_name_length(const char *pair)
@@ -16,14 +17,6 @@ size_t env_name_length(const char *pair)
 static bool same_name(const char *a, const char *b, size_t length)
 {
     return strncmp(a, b, length) == 0 && env_name_length(a) == length;
-}
-
-static size_t hash_of(const char *name, size_t length)
-{
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 1099511628211u;
-    return (size_t)(hash ^ (hash >> 32));
 }
 
 void env_table_destroy(struct env_table *table)
@@ -37,7 +30,7 @@ void env_table_destroy(struct env_table *table)
 /* Where `name` is in the index, or the free place for it. */
 static size_t place_of(const struct env_table *table, const char *name, size_t length)
 {
-    size_t at = hash_of(name, length) & (table->index_size - 1);
+    size_t at = hash_of_bytes(name, length) & (table->index_size - 1);
     while (table->index[at] != 0 && !same_name(table->names[table->index[at] - 1], name, length))
         at = (at + 1) & (table->index_size - 1);
     return at;

@@ -5,22 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #define FIRST_INDEX_ROOM 64
 
-static size_t hash(const char *name)
-{
-    uint64_t value = 14695981039346656037u; /* FNV-1a */
-    for (; *name != '\0'; name++)
-        value = (value ^ (unsigned char)*name) * 1099511628211u;
-    return (size_t)(value ^ (value >> 32));
-}
-
 /* The place of this name in the index: where it is, or the free place where it belongs. */
 static size_t find_place(const struct host_list *list, const char *name)
 {
-    size_t mask = list->index_room - 1, place = hash(name) & mask;
+    size_t mask = list->index_room - 1, place = hash_of_text(name) & mask;
     while (list->index[place] != 0 && strcmp(list->items[list->index[place] - 1].name, name) != 0)
         place = (place + 1) & mask;
     return place;
