@@ -97,12 +97,12 @@ class HvdGpu(Flow):
             self.assertEqual(result.stdout.count("all right"), 3, result.describe())
 
     def test_a_rank_is_killed(self):
-        for number in range(8):
+        for number in range(4):
             self.kill(number)
 
-    @nightly("the first 8 run always")
+    @nightly("the first 4 run always")
     def test_a_rank_is_killed_200_times(self):
-        for number in range(8, 208):
+        for number in range(4, 204):
             self.kill(number)
 
     def test_elastic(self):

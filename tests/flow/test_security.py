@@ -80,7 +80,7 @@ class Secrets(Flow):
                 seen.add(one.comm)
         while job.popen.poll() is None and not {"hang"} <= seen:
             look()
-            time.sleep(0.01)  # or the test takes a processor from the job
+            time.sleep(0.05)  # or the test takes a processor from the job
         look()
         job.wait_output("has it", count=2)
         self.assertEqual(self.holding(self.box.tmp, host.tmp), [])
