@@ -38,6 +38,7 @@ struct hang {
     struct hang_rank *ranks;
     int count;
     bool sampled, armed, warned, found;
+    int64_t quiet_ms; /* when it was last judged: less silence now means progress meanwhile */
     struct expects *expects;
     int unmet; /* the expectation for which there is a verdict; -1: none */
     int64_t unmet_ms;
@@ -273,7 +274,9 @@ static enum hang_news judge_silence(struct hang *hang, int64_t now_ms)
     bool kill = limits->hang_ms > 0 && !hang->found &&
                 hang->unmet<0, warn = limits->warning_ms> 0 && !hang->warned;
     struct spinning spinning = spinning_ranks(hang);
-    if ((hang->warned || hang->found) && quiet == 0) {
+    bool moved_on = quiet == 0 || quiet < hang->quiet_ms;
+    hang->quiet_ms = quiet;
+    if ((hang->warned || hang->found) && moved_on) {
         hang->warned = hang->found = false;
         return HANG_PASSED;
     }

@@ -68,6 +68,25 @@ static void test_all_wait(void **state)
     hang_destroy(NULL);
 }
 
+/* An answer that was late and the next one come between two looks at the clock. */
+static void test_short_progress_between_two_ticks(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 2);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 41);
+    f.ranks[1].output++;
+    for (int samples = 0; samples < 2; samples++) {
+        f.now += PERIOD;
+        for (int i = 0; i < f.count; i++)
+            hang_sample(f.hang, i, &f.ranks[i], f.now);
+    }
+    assert_int_equal(hang_quiet_ms(f.hang, f.now), PERIOD);
+    assert_int_equal(hang_tick(f.hang, f.now), HANG_PASSED);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 39);
+    hang_destroy(f.hang);
+}
+
 /* Its use counts as little as that of the processor; its memory and a change of its power do. */
 static void test_a_gpu(void **state)
 {
@@ -308,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_wait),
+        cmocka_unit_test(test_short_progress_between_two_ticks),
         cmocka_unit_test(test_a_gpu),
         cmocka_unit_test(test_more_is_wanted),
         cmocka_unit_test(test_a_warning_comes_first),
