@@ -155,7 +155,7 @@ static void test_data_streams(void **state)
         struct frame_data data;
         struct error err = ERROR_INIT;
         assert_int_equal(frame_data_get(body, sizeof(body), &data, &err), stream <= 2 ? 0 : -1);
-        char named[16];
+        char named[32];
         snprintf(named, sizeof(named), "stream %d", stream);
         assert_true(stream <= 2 || strstr(err.text, named) != NULL);
     }
