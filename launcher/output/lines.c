@@ -196,7 +196,6 @@ void lines_finish(struct lines *lines, lines_emit *emit, void *context)
         lines->continued = true;
     if (lines->length > 0 || lines->continued)
         emit_piece(lines, lines->held, lines->length, LINES_FINAL, emit, context);
-    lines->continued = lines->returned = false;
     lines_clear(lines);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which facts of the driver name the rank that others wait for. The agents do not answer. */
+/* Which facts of the driver name the rank that others wait for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 #include "driver/job_fixture.h"
 #include "driver/run/hang_culprit.h"
 #include "driver/tell/stalls.h"
+#include "io/link.h"
 
 struct bench {
     struct fixture *f;
@@ -21,6 +22,8 @@ struct bench {
     const char *wanted;
     enum culprit_kind kind;
     int rank;
+    bool told;
+    int agents[2]; /* the other ends of the links; -1 */
 };
 
 static int begin(void **state)
@@ -29,9 +32,10 @@ static int begin(void **state)
     static const struct hang_limits limits = {0, 40000};
     if (setup(state) < 0)
         return -1;
-    bench = (struct bench){.f = *state, .hang = hang_create(&limits, NULL)};
+    bench = (struct bench){.f = *state, .hang = hang_create(&limits, NULL), .agents = {-1, -1}};
     bench.ras = ras_facts_create();
     bench.looks = looks_create(&bench.f->job, false);
+    bench.f->job.looks = bench.looks;
     bench.f->job.stalls = stall_list_create();
     for (int seat = 0; seat < 3; seat++)
         hang_seat(bench.hang, seat, 1);
@@ -43,6 +47,12 @@ static int end(void **state)
 {
     struct bench *bench = *state;
     looks_destroy(bench->looks);
+    for (int i = 0; i < 2; i++) {
+        link_destroy(bench->f->job.nodes[i]->link);
+        bench->f->job.nodes[i]->link = NULL;
+        fd_close(&bench->agents[i]);
+    }
+    run_turns(bench->f->job.loop, 1);
     ras_facts_destroy(bench->ras);
     hang_destroy(bench->hang);
     stall_list_destroy(bench->f->job.stalls);
@@ -58,6 +68,7 @@ static void looked(void *context, const struct look *look)
     assert_string_equal(buf_text(&text), bench->wanted);
     assert_int_equal(culprit.kind, bench->kind);
     assert_int_equal(culprit.rank, bench->rank);
+    bench->told = true;
     loop_stop(bench->f->job.loop);
 }
 
@@ -149,6 +160,75 @@ static void test_operations_of_libhvd(void **state)
            "rank 0 waits for rank 2 in allreduce 'x' of process set 2, for 60 s; rank 2 is on b");
 }
 
+static void no_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    (void)context, (void)header, (void)body;
+}
+
+static void no_end(void *context, const char *reason)
+{
+    (void)context, (void)reason;
+}
+
+static void connect_agents(struct bench *bench)
+{
+    static const struct link_ops ops = {.frame = no_frame, .closed = no_end};
+    for (int i = 0; i < 2; i++) {
+        struct node_link *node = bench->f->job.nodes[i];
+        int ends[2];
+        assert_int_equal(fd_socketpair(ends), 0);
+        bench->agents[i] = ends[1];
+        node->link = link_create(bench->f->job.loop, ends[0], ends[0], &ops, NULL, NULL);
+        node->state = NODE_UP;
+    }
+}
+
+/* The agent of a host: a worker is in this function, and a helper thread somewhere else. */
+static void answers(struct bench *bench, int node, uint32_t first, uint32_t count,
+                    const char *function, const char *doing)
+{
+    Hvdrun__PythonFrame frame = HVDRUN__PYTHON_FRAME__INIT, other = HVDRUN__PYTHON_FRAME__INIT,
+                        *frames[] = {&frame}, *others[] = {&other};
+    Hvdrun__PythonStack stacks[4], *list[4];
+    Hvdrun__StateReport report = HVDRUN__STATE_REPORT__INIT;
+    uint8_t bytes[1000];
+    frame.function = (char *)function;
+    frame.file = (char *)"/home/me/train.py";
+    frame.line = 7;
+    other.function = (char *)"helper";
+    other.file = (char *)"";
+    for (uint32_t i = 0; i < 2 * count; i++) {
+        stacks[i] = (Hvdrun__PythonStack)HVDRUN__PYTHON_STACK__INIT;
+        stacks[i].seat = first + i / 2;
+        stacks[i].doing = (char *)doing;
+        stacks[i].role = i % 2 == 0 ? STACK_OTHER : STACK_MAIN;
+        stacks[i].frames = i % 2 == 0 ? others : frames;
+        stacks[i].n_frames = 1;
+        list[i] = &stacks[i];
+    }
+    report.round = 1;
+    report.stacks = list;
+    report.n_stacks = 2 * count;
+    struct agent_frame message = {.body = bytes,
+                                  .length = hvdrun__state_report__pack(&report, bytes)};
+    assert_int_equal(looks_report(&bench->f->job, bench->f->job.nodes[node], &message), 0);
+}
+
+static void test_places(void **state)
+{
+    struct bench *bench = *state;
+    connect_agents(bench);
+    bench->kind = CULPRIT_PLACE;
+    bench->rank = 2;
+    bench->wanted = "rank 2 on b is elsewhere: in train.py:7 load (nfs4); 2 others are in "
+                    "train.py:7 all_reduce";
+    looks_ask(bench->looks, looked, bench);
+    answers(bench, 0, 0, 2, "all_reduce", "calls futex");
+    assert_false(bench->told);
+    answers(bench, 1, 2, 1, "load", "calls read on nfs4");
+    assert_true(bench->told);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +236,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lines_of_the_watchdog, begin, end),
         cmocka_unit_test_setup_teardown(test_numbers_of_nccl, begin, end),
         cmocka_unit_test_setup_teardown(test_operations_of_libhvd, begin, end),
+        cmocka_unit_test_setup_teardown(test_places, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

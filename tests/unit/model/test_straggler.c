@@ -155,6 +155,7 @@ static void test_a_rank_that_starts_or_ends(void **state)
     pass(&world, 30, slow, NULL);
     expect(&world, "2 over; ");
     stragglers_seat(world.stragglers, 9, false);
+    stragglers_sample(world.stragglers, 5, 1, 1);
     stragglers_sample(world.stragglers, 9, 1, 1);
     end(&world);
 }
