@@ -182,10 +182,12 @@ static void test_ranks(void **state)
     exits(f, 1, true, 9, f->request.begun_ns + 100 * SECOND);
     exits(f, 2, false, 0, f->request.begun_ns + 200 * SECOND);
     f->job.ranks.records[2].started_ns = 0;
+    f->job.ranks.records[0].straggles = true;
+    f->job.ranks.records[1].straggles = true; /* it did, when it ran */
     json_t *ranks = part(f, "ranks"), *first = json_array_get(ranks, 0);
     assert_true(is_about(json_object_get(first, "up_s"), RUNS_S));
     json_object_del(first, "up_s");
-    expect_json(ranks, "[{'rank': 0, 'host': 'a', 'state': 'running'},"
+    expect_json(ranks, "[{'rank': 0, 'host': 'a', 'state': 'running', 'straggler': true},"
                        " {'rank': 1, 'host': 'a', 'state': 'finished', 'pid': 101,"
                        "  'up_s': 100.0, 'ended': 1700000100.0, 'signal': 9},"
                        " {'rank': 2, 'host': 'b', 'state': 'finished', 'pid': 102,"
