@@ -21,6 +21,7 @@ struct job {
     struct buf log[RANKS];
     int messages, warnings;
     int64_t now_ns;
+    int done_rank; /* of the last submission that is complete */
 };
 
 static void job_create(struct job *job, const struct core_config *base)
@@ -61,8 +62,10 @@ static void take(struct job *job, int rank)
         for (size_t i = 0; i < action.count; i++)
             buf_printf(&job->log[rank], "%s%s%s", i == 0 ? "" : "+", action.parts[i].request.key,
                        i + 1 == action.count ? ";" : "");
-        if (action.kind == ACTION_DONE)
+        if (action.kind == ACTION_DONE) {
             buf_printf(&job->log[rank], "%d:%s;", action.status, action.text);
+            job->done_rank = action.rank;
+        }
         if (action.kind == ACTION_STALL) {
             buf_printf(&job->log[rank], "%s;", action.text);
             assert_int_equal(action.stall.waiting_count + action.stall.missing_count, RANKS);
@@ -259,6 +262,22 @@ static void test_priorities(void **state)
     job_destroy(&job);
 }
 
+static void test_all_have_priorities(void **state)
+{
+    (void)state;
+    struct job job;
+    struct core_config config = usual;
+    config.threshold = 0;
+    job_create(&job, &config);
+    for (int rank = 0; rank < RANKS; rank++) {
+        submit_priority(&job, rank, "low", -1);
+        submit_priority(&job, rank, "high", 5);
+    }
+    turn_all(&job, 2 * MS);
+    expect_log(&job, 1, "thigh;tlow;");
+    job_destroy(&job);
+}
+
 static void test_mismatch(void **state)
 {
     (void)state;
@@ -342,6 +361,26 @@ static void test_join(void **state)
     expect_log(&job, 1, "0:;");
     step(&job, 5 * MS);
     expect_log(&job, 1, "ta+tb;");
+    for (int rank = 0; rank < RANKS; rank++) {
+        submit_kind(&job, rank, KIND_JOIN, NULL, HVD_INT8, &err);
+        turn_all(&job, (6 + rank) * MS);
+    }
+    expect_log(&job, 1, "0:;");
+    assert_int_equal(job.done_rank, 7); /* the last one that joined */
+    job_destroy(&job);
+}
+
+static void test_nothing_is_late_while_one_has_joined(void **state)
+{
+    (void)state;
+    struct job job;
+    struct error err = ERROR_INIT;
+    struct core_config config = usual;
+    config.warn_ns = 1000 * (int64_t)MS;
+    job_create(&job, &config);
+    submit_kind(&job, 1, KIND_JOIN, NULL, HVD_INT8, &err);
+    turn_all(&job, MS);
+    assert_true(core_deadline(job.cores[0]) == INT64_MAX);
     job_destroy(&job);
 }
 
@@ -431,6 +470,8 @@ static void test_a_rank_that_does_not_answer(void **state)
     assert_int_equal(job.messages - before, 4); /* a question and two answers */
     turn_all(&job, 1500 * (int64_t)MS);
     assert_int_equal(job.messages - before, 4);
+    assert_true(core_deadline(job.cores[1]) == 4000 * (int64_t)MS); /* since the question */
+    assert_true(core_deadline(job.cores[2]) == INT64_MAX);
     struct error err = ERROR_INIT;
     for (int64_t now = 2000; now < 9000; now += 500) /* only the root lives */
         if (core_turn(job.cores[0], now * MS, &err) != 0)
@@ -474,10 +515,12 @@ int main(void)
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_plan_of_two_kinds_of_steps),
         cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_all_have_priorities),
         cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_three_that_differ),
         cmocka_unit_test(test_what_only_one_rank_gets_wrong),
         cmocka_unit_test(test_join),
+        cmocka_unit_test(test_nothing_is_late_while_one_has_joined),
         cmocka_unit_test(test_stalls),
         cmocka_unit_test(test_what_was_stalled_goes_on),
         cmocka_unit_test(test_shut_down),

@@ -51,6 +51,8 @@ static bool step(struct job *job, bool slow, struct tuning *tuning)
     tuner_count(&job->tuner, "tb", 1000000);
     if (!tuner_turn(&job->tuner, job->now_ns, tuning))
         return false;
+    assert_true(tuning->tried.threshold == job->now.threshold);
+    assert_true(tuning->tried.cycle_ns == job->now.cycle_ns);
     job->now = tuning->next;
     return true;
 }
