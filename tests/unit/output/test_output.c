@@ -746,6 +746,30 @@ static void a_line_that_grows_slowly_is_not_shown(void **state)
     rig_free(&rig);
 }
 
+/* Nobody has to ask for it. */
+static void a_file_is_written_soon(void **state)
+{
+    (void)state;
+    struct rig rig;
+    char path[256], text[16] = "";
+    snprintf(path, sizeof(path), "%s/soon", folder);
+    rig_start(&rig, (struct output_config){.ranks = 1});
+    struct output_file *file = output_file_open(rig.output, path, false);
+    output_file_write(file, "event\n", 6);
+    int fd = -1;
+    for (int waited = 0; waited < LIMIT_MS && strcmp(text, "event\n") != 0; waited += 5) {
+        run_for(&rig, 5);
+        if (fd < 0)
+            fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            (void)!pread(fd, text, sizeof(text) - 1, 0);
+    }
+    assert_string_equal(text, "event\n");
+    fd_close(&fd);
+    output_file_close(file);
+    rig_end(&rig);
+}
+
 int main(void)
 {
     setenv("TZ", "UTC", 1);
@@ -781,6 +805,7 @@ int main(void)
         cmocka_unit_test(a_part_is_ended_at_the_end),
         cmocka_unit_test(everything_comes_without_a_flush),
         cmocka_unit_test(an_end_comes_in_its_turn),
+        cmocka_unit_test(a_file_is_written_soon),
         cmocka_unit_test(a_line_that_grows_slowly_is_not_shown),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
