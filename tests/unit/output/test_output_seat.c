@@ -152,7 +152,7 @@ static void shown_by_the_rank_of_the_moment(void **state)
     leave(&rig, 1);
     take(&rig, 0, 1, 0, "a");
     take(&rig, 1, 2, 0, "a");
-    take(&rig, 2, 100, 0, "a");
+    take(&rig, 2, 64, 0, "a"); /* just behind the list that is kept */
     say(&rig, 0, OUTPUT_STDOUT, "one\n");
     say(&rig, 1, OUTPUT_STDOUT, "hidden\n");
     say(&rig, 2, OUTPUT_STDOUT, "hidden\n");
@@ -296,6 +296,26 @@ static void the_files_of_a_worker_that_left_are_closed(void **state)
     assert_int_equal(open_files(), before);
     rig_end(&rig);
     rig_free(&rig);
+}
+
+static void empty_lines_are_lines(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        struct rig rig;
+        rig_start(&rig, (struct output_config){
+                            .ranks = -1, .files = place(shared == 1 ? "empty.%h" : "empty/%r.%s")});
+        rig_read(&rig);
+        take(&rig, 0, 0, 0, "a");
+        say(&rig, 0, OUTPUT_STDOUT, "\n");
+        say(&rig, 0, OUTPUT_STDOUT, "x\n");
+        say(&rig, 0, OUTPUT_STDOUT, "\n");
+        leave(&rig, 0);
+        flush(&rig);
+        rig_end(&rig);
+        rig_free(&rig);
+        expect_file(shared == 1 ? "empty.a" : "empty/0.stdout", "\nx\n\n");
+    }
 }
 
 /* A line belongs to one worker, so it waits for its end, but not in any amount of memory. */
@@ -485,6 +505,7 @@ int main(void)
         cmocka_unit_test(collapsed_by_those_who_are_there),
         cmocka_unit_test(files_go_on),
         cmocka_unit_test(the_files_of_a_worker_that_left_are_closed),
+        cmocka_unit_test(empty_lines_are_lines),
         cmocka_unit_test(unfinished_lines_are_bounded),
         cmocka_unit_test(files_of_hosts_that_change),
         cmocka_unit_test(a_worker_that_began_alone),
