@@ -25,7 +25,8 @@
  * Errors. A call returns HVD_OK, or another status and one line of text in `err`:
  * - HVD_ERR_PEER_LOST: another rank has ended, did not answer within the time-out, or abort() was
  *   called. The communicator cannot be used any more, only destroyed. The members that wait for
- *   this rank in that communicator learn of it too.
+ *   this rank in that communicator learn of it too. With gloo, a wait to send sometimes does so
+ *   only at its time-out, so the loop calls abort() as soon as a control channel closes.
  * - HVD_ERR_ARGUMENT: the call or a setting is wrong, and nothing was sent.
  * - HVD_ERR_UNSUPPORTED: this engine does not have it, and nothing was sent.
  * - HVD_ERR_MEMORY: there is not enough memory, and nothing was sent.
