@@ -206,6 +206,7 @@ def enter_worker():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     box.die_with_parent()
     os.nice(5)
+    os.environ["CCACHE_DISABLE"] = "1"  # its folder cannot be written from here
     if not lab.options.unprotected:
         box.enter(lab.work)
 
@@ -344,7 +345,9 @@ class Report:
 
 def percent(outcomes):
     tried = sum(outcomes.count(word) for word in COUNTED)
-    return 100.0 * (tried - outcomes.count("nobody")) / tried if tried else 100.0
+    if tried == 0:
+        return 0.0 if "rejected" in outcomes else 100.0  # if nothing compiles, nothing is known
+    return 100.0 * (tried - outcomes.count("nobody")) / tried
 
 
 def try_all(options, lab_, rooms, report, count):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The tool is run over a tiny tree, whose one unit test notices all changes but a known one."""
+import os
 import pathlib
 import re
 import subprocess
@@ -108,10 +109,10 @@ class Tool(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run_tool(self, *more, status=0):
+    def run_tool(self, *more, status=0, env=None):
         ran = subprocess.run([sys.executable, "-B", HERE / "mutation.py", "--root", self.root, "--work", self.folder / "work",
                               "--unprotected", "--jobs", "2", "--limit", "1", *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, timeout=120)
+                             stderr=subprocess.STDOUT, text=True, timeout=120, env={**os.environ, **(env or {})})
         self.assertEqual(ran.returncode, status, ran.stdout)
         return ran.stdout
 
@@ -140,6 +141,21 @@ class Tool(unittest.TestCase):
         self.assertNotIn("limits.c:11", output)
         self.assertEqual(set(re.findall(r"equal.txt: (\w+) names no change of (\S+)", output)),
                          {("0123abcd", "toy/limits.c"), ("0123abce", "toy/other.c")}, output)
+
+    def compiler(self, condition):
+        """As CC: a compiler that compiles a changed file only if the condition holds."""
+        path = self.folder / "cc"
+        path.write_text(f'#!/bin/sh\ncase "$*" in *changed.o*) {condition} || exit 1;; esac\nexec cc "$@"\n')
+        path.chmod(0o755)
+        return {"CC": str(path)}
+
+    def test_no_cache_for_changed_files(self):
+        """The compiler may be ccache, which cannot write its cache where changed programs run."""
+        output = self.run_tool("--room", "toy", "--count", "0", env=self.compiler('[ -n "$CCACHE_DISABLE" ]'))
+        self.assertIn("limits.c:11: ", output)
+
+    def test_no_change_compiles(self):
+        self.run_tool("--room", "toy", "--count", "0", "--at-least", "50", env=self.compiler("false"), status=1)
 
     def test_range(self):
         self.git("init", "-q")
