@@ -358,7 +358,7 @@ static void queue_rest(struct link *link, int fd, size_t length)
 
 bool link_ready(struct link *link)
 {
-    if (link->dead || link->destroyed || link->flush_deferred)
+    if (link->dead || link->destroyed || link->mute != 0 || link->flush_deferred)
         return false;
     struct pollfd now = {.fd = link->write_fd, .events = POLLOUT};
     bool ready = link->out.length == 0 && poll(&now, 1, 0) > 0;

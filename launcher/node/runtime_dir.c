@@ -27,9 +27,9 @@ struct runtime_dir {
     int fd; /* holds the lock */
 };
 
-static void remove_below(int parent, const char *name, int depth)
+/* Of the folder `fd`, which it closes. Needs no other descriptor unless there are folders in it. */
+static void remove_entries(int fd, int depth)
 {
-    int fd = fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir == NULL) {
         fd_close(&fd);
@@ -40,7 +40,9 @@ static void remove_below(int parent, const char *name, int depth)
             continue;
         if (unlinkat(fd, entry->d_name, 0) == 0 || depth == DEPTH_MAX)
             continue;
-        remove_below(fd, entry->d_name, depth + 1);
+        remove_entries(
+            fd_openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+            depth + 1);
         unlinkat(fd, entry->d_name, AT_REMOVEDIR);
     }
     closedir(dir);
@@ -50,7 +52,7 @@ static void remove_below(int parent, const char *name, int depth)
 static void remove_tree(int parent, const char *name)
 {
     for (int i = 0; i < REMOVE_TRIES; i++) {
-        remove_below(parent, name, 0);
+        remove_entries(fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), 0);
         if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
             return;
     }
@@ -120,31 +122,36 @@ static bool is_ours_alone(int fd)
            (info.st_mode & 0077) == 0;
 }
 
+/* A folder that exists and cannot be opened for one of these reasons is somebody else's, or is not
+ * a folder. */
+static bool is_taken(int errnum)
+{
+    return errnum == EACCES || errnum == EPERM || errnum == ELOOP || errnum == ENOTDIR;
+}
+
 /* The folder of all jobs of this user: ours alone, or an error (another user made it first). */
 static int open_parent(const char *path, const char *place, struct error *err)
 {
-    int fd = -1;
-    bool made = false;
+    int fd = -1, errnum = 0;
     /* The last job to end removes it, perhaps between our two steps: start over. */
     for (int i = 0; i < TRIES; i++) {
         fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd >= 0)
             break; /* mkdir() would cost more than that */
-        bool missing = errno == ENOENT;
-        made = mkdir(path, 0700) == 0;
+        errnum = errno;
+        bool made = mkdir(path, 0700) == 0;
         if (!made && errno != EEXIST)
             return refuse("cannot create the runtime folder", path, place, errno, err);
-        if (!made && !missing)
+        if (!made && errnum != ENOENT)
             break;
     }
     if (is_ours_alone(fd))
         return fd;
-    int errnum = errno;
-    fd_close(&fd);
-    if (made) {
-        remove_parent(path);
+    if (fd < 0 && !is_taken(errnum)) {
+        remove_parent(path); /* perhaps it was made just now, and it stays if it is not empty */
         return refuse("cannot open the runtime folder", path, place, errnum, err);
     }
+    fd_close(&fd);
     return error_set(err, "%s is not a folder of this user alone (mode 0700): remove it%s", path,
                      remedy(place));
 }
@@ -308,8 +315,8 @@ void runtime_dir_destroy(struct runtime_dir *dir)
 {
     if (dir == NULL)
         return;
+    remove_entries(dir->fd, 0); /* there may be no other descriptor */
     runtime_dir_remove(dir->path);
-    fd_close(&dir->fd);
     free(dir->path);
     free(dir->place);
     free(dir);

@@ -21,9 +21,10 @@ STRIDE = 37
 # What was once wrong: {(scene, kind, role): functions that the failing call stands in}; "on": so do
 # all calls after it
 FOUND = {
-    ("plain", "mfile", "driver"): ["loop_create on"],                # status 1, and nothing said
+    ("plain", "mfile", "driver"): ["loop_create on",                 # status 1, and nothing said
+                                    "open_parent on"],               # a folder was left
     ("plain", "intr", "agent"): ["crew_create", "open_parent", "make_locked", "child_fds"],
-    ("plain", "mfile", "agent"): ["open_parent"],                    # a folder was left
+    ("plain", "mfile", "agent"): ["open_parent", "plumb_output on"],  # a folder was left
     ("plain", "io", "agent"): ["remove_tree", "remove_parent",       # the same
                                 "crew_files_check"],             # "need about 22 open files"
     ("plain", "alloc", "agent"): ["message_unpack", "evmap_io_add_"],  # a frame, a watch was lost: hung
@@ -33,6 +34,7 @@ FOUND = {
     ("pmi1", "intr", "agent"): ["mpi_detect", "library_read_elf"],   # as many worlds of one rank, and 0
     ("pmi1", "io", "agent"): ["read_dynamic"],                       # the same
     ("pmi1", "nomem", "agent"): ["line_flush", "do_put"],            # hung
+    ("record", "nomem", "driver"): ["control_destroy"],              # a socket was left
     ("report", "alloc", "driver"): ["emit", "job_report"],    # 0 and half a report
 }
 

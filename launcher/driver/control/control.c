@@ -176,7 +176,8 @@ void control_destroy(struct control *control)
     loop_fd_destroy(control->ready);
     loop_timer_destroy(control->again);
     fd_close(&control->fd);
-    if (control->bound)
+    /* Once more if there was no memory for it, or the like. */
+    if (control->bound && unlinkat(control->folder, control->name, 0) < 0)
         unlinkat(control->folder, control->name, 0);
     free(control->name);
     free(control->path);

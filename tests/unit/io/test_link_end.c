@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sys/socket.h>
 
 #include "io/link_fixture.h"
 
@@ -58,6 +59,17 @@ static void test_peer_resets(void **state)
     assert_int_equal(f->a.closes, 1);
     assert_string_equal(f->a.reason, "connection reset");
     assert_int_equal(f->a.frames, 0);
+}
+
+/* After a write that failed, it only reads. Whoever asks whether it takes more hears no. */
+static void test_a_link_that_cannot_write_is_not_ready(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(shutdown(f->peer, SHUT_RD), 0);
+    link_send(f->a.link, FRAME_LOG, 0, "nobody reads", 12);
+    run_turns(f->loop, 2);
+    assert_int_equal(f->a.closes, 0);
+    assert_false(link_ready(f->a.link));
 }
 
 static void test_destroy_in_frame(void **state)
@@ -134,15 +146,11 @@ static void test_flush_before_destroy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ALONE(test_clean_end),
-        ALONE(test_end_inside_a_message),
-        ALONE(test_peer_resets),
-        PAIR(test_destroy_in_frame),
-        PAIR(test_destroy_in_frame_of_parts),
-        PAIR(test_destroy_in_closed),
-        PAIR(test_destroy_in_drained),
-        PAIR(test_destroy_with_a_queue),
-        PAIR(test_flush_before_destroy),
+        ALONE(test_clean_end),           ALONE(test_end_inside_a_message),
+        ALONE(test_peer_resets),         ALONE(test_a_link_that_cannot_write_is_not_ready),
+        PAIR(test_destroy_in_frame),     PAIR(test_destroy_in_frame_of_parts),
+        PAIR(test_destroy_in_closed),    PAIR(test_destroy_in_drained),
+        PAIR(test_destroy_with_a_queue), PAIR(test_flush_before_destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
