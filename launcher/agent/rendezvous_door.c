@@ -60,6 +60,15 @@ static void server_dropped(void *context, uint64_t token)
     rendezvous_proxy_dropped(door->proxy, token);
 }
 
+static void server_starved(void *context, int errnum)
+{
+    struct rendezvous_door *door = context;
+    char text[128];
+    log_warning(&door->post.log,
+                "workers wait: their connections to the rendezvous cannot be accepted: %s",
+                strerror_r(errnum, text, sizeof(text)));
+}
+
 static void proxy_ask(void *context, uint64_t id, const struct rendezvous_request *request)
 {
     struct rendezvous_door *door = context;
@@ -90,8 +99,8 @@ static void proxy_answer(void *context, uint64_t token, int status, const void *
 struct rendezvous_door *rendezvous_door_create(struct loop *loop, const struct post *post,
                                                struct error *err)
 {
-    static const struct rendezvous_server_ops server_ops = {.request = server_request,
-                                                            .dropped = server_dropped};
+    static const struct rendezvous_server_ops server_ops = {
+        .request = server_request, .dropped = server_dropped, .starved = server_starved};
     static const struct rendezvous_proxy_ops proxy_ops = {
         .ask = proxy_ask, .cancel = proxy_cancel, .answer = proxy_answer};
     struct rendezvous_door *door = mem_alloc(sizeof(*door));

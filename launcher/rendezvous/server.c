@@ -22,6 +22,7 @@ enum {
     CONNECTIONS_MAX = 16384,
     BYTES_MAX = 64 * 1024 * 1024,
     RETRY_MS = 100, /* after an accept that failed for want of descriptors or memory */
+    STARVED_TRIES = 10,
 };
 
 /* A token is a slot's number and how often the slot was used before, so a late answer to a
@@ -37,6 +38,7 @@ struct rendezvous_server {
     const struct rendezvous_server_ops *ops;
     void *context;
     int fd, port;
+    int failures; /* of accept, one after the other */
     struct loop_fd *watch;
     struct loop_timer *retry, *late;
     int busy_ms;
@@ -235,6 +237,13 @@ static void welcome(struct rendezvous_server *server, int fd)
     after_step(server, connection, rendezvous_connection_ready(connection, LOOP_READ));
 }
 
+static void accept_failed(struct rendezvous_server *server, int errnum)
+{
+    loop_timer_set(server->retry, RETRY_MS);
+    if (++server->failures == STARVED_TRIES && server->ops->starved != NULL)
+        server->ops->starved(server->context, errnum);
+}
+
 static void accept_ready(void *context, int what)
 {
     (void)what;
@@ -242,13 +251,14 @@ static void accept_ready(void *context, int what)
     for (int i = 0; i < ACCEPT_BATCH && has_room(server); i++) {
         int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
+            server->failures = 0;
             welcome(server, fd);
             continue;
         }
         if (errno == EINTR || errno == ECONNABORTED)
             continue;
         if (errno != EAGAIN)
-            loop_timer_set(server->retry, RETRY_MS);
+            accept_failed(server, errno);
         break;
     }
     update_watch(server);

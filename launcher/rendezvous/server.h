@@ -29,6 +29,9 @@ struct rendezvous_server_ops {
     void (*request)(void *context, uint64_t token, const struct rendezvous_request *request);
     /* The client of a request that is not answered yet has gone. */
     void (*dropped)(void *context, uint64_t token);
+    /* For 1 s, clients have waited to be accepted because there is no descriptor or no memory for
+     * them. Once, until a client is accepted. The server tries again and again. */
+    void (*starved)(void *context, int errnum);
 };
 
 struct rendezvous_server_counts {

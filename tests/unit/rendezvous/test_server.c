@@ -30,7 +30,7 @@ struct fixture {
     struct loop *loop;
     struct loop_timer *turn;
     struct rendezvous_server *server;
-    int requests, dropped;
+    int requests, dropped, starved;
     uint64_t token, dropped_token;
     char path[64], body[64];
     size_t length;
@@ -58,7 +58,14 @@ static void on_dropped(void *context, uint64_t token)
     f->dropped_token = token;
 }
 
-static const struct rendezvous_server_ops ops = {.request = on_request, .dropped = on_dropped};
+static void on_starved(void *context, int errnum)
+{
+    struct fixture *f = context;
+    f->starved += errnum == EMFILE ? 1 : 100;
+}
+
+static const struct rendezvous_server_ops ops = {
+    .request = on_request, .dropped = on_dropped, .starved = on_starved};
 
 static void stop(void *context)
 {
@@ -499,7 +506,8 @@ static void test_answer_that_nobody_reads(void **state)
     free(body);
 }
 
-/* Without a free descriptor a client waits in the kernel's queue until there is one. */
+/* Without a free descriptor a client waits in the kernel's queue until there is one. Its owner
+ * learns of it, once. */
 static void test_out_of_descriptors(void **state)
 {
     struct fixture *f = *state;
@@ -514,6 +522,11 @@ static void test_out_of_descriptors(void **state)
     for (int i = 0; i < 5; i++)
         turn(f);
     assert_int_equal(f->requests, 0);
+    assert_int_equal(f->starved, 0);
+    wait_for(f, &f->starved, 1);
+    for (int64_t end = clock_mono_ms() + 300; clock_mono_ms() < end;)
+        turn(f);
+    assert_int_equal(f->starved, 1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     wait_for(f, &f->requests, 1);
     rendezvous_server_reply(f->server, f->token, 200, "x", 1);
