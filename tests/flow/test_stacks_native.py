@@ -2,6 +2,7 @@
 """`hvdrun stacks --native`: frames of C code, in the same tree (docs/hangs.md)."""
 # ctest waits
 # ctest long
+# ctest plain
 
 import json
 import os

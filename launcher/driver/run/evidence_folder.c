@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/run/evidence_folder.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -99,7 +100,7 @@ static bool has(const struct strv *list, const char *text)
     return false;
 }
 
-/* "DIR/JOB.20261123-013400" */
+/* "DIR/JOB.20261123-013400", and "-2" behind it if another failure was in the same second. */
 static char *new_path(const struct evidence *evidence)
 {
     const struct settings *settings = evidence->job->settings;
@@ -112,8 +113,14 @@ static char *new_path(const struct evidence *evidence)
         return NULL;
     gmtime_r(&seconds, &when);
     strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &when);
-    return mem_printf("%s/%s.%s%s", folder, evidence->job->request->job_id, stamp,
-                      settings->evidence != NULL ? "" : ".evidence");
+    char *path = NULL, number[16] = "";
+    for (int i = 2; path == NULL || has(&evidence->paths, path); i++) {
+        free(path);
+        path = mem_printf("%s/%s.%s%s%s", folder, evidence->job->request->job_id, stamp, number,
+                          settings->evidence != NULL ? "" : ".evidence");
+        snprintf(number, sizeof(number), "-%d", i);
+    }
+    return path;
 }
 
 /* A full disk fails many files: one line for each folder. */
