@@ -46,7 +46,7 @@ class Weather(Quiet):
 
     def test_a_fifth_of_all_packets_is_lost(self):
         # TCP waits twice as long after each loss of the same segment: five in a row are 6 s
-        jobs = [self.nap(15), self.nap(15, "--node-timeout", 10)]
+        jobs = [self.nap(20), self.nap(20, "--node-timeout", 10)]  # the first one waits for the second to come up
         self.rig.loss(20)
         time.sleep(14)
         for job in jobs:
