@@ -103,11 +103,20 @@ void teardown_after_failure(struct job *job)
     teardown_begin(job, SIGTERM, teardown_grace(job, GRACE_AFTER_FAILURE_MS));
 }
 
+static void launcher_failed(struct job *job, int status, int64_t when_ns, const char *text)
+{
+    exit_outside_failed(&job->outside, status != 0 ? status : STATUS_LAUNCHER, when_ns, text);
+    teardown_after_failure(job);
+}
+
 void teardown_launcher(struct job *job, int status, const char *text)
 {
-    exit_outside_failed(&job->outside, status != 0 ? status : STATUS_LAUNCHER, clock_mono_ns(),
-                        text);
-    teardown_after_failure(job);
+    launcher_failed(job, status, clock_mono_ns(), text);
+}
+
+void teardown_told(struct job *job, const struct node_link *node, int status, const char *text)
+{
+    launcher_failed(job, status, node->liveness.heard_ms * 1000000, text);
 }
 
 int64_t teardown_age_ms(const struct job *job)

@@ -30,6 +30,9 @@ void teardown_after_failure(struct job *job);
 
 /* The launcher itself failed. `text` is the explanation; status 0 means STATUS_LAUNCHER. */
 void teardown_launcher(struct job *job, int status, const char *text);
+/* The same because of what `node` has just said. The time is that at which it was heard: if its
+ * agent then ends, the loss of the node is later, however busy this machine is. */
+void teardown_told(struct job *job, const struct node_link *node, int status, const char *text);
 
 /* Milliseconds since the end began; INT64_MAX: it has not begun. */
 int64_t teardown_age_ms(const struct job *job);

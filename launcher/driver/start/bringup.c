@@ -148,7 +148,7 @@ static bool accept_problem(struct job *job, const struct node_link *node, const 
         return true;
     if (!is_about_program(status) || !exits_seat_of(job, node, rank)) {
         AUTO_FREE char *text = mem_printf("%s: %s", node->host, problem);
-        teardown_launcher(job, (int)status, text);
+        teardown_told(job, node, (int)status, text);
         return false;
     }
     /* For the verdict it is dated before our first kill, whatever the error of the clock of the
@@ -169,7 +169,7 @@ void bringup_hello(struct bringup *bringup, struct node_link *node)
     const Hvdrun__AgentHello *hello = node->hello;
     AUTO_FREE char *problem = handshake_version_problem(node);
     if (problem != NULL) {
-        teardown_launcher(job, STATUS_LAUNCHER, problem);
+        teardown_told(job, node, STATUS_LAUNCHER, problem);
         return;
     }
     handshake_welcome(job, node);

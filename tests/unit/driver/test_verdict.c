@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "base/status.h"
 #include "driver/elastic/verdict.h"
+#include "driver/end/teardown.h"
 #include "driver/end/verdict.h"
 #include "driver/end/warning.h"
 #include "driver/job_fixture.h"
@@ -53,6 +55,20 @@ static void expect(const struct verdict *verdict, int status, enum exit_cause ca
     assert_int_equal(verdict->status, status);
     assert_string_equal(exit_cause_name(verdict->cause), exit_cause_name(cause));
     assert_string_equal(verdict->explanation, explanation);
+}
+
+/* What an agent says comes before the end of its connection, which is dated 1 ms after the agent
+ * was last heard. A busy machine needs longer than that to take in what it said. */
+static void test_an_agent_says_why_and_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct node_link *node = f->job.nodes[1];
+    f->job.state = JOB_CLOSING; /* nothing is to be ended here */
+    node->liveness.heard_ms = 6000;
+    teardown_told(&f->job, node, STATUS_LAUNCHER, "b runs another version");
+    exit_policy_node_lost(f->policy, 1, 6 * SECOND + 1000000, "its agent ended");
+    verdict_make(&f->job);
+    expect(&f->job.verdict, STATUS_LAUNCHER, CAUSE_LAUNCHER, "b runs another version");
 }
 
 static void test_success(void **state)
@@ -221,6 +237,7 @@ static void test_roles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_an_agent_says_why_and_ends),
         TEST(test_success),
         TEST(test_a_likely_cause),
         TEST(test_the_queue_refuses),
