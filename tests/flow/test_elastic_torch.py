@@ -2,6 +2,7 @@
 """Elastic jobs whose workers cannot rejoin: all are ended and all start again, with the hosts that
 there are, another MASTER_PORT and a higher TORCHELASTIC_RESTART_COUNT. With a plain program, which is
 quick, and with real torch.distributed (gloo) and the example script."""
+# ctest long
 # ctest waits
 
 import collections

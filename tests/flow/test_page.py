@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The status page of a job, which the address of --metrics serves (docs/page.md)."""
+# ctest long
 # ctest waits
 
 import concurrent.futures
