@@ -112,7 +112,8 @@ class Here(Checks):
         result = self.check("-H", f"n[1-{count}]", *LOCAL, timeout=120)
         self.assertEqual([line.split()[0] for line in result.lines[1:count + 1]], [f"n{i + 1}" for i in range(count)])
         self.assertIn(f"network: {count * (count - 1)} of {count * (count - 1)} connections", result.stdout)
-        self.assertLessEqual(max(map(len, result.lines)), 100, result.describe())
+        shown = [line for line in result.lines if not line.startswith("warning: ")]  # libpmix rarely fails in one of many
+        self.assertLessEqual(max(map(len, shown)), 100, result.describe())
 
     def test_more_hosts_than_pairs_can_be_tried(self):
         if sanitized():
