@@ -51,9 +51,25 @@ static void others_left(void *context)
     library_leave();
 }
 
+static void tell_progress(struct line_reader *reader)
+{
+    struct line_packet packet = {.type = LINE_PROGRESS, .operations = loop_completed()};
+    line_reader_send(reader, &packet);
+}
+
+/* The agent wants to know whether this rank makes progress. */
+static void asked(void *context)
+{
+    struct line_reader *reader = __atomic_load_n(&attached.reader, __ATOMIC_ACQUIRE);
+    (void)context;
+    if (reader != NULL) /* the question may be faster than open_line(); it comes again */
+        tell_progress(reader);
+}
+
 static void open_line(void)
 {
-    static const struct line_reader_ops ops = {.ended = rank_ended, .left = others_left};
+    static const struct line_reader_ops ops = {
+        .ended = rank_ended, .left = others_left, .asked = asked};
     const char *address = getenv(LINE_VARIABLE), *text = getenv(EPOCH_VARIABLE);
     int64_t epoch = 0;
     if (address == NULL || hvd_size() < 2)
@@ -72,8 +88,7 @@ static bool stalled(void *context, int32_t set, const struct stall *stall)
     (void)context;
     if (reader == NULL)
         return false;
-    packet = (struct line_packet){.type = LINE_PROGRESS, .operations = loop_completed()};
-    line_reader_send(reader, &packet);
+    tell_progress(reader);
     return stall_packet(set, stall, &packet) &&
            line_reader_send(reader, &packet) == 1; /* the launcher prints it */
 }

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void fd_close(int *fd)
@@ -36,6 +38,22 @@ int fd_open(const char *path, int flags, mode_t mode)
         fd = open(path, flags, mode);
     } while (fd < 0 && errno == EINTR);
     return fd;
+}
+
+int fd_open_regular(const char *path)
+{
+    char again[48];
+    struct stat info;
+    int found AUTO_FD = fd_open(path, O_PATH | O_CLOEXEC, 0);
+    if (found < 0 || fstat(found, &info) < 0)
+        return -1;
+    if (!S_ISREG(info.st_mode)) {
+        errno = EINVAL;
+        return -1;
+    }
+    /* a thread can have a table of its own */
+    snprintf(again, sizeof(again), "/proc/thread-self/fd/%d", found);
+    return fd_open(again, O_RDONLY | O_CLOEXEC, 0);
 }
 
 int fd_openat(int folder, const char *path, int flags)
@@ -70,10 +88,11 @@ void fd_close_others(int keep)
     }
 }
 
-int fd_own_table(void)
+int fd_own_table(int keep)
 {
-    if (close_range(0, ~0u, CLOSE_RANGE_UNSHARE) < 0)
+    if (close_range((unsigned)keep + 1, ~0u, CLOSE_RANGE_UNSHARE) < 0)
         return -1;
+    (void)close_range(0, (unsigned)keep - 1, 0);
     for (int i = 0; i < 3; i++)
         (void)fd_open("/dev/null", O_RDWR, 0);
     return 0;
@@ -111,7 +130,7 @@ ssize_t fd_pread(int fd, void *bytes, size_t length, off_t offset)
     while (all < length) {
         ssize_t got = pread(fd, (char *)bytes + all, length - all, offset + (off_t)all);
         if (got < 0 && errno != EINTR)
-            return -1;
+            return all > 0 ? (ssize_t)all : -1;
         if (got == 0)
             break;
         all += got > 0 ? (size_t)got : 0;

@@ -11,17 +11,21 @@
 #define AUTO_FD __attribute__((cleanup(fd_close_at)))
 #define AUTO_FD_PAIR __attribute__((cleanup(fd_close_pair)))
 
-void fd_close(int *fd);                                 /* closes if >= 0, sets -1, keeps errno */
-void fd_close_at(int *fd);                              /* for AUTO_FD */
-void fd_close_pair(int (*ends)[2]);                     /* for AUTO_FD_PAIR */
-int fd_open(const char *path, int flags, mode_t mode);  /* open() without EINTR */
+void fd_close(int *fd);                                /* closes if >= 0, sets -1, keeps errno */
+void fd_close_at(int *fd);                             /* for AUTO_FD */
+void fd_close_pair(int (*ends)[2]);                    /* for AUTO_FD_PAIR */
+int fd_open(const char *path, int flags, mode_t mode); /* open() without EINTR */
+/* Opens a file for reading if it is a regular one; -1 and errno. Of a device or a pipe, already the
+ * opening can wait, or have an effect. */
+int fd_open_regular(const char *path);
 int fd_openat(int folder, const char *path, int flags); /* openat() without EINTR */
 int fd_dup2(int from, int to);                          /* dup2() without EINTR */
 /* Closes all descriptors above 2 except `keep` (> 2). */
 void fd_close_others(int keep);
-/* Gives the calling thread a table of its own, with /dev/null as 0 to 2 and nothing else. -1: the
- * kernel is older than 5.9, or a sandbox refuses it; then nothing has changed. */
-int fd_own_table(void);
+/* Gives the calling thread a table of its own, with /dev/null as 0 to 2 and `keep` (> 2), and
+ * nothing else. -1: the kernel is older than 5.9, or a sandbox refuses it; then nothing has
+ * changed. */
+int fd_own_table(int keep);
 int fd_nonblock(int fd);        /* -1 and errno */
 int fd_pipe(int ends[2]);       /* O_CLOEXEC; -1 and errno */
 int fd_socketpair(int ends[2]); /* AF_UNIX stream, O_CLOEXEC, blocking; -1 and errno */
@@ -29,7 +33,8 @@ int fd_write_all(int fd, const void *bytes, size_t length); /* blocking fd; -1 a
 /* The same for a socket, without SIGPIPE. A non-blocking socket must have room for all bytes. */
 int fd_send_all(int fd, const void *bytes, size_t length);
 ssize_t fd_read(int fd, void *bytes, size_t length); /* read() without EINTR */
-/* Reads up to `length` bytes from `offset` on, fewer only at the end; -1 and errno. */
+/* Reads up to `length` bytes from `offset` on, fewer only before the end or before what cannot be
+ * read; -1 and errno. */
 ssize_t fd_pread(int fd, void *bytes, size_t length, off_t offset);
 ssize_t fd_write(int fd, const void *bytes, size_t length); /* write() without EINTR */
 

@@ -10,10 +10,12 @@
 
 #include "base/status.h"
 
+__attribute__((weak)) const char mem_last_words[] =
+    "hvdrun: out of memory; the job is being ended\n";
+
 void mem_exhausted(void)
 {
-    static const char text[] = "hvdrun: out of memory; the job is being ended\n";
-    ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+    ssize_t ignored = write(STDERR_FILENO, mem_last_words, strlen(mem_last_words));
     (void)ignored;
     _exit(STATUS_LAUNCHER);
 }

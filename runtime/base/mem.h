@@ -6,6 +6,9 @@
  * STATUS_LAUNCHER. That is safe, because another process watches every process of a job and cleans
  * up after it (docs/design.md, "nothing survives"). To unwind through code that itself needs memory
  * would be less safe.
+ *
+ * libhvd does the same, in the user's process, for its small blocks. Memory for tensors and threads
+ * is not from here: without it, libhvd returns HVD_ERR_MEMORY (docs/runtime.md).
  */
 #pragma once
 
@@ -23,6 +26,9 @@ char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* All of these functions call this when memory runs out. Call it too if memory from elsewhere (the
  * kernel, a library) runs out. */
 _Noreturn void mem_exhausted(void);
+
+/* The line that it prints. libhvd and its engines have one of their own. */
+extern const char mem_last_words[];
 
 /* Frees the pointer that the argument points to, and sets it to NULL. For __attribute__((cleanup)).
  */

@@ -148,6 +148,9 @@ struct engine {
                                    int32_t **ranks, int32_t *count, struct error *err);
 };
 
+/* For mem_last_words (base/mem.h) of libhvd and of each module. */
+#define ENGINE_LAST_WORDS "libhvd: out of memory; this process ends\n"
+
 /* A module exports this function, under this name. */
 const struct engine *hvd_engine_module(void);
 #define ENGINE_MODULE_SYMBOL "hvd_engine_module"

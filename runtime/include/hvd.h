@@ -12,6 +12,10 @@
  * a submission has limits: see hvd_callback. A forked child must not use the library: there, every
  * function reports HVD_ERR_NOT_INITIALIZED.
  *
+ * Memory: if there is not enough for a tensor or a thread, a function returns HVD_ERR_MEMORY. If
+ * there is none for one of the library's own small blocks, it ends the process with status 125. The
+ * line before says so, on stderr. The other ranks get HVD_ERR_PEER_LOST.
+ *
  * Ownership: the library copies names, shapes, splits and lists of ranks before a call returns. It
  * borrows the tensors' memory until the handle is complete.
  *

@@ -84,7 +84,8 @@ size_t line_packet_put(const struct line_packet *packet, uint8_t out[LINE_PACKET
     switch (packet->type) {
     case LINE_EPOCH: put(&writer, packet->epoch, 4); break;
     case LINE_ENDED: put_ended(&writer, packet); break;
-    case LINE_HOSTS: break;
+    case LINE_HOSTS:
+    case LINE_ASK: break;
     case LINE_STALLED: put_stalled(&writer, packet); break;
     case LINE_GOES_ON: put(&writer, packet->set, 4); break;
     case LINE_PROGRESS: put(&writer, packet->operations, 8); break;
@@ -189,7 +190,8 @@ static int get_body(struct reader *reader, struct line_packet *packet, struct er
     switch (packet->type) {
     case LINE_EPOCH: packet->epoch = (uint32_t)get(reader, 4); return 0;
     case LINE_ENDED: return get_ended(reader, packet, err);
-    case LINE_HOSTS: return 0;
+    case LINE_HOSTS:
+    case LINE_ASK: return 0;
     case LINE_STALLED: return get_stalled(reader, packet, err);
     case LINE_GOES_ON: packet->set = (uint32_t)get(reader, 4); return 0;
     case LINE_PROGRESS: packet->operations = get(reader, 8); return 0;

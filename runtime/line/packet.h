@@ -24,11 +24,12 @@
 #define LINE_NAME_MAX 1023    /* bytes of a tensor's name */
 #define LINE_OPERATION_MAX 31 /* bytes of an operation's name */
 
-/* X(name, number). From the agent: EPOCH, ENDED and HOSTS. From the worker: the others. */
+/* X(name, number). From the agent: EPOCH, ENDED, HOSTS and ASK. From the worker: the others. */
 #define LINE_TYPE_LIST(X) \
     X(LINE_EPOCH, 1)      \
     X(LINE_ENDED, 2)      \
     X(LINE_HOSTS, 3)      \
+    X(LINE_ASK, 4)        \
     X(LINE_STALLED, 16)   \
     X(LINE_GOES_ON, 17)   \
     X(LINE_PROGRESS, 18)

@@ -69,6 +69,8 @@ static bool read_line(struct line_reader *reader)
             take_epoch(reader, packet.epoch);
         else if (packet.type == LINE_ENDED)
             take_ended(reader, &packet);
+        else if (packet.type == LINE_ASK && reader->ops->asked != NULL)
+            reader->ops->asked(reader->context);
     }
     return result >= 0 && !reader->over;
 }

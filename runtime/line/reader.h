@@ -16,6 +16,8 @@ struct line_reader_ops {
     void (*ended)(void *context, uint32_t rank, bool failed, const char *how);
     /* The launcher has begun another epoch without this worker: all its peers have left. */
     void (*left)(void *context);
+    /* The agent asks for PROGRESS. NULL: it gets no answer. */
+    void (*asked)(void *context);
 };
 
 struct line_reader;

@@ -2,6 +2,8 @@
 #include "loop/channel.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/codec.h"
-#include "loop/channel_meet.h"
+#include "loop/channel_member.h"
+#include "loop/channel_root.h"
 
 enum { HEADER = 4, READ_BYTES = 1 << 16 };
 #define NS_PER_SECOND 1000000000
@@ -48,6 +51,33 @@ void channel_close(struct channel *channel)
     free(channel);
 }
 
+static void prepare(int fd)
+{
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+/* On failure, all `fds` are closed. */
+static enum hvd_status meet(const struct channel_setup *setup, int *fds, int count,
+                            struct error *err)
+{
+    struct pollfd stop = {.fd = setup->stop, .events = POLLIN};
+    for (int i = 0; i < count; i++)
+        fds[i] = -1;
+    enum hvd_status status =
+        setup->rank == 0 ? root_meet(setup, fds, err) : member_meet(setup, fds, err);
+    if (status == HVD_ERR_PEER_LOST && poll(&stop, 1, 0) > 0)
+        error_set(err, "a rank was lost before the members of a process set had met");
+    for (int i = 0; i < count; i++) {
+        if (status == HVD_OK)
+            prepare(fds[i]);
+        else
+            fd_close(&fds[i]);
+    }
+    return status;
+}
+
 enum hvd_status channel_open(const struct channel_setup *setup, struct channel **channel,
                              struct error *err)
 {
@@ -62,7 +92,7 @@ enum hvd_status channel_open(const struct channel_setup *setup, struct channel *
         status = HVD_ERR_MEMORY;
     }
     if (status == HVD_OK && setup->size > 1)
-        status = meet(setup, fds, err);
+        status = meet(setup, fds, count, err);
     if (status != HVD_OK) {
         channel_close(made);
         return status;
@@ -218,34 +248,37 @@ int channel_wait(struct channel *channel, int64_t timeout_ns, struct error *err)
     return rc;
 }
 
-/* A length that is too large ends the connection, because nothing sensible can follow. */
-static bool take_from(struct peer *peer, struct buf *message)
+/* 1: a message; 0: none; -1 and an error: the peer is lost, because nothing sensible can follow. */
+static int take_from(struct peer *peer, struct buf *message, struct error *err)
 {
     const unsigned char *header = (const unsigned char *)buf_text(&peer->in);
     size_t length = 0;
     if (peer->in.length < HEADER)
-        return false;
+        return 0;
     for (size_t b = 0; b < HEADER; b++)
         length |= (size_t)header[b] << 8 * b;
-    if (length > CORE_MESSAGE_MAX)
-        fd_close(&peer->fd);
-    if (length > CORE_MESSAGE_MAX || peer->in.length - HEADER < length)
-        return false;
+    if (length > CORE_MESSAGE_MAX) {
+        buf_clear(&peer->in);
+        return lost(peer, "its message is too long", err);
+    }
+    if (peer->in.length - HEADER < length)
+        return 0;
     buf_clear(message);
     buf_append(message, buf_text(&peer->in) + HEADER, length);
     buf_consume(&peer->in, HEADER + length);
-    return true;
+    return 1;
 }
 
-bool channel_take(struct channel *channel, int *from, struct buf *message)
+int channel_take(struct channel *channel, int *from, struct buf *message, struct error *err)
 {
     for (int i = 0; i < channel->count; i++) {
         struct peer *peer = &channel->peers[(channel->next + i) % channel->count];
-        if (!take_from(peer, message))
+        int taken = take_from(peer, message, err);
+        if (taken == 0)
             continue;
         channel->next = (channel->next + i + 1) % channel->count;
         *from = peer->rank;
-        return true;
+        return taken;
     }
-    return false;
+    return 0;
 }

@@ -8,12 +8,12 @@
  * notices at once that a process has ended, whatever the engine is.
  *
  * The root listens while the channel opens. It tells its addresses and a secret through the engine.
- * It refuses a client that does not know the secret. A thread that owns the channel makes all
- * calls, except channel_ring().
+ * On a connection, both sides prove that they know the secret. A thread that owns the channel makes
+ * all calls, except channel_ring().
  */
 #pragma once
 
-#include "loop/channel_meet.h"
+#include "loop/channel_setup.h"
 
 struct channel;
 
@@ -42,5 +42,6 @@ void channel_hang_up(struct channel *channel);
  * rank is lost, and the error says which. Messages that came before can still be taken. */
 int channel_wait(struct channel *channel, int64_t timeout_ns, struct error *err);
 
-/* The next message that has come whole. False: there is none. */
-bool channel_take(struct channel *channel, int *from, struct buf *message);
+/* 1: the next message that has come whole. 0: there is none. -1: what a rank sends is not a
+ * message, so that rank is lost. */
+int channel_take(struct channel *channel, int *from, struct buf *message, struct error *err);

@@ -35,7 +35,7 @@ static void *run_callbacks(void *argument)
     return NULL;
 }
 
-struct handles *handles_create(uint32_t generation)
+struct handles *handles_create(uint32_t generation, struct error *err)
 {
     struct handles *handles = mem_alloc(sizeof *handles);
     handles->generation = generation;
@@ -43,13 +43,20 @@ struct handles *handles_create(uint32_t generation)
     handles->end = &handles->first;
     pthread_mutex_init(&handles->lock, NULL);
     pthread_cond_init(&handles->called, NULL);
-    if (thread_start(&handles->thread, "hvd-callbacks", run_callbacks, handles) != 0)
-        mem_exhausted();
-    return handles;
+    int code = thread_start(&handles->thread, "hvd-callbacks", run_callbacks, handles);
+    if (code == 0)
+        return handles;
+    error_errno(err, code, "cannot start the thread for callbacks");
+    pthread_mutex_destroy(&handles->lock);
+    pthread_cond_destroy(&handles->called);
+    free(handles);
+    return NULL;
 }
 
 uint32_t handles_destroy(struct handles *handles)
 {
+    if (handles == NULL)
+        return 0;
     pthread_mutex_lock(&handles->lock);
     handles->ending = true;
     pthread_cond_signal(&handles->called);

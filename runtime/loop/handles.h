@@ -11,10 +11,11 @@
 
 struct handles;
 
-/* Starts the callback thread. `generation` makes numbers that were never given out before. */
-struct handles *handles_create(uint32_t generation);
+/* Starts the callback thread. `generation` makes numbers that were never given out before. NULL: no
+ * thread can start. */
+struct handles *handles_create(uint32_t generation, struct error *err);
 /* Every handle must be complete. Runs the callbacks that remain, and ends the thread. Returns the
- * generation for the next time. */
+ * generation for the next time. Accepts NULL. */
 uint32_t handles_destroy(struct handles *handles);
 
 /* A handle with `count` submissions, which the caller fills in. `kept`: the program releases it. */

@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "engine/engine.h"
+
+const char mem_last_words[] = ENGINE_LAST_WORDS;
+
 enum state { DOWN, STARTING, UP, STOPPING };
 
 static struct {

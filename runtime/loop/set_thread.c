@@ -103,9 +103,13 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
     pthread_mutex_lock(&set->lock);
     set->asleep_until_ns = INT64_MIN;
     now_ns = clock_mono_ns();
-    while (channel_take(set->channel, &from, message))
-        if (core_receive(set->core, from, buf_text(message), message->length, now_ns, err) != 0)
+    int taken;
+    do {
+        taken = channel_take(set->channel, &from, message, err);
+        if (taken < 0 || (taken > 0 && core_receive(set->core, from, buf_text(message),
+                                                    message->length, now_ns, err) != 0))
             rc = -1;
+    } while (taken != 0);
     if (core_turn(set->core, now_ns, err) != 0)
         rc = -1;
     if (now_ns >= set->leave_until_ns && !set->ended) {

@@ -63,7 +63,7 @@ enum hvd_status world_mpi_members(struct world *world, const void *communicator,
         return engine->mpi_members(world->engine_world, communicator, ranks, count, err);
     error_set(err,
               "the engine '%s' does not know communicators of MPI: start the program with hvdrun "
-              "--mpi=pmix --controller mpi",
+              "--controller mpi",
               engine->name);
     return HVD_ERR_UNSUPPORTED;
 }
@@ -284,7 +284,10 @@ enum hvd_status world_open(const struct hvd_init_options *options, setup_get *ge
         status = open_engine(made, get, err);
     if (status == HVD_OK)
         status = compare_ranks(made, options, err);
-    made->handles = made->owner.handles = handles_create(generation);
+    if (status == HVD_OK) {
+        made->handles = made->owner.handles = handles_create(generation, err);
+        status = made->handles == NULL ? HVD_ERR_MEMORY : HVD_OK;
+    }
     if (status == HVD_OK && made->place.rank == 0 && made->knobs.tuner.on)
         made->tune_log = tune_log_open(made->knobs.tune_log, made->knobs.capacity > 0);
     if (status == HVD_OK) {

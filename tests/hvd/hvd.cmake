@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that test libhvd through hvd.h. tests/flow/test_hvd.py runs them under hvdrun.
 set(hvd_engine_tests ${CMAKE_CURRENT_SOURCE_DIR}/engine)
-set(hvd_tests adasum collectives places rules faults killed memory misuse gpu)
+set(hvd_tests adasum collectives places rules faults killed memory misuse gpu steps)
 if(dep_ompi_FOUND)
   list(APPEND hvd_tests mpi_sets)
 endif()

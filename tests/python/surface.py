@@ -92,6 +92,8 @@ run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=None
 __version__
 """,
     "horovod.runner": "run",
+    "horovod.runner.common.util.env": "get_env_rank_and_size()",
+    "horovod.runner.util.threads": "in_thread(target, args=(), name=None, daemon=True, silent=False)",
     "horovod.torch.elastic": """
 run(func)
 State
@@ -182,6 +184,7 @@ AsyncDataLoaderMixin
 # docs/horovod.md names them as not supported.
 MISSING = """
 horovod.runner.elastic
+horovod.runner.launch
 horovod.tensorflow
 horovod.keras
 horovod.mxnet

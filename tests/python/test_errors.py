@@ -13,6 +13,8 @@ import horovod.torch as hvd
 import pytest
 import torch
 from horovod.common import exceptions, util
+from horovod.runner.common.util.env import get_env_rank_and_size
+from horovod.runner.util.threads import in_thread
 
 
 def raised(function, *arguments, **options):
@@ -268,6 +270,45 @@ def test_what_there_is(rank, size):
         hvd.not_there
     with pytest.raises(NotImplementedError):
         hvd.init(comm=[0, size])
+
+
+class Communicator:
+    """What mpi4py's communicators say of themselves."""
+
+    def __init__(self, rank, size):
+        self.Get_rank, self.Get_size = lambda: rank, lambda: size
+
+
+def test_communicators(rank, size):
+    hvd.init(comm=Communicator(rank, size))  # initialized before, so this only checks
+    assert hvd.size() == size
+    for other in (Communicator(rank, size + 1), Communicator(rank + 1, size), object()):
+        with pytest.raises(NotImplementedError, match="process_sets"):
+            hvd.init(comm=other)
+
+
+def test_an_unnamed_operation_is_called_so():
+    with pytest.raises(ValueError, match=r"'unnamed operation \d+' is a scalar"):
+        hvd.allgather(torch.tensor(1))
+
+
+def test_helpers_of_the_runner(rank, size, monkeypatch):
+    assert get_env_rank_and_size() == (rank, size)
+    for name in ("HOROVOD", "OMPI_COMM_WORLD", "PMI"):
+        monkeypatch.delenv(f"{name}_RANK", raising=False)
+        monkeypatch.delenv(f"{name}_SIZE", raising=False)
+    assert get_env_rank_and_size() == (0, 1)
+    monkeypatch.setenv("PMI_RANK", "3")
+    with pytest.raises(RuntimeError, match="PMI_SIZE"):
+        get_env_rank_and_size()
+    monkeypatch.setenv("PMI_SIZE", "4")
+    assert get_env_rank_and_size() == (3, 4)
+    seen = []
+    in_thread(seen.append, (7,)).join()
+    in_thread(seen.index, (8,), silent=True).join()
+    assert seen == [7]
+    with pytest.raises(ValueError, match="tuple"):
+        in_thread(seen.append, args=[7])
 
 
 def test_timeline(rank):

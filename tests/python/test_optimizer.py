@@ -193,6 +193,64 @@ def test_an_optimizer_of_a_subclass(rank, size):
     assert Mine.calls == 1 and torch.equal(hvd.broadcast(weights(model), 0), weights(model))
 
 
+KINDS = {
+    "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    "LBFGS": lambda parameters: torch.optim.LBFGS(parameters, lr=0.1, max_iter=4),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_a_closure(make, waits, rank, size):
+    """What it computes is averaged, each time that the optimizer calls it. It may wait for that, as to clip."""
+    model, (inputs, labels) = make_model(), make_data(size)
+    alone = copy.deepcopy(model)
+    reference = make(alone.parameters())
+    optimizer = hvd.DistributedOptimizer(make(model.parameters()), model.named_parameters())
+    losses = []
+
+    def closure():
+        optimizer.zero_grad()
+        losses.append(cross_entropy(model(inputs[rank::size]), labels[rank::size]))
+        losses[-1].backward()
+        if waits:
+            optimizer.synchronize()
+        return losses[-1]
+
+    def closure_alone():
+        reference.zero_grad()
+        loss = cross_entropy(alone(inputs), labels)
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        first = len(losses)
+        assert torch.equal(optimizer.step(closure), losses[first])
+        reference.step(closure_alone)
+    assert torch.allclose(weights(model), weights(alone), atol=1e-5)
+    assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+
+
+def test_a_closure_around_what_was_synchronized(rank, size):
+    """As Lightning does it: the script itself says when the gradients are combined."""
+    model = make_model()
+    optimizer = wrap(model)
+
+    def closure():
+        loss = model(torch.ones(1, 8) * rank).sum()
+        loss.backward()
+        optimizer.synchronize()
+        return loss
+
+    with optimizer.skip_synchronize():
+        optimizer.step(closure)
+    assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+    model(torch.ones(1, 8) * rank).sum().backward()
+    optimizer.step(lambda: 7.0)  # the gradients are there
+    assert torch.equal(hvd.broadcast(weights(model), 0), weights(model))
+
+
 def test_without_names_and_with_bad_names(rank):
     model = make_model()
     make = lambda names: hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), names)  # noqa: E731

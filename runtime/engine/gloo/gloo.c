@@ -27,6 +27,8 @@
 #include "engine/ranks.h"
 #include "engine/store.h"
 
+const char mem_last_words[] = ENGINE_LAST_WORDS;
+
 enum { ADDRESSES_MAX = 64 * 1024 * 1024 };
 
 struct engine_world {

@@ -84,6 +84,8 @@ struct mesh {
     std::vector<char> addresses;
     Milliseconds timeout;
     std::atomic<bool> broken{false};
+    std::timed_mutex in_use;         /* an operation runs */
+    std::atomic<int> connecting{-1}; /* the peer that it connects to */
     std::mutex closer_mutex;
     std::thread closer; /* see close_soon() */
 };
@@ -91,17 +93,45 @@ struct mesh {
 namespace
 {
 
-void close_all(struct mesh *mesh)
+/* Nothing else wakes an operation that waits for this. There is no connection yet, as a rule. */
+void stop_connecting(struct mesh *mesh)
 {
-    for (int i = 0; i < mesh->transport->size; i++) {
-        auto &pair = mesh->sockets->getPair(i);
-        try {
-            if (pair)
-                pair->close();
-        } catch (const std::exception &) { /* it is closed already */
-        }
+    const int peer = mesh->connecting;
+    try {
+        if (peer >= 0)
+            mesh->sockets->getPair(peer)->close();
+    } catch (const std::exception &) { /* it is closed already */
     }
 }
+
+/* Gloo's own close() resets the connection. If the peer is slow, its Gloo has not taken the
+ * connection by then. It would throw an exception in its own thread, which ends the process. So the
+ * connections go as when all is over. No operation may use them meanwhile. */
+void close_all(struct mesh *mesh)
+{
+    while (!mesh->in_use.try_lock_for(Milliseconds(10)))
+        stop_connecting(mesh);
+    std::lock_guard<std::timed_mutex> lock(mesh->in_use, std::adopt_lock);
+    for (int i = 0; i < mesh->transport->size; i++)
+        mesh->sockets->getPair(i).reset();
+}
+
+/* For stop_connecting(). */
+class Connecting
+{
+  public:
+    Connecting(struct mesh *mesh, int peer) : mesh_(mesh)
+    {
+        mesh_->connecting = peer;
+    }
+    ~Connecting()
+    {
+        mesh_->connecting = -1;
+    }
+
+  private:
+    struct mesh *mesh_;
+};
 
 /* Each peer that waits for this rank then fails, too. For each connection, Gloo waits until its own
  * thread has had a turn, which takes up to 10 ms. Nobody else should wait for that. */
@@ -137,7 +167,8 @@ template <typename Function> enum hvd_status guard(struct error *err, Function f
 template <typename Function>
 enum hvd_status run(struct mesh *mesh, struct error *err, Function function)
 {
-    if (mesh->broken) {
+    std::unique_lock<std::timed_mutex> lock(mesh->in_use);
+    if (mesh->broken || mesh->transport->woken()) {
         error_set(err, mesh->transport->woken()
                            ? "the engine was aborted"
                            : "an earlier operation of this process set failed");
@@ -150,6 +181,7 @@ enum hvd_status run(struct mesh *mesh, struct error *err, Function function)
     });
     if (status != HVD_OK) {
         mesh->broken = true;
+        lock.unlock();
         close_soon(mesh);
     }
     return status;
@@ -259,6 +291,7 @@ enum hvd_status mesh_connect(struct mesh *mesh, int peer, const void *addresses,
     }
     return run(mesh, err, [&] {
         const char *from = static_cast<const char *>(addresses) + mine;
+        Connecting to(mesh, peer);
         mesh->sockets->getPair(peer)->connect(std::vector<char>(from, from + part));
         mesh->transport->check(); /* a wait that was woken looks like a success */
     });

@@ -26,6 +26,8 @@
 #include "engine/mpi/request.h"
 #include "engine/ranks.h"
 
+const char mem_last_words[] = ENGINE_LAST_WORDS;
+
 enum { PIECE = 1 << 30, TAGS = 32768 }; /* MPI promises tags below 32768 */
 
 static enum hvd_status failed(int code, const char *what, struct error *err)

@@ -22,8 +22,10 @@ def _find_other():
 
 _other = _find_other()
 if _other is None:
+    from horovod.common import missing
     from horovod.runner import run  # noqa: F401
 
+    missing.announce()
     __version__ = "0.28.1+hvdrun"  # the version of Horovod whose API this is
 else:
     sys.modules[__name__] = importlib.util.module_from_spec(_other)

@@ -45,6 +45,9 @@ static void test_short_types(void **state)
     x.in = (struct line_packet){.type = LINE_HOSTS};
     pass(&x);
     assert_int_equal(x.length, 4);
+    x.in = (struct line_packet){.type = LINE_ASK};
+    pass(&x);
+    assert_int_equal(x.length, 4);
     x.in = (struct line_packet){.type = LINE_GOES_ON, .set = 5};
     pass(&x);
     assert_int_equal(x.out.set, 5);

@@ -49,7 +49,12 @@ static void left(void *context)
     note(context, "left; ");
 }
 
-static const struct line_reader_ops ops = {.ended = ended, .left = left};
+static void asked(void *context)
+{
+    note(context, "asked; ");
+}
+
+static const struct line_reader_ops ops = {.ended = ended, .left = left, .asked = asked};
 
 static int setup(void **state)
 {
@@ -154,6 +159,15 @@ static void test_the_agent_ends(void **state)
     expect(f, "");
 }
 
+static void test_questions(void **state)
+{
+    struct fixture *f = *state;
+    say(f, &(struct line_packet){.type = LINE_ASK});
+    say_epoch(f, 2);
+    say(f, &(struct line_packet){.type = LINE_ASK});
+    expect(f, "asked; asked; ");
+}
+
 static void test_sending(void **state)
 {
     struct fixture *f = *state;
@@ -200,6 +214,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_earlier_epoch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_others_go_on_without_us, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_agent_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_questions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sending, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_end_with_a_forked_child, setup, teardown),
         cmocka_unit_test(test_no_agent),

@@ -86,8 +86,8 @@ static struct scene *begin(int lanes)
         comms[i] = &scene->comms[i];
     }
     scene->data = mem_alloc((size_t)16 * MIB);
-    scene->owner =
-        (struct set_owner){.context = scene, .handles = handles_create(0), .failure = failure};
+    scene->owner = (struct set_owner){
+        .context = scene, .handles = handles_create(0, NULL), .failure = failure};
     executor_init(&scene->executor,
                   &(struct executor_setup){.owner = &scene->owner,
                                            .runner = {.engine = &engine, .size = 1, .ranks = ranks},

@@ -29,7 +29,7 @@ static void test_the_first_error_of_a_group(void **state)
     (void)state;
     char text[100] = "";
     hvd_handle number;
-    struct handles *handles = handles_create(0);
+    struct handles *handles = handles_create(0, NULL);
     struct submission *all = handle_create(handles, 3, NULL, NULL, true, &number);
     assert_int_equal(handle_wait(handles, number, 0, (struct results){0}, NULL, text, sizeof text),
                      HVD_ERR_TIMEOUT);
@@ -52,7 +52,7 @@ static void test_several_at_once(void **state)
     (void)state;
     char text[100] = "";
     hvd_handle first, second;
-    struct handles *handles = handles_create(0);
+    struct handles *handles = handles_create(0, NULL);
     struct submission *two = handle_create(handles, 2, NULL, NULL, true, &first);
     struct submission *one = handle_create(handles, 1, NULL, NULL, true, &second);
     struct submission *const parts[] = {&two[1], NULL, one};
@@ -74,14 +74,14 @@ static void test_numbers_do_not_come_again(void **state)
     (void)state;
     hvd_handle first, second, third;
     char text[100];
-    struct handles *handles = handles_create(0);
+    struct handles *handles = handles_create(0, NULL);
     complete(handles, handle_create(handles, 1, NULL, NULL, true, &first), HVD_OK, "");
     assert_int_equal(handle_wait(handles, first, -1, (struct results){0}, NULL, text, sizeof text),
                      HVD_OK);
     complete(handles, handle_create(handles, 1, NULL, NULL, true, &second), HVD_OK, "");
     assert_true(first != second && first > 0 && second > 0);
     uint32_t generation = handles_destroy(handles);
-    handles = handles_create(generation);
+    handles = handles_create(generation, NULL);
     complete(handles, handle_create(handles, 1, NULL, NULL, true, &third), HVD_OK, "");
     assert_true(third != second && third != first);
     assert_int_equal(handle_poll(handles, second, text, sizeof text), HVD_ERR_UNKNOWN_HANDLE);
@@ -111,7 +111,7 @@ static void test_a_wait_for_what_was_launched(void **state)
 {
     (void)state;
     char text[100] = "";
-    struct handles *handles = handles_create(0);
+    struct handles *handles = handles_create(0, NULL);
     for (int end_ms = 0; end_ms <= 60; end_ms += 30) {
         hvd_handle number;
         pthread_t thread;
@@ -129,7 +129,7 @@ static void test_a_wait_for_what_was_launched_has_a_limit(void **state)
     (void)state;
     char text[100] = "";
     hvd_handle number;
-    struct handles *handles = handles_create(0);
+    struct handles *handles = handles_create(0, NULL);
     struct submission *one = handle_create(handles, 1, NULL, NULL, true, &number);
     submission_launched(handles, one);
     for (int limit_ms = 0; limit_ms <= 60; limit_ms += 5)
@@ -152,7 +152,7 @@ static void test_a_result_has_the_size_that_the_program_knows(void **state)
         uint64_t after;
     } old = {.after = 77};
     struct outcome outcome = OUTCOME_INIT;
-    struct handles *handles = handles_create(0);
+    struct handles *handles = handles_create(0, NULL);
     struct submission *one = handle_create(handles, 1, NULL, NULL, true, &number);
     outcome.data = mem_alloc(8);
     outcome.rows = 5;
@@ -177,7 +177,7 @@ static void test_the_results_of_a_group(void **state)
     hvd_handle number;
     char text[100];
     struct hvd_result results[COUNT - 1] = {HVD_RESULT_INIT, HVD_RESULT_INIT};
-    struct handles *handles = handles_create(0);
+    struct handles *handles = handles_create(0, NULL);
     struct submission *all = handle_create(handles, COUNT, NULL, NULL, true, &number);
     for (int i = COUNT - 1; i >= 0; i--) {
         struct outcome outcome = OUTCOME_INIT;
@@ -208,7 +208,7 @@ static void test_callbacks_run_before_the_end(void **state)
     enum { CALLS = 50 };
     int calls = 0;
     hvd_handle number;
-    struct handles *handles = handles_create(0);
+    struct handles *handles = handles_create(0, NULL);
     for (int i = 0; i < CALLS; i++)
         complete(handles, handle_create(handles, 1, count_call, &calls, false, &number),
                  HVD_ERR_SHUT_DOWN, "over");
@@ -216,6 +216,25 @@ static void test_callbacks_run_before_the_end(void **state)
     handle_discard(handles, number); /* its callback does not run */
     handles_destroy(handles);
     assert_int_equal(calls, CALLS);
+}
+
+/* The stacks of threads are larger than an address space. */
+static void test_no_thread(void **state)
+{
+    (void)state;
+    pthread_attr_t usual, large;
+    struct error err = ERROR_INIT;
+    pthread_getattr_default_np(&usual);
+    pthread_attr_init(&large);
+    assert_int_equal(pthread_attr_setstacksize(&large, (size_t)1 << 48), 0);
+    assert_int_equal(pthread_setattr_default_np(&large), 0);
+    struct handles *handles = handles_create(0, &err);
+    pthread_setattr_default_np(&usual);
+    pthread_attr_destroy(&large);
+    pthread_attr_destroy(&usual);
+    assert_null(handles);
+    assert_non_null(strstr(err.text, "cannot start the thread for callbacks: "));
+    assert_int_equal(handles_destroy(handles), 0);
 }
 
 int main(void)
@@ -229,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_a_result_has_the_size_that_the_program_knows),
         cmocka_unit_test(test_the_results_of_a_group),
         cmocka_unit_test(test_callbacks_run_before_the_end),
+        cmocka_unit_test(test_no_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

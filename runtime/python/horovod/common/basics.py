@@ -44,9 +44,11 @@ class HorovodBasics:
         sets.begin(process_sets or [], may_exist=was_up)
 
     def _check_comm(self, comm):
-        if comm is None or (isinstance(comm, (list, tuple)) and not comm):
+        """All ranks of the job in their order: None, a list of them, or a communicator such as mpi4py's COMM_WORLD."""
+        rank, size = (int(os.environ.get(f"HOROVOD_{name}", default)) for name, default in (("RANK", 0), ("SIZE", 1)))
+        if comm is None or (isinstance(comm, (list, tuple)) and (not comm or sorted(comm) == list(range(size)))):
             return
-        if isinstance(comm, (list, tuple)) and sorted(comm) == list(range(int(os.environ.get("HOROVOD_SIZE", 1)))):
+        if hasattr(comm, "Get_size") and (comm.Get_rank(), comm.Get_size()) == (rank, size):
             return
         raise NotImplementedError(
             "hvd.init() cannot take a part of the ranks; use hvd.init(process_sets=[...]) instead of comm"

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """horovod.run(): calls a function on all ranks of a job that hvdrun starts, and returns the results."""
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 
-from horovod.runner.desk import ADDRESS, KEY, Desk
+from horovod.runner.task_server import ADDRESS, KEY, TaskServer
 
 _OLDER = {
     "np": "num_proc",
@@ -19,12 +21,21 @@ _FAILED = (
 )
 
 
+def _is_trusted(path):
+    """Whether the file and its folder belong to root, to this user, or to the owner of this package, whose code runs
+    already. Nobody else can put a program there, not even in a folder where all can write."""
+    owners = {0, os.geteuid(), os.stat(__file__).st_uid}
+    folder = os.path.dirname(path)
+    return all(told.st_uid in owners for told in (os.lstat(path), os.stat(path), os.lstat(folder), os.stat(folder)))
+
+
 def _launcher():
-    """The hvdrun of this installation, or the one in PATH."""
+    """The hvdrun of this installation (LIBDIR/hvdrun/python/horovod), of the same wheel, or the one in PATH."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for place in ("../../../../bin/hvdrun", "../../../../hvdrun", "../hvdrun/bin/hvdrun"):
+    installed = package.endswith(os.path.join("hvdrun", "python", "horovod"))
+    for place in ("../../../../bin/hvdrun", "../../../../hvdrun") if installed else ("../hvdrun/bin/hvdrun",):
         path = os.path.normpath(os.path.join(package, place))
-        if os.access(path, os.X_OK) and os.path.isfile(path):
+        if os.access(path, os.X_OK) and os.path.isfile(path) and _is_trusted(path):
             return path
     found = shutil.which("hvdrun")
     if found is None:
@@ -76,6 +87,28 @@ def _options(given):
     return options.words
 
 
+def _read_cause(path):
+    """What hvdrun blames for the end of the job, the rank, and its process; None: not known."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+        cause = report["job"]["cause"]
+        pids = {rank["rank"]: rank["pid"] for rank in report["ranks"]}
+        return cause["text"], cause["rank"], pids.get(cause["rank"])
+    except (OSError, ValueError):
+        return None, None, None  # it did not come so far, or the user has the report
+
+
+def _failed(status, path, server):
+    """The exception of run(), with the worker's own if that one is the cause."""
+    text, rank, pid = _read_cause(path)
+    raised, trace = server.failure(rank, pid) or (None, None)
+    why = f": {text}" if text else "; its messages say why"
+    failed = RuntimeError(f"{_FAILED}. hvdrun ended with status {status}{why}" + (f": {raised}" if raised else ""))
+    failed.__cause__ = RuntimeError(f"on rank {rank}\n{trace}") if raised else None
+    return failed
+
+
 def run(
     func,
     args=(),
@@ -114,10 +147,13 @@ def run(
             given[newer] = given[older]
     options = _options(given)
     local = _is_local(given["hosts"]) and not (given["hostfile"] or given["host_discovery_script"])
-    with Desk(func, args, kwargs or {}, local) as desk:
+    with TaskServer(func, args, kwargs or {}, local) as server, tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
         command = [_launcher(), "--horovod", "bundled", *options, "-x", ADDRESS, "-x", KEY]
+        if "HVDRUN_REPORT" not in os.environ:
+            command += ["--report", report]
         worker = [given["executable"] or sys.executable, "-m", "horovod.runner.run_task"]
-        done = subprocess.run([*command, *worker], env={**os.environ, **desk.environment()}, check=False)
+        done = subprocess.run([*command, *worker], env={**os.environ, **server.environment()}, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"{_FAILED}. hvdrun ended with status {done.returncode}; its messages say why")
-        return desk.take(given["min_num_proc"] or given["num_proc"])
+            raise _failed(done.returncode, report, server)
+        return server.take(given["min_num_proc"] or given["num_proc"])

@@ -46,12 +46,12 @@ class Handles:
             self._unnamed = {}
 
     def name(self, name, number):
-        """The name on the wire. Each process set counts its unnamed operations."""
+        """The name on the wire, which messages show. Each process set counts its unnamed operations."""
         if name is not None:
             return str(name)
         with self._lock:
             counter = self._unnamed.setdefault(number, itertools.count(1))
-            return f"noname.{next(counter)}"
+            return f"unnamed operation {next(counter)}"
 
     def submit(self, function, arguments, keep, finish, wants_result=False):
         """Calls a function of libhvd with the arguments and a place for its handle."""

@@ -228,9 +228,26 @@ class _DistributedOptimizer(Wrapper):
                     "optimizer.step() called without optimizer.skip_synchronize() after optimizer.synchronize(); "
                     "the gradients are combined twice. Use `with optimizer.skip_synchronize(): optimizer.step()`"
                 )
-            self.synchronize()
+            if closure is None:
+                self.synchronize()
+            else:
+                closure = self._combining(closure)
         self._synchronized = False
         return self._base.step(self, closure)
+
+    def _combining(self, closure):
+        """A closure whose gradients are combined. The optimizer may call it several times. It may call synchronize()
+        itself, for example to clip the gradients."""
+
+        def combine():
+            self._synchronized = False
+            loss = closure()
+            if not self._synchronized:
+                self.synchronize()
+            self._synchronized = False
+            return loss
+
+        return combine
 
     def load_state_dict(self, *args, **kwargs):
         self._synchronized, self._should_synchronize = False, True

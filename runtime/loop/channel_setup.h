@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the members of a process set find the root, and prove that they belong to the job. */
+/* What a channel is made for: the same for its root and its members. */
 #pragma once
 
 #include "engine/engine.h"
 
-/* What a channel is made for. */
 struct channel_setup {
     const struct engine *engine;
     struct engine_comm *comm;
@@ -14,7 +13,3 @@ struct channel_setup {
     int64_t timeout_ms;    /* for all that the opening waits for */
     int stop;              /* a descriptor: when it is readable, the opening fails at once */
 };
-
-/* Fills `fds`: at the root one for each other set rank, in their order; elsewhere one, to the root.
- * They are not blocking. On failure, all are closed. */
-enum hvd_status meet(const struct channel_setup *setup, int *fds, struct error *err);

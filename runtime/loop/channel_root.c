@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/channel_root.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "loop/channel_invitation.h"
+
+enum { TURN_MS = 1000 };
+
+/* Someone who has connected, and has not proved to be a member. */
+struct guest {
+    int fd;
+    int64_t until_ms;
+    struct introduction introduction;
+    uint8_t hello[HELLO_SIZE];
+    size_t length; /* of what has come of it */
+};
+
+struct root {
+    const struct channel_setup *setup;
+    struct invitation invitation;
+    int listeners[POINTS_MAX]; /* one for each point */
+    struct guest *guests;      /* the oldest first */
+    int count, limit;
+    struct pollfd *polls;
+    int *fds, missing;
+};
+
+/* ---- Where it listens ------------------------------------------------------------------------ */
+
+static bool is_usable(const struct ifaddrs *one, const char *interface, bool loopback)
+{
+    int family = one->ifa_addr == NULL ? AF_UNSPEC : one->ifa_addr->sa_family;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)one->ifa_addr;
+    if ((family != AF_INET && family != AF_INET6) || (one->ifa_flags & IFF_UP) == 0)
+        return false;
+    if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
+        return false; /* it means nothing on another host */
+    return interface != NULL ? strcmp(interface, one->ifa_name) == 0
+                             : ((one->ifa_flags & IFF_LOOPBACK) != 0) == loopback;
+}
+
+static void to_point(const struct sockaddr_storage *name, struct meeting_point *point)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)name;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)name;
+    point->ipv6 = name->ss_family == AF_INET6;
+    point->port = point->ipv6 ? six->sin6_port : four->sin_port;
+    if (point->ipv6)
+        memcpy(point->address, &six->sin6_addr, sizeof six->sin6_addr);
+    else
+        memcpy(point->address, &four->sin_addr, sizeof four->sin_addr);
+}
+
+static int listen_at(struct root *root, const struct sockaddr *address, struct error *err)
+{
+    struct sockaddr_storage name;
+    socklen_t length = sizeof name;
+    socklen_t own =
+        address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    size_t number = root->invitation.count;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, address, own) != 0 || listen(fd, SOMAXCONN) != 0 ||
+        getsockname(fd, (struct sockaddr *)&name, &length) != 0) {
+        error_errno(err, errno, "cannot listen for the members of a process set");
+        fd_close(&fd);
+        return -1;
+    }
+    to_point(&name, &root->invitation.points[number]);
+    root->listeners[number] = fd;
+    root->invitation.count++;
+    return 0;
+}
+
+static void listen_at_all(struct root *root, const struct ifaddrs *all, const char *interface,
+                          bool loopback, struct error *err)
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    for (int f = 0; f < 2; f++)
+        for (const struct ifaddrs *one = all; one != NULL; one = one->ifa_next)
+            if (root->invitation.count < POINTS_MAX && is_usable(one, interface, loopback) &&
+                one->ifa_addr->sa_family == families[f])
+                listen_at(root, one->ifa_addr, err);
+}
+
+/* -1: nowhere. */
+static int open_listeners(struct root *root, struct error *err)
+{
+    const struct sockaddr_in here = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct ifaddrs *all = NULL;
+    if (getrandom(root->invitation.secret, SECRET_SIZE, 0) != SECRET_SIZE)
+        return error_errno(err, errno, "cannot get random bytes");
+    if (getifaddrs(&all) != 0)
+        all = NULL;
+    if (root->setup->interface != NULL)
+        listen_at_all(root, all, root->setup->interface, false, err);
+    if (root->invitation.count == 0)
+        listen_at_all(root, all, NULL, false, err);
+    if (root->invitation.count == 0)
+        listen_at(root, (const struct sockaddr *)&here, err);
+    if (all != NULL)
+        freeifaddrs(all);
+    return root->invitation.count > 0 ? 0 : -1;
+}
+
+/* ---- Guests ---------------------------------------------------------------------------------- */
+
+static void forget_first(struct root *root)
+{
+    fd_close(&root->guests[0].fd);
+    memmove(root->guests, root->guests + 1, (size_t)--root->count * sizeof *root->guests);
+}
+
+/* -1: no descriptor or memory is left, although no guest has one. */
+static int take_guest(struct root *root, size_t point, int64_t now_ms, struct error *err)
+{
+    struct guest guest = {.introduction.point = point, .until_ms = now_ms + GUEST_MS};
+    uint8_t *nonce = guest.introduction.root_nonce;
+    guest.fd = accept4(root->listeners[point], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (guest.fd < 0) {
+        bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+        if (exhausted && root->count == 0)
+            return error_set(err, "cannot accept the members of a process set: %s%s",
+                             strerror(errno),
+                             errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+        if (exhausted)
+            forget_first(root);
+        return 0;
+    }
+    if (getrandom(nonce, NONCE_SIZE, 0) != NONCE_SIZE ||
+        send(guest.fd, nonce, NONCE_SIZE, MSG_NOSIGNAL) != NONCE_SIZE) {
+        fd_close(&guest.fd);
+        return 0;
+    }
+    if (root->count == root->limit)
+        forget_first(root);
+    root->guests[root->count++] = guest;
+    return 0;
+}
+
+/* 1: a member; 0: not yet; -1: not a member. */
+static int hear(const struct root *root, struct guest *guest)
+{
+    struct introduction *introduction = &guest->introduction;
+    ssize_t got =
+        recv(guest->fd, guest->hello + guest->length, HELLO_SIZE - guest->length, MSG_DONTWAIT);
+    if (got < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
+    if (got == 0)
+        return -1;
+    guest->length += (size_t)got;
+    if (guest->length < HELLO_SIZE)
+        return 0;
+    bool right = hello_read(&root->invitation, guest->hello, introduction);
+    return right && introduction->rank >= 1 && introduction->rank < (uint32_t)root->setup->size
+               ? 1
+               : -1;
+}
+
+/* Takes the guest in, or sends it away. A member that comes again has given up its first
+ * connection. */
+static void decide(struct root *root, struct guest *guest)
+{
+    uint8_t welcome[HMAC_SIZE];
+    int member = hear(root, guest);
+    if (member == 0)
+        return;
+    if (member > 0)
+        welcome_write(&root->invitation, &guest->introduction, welcome);
+    if (member < 0 || send(guest->fd, welcome, HMAC_SIZE, MSG_NOSIGNAL) != HMAC_SIZE) {
+        fd_close(&guest->fd);
+        return;
+    }
+    int *place = &root->fds[guest->introduction.rank - 1];
+    root->missing -= *place < 0 ? 1 : 0;
+    fd_close(place);
+    *place = guest->fd;
+    guest->fd = -1;
+}
+
+/* Those that have something to say, and those whose time is over. */
+static void hear_guests(struct root *root, const struct pollfd *polls, int64_t now_ms)
+{
+    int kept = 0;
+    for (int i = 0; i < root->count; i++) {
+        struct guest *guest = &root->guests[i];
+        if (polls[i].revents != 0)
+            decide(root, guest);
+        if (guest->until_ms <= now_ms)
+            fd_close(&guest->fd);
+        if (guest->fd >= 0)
+            root->guests[kept++] = *guest;
+    }
+    root->count = kept;
+}
+
+static int wait_for_guests(struct root *root, int64_t limit_ms)
+{
+    int count = 0, points = (int)root->invitation.count;
+    root->polls[count++] = (struct pollfd){.fd = root->setup->stop, .events = POLLIN};
+    for (int i = 0; i < points; i++)
+        root->polls[count++] = (struct pollfd){.fd = root->listeners[i], .events = POLLIN};
+    for (int i = 0; i < root->count; i++)
+        root->polls[count++] = (struct pollfd){.fd = root->guests[i].fd, .events = POLLIN};
+    return poll(root->polls, (nfds_t)count, (int)(limit_ms < TURN_MS ? limit_ms : TURN_MS));
+}
+
+static enum hvd_status receive_members(struct root *root, int64_t deadline_ms, struct error *err)
+{
+    size_t points = root->invitation.count;
+    while (root->missing > 0) {
+        int64_t now_ms = clock_mono_ms();
+        if (now_ms >= deadline_ms) {
+            error_set(err, "%d of %d members of a process set did not connect within %lld ms",
+                      root->missing, root->setup->size - 1, (long long)root->setup->timeout_ms);
+            return HVD_ERR_PEER_LOST;
+        }
+        int ready = wait_for_guests(root, deadline_ms - now_ms);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready < 0) {
+            error_errno(err, errno, "cannot wait for the members of a process set");
+            return HVD_ERR_ENGINE;
+        }
+        if (root->polls[0].revents != 0)
+            return HVD_ERR_PEER_LOST;
+        now_ms = clock_mono_ms();
+        hear_guests(root, root->polls + 1 + points, now_ms);
+        for (size_t i = 0; i < points; i++)
+            if (root->polls[1 + i].revents != 0 && take_guest(root, i, now_ms, err) != 0)
+                return HVD_ERR_ENGINE;
+    }
+    return HVD_OK;
+}
+
+static void close_all(struct root *root)
+{
+    for (size_t i = 0; i < root->invitation.count; i++)
+        fd_close(&root->listeners[i]);
+    for (int i = 0; i < root->count; i++)
+        fd_close(&root->guests[i].fd);
+    free(root->guests);
+    free(root->polls);
+}
+
+enum hvd_status root_meet(const struct channel_setup *setup, int *fds, struct error *err)
+{
+    struct root root = {.setup = setup,
+                        .fds = fds,
+                        .missing = setup->size - 1,
+                        .limit = setup->size + STRANGERS_MAX};
+    AUTO_BUF struct buf message = BUF_INIT(1 << 16);
+    int64_t deadline_ms = clock_mono_ms() + setup->timeout_ms;
+    bool listens = open_listeners(&root, err) == 0;
+    invitation_write(&root.invitation, &message); /* to nowhere: the members learn of the failure */
+    enum hvd_status status =
+        setup->engine->broadcast_message(setup->comm, &message, setup->timeout_ms, err);
+    if (status == HVD_OK && !listens)
+        status = HVD_ERR_ENGINE;
+    if (status == HVD_OK) {
+        root.guests = mem_array((size_t)root.limit, sizeof *root.guests);
+        root.polls = mem_array((size_t)root.limit + POINTS_MAX + 1, sizeof *root.polls);
+        status = receive_members(&root, deadline_ms, err);
+    }
+    close_all(&root);
+    return status;
+}
